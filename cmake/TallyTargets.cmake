@@ -1,0 +1,38 @@
+# The three kinds of target this project has, each with our warnings and sanitizers.
+add_library(tally_flags INTERFACE)
+target_compile_options(tally_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers>)
+if(TALLY_WERROR)
+  target_compile_options(tally_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+if(TALLY_SANITIZE)
+  target_compile_options(tally_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${TALLY_SANITIZE} -fno-omit-frame-pointer -g>)
+  target_link_options(tally_flags INTERFACE -fsanitize=${TALLY_SANITIZE})
+endif()
+
+# tally_library(NAME SOURCES a.cc b.cc LINK other ...): a static library whose headers are included
+# by their path from the top of the tree, as "engine/base/mark.h".
+function(tally_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE tally_flags PUBLIC ${ARG_LINK})
+endfunction()
+
+# tally_test(NAME SOURCES x_test.cc LINK lib ... [ARGS ...] [LABELS ...]): one doctest program, one CTest test.
+function(tally_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES} ${CMAKE_SOURCE_DIR}/tests/support/doctest_main.cc)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE TALLY_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                                             TALLY_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE tally_flags ${ARG_LINK})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+                       ENVIRONMENT "${ARG_ENVIRONMENT}")
+endfunction()

@@ -1,0 +1,46 @@
+// Where a value stands in the user's files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally {
+
+// A place in a source file. Line and column count from 1; line 0 means "no place" (a command-line
+// value, say). `file` indexes Sources.
+struct Mark {
+  uint32_t file = 0;
+  uint32_t line = 0;
+  uint32_t column = 0;
+  bool known() const { return line != 0; }
+};
+
+// A string the user wrote, and where.
+struct Text {
+  std::string value;
+  Mark mark;
+};
+
+// The files read so far, by number, with their text, so that an error can show the line it means.
+// Append-only; marks stay valid for the life of the object. Not thread-safe.
+class Sources {
+ public:
+  // Adds a file's text and returns its number. `name` is the path as the user spelt it.
+  uint32_t add(std::string name, std::string text);
+  const std::string& name(uint32_t file) const { return files_[file].name; }
+  const std::string& text(uint32_t file) const { return files_[file].text; }
+  // The line `mark` stands on, without its newline; empty when the mark is unknown.
+  std::string_view line(const Mark& mark) const;
+  size_t size() const { return files_.size(); }
+
+ private:
+  struct File {
+    std::string name;
+    std::string text;
+  };
+  std::vector<File> files_;
+};
+
+}  // namespace tally

@@ -1,0 +1,66 @@
+// From a step and the parents' points to the step's own points: parameter spaces, dependent
+// parameters, scripts, exclusion rules.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/expand/evaluator.h"
+#include "engine/expand/point.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// Values that belong to the run, not to a set: jube_benchmark_*.
+struct RunInfo {
+  int id = 0;                 // jube_benchmark_id
+  std::string name, home, rundir, start;
+};
+
+// A point left out by a rule, for the plan.
+struct Excluded {
+  const Step* step;
+  Point point;
+  Text rule;
+};
+
+struct StepPoints {
+  std::vector<Point> points;      // in JUBE's order
+  std::vector<Excluded> excluded;
+  // A value that could not be computed fails the points concerned, not the run: parallel to `points`,
+  // empty text when fine.
+  std::vector<std::string> errors;
+};
+
+// Expands steps of one benchmark. Keeps caches, so one object a run.
+class Expander {
+ public:
+  Expander(const Benchmark& benchmark, const RunInfo& run, Evaluator& evaluator, TextPool& pool,
+           const std::set<std::string>& tags);
+  ~Expander();
+
+  // The step's points for one combination of parents' points (empty: a step without depend).
+  // Parents whose common parameters disagree give no points. Errors that concern the step as a whole
+  // (the same parameter with two values in two sets) go to `diagnostics`.
+  StepPoints expand(const Step& step, const std::vector<const Point*>& parents,
+                    Diagnostics& diagnostics);
+
+  // jube_wp_* and other late values: re-substitutes parameters that wait for them, and those whose
+  // update mode asks for it, for one workpackage (see execute/). Returns an error text, or "".
+  std::string finish(const Step& step, Point& point,
+                     const std::vector<std::pair<std::string, std::string>>& builtins);
+  // The same again at a cycle (update_mode cycle, always).
+  std::string update(const Step& step, Point& point, UpdateMode reason,
+                     const std::vector<std::pair<std::string, std::string>>& builtins);
+
+  const Parameter& definition(const Binding& binding) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tally

@@ -1,0 +1,21 @@
+// $name substitution with JUBE's rules (docs/reference: "Substitution").
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally {
+
+// Looks a name up; nothing when unknown. The view must live until the call returns.
+using Lookup = std::function<const std::string*(std::string_view name)>;
+
+// Substitutes until nothing changes (five rounds at most), then once without escaping.
+std::string substitute(std::string_view text, const Lookup& lookup);
+// The names a text refers to, in order, each once.
+std::vector<std::string> referenced_names(std::string_view text);
+bool has_reference(std::string_view text);
+
+}  // namespace tally

@@ -1,0 +1,37 @@
+// What a run would do, worked out before anything is written: workpackages, jobs, scripts.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/expand/expand.h"
+#include "engine/plan/workpackage.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// The workpackages of the whole benchmark when every step succeeds. Ids are those a sequential run gives.
+struct Plan {
+  const Benchmark* benchmark = nullptr;
+  std::vector<WorkPackage> packages;
+  std::vector<Excluded> excluded;
+  // Things only a run can tell (a parameter read from a parent's output): one sentence each.
+  std::vector<std::string> unknown;
+};
+
+struct PlanPrint {
+  bool parameters = true;     // each workpackage's parameters that vary
+  size_t most = 200;          // workpackages listed; the rest is counted
+  int script_of = -1;         // print the exact bytes of this workpackage's generated files instead
+};
+
+Plan make_plan(const Benchmark& benchmark, Expander& expander, Diagnostics& diagnostics);
+
+// Prints the plan: per step its workpackages with the parameters that vary, parents and job script,
+// excluded points with the rule, and totals (workpackages, jobs, node-hours).
+void print_plan(const Plan& plan, const Expander& expander, const TextPool& pool,
+                const PlanPrint& options, std::ostream& out);
+
+}  // namespace tally
