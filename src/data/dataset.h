@@ -1,0 +1,49 @@
+// Samples for training from Megatron's indexed datasets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tally::train {
+
+// A memory-mapped .bin/.idx pair (docs/reference: "Indexed dataset"). Immutable; safe for many threads.
+class IndexedDataset {
+ public:
+  // Opens PREFIX.idx and PREFIX.bin. Throws std::runtime_error with one sentence that names the file, what
+  // is wrong and what to do.
+  explicit IndexedDataset(const std::string& prefix);
+  ~IndexedDataset();
+  IndexedDataset(const IndexedDataset&) = delete;
+  IndexedDataset& operator=(const IndexedDataset&) = delete;
+  int64_t sequences() const;
+  int64_t documents() const;
+  int64_t tokens() const;
+  int64_t length(int64_t sequence) const;
+  // Copies `count` tokens of a sequence from `offset` on, widened to i32.
+  void read(int64_t sequence, int64_t offset, int64_t count, int32_t* out) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Gives sample number n of a split: sequence + 1 tokens, overlapping the next by one; documents
+// concatenated and shuffled per epoch, samples shuffled (Megatron's order, generated lazily).
+class SampleSource {
+ public:
+  virtual ~SampleSource() = default;
+  virtual int64_t samples_per_epoch() const = 0;
+  // Writes sequence + 1 tokens. `index` counts from 0 and may pass any number of epochs. Deterministic.
+  virtual void sample(int64_t index, int32_t* out) const = 0;
+};
+
+enum class Split { train, validation, test };
+std::unique_ptr<SampleSource> make_gpt_samples(std::shared_ptr<const IndexedDataset> dataset,
+                                               const std::string& split, Split which,
+                                               int64_t sequence, uint64_t seed);
+// Random tokens, for measuring without data.
+std::unique_ptr<SampleSource> make_mock_samples(int64_t vocabulary, int64_t sequence, uint64_t seed);
+
+}  // namespace tally::train

@@ -1,0 +1,16 @@
+// What operations throw. The program's main() turns each into its own exit code.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace tally::train {
+
+struct OutOfMemory : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+struct DeviceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace tally::train
