@@ -1,0 +1,49 @@
+# What the scripts share: messages, paths, checks. Sourced, not run.
+set -euo pipefail
+TALLY_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+TALLY_DEPS=${TALLY_DEPS:-$TALLY_ROOT/.deps}
+TALLY_BUILD=${TALLY_BUILD:-$TALLY_ROOT/build}
+TALLY_JOBS=${TALLY_JOBS:-$(nproc)}
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+fail() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# cuda_compiler: prints the path of nvcc, or fails.
+cuda_compiler() {
+  local nvcc
+  for nvcc in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc "$TALLY_DEPS"/venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc; do
+    [ -x "$nvcc" ] && echo "$nvcc" && return 0
+  done
+  return 1
+}
+# has_gpu: an NVIDIA driver answers and lists a device.
+has_gpu() { have nvidia-smi && nvidia-smi -L 2>/dev/null | grep -q '^GPU '; }
+
+# site_packages: where the virtual environment keeps torch/ and nvidia/.
+site_packages() { echo "$TALLY_DEPS"/venv/lib/python3*/site-packages; }
+
+# configure_and_build TARGET...: CMake with what setup installed; builds the targets (all when none is named).
+configure_and_build() {
+  local tests=$1
+  shift
+  local options=(-S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja -DTALLY_TESTS="$tests" -DTALLY_SITE_PACKAGES="$(site_packages)")
+  [ -e "$TALLY_BUILD/CMakeCache.txt" ] || options+=(-DCMAKE_BUILD_TYPE=Release)
+  local nvcc
+  if nvcc=$(cuda_compiler); then
+    options+=(-DCMAKE_CUDA_COMPILER="$nvcc")
+  fi
+  say "Configuring in $TALLY_BUILD"
+  cmake "${options[@]}" >"$TALLY_BUILD.configure.log" 2>&1 || {
+    tail -n 30 "$TALLY_BUILD.configure.log" >&2
+    fail "CMake could not configure; the whole log is $TALLY_BUILD.configure.log"
+  }
+  say "Building with $TALLY_JOBS jobs"
+  local targets=()
+  local target
+  for target in "$@"; do targets+=(--target "$target"); done
+  cmake --build "$TALLY_BUILD" -j "$TALLY_JOBS" "${targets[@]}"
+}
