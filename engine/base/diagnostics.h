@@ -23,6 +23,7 @@ class Diagnostics {
  public:
   void error(const Mark& mark, std::string message, std::string hint = {});
   void warning(const Mark& mark, std::string message, std::string hint = {});
+  // A note belongs to the error or warning before it and is printed right after it.
   void note(const Mark& mark, std::string message, std::string hint = {});
   bool has_errors() const { return errors_ > 0; }
   size_t error_count() const { return errors_; }
@@ -31,7 +32,10 @@ class Diagnostics {
   // Turns every warning so far and to come into an error (--strict, validate).
   void make_warnings_errors();
 
-  // One diagnostic a block, sorted by file and line:
+  // Adds another's, as they are.
+  void append(const Diagnostics& other);
+
+  // One diagnostic a block, sorted by file and line, each printed once:
   //   bench.yaml:12:5: error: unknown key 'seperator' in parameter 'bind'
   //       seperator: ""
   //       ^~~~~~~~~

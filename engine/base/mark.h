@@ -8,13 +8,14 @@
 
 namespace tally {
 
-// A place in a source file. Line and column count from 1; line 0 means "no place" (a command-line
-// value, say). `file` indexes Sources.
+// A place in a source file. Line and column count from 1, columns in Unicode code points; line 0
+// means "no place" (a command-line value, say). `file` indexes Sources.
 struct Mark {
   uint32_t file = 0;
   uint32_t line = 0;
   uint32_t column = 0;
   bool known() const { return line != 0; }
+  bool operator==(const Mark&) const = default;
 };
 
 // A string the user wrote, and where.

@@ -1,0 +1,161 @@
+#include "engine/base/diagnostics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "engine/base/text.h"
+
+namespace tally {
+
+namespace {
+
+struct Style {
+  const char* name;
+  const char* color;
+};
+
+Style style_of(Severity severity) {
+  switch (severity) {
+    case Severity::error:
+      return {"error", "\033[1;31m"};
+    case Severity::warning:
+      return {"warning", "\033[1;35m"};
+    case Severity::note:
+      break;
+  }
+  return {"note", "\033[1;36m"};
+}
+
+// The byte at which the `column`th code point of `line` starts; bytes that are not UTF-8 count one
+// each.
+size_t byte_of_column(std::string_view line, uint32_t column) {
+  size_t at = 0;
+  for (uint32_t i = 1; i < column && at < line.size(); ++i) {
+    at += std::max<size_t>(1, utf8_length(line.substr(at)));
+  }
+  return at;
+}
+
+size_t code_points(std::string_view text) {
+  size_t count = 0;
+  for (size_t at = 0; at < text.size(); ++count) {
+    at += std::max<size_t>(1, utf8_length(text.substr(at)));
+  }
+  return count;
+}
+
+// The token that starts `rest`, to underline it: a quoted text whole, else up to white space or a
+// character that ends a word in YAML or XML.
+std::string_view token(std::string_view rest) {
+  if (rest.empty()) return rest;
+  if (rest[0] == '"' || rest[0] == '\'') {
+    size_t end = rest.find(rest[0], 1);
+    if (end != std::string_view::npos) return rest.substr(0, end + 1);
+  }
+  return rest.substr(0, rest.find_first_of(" \t:,=<>[]{}\"'", 1));
+}
+
+// The source line and the caret under it; tabs are kept, so that both are indented alike.
+std::string excerpt(std::string_view line, uint32_t column, bool color) {
+  constexpr size_t kWidest = 400;  // a longer line is not shown: nobody can see the caret
+  if (strip(line).empty() || line.size() > kWidest) return {};
+  size_t start = byte_of_column(line, column);
+  std::string pad;
+  for (size_t at = 0; at < start;) {
+    pad += line[at] == '\t' ? '\t' : ' ';
+    at += std::max<size_t>(1, utf8_length(line.substr(at)));
+  }
+  std::string caret = "^";
+  size_t width = code_points(token(line.substr(start)));
+  if (width > 1) caret.append(width - 1, '~');
+  if (color) caret = "\033[1;32m" + caret + "\033[0m";
+  return fmt::format("    {}\n    {}{}\n", line, pad, caret);
+}
+
+std::string place(const Sources& sources, const Mark& mark) {
+  if (mark.file >= sources.size()) return "tally";
+  if (!mark.known()) return "tally";
+  return fmt::format("{}:{}:{}", sources.name(mark.file), mark.line, mark.column);
+}
+
+std::string block(const Diagnostic& d, const Sources& sources, bool color) {
+  Style style = style_of(d.severity);
+  std::string text;
+  if (color) {
+    text = fmt::format("\033[1m{}:\033[0m {}{}:\033[0m {}\n", place(sources, d.mark), style.color,
+                       style.name, d.message);
+  } else {
+    text = fmt::format("{}: {}: {}\n", place(sources, d.mark), style.name, d.message);
+  }
+  if (d.mark.known()) text += excerpt(sources.line(d.mark), d.mark.column, color);
+  if (!d.hint.empty()) text += fmt::format("hint: {}\n", d.hint);
+  return text;
+}
+
+}  // namespace
+
+void Diagnostics::error(const Mark& mark, std::string message, std::string hint) {
+  add(Severity::error, mark, std::move(message), std::move(hint));
+}
+
+void Diagnostics::warning(const Mark& mark, std::string message, std::string hint) {
+  add(strict_ ? Severity::error : Severity::warning, mark, std::move(message), std::move(hint));
+}
+
+void Diagnostics::note(const Mark& mark, std::string message, std::string hint) {
+  add(Severity::note, mark, std::move(message), std::move(hint));
+}
+
+void Diagnostics::make_warnings_errors() {
+  strict_ = true;
+  for (Diagnostic& d : all_) {
+    if (d.severity == Severity::warning) d.severity = Severity::error;
+  }
+  errors_ += warnings_;
+  warnings_ = 0;
+}
+
+void Diagnostics::append(const Diagnostics& other) {
+  for (const Diagnostic& d : other.all_) {
+    Severity severity = strict_ && d.severity == Severity::warning ? Severity::error : d.severity;
+    add(severity, d.mark, d.message, d.hint);
+  }
+}
+
+void Diagnostics::add(Severity severity, const Mark& mark, std::string message, std::string hint) {
+  if (severity == Severity::error) ++errors_;
+  if (severity == Severity::warning) ++warnings_;
+  all_.push_back({severity, mark, std::move(message), std::move(hint)});
+}
+
+std::string Diagnostics::format(const Sources& sources, bool color) const {
+  // Notes stay behind what they belong to, so groups are sorted, not single diagnostics.
+  std::vector<std::pair<const Diagnostic*, std::string>> groups;
+  for (const Diagnostic& d : all_) {
+    std::string text = block(d, sources, color);
+    if (d.severity == Severity::note && !groups.empty()) {
+      groups.back().second += text;
+    } else {
+      groups.emplace_back(&d, std::move(text));
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+    const Mark& x = a.first->mark;
+    const Mark& y = b.first->mark;
+    if (x.known() != y.known()) return !x.known();
+    if (!x.known()) return false;
+    return std::tie(x.file, x.line, x.column) < std::tie(y.file, y.line, y.column);
+  });
+  std::set<std::string> seen;
+  std::string text;
+  for (const auto& group : groups) {
+    if (seen.insert(group.second).second) text += group.second;
+  }
+  return text;
+}
+
+}  // namespace tally

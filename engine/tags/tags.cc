@@ -1,0 +1,162 @@
+// A recursive-descent reader for tag expressions. JUBE rewrites the text to a Python expression
+// (| or, + and, ! not, ^ exclusive or), which is where the unusual precedence comes from: Python's
+// ^ binds tighter than its not.
+#include "engine/tags/tags.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+
+namespace tally {
+
+namespace {
+
+constexpr int kDeepest = 200;  // nested parentheses and nots
+
+std::string without_spaces(std::string_view text) {
+  std::string dense;
+  for (char c : text) {
+    if (c != ' ' && c != '\t' && c != '\n' && c != '\r') dense += c;
+  }
+  return dense;
+}
+
+bool is_atom_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-' || c == '.' || static_cast<unsigned char>(c) >= 0x80;
+}
+
+class TagParser {
+ public:
+  TagParser(std::string_view text, const std::set<std::string>& tags) : text_(text), tags_(tags) {}
+
+  bool parse(bool* value) { return list(value) && at_ == text_.size(); }
+
+ private:
+  bool take(char c) {
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  // The old spelling, a comma list: none of the names with ! may be set, and of the rest one must
+  // be.
+  bool list(bool* value) {
+    bool any_wanted = false, found = false, forbidden = false, is_list = false;
+    for (;;) {
+      size_t start = at_;
+      bool empty = at_ == text_.size() || text_[at_] == ',' || text_[at_] == ')';
+      bool piece = false;
+      if (empty) {
+        if (!is_list && (at_ == text_.size() || text_[at_] != ',')) return false;
+      } else if (!any(&piece)) {
+        return false;
+      } else if (is_negated_name(text_.substr(start, at_ - start))) {
+        forbidden = forbidden || !piece;
+      } else {
+        any_wanted = true;
+        found = found || piece;
+      }
+      if (!take(',')) break;
+      is_list = true;
+    }
+    *value = !forbidden && (found || !any_wanted);
+    return true;
+  }
+
+  static bool is_negated_name(std::string_view piece) {
+    return piece.size() > 1 && piece[0] == '!' &&
+           std::all_of(piece.begin() + 1, piece.end(), is_atom_char);
+  }
+
+  // Both sides are always read: a syntax error behind a true value is an error too.
+  bool any(bool* value) {
+    if (!all(value)) return false;
+    while (take('|')) {
+      bool right = false;
+      if (!all(&right)) return false;
+      *value = *value || right;
+    }
+    return true;
+  }
+
+  bool all(bool* value) {
+    if (!negation(value)) return false;
+    while (take('+')) {
+      bool right = false;
+      if (!negation(&right)) return false;
+      *value = *value && right;
+    }
+    return true;
+  }
+
+  bool negation(bool* value) {
+    bool inverted = false;
+    while (take('!')) inverted = !inverted;
+    if (!exclusive(value)) return false;
+    *value = *value != inverted;
+    return true;
+  }
+
+  bool exclusive(bool* value) {
+    if (!primary(value)) return false;
+    while (take('^')) {
+      bool right = false;
+      if (!primary(&right)) return false;
+      *value = *value != right;
+    }
+    return true;
+  }
+
+  bool primary(bool* value) {
+    if (take('(')) {
+      if (++depth_ > kDeepest) return false;
+      bool good = list(value) && take(')');
+      --depth_;
+      return good;
+    }
+    size_t start = at_;
+    while (at_ < text_.size() && is_atom_char(text_[at_])) ++at_;
+    if (at_ == start) return false;
+    *value = tags_.count(std::string(text_.substr(start, at_ - start))) > 0;
+    return true;
+  }
+
+  std::string_view text_;
+  const std::set<std::string>& tags_;
+  size_t at_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+bool evaluate_tags(std::string_view expression, const std::set<std::string>& tags, bool* value,
+                   std::string* error) {
+  std::string text = without_spaces(expression);
+  bool result = false;
+  bool good = TagParser(text, tags).parse(&result);
+  if (good) {
+    *value = result;
+  } else {
+    *error = "Tag string '" + std::string(expression) + "' not parseable.";
+  }
+  return good;
+}
+
+std::vector<std::string> tag_names(std::string_view expression) {
+  std::string text = without_spaces(expression);
+  std::vector<std::string> names;
+  size_t at = 0;
+  while (at < text.size()) {
+    size_t end = text.find_first_of("()|+!^,", at);
+    if (end == std::string::npos) end = text.size();
+    std::string name = text.substr(at, end - at);
+    if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
+    }
+    at = end + 1;
+  }
+  return names;
+}
+
+}  // namespace tally

@@ -1,0 +1,87 @@
+#include "engine/tags/tags.h"
+
+#include <doctest/doctest.h>
+
+using namespace tally;
+
+namespace {
+
+// "T", "F", or the error text.
+std::string eval(const std::string& expression, const std::set<std::string>& tags) {
+  bool value = false;
+  std::string error;
+  if (!evaluate_tags(expression, tags, &value, &error)) return error;
+  return value ? "T" : "F";
+}
+
+}  // namespace
+
+// The rows of this test are what JUBE 2.5.1 answered when run with the same file and tags.
+TEST_CASE("comma lists: one of the wanted, none of the unwanted") {
+  CHECK(eval("a,b", {"a"}) == "T");
+  CHECK(eval("a,b", {"b"}) == "T");
+  CHECK(eval("a,b", {}) == "F");
+  CHECK(eval("a,!b", {"a"}) == "T");
+  CHECK(eval("a,!b", {"b"}) == "F");
+  CHECK(eval("a,!b", {"a", "b"}) == "F");
+  CHECK(eval("a,!b", {}) == "F");
+  CHECK(eval("!a,!b", {"a"}) == "F");
+  CHECK(eval("!a,!b", {}) == "T");
+  CHECK(eval("!a,!b", {"c"}) == "T");
+  CHECK(eval("a+b,c", {"c"}) == "T");
+  CHECK(eval("a+b,c", {"a"}) == "F");
+  CHECK(eval("a+b,c", {"a", "b"}) == "T");
+  CHECK(eval("a|b,c", {"c"}) == "T");
+  CHECK(eval("(a,b)", {"b"}) == "T");
+}
+
+TEST_CASE("single expressions as JUBE 2.5.1 evaluates them") {
+  CHECK(eval("!!ab", {"ab"}) == "T");
+  CHECK(eval("!a^ab", {"ab"}) == "F");
+  CHECK(eval("!ab^ab", {"ab"}) == "T");
+  CHECK(eval("a b", {"ab"}) == "T");
+  CHECK(eval("1a", {"ab"}) == "F");
+  CHECK(eval("a-b", {"a-b"}) == "T");
+  CHECK(eval("13", {"13"}) == "T");
+  CHECK(eval("ab.c", {"ab.c"}) == "T");
+  CHECK(eval("(ab)", {"ab"}) == "T");
+  CHECK(eval("!(c)", {"ab"}) == "T");
+}
+
+TEST_CASE("precedence is ^ before ! before + before |") {
+  for (int bits = 0; bits < 8; ++bits) {
+    bool a = bits & 1, b = bits & 2, c = bits & 4;
+    std::set<std::string> tags;
+    if (a) tags.insert("a");
+    if (b) tags.insert("b");
+    if (c) tags.insert("c");
+    auto is = [&](const char* text, bool wanted) {
+      CAPTURE(std::string(text));
+      CAPTURE(bits);
+      CHECK(eval(text, tags) == (wanted ? "T" : "F"));
+    };
+    is("!a^b", !(a != b));
+    is("a+b^c", a && (b != c));
+    is("a|b+c", a || (b && c));
+    is("(a|b)+c", (a || b) && c);
+    is("!a+b", !a && b);
+    is("!(a+b)|c", !(a && b) || c);
+    is("a^b^c", (a != b) != c);
+  }
+}
+
+TEST_CASE("what cannot be read is said in JUBE's words") {
+  for (const char* text :
+       {"", " ", "a||b", "(a", "a)", "a!b", "a$b", "|a", "a+", "()", "a()", "^a"}) {
+    CAPTURE(std::string(text));
+    CHECK(eval(text, {"a"}) == "Tag string '" + std::string(text) + "' not parseable.");
+  }
+  // Deep nesting ends in an error, not in a full stack.
+  CHECK(eval(std::string(100000, '('), {}).find("not parseable") != std::string::npos);
+  CHECK(eval(std::string(100001, '!') + "a", {}) == "T");
+}
+
+TEST_CASE("names of an expression, in order, each once") {
+  CHECK(tag_names("!gpu+(b|gpu)^ c-1,d") == std::vector<std::string>{"gpu", "b", "c-1", "d"});
+  CHECK(tag_names("").empty());
+}
