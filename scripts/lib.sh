@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # What the scripts share: messages, paths, checks. Sourced, not run.
 set -euo pipefail
 TALLY_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -5,7 +6,8 @@ TALLY_DEPS=${TALLY_DEPS:-$TALLY_ROOT/.deps}
 TALLY_BUILD=${TALLY_BUILD:-$TALLY_ROOT/build}
 TALLY_JOBS=${TALLY_JOBS:-$(nproc)}
 
-say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+if [ -t 2 ]; then bold=$'\033[1m' plain=$'\033[0m'; else bold='' plain=''; fi
+say() { printf '%s==>%s %s\n' "$bold" "$plain" "$*" >&2; }
 fail() {
   printf 'error: %s\n' "$*" >&2
   exit 1

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Every version that set-up pins, in one place. Sourced.
 TORCH_VERSION=2.11.0          # the CUDA 13.0 build; works without a GPU
 CUDA_WHEEL_VERSION=13.0.2     # the CUDA Toolkit from PyPI, where none is installed
