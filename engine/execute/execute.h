@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
+#include "engine/execute/process.h"
+#include "engine/execute/scheduler.h"
+#include "engine/expand/evaluator.h"
 #include "engine/expand/expand.h"
 #include "engine/journal/journal.h"
 #include "engine/workflow/workflow.h"
@@ -14,22 +17,39 @@
 namespace tally {
 
 struct RunOptions {
-  int jobs = 1;             // -j: workpackages at once
+  int jobs = 1;                // -j: workpackages at once
   bool exit_on_error = false;  // -e
   bool hide_animation = false;
+  bool verbose = false;  // one line for each workpackage that ended, on standard error
   bool wait_for_jobs = true;
   std::string shell = "/bin/sh";
+  // GPUs of this machine that gpu_slots may give out, as CUDA_VISIBLE_DEVICES names them; empty:
+  // asked of the machine.
+  std::vector<std::string> gpus;
+  // Seams. Not owned; null: the real ones.
+  Evaluator* evaluator = nullptr;
+  ProcessRunner* processes = nullptr;
+  Scheduler* scheduler = nullptr;
 };
 
 struct RunSummary {
-  int done = 0, failed = 0, waiting = 0, lost = 0, running = 0;
+  int done = 0;  // ended well, or in an outcome that its step expects
+  int failed = 0;
+  int waiting = 0;  // done_file not there yet; asked again by `continue`
+  int lost = 0;
+  int running = 0;  // jobs left in the queue
+  int open = 0;     // not started: stopped by -e, an interrupt or max_async
   bool interrupted = false;
   // 0: every workpackage finished.
-  int exit_code() const { return failed || lost || waiting || running || interrupted ? 1 : 0; }
+  int exit_code() const {
+    return failed || lost || waiting || running || open || interrupted ? 1 : 0;
+  }
 };
 
-// Runs, or goes on with, the benchmark of `journal` in `run_dir`. Everything that a person may want to
-// read while it runs goes to the status line and to the run's log.
+// Runs, or goes on with, the benchmark of `journal` in `run_dir`. Everything that a person may want
+// to read while it runs goes to the status line and to run.log. SIGINT and SIGTERM end the children
+// and leave a run that can be continued. An error status means that the run could not go on at all
+// (the journal could not be written, say); a failed workpackage is a number in `summary`.
 Status execute(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
                const std::string& run_dir, const RunOptions& options, RunSummary* summary);
 

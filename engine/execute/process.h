@@ -19,7 +19,7 @@ struct ProcessSpec {
 };
 struct ProcessResult {
   int pid = 0;
-  int status = 0;      // exit code, or 128 + signal
+  int status = 0;  // exit code, or 128 + signal
   bool signalled = false;
 };
 

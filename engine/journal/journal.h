@@ -1,7 +1,9 @@
-// The truth about a run: one SQLite database in the run directory. A state is recorded before anything
-// relies on it, so that a killed engine can go on where it was.
+// The truth about a run: one SQLite database in the run directory. A state is recorded before
+// anything relies on it, so that a killed engine can go on where it was.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,55 +19,97 @@ namespace tally {
 // What the run was started with.
 struct RunRecord {
   int id = 0;
-  std::string benchmark;           // name
+  std::string benchmark;  // name
   std::string comment;
   std::vector<std::string> tags;
-  std::string input_file;          // as given; its text and that of every include is stored beside it
-  std::string start;               // 2026-11-21T01:18:53
-  std::string change;              // of the last change
-  std::string version;             // tally's
-  std::string home;                // directory of the input file
+  std::string input_file;  // as given; its text and that of every include is stored beside it
+  std::string start;       // 2026-11-21T01:18:53
+  std::string change;      // of the last change
+  std::string version;     // tally's
+  std::string home;        // directory of the input file
   std::vector<std::pair<std::string, std::string>> set;  // --set
 };
 
-// Opened for writing by one engine at a time (a lease naming host and pid), for reading by anyone.
-// Safe on file systems without shared memory maps (NFS, Lustre, GPFS). Every method that changes
-// something has committed when it returns, except between begin() and commit().
+// One database in WAL mode under an exclusive lock: no shared memory, so that it is safe on NFS,
+// Lustre and GPFS, and a commit costs no disk flush, yet survives the engine being killed. Opened
+// for writing by one engine at a time (the database's lock, and a lease file naming host and pid),
+// for reading by anyone: readers get the snapshot that a writing engine leaves every second or so.
+// Every method that changes something has committed when it returns, except between begin() and
+// commit(). Not thread-safe. Files: journal.sqlite, journal.sqlite-wal, journal.snapshot,
+// journal.lease.
 class Journal {
  public:
   static Status create(const std::string& run_dir, const RunRecord& run, const Sources& sources,
                        std::unique_ptr<Journal>* out);
-  // Fails with "run 000003 is in use by tally on host X, process 123, since ..." when another engine
-  // holds it.
+  // Fails with "run 000003 is in use by tally on host X, process 123, since ..." when another
+  // engine holds it. What a dead process of this host left is taken over.
   static Status open(const std::string& run_dir, std::unique_ptr<Journal>* out);
+  // Works beside a writing engine and in a directory that may not be written; changes nothing
+  // there.
   static Status open_read_only(const std::string& run_dir, std::unique_ptr<Journal>* out);
   virtual ~Journal() = default;
 
   virtual const RunRecord& run() const = 0;
   virtual std::vector<std::pair<std::string, std::string>> sources() const = 0;  // path, text
+  // Replaces comment, tags or --set of the run (`tally comment`, `analyse -u`).
+  virtual Status set_run(const RunRecord& run) = 0;
 
   virtual Status begin() = 0;
   virtual Status commit() = 0;
-  // A new workpackage with its parameters, its parents, all at once.
-  virtual Status add(const WorkPackage& package, const TextPool& pool,
-                     const std::vector<std::string>& definitions) = 0;
+  // A new workpackage with its parameters, its parents, all at once. `directory`: its folder's name
+  // in the run directory. `work_dir`: where its operations run when that is not directory/work;
+  // absolute.
+  virtual Status add(const WorkPackage& package, const TextPool& pool, const std::string& step,
+                     const std::string& directory, const std::string& work_dir) = 0;
   virtual Status set_state(int package, State state, const std::string& note) = 0;
-  // Operation `operation` of cycle `cycle` ended well; `environment` is what it leaves to the next.
+  // Parameters that a cycle gave new values.
+  virtual Status set_parameters(const WorkPackage& package, const TextPool& pool) = 0;
+  // Operation `operation` of cycle `cycle` ended well (-1: file sets and substitutions are in
+  // place); `environment` is what it leaves to the next: "NAME=value" where it differs from the
+  // engine's own, "NAME" where it is gone.
   virtual Status operation_done(int package, int cycle, int operation,
                                 const std::vector<std::string>& environment) = 0;
-  // Before and after a job is submitted: the name it will have, then the id it got.
+  // Forgets what a workpackage did, for it to be run again (`remove -w`, a retry).
+  virtual Status reset(int package) = 0;
+  virtual Status remove(int package) = 0;
+  // Before and after a job is submitted: the name it will have, then the id it got. Both are
+  // flushed to the disk: a crash of the node must not forget a job.
   virtual Status job_named(int package, const std::string& job_name) = 0;
   virtual Status job_submitted(int package, const std::string& job_id) = 0;
+  // Work that workpackages share (a shared operation, a setup or build step's result), by a unique
+  // key: what the one who did it left, kept for the others.
+  virtual Status set_shared(const std::string& key, const std::string& value) = 0;
+  virtual std::optional<std::string> shared(const std::string& key) const = 0;
+
+  // Says that this engine lives; to be called every half minute at least while nothing is
+  // committed.
+  virtual void heartbeat() = 0;
+  // Fault seam: called around every commit with its number, before (`done` false) and after.
+  virtual void on_commit(std::function<void(int number, bool done)> hook) = 0;
 
   struct Stored {
-    WorkPackage package;
+    WorkPackage package;  // bindings are not filled: names depend on a TextPool; see parameters
     std::string step;
+    std::string directory, work_dir;  // as given to add()
     std::vector<std::pair<std::string, std::string>> parameters;
-    int operations_done = 0;
+    std::vector<uint32_t> index, definition;  // Binding's, parallel to parameters
+    int operations_done = 0;                  // of the current cycle
+    bool prepared = false;                    // file sets and substitutions are in place
     std::vector<std::string> environment;
     std::string job_name, job_id;
+    double started = 0, ended = 0;  // seconds since 1970; 0: not yet
   };
   virtual std::vector<Stored> packages() const = 0;
+  // States alone, by id: what `status` needs, without reading a hundred thousand parameter lists.
+  struct Tally {
+    std::string step;
+    State state = State::pending;
+    int count = 0;
+  };
+  virtual std::vector<Tally> states() const = 0;
 };
+
+// Names of the journal's files, for those who list or remove a run.
+bool has_journal(const std::string& run_dir);
 
 }  // namespace tally

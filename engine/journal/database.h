@@ -1,0 +1,62 @@
+// A thin layer over SQLite: a connection, statements, errors as Status.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.h"
+
+namespace tally {
+
+class Database {
+ public:
+  Database() = default;
+  ~Database() { close(); }
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // `uri`: a file: URI or a path; `flags`: SQLITE_OPEN_*.
+  Status open(const std::string& uri, int flags, const std::string& shown_as);
+  void close();
+  Status run(const char* sql);
+  // What went wrong last, as one sentence: the file, SQLite's words and what to do.
+  Status failure() const;
+  int code() const { return sqlite3_errcode(handle_); }
+  sqlite3* handle() const { return handle_; }
+
+ private:
+  sqlite3* handle_ = nullptr;
+  std::string shown_as_;
+};
+
+// A prepared statement; reset after each use, finalized at the end. Binding positions count from 1,
+// columns from 0. Texts bound must live until run() or the last row().
+class Statement {
+ public:
+  Statement() = default;
+  ~Statement() { finish(); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Status prepare(Database& database, const char* sql);
+  void finish();
+  Statement& bind(int position, std::string_view text);
+  Statement& bind_blob(int position, std::string_view bytes);
+  Statement& bind(int position, long long value);
+  Statement& bind(int position, double value);
+  // Runs to the end and resets.
+  Status run();
+  // The next row; false at the end (then reset) or on an error.
+  bool row();
+  std::string text(int column) const;
+  long long integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  double real(int column) const { return sqlite3_column_double(statement_, column); }
+
+ private:
+  Database* database_ = nullptr;
+  sqlite3_stmt* statement_ = nullptr;
+};
+
+}  // namespace tally
