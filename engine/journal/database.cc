@@ -5,7 +5,7 @@
 
 namespace tally {
 
-Status Database::open(const std::string& uri, int flags, const std::string& shown_as) {
+Status SqliteDatabase::open(const std::string& uri, int flags, const std::string& shown_as) {
   close();
   shown_as_ = shown_as;
   const int rc = sqlite3_open_v2(uri.c_str(), &handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -13,12 +13,12 @@ Status Database::open(const std::string& uri, int flags, const std::string& show
   return Status::ok();
 }
 
-void Database::close() {
+void SqliteDatabase::close() {
   if (handle_ != nullptr) sqlite3_close_v2(handle_);
   handle_ = nullptr;
 }
 
-Status Database::failure() const {
+Status SqliteDatabase::failure() const {
   const int code = sqlite3_errcode(handle_);
   std::string message = shown_as_ + ": ";
   const int reason = handle_ != nullptr ? sqlite3_system_errno(handle_) : 0;
@@ -50,12 +50,12 @@ Status Database::failure() const {
   }
 }
 
-Status Database::run(const char* sql) {
+Status SqliteDatabase::run(const char* sql) {
   if (sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return failure();
   return Status::ok();
 }
 
-Status Statement::prepare(Database& database, const char* sql) {
+Status Statement::prepare(SqliteDatabase& database, const char* sql) {
   finish();
   database_ = &database;
   if (sqlite3_prepare_v3(database.handle(), sql, -1, SQLITE_PREPARE_PERSISTENT, &statement_,

@@ -10,12 +10,12 @@
 
 namespace tally {
 
-class Database {
+class SqliteDatabase {
  public:
-  Database() = default;
-  ~Database() { close(); }
-  Database(const Database&) = delete;
-  Database& operator=(const Database&) = delete;
+  SqliteDatabase() = default;
+  ~SqliteDatabase() { close(); }
+  SqliteDatabase(const SqliteDatabase&) = delete;
+  SqliteDatabase& operator=(const SqliteDatabase&) = delete;
 
   // `uri`: a file: URI or a path; `flags`: SQLITE_OPEN_*.
   Status open(const std::string& uri, int flags, const std::string& shown_as);
@@ -40,7 +40,7 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
-  Status prepare(Database& database, const char* sql);
+  Status prepare(SqliteDatabase& database, const char* sql);
   void finish();
   Statement& bind(int position, std::string_view text);
   Statement& bind_blob(int position, std::string_view bytes);
@@ -55,7 +55,7 @@ class Statement {
   double real(int column) const { return sqlite3_column_double(statement_, column); }
 
  private:
-  Database* database_ = nullptr;
+  SqliteDatabase* database_ = nullptr;
   sqlite3_stmt* statement_ = nullptr;
 };
 

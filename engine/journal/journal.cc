@@ -66,7 +66,10 @@ std::vector<std::string> unpack(const std::string& bytes) {
 
 std::string join_ids(const std::vector<int>& ids) {
   std::string text;
-  for (const int id : ids) text += (text.empty() ? "" : ",") + std::to_string(id);
+  for (const int id : ids) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(id);
+  }
   return text;
 }
 
@@ -185,7 +188,7 @@ class SqliteJournal final : public Journal {
   std::string run_dir_;
   std::string private_copy_;  // folder of a reader's own copy, removed at the end
   bool writable_ = false;
-  mutable Database database_;
+  mutable SqliteDatabase database_;
   Lease lease_;
   RunRecord run_;
   Statement begin_, commit_, add_, state_, parameters_, operation_, reset_, remove_, job_name_,
