@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""A GPT-2 in plain PyTorch under torch.compile: the Python peer that tally-train is measured against.
+
+The shapes are GPT-2's (learned positions, tanh GELU, tied embeddings, pre-LayerNorm, biases, vocabulary padded to
+50304). Numerics: bf16 autocast over float32 master weights, fused AdamW, clipping at 1.0. Data are random tokens already
+on the GPU. Prints one JSON line: tokens/s (median over the timed steps), ms per step, peak memory, last loss.
+"""
+import argparse
+import json
+import math
+import statistics
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+PRESETS = {"124M": (12, 768, 12), "355M": (24, 1024, 16), "774M": (36, 1280, 20), "1.5B": (48, 1600, 25)}
+
+
+class Block(nn.Module):
+    def __init__(self, hidden, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln_1 = nn.LayerNorm(hidden)
+        self.c_attn = nn.Linear(hidden, 3 * hidden)
+        self.attn_proj = nn.Linear(hidden, hidden)
+        self.ln_2 = nn.LayerNorm(hidden)
+        self.c_fc = nn.Linear(hidden, 4 * hidden)
+        self.mlp_proj = nn.Linear(4 * hidden, hidden)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = self.c_attn(self.ln_1(x)).split(c, dim=2)
+        q, k, v = (y.view(b, t, self.heads, c // self.heads).transpose(1, 2) for y in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.attn_proj(y.transpose(1, 2).reshape(b, t, c))
+        return x + self.mlp_proj(F.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
+
+
+class Gpt(nn.Module):
+    def __init__(self, layers, hidden, heads, positions, vocabulary=50304):
+        super().__init__()
+        self.wte = nn.Embedding(vocabulary, hidden)
+        self.wpe = nn.Embedding(positions, hidden)
+        self.blocks = nn.ModuleList(Block(hidden, heads) for _ in range(layers))
+        self.ln_f = nn.LayerNorm(hidden)
+        self.head = nn.Linear(hidden, vocabulary, bias=False)
+        self.head.weight = self.wte.weight
+        for name, p in self.named_parameters():
+            if p.dim() == 2:
+                nn.init.normal_(p, 0, 0.02 / math.sqrt(2 * layers) if "proj" in name else 0.02)
+            elif name.endswith("bias"):
+                nn.init.zeros_(p)
+
+    def forward(self, ids, targets):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
+        for block in self.blocks:
+            x = block(x)
+        logits = self.head(self.ln_f(x))
+        return F.cross_entropy(logits.float().view(-1, logits.shape[-1]), targets.view(-1))
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("--model", default="124M", choices=PRESETS)
+    a.add_argument("--batch", type=int, default=64)
+    a.add_argument("--tokens", type=int, default=1024)
+    a.add_argument("--steps", type=int, default=20)
+    a.add_argument("--warmup", type=int, default=10)
+    a.add_argument("--precision", default="bf16", choices=["bf16", "fp32", "tf32"])
+    a.add_argument("--no-compile", action="store_true")
+    a = a.parse_args()
+    torch.manual_seed(1)
+    torch.set_float32_matmul_precision("highest" if a.precision == "fp32" else "high")
+    layers, hidden, heads = PRESETS[a.model]
+    model = Gpt(layers, hidden, heads, a.tokens).cuda()
+    decayed = [p for p in model.parameters() if p.dim() == 2]
+    rest = [p for p in model.parameters() if p.dim() != 2]
+    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}],
+                                  lr=3e-4, betas=(0.9, 0.95), fused=True)
+    step_model = model if a.no_compile else torch.compile(model)
+    ids = torch.randint(0, 50257, (a.batch, a.tokens + 1), device="cuda")
+    x, y = ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
+
+    def step():
+        with torch.autocast("cuda", torch.bfloat16, enabled=a.precision == "bf16"):
+            loss = step_model(x, y)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss
+
+    for _ in range(a.warmup):
+        loss = step()
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(a.steps):
+        start = time.perf_counter()
+        loss = step()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    seconds = statistics.median(times)
+    print(json.dumps({
+        "peer": "torch.compile GPT" if not a.no_compile else "eager GPT", "torch": torch.__version__, "model": a.model,
+        "batch": a.batch, "tokens": a.tokens, "precision": a.precision, "ms_per_step": round(seconds * 1e3, 3),
+        "tokens_per_second": round(a.batch * a.tokens / seconds, 1),
+        "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2), "loss": round(loss.item(), 4)}))
+
+
+if __name__ == "__main__":
+    main()
