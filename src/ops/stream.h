@@ -26,6 +26,8 @@ class Stream {
   virtual void copy(void* to, const void* from, size_t bytes) = 0;  // any direction, asynchronous
   virtual void fill_zero(void* data, size_t bytes) = 0;
   MatmulMode matmul_mode = MatmulMode::ieee;
+  // Results repeat bit for bit from run to run: algorithms by rule instead of by timing, no atomic sums.
+  bool deterministic = false;
 
   // Device memory, aligned to 256 bytes. Throws OutOfMemory. Only during set-up: a steady step allocates
   // nothing (asserted by a test through allocations()).
