@@ -1,6 +1,7 @@
 // Scaled-dot-product attention over packed projections.
 //   qkv[B,T,3,H,D] (rows of the QKV product: all Q heads, then K, then V), out[B,T,H,D]
-//   stats[B,H,T] f32: log-sum-exp of each row's scaled scores, kept for the backward pass
+//   stats[B,H,T] f32 (f64 for f64): log-sum-exp of each row's scaled scores, kept for the backward
+//   pass
 // P = softmax(scale Q K^T + mask); out = P V.
 #pragma once
 
@@ -12,8 +13,8 @@ namespace tally::train {
 struct AttentionShape {
   int64_t batch = 0, tokens = 0, heads = 0, head_dim = 0;
   bool causal = true;
-  float scale = 0;        // 1 / sqrt(head_dim)
-  float dropout = 0;      // probability, drawn from (seed, offset)
+  float scale = 0;    // 1 / sqrt(head_dim)
+  float dropout = 0;  // probability, element ((b H + h) T + i) T + j of `seed`'s mask (philox.h)
 };
 
 // Which kernel serves a shape on a device: "cudnn", "own", "aten". Logged once a run.
@@ -25,12 +26,12 @@ size_t attention_workspace(Stream& s, const AttentionShape& shape, DType dtype);
 void attention_forward(Stream& s, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
                        const Tensor& stats, const Tensor& workspace, uint64_t seed);
 // dqkv is written, not added to.
-void attention_backward(Stream& s, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-                        const Tensor& stats, const Tensor& dout, const Tensor& dqkv,
-                        const Tensor& workspace, uint64_t seed);
+void attention_backward(Stream& s, const AttentionShape& shape, const Tensor& qkv,
+                        const Tensor& out, const Tensor& stats, const Tensor& dout,
+                        const Tensor& dqkv, const Tensor& workspace, uint64_t seed);
 
-// Rotary position embedding (rotate-half, `fraction` of the head's dimensions, base 10000 unless given),
-// in place on Q and K of qkv. `inverse` rotates back: the backward pass applied to dqkv.
+// Rotary position embedding (rotate-half, `fraction` of the head's dimensions, base 10000 unless
+// given), in place on Q and K of qkv. `inverse` rotates back: the backward pass applied to dqkv.
 void rotary(Stream& s, const Tensor& qkv, double base, double fraction, bool inverse);
 
 }  // namespace tally::train

@@ -1,7 +1,8 @@
 // Matrix products of a training step, with what is fused to them. Row-major; M rows are tokens.
 //   x[M,K], w[N,K] (as PyTorch's Linear), b[N], y[M,N]
-// x, w, b, y, dx: the compute type (f64, f32, bf16, f16). dw, db: the gradient type (f32 for bf16 and f16,
-// the compute type else). Accumulation is in f32 at least. Undefined tensors (data null) mean "none".
+// x, w, b, y, dx: the compute type (f64, f32, bf16, f16). dw, db: the gradient type (f32 for bf16
+// and f16, the compute type else). Accumulation is in f32 at least. Undefined tensors (data null)
+// mean "none".
 #pragma once
 
 #include "src/ops/stream.h"
@@ -16,11 +17,14 @@ void linear_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b
 void linear_gelu_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b,
                          const Tensor& pre, const Tensor& y);
 
+// y = gelu(pre): the second half of linear_gelu_forward, for activation recomputation.
+void gelu_forward(Stream& s, const Tensor& pre, const Tensor& y);
+
 // dx = dy w
 void linear_backward_input(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& dx);
 
-// dpre = (dy w) * gelu'(pre), and db += column sums of dpre where db is defined (b of the layer before).
-// `dpre` may be the same memory as `pre`.
+// dpre = (dy w) * gelu'(pre), and db += column sums of dpre where db is defined (b of the layer
+// before). `dpre` may be the same memory as `pre`.
 void linear_backward_input_gelu(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& pre,
                                 const Tensor& dpre, const Tensor& db);
 

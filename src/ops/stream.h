@@ -14,7 +14,6 @@ namespace tally::train {
 // How float32 matrix products are computed: ieee float32, or rounded to TF32 operands.
 enum class MatmulMode : uint8_t { ieee, tf32 };
 
-
 // One queue of work. Copying is not possible; each belongs to one thread at a time.
 class Stream {
  public:
@@ -26,21 +25,22 @@ class Stream {
   virtual void copy(void* to, const void* from, size_t bytes) = 0;  // any direction, asynchronous
   virtual void fill_zero(void* data, size_t bytes) = 0;
   MatmulMode matmul_mode = MatmulMode::ieee;
-  // Results repeat bit for bit from run to run: algorithms by rule instead of by timing, no atomic sums.
+  // Results repeat bit for bit from run to run: algorithms by rule instead of by timing, no atomic
+  // sums.
   bool deterministic = false;
 
-  // Device memory, aligned to 256 bytes. Throws OutOfMemory. Only during set-up: a steady step allocates
-  // nothing (asserted by a test through allocations()).
+  // Device memory, aligned to 256 bytes. Throws OutOfMemory. Only during set-up: a steady step
+  // allocates nothing (asserted by a test through allocations()).
   virtual void* allocate(size_t bytes, const char* what) = 0;
   virtual void release(void* data) = 0;
   virtual int64_t allocations() const = 0;
   virtual size_t bytes_allocated() const = 0;  // now
-  virtual size_t bytes_peak() const = 0;       // highest so far, libraries' own use included where known
+  virtual size_t bytes_peak() const = 0;  // highest so far, libraries' own use included where known
 };
 
 struct DeviceInfo {
-  std::string name;        // "NVIDIA H200", or the processor's model name
-  int capability = 0;      // 90 for compute capability 9.0; 0 on the CPU
+  std::string name;    // "NVIDIA H200", or the processor's model name
+  int capability = 0;  // 90 for compute capability 9.0; 0 on the CPU
   size_t total_bytes = 0;
   int multiprocessors = 0;
   std::string driver, runtime;  // versions, empty on the CPU
@@ -48,11 +48,14 @@ struct DeviceInfo {
 
 // Number of usable GPUs; 0 without CUDA in the build, a driver or a device.
 int cuda_device_count();
-// Why there is none, in one sentence ("this build has no CUDA", "no NVIDIA driver is loaded"); else "".
+// Why there is none, in one sentence ("this build has no CUDA", "no NVIDIA driver is loaded"); else
+// "".
 std::string cuda_unavailable_reason();
 DeviceInfo device_info(Device device);
-// Throws DeviceError with one clear sentence when the device cannot be used (no GPU, a compute capability
-// that this build has no code for).
+// Throws DeviceError with one clear sentence when the device cannot be used (no GPU, a compute
+// capability that this build has no code for).
 std::unique_ptr<Stream> make_stream(Device device);
+// Threads that operations on the CPU use, in the whole process; 0 or less: one a core.
+void set_threads(int threads);
 
 }  // namespace tally::train

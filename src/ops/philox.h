@@ -1,0 +1,67 @@
+// The random numbers of dropout, the same on the CPU and on every GPU: Philox 4x32-10 (Salmon,
+// Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011), a counter-based
+// generator. The key is the 64-bit seed of the place where dropout happens; element i of the tensor
+// takes word i % 4 of counter i / 4. Nothing is stored: the backward pass draws the mask again.
+#pragma once
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define TALLY_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define TALLY_HOST_DEVICE inline
+#endif
+
+namespace tally::train {
+
+struct Philox4 {
+  uint32_t word[4];
+};
+
+TALLY_HOST_DEVICE uint32_t multiply_high(uint32_t a, uint32_t b) {
+#ifdef __CUDA_ARCH__
+  return __umulhi(a, b);
+#else
+  return static_cast<uint32_t>((static_cast<uint64_t>(a) * b) >> 32);
+#endif
+}
+
+// Ten rounds over the 128-bit counter (low 64 bits `counter`, high 64 bits `stream`).
+TALLY_HOST_DEVICE Philox4 philox(uint64_t key, uint64_t counter, uint64_t stream = 0) {
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
+  uint32_t c2 = static_cast<uint32_t>(stream), c3 = static_cast<uint32_t>(stream >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint32_t h0 = multiply_high(0xD2511F53u, c0), l0 = 0xD2511F53u * c0;
+    const uint32_t h1 = multiply_high(0xCD9E8D57u, c2), l1 = 0xCD9E8D57u * c2;
+    c0 = h1 ^ c1 ^ k0;
+    c1 = l1;
+    c2 = h0 ^ c3 ^ k1;
+    c3 = l0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return Philox4{{c0, c1, c2, c3}};
+}
+
+// Dropout with probability p keeps an element when its word is at least this.
+TALLY_HOST_DEVICE uint32_t dropout_threshold(double p) {
+  const double scaled = p * 4294967296.0;
+  return scaled >= 4294967295.0 ? 4294967295u : static_cast<uint32_t>(scaled);
+}
+
+// What element i is multiplied by, given threshold and 1 / (1 - p).
+TALLY_HOST_DEVICE bool dropout_keeps(uint64_t seed, uint64_t i, uint32_t threshold) {
+  return philox(seed, i >> 2).word[i & 3] >= threshold;
+}
+
+// The seed of one place (layer and operation) of one micro batch, from the micro batch's seed: one
+// round of SplitMix64's finalizer, so that neighbouring sites and seeds share nothing.
+TALLY_HOST_DEVICE uint64_t site_seed(uint64_t seed, uint64_t site) {
+  uint64_t z = seed + 0x9E3779B97F4A7C15ull * (site + 1);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+}  // namespace tally::train
