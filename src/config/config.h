@@ -1,4 +1,5 @@
-// Everything a training run was asked to do, checked. Made once by args.cc; nothing reads a flag later.
+// Everything a training run was asked to do, checked. Made once by args.cc; nothing reads a flag
+// later.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@ enum class Recompute { none, selective, full };
 
 struct ModelConfig {
   std::string kind = "gpt";
+  std::string preset;  // "gpt2-medium" when --model named one, else empty
   int64_t layers = 12, hidden = 768, heads = 12, ffn = 3072;
   int64_t max_positions = 1024;
   int64_t vocabulary = 50257;         // of the tokenizer
@@ -22,26 +24,26 @@ struct ModelConfig {
   Positions positions = Positions::learned;
   double rotary_base = 10000, rotary_fraction = 1;
   double layernorm_epsilon = 1e-5;
-  double init_std = 0.02;             // output layers of a block: / sqrt(2 layers)
+  double init_std = 0.02;  // output layers of a block: / sqrt(2 layers)
   double hidden_dropout = 0.1, attention_dropout = 0.1;  // Megatron's defaults
   bool tied_embeddings = true;
   int64_t head_dim() const { return hidden / heads; }
-  int64_t parameters() const;         // with the padded vocabulary
+  int64_t parameters() const;  // number of parameters, with the padded vocabulary
 };
 
 struct OptimizerConfig {
   double lr = 1e-4, min_lr = 0, weight_decay = 0.01;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, clip = 1.0;
-  std::string decay_style = "linear";  // constant, linear, cosine
+  std::string decay_style = "linear";             // constant, linear, cosine
   int64_t warmup_samples = 0, decay_samples = 0;  // in samples whichever way they were given
 };
 
 struct DataConfig {
-  std::vector<std::string> paths;   // --data-path prefixes
+  std::vector<std::string> paths;  // --data-path prefixes
   std::string split = "969,30,1";
-  std::string tokenizer;            // GPT2BPETokenizer, bytes
+  std::string tokenizer;  // GPT2BPETokenizer, bytes
   std::string vocab_file, merge_file;
-  bool mock = false;                // --mock-data: random tokens
+  bool mock = false;  // --mock-data: random tokens
 };
 
 struct Config {
@@ -51,7 +53,7 @@ struct Config {
   Precision precision = Precision::f32;
   int64_t sequence = 1024;
   int64_t micro_batch = 1, global_batch = 1;
-  int64_t train_iterations = 0;     // from --train-iters or --train-samples
+  int64_t train_iterations = 0;  // from --train-iters or --train-samples
   int64_t train_samples = 0;
   Recompute recompute = Recompute::none;
   uint64_t seed = 1234;
@@ -59,16 +61,26 @@ struct Config {
   int64_t loss_scale_window = 1000, hysteresis = 2;
   int tensor_parallel = 1, pipeline_parallel = 1, world_size = 1, data_parallel = 1;
   int64_t log_interval = 100, save_interval = 0, eval_interval = 0, eval_iterations = 0;
-  double exit_duration_minutes = 0; // 0: no limit
+  double exit_duration_minutes = 0;  // 0: no limit
   int64_t exit_interval = 0;
   std::string save_dir, load_dir, record_path;
-  std::string device = "auto";      // auto, cpu, cuda, cuda:N
-  bool reference = false;           // --reference: the autograd model, slow and obviously right
+  std::string device = "auto";  // auto, cpu, cuda, cuda:N
+  bool reference = false;       // --reference: the autograd model, slow and obviously right
   bool cuda_graph = true;
   bool deterministic = false;
+  bool sequence_parallel = false;
+  int64_t virtual_pipeline_layers = 0;      // --num-layers-per-virtual-pipeline-stage; 0: off
+  bool exit_on_missing_checkpoint = false;  // else --load of an empty directory starts from scratch
   std::vector<std::string> command_line;
+  std::vector<std::string>
+      notices;  // sentences to say once at the start: what was ignored or adjusted
   int64_t micro_batches() const { return global_batch / (micro_batch * data_parallel); }
   DType compute_type() const;
 };
+
+const char* precision_name(Precision p);  // "fp64", "fp32", "tf32", "bf16", "fp16"
+const char* recompute_name(Recompute r);  // "none", "selective", "full"
+// The smallest multiple of `multiple` that holds `vocabulary`: Megatron's padding.
+int64_t pad_vocabulary(int64_t vocabulary, int64_t multiple);
 
 }  // namespace tally::train

@@ -1,0 +1,170 @@
+#include "src/config/args.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "engine/base/text.h"
+#include "src/config/flags.h"
+
+namespace tally::train {
+namespace {
+
+void configure(CLI::App* app) {
+  app->set_help_flag();  // handled before parsing, so that --help works beside a wrong flag
+  app->allow_extras();
+  app->get_formatter()->column_width(44);
+}
+
+std::string help_text() {
+  CLI::App app(
+      "Trains a GPT model and says how fast. Flags are Megatron-LM's; numbers may carry "
+      "underscores (300_000_000). @FILE reads flags from a file.");
+  app.name("tally-train [train]");
+  Flags flags;
+  configure(&app);
+  declare_flags(&app, &flags);
+  app.footer(
+      "\nOther commands: 'tally-train prepare --help' makes a dataset from text; 'tally-train "
+      "--version'.\n"
+      "Exit codes: 0 completed, 2 bad input, 3 out of memory, 4 time limit or asked to stop "
+      "(SIGTERM, SIGINT,\n"
+      "SIGUSR1, SIGUSR2), 5 a check failed (a loss that is not finite), 1 anything else.");
+  return app.help();
+}
+
+// The words of a flags file: white space separates, quotes group, '#' starts a comment.
+std::vector<std::string> words_of_file(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw UsageError(fmt::format("@{}: the file cannot be read", path));
+  std::vector<std::string> words;
+  for (std::string line; std::getline(in, line);) {
+    char quote = 0;
+    bool pending = false;
+    std::string word;
+    for (const char c : line) {
+      if (quote != 0) {
+        if (c == quote) {
+          quote = 0;
+        } else {
+          word += c;
+        }
+      } else if (c == '"' || c == '\'') {
+        quote = c;
+        pending = true;
+      } else if (c == '#' && !pending) {
+        break;
+      } else if (c == ' ' || c == '\t' || c == '\r') {
+        if (pending) words.push_back(word);
+        word.clear();
+        pending = false;
+      } else {
+        word += c;
+        pending = true;
+      }
+    }
+    if (quote != 0) throw UsageError(fmt::format("@{}: a quote is not closed: {}", path, line));
+    if (pending) words.push_back(word);
+  }
+  return words;
+}
+
+void expand(const std::string& word, int depth, std::vector<std::string>* out) {
+  if (word.size() < 2 || word[0] != '@') {
+    out->push_back(word);
+    return;
+  }
+  if (depth > 8)
+    throw UsageError(fmt::format("{}: flags files include each other without end", word));
+  for (const std::string& inner : words_of_file(word.substr(1))) expand(inner, depth + 1, out);
+}
+
+[[noreturn]] void unknown(const std::string& word) {
+  if (word.rfind("--", 0) != 0) {
+    throw UsageError(fmt::format(
+        "'{}': not a flag, and no flag before it takes it as a value; see --help", word));
+  }
+  const std::string name = word.substr(0, word.find('='));
+  const std::string hint = did_you_mean(name, flag_names());
+  throw UsageError(
+      fmt::format("{}: unknown flag{}", name, hint.empty() ? "; --help lists all" : "; " + hint));
+}
+
+}  // namespace
+
+std::vector<std::string> flag_names() {
+  CLI::App app;
+  Flags flags;
+  configure(&app);
+  declare_flags(&app, &flags);
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::string flags_reference() {
+  CLI::App app;
+  Flags flags;
+  configure(&app);
+  declare_flags(&app, &flags);
+  std::string out =
+      "# Flags of `tally-train`\n\n"
+      "Made by `tally-train reference`; a test compares. The spellings are Megatron-LM's. Numbers "
+      "may carry "
+      "underscores\n(`128_953_125`); of a repeated flag the last holds; `@FILE` reads flags from a "
+      "file "
+      "(white space separates, quotes\ngroup, `#` starts a comment). A wrong value or combination "
+      "is one "
+      "sentence on stderr that names the flag, and exit code 2,\nbefore anything is allocated or "
+      "written. Where Megatron-LM has a sentence for it, it is that one.\n\n"
+      "| exit code | meaning |\n|---|---|\n| 0 | completed |\n| 2 | bad input: flags, dataset, "
+      "checkpoint |\n"
+      "| 3 | out of memory |\n| 4 | stopped before the last step: `--exit-duration-in-mins`, "
+      "SIGTERM, "
+      "SIGINT, SIGUSR1 or SIGUSR2 |\n| 5 | a check failed: a loss that is not finite |\n| 1 | "
+      "anything "
+      "else |\n";
+  std::string group;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group() != group) {
+      group = option->get_group();
+      out += fmt::format("\n## {}\n\n| flag | value | default | meaning |\n|---|---|---|---|\n",
+                         group);
+    }
+    std::string names;
+    for (const std::string& name : option->get_lnames())
+      names += (names.empty() ? "`--" : ", `--") + name + "`";
+    const bool value = option->get_items_expected_max() > 0 && option->get_type_size_max() > 0;
+    out += fmt::format("| {} | {} | {} | {} |\n", names, value ? option->get_type_name() : "",
+                       option->get_default_str(), option->get_description());
+  }
+  return out;
+}
+
+Config parse_args(int argc, const char* const* argv, int world_size) {
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) expand(argv[i], 0, &words);
+  for (const std::string& word : words)
+    if (word == "--help" || word == "-h") throw HelpRequest{help_text()};
+
+  CLI::App app;
+  Flags flags;
+  configure(&app);
+  declare_flags(&app, &flags);
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ArgumentMismatch& e) {
+    const std::string what = e.what();
+    throw UsageError(what.substr(0, what.find(':')) + ": needs a value");
+  } catch (const CLI::ParseError& e) {
+    throw UsageError(e.what());
+  }
+  if (const auto extra = app.remaining(); !extra.empty()) unknown(extra.front());
+  Config config = resolve(flags, world_size);
+  config.command_line.assign(argv, argv + argc);
+  return config;
+}
+
+}  // namespace tally::train

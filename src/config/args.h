@@ -1,0 +1,36 @@
+// The command line of a training run: Megatron-LM's spellings, and our own where it has none.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+
+namespace tally::train {
+
+// The command line cannot be carried out. what() is one sentence that names the flag. Exit code 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// --help was given; `text` is to be printed.
+struct HelpRequest {
+  std::string text;
+};
+
+// Reads and checks the flags of `tally-train [train] FLAGS` (argv[0] is the program). `world_size`
+// is the number of processes of the run. Touches no device and writes nothing; the only files it
+// reads are those named as @FILE (flags, one or more a line, '#' starts a comment). Throws
+// UsageError and HelpRequest.
+Config parse_args(int argc, const char* const* argv, int world_size = 1);
+
+// What the validity rules need beside the Config itself. Exposed for tests of larger world sizes.
+// Megatron-LM's sentences where it has one (docs/flags.md lists them). Throws UsageError.
+void check_parallel_layout(const Config& config);
+
+// Every flag's long name, for suggestions and for the tests of the documentation.
+std::vector<std::string> flag_names();
+// The reference page docs/flags.md, made from the table that parses (`tally-train reference`).
+std::string flags_reference();
+
+}  // namespace tally::train

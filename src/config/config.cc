@@ -1,0 +1,62 @@
+#include "src/config/config.h"
+
+namespace tally::train {
+
+int64_t ModelConfig::parameters() const {
+  const int64_t norm = 2 * hidden;
+  const int64_t attention = 3 * hidden * hidden + 3 * hidden + hidden * hidden + hidden;
+  const int64_t mlp = 2 * ffn * hidden + ffn + hidden;
+  int64_t n = padded_vocabulary * hidden + layers * (2 * norm + attention + mlp) + norm;
+  if (positions == Positions::learned) n += max_positions * hidden;
+  if (!tied_embeddings) n += padded_vocabulary * hidden;
+  return n;
+}
+
+DType Config::compute_type() const {
+  switch (precision) {
+    case Precision::f64:
+      return DType::f64;
+    case Precision::f32:
+    case Precision::tf32:
+      return DType::f32;
+    case Precision::bf16:
+      return DType::bf16;
+    case Precision::f16:
+      return DType::f16;
+  }
+  return DType::f32;
+}
+
+const char* precision_name(Precision p) {
+  switch (p) {
+    case Precision::f64:
+      return "fp64";
+    case Precision::f32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::f16:
+      return "fp16";
+  }
+  return "?";
+}
+
+const char* recompute_name(Recompute r) {
+  switch (r) {
+    case Recompute::none:
+      return "none";
+    case Recompute::selective:
+      return "selective";
+    case Recompute::full:
+      return "full";
+  }
+  return "?";
+}
+
+int64_t pad_vocabulary(int64_t vocabulary, int64_t multiple) {
+  return (vocabulary + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace tally::train

@@ -1,0 +1,64 @@
+// What was given on the command line, before defaults and checks. Private to config/.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+
+namespace tally::train {
+
+// One field a flag; empty: not given.
+struct Flags {
+  std::optional<std::string> model;
+  std::optional<int64_t> layers, hidden, heads, ffn, sequence, max_positions, vocabulary;
+  int64_t vocabulary_multiple = 128;
+  std::optional<std::string> positions;
+  bool rotary = false;
+  double rotary_base = 10000, rotary_percent = 1, layernorm_epsilon = 1e-5, init_std = 0.02;
+  double hidden_dropout = 0.1, attention_dropout = 0.1;
+
+  std::optional<int64_t> micro_batch, global_batch, train_iterations, train_samples;
+  uint64_t seed = 1234;
+  bool recompute_activations = false;
+  std::optional<std::string> recompute_granularity;
+  std::optional<int64_t> exit_interval;
+  std::optional<double> exit_duration_minutes;
+
+  std::string optimizer = "adam";
+  OptimizerConfig adam;
+  std::optional<int64_t> decay_iterations, decay_samples, warmup_iterations, warmup_samples;
+  std::optional<double> warmup_fraction;
+
+  std::optional<std::string> precision;
+  bool fp16 = false, bf16 = false, tf32 = false, fp64 = false;
+  std::optional<double> loss_scale;
+  double initial_loss_scale = 4294967296.0, min_loss_scale = 1.0;
+  int64_t loss_scale_window = 1000, hysteresis = 2;
+
+  DataConfig data;
+  std::optional<std::string> tokenizer;
+
+  int tensor_parallel = 1, pipeline_parallel = 1;
+  bool sequence_parallel = false, distributed_optimizer = false;
+  std::optional<int64_t> virtual_pipeline_layers;
+
+  std::string save, load, record;
+  std::optional<int64_t> save_interval, eval_interval, eval_iterations;
+  bool exit_on_missing_checkpoint = false;
+  int64_t log_interval = 100;
+
+  std::string device = "auto";
+  bool reference = false, no_cuda_graph = false, deterministic = false;
+
+  std::vector<std::string> ignored;  // accepted for compatibility: "--flag (why)"
+};
+
+// Declares every flag on `app`, in groups, storing into `flags`.
+void declare_flags(CLI::App* app, Flags* flags);
+// Defaults that depend on other flags, presets, and all checks.
+Config resolve(const Flags& flags, int world_size);
+
+}  // namespace tally::train

@@ -1,0 +1,403 @@
+// From what was given to a checked Config: defaults that depend on other flags, presets, validity
+// rules.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <limits>
+
+#include "src/config/args.h"
+#include "src/config/flags.h"
+
+namespace tally::train {
+namespace {
+
+template <typename... Args>
+[[noreturn]] void fail(const char* flag, fmt::format_string<Args...> text, Args&&... args) {
+  throw UsageError(fmt::format("{}: {}", flag, fmt::format(text, std::forward<Args>(args)...)));
+}
+
+struct Preset {
+  const char* name;
+  const char* size;  // the other name
+  int64_t layers, hidden, heads;
+};
+// Radford et al. 2019, with the head counts of the released models.
+constexpr std::array<Preset, 4> presets{{{"gpt2", "124M", 12, 768, 12},
+                                         {"gpt2-medium", "355M", 24, 1024, 16},
+                                         {"gpt2-large", "774M", 36, 1280, 20},
+                                         {"gpt2-xl", "1.5B", 48, 1600, 25}}};
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+const Preset& find_preset(const std::string& name) {
+  for (const Preset& p : presets)
+    if (lower(name) == p.name || lower(name) == lower(p.size)) return p;
+  fail("--model",
+       "'{}' is not a known model: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl "
+       "(1.5B)",
+       name);
+}
+
+int64_t resolve_vocabulary(const Flags& f, std::string* tokenizer) {
+  *tokenizer = f.tokenizer.value_or("GPT2BPETokenizer");
+  const std::string kind = lower(*tokenizer);
+  if (kind == "gpt2bpetokenizer") {
+    *tokenizer = "GPT2BPETokenizer";
+    return f.vocabulary.value_or(50257);
+  }
+  if (kind == "bytes") {
+    *tokenizer = "bytes";
+    return f.vocabulary.value_or(257);  // 256 byte values and the end of a document
+  }
+  if (kind == "nulltokenizer") {
+    *tokenizer = "NullTokenizer";
+    if (!f.vocabulary) fail("--tokenizer-type", "NullTokenizer needs --vocab-size");
+    return *f.vocabulary;
+  }
+  fail("--tokenizer-type", "'{}' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer",
+       *tokenizer);
+}
+
+Positions resolve_positions(const Flags& f) {
+  if (!f.positions) return f.rotary ? Positions::rotary : Positions::learned;
+  const std::string& given = *f.positions;
+  if (given == "rope" || given == "rotary") return Positions::rotary;
+  if (given != "learned_absolute" && given != "learned")
+    fail("--position-embedding-type", "'{}' is not known: learned_absolute, rope", given);
+  if (f.rotary)
+    fail("--use-rotary-position-embeddings", "contradicts --position-embedding-type {}", given);
+  return Positions::learned;
+}
+
+void resolve_model(const Flags& f, Config* c) {
+  ModelConfig& m = c->model;
+  const Preset preset = find_preset(f.model.value_or("gpt2"));
+  if (f.model) m.preset = preset.name;
+  m.layers = f.layers.value_or(preset.layers);
+  m.hidden = f.hidden.value_or(preset.hidden);
+  m.heads = f.heads.value_or(preset.heads);
+  m.ffn = f.ffn.value_or(4 * m.hidden);
+  c->sequence = f.sequence.value_or(1024);
+  m.max_positions =
+      f.max_positions.value_or(f.model ? std::max<int64_t>(1024, c->sequence) : c->sequence);
+  m.positions = resolve_positions(f);
+  m.rotary_base = f.rotary_base;
+  m.rotary_fraction = f.rotary_percent;
+  m.layernorm_epsilon = f.layernorm_epsilon;
+  m.init_std = f.init_std;
+  m.hidden_dropout = f.hidden_dropout;
+  m.attention_dropout = f.attention_dropout;
+  m.vocabulary = resolve_vocabulary(f, &c->data.tokenizer);
+  m.padded_vocabulary = pad_vocabulary(m.vocabulary, f.vocabulary_multiple * f.tensor_parallel);
+
+  if (m.hidden % m.heads != 0)
+    fail("--hidden-size", "{} is not divisible by --num-attention-heads {}", m.hidden, m.heads);
+  if (m.max_positions < c->sequence)
+    fail("--max-position-embeddings", "{} is less than --seq-length {}", m.max_positions,
+         c->sequence);
+  if (m.positions == Positions::rotary) {
+    const auto rotated =
+        static_cast<int64_t>(static_cast<double>(m.head_dim()) * m.rotary_fraction);
+    if (rotated < 2 || rotated % 2 != 0)
+      fail("--rotary-percent",
+           "{} of a head of {} dimensions rotates {} of them, and rotation needs pairs: choose "
+           "another "
+           "share, --hidden-size or --num-attention-heads",
+           m.rotary_fraction, m.head_dim(), rotated);
+  }
+}
+
+void resolve_precision(const Flags& f, Config* c) {
+  struct Choice {
+    const char* flag;
+    bool given;
+    Precision precision;
+  };
+  std::vector<Choice> given;
+  for (const Choice& choice :
+       {Choice{"--fp16", f.fp16, Precision::f16}, Choice{"--bf16", f.bf16, Precision::bf16},
+        Choice{"--tf32", f.tf32, Precision::tf32}, Choice{"--fp64", f.fp64, Precision::f64}})
+    if (choice.given) given.push_back(choice);
+  if (f.precision) {
+    const std::string name = lower(*f.precision);
+    const std::array<std::pair<const char*, Precision>, 10> names{{{"fp32", Precision::f32},
+                                                                   {"float32", Precision::f32},
+                                                                   {"tf32", Precision::tf32},
+                                                                   {"bf16", Precision::bf16},
+                                                                   {"bfloat16", Precision::bf16},
+                                                                   {"fp16", Precision::f16},
+                                                                   {"float16", Precision::f16},
+                                                                   {"fp64", Precision::f64},
+                                                                   {"float64", Precision::f64},
+                                                                   {"f32", Precision::f32}}};
+    const auto* found = std::find_if(names.begin(), names.end(),
+                                     [&](const auto& entry) { return name == entry.first; });
+    if (found == names.end())
+      fail("--precision", "'{}' is not known: fp32, tf32, bf16, fp16, fp64", *f.precision);
+    if (given.empty() || given.front().precision != found->second)
+      given.push_back({"--precision", true, found->second});
+  }
+  if (given.size() > 1)
+    fail(given[0].flag, "{} and {} cannot both be given", given[0].flag, given[1].flag);
+  c->precision = given.empty() ? Precision::f32 : given.front().precision;
+
+  if (f.loss_scale && c->precision != Precision::f16)
+    fail("--loss-scale", "only --fp16 scales its loss; this run is {}",
+         precision_name(c->precision));
+  if (f.initial_loss_scale < f.min_loss_scale)
+    fail("--initial-loss-scale", "{} is less than --min-loss-scale {}", f.initial_loss_scale,
+         f.min_loss_scale);
+  c->loss_scale = f.loss_scale.value_or(0);
+  c->initial_loss_scale = f.initial_loss_scale;
+  c->min_loss_scale = f.min_loss_scale;
+  c->loss_scale_window = f.loss_scale_window;
+  c->hysteresis = f.hysteresis;
+}
+
+void resolve_parallel(const Flags& f, int world_size, Config* c) {
+  c->world_size = world_size;
+  c->tensor_parallel = f.tensor_parallel;
+  c->pipeline_parallel = f.pipeline_parallel;
+  c->sequence_parallel = f.sequence_parallel && f.tensor_parallel > 1;
+  c->virtual_pipeline_layers = f.virtual_pipeline_layers.value_or(0);
+  c->data_parallel = std::max(1, world_size / (f.tensor_parallel * f.pipeline_parallel));
+  c->micro_batch = f.micro_batch.value_or(1);
+  c->global_batch = f.global_batch.value_or(c->micro_batch * c->data_parallel);
+  check_parallel_layout(*c);
+  if (f.sequence_parallel && !c->sequence_parallel)
+    c->notices.emplace_back("--sequence-parallel has no effect at tensor parallel size 1");
+  if (f.distributed_optimizer && c->data_parallel == 1)
+    c->notices.emplace_back("--use-distributed-optimizer has no effect at data parallel size 1");
+}
+
+int64_t product(const char* flag, int64_t a, int64_t b) {
+  int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result))
+    fail(flag, "{} steps of --global-batch-size {} are more samples than can be counted", a, b);
+  return result;
+}
+
+void resolve_length(const Flags& f, Config* c) {
+  if (f.train_iterations && f.train_samples)
+    fail("--train-samples",
+         "expected iteration-based training: give --train-iters or --train-samples, not both");
+  if (!f.train_iterations && !f.train_samples)
+    fail("--train-iters", "is missing: give --train-iters or --train-samples");
+  if (f.train_iterations) {
+    c->train_iterations = *f.train_iterations;
+    c->train_samples = product("--train-iters", c->train_iterations, c->global_batch);
+  } else {
+    c->train_samples = *f.train_samples;
+    c->train_iterations = c->train_samples / c->global_batch;
+    if (c->train_iterations == 0)
+      fail("--train-samples", "{} is less than one step of --global-batch-size {}",
+           c->train_samples, c->global_batch);
+  }
+  c->exit_interval = f.exit_interval.value_or(0);
+  c->exit_duration_minutes = f.exit_duration_minutes.value_or(0);
+}
+
+// Everything becomes samples, so that the schedule has one clock whichever way it was given.
+void resolve_schedule(const Flags& f, Config* c) {
+  if (f.optimizer != "adam" && f.optimizer != "adamw")
+    fail("--optimizer", "'{}' is not known: adam", f.optimizer);
+  c->optimizer = f.adam;
+  OptimizerConfig& o = c->optimizer;
+  if (o.decay_style != "constant" && o.decay_style != "linear" && o.decay_style != "cosine")
+    fail("--lr-decay-style", "'{}' is not known: constant, linear, cosine", o.decay_style);
+  if (o.min_lr > o.lr) fail("--min-lr", "{} is greater than --lr {}", o.min_lr, o.lr);
+  if (o.epsilon == 0) fail("--adam-eps", "must be greater than 0");
+  const bool by_samples = f.train_samples.has_value();
+  if (by_samples && f.decay_iterations)
+    fail("--lr-decay-iters",
+         "expected sample-based learning rate decay: --train-samples goes with --lr-decay-samples");
+  if (by_samples && f.warmup_iterations)
+    fail("--lr-warmup-iters",
+         "expected sample-based learning rate warmup: --train-samples goes with "
+         "--lr-warmup-samples");
+  if (!by_samples && f.decay_samples)
+    fail("--lr-decay-samples",
+         "expected iteration-based learning rate decay: --train-iters goes with --lr-decay-iters");
+  if (!by_samples && f.warmup_samples)
+    fail(
+        "--lr-warmup-samples",
+        "expected iteration-based learning rate warmup: --train-iters goes with --lr-warmup-iters");
+  if (f.warmup_fraction && (f.warmup_iterations || f.warmup_samples))
+    fail("--lr-warmup-fraction", "can only specify one of lr-warmup-fraction and {}",
+         by_samples ? "lr-warmup-samples" : "lr-warmup-iters");
+
+  o.decay_samples = f.decay_samples.value_or(c->train_samples);
+  if (f.decay_iterations)
+    o.decay_samples = product("--lr-decay-iters", *f.decay_iterations, c->global_batch);
+  o.warmup_samples = f.warmup_samples.value_or(0);
+  if (f.warmup_iterations)
+    o.warmup_samples = product("--lr-warmup-iters", *f.warmup_iterations, c->global_batch);
+  if (f.warmup_fraction)
+    o.warmup_samples =
+        static_cast<int64_t>(*f.warmup_fraction * static_cast<double>(o.decay_samples));
+  if (o.decay_style != "constant" && o.warmup_samples >= o.decay_samples)
+    fail(f.warmup_fraction ? "--lr-warmup-fraction"
+                           : (by_samples ? "--lr-warmup-samples" : "--lr-warmup-iters"),
+         "the warm-up of {} samples must end before the decay does at {} samples", o.warmup_samples,
+         o.decay_samples);
+}
+
+void check_split(const std::string& split) {
+  double sum = 0;
+  size_t parts = 0;
+  for (size_t at = 0; at <= split.size();) {
+    const size_t comma = std::min(split.find_first_of(",/", at), split.size());
+    const std::string part = split.substr(at, comma - at);
+    char* end = nullptr;
+    const double weight = std::strtod(part.c_str(), &end);
+    if (part.empty() || end != part.c_str() + part.size() || !(weight >= 0) ||
+        weight > std::numeric_limits<float>::max())
+      fail("--split", "'{}' is not a list of up to three weights, as 969,30,1", split);
+    sum += weight;
+    ++parts;
+    at = comma + 1;
+  }
+  if (parts > 3)
+    fail("--split", "'{}' has {} weights: at most three (training, validation, test)", split,
+         parts);
+  if (!(sum > 0)) fail("--split", "'{}' gives no document to any split", split);
+}
+
+void resolve_data(const Flags& f, Config* c) {
+  const std::string tokenizer = c->data.tokenizer;
+  c->data = f.data;
+  c->data.tokenizer = tokenizer;
+  check_split(c->data.split);
+  if (c->data.mock && !c->data.paths.empty())
+    fail("--mock-data", "contradicts --data-path {}", c->data.paths.front());
+  if (!c->data.mock && c->data.paths.empty())
+    fail("--data-path",
+         "is missing: name a dataset made by 'tally-train prepare', or give --mock-data");
+  if (c->data.paths.size() > 1)
+    fail("--data-path",
+         "{} datasets were given, and one is read at a time: join the texts with 'tally-train "
+         "prepare'",
+         c->data.paths.size());
+}
+
+void resolve_output(const Flags& f, Config* c) {
+  c->save_dir = f.save;
+  c->load_dir = f.load;
+  c->record_path = f.record;
+  c->log_interval = f.log_interval;
+  c->exit_on_missing_checkpoint = f.exit_on_missing_checkpoint;
+  if (f.save_interval && f.save.empty()) fail("--save-interval", "needs --save DIR");
+  if (f.exit_on_missing_checkpoint && f.load.empty())
+    fail("--exit-on-missing-checkpoint", "needs --load DIR");
+  c->save_interval = f.save_interval.value_or(0);
+  // Megatron's defaults are 1000 and 100; without either flag a benchmark evaluates nothing.
+  if (f.eval_interval || f.eval_iterations) {
+    c->eval_interval = f.eval_interval.value_or(1000);
+    c->eval_iterations = f.eval_iterations.value_or(100);
+  }
+}
+
+void resolve_device(const Flags& f, Config* c) {
+  c->device = lower(f.device);
+  bool known = c->device == "auto" || c->device == "cpu" || c->device == "cuda";
+  if (c->device.rfind("cuda:", 0) == 0) {
+    const std::string index = c->device.substr(5);
+    known = !index.empty() && index.size() < 4 &&
+            std::all_of(index.begin(), index.end(), [](char ch) { return ch >= '0' && ch <= '9'; });
+  }
+  if (!known) fail("--device", "'{}' is not known: auto, cpu, cuda, cuda:N", f.device);
+  if (c->device == "cpu" && c->precision == Precision::tf32)
+    fail("--tf32", "a CPU has no TF32: use --precision fp32, or a GPU");
+  c->reference = f.reference;
+  c->cuda_graph = !f.no_cuda_graph;
+  c->deterministic = f.deterministic;
+}
+
+void resolve_recompute(const Flags& f, Config* c) {
+  if (f.recompute_activations) c->recompute = Recompute::selective;
+  if (!f.recompute_granularity) return;
+  if (*f.recompute_granularity == "selective") {
+    c->recompute = Recompute::selective;
+  } else if (*f.recompute_granularity == "full") {
+    c->recompute = Recompute::full;
+  } else {
+    fail("--recompute-granularity", "'{}' is not known: selective, full", *f.recompute_granularity);
+  }
+}
+
+}  // namespace
+
+void check_parallel_layout(const Config& c) {
+  const ModelConfig& m = c.model;
+  const int tp = c.tensor_parallel, pp = c.pipeline_parallel;
+  const int64_t model_parallel = static_cast<int64_t>(tp) * pp;
+  const char* size_flag =
+      tp > 1 ? "--tensor-model-parallel-size" : "--pipeline-model-parallel-size";
+  if (c.world_size % model_parallel != 0)
+    fail(size_flag,
+         "world size ({}) is not divisible by tensor parallel size ({}) times pipeline parallel "
+         "size ({})",
+         c.world_size, tp, pp);
+  if (c.global_batch % (c.micro_batch * c.data_parallel) != 0)
+    fail("--global-batch-size",
+         "global batch size ({}) is not divisible by micro batch size ({}) times data parallel "
+         "size ({})",
+         c.global_batch, c.micro_batch, c.data_parallel);
+  if (m.heads % tp != 0)
+    fail("--num-attention-heads",
+         "num_attention_heads ({}) must be a multiple of tensor_model_parallel_size ({}).", m.heads,
+         tp);
+  if (m.layers % pp != 0)
+    fail("--num-layers",
+         "num_layers must be divisible by transformer_pipeline_model_parallel_size ({} by {})",
+         m.layers, pp);
+  if (m.ffn % tp != 0) fail("--ffn-hidden-size", "{} is not divisible by {}", m.ffn, tp);
+  if (m.hidden % tp != 0) fail("--hidden-size", "{} is not divisible by {}", m.hidden, tp);
+  if (m.padded_vocabulary % tp != 0)
+    fail("--make-vocab-size-divisible-by", "{} is not divisible by {}", m.padded_vocabulary, tp);
+  if (c.sequence_parallel && c.sequence % tp != 0)
+    fail("--sequence-parallel", "--seq-length {} is not divisible by the tensor parallel size {}",
+         c.sequence, tp);
+  if (c.virtual_pipeline_layers == 0) return;
+  const char* flag = "--num-layers-per-virtual-pipeline-stage";
+  if (pp <= 2)
+    fail(flag, "pipeline-model-parallel size should be greater than 2 with interleaved schedule");
+  if (m.layers / pp % c.virtual_pipeline_layers != 0)
+    fail(flag,
+         "number of layers per pipeline stage must be divisible number of layers per virtual "
+         "pipeline stage");
+  if (c.micro_batches() % pp != 0)
+    fail(flag,
+         "number of microbatches ({}) is not divisible by pipeline-model-parallel-size ({}) when "
+         "using "
+         "interleaved schedule",
+         c.micro_batches(), pp);
+}
+
+Config resolve(const Flags& f, int world_size) {
+  Config c;
+  c.seed = f.seed;
+  resolve_model(f, &c);
+  resolve_precision(f, &c);
+  resolve_recompute(f, &c);
+  resolve_parallel(f, world_size, &c);
+  resolve_length(f, &c);
+  resolve_schedule(f, &c);
+  resolve_data(f, &c);
+  resolve_output(f, &c);
+  resolve_device(f, &c);
+  if (!f.ignored.empty()) {
+    std::string text = "accepted without effect: ";
+    for (size_t i = 0; i < f.ignored.size(); ++i) text += (i ? ", " : "") + f.ignored[i];
+    c.notices.push_back(text);
+  }
+  return c;
+}
+
+}  // namespace tally::train

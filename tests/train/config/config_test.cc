@@ -1,0 +1,326 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "src/config/args.h"
+
+using namespace tally::train;
+
+namespace {
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+Config parse(const std::string& flags, int world_size = 1) {
+  std::vector<std::string> words = split_words(flags);
+  words.insert(words.begin(), "tally-train");
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  return parse_args(static_cast<int>(argv.size()), argv.data(), world_size);
+}
+
+std::string error_of(const std::string& flags, int world_size = 1) {
+  try {
+    parse(flags, world_size);
+  } catch (const UsageError& e) {
+    return e.what();
+  }
+  return "(no error)";
+}
+
+const std::string base = "--mock-data --train-iters 10 ";
+
+}  // namespace
+
+TEST_CASE("defaults are Megatron's where it has them") {
+  const Config c = parse(base);
+  CHECK(c.model.layers == 12);
+  CHECK(c.model.ffn == 4 * 768);
+  CHECK(c.model.padded_vocabulary == 50304);
+  CHECK(c.model.hidden_dropout == 0.1);
+  CHECK(c.model.attention_dropout == 0.1);
+  CHECK(c.model.layernorm_epsilon == 1e-5);
+  CHECK(c.model.init_std == 0.02);
+  CHECK(c.optimizer.weight_decay == 0.01);
+  CHECK(c.optimizer.beta2 == 0.999);
+  CHECK(c.optimizer.clip == 1.0);
+  CHECK(c.optimizer.decay_style == "linear");
+  CHECK(c.optimizer.decay_samples == 10);
+  CHECK(c.seed == 1234);
+  CHECK(c.initial_loss_scale == 4294967296.0);
+  CHECK(c.loss_scale_window == 1000);
+  CHECK(c.hysteresis == 2);
+  CHECK(c.global_batch == 1);
+  CHECK(c.precision == Precision::f32);
+  CHECK(c.notices.empty());
+}
+
+TEST_CASE("the command line of the JUPITER NLP benchmark, 13B, is read value by value") {
+  // spec: "The whole parameter set, value by value". 32 processes.
+  const std::string line =
+      "--num-layers 40 --hidden-size 5120 --num-attention-heads 32 --ffn-hidden-size 20480 --fp16 "
+      "--seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size "
+      "1024 "
+      "--train-samples 300_000_000 --tokenizer-type GPT2BPETokenizer --vocab-file v --merge-file m "
+      "--loss-scale-window 500 --hysteresis 2 --min-loss-scale 1.0 --initial-loss-scale 4096 "
+      "--seed 42 "
+      "--position-embedding-type rope --use-flash-attn --sequence-parallel --recompute-activations "
+      "--recompute-granularity selective --optimizer adam --adam-beta1 0.9 --adam-beta2 0.999 "
+      "--adam-eps 1e-8 --lr 1e-4 --min-lr 1e-5 --lr-decay-style cosine --lr-decay-samples "
+      "128_953_125 "
+      "--lr-warmup-samples 216_320 --clip-grad 1.0 --weight-decay 1e-1 --use-distributed-optimizer "
+      "--exit-duration-in-mins 1190 --log-interval 10 --save-interval 1500 --eval-interval 1000 "
+      "--eval-iters 5 --tensorboard-dir t --tensorboard-queue-size 5 --log-timers-to-tensorboard "
+      "--log-batch-size-to-tensorboard --log-validation-ppl-to-tensorboard --save s --load s "
+      "--data-path d "
+      "--split 7,3,1 --distributed-backend nccl "
+      "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4";
+  const Config c = parse(line, 32);
+  CHECK(c.model.layers == 40);
+  CHECK(c.model.head_dim() == 160);
+  CHECK(c.model.padded_vocabulary == 50432);  // 128 x TP 2
+  CHECK(c.model.positions == Positions::rotary);
+  CHECK(c.data_parallel == 4);
+  CHECK(c.micro_batches() == 256);
+  CHECK(c.train_samples == 300000000);
+  CHECK(c.train_iterations == 300000000 / 1024);
+  CHECK(c.optimizer.decay_samples == 128953125);
+  CHECK(c.optimizer.warmup_samples == 216320);
+  CHECK(c.optimizer.weight_decay == 0.1);
+  CHECK(c.precision == Precision::f16);
+  CHECK(c.recompute == Recompute::selective);
+  CHECK(c.exit_duration_minutes == 1190);
+  CHECK(c.eval_iterations == 5);
+  CHECK(c.data.split == "7,3,1");
+  CHECK(c.sequence_parallel);
+  REQUIRE(c.notices.size() == 1);
+  CHECK(c.notices[0].find("--use-flash-attn (attention always runs") != std::string::npos);
+  CHECK(c.notices[0].find("--log-timers-to-tensorboard") != std::string::npos);
+  CHECK(c.notices[0].find("--distributed-backend") != std::string::npos);
+}
+
+TEST_CASE("the 175B run has 3125000 iterations, as its published log says") {
+  const Config c = parse(
+      "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --global-batch-size 96 "
+      "--train-samples 300_000_000 --init-method-std 0.0048 --bf16 --mock-data "
+      "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 --seq-length 2048",
+      384);
+  CHECK(c.train_iterations == 3125000);
+  CHECK(c.model.padded_vocabulary == 51200);
+  CHECK(c.micro_batches() == 16);
+  CHECK(c.model.init_std == 0.0048);
+}
+
+TEST_CASE("presets, and flags that override them in any order") {
+  for (const auto& [name, layers, hidden, heads] :
+       {std::tuple{"gpt2", 12, 768, 12}, std::tuple{"355M", 24, 1024, 16},
+        std::tuple{"gpt2-large", 36, 1280, 20}, std::tuple{"1.5b", 48, 1600, 25}}) {
+    CAPTURE(std::string(name));
+    const Config c = parse(fmt::format("{} --model {}", base, name));
+    CHECK(c.model.layers == layers);
+    CHECK(c.model.hidden == hidden);
+    CHECK(c.model.heads == heads);
+  }
+  const Config c = parse(base + "--num-layers 3 --model gpt2-medium --hidden-dropout 0");
+  CHECK(c.model.layers == 3);
+  CHECK(c.model.hidden == 1024);
+  CHECK(c.model.hidden_dropout == 0);
+  // Parameters of the released GPT-2 124M: 124,439,808 with its vocabulary of 50257 unpadded.
+  const Config gpt2 = parse(base + "--model gpt2 --make-vocab-size-divisible-by 1");
+  CHECK(gpt2.model.parameters() == 124439808);
+}
+
+TEST_CASE("the last of repeated flags holds, underscores and equals signs are read") {
+  const Config c = parse(base + "--num-layers=2 --num-layers 1_0 --lr 1_0e-1_0 --seed=0");
+  CHECK(c.model.layers == 10);
+  CHECK(c.optimizer.lr == 10e-10);
+  CHECK(c.seed == 0);
+}
+
+TEST_CASE("tokenizers decide the vocabulary") {
+  CHECK(parse(base + "--tokenizer-type bytes").model.vocabulary == 257);
+  CHECK(parse(base + "--tokenizer-type bytes").model.padded_vocabulary == 384);
+  CHECK(parse(base + "--tokenizer-type NullTokenizer --vocab-size 1000").model.vocabulary == 1000);
+}
+
+TEST_CASE("warm-up and decay are samples whichever way they were given") {
+  Config c = parse(base + "--global-batch-size 4 --lr-warmup-iters 3 --lr-decay-iters 8");
+  CHECK(c.optimizer.warmup_samples == 12);
+  CHECK(c.optimizer.decay_samples == 32);
+  c = parse(base + "--global-batch-size 4 --lr-warmup-fraction 0.5");
+  CHECK(c.optimizer.decay_samples == 40);
+  CHECK(c.optimizer.warmup_samples == 20);
+}
+
+TEST_CASE("flags files") {
+  const std::string path = "config_test_flags.txt";
+  std::ofstream(path) << "# model\n--num-layers 5   # five\n--save \"a dir\"\n";
+  const Config c = parse(base + "@" + path);
+  CHECK(c.model.layers == 5);
+  CHECK(c.save_dir == "a dir");
+  std::remove(path.c_str());
+  CHECK(error_of(base + "@none.txt") == "@none.txt: the file cannot be read");
+}
+
+TEST_CASE("evaluation: Megatron's defaults once one of its flags is given") {
+  CHECK(parse(base).eval_interval == 0);
+  CHECK(parse(base + "--eval-iters 5").eval_interval == 1000);
+  CHECK(parse(base + "--eval-interval 7").eval_iterations == 100);
+}
+
+TEST_CASE("what Megatron silently clamps is said") {
+  const Config c = parse(base + "--sequence-parallel --use-distributed-optimizer");
+  CHECK_FALSE(c.sequence_parallel);
+  REQUIRE(c.notices.size() == 2);
+  CHECK(c.notices[0] == "--sequence-parallel has no effect at tensor parallel size 1");
+}
+
+TEST_CASE("bad values and combinations get one sentence that names the flag") {
+  struct Row {
+    const char* flags;
+    int world;
+    const char* message;
+  };
+  // Parallel layouts: the sentences are Megatron-LM's at commit f772743 (spec: "Validity
+  // messages").
+  const Row rows[] = {
+      {"--tensor-model-parallel-size 2", 1,
+       "--tensor-model-parallel-size: world size (1) is not divisible by tensor parallel size (2) "
+       "times "
+       "pipeline parallel size (1)"},
+      {"--pipeline-model-parallel-size 3", 4,
+       "--pipeline-model-parallel-size: world size (4) is not divisible by tensor parallel size "
+       "(1) times "
+       "pipeline parallel size (3)"},
+      {"--micro-batch-size 3 --global-batch-size 8", 2,
+       "--global-batch-size: global batch size (8) is not divisible by micro batch size (3) times "
+       "data "
+       "parallel size (2)"},
+      {"--tensor-model-parallel-size 8", 8,
+       "--num-attention-heads: num_attention_heads (12) must be a multiple of "
+       "tensor_model_parallel_size (8)."},
+      {"--pipeline-model-parallel-size 8", 8,
+       "--num-layers: num_layers must be divisible by transformer_pipeline_model_parallel_size (12 "
+       "by 8)"},
+      {"--tensor-model-parallel-size 4 --ffn-hidden-size 30", 4,
+       "--ffn-hidden-size: 30 is not divisible by 4"},
+      {"--tensor-model-parallel-size 4 --sequence-parallel --seq-length 30", 4,
+       "--sequence-parallel: --seq-length 30 is not divisible by the tensor parallel size 4"},
+      {"--num-layers-per-virtual-pipeline-stage 1", 1,
+       "--num-layers-per-virtual-pipeline-stage: pipeline-model-parallel size should be greater "
+       "than 2 "
+       "with interleaved schedule"},
+      {"--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 2", 4,
+       "--num-layers-per-virtual-pipeline-stage: number of layers per pipeline stage must be "
+       "divisible "
+       "number of layers per virtual pipeline stage"},
+      {"--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 1 "
+       "--global-batch-size 6",
+       4,
+       "--num-layers-per-virtual-pipeline-stage: number of microbatches (6) is not divisible by "
+       "pipeline-model-parallel-size (4) when using interleaved schedule"},
+      {"--hidden-size 770", 1, "--hidden-size: 770 is not divisible by --num-attention-heads 12"},
+      {"--seq-length 64 --max-position-embeddings 32", 1,
+       "--max-position-embeddings: 32 is less than --seq-length 64"},
+      {"--lr 1e-5 --min-lr 1e-4", 1, "--min-lr: 0.0001 is greater than --lr 1e-05"},
+      {"--fp16 --bf16", 1, "--fp16: --fp16 and --bf16 cannot both be given"},
+      {"--precision tf32 --bf16", 1, "--bf16: --bf16 and --precision cannot both be given"},
+      {"--precision int8", 1, "--precision: 'int8' is not known: fp32, tf32, bf16, fp16, fp64"},
+      {"--loss-scale 8", 1, "--loss-scale: only --fp16 scales its loss; this run is fp32"},
+      {"--tf32 --device cpu", 1, "--tf32: a CPU has no TF32: use --precision fp32, or a GPU"},
+      {"--train-samples 10", 1,
+       "--train-samples: expected iteration-based training: give --train-iters or --train-samples, "
+       "not "
+       "both"},
+      {"--lr-decay-samples 10", 1,
+       "--lr-decay-samples: expected iteration-based learning rate decay: --train-iters goes with "
+       "--lr-decay-iters"},
+      {"--lr-warmup-samples 10", 1,
+       "--lr-warmup-samples: expected iteration-based learning rate warmup: --train-iters goes "
+       "with "
+       "--lr-warmup-iters"},
+      {"--lr-warmup-iters 1 --lr-warmup-fraction 0.1", 1,
+       "--lr-warmup-fraction: can only specify one of lr-warmup-fraction and lr-warmup-iters"},
+      {"--lr-warmup-iters 10", 1,
+       "--lr-warmup-iters: the warm-up of 10 samples must end before the decay does at 10 samples"},
+      {"--num-layers ten", 1, "--num-layers: 'ten' is not a whole number"},
+      {"--num-layers 1.5", 1, "--num-layers: '1.5' is not a whole number"},
+      {"--num-layers _5", 1, "--num-layers: '_5' is not a whole number"},
+      {"--num-layers 0", 1, "--num-layers: 0 is too small: at least 1"},
+      {"--num-layers 99999999999999999999", 1, "--num-layers: 99999999999999999999 is too large"},
+      {"--hidden-dropout 1", 1, "--hidden-dropout: 1 is too large: at most 0.9999999999999999"},
+      {"--lr nan", 1, "--lr: 'nan' is not a number"},
+      {"--lr -1", 1, "--lr: -1 is too small: at least 0"},
+      {"--num-layers", 1, "--num-layers: needs a value"},
+      {"--num-layer 5", 1, "--num-layer: unknown flag; did you mean '--num-layers'?"},
+      {"--num_layers=5", 1, "--num_layers: unknown flag; did you mean '--num-layers'?"},
+      {"--qqqqqqqqqqqqqqq", 1, "--qqqqqqqqqqqqqqq: unknown flag; --help lists all"},
+      {"extra", 1, "'extra': not a flag, and no flag before it takes it as a value; see --help"},
+      {"--model gpt9", 1,
+       "--model: 'gpt9' is not a known model: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), "
+       "gpt2-xl "
+       "(1.5B)"},
+      {"--data-path x", 1, "--mock-data: contradicts --data-path x"},
+      {"--split 1,x", 1, "--split: '1,x' is not a list of up to three weights, as 969,30,1"},
+      {"--split 0,0", 1, "--split: '0,0' gives no document to any split"},
+      {"--optimizer sgd", 1, "--optimizer: 'sgd' is not known: adam"},
+      {"--lr-decay-style step", 1,
+       "--lr-decay-style: 'step' is not known: constant, linear, cosine"},
+      {"--recompute-granularity some", 1,
+       "--recompute-granularity: 'some' is not known: selective, full"},
+      {"--device tpu", 1, "--device: 'tpu' is not known: auto, cpu, cuda, cuda:N"},
+      {"--device cuda:x", 1, "--device: 'cuda:x' is not known: auto, cpu, cuda, cuda:N"},
+      {"--tokenizer-type Foo", 1,
+       "--tokenizer-type: 'Foo' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer"},
+      {"--save-interval 5", 1, "--save-interval: needs --save DIR"},
+      {"--exit-on-missing-checkpoint", 1, "--exit-on-missing-checkpoint: needs --load DIR"},
+      {"--position-embedding-type alibi", 1,
+       "--position-embedding-type: 'alibi' is not known: learned_absolute, rope"},
+      {"--position-embedding-type rope --rotary-percent 0.01", 1,
+       "--rotary-percent: 0.01 of a head of 64 dimensions rotates 0 of them, and rotation needs "
+       "pairs: "
+       "choose another share, --hidden-size or --num-attention-heads"},
+      {"--initial-loss-scale 2 --min-loss-scale 4", 1,
+       "--initial-loss-scale: 2 is less than --min-loss-scale 4"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(std::string(row.flags));
+    CHECK(error_of(base + row.flags, row.world) == row.message);
+  }
+  CHECK(
+      error_of("--train-iters 1") ==
+      "--data-path: is missing: name a dataset made by 'tally-train prepare', or give --mock-data");
+  CHECK(error_of("--mock-data") ==
+        "--train-iters: is missing: give --train-iters or --train-samples");
+  CHECK(error_of("--mock-data --train-samples 3 --global-batch-size 4") ==
+        "--train-samples: 3 is less than one step of --global-batch-size 4");
+  CHECK(error_of("--mock-data --train-samples 8 --lr-decay-iters 4") ==
+        "--lr-decay-iters: expected sample-based learning rate decay: --train-samples goes with "
+        "--lr-decay-samples");
+}
+
+TEST_CASE("--help lists every flag, even beside a wrong one") {
+  try {
+    parse("--nonsense --help");
+    FAIL("no help");
+  } catch (const HelpRequest& help) {
+    for (const std::string& flag : flag_names())
+      CHECK_MESSAGE(help.text.find(flag) != std::string::npos, flag);
+    for (const char* group :
+         {"Model:", "Training:", "Optimizer:", "Precision:", "Data:", "Device:"})
+      CHECK_MESSAGE(help.text.find(group) != std::string::npos, std::string(group));
+  }
+}
+
+TEST_CASE("docs/flags.md is the table that parses") {
+  std::ifstream in(std::string(TALLY_SOURCE_DIR) + "/docs/flags.md");
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  CHECK_MESSAGE(text == flags_reference(), "renew it: tally-train reference > docs/flags.md");
+}
