@@ -13,8 +13,8 @@ namespace tally::train {
 struct AttentionShape {
   int64_t batch = 0, tokens = 0, heads = 0, head_dim = 0;
   bool causal = true;
-  float scale = 0;    // 1 / sqrt(head_dim)
-  float dropout = 0;  // probability, element ((b H + h) T + i) T + j of `seed`'s mask (philox.h)
+  double scale = 0;    // 1 / sqrt(head_dim)
+  double dropout = 0;  // probability, element ((b H + h) T + i) T + j of `seed`'s mask (philox.h)
 };
 
 // Which kernel serves a shape on a device: "cudnn", "own", "aten". Logged once a run.

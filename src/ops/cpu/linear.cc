@@ -1,0 +1,76 @@
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/mm.h>
+
+#include "src/ops/cpu/aten_views.h"
+#include "src/ops/cpu/cpu_ops.h"
+
+namespace tally::train::cpu {
+namespace {
+
+// y = a b (+ bias), rounded to y's type at the end.
+void product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, const Tensor& y) {
+  at::Tensor out = aten_matrix(y);
+  if (is_narrow(y.dtype)) {
+    out.copy_(bias.defined() ? at::addmm(bias, a, b) : at::mm(a, b));
+  } else if (bias.defined()) {
+    at::addmm_out(out, bias, a, b);
+  } else {
+    at::mm_out(out, a, b);
+  }
+}
+
+at::Tensor bias_operand(const Tensor& b) {
+  if (!b.defined()) return {};
+  return aten_operand(b).view({-1});
+}
+
+}  // namespace
+
+void linear_forward(Stream&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y) {
+  product(aten_operand(x), aten_operand(w).t(), bias_operand(b), y);
+}
+
+void linear_gelu_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b,
+                         const Tensor& pre, const Tensor& y) {
+  cpu::linear_forward(s, x, w, b, pre);
+  cpu::gelu_forward(s, pre, y);
+}
+
+void gelu_forward(Stream&, const Tensor& pre, const Tensor& y) {
+  at::Tensor out = aten_matrix(y);
+  at::gelu_out(out, aten_matrix(pre), "tanh");
+}
+
+void linear_backward_input(Stream&, const Tensor& dy, const Tensor& w, const Tensor& dx) {
+  product(aten_operand(dy), aten_operand(w), {}, dx);
+}
+
+void linear_backward_input_gelu(Stream&, const Tensor& dy, const Tensor& w, const Tensor& pre,
+                                const Tensor& dpre, const Tensor& db) {
+  const at::Tensor dgelu = at::mm(aten_operand(dy), aten_operand(w));
+  at::Tensor out = aten_matrix(dpre);
+  if (is_narrow(dpre.dtype)) {
+    out.copy_(at::gelu_backward(dgelu, aten_operand(pre), "tanh"));
+  } else {
+    at::gelu_backward_out(out, dgelu, aten_matrix(pre), "tanh");
+  }
+  if (!db.defined()) return;
+  with_type(dpre.dtype, "linear_backward_input_gelu", [&]<typename T>() {
+    add_column_sums(dpre.as<T>(), rows_of(dpre), columns_of(dpre), db.as<accumulate_t<T>>());
+  });
+}
+
+void linear_backward_weight(Stream&, const Tensor& dy, const Tensor& x, const Tensor& dw,
+                            const Tensor& db) {
+  at::Tensor out = aten_matrix(dw);
+  at::addmm_out(out, out, aten_operand(dy).t(), aten_operand(x));
+  if (!db.defined()) return;
+  with_type(dy.dtype, "linear_backward_weight", [&]<typename T>() {
+    add_column_sums(dy.as<T>(), rows_of(dy), columns_of(dy), db.as<accumulate_t<T>>());
+  });
+}
+
+}  // namespace tally::train::cpu

@@ -1,0 +1,78 @@
+#include <ATen/ops/exp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "src/ops/cpu/aten_views.h"
+#include "src/ops/cpu/cpu_ops.h"
+
+namespace tally::train::cpu {
+namespace {
+
+// One row: `scratch` becomes exp(logit - max); returns their sum. `top` gets the maximum.
+template <typename T, typename A>
+double exponentials(const T* logits, int64_t n, at::Tensor& scratch, A* top) {
+  A* e = scratch.data_ptr<A>();
+  A highest = static_cast<A>(logits[0]);
+  for (int64_t j = 1; j < n; ++j) highest = std::max(highest, static_cast<A>(logits[j]));
+  for (int64_t j = 0; j < n; ++j) e[j] = static_cast<A>(logits[j]) - highest;
+  scratch.exp_();
+  // Four sums side by side: a single one would wait for every addition.
+  double sum[4] = {};
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    for (int64_t k = 0; k < 4; ++k) sum[k] += static_cast<double>(e[j + k]);
+  }
+  for (; j < n; ++j) sum[0] += static_cast<double>(e[j]);
+  *top = highest;
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+}  // namespace
+
+void cross_entropy(Stream&, const Tensor& logits, const Tensor& targets, int64_t vocabulary,
+                   bool backward, double factor, const StepState* state, const Tensor& losses) {
+  const double scale = factor * (state ? static_cast<double>(state->loss_scale) : 1.0);
+  with_type(logits.dtype, "cross_entropy", [&]<typename T>() {
+    using A = accumulate_t<T>;
+    const int64_t columns = columns_of(logits);
+    at::parallel_for(0, rows_of(logits), 4, [&](int64_t begin, int64_t end) {
+      std::vector<A> memory(static_cast<size_t>(vocabulary));
+      at::Tensor scratch = at::from_blob(
+          memory.data(), {vocabulary},
+          at::TensorOptions().dtype(std::is_same_v<A, double> ? at::kDouble : at::kFloat));
+      for (int64_t i = begin; i < end; ++i) {
+        T* row = logits.as<T>() + i * columns;
+        const int32_t target = targets.as<int32_t>()[i];
+        if (target < 0) {
+          losses.as<A>()[i] = 0;
+          if (backward) std::fill(row, row + columns, T(0));
+          continue;
+        }
+        A top = 0;
+        const double sum = exponentials<T, A>(row, vocabulary, scratch, &top);
+        losses.as<A>()[i] = static_cast<A>(std::log(sum) + static_cast<double>(top) -
+                                           static_cast<double>(row[target]));
+        if (!backward) continue;
+        const A inverse = static_cast<A>(1.0 / sum), s = static_cast<A>(scale);
+        memory[static_cast<size_t>(target)] -= static_cast<A>(sum);
+        for (int64_t j = 0; j < vocabulary; ++j) {
+          row[j] = static_cast<T>(memory[static_cast<size_t>(j)] * inverse * s);
+        }
+        std::fill(row + vocabulary, row + columns, T(0));
+      }
+    });
+  });
+}
+
+void add_losses(Stream&, const Tensor& losses, double factor, StepState* state) {
+  double sum = 0;
+  const int64_t n = losses.numel();
+  for (int64_t i = 0; i < n; ++i) {
+    sum += losses.dtype == DType::f64 ? losses.as<double>()[i] : losses.as<float>()[i];
+  }
+  state->loss_sum += factor * sum;
+}
+
+}  // namespace tally::train::cpu
