@@ -1,0 +1,21 @@
+// What this program was built from and with.
+#pragma once
+
+#include <string>
+
+namespace tally::train {
+
+struct BuildInfo {
+  std::string version;     // "0.1.0"
+  std::string commit;      // short hash, "-dirty" behind it when files had changed, or "unknown"
+  std::string compiler;    // "GNU 12.2.0"
+  std::string build_type;  // "Release"
+  std::string libtorch;    // "2.11.0+cu130"
+  std::string cuda;        // of the toolkit; empty in a build without CUDA
+};
+
+BuildInfo build_info();
+// What `--version` prints, several lines.
+std::string version_text();
+
+}  // namespace tally::train

@@ -1,0 +1,24 @@
+#include "src/measure/flops.h"
+
+namespace tally::train {
+
+double megatron_flops_per_iteration(const Config& config) {
+  const auto h = static_cast<double>(config.model.hidden);
+  const auto l = static_cast<double>(config.model.layers);
+  const auto s = static_cast<double>(config.sequence);
+  const auto v = static_cast<double>(config.model.padded_vocabulary);
+  const auto b = static_cast<double>(config.global_batch);
+  const double passes = config.recompute == Recompute::none ? 3 : 4;
+  return 24 * passes * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+}
+
+double model_flops_per_token(const ModelConfig& model, int64_t sequence) {
+  const auto h = static_cast<double>(model.hidden);
+  const auto f = static_cast<double>(model.ffn);
+  const auto l = static_cast<double>(model.layers);
+  const auto v = static_cast<double>(model.vocabulary);
+  const auto s = static_cast<double>(sequence);
+  return 6 * (l * (4 * h * h + 2 * h * f) + h * v) + 6 * l * h * s;
+}
+
+}  // namespace tally::train

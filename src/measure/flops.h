@@ -1,0 +1,23 @@
+// Floating-point operations of training, by two conventions.
+#pragma once
+
+#include "src/config/config.h"
+
+namespace tally::train {
+
+// The convention of the log line, as the JUPITER NLP benchmark patches Megatron-LM f772743:
+//   24 k B s l h^2 (1 + s / 6h + V / 16lh), k = 4 with --recompute-granularity, else 3
+// with B samples, V the padded vocabulary. It counts attention in full although it is causal, and
+// with selective recomputation a second forward pass that does not happen (4/3 too high). It is
+// printed so that logs can be compared with that benchmark's; use model_flops for anything else.
+double megatron_flops_per_iteration(const Config& config);
+
+// What the model itself needs, forward and backward, per trained token: every matrix product once,
+// attention over the causal half, the vocabulary without padding, nothing recomputed.
+//   6 (L (4 h^2 + 2 h f) + h V) + 6 L h s
+// The backward pass is two products for each of the forward (Kaplan et al. 2020, "Scaling Laws for
+// Neural Language Models", section 2.1); the attention term is PaLM's (Chowdhery et al. 2022,
+// appendix B), 12 L h s, halved for causality.
+double model_flops_per_token(const ModelConfig& model, int64_t sequence);
+
+}  // namespace tally::train

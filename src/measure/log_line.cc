@@ -1,0 +1,36 @@
+#include "src/measure/log_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tally::train {
+
+std::string format_log_line(const LogLine& l) {
+  std::string out = fmt::format(
+      " iteration {:8d}/{:8d} | consumed samples: {:12d} | elapsed time per iteration (s): {:.4f} "
+      "| "
+      "learning rate: {:.3E} | global batch size: {:5d} |",
+      l.iteration, l.iterations, l.consumed_samples, l.seconds_per_iteration, l.learning_rate,
+      l.global_batch);
+  if (l.loss > 0) out += fmt::format(" lm loss: {:.6E} |", l.loss);
+  out += fmt::format(" loss scale: {:.1f} |", l.loss_scale);
+  if (l.grad_norm >= 0) out += fmt::format(" grad norm: {:.3f} |", l.grad_norm);
+  out += fmt::format(
+      " number of skipped iterations: {:3d} | number of nan iterations: {:3d} | samples per "
+      "second: {:.3f} "
+      "| TFLOPs: {:.2f} |",
+      l.skipped, l.nan, l.samples_per_second, l.tflops);
+  return out;
+}
+
+std::string format_validation(const std::string& where, double loss) {
+  const std::string line =
+      fmt::format(" validation loss at {} | lm loss value: {:.6E} | lm loss PPL: {:.6E} | ", where,
+                  loss, std::exp(std::min(20.0, loss)));
+  const std::string rule(line.size() + 1, '-');
+  return fmt::format("{}\n{}\n{}", rule, line, rule);
+}
+
+}  // namespace tally::train

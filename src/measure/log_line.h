@@ -1,0 +1,28 @@
+// Megatron-LM's lines, byte for byte, so that patterns written for its logs read ours.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tally::train {
+
+struct LogLine {
+  int64_t iteration = 0, iterations = 0, consumed_samples = 0;
+  double seconds_per_iteration = 0;  // mean over the interval
+  double learning_rate = 0;          // of the interval's last step
+  int64_t global_batch = 0;
+  double loss = 0;  // mean over the interval's steps that were not skipped; left out when not > 0
+  double loss_scale = 1;         // after the interval's last step
+  double grad_norm = -1;         // of the last step; left out when negative (that step was skipped)
+  int64_t skipped = 0, nan = 0;  // steps of the interval
+  double samples_per_second = 0;
+  double tflops = 0;  // per GPU, see megatron_flops_per_iteration()
+};
+
+// Commit f772743 with the JUPITER benchmark's TFLOPs patch; without a newline.
+std::string format_log_line(const LogLine& line);
+
+// The three lines that frame a validation loss; `where` as "iteration 1000". No newline at the end.
+std::string format_validation(const std::string& where, double loss);
+
+}  // namespace tally::train

@@ -1,0 +1,20 @@
+// How fast a GPU could be at best, from its datasheet: the denominator of model FLOPs utilisation.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "src/config/config.h"
+
+namespace tally::train {
+
+struct PeakRate {
+  double tflops = 0;   // dense, without sparsity, TFLOP/s
+  std::string source;  // the datasheet
+};
+
+// By the name that the driver reports ("NVIDIA H200"). Empty for a GPU that is not in the table,
+// for a precision its datasheet has no rate for, and for CPUs.
+std::optional<PeakRate> peak_rate(const std::string& gpu, Precision precision);
+
+}  // namespace tally::train

@@ -1,0 +1,288 @@
+#include "src/measure/record.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "src/measure/build_info.h"
+#include "src/measure/flops.h"
+#include "src/measure/peak_rates.h"
+#include "src/measure/system_info.h"
+
+namespace tally::train {
+namespace {
+
+using nlohmann::json;
+
+// JSON has no NaN or infinity; null says that there is no number.
+json number(double value) {
+  return std::isfinite(value) ? json(value) : json(nullptr);
+}
+json text_or_null(const std::string& text) {
+  return text.empty() ? json(nullptr) : json(text);
+}
+
+json model_json(const Record& r) {
+  const ModelConfig& m = r.config.model;
+  return {
+      {"kind", m.kind},
+      {"preset", text_or_null(m.preset)},
+      {"parameters", r.parameters},
+      {"num_layers", m.layers},
+      {"hidden_size", m.hidden},
+      {"num_attention_heads", m.heads},
+      {"ffn_hidden_size", m.ffn},
+      {"seq_length", r.config.sequence},
+      {"max_position_embeddings", m.max_positions},
+      {"position_embedding_type", m.positions == Positions::rotary ? "rope" : "learned_absolute"},
+      {"rotary_base", m.rotary_base},
+      {"rotary_percent", m.rotary_fraction},
+      {"vocab_size", m.vocabulary},
+      {"padded_vocab_size", m.padded_vocabulary},
+      {"layernorm_epsilon", m.layernorm_epsilon},
+      {"init_method_std", m.init_std},
+      {"hidden_dropout", m.hidden_dropout},
+      {"attention_dropout", m.attention_dropout},
+      {"tied_embeddings", m.tied_embeddings}};
+}
+
+json training_json(const Config& c) {
+  const OptimizerConfig& o = c.optimizer;
+  return {{"micro_batch_size", c.micro_batch},
+          {"global_batch_size", c.global_batch},
+          {"train_iters", c.train_iterations},
+          {"train_samples", c.train_samples},
+          {"seed", c.seed},
+          {"recompute", recompute_name(c.recompute)},
+          {"lr", o.lr},
+          {"min_lr", o.min_lr},
+          {"lr_decay_style", o.decay_style},
+          {"lr_decay_samples", o.decay_samples},
+          {"lr_warmup_samples", o.warmup_samples},
+          {"weight_decay", o.weight_decay},
+          {"adam_beta1", o.beta1},
+          {"adam_beta2", o.beta2},
+          {"adam_eps", o.epsilon},
+          {"clip_grad", o.clip},
+          {"loss_scale", c.loss_scale},
+          {"initial_loss_scale", c.initial_loss_scale},
+          {"min_loss_scale", c.min_loss_scale},
+          {"loss_scale_window", c.loss_scale_window},
+          {"hysteresis", c.hysteresis},
+          {"eval_interval", c.eval_interval},
+          {"eval_iters", c.eval_iterations},
+          {"exit_duration_in_mins", c.exit_duration_minutes},
+          {"exit_interval", c.exit_interval}};
+}
+
+json config_json(const Record& r) {
+  const Config& c = r.config;
+  return {{"model", model_json(r)},
+          {"training", training_json(c)},
+          {"precision", precision_name(c.precision)},
+          {"reference", c.reference},
+          {"cuda_graph", c.cuda_graph},
+          {"deterministic", c.deterministic},
+          {"parallel",
+           {{"world_size", c.world_size},
+            {"tensor", c.tensor_parallel},
+            {"pipeline", c.pipeline_parallel},
+            {"data", c.data_parallel},
+            {"sequence", c.sequence_parallel}}},
+          {"data",
+           {{"paths", c.data.paths},
+            {"mock", c.data.mock},
+            {"split", c.data.split},
+            {"tokenizer", c.data.tokenizer},
+            {"description", r.data}}},
+          {"save", text_or_null(c.save_dir)},
+          {"load", text_or_null(c.load_dir)},
+          {"log_interval", c.log_interval},
+          {"save_interval", c.save_interval}};
+}
+
+json environment_json(const Record& r) {
+  const BuildInfo b = build_info();
+  return {{"host", host_name()},
+          {"device", r.device.is_cuda() ? fmt::format("cuda:{}", r.device.index) : "cpu"},
+          {"device_name", r.device_info.name},
+          {"compute_capability", r.device_info.capability},
+          {"device_bytes", r.device_info.total_bytes},
+          {"threads", r.threads},
+          {"attention_backend", text_or_null(r.attention_backend)},
+          {"driver", text_or_null(r.device_info.driver)},
+          {"cuda_runtime", text_or_null(r.device_info.runtime)},
+          {"cuda_toolkit", text_or_null(b.cuda)},
+          {"cudnn", text_or_null(loaded_cudnn_version())},
+          {"libtorch", b.libtorch},
+          {"compiler", b.compiler},
+          {"build_type", b.build_type},
+          {"tally_train", b.version},
+          {"git_commit", b.commit}};
+}
+
+json results_json(const Record& r) {
+  const Config& c = r.config;
+  const int64_t tokens = c.global_batch * c.sequence;
+  const Throughput t = throughput(r.intervals, r.steps, tokens);
+  const double flops = model_flops_per_token(c.model, c.sequence);
+  const auto peak = peak_rate(r.device_info.name, c.precision);
+  const auto mfu = model_flops_utilisation(r);
+  json out = {{"first_iteration", r.first_iteration},
+              {"iterations", r.first_iteration + static_cast<int64_t>(r.steps.size())},
+              {"tokens_per_iteration", tokens},
+              {"tokens_per_second", t.tokens_per_second},
+              {"seconds_per_iteration", t.seconds_per_iteration},
+              {"tokens_per_second_median", t.tokens_per_second_median},
+              {"seconds_per_iteration_median", t.seconds_per_iteration_median},
+              {"model_flops_per_token", flops},
+              {"model_tflops_per_second", flops * t.tokens_per_second_median / 1e12},
+              {"peak_tflops_per_second", peak ? json(peak->tflops) : json(nullptr)},
+              {"peak_source", peak ? json(peak->source) : json(nullptr)},
+              {"model_flops_utilisation", mfu ? json(*mfu) : json(nullptr)},
+              {"peak_device_bytes", r.device_bytes_peak},
+              {"peak_host_bytes", peak_resident_bytes()}};
+  int64_t skipped = 0;
+  json last = nullptr;
+  for (const Step& s : r.steps) {
+    skipped += s.skipped ? 1 : 0;
+    if (!s.skipped) last = number(s.loss);
+  }
+  out["skipped_iterations"] = skipped;
+  out["final_loss"] = last;
+  json evaluations = json::array();
+  for (const Evaluation& e : r.evaluations)
+    evaluations.push_back({{"iteration", e.iteration}, {"loss", number(e.loss)}});
+  out["evaluations"] = evaluations;
+  return out;
+}
+
+// Columns, since a run has many steps.
+json steps_json(const std::vector<Step>& steps) {
+  json columns = {{"iteration", json::array()},     {"seconds", json::array()},
+                  {"loss", json::array()},          {"grad_norm", json::array()},
+                  {"learning_rate", json::array()}, {"loss_scale", json::array()},
+                  {"skipped", json::array()}};
+  for (const Step& s : steps) {
+    columns["iteration"].push_back(s.iteration);
+    columns["seconds"].push_back(s.seconds);
+    columns["loss"].push_back(number(s.loss));
+    columns["grad_norm"].push_back(number(s.grad_norm));
+    columns["learning_rate"].push_back(s.learning_rate);
+    columns["loss_scale"].push_back(s.loss_scale);
+    columns["skipped"].push_back(s.skipped);
+  }
+  return columns;
+}
+
+json intervals_json(const std::vector<Interval>& intervals) {
+  json rows = json::array();
+  for (const Interval& i : intervals)
+    rows.push_back({{"iteration", i.iteration},
+                    {"steps", i.steps},
+                    {"seconds_per_iteration", i.seconds_per_iteration}});
+  return rows;
+}
+
+[[noreturn]] void fail(const std::string& path, const char* what) {
+  throw std::runtime_error(
+      fmt::format("{}: the record cannot be {}: {}", path, what, std::strerror(errno)));
+}
+
+}  // namespace
+
+const char* outcome_name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::running:
+      return "running";
+    case Outcome::completed:
+      return "completed";
+    case Outcome::time_limit:
+      return "time_limit";
+    case Outcome::signalled:
+      return "signalled";
+    case Outcome::out_of_memory:
+      return "out_of_memory";
+    case Outcome::failed_check:
+      return "failed_check";
+    case Outcome::error:
+      return "error";
+  }
+  return "error";
+}
+
+int exit_code(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::completed:
+      return 0;
+    case Outcome::out_of_memory:
+      return 3;
+    case Outcome::time_limit:
+    case Outcome::signalled:
+      return 4;
+    case Outcome::failed_check:
+      return 5;
+    case Outcome::running:
+    case Outcome::error:
+      return 1;
+  }
+  return 1;
+}
+
+std::optional<double> model_flops_utilisation(const Record& r) {
+  const auto peak = peak_rate(r.device_info.name, r.config.precision);
+  if (!peak || !r.device.is_cuda()) return std::nullopt;
+  const int64_t tokens = r.config.global_batch * r.config.sequence;
+  const double rate = throughput(r.intervals, r.steps, tokens).tokens_per_second_median;
+  if (rate <= 0) return std::nullopt;
+  return model_flops_per_token(r.config.model, r.config.sequence) * rate /
+         (peak->tflops * 1e12 * r.config.world_size);
+}
+
+json to_json(const Record& r) {
+  return {{"schema", "tally-train-record/1"},
+          {"outcome", outcome_name(r.outcome)},
+          {"exit_code", r.outcome == Outcome::running ? json(nullptr) : json(exit_code(r.outcome))},
+          {"message", text_or_null(r.message)},
+          {"started", r.started},
+          {"ended", text_or_null(r.ended)},
+          {"command_line", r.config.command_line},
+          {"configuration", config_json(r)},
+          {"notices", r.config.notices},
+          {"environment", environment_json(r)},
+          {"results", results_json(r)},
+          {"intervals", intervals_json(r.intervals)},
+          {"steps", steps_json(r.steps)}};
+}
+
+void write_record(const Record& record, const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path target(path);
+  std::error_code error;
+  if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
+  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  // Names and paths may hold bytes that are not UTF-8: they are replaced, never a reason to lose a
+  // record.
+  const std::string text =
+      to_json(record).dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wb"),
+                                                       std::fclose);
+  if (!file) fail(path, "written");
+  const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
+                       std::fflush(file.get()) == 0 && fsync(fileno(file.get())) == 0;
+  if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int saved = errno;
+    std::remove(temporary.c_str());
+    errno = saved;
+    fail(path, "written");
+  }
+}
+
+}  // namespace tally::train

@@ -1,0 +1,61 @@
+// The JSON record of a run (docs/record.md): what was asked for, what was measured, on what, how it
+// ended.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/measure/statistics.h"
+#include "src/ops/stream.h"
+
+namespace tally::train {
+
+enum class Outcome {
+  running,        // not ended: what a killed run leaves
+  completed,      // every step, or --exit-interval
+  time_limit,     // --exit-duration-in-mins
+  signalled,      // SIGTERM, SIGINT, SIGUSR1, SIGUSR2
+  out_of_memory,  // of the device or of the host
+  failed_check,   // a loss that is not finite
+  error
+};
+const char* outcome_name(Outcome outcome);
+// The program's exit code: 0 completed, 3 out of memory, 4 time limit or signal, 5 failed check, 1
+// else.
+int exit_code(Outcome outcome);
+
+struct Evaluation {
+  int64_t iteration = 0;
+  double loss = 0;
+};
+
+struct Record {
+  Config config;
+  Outcome outcome = Outcome::running;
+  std::string message;  // one sentence for an outcome that is not completed
+  std::string started, ended;
+  Device device;
+  DeviceInfo device_info;
+  std::string attention_backend;
+  std::string data;  // "PREFIX: 503 documents, 1528901 tokens", or "mock"
+  int threads = 0;
+  int64_t parameters = 0;
+  int64_t first_iteration = 0;  // iterations done before this run (resumed)
+  std::vector<Step> steps;
+  std::vector<Interval> intervals;
+  std::vector<Evaluation> evaluations;
+  size_t device_bytes_peak = 0;
+};
+
+nlohmann::json to_json(const Record& record);
+// True model FLOP/s over the datasheet's rate, from the median step; empty when the rate is
+// unknown.
+std::optional<double> model_flops_utilisation(const Record& record);
+// Writes beside `path` and renames, so that a reader sees the old record or the new one. Makes
+// missing folders. Throws std::runtime_error naming the file.
+void write_record(const Record& record, const std::string& path);
+
+}  // namespace tally::train

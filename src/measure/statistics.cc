@@ -1,0 +1,34 @@
+#include "src/measure/statistics.h"
+
+#include <algorithm>
+
+namespace tally::train {
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+Throughput throughput(const std::vector<Interval>& intervals, const std::vector<Step>& steps,
+                      int64_t tokens_per_step) {
+  Throughput t;
+  const auto tokens = static_cast<double>(tokens_per_step);
+  if (!intervals.empty()) {
+    double sum = 0;
+    for (const Interval& i : intervals) sum += i.seconds_per_iteration;
+    t.seconds_per_iteration = sum / static_cast<double>(intervals.size());
+  }
+  if (t.seconds_per_iteration > 0) t.tokens_per_second = tokens / t.seconds_per_iteration;
+  std::vector<double> seconds;
+  seconds.reserve(steps.size());
+  for (const Step& s : steps) seconds.push_back(s.seconds);
+  t.seconds_per_iteration_median = median(std::move(seconds));
+  if (t.seconds_per_iteration_median > 0)
+    t.tokens_per_second_median = tokens / t.seconds_per_iteration_median;
+  return t;
+}
+
+}  // namespace tally::train

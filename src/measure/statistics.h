@@ -1,0 +1,42 @@
+// What a run's times and losses amount to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace tally::train {
+
+// One optimizer step, as it was measured.
+struct Step {
+  int64_t iteration = 0;  // from 1
+  double seconds = 0;     // on the device's clock on a GPU
+  double loss = 0;
+  double grad_norm = 0;
+  double learning_rate = 0;
+  double loss_scale = 1;
+  bool skipped = false;  // fp16 overflow: weights unchanged
+};
+
+// One log line's interval.
+struct Interval {
+  int64_t iteration = 0;  // its last
+  int64_t steps = 0;
+  double seconds_per_iteration =
+      0;  // host clock, from a synchronised device to a synchronised device
+};
+
+double median(std::vector<double> values);  // 0 for none
+
+struct Throughput {
+  // Megatron's rule and the JUPITER benchmark's: tokens of a step / mean over all logged intervals
+  // of the seconds per iteration, the first included.
+  double tokens_per_second = 0;
+  double seconds_per_iteration = 0;         // that mean
+  double tokens_per_second_median = 0;      // tokens of a step / median seconds of a step
+  double seconds_per_iteration_median = 0;  // that median
+};
+Throughput throughput(const std::vector<Interval>& intervals, const std::vector<Step>& steps,
+                      int64_t tokens_per_step);
+
+}  // namespace tally::train

@@ -1,0 +1,82 @@
+#include "src/measure/system_info.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <ctime>
+
+namespace tally::train {
+namespace {
+
+// The whole text as a positive number, else 0. OMP_NUM_THREADS may be a list, "4,2": its first
+// counts.
+int positive(const char* text) {
+  if (text == nullptr) return 0;
+  char* end = nullptr;
+  const long n = std::strtol(text, &end, 10);
+  return end != text && (*end == 0 || *end == ',') && n > 0 && n < 1 << 20 ? static_cast<int>(n)
+                                                                           : 0;
+}
+
+}  // namespace
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text.data();
+}
+
+std::string loaded_cudnn_version() {
+  void* library = dlopen("libcudnn.so.9", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return "";
+  std::string version;
+  if (void* symbol = dlsym(library, "cudnnGetVersion")) {
+    const size_t v = reinterpret_cast<size_t (*)()>(symbol)();
+    version = fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+  }
+  dlclose(library);
+  return version;
+}
+
+size_t peak_resident_bytes() {
+  rusage usage{};
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  return static_cast<size_t>(usage.ru_maxrss) * 1024;
+}
+
+int default_threads() {
+  if (const int n = positive(std::getenv("OMP_NUM_THREADS"))) return n;
+  if (const int n = positive(std::getenv("SLURM_CPUS_PER_TASK"))) return n;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
+  return 1;
+}
+
+std::string several_processes_reason() {
+  for (const char* name :
+       {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"}) {
+    if (const int n = positive(std::getenv(name)); n > 1)
+      return fmt::format(
+          "{}={}: the launcher started {} processes, and this version trains in one: start one "
+          "(srun "
+          "--ntasks=1), or unset the variable",
+          name, n, n);
+  }
+  return "";
+}
+
+}  // namespace tally::train

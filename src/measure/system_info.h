@@ -1,0 +1,23 @@
+// The machine a run was on: what a reader needs to judge its numbers.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace tally::train {
+
+std::string host_name();
+// UTC, ISO 8601 with seconds: "2026-11-21T06:00:00Z".
+std::string utc_now();
+// Version of the cuDNN that is loaded in this process, as "9.19.0"; empty when none is.
+std::string loaded_cudnn_version();
+// Highest resident memory of this process so far, in bytes.
+size_t peak_resident_bytes();
+// Threads to compute with: OMP_NUM_THREADS, else SLURM_CPUS_PER_TASK, else the processors that this
+// process may run on.
+int default_threads();
+// Why this process must not train alone, in one sentence that names the variable and its value,
+// when a launcher started it as one of several; else empty.
+std::string several_processes_reason();
+
+}  // namespace tally::train

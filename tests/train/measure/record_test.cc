@@ -1,0 +1,123 @@
+#include "src/measure/record.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "src/measure/build_info.h"
+#include "src/measure/system_info.h"
+
+using namespace tally::train;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+Record sample() {
+  Record r;
+  r.config.sequence = 1024;
+  r.config.global_batch = 8;
+  r.config.precision = Precision::bf16;
+  r.config.command_line = {"tally-train", "--bf16"};
+  r.device = {DeviceKind::cuda, 0};
+  r.device_info.name = "NVIDIA H200";
+  r.outcome = Outcome::completed;
+  r.parameters = 7;
+  r.first_iteration = 3;
+  for (int i = 0; i < 3; ++i) {
+    Step s;
+    s.iteration = 4 + i;
+    s.seconds = 0.5 - 0.1 * i;
+    s.loss = 3 - i;
+    r.steps.push_back(s);
+  }
+  r.intervals = {{5, 2, 0.45}, {6, 1, 0.35}};
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("a record holds what was measured") {
+  const json j = to_json(sample());
+  CHECK(j["schema"] == "tally-train-record/1");
+  CHECK(j["outcome"] == "completed");
+  CHECK(j["exit_code"] == 0);
+  CHECK(j["results"]["iterations"] == 6);
+  CHECK(j["results"]["tokens_per_second"] == doctest::Approx(8192 / 0.4));
+  CHECK(j["results"]["tokens_per_second_median"] == doctest::Approx(8192 / 0.4));
+  CHECK(j["results"]["final_loss"] == 1);
+  CHECK(j["results"]["peak_tflops_per_second"] == 989.5);
+  const double flops = j["results"]["model_flops_per_token"];
+  CHECK(j["results"]["model_flops_utilisation"] == doctest::Approx(flops * 8192 / 0.4 / 989.5e12));
+  CHECK(j["steps"]["loss"].size() == 3);
+  CHECK(j["configuration"]["precision"] == "bf16");
+  CHECK(j["environment"]["git_commit"] == build_info().commit);
+  CHECK(j["command_line"][1] == "--bf16");
+}
+
+TEST_CASE("no number is invented: unknown rates and losses that are not finite are null") {
+  Record r = sample();
+  r.device_info.name = "NVIDIA Unheard-of";
+  r.steps.back().loss = std::nan("");
+  const json j = to_json(r);
+  CHECK(j["results"]["model_flops_utilisation"].is_null());
+  CHECK(j["results"]["final_loss"].is_null());
+  CHECK(j["steps"]["loss"][2].is_null());
+}
+
+TEST_CASE("outcomes and exit codes") {
+  CHECK(exit_code(Outcome::completed) == 0);
+  CHECK(exit_code(Outcome::out_of_memory) == 3);
+  CHECK(exit_code(Outcome::time_limit) == 4);
+  CHECK(exit_code(Outcome::signalled) == 4);
+  CHECK(exit_code(Outcome::failed_check) == 5);
+  CHECK(exit_code(Outcome::error) == 1);
+}
+
+TEST_CASE("writing replaces the old record and leaves nothing beside it") {
+  const fs::path dir = fs::temp_directory_path() / "tally_record_test";
+  fs::remove_all(dir);
+  const std::string path = (dir / "deep" / "run.json").string();
+  Record r = sample();
+  r.config.data.paths = {"bytes \xff that are not UTF-8"};
+  write_record(r, path);
+  r.outcome = Outcome::signalled;
+  write_record(r, path);
+  std::ifstream in(path);
+  CHECK(json::parse(in)["outcome"] == "signalled");
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir / "deep")) ++files;
+  CHECK(files == 1);
+  fs::remove_all(dir);
+}
+
+TEST_CASE("a record that cannot be written names the file") {
+  CHECK_THROWS_WITH_AS(
+      write_record(sample(), "/proc/none/run.json"),
+      "/proc/none/run.json: the record cannot be written: No such file or directory",
+      std::runtime_error);
+}
+
+TEST_CASE("threads come from OMP_NUM_THREADS, then Slurm, then the processors of the process") {
+  setenv("OMP_NUM_THREADS", "3,2", 1);
+  setenv("SLURM_CPUS_PER_TASK", "5", 1);
+  CHECK(default_threads() == 3);
+  setenv("OMP_NUM_THREADS", "nonsense", 1);
+  CHECK(default_threads() == 5);
+  unsetenv("OMP_NUM_THREADS");
+  unsetenv("SLURM_CPUS_PER_TASK");
+  CHECK(default_threads() >= 1);
+}
+
+TEST_CASE("one of several processes is told so") {
+  unsetenv("WORLD_SIZE");
+  CHECK(several_processes_reason().empty());
+  setenv("WORLD_SIZE", "4", 1);
+  CHECK(several_processes_reason().find("WORLD_SIZE=4: the launcher started 4 processes") == 0);
+  unsetenv("WORLD_SIZE");
+}
