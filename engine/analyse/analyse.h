@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/analyse/records.h"
@@ -16,9 +18,9 @@ struct PackageView {
   int id = 0;
   std::string step;
   int iteration = 0, cycle = 0;
-  std::vector<int> parents;       // ids
-  std::string work_dir;           // absolute
-  bool finished = false;          // only finished packages are analysed
+  std::vector<int> parents;  // ids
+  std::string work_dir;      // absolute
+  bool finished = false;     // only finished packages are analysed
   // Everything a result may show: parameters with their types, and the jube_* built-ins.
   std::vector<std::pair<std::string, std::string>> values;
   std::vector<std::pair<std::string, ValueType>> types;
@@ -26,15 +28,24 @@ struct PackageView {
   std::vector<std::string> notes;
 };
 
-// The records of one analyser. Warnings ("cannot be represented as a int") go to `diagnostics`.
+// The records of one analyser, in the order of workpackage ids. A record belongs to a workpackage
+// of an analysed step that no other analysed workpackage depends on; what its parents' files
+// yielded is merged in, its own values first. With `reduce`, workpackages that differ in their
+// iteration only make one record, shown under the lowest id. Files that a glob names are read in
+// natural order (f2 before f10). Problems ("cannot be represented as a int", a file that is not
+// there, a pattern that cannot be read) go to `diagnostics`, each once with a count.
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<PackageView>& packages, Evaluator& evaluator,
                 Diagnostics& diagnostics);
 
-// One file against one list of patterns: what a single workpackage's file yields before reduction.
-// Memory does not grow with the file's size.
-struct Matches {
-  std::vector<std::vector<Value>> values;  // per pattern, in order of appearance
-};
+// The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl; nothing for another name.
+const std::string* pattern_building_block(std::string_view name);
+
+// Reports patterns that Python's `re` could not compile. Patterns that hold $parameters are left to
+// analyse().
+void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics);
+
+// f2 before f10: digits compare as numbers.
+bool natural_less(std::string_view a, std::string_view b);
 
 }  // namespace tally

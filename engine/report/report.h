@@ -13,18 +13,33 @@ namespace tally {
 
 struct RenderedResult {
   std::string name;  // of the table
-  std::string text;  // as printed and as written to result/NAME.dat
+  // As printed, and the bytes of result/NAME.dat; of a database without a file of its own, only the
+  // line to print ("Database location of id 0: ...").
+  std::string text;
+  std::string file_text;
+  bool has_file = true;            // result/NAME.dat holds file_text
+  std::vector<std::string> notes;  // for people, below the printed table: references, failed rows
+  int references_passed = 0, references_failed = 0;
 };
 
 struct RenderOptions {
-  std::vector<std::string> only;              // -o: names of tables; empty: all
-  std::vector<std::string> select, exclude;   // columns
-  bool reverse = false;                       // -r
-  std::string style, separator;               // -s: override; empty: the table's own
+  std::vector<std::string> only;             // -o: names of tables; empty: all
+  std::vector<std::string> select, exclude;  // columns
+  std::string style, separator;              // -s: override; empty: the table's own
+  bool with_id = false;                      // several runs in one table: "id" is the first column
+  int run_id = 0;                            // named in a database's message
+  bool write = true;                         // databases and syslog are written, else left alone
 };
 
 // Renders every output of `result` over the records of its analysers (already merged in order).
-// Databases are written to `result_dir`.
+// Databases are written (to `result_dir` unless they name a file), syslog lines are sent. What
+// cannot be done goes to `diagnostics`.
+//
+// Derived columns: `expression` is Python over the row's values, by bare name or as $name;
+// `relative_to` divides a column by its value in the baseline row, the one with the given values
+// and the same free parameters (those of the input that follow from no other). References:
+// `condition` is
+// "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 .. 20", or Python over the row.
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,
                                    const Records& records, const RenderOptions& options,
                                    const std::string& result_dir, Evaluator& evaluator,

@@ -1,0 +1,387 @@
+#include "engine/analyse/analyse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include "engine/analyse/derived.h"
+#include "engine/analyse/scan.h"
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
+
+namespace tally {
+namespace {
+
+// Workpackages that share a result line: one, or with `reduce` all that differ in the iteration
+// only.
+struct Group {
+  std::vector<const PackageView*> members;  // by id
+  Found found;
+  bool leaf = true;
+};
+
+// Every word of `text` that could be a name.
+void add_words(const std::string& text, std::set<std::string>& out) {
+  std::string word;
+  for (char c : text + " ") {
+    bool part = c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 128;
+    if (part) {
+      word += c;
+    } else if (!word.empty()) {
+      out.insert(word);
+      word.clear();
+    }
+  }
+}
+
+// The names the benchmark's results can ask for, so that a record of a run with 100,000
+// workpackages holds these and no others. Nothing when they cannot be known (relative_to compares
+// all parameters).
+class Wanted {
+ public:
+  explicit Wanted(const Benchmark& benchmark) {
+    for (const Result& result : benchmark.results) {
+      for (const auto& output : result.outputs) {
+        if (const auto* table = std::get_if<Table>(&output)) {
+          columns(table->columns);
+          add_words(join(table->sort, " ") + " " + table->filter.value, names_);
+          for (const Reference& r : table->references) {
+            add_words(r.column.value + " " + r.condition.value + " " + r.where.value, names_);
+          }
+        } else if (const auto* database = std::get_if<Database>(&output)) {
+          columns(database->keys);
+          add_words(join(database->primary_keys, " ") + " " + database->filter.value, names_);
+        } else if (const auto* syslog = std::get_if<Syslog>(&output)) {
+          columns(syslog->keys);
+          add_words(join(syslog->sort, " ") + " " + syslog->filter.value, names_);
+        }
+      }
+    }
+  }
+  bool has(const std::string& name) const { return all_ || names_.count(name) != 0; }
+
+ private:
+  void columns(const std::vector<Column>& list) {
+    for (const Column& column : list) {
+      add_words(column.name.value + " " + column.expression.value, names_);
+      if (!column.relative_to.empty()) all_ = true;
+    }
+  }
+  std::set<std::string> names_;
+  bool all_ = false;
+};
+
+class Analysis {
+ public:
+  Analysis(const Benchmark& benchmark, const Analyser& analyser,
+           const std::vector<PackageView>& packages, Evaluator& evaluator, Diagnostics& diagnostics)
+      : benchmark_(benchmark),
+        analyser_(analyser),
+        evaluator_(evaluator),
+        diagnostics_(diagnostics),
+        wanted_(benchmark) {
+    for (const PackageView& package : packages) by_id_[package.id] = &package;
+    for (const auto& [set_name, set] : benchmark.parameter_sets) {
+      for (const Parameter& parameter : set.parameters) {
+        bool varies = parameter.update != UpdateMode::never ||
+                      parameter.value.value.find("jube_wp_") != std::string::npos;
+        if (varies) own_.insert(parameter.name.value);
+      }
+    }
+    find_dependent_parameters();
+  }
+
+  Records run() {
+    if (clashes()) return {};
+    make_groups();
+    Scanner scanner(benchmark_, analyser_, diagnostics_);
+    for (Group& group : groups_) {
+      const Analyse* analyse = find(group.members.front()->step);
+      for (const PackageView* package : group.members)
+        scanner.scan(*analyse, *package, group.found);
+    }
+    scanner.report();
+    return make_records();
+  }
+
+ private:
+  const Analyse* find(const std::string& step) const {
+    for (const Analyse& analyse : analyser_.analyse) {
+      if (analyse.step.value == step) return &analyse;
+    }
+    return nullptr;
+  }
+
+  std::vector<const Pattern*> all_patterns() const {
+    std::vector<Text> use = analyser_.use;
+    for (const Analyse& analyse : analyser_.analyse) {
+      for (const AnalyseFile& file : analyse.files) {
+        use.insert(use.end(), file.use.begin(), file.use.end());
+      }
+    }
+    std::vector<const Pattern*> patterns;
+    std::set<std::string> seen;
+    for (const Pattern* pattern : patterns_of(benchmark_, use)) {
+      if (seen.insert(pattern->name.value).second) patterns.push_back(pattern);
+    }
+    return patterns;
+  }
+
+  std::vector<const Pattern*> patterns_of_step(const Analyse& analyse) const {
+    std::vector<Text> use = analyser_.use;
+    for (const AnalyseFile& file : analyse.files) {
+      use.insert(use.end(), file.use.begin(), file.use.end());
+    }
+    return patterns_of(benchmark_, use);
+  }
+
+  // A column name would mean two things.
+  bool clashes() {
+    bool found = false;
+    for (const Pattern* pattern : all_patterns()) {
+      const std::string& name = pattern->name.value;
+      for (const auto& [id, package] : by_id_) {
+        if (find(package->step) == nullptr) continue;
+        for (const auto& [parameter, value] : package->values) {
+          if (parameter != name) continue;
+          diagnostics_.error(pattern->name.mark,
+                             fmt::format("pattern '{}' has the name of a parameter of step '{}'",
+                                         name, package->step),
+                             "rename one of the two");
+          found = true;
+        }
+        if (found) break;
+      }
+    }
+    return found;
+  }
+
+  // Parameters that follow from jube_wp_* differ between iterations of one point, too.
+  void find_dependent_parameters() {
+    bool more = true;
+    while (more) {
+      more = false;
+      for (const auto& [set_name, set] : benchmark_.parameter_sets) {
+        for (const Parameter& parameter : set.parameters) {
+          if (own_.count(parameter.name.value) != 0) continue;
+          for (const std::string& name : referenced_names(parameter.value.value)) {
+            if (own_.count(name) == 0) continue;
+            own_.insert(parameter.name.value);
+            more = true;
+            break;
+          }
+        }
+      }
+    }
+  }
+
+  std::string point_key(const PackageView& package) const {
+    std::string key = package.step;
+    for (const auto& [name, value] : package.values) {
+      if (starts_with(name, "jube_") || own_.count(name) != 0) continue;
+      key += '\0';
+      key += name;
+      key += '=';
+      key += value;
+    }
+    return key;
+  }
+
+  void make_groups() {
+    std::map<std::string, std::vector<size_t>> open;  // groups of a point, one a repeated value
+    for (const auto& [id, package] : by_id_) {
+      if (!package->finished || find(package->step) == nullptr) continue;
+      if (analyser_.reduce) {
+        std::vector<size_t>& same = open[point_key(*package)];
+        const PackageView* current = package;
+        auto free = std::find_if(same.begin(), same.end(), [&](size_t at) {
+          const auto& members = groups_[at].members;
+          return std::none_of(members.begin(), members.end(), [&](const PackageView* other) {
+            return other->iteration == current->iteration;
+          });
+        });
+        if (free != same.end()) {
+          groups_[*free].members.push_back(package);
+          group_of_[id] = *free;
+          continue;
+        }
+        same.push_back(groups_.size());
+      }
+      group_of_[id] = groups_.size();
+      groups_.push_back({{package}, {}, true});
+    }
+    for (const Group& group : groups_) {
+      for (size_t ancestor : ancestors(group)) groups_[ancestor].leaf = false;
+    }
+  }
+
+  // Groups of the analysed workpackages that the group's members depend on, nearest first.
+  std::vector<size_t> ancestors(const Group& group) const {
+    std::vector<size_t> result;
+    for (const PackageView* package : ancestor_packages(group)) {
+      auto found = group_of_.find(package->id);
+      if (found == group_of_.end()) continue;
+      if (std::find(result.begin(), result.end(), found->second) == result.end()) {
+        result.push_back(found->second);
+      }
+    }
+    return result;
+  }
+
+  std::vector<const PackageView*> ancestor_packages(const Group& group) const {
+    std::vector<const PackageView*> queue = group.members;
+    std::set<int> seen;
+    for (size_t i = 0; i < queue.size(); ++i) {
+      for (int parent : queue[i]->parents) {
+        auto found = by_id_.find(parent);
+        if (found != by_id_.end() && seen.insert(parent).second) queue.push_back(found->second);
+      }
+    }
+    queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(group.members.size()));
+    return queue;
+  }
+
+  void add_found(const Found& found, const std::map<std::string, const Pattern*>& patterns,
+                 std::map<std::string, Value>& values) const {
+    for (const auto& [name, statistics] : found) {
+      if (statistics.count() == 0) continue;
+      if (values.count(name) != 0 && patterns.count(name) != 0) continue;  // the child's own
+      statistics.store(name, values);
+    }
+  }
+
+  Records make_records() {
+    std::vector<const Pattern*> patterns = all_patterns();
+    std::map<std::string, const Pattern*> by_name;
+    std::vector<const Pattern*> derived;
+    for (const Pattern* pattern : patterns) {
+      by_name[pattern->name.value] = pattern;
+      if (pattern->mode != PatternMode::pattern) derived.push_back(pattern);
+    }
+    std::vector<const Group*> leaves;
+    std::vector<Line> lines;
+    for (const Group& group : groups_) {
+      if (!group.leaf) continue;
+      Line line;
+      line.parameters = &group.members.front()->values;
+      add_found(group.found, by_name, line.values);
+      // JUBE gives a pattern its default in every step that is analysed for it, so the default of
+      // the last step is in force even where a parent's file had a match.
+      const Analyse* analyse = find(group.members.front()->step);
+      for (const Pattern* pattern : patterns_of_step(*analyse)) add_default(*pattern, line.values);
+      for (size_t ancestor : ancestors(group)) {
+        add_found(groups_[ancestor].found, by_name, line.values);
+      }
+      for (const Pattern* pattern : patterns) add_default(*pattern, line.values);
+      leaves.push_back(&group);
+      lines.push_back(std::move(line));
+    }
+    derive(derived, lines, evaluator_, diagnostics_);
+    Records records;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      records.rows.push_back(make_record(*leaves[i], std::move(lines[i].values), records));
+    }
+    for (const Pattern* pattern : patterns) describe(*pattern, records);
+    return records;
+  }
+
+  void add_default(const Pattern& pattern, std::map<std::string, Value>& values) {
+    const std::string& name = pattern.name.value;
+    if (pattern.mode != PatternMode::pattern || !pattern.default_value || values.count(name) != 0) {
+      return;
+    }
+    if (std::optional<Value> value = make_value(*pattern.default_value, pattern.type)) {
+      store_default(name, *value, pattern.type, values);
+    } else {
+      store_default(name, {*pattern.default_value}, ValueType::string, values);
+    }
+  }
+
+  static void describe(const Pattern& pattern, Records& records) {
+    const std::string& name = pattern.name.value;
+    records.types[name] = pattern.type;
+    if (pattern.unit.empty()) return;
+    for (const char* suffix : {"", "_first", "_last", "_min", "_max", "_avg", "_sum", "_std"}) {
+      records.units[name + suffix] = pattern.unit;
+    }
+  }
+
+  Record make_record(const Group& group, std::map<std::string, Value> values, Records& records) {
+    Record record;
+    const PackageView& shown = *group.members.front();
+    auto put = [&](const std::string& name, const Value& value) {
+      if (wanted_.has(name)) record.values.try_emplace(name, value);
+    };
+    for (auto& [name, value] : values) {
+      if (wanted_.has(name)) record.values.insert_or_assign(name, std::move(value));
+    }
+    add_package(shown, true, put, records);
+    for (const PackageView* package : ancestor_packages({{&shown}, {}, true})) {
+      add_package(*package, false, put, records);
+    }
+    put("jube_res_analyser", {analyser_.name.value});
+    for (const PackageView* member : group.members) {
+      record.notes.insert(record.notes.end(), member->notes.begin(), member->notes.end());
+    }
+    return record;
+  }
+
+  template <typename Put>
+  void add_package(const PackageView& package, bool own, const Put& put, Records& records) const {
+    for (const auto& [name, text] : package.values) {
+      bool builtin = starts_with(name, "jube_");
+      std::string with_step = name + "_" + package.step;
+      bool plain = own && wanted_.has(name);
+      bool stepped = !builtin && wanted_.has(with_step);
+      if (!plain && !stepped) continue;
+      std::optional<Value> value = make_value(text, type_of(package, name));
+      if (!value) value = Value{text};
+      if (plain) put(name, *value);
+      if (stepped) put(with_step, *value);
+    }
+    if (!records.units.empty() || !package.units.empty()) {
+      for (const auto& [name, unit] : package.units) {
+        if (unit.empty()) continue;
+        records.units.try_emplace(name, unit);
+        records.units.try_emplace(name + "_" + package.step, unit);
+      }
+    }
+    for (const auto& [name, type] : package.types) records.types.try_emplace(name, type);
+  }
+
+  static ValueType type_of(const PackageView& package, const std::string& name) {
+    for (const auto& [typed, type] : package.types) {
+      if (typed == name) return type;
+    }
+    static const std::set<std::string> whole = {"jube_benchmark_id", "jube_step_iterations",
+                                                "jube_step_cycles",  "jube_wp_id",
+                                                "jube_wp_iteration", "jube_wp_cycle"};
+    bool parent = starts_with(name, "jube_wp_parent_") && name.size() > 3 &&
+                  name.compare(name.size() - 3, 3, "_id") == 0;
+    return parent || whole.count(name) != 0 ? ValueType::integer : ValueType::string;
+  }
+
+  const Benchmark& benchmark_;
+  const Analyser& analyser_;
+  Evaluator& evaluator_;
+  Diagnostics& diagnostics_;
+  Wanted wanted_;
+  std::map<int, const PackageView*> by_id_;
+  std::set<std::string> own_;  // parameters that may differ between iterations of one point
+  std::vector<Group> groups_;
+  std::unordered_map<int, size_t> group_of_;
+};
+
+}  // namespace
+
+Records analyse(const Benchmark& benchmark, const Analyser& analyser,
+                const std::vector<PackageView>& packages, Evaluator& evaluator,
+                Diagnostics& diagnostics) {
+  return Analysis(benchmark, analyser, packages, evaluator, diagnostics).run();
+}
+
+}  // namespace tally

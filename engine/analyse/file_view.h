@@ -1,0 +1,40 @@
+// A file's text as Python's text mode gives it, without holding it in memory.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.h"
+
+namespace tally {
+
+// Maps a file. A file with carriage returns is rewritten once with plain newlines (\r\n and \r
+// become \n): in memory when small, else in an unlinked temporary file, so that anonymous memory
+// stays small whatever the file's size. Movable; the text lives as long as the object.
+class FileView {
+ public:
+  FileView() = default;
+  ~FileView();
+  FileView(FileView&& other) noexcept;
+  FileView& operator=(FileView&& other) noexcept;
+  FileView(const FileView&) = delete;
+  FileView& operator=(const FileView&) = delete;
+
+  static Status open(const std::string& path, FileView* out);
+
+  std::string_view text() const { return text_; }
+  // No byte above 127.
+  bool ascii() const { return ascii_; }
+
+ private:
+  void release();
+  Status normalise(const std::string& path);
+
+  void* map_ = nullptr;
+  size_t map_size_ = 0;
+  std::string copy_;
+  std::string_view text_;
+  bool ascii_ = true;
+};
+
+}  // namespace tally

@@ -1,0 +1,65 @@
+// One workpackage's files against the patterns that apply to them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/analyse/analyse.h"
+#include "engine/analyse/python_regex.h"
+#include "engine/analyse/statistics.h"
+#include "engine/expand/substitute.h"
+
+namespace tally {
+
+// Values by name, for substitution into patterns and file names. Views into the PackageView.
+class Values {
+ public:
+  explicit Values(const PackageView& package);
+  const std::string* find(std::string_view name) const;
+
+ private:
+  std::unordered_map<std::string_view, const std::string*> values_;
+};
+
+// What one result line's patterns have seen so far, by pattern name.
+using Found = std::map<std::string, Statistics>;
+
+// Compiled patterns and the problems met, shared by all workpackages of an analyser.
+class Scanner {
+ public:
+  Scanner(const Benchmark& benchmark, const Analyser& analyser, Diagnostics& diagnostics);
+  ~Scanner();
+
+  // Reads the files of `analyse` in the workpackage and adds what they yield to `found`.
+  void scan(const Analyse& analyse, const PackageView& package, Found& found);
+  // Says what went wrong, each problem once. Call it once, at the end.
+  void report();
+
+ private:
+  struct Problem {
+    Mark mark;
+    std::string text;
+    long long times = 0;
+  };
+  void scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
+                 const Values& values, Found& found);
+  std::vector<const Pattern*> patterns_for(const AnalyseFile& file) const;
+  Regex* compiled(const Pattern& pattern, const std::string& text);
+  void problem(const Mark& mark, const std::string& key, std::string text);
+  std::string pattern_text(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
+                           const Values& values) const;
+
+  const Benchmark& benchmark_;
+  const Analyser& analyser_;
+  Diagnostics& diagnostics_;
+  std::unordered_map<std::string, std::unique_ptr<Regex>> regexes_;
+  std::map<std::string, Problem> problems_;
+};
+
+// The patterns of the sets that `use` names, in order.
+std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use);
+
+}  // namespace tally

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "engine/analyse/records.h"
+#include "engine/base/text.h"
+
+namespace tally {
+
+double Value::as_double() const {
+  if (const auto* i = std::get_if<long long>(&data)) return static_cast<double>(*i);
+  if (const auto* d = std::get_if<double>(&data)) return *d;
+  if (const auto* b = std::get_if<BigInt>(&data)) return b->to_double();
+  return 0;
+}
+
+std::string Value::str() const {
+  if (const auto* s = std::get_if<std::string>(&data)) return *s;
+  if (const auto* i = std::get_if<long long>(&data)) return std::to_string(*i);
+  if (const auto* d = std::get_if<double>(&data)) return python_repr(*d);
+  if (const auto* b = std::get_if<BigInt>(&data)) return b->str();
+  return "None";
+}
+
+const char* Value::type_name() const {
+  if (std::holds_alternative<std::string>(data)) return "str";
+  if (std::holds_alternative<double>(data)) return "float";
+  return none() ? "NoneType" : "int";
+}
+
+namespace {
+
+BigInt as_big(const Value& value) {
+  if (const auto* b = std::get_if<BigInt>(&value.data)) return *b;
+  return BigInt(static_cast<Int128>(std::get<long long>(value.data)));
+}
+bool whole(const Value& value) {
+  return value.number() && value.data.index() != 3;
+}
+
+}  // namespace
+
+bool operator==(const Value& a, const Value& b) {
+  if (a.number() && b.number()) {
+    if (whole(a) && whole(b)) return as_big(a) == as_big(b);
+    return a.as_double() == b.as_double();
+  }
+  return a.data.index() == b.data.index() && a.data == b.data;
+}
+
+bool less(const Value& a, const Value& b) {
+  if (a.none() || b.none()) return false;
+  if (a.number() != b.number()) return a.number();
+  if (!a.number()) return std::get<std::string>(a.data) < std::get<std::string>(b.data);
+  if (const auto* i = std::get_if<long long>(&a.data)) {
+    if (const auto* j = std::get_if<long long>(&b.data)) return *i < *j;
+  }
+  if (whole(a) && whole(b)) return as_big(a) < as_big(b);
+  return a.as_double() < b.as_double();
+}
+
+std::string python_repr(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::optional<double> python_float(std::string_view text) {
+  text = strip(text);
+  std::string cleaned;
+  if (text.find('_') != std::string_view::npos) {  // allowed between two digits only
+    auto digit = [&](size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '_') {
+        cleaned += text[i];
+      } else if (i == 0 || !digit(i - 1) || !digit(i + 1)) {
+        return std::nullopt;
+      }
+    }
+    text = cleaned;
+  }
+  bool negative = !text.empty() && text.front() == '-';
+  if (!text.empty() && (text.front() == '+' || text.front() == '-')) text.remove_prefix(1);
+  if (text.empty()) return std::nullopt;
+  char first = text.front();
+  if (first == '-' || first == '+') return std::nullopt;
+  if (first == 'n' || first == 'N') {  // from_chars would also take nan(...)
+    if (text.size() != 3) return std::nullopt;
+  }
+  double value = 0;
+  const char* end = text.data() + text.size();
+  auto [stop, problem] = std::from_chars(text.data(), end, value, std::chars_format::general);
+  if (stop != end) return std::nullopt;
+  if (problem == std::errc::result_out_of_range) {
+    value = std::strtod(std::string(text).c_str(), nullptr);
+  } else if (problem != std::errc()) {
+    return std::nullopt;
+  }
+  return negative ? -value : value;
+}
+
+Value integer_value(const BigInt& value) {
+  long long small = 0;
+  if (value.fits(&small)) return {small};
+  return {value};
+}
+
+std::optional<Value> make_value(std::string_view text, ValueType type) {
+  if (type == ValueType::string) return Value{std::string(text)};
+  std::optional<double> number = python_float(text);
+  if (!number) return std::nullopt;
+  if (type == ValueType::floating) return Value{*number};
+  if (!std::isfinite(*number)) return std::nullopt;
+  constexpr double kLimit = 9.2e18;
+  if (std::fabs(*number) < kLimit) return Value{static_cast<long long>(*number)};
+  return integer_value(BigInt::from_double(*number));
+}
+
+void append(Records& records, Records more) {
+  if (records.rows.empty()) {
+    records.rows = std::move(more.rows);
+  } else {
+    for (Record& row : more.rows) records.rows.push_back(std::move(row));
+  }
+  records.units.merge(more.units);
+  records.types.merge(more.types);
+}
+
+}  // namespace tally
