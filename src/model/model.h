@@ -1,5 +1,5 @@
-// A model as the training loop sees it: explicit forward and backward over memory planned once, or the
-// autograd reference behind the same interface.
+// A model as the training loop sees it: explicit forward and backward over memory planned once, or
+// the autograd reference behind the same interface.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,16 @@ namespace tally::train {
 // One micro batch in device memory: ids[B,T], targets[B,T], i32; a negative target does not count.
 struct Batch {
   Tensor ids, targets;
+  int64_t counted = -1;  // targets that count (whoever fills the batch knows); -1: all
 };
 
 class Model {
  public:
   virtual ~Model() = default;
-  // Forward, loss and backward of one micro batch. Gradients are added to the parameter table's; the mean
-  // loss * `weight` is added to state->loss_sum (weight = 1 / micro batches of the step); gradients carry
-  // weight * state->loss_scale. `dropout_seed` differs per step and micro batch; 0 turns dropout off.
-  // Enqueues only: no allocation, no synchronisation.
+  // Forward, loss and backward of one micro batch. Gradients are added to the parameter table's;
+  // the mean loss * `weight` is added to state->loss_sum (weight = 1 / micro batches of the step);
+  // gradients carry weight * state->loss_scale. `dropout_seed` differs per step and micro batch; 0
+  // turns dropout off. Enqueues only: no allocation, no synchronisation.
   virtual void forward_backward(const Batch& batch, double weight, uint64_t dropout_seed,
                                 StepState* state) = 0;
   // Forward and loss only, without dropout.
@@ -36,6 +37,7 @@ void register_gpt(const ModelConfig& config, ParameterTable* table);
 // The explicit model (model/gpt.cc). `table` is laid out and outlives the model.
 std::unique_ptr<Model> make_gpt(const Config& config, ParameterTable& table, Stream& stream);
 // The autograd reference over the same parameters (reference/gpt.cc).
-std::unique_ptr<Model> make_reference_gpt(const Config& config, ParameterTable& table, Stream& stream);
+std::unique_ptr<Model> make_reference_gpt(const Config& config, ParameterTable& table,
+                                          Stream& stream);
 
 }  // namespace tally::train

@@ -1,0 +1,178 @@
+#include "src/model/gpt.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "src/ops/embedding.h"
+#include "src/ops/norm.h"
+#include "src/ops/philox.h"
+
+namespace tally::train {
+namespace {
+
+// Logits held at once, in elements: 1 GiB of bf16 on a GPU; on a CPU what stays near the caches.
+constexpr int64_t logits_on_gpu = int64_t{1} << 29;
+constexpr int64_t logits_on_cpu = int64_t{1} << 23;
+
+// A power of two of tokens, so that every piece but the last has a size that products like.
+int64_t rows_at_once(int64_t tokens, int64_t vocabulary, bool gpu) {
+  const int64_t limit = std::max<int64_t>(1, (gpu ? logits_on_gpu : logits_on_cpu) / vocabulary);
+  int64_t rows = 1;
+  while (rows * 2 <= limit) rows *= 2;
+  return std::min(rows, tokens);
+}
+
+}  // namespace
+
+uint64_t Gpt::Dropout::at(Site site, size_t layer) const {
+  return site_seed(seed, static_cast<uint64_t>(site) + 3 * static_cast<uint64_t>(layer));
+}
+
+Gpt::Gpt(const Config& config, ParameterTable& table, Stream& stream)
+    : config_(config.model),
+      batch_(config.micro_batch),
+      tokens_(config.sequence),
+      recompute_(config.recompute),
+      type_(table.weights().dtype),
+      stream_(stream),
+      arena_(stream) {
+  if (config_.positions == Positions::learned && tokens_ > config_.max_positions) {
+    throw std::invalid_argument("the sequence is longer than the model has positions");
+  }
+  bind_parameters(table);
+  plan();
+}
+
+void Gpt::bind_parameters(const ParameterTable& table) {
+  const auto bind = [&](const std::string& name) {
+    return Trained{table.weight(name), table.gradient(name)};
+  };
+  token_embedding_ = bind("wte.weight");
+  if (config_.positions == Positions::learned) position_embedding_ = bind("wpe.weight");
+  head_ = config_.tied_embeddings ? token_embedding_ : bind("lm_head.weight");
+  final_weight_ = bind("ln_f.weight");
+  final_bias_ = bind("ln_f.bias");
+  for (int64_t l = 0; l < config_.layers; ++l) {
+    const std::string h = "h." + std::to_string(l) + ".";
+    BlockParameters p;
+    p.ln1_weight = bind(h + "ln_1.weight");
+    p.ln1_bias = bind(h + "ln_1.bias");
+    p.qkv_weight = bind(h + "attn.c_attn.weight");
+    p.qkv_bias = bind(h + "attn.c_attn.bias");
+    p.proj_weight = bind(h + "attn.c_proj.weight");
+    p.proj_bias = bind(h + "attn.c_proj.bias");
+    p.ln2_weight = bind(h + "ln_2.weight");
+    p.ln2_bias = bind(h + "ln_2.bias");
+    p.fc_weight = bind(h + "mlp.c_fc.weight");
+    p.fc_bias = bind(h + "mlp.c_fc.bias");
+    p.out_weight = bind(h + "mlp.c_proj.weight");
+    p.out_bias = bind(h + "mlp.c_proj.bias");
+    parameters_.push_back(p);
+  }
+}
+
+BlockActivations Gpt::plan_block(const BlockActivations* shared) {
+  const int64_t m = batch_ * tokens_, c = config_.hidden, f = config_.ffn;
+  const DType wide = type_ == DType::f64 ? DType::f64 : DType::f32;
+  const auto make = [&](std::initializer_list<int64_t> shape, const char* what) {
+    return arena_.make(type_, shape, what);
+  };
+  const auto number_per_row = [&]() { return arena_.make(wide, {m}, "LayerNorm statistics"); };
+  const bool full = shared && recompute_ == Recompute::full;
+  const bool selective = shared && recompute_ == Recompute::selective;
+  BlockActivations a = full || selective ? *shared : BlockActivations();
+  a.r_in = make({m, c}, "residual stream");
+  if (full) return a;
+  a.mean1 = number_per_row();
+  a.rstd1 = number_per_row();
+  a.qkv = make({batch_, tokens_, 3, config_.heads, config_.head_dim()}, "queries, keys and values");
+  a.att = make({m, c}, "attention output");
+  a.stats = arena_.make(wide, {batch_, config_.heads, tokens_}, "attention statistics");
+  a.r_mid = make({m, c}, "residual stream");
+  a.mean2 = number_per_row();
+  a.rstd2 = number_per_row();
+  a.pre = make({m, f}, "MLP activations");
+  if (selective) return a;
+  a.ln1 = make({m, c}, "LayerNorm output");
+  a.ln2 = make({m, c}, "LayerNorm output");
+  a.act = make({m, f}, "MLP activations");
+  return a;
+}
+
+void Gpt::plan() {
+  const int64_t m = batch_ * tokens_, c = config_.hidden, v = config_.padded_vocabulary;
+  const DType wide = type_ == DType::f64 ? DType::f64 : DType::f32;
+  for (int64_t l = 0; l < config_.layers; ++l) {
+    blocks_.push_back(plan_block(blocks_.empty() ? nullptr : &blocks_.front()));
+  }
+  r_final_ = arena_.make(type_, {m, c}, "residual stream");
+  final_mean_ = arena_.make(wide, {m}, "LayerNorm statistics");
+  final_rstd_ = arena_.make(wide, {m}, "LayerNorm statistics");
+  residual_grad_ = arena_.make(type_, {m, c}, "gradient of the residual stream");
+  branch_ = arena_.make(type_, {m, c}, "gradient of a branch");
+  if (config_.hidden_dropout > 0) {
+    branch_grad_ = arena_.make(type_, {m, c}, "gradient under dropout");
+  }
+  const int64_t rows = rows_at_once(m, v, stream_.device().is_cuda());
+  const Tensor shared = arena_.make(type_, {std::max(rows * v, 3 * m * c)}, "logits");
+  logits_ = shared.view({rows, v});
+  qkv_grad_ = shared.view({batch_, tokens_, 3, config_.heads, config_.head_dim()});
+  losses_ = arena_.make(wide, {m}, "losses");
+  Dropout dropout;
+  dropout.attention = config_.attention_dropout;
+  const size_t bytes =
+      std::max({attention_workspace(stream_, attention_shape(dropout), type_),
+                layernorm_workspace(stream_, m, c), embedding_workspace(stream_, m, v)});
+  workspace_ = arena_.make(DType::u8, {static_cast<int64_t>(bytes)}, "workspace");
+}
+
+void Gpt::check(const Batch& batch) const {
+  const auto fits = [&](const Tensor& t) {
+    return t.dtype == DType::i32 && t.rank == 2 && t.dim(0) == batch_ && t.dim(1) == tokens_;
+  };
+  if (!fits(batch.ids) || !fits(batch.targets)) {
+    throw std::invalid_argument("the micro batch is not int32[" + std::to_string(batch_) + "," +
+                                std::to_string(tokens_) + "], for which the model was planned");
+  }
+}
+
+AttentionShape Gpt::attention_shape(const Dropout& dropout) const {
+  AttentionShape s;
+  s.batch = batch_;
+  s.tokens = tokens_;
+  s.heads = config_.heads;
+  s.head_dim = config_.head_dim();
+  s.scale = 1.0 / std::sqrt(static_cast<double>(s.head_dim));
+  s.dropout = dropout.attention;
+  return s;
+}
+
+double Gpt::loss_factor(const Batch& batch, double weight) const {
+  const int64_t counted = batch.counted < 0 ? batch_ * tokens_ : batch.counted;
+  return counted > 0 ? weight / static_cast<double>(counted) : 0;
+}
+
+void Gpt::forward_backward(const Batch& batch, double weight, uint64_t dropout_seed,
+                           StepState* state) {
+  check(batch);
+  Dropout dropout;
+  if (dropout_seed != 0) {
+    dropout = {config_.hidden_dropout, config_.attention_dropout, dropout_seed};
+  }
+  forward(batch, dropout);
+  head(batch, loss_factor(batch, weight), true, state);
+  backward(batch, dropout);
+}
+
+void Gpt::evaluate(const Batch& batch, double weight, StepState* state) {
+  check(batch);
+  forward(batch, Dropout());
+  head(batch, loss_factor(batch, weight), false, state);
+}
+
+std::unique_ptr<Model> make_gpt(const Config& config, ParameterTable& table, Stream& stream) {
+  return std::make_unique<Gpt>(config, table, stream);
+}
+
+}  // namespace tally::train

@@ -1,0 +1,101 @@
+// The explicit GPT: pre-LayerNorm blocks on a residual stream, forward and backward written in
+// operations over memory planned once.
+//
+//   r_0 = embeddings;  block l:  r_mid = r_in + proj(attention(ln_1(r_in))),
+//                                r_out = r_mid + mlp(ln_2(r_mid)) = r_in of block l + 1
+//   loss = cross entropy(ln_f(r_L) W_head^T)
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/model/arena.h"
+#include "src/model/model.h"
+#include "src/ops/attention.h"
+
+namespace tally::train {
+
+// A weight and where its gradient goes.
+struct Trained {
+  Tensor value, gradient;
+};
+
+struct BlockParameters {
+  Trained ln1_weight, ln1_bias, qkv_weight, qkv_bias, proj_weight, proj_bias;
+  Trained ln2_weight, ln2_bias, fc_weight, fc_bias, out_weight, out_bias;
+};
+
+// What one block leaves for its backward pass. Under recomputation blocks share some of these
+// (selective: ln1, ln2, act) or all but the first (full), and the backward pass computes them
+// again.
+//   M = tokens of the micro batch, C = hidden, F = ffn
+struct BlockActivations {
+  Tensor r_in;               // [M,C] residual stream before the block
+  Tensor ln1, mean1, rstd1;  // [M,C], [M], [M]
+  Tensor qkv;                // [B,T,3,H,D], rotated where positions are rotary
+  Tensor att, stats;         // [M,C], [B,H,T]
+  Tensor r_mid;              // [M,C] residual stream between attention and MLP
+  Tensor ln2, mean2, rstd2;  // [M,C], [M], [M]
+  Tensor pre, act;           // [M,F] before and after GELU; the gradient of `pre` takes its place
+};
+
+class Gpt final : public Model {
+ public:
+  Gpt(const Config& config, ParameterTable& table, Stream& stream);
+  void forward_backward(const Batch& batch, double weight, uint64_t dropout_seed,
+                        StepState* state) override;
+  void evaluate(const Batch& batch, double weight, StepState* state) override;
+  size_t activation_bytes() const override { return arena_.bytes(); }
+
+ private:
+  // Where dropout happens; each place of each micro batch draws its own mask.
+  enum Site : uint64_t { embedding_site = 0, attention_site = 1, proj_site = 2, mlp_site = 3 };
+  // One micro batch's randomness: zero probabilities without dropout.
+  struct Dropout {
+    double hidden = 0, attention = 0;
+    uint64_t seed = 0;
+    uint64_t at(Site site, size_t layer = 0) const;
+  };
+
+  void bind_parameters(const ParameterTable& table);
+  void plan();
+  BlockActivations plan_block(const BlockActivations* shared);
+  void check(const Batch& batch) const;
+  AttentionShape attention_shape(const Dropout& dropout) const;
+  double loss_factor(const Batch& batch, double weight) const;
+
+  // gpt_forward.cc: fill the activations up to the final norm's output, which lies in
+  // residual_grad_.
+  void forward(const Batch& batch, const Dropout& dropout);
+  void attention_half(size_t l, const Dropout& dropout);
+  void mlp_up(size_t l);
+  void recompute(size_t l, const Dropout& dropout);
+
+  // gpt_backward.cc
+  void head(const Batch& batch, double factor, bool backward, StepState* state);
+  void backward(const Batch& batch, const Dropout& dropout);
+  void backward_mlp(size_t l, const Dropout& dropout);
+  void backward_attention(size_t l, const Dropout& dropout);
+
+  const ModelConfig config_;
+  const int64_t batch_, tokens_;  // of a micro batch
+  const Recompute recompute_;
+  const DType type_;
+  Stream& stream_;
+  Arena arena_;
+
+  Trained token_embedding_, position_embedding_, head_, final_weight_, final_bias_;
+  std::vector<BlockParameters> parameters_;
+  std::vector<BlockActivations> blocks_;
+  Tensor r_final_, final_mean_, final_rstd_;
+  // Scratch, shared by all blocks. Some serve twice, where their lives do not overlap:
+  Tensor residual_grad_;  // [M,C] gradient of the residual stream; in the head: ln_f's output
+  Tensor branch_;  // [M,C] forward: what a branch adds; backward: the gradient at a norm's output
+  Tensor branch_grad_;  // [M,C] masked gradient of what a branch added; only with dropout
+  Tensor qkv_grad_;     // [B,T,3,H,D]; the same memory as logits_
+  Tensor logits_;       // [rows,Vp]: the head works on so many tokens at once
+  Tensor losses_;       // [M]
+  Tensor workspace_;
+};
+
+}  // namespace tally::train

@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "src/model/gpt.h"
+#include "src/ops/embedding.h"
+#include "src/ops/linear.h"
+#include "src/ops/loss.h"
+#include "src/ops/norm.h"
+
+namespace tally::train {
+
+// Logits and loss, some tokens at a time; with `backward` the gradient at ln_f's output (to
+// branch_) and the head's weight gradient.
+void Gpt::head(const Batch& batch, double factor, bool backward, StepState* state) {
+  const int64_t m = batch_ * tokens_, step = logits_.dim(0);
+  const Tensor targets = batch.targets.view({m});
+  const Tensor& normal = residual_grad_;
+  for (int64_t first = 0; first < m; first += step) {
+    const int64_t rows = std::min(step, m - first);
+    const Tensor logits = logits_.rows(0, rows);
+    const Tensor x = normal.rows(first, rows);
+    linear_forward(stream_, x, head_.value, Tensor(), logits);
+    cross_entropy(stream_, logits, targets.rows(first, rows), config_.vocabulary, backward, factor,
+                  backward ? state : nullptr, losses_.rows(first, rows));
+    if (!backward) continue;
+    linear_backward_weight(stream_, logits, x, head_.gradient, Tensor());
+    linear_backward_input(stream_, logits, head_.value, branch_.rows(first, rows));
+  }
+  add_losses(stream_, losses_, factor, state);
+}
+
+void Gpt::backward(const Batch& batch, const Dropout& dropout) {
+  const size_t last = blocks_.size() - 1;
+  const bool masked = dropout.hidden > 0;
+  layernorm_backward(stream_, branch_, r_final_, final_weight_.value, final_mean_, final_rstd_,
+                     Tensor(), residual_grad_, final_weight_.gradient, final_bias_.gradient,
+                     dropout.hidden, dropout.at(mlp_site, last), masked ? branch_grad_ : Tensor(),
+                     workspace_);
+  for (size_t l = blocks_.size(); l-- > 0;) {
+    recompute(l, dropout);
+    backward_mlp(l, dropout);
+    backward_attention(l, dropout);
+  }
+  embedding_backward(stream_, batch.ids, residual_grad_, dropout.hidden, dropout.at(embedding_site),
+                     token_embedding_.gradient, position_embedding_.gradient, workspace_);
+}
+
+// From the gradient of r_out to that of r_mid, both in residual_grad_.
+void Gpt::backward_mlp(size_t l, const Dropout& dropout) {
+  const BlockParameters& p = parameters_[l];
+  const BlockActivations& a = blocks_[l];
+  const bool masked = dropout.hidden > 0;
+  const Tensor& dout = masked ? branch_grad_ : residual_grad_;
+  linear_backward_weight(stream_, dout, a.act, p.out_weight.gradient, p.out_bias.gradient);
+  const Tensor& dpre = a.pre;
+  linear_backward_input_gelu(stream_, dout, p.out_weight.value, a.pre, dpre, p.fc_bias.gradient);
+  linear_backward_weight(stream_, dpre, a.ln2, p.fc_weight.gradient, Tensor());
+  linear_backward_input(stream_, dpre, p.fc_weight.value, branch_);
+  layernorm_backward(stream_, branch_, a.r_mid, p.ln2_weight.value, a.mean2, a.rstd2,
+                     residual_grad_, residual_grad_, p.ln2_weight.gradient, p.ln2_bias.gradient,
+                     dropout.hidden, dropout.at(proj_site, l), masked ? branch_grad_ : Tensor(),
+                     workspace_);
+}
+
+// From the gradient of r_mid to that of r_in.
+void Gpt::backward_attention(size_t l, const Dropout& dropout) {
+  const BlockParameters& p = parameters_[l];
+  const BlockActivations& a = blocks_[l];
+  const int64_t m = batch_ * tokens_;
+  // Block 0 has the embeddings below it, not a branch.
+  const bool masked = dropout.hidden > 0, branch_below = masked && l > 0;
+  const Tensor& dproj = masked ? branch_grad_ : residual_grad_;
+  linear_backward_weight(stream_, dproj, a.att, p.proj_weight.gradient, p.proj_bias.gradient);
+  linear_backward_input(stream_, dproj, p.proj_weight.value, branch_);
+  const auto heads = [&](const Tensor& t) {
+    return t.view({batch_, tokens_, config_.heads, config_.head_dim()});
+  };
+  attention_backward(stream_, attention_shape(dropout), a.qkv, heads(a.att), a.stats,
+                     heads(branch_), qkv_grad_, workspace_, dropout.at(attention_site, l));
+  if (config_.positions == Positions::rotary) {
+    rotary(stream_, qkv_grad_, config_.rotary_base, config_.rotary_fraction, true);
+  }
+  const Tensor dqkv = qkv_grad_.view({m, 3 * config_.hidden});
+  linear_backward_weight(stream_, dqkv, a.ln1, p.qkv_weight.gradient, p.qkv_bias.gradient);
+  linear_backward_input(stream_, dqkv, p.qkv_weight.value, branch_);
+  layernorm_backward(stream_, branch_, a.r_in, p.ln1_weight.value, a.mean1, a.rstd1, residual_grad_,
+                     residual_grad_, p.ln1_weight.gradient, p.ln1_bias.gradient, dropout.hidden,
+                     branch_below ? dropout.at(mlp_site, l - 1) : 0,
+                     branch_below ? branch_grad_ : Tensor(), workspace_);
+}
+
+}  // namespace tally::train

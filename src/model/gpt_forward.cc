@@ -1,0 +1,82 @@
+#include "src/model/gpt.h"
+#include "src/ops/embedding.h"
+#include "src/ops/linear.h"
+#include "src/ops/norm.h"
+
+namespace tally::train {
+
+// Every residual addition is fused with the norm that follows it: a block's last addition with the
+// next block's ln_1, the last block's with ln_f.
+void Gpt::forward(const Batch& batch, const Dropout& dropout) {
+  const double epsilon = config_.layernorm_epsilon;
+  BlockActivations& first = blocks_.front();
+  embedding_forward(stream_, batch.ids, token_embedding_.value, position_embedding_.value,
+                    dropout.hidden, dropout.at(embedding_site), first.r_in);
+  layernorm_forward(stream_, first.r_in, parameters_[0].ln1_weight.value,
+                    parameters_[0].ln1_bias.value, epsilon, first.ln1, first.mean1, first.rstd1);
+  for (size_t l = 0; l < blocks_.size(); ++l) {
+    const BlockParameters& p = parameters_[l];
+    const BlockActivations& a = blocks_[l];
+    attention_half(l, dropout);
+    mlp_up(l);
+    linear_forward(stream_, a.act, p.out_weight.value, p.out_bias.value, branch_);
+    const bool last = l + 1 == blocks_.size();
+    if (last) {
+      residual_layernorm_forward(stream_, a.r_mid, branch_, final_weight_.value, final_bias_.value,
+                                 epsilon, dropout.hidden, dropout.at(mlp_site, l), r_final_,
+                                 residual_grad_, final_mean_, final_rstd_);
+    } else {
+      const BlockParameters& q = parameters_[l + 1];
+      const BlockActivations& next = blocks_[l + 1];
+      residual_layernorm_forward(stream_, a.r_mid, branch_, q.ln1_weight.value, q.ln1_bias.value,
+                                 epsilon, dropout.hidden, dropout.at(mlp_site, l), next.r_in,
+                                 next.ln1, next.mean1, next.rstd1);
+    }
+  }
+}
+
+// From ln1 to r_mid and ln2.
+void Gpt::attention_half(size_t l, const Dropout& dropout) {
+  const BlockParameters& p = parameters_[l];
+  const BlockActivations& a = blocks_[l];
+  const int64_t m = batch_ * tokens_;
+  linear_forward(stream_, a.ln1, p.qkv_weight.value, p.qkv_bias.value,
+                 a.qkv.view({m, 3 * config_.hidden}));
+  if (config_.positions == Positions::rotary) {
+    rotary(stream_, a.qkv, config_.rotary_base, config_.rotary_fraction, false);
+  }
+  attention_forward(stream_, attention_shape(dropout), a.qkv,
+                    a.att.view({batch_, tokens_, config_.heads, config_.head_dim()}), a.stats,
+                    workspace_, dropout.at(attention_site, l));
+  linear_forward(stream_, a.att, p.proj_weight.value, p.proj_bias.value, branch_);
+  residual_layernorm_forward(stream_, a.r_in, branch_, p.ln2_weight.value, p.ln2_bias.value,
+                             config_.layernorm_epsilon, dropout.hidden, dropout.at(proj_site, l),
+                             a.r_mid, a.ln2, a.mean2, a.rstd2);
+}
+
+void Gpt::mlp_up(size_t l) {
+  const BlockActivations& a = blocks_[l];
+  linear_gelu_forward(stream_, a.ln2, parameters_[l].fc_weight.value, parameters_[l].fc_bias.value,
+                      a.pre, a.act);
+}
+
+// Puts back what the blocks share, before the backward pass of block l.
+void Gpt::recompute(size_t l, const Dropout& dropout) {
+  if (recompute_ == Recompute::none) return;
+  const BlockParameters& p = parameters_[l];
+  const BlockActivations& a = blocks_[l];
+  // The last block's are still there.
+  if (l + 1 == blocks_.size()) return;
+  layernorm_forward(stream_, a.r_in, p.ln1_weight.value, p.ln1_bias.value,
+                    config_.layernorm_epsilon, a.ln1, a.mean1, a.rstd1);
+  if (recompute_ == Recompute::full) {
+    attention_half(l, dropout);
+    mlp_up(l);
+    return;
+  }
+  layernorm_forward(stream_, a.r_mid, p.ln2_weight.value, p.ln2_bias.value,
+                    config_.layernorm_epsilon, a.ln2, a.mean2, a.rstd2);
+  gelu_forward(stream_, a.pre, a.act);
+}
+
+}  // namespace tally::train
