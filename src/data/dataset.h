@@ -8,11 +8,12 @@
 
 namespace tally::train {
 
-// A memory-mapped .bin/.idx pair (docs/reference: "Indexed dataset"). Immutable; safe for many threads.
+// A memory-mapped .bin/.idx pair (docs/reference: "Indexed dataset"). Immutable; safe for many
+// threads.
 class IndexedDataset {
  public:
-  // Opens PREFIX.idx and PREFIX.bin. Throws std::runtime_error with one sentence that names the file, what
-  // is wrong and what to do.
+  // Opens PREFIX.idx and PREFIX.bin. Throws std::runtime_error with one sentence that names the
+  // file, what is wrong and what to do.
   explicit IndexedDataset(const std::string& prefix);
   ~IndexedDataset();
   IndexedDataset(const IndexedDataset&) = delete;
@@ -35,7 +36,8 @@ class SampleSource {
  public:
   virtual ~SampleSource() = default;
   virtual int64_t samples_per_epoch() const = 0;
-  // Writes sequence + 1 tokens. `index` counts from 0 and may pass any number of epochs. Deterministic.
+  // Writes sequence + 1 tokens. `index` counts from 0 and may pass any number of epochs.
+  // Deterministic.
   virtual void sample(int64_t index, int32_t* out) const = 0;
 };
 
@@ -44,6 +46,7 @@ std::unique_ptr<SampleSource> make_gpt_samples(std::shared_ptr<const IndexedData
                                                const std::string& split, Split which,
                                                int64_t sequence, uint64_t seed);
 // Random tokens, for measuring without data.
-std::unique_ptr<SampleSource> make_mock_samples(int64_t vocabulary, int64_t sequence, uint64_t seed);
+std::unique_ptr<SampleSource> make_mock_samples(int64_t vocabulary, int64_t sequence,
+                                                uint64_t seed);
 
 }  // namespace tally::train

@@ -1,0 +1,106 @@
+#include "src/data/batches.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+namespace tally::train {
+
+BatchLoader::BatchLoader(std::shared_ptr<const SampleSource> source, const BatchOrder& order,
+                         Memory memory, int ahead, int hold)
+    : source_(std::move(source)),
+      order_(order),
+      memory_(std::move(memory)),
+      slots_(std::max(ahead, 1) + std::max(hold, 0) + 1),
+      hold_(std::max(hold, 0)) {
+  if (order_.micro_batch < 1 || order_.sequence < 1 || order_.data_parallel_size < 1 ||
+      order_.data_parallel_rank < 0 || order_.data_parallel_rank >= order_.data_parallel_size ||
+      order_.consumed_samples < 0) {
+    throw std::invalid_argument("BatchLoader: the order of batches is not possible");
+  }
+  if (!memory_.allocate) {
+    memory_.allocate = [](size_t bytes) { return std::malloc(bytes); };
+    memory_.release = [](void* data) { std::free(data); };
+  }
+  const auto numbers = static_cast<size_t>(slots_ * 2 * order_.micro_batch * order_.sequence);
+  buffer_ = static_cast<int32_t*>(memory_.allocate(numbers * sizeof(int32_t)));
+  if (buffer_ == nullptr) throw std::bad_alloc();
+  row_.resize(static_cast<size_t>(order_.sequence) + 1);
+  thread_ = std::thread([this] { produce(); });
+}
+
+BatchLoader::~BatchLoader() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  taken_more_.notify_all();
+  thread_.join();
+  if (memory_.release) memory_.release(buffer_);
+}
+
+int32_t* BatchLoader::slot(int64_t number) const {
+  return buffer_ + (number % slots_) * 2 * order_.micro_batch * order_.sequence;
+}
+
+void BatchLoader::fill(int64_t number) {
+  int32_t* ids = slot(number);
+  int32_t* targets = ids + order_.micro_batch * order_.sequence;
+  const int64_t first =
+      order_.consumed_samples +
+      order_.micro_batch * (number * order_.data_parallel_size + order_.data_parallel_rank);
+  const size_t bytes = static_cast<size_t>(order_.sequence) * sizeof(int32_t);
+  for (int64_t b = 0; b < order_.micro_batch; ++b) {
+    source_->sample(first + b, row_.data());
+    std::memcpy(ids + b * order_.sequence, row_.data(), bytes);
+    std::memcpy(targets + b * order_.sequence, row_.data() + 1, bytes);
+  }
+}
+
+void BatchLoader::produce() {
+  for (int64_t number = 0;; ++number) {
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      taken_more_.wait(lock, [&] { return stop_ || number - (taken_ - hold_ - 1) < slots_; });
+      if (stop_) return;
+    }
+    std::exception_ptr error;
+    try {
+      fill(number);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (error) {
+        error_ = error;
+      } else {
+        made_ = number + 1;
+      }
+    }
+    made_more_.notify_all();
+    if (error) return;
+  }
+}
+
+HostBatch BatchLoader::next() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const int64_t number = taken_;
+  if (made_ <= number && !error_) {
+    const auto begin = std::chrono::steady_clock::now();
+    made_more_.wait(lock, [&] { return made_ > number || error_; });
+    waited_seconds_ +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  if (made_ <= number) std::rethrow_exception(error_);
+  taken_ = number + 1;
+  lock.unlock();
+  taken_more_.notify_all();
+  const int32_t* ids = slot(number);
+  return {ids, ids + order_.micro_batch * order_.sequence};
+}
+
+}  // namespace tally::train

@@ -1,0 +1,296 @@
+// GPT-2's byte-pair encoding: files, words, cache.
+#define XXH_INLINE_ALL
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "src/data/merges.h"
+#include "src/data/pretokenizer.h"
+#include "src/data/tokenizer.h"
+#include "src/data/utf8.h"
+
+namespace tally::train {
+namespace {
+
+constexpr const char* kEndOfText = "<|endoftext|>";
+
+std::string utf8_of(uint32_t code) {  // of the codes below 0x800 that the byte map uses
+  if (code < 0x80) return {static_cast<char>(code)};
+  return {static_cast<char>(0xC0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3F))};
+}
+
+// GPT-2 writes each byte as a printable character: itself where it is one in Latin-1, else the next
+// character from U+0100 on.
+std::array<std::string, 256> byte_characters() {
+  std::array<std::string, 256> characters;
+  uint32_t next = 0x100;
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
+    characters[byte] = utf8_of(printable ? byte : next++);
+  }
+  return characters;
+}
+
+std::string read_text(const std::string& path, const char* flag) {
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) {
+    throw std::runtime_error(fmt::format("{} '{}' cannot be read: {}", flag, path,
+                                         errno != 0 ? std::strerror(errno) : "it is empty"));
+  }
+  return text.str();
+}
+
+using Vocabulary = std::unordered_map<std::string, int32_t>;
+
+Vocabulary read_vocabulary(const std::string& path) {
+  const auto bad = [&](const std::string& why) {
+    return std::runtime_error(fmt::format(
+        "--vocab-file '{}' is not a GPT-2 vocabulary (a JSON object of token: number): {}", path,
+        why));
+  };
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(read_text(path, "--vocab-file"));
+  } catch (const nlohmann::json::exception& error) {
+    throw bad(error.what());
+  }
+  if (!json.is_object() || json.empty()) throw bad("it holds no such object");
+  Vocabulary vocabulary;
+  vocabulary.reserve(json.size());
+  std::unordered_map<int32_t, std::string> owners;
+  owners.reserve(json.size());
+  for (const auto& [token, number] : json.items()) {
+    if (!number.is_number_integer() || number.get<int64_t>() < 0 ||
+        number.get<int64_t>() >= std::numeric_limits<int32_t>::max()) {
+      throw bad(fmt::format("token \"{}\" has the number {}", token, number.dump()));
+    }
+    const auto id = number.get<int32_t>();
+    const auto [owner, fresh] = owners.emplace(id, token);
+    if (!fresh) {
+      throw bad(fmt::format("tokens \"{}\" and \"{}\" both have the number {}", owner->second,
+                            token, id));
+    }
+    vocabulary.emplace(token, id);
+  }
+  return vocabulary;
+}
+
+// Words and their tokens: one entry per slot, the newest wins. Most words of a text are few.
+class WordCache {
+ public:
+  bool find(std::string_view word, std::vector<int32_t>* out) {
+    if (word.size() > kText) return false;
+    Slot& slot = slots_[slot_of(word)];
+    if (slot.length != word.size() || std::memcmp(slot.text, word.data(), word.size()) != 0)
+      return false;
+    out->insert(out->end(), slot.tokens, slot.tokens + slot.count);
+    return true;
+  }
+  void insert(std::string_view word, const std::vector<int32_t>& tokens) {
+    if (word.size() > kText || tokens.size() > kTokens) return;
+    Slot& slot = slots_[slot_of(word)];
+    slot.length = static_cast<uint8_t>(word.size());
+    slot.count = static_cast<uint8_t>(tokens.size());
+    std::memcpy(slot.text, word.data(), word.size());
+    std::copy(tokens.begin(), tokens.end(), slot.tokens);
+  }
+
+ private:
+  static constexpr size_t kText = 30, kTokens = 8, kSlots = size_t{1} << 15;
+  struct Slot {  // one cache line
+    uint8_t length = 0, count = 0;
+    char text[kText];
+    int32_t tokens[kTokens];
+  };
+  static size_t slot_of(std::string_view word) {
+    return XXH3_64bits(word.data(), word.size()) & (kSlots - 1);
+  }
+  std::vector<Slot> slots_ = std::vector<Slot>(kSlots);
+};
+
+class Gpt2Tokenizer : public Tokenizer {
+ public:
+  Gpt2Tokenizer(const std::string& vocab_file, const std::string& merge_file)
+      : merges_(read_files(vocab_file, merge_file)) {}
+
+  std::unique_ptr<Encoder> make_encoder() const override;
+  std::string decode(const std::vector<int32_t>& tokens) const override {
+    std::string text;
+    for (int32_t token : tokens) {
+      const auto at = static_cast<size_t>(token);
+      if (token < 0 || at >= bytes_.size() || bytes_[at].empty()) {
+        throw std::out_of_range(
+            fmt::format("{} is not a token of this vocabulary of {}", token, bytes_.size()));
+      }
+      text += bytes_[at];
+    }
+    return text;
+  }
+  int64_t vocabulary() const override { return static_cast<int64_t>(bytes_.size()); }
+  int32_t eod() const override { return eod_; }
+  bool utf8() const override { return true; }
+  size_t safe_cut(std::string_view text) const override {
+    return words_.safe_cut(text.substr(0, valid_utf8_prefix(text)));
+  }
+
+  const Pretokenizer& words() const { return words_; }
+  const MergeTable& merges() const { return merges_; }
+  int32_t byte_token(char c) const { return byte_tokens_[static_cast<unsigned char>(c)]; }
+
+ private:
+  MergeTable read_files(const std::string& vocab_file, const std::string& merge_file);
+  MergeTable read_merges(const std::string& path, const Vocabulary& vocabulary);
+  void fill_bytes(const Vocabulary& vocabulary, const std::array<std::string, 256>& characters);
+
+  Pretokenizer words_;
+  std::vector<std::string> bytes_;  // of each token
+  std::array<int32_t, 256> byte_tokens_{};
+  int32_t eod_ = 0;
+  MergeTable merges_;
+};
+
+MergeTable Gpt2Tokenizer::read_files(const std::string& vocab_file, const std::string& merge_file) {
+  const Vocabulary vocabulary = read_vocabulary(vocab_file);
+  const std::array<std::string, 256> characters = byte_characters();
+  for (size_t byte = 0; byte < 256; ++byte) {
+    const auto found = vocabulary.find(characters[byte]);
+    if (found == vocabulary.end()) {
+      throw std::runtime_error(fmt::format(
+          "--vocab-file '{}' is not a byte-level vocabulary: it has no token for the byte 0x{:02x} "
+          "(\"{}\")",
+          vocab_file, byte, characters[byte]));
+    }
+    byte_tokens_[byte] = found->second;
+  }
+  const auto end = vocabulary.find(kEndOfText);
+  if (end == vocabulary.end()) {
+    throw std::runtime_error(fmt::format(
+        "--vocab-file '{}' has no token \"{}\", which ends a document", vocab_file, kEndOfText));
+  }
+  eod_ = end->second;
+  fill_bytes(vocabulary, characters);
+  return read_merges(merge_file, vocabulary);
+}
+
+void Gpt2Tokenizer::fill_bytes(const Vocabulary& vocabulary,
+                               const std::array<std::string, 256>& characters) {
+  std::unordered_map<std::string_view, char> byte_of;
+  for (size_t byte = 0; byte < 256; ++byte)
+    byte_of.emplace(characters[byte], static_cast<char>(byte));
+  int32_t highest = 0;
+  for (const auto& [token, id] : vocabulary) highest = std::max(highest, id);
+  bytes_.resize(static_cast<size_t>(highest) + 1);
+  for (const auto& [token, id] : vocabulary) {
+    std::string bytes;
+    for (size_t at = 0; at < token.size();) {
+      const auto lead = static_cast<unsigned char>(token[at]);
+      const size_t length = std::min<size_t>(lead < 0xC0   ? 1
+                                             : lead < 0xE0 ? 2
+                                             : lead < 0xF0 ? 3
+                                                           : 4,
+                                             token.size() - at);
+      const std::string_view character = std::string_view(token).substr(at, length);
+      const auto byte = byte_of.find(character);
+      if (byte == byte_of.end()) {
+        bytes += character;  // an added token, written as it is
+      } else {
+        bytes += byte->second;
+      }
+      at += length;
+    }
+    bytes_[static_cast<size_t>(id)] = std::move(bytes);
+  }
+}
+
+MergeTable Gpt2Tokenizer::read_merges(const std::string& path, const Vocabulary& vocabulary) {
+  const std::string text = read_text(path, "--merge-file");
+  std::istringstream lines(text);
+  MergeTable table(static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1);
+  std::string line;
+  int32_t rank = 0;
+  for (int64_t number = 1; std::getline(lines, line); ++number) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.empty() || (number == 1 && line.rfind("#version", 0) == 0)) continue;
+    const auto bad = [&](const std::string& why) {
+      return std::runtime_error(fmt::format("--merge-file {}:{}: {}", path, number, why));
+    };
+    const size_t space = line.find(' ');
+    if (space == std::string::npos || space == 0 || space + 1 == line.size() ||
+        line.find(' ', space + 1) != std::string::npos) {
+      throw bad(fmt::format("expected two tokens with a space between them, found \"{}\"", line));
+    }
+    const std::string left = line.substr(0, space);
+    const std::string right = line.substr(space + 1);
+    const auto token_of = [&](const std::string& token) {
+      const auto found = vocabulary.find(token);
+      if (found == vocabulary.end()) {
+        throw bad(fmt::format("\"{}\" is not in the vocabulary: do the two files belong together?",
+                              token));
+      }
+      return found->second;
+    };
+    const MergeTable::Merge merge = {rank++, token_of(left + right)};
+    if (!table.insert(token_of(left), token_of(right), merge)) {
+      throw bad(fmt::format("the pair \"{}\" is there already", line));
+    }
+  }
+  if (rank == 0) throw std::runtime_error(fmt::format("--merge-file '{}' holds no merges", path));
+  return table;
+}
+
+class Gpt2Encoder : public Tokenizer::Encoder {
+ public:
+  explicit Gpt2Encoder(const Gpt2Tokenizer& tokenizer)
+      : tokenizer_(tokenizer), scanner_(tokenizer.words()), merger_(tokenizer.merges()) {}
+
+  void encode(std::string_view text, std::vector<int32_t>* out) override {
+    std::string cleaned;
+    if (valid_utf8_prefix(text) != text.size()) {
+      cleaned = clean_utf8(text);
+      text = cleaned;
+    }
+    scanner_.start(text);
+    for (;;) {
+      const std::string_view word = scanner_.next();
+      if (word.empty()) return;
+      if (cache_.find(word, out)) continue;
+      word_.clear();
+      for (char c : word) word_.push_back(tokenizer_.byte_token(c));
+      merger_.merge(&word_);
+      cache_.insert(word, word_);
+      out->insert(out->end(), word_.begin(), word_.end());
+    }
+  }
+
+ private:
+  const Gpt2Tokenizer& tokenizer_;
+  Pretokenizer::Scanner scanner_;
+  WordMerger merger_;
+  WordCache cache_;
+  std::vector<int32_t> word_;
+};
+
+std::unique_ptr<Tokenizer::Encoder> Gpt2Tokenizer::make_encoder() const {
+  return std::make_unique<Gpt2Encoder>(*this);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_gpt2_tokenizer(const std::string& vocab_file,
+                                               const std::string& merge_file) {
+  return std::make_unique<Gpt2Tokenizer>(vocab_file, merge_file);
+}
+
+}  // namespace tally::train

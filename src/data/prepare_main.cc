@@ -1,0 +1,143 @@
+// The command line of `tally-train prepare`.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <limits>
+
+#include "src/data/indexed_writer.h"
+#include "src/data/prepare.h"
+#include "src/data/progress.h"
+
+namespace tally::train {
+namespace {
+
+struct BadUsage : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Arguments {
+  PrepareOptions options;
+  std::string output, output_prefix, tokenizer = "GPT2BPETokenizer", vocab_file, merge_file;
+  std::string dtype = "auto";
+};
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+void declare(CLI::App* app, Arguments* a) {
+  app->add_option(
+         "--input", a->options.inputs,
+         "Text or JSON lines (by name: .jsonl, .ndjson, .json), gzip'd or not; - is standard input")
+      ->required()
+      ->expected(1, std::numeric_limits<int>::max() / 2);
+  auto* output = app->add_option("--output", a->output, "Writes OUTPUT.bin and OUTPUT.idx");
+  app->add_option("--output-prefix", a->output_prefix,
+                  "As Megatron-LM names them: PREFIX_KEY_document.bin and .idx")
+      ->excludes(output);
+  app->add_option("--tokenizer-type", a->tokenizer, "GPT2BPETokenizer or bytes")
+      ->capture_default_str();
+  app->add_option("--vocab-file", a->vocab_file, "vocab.json (GPT2BPETokenizer)");
+  app->add_option("--merge-file", a->merge_file, "merges.txt (GPT2BPETokenizer)");
+  app->add_option("--json-keys", a->options.keys,
+                  "Keys of the text in JSON lines; each makes a dataset")
+      ->expected(1, std::numeric_limits<int>::max() / 2)
+      ->capture_default_str();
+  app->add_option("--format", a->options.format, "auto, text or jsonl")
+      ->check(CLI::IsMember({"auto", "text", "jsonl"}))
+      ->capture_default_str();
+  app->add_flag("--split-documents-on-blank-lines", a->options.split_on_blank_lines,
+                "Blank lines separate the documents of a plain text (else a file is one document)");
+  app->add_flag("--append-eod", a->options.append_eod,
+                "End every document with the end-of-document token");
+  app->add_option("--workers", a->options.workers, "Threads that tokenize")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app->add_option("--dtype", a->dtype,
+                  "Type of the tokens: auto (u16 below 65500 tokens), u16 or i32")
+      ->check(CLI::IsMember({"auto", "u16", "i32"}))
+      ->capture_default_str();
+}
+
+std::unique_ptr<Tokenizer> tokenizer_of(const Arguments& a) {
+  try {
+    return make_tokenizer(a.tokenizer, a.vocab_file, a.merge_file);
+  } catch (const std::runtime_error& error) {
+    throw BadUsage(error.what());
+  }
+}
+
+// What the flags mean together.
+void complete(Arguments* a, const Tokenizer& tokenizer) {
+  if (a->output.empty() == a->output_prefix.empty()) {
+    throw BadUsage("--output PREFIX is required: PREFIX.bin and PREFIX.idx are written");
+  }
+  const bool several = a->options.keys.size() > 1;
+  for (const std::string& key : a->options.keys) {
+    const bool plain = !a->output.empty() && !several;
+    a->options.prefixes.push_back(plain ? a->output
+                                        : (a->output.empty() ? a->output_prefix : a->output) + "_" +
+                                              key + "_document");
+  }
+  a->options.dtype = a->dtype == "auto"  ? token_type(tokenizer.vocabulary())
+                     : a->dtype == "u16" ? DType::u16
+                                         : DType::i32;
+  if (a->options.dtype == DType::u16 && tokenizer.vocabulary() > 65536) {
+    throw BadUsage(fmt::format("--dtype u16 cannot hold this vocabulary of {} tokens: use i32",
+                               tokenizer.vocabulary()));
+  }
+}
+
+void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
+  std::string names;
+  for (const std::string& prefix : options.prefixes) names += (names.empty() ? "" : ", ") + prefix;
+  fmt::print("{}: {} documents, {} tokens from {} in {:.1f} s ({}/s), {} written\n", names,
+             s.documents, s.tokens, bytes_text(s.input_bytes), s.seconds,
+             bytes_text(static_cast<int64_t>(static_cast<double>(s.input_bytes) /
+                                             std::max(s.seconds, 1e-6))),
+             bytes_text(s.output_bytes));
+  if (s.replaced > 0) {
+    fmt::print(
+        stderr,
+        "warning: {} invalid UTF-8 sequence{} in the input became U+FFFD: is the text in another "
+        "encoding?\n",
+        s.replaced, s.replaced == 1 ? "" : "s");
+  }
+}
+
+}  // namespace
+
+int prepare_main(int argc, char** argv) {
+  Arguments arguments;
+  arguments.options.workers = usable_cores();
+  CLI::App app("Makes an indexed dataset (Megatron-LM's .bin and .idx) from text.",
+               "tally-train prepare");
+  declare(&app, &arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    fmt::print(stderr, "tally-train prepare: error: {} (--help lists the flags)\n", error.what());
+    return 2;
+  }
+  try {
+    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(arguments);
+    complete(&arguments, *tokenizer);
+    print_summary(arguments.options, prepare(*tokenizer, arguments.options));
+    return 0;
+  } catch (const BadUsage& error) {
+    fmt::print(stderr, "tally-train prepare: error: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tally-train prepare: error: {}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace tally::train

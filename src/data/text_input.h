@@ -1,0 +1,40 @@
+// Streams of bytes to be tokenized: files, gzip'd files, standard input.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+struct gzFile_s;
+
+namespace tally::train {
+
+// Reads a file, "-" for standard input; gzip'd data is recognised and unpacked. Every error throws
+// std::runtime_error with one sentence that names the file.
+class TextInput {
+ public:
+  explicit TextInput(const std::string& path);
+  ~TextInput();
+  TextInput(const TextInput&) = delete;
+  TextInput& operator=(const TextInput&) = delete;
+  // Replaces *block by the next bytes (at most `bytes`); false at the end.
+  bool read(size_t bytes, std::string* block);
+  // Bytes of the file consumed (compressed ones when it is compressed).
+  int64_t position() const;
+  // For messages: the path, or "standard input".
+  const std::string& name() const { return name_; }
+
+ private:
+  void check_beginning(const std::string& block) const;
+
+  std::string path_, name_;
+  gzFile_s* file_ = nullptr;
+  bool started_ = false;
+};
+
+// Size of a file, 0 when it is not known (standard input, pipes).
+int64_t input_size(const std::string& path);
+
+// Whether a name says JSON lines: .jsonl, .ndjson or .json, with or without .gz.
+bool is_json_name(const std::string& path);
+
+}  // namespace tally::train

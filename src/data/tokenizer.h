@@ -1,0 +1,56 @@
+// Text to token numbers and back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally::train {
+
+// Immutable and safe for many threads; an Encoder (scratch memory and a cache of words) belongs to
+// one.
+class Tokenizer {
+ public:
+  class Encoder {
+   public:
+    virtual ~Encoder() = default;
+    // Appends the tokens of `text` to *out.
+    virtual void encode(std::string_view text, std::vector<int32_t>* out) = 0;
+  };
+
+  virtual ~Tokenizer() = default;
+  virtual std::unique_ptr<Encoder> make_encoder() const = 0;
+  // One text at once; for much text make an encoder and keep it.
+  std::vector<int32_t> encode(std::string_view text) const;
+  // The bytes of the tokens, which need not be whole characters. Throws std::out_of_range for a
+  // number that is no token.
+  virtual std::string decode(const std::vector<int32_t>& tokens) const = 0;
+  // Tokens are 0 ... vocabulary() - 1.
+  virtual int64_t vocabulary() const = 0;
+  // The token that ends a document.
+  virtual int32_t eod() const = 0;
+  // Whether text is expected as UTF-8. encode() replaces what is not valid by U+FFFD.
+  virtual bool utf8() const = 0;
+  // The last position > 0 at which `text` can be cut without changing any token, whatever follows
+  // `text`: encode(text + rest) == encode(text[0, cut)) + encode(text[cut, end) + rest). 0 when
+  // there is none.
+  virtual size_t safe_cut(std::string_view text) const = 0;
+};
+
+// GPT-2's byte-pair encoding (Radford et al. 2019) as Hugging Face's tokenizers computes it: the
+// text is split into words by the pattern below, each word's bytes are joined pair by pair in the
+// order of the merge ranks. Special tokens in the text are text.
+//   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+// Throws std::runtime_error with one sentence when a file is missing or malformed.
+std::unique_ptr<Tokenizer> make_gpt2_tokenizer(const std::string& vocab_file,
+                                               const std::string& merge_file);
+// Every byte is its own token, 256 ends a document. Needs no files.
+std::unique_ptr<Tokenizer> make_byte_tokenizer();
+
+// By Megatron's name: "GPT2BPETokenizer" (needs both files) or "bytes".
+std::unique_ptr<Tokenizer> make_tokenizer(const std::string& type, const std::string& vocab_file,
+                                          const std::string& merge_file);
+
+}  // namespace tally::train
