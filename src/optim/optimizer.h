@@ -1,0 +1,53 @@
+// AdamW over a parameter table, with the device-side state of a step.
+//
+//   optimizer.begin_step(learning_rate(config.optimizer, samples));   host fills the StepState
+//   model.forward_backward(batch, weight, seed, optimizer.state());   for every micro batch
+//   optimizer.apply();                                                norm, clipping, update;
+//   enqueues only StepState done = optimizer.finish_step();                         waits; loss,
+//   norm, overflow
+#pragma once
+
+#include <cstdint>
+
+#include "src/config/config.h"
+#include "src/model/parameters.h"
+#include "src/ops/optimizer.h"
+#include "src/optim/loss_scaler.h"
+
+namespace tally::train {
+
+class Optimizer {
+ public:
+  // `table` was laid out with its optimizer's state on `stream`; both outlive this.
+  Optimizer(const Config& config, ParameterTable& table, Stream& stream);
+  ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // In device memory; operations read and write it. It never moves.
+  StepState* state() const { return state_; }
+  // Fills it for the next update and zeroes the loss. Not to be recorded in a graph.
+  void begin_step(double learning_rate);
+  // The step's gradients to new weights; the gradients are zero afterwards. Enqueues only.
+  void apply();
+  // Waits for the step, adapts the loss scale and counts the update unless it was left out.
+  StepState finish_step();
+
+  // Updates done: t of Adam's bias corrections.
+  int64_t updates() const { return updates_; }
+  LossScaler& scaler() { return scaler_; }
+  const LossScaler& scaler() const { return scaler_; }
+  void restore(int64_t updates, const LossScaler::State& scale);
+
+ private:
+  const AdamW hyper_;
+  const double clip_, weight_decay_;
+  ParameterTable& table_;
+  Stream& stream_;
+  LossScaler scaler_;
+  int64_t updates_ = 0;
+  StepState* state_ = nullptr;
+  Tensor workspace_;
+};
+
+}  // namespace tally::train

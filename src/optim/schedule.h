@@ -1,0 +1,21 @@
+// The learning rate over the samples seen, as Megatron-LM's OptimizerParamScheduler computes it.
+#pragma once
+
+#include <cstdint>
+
+#include "src/config/config.h"
+
+namespace tally::train {
+
+// The rate after `samples` consumed samples. The step that starts there uses it; Megatron's log
+// line shows the rate after the step.
+//   samples <= warmup:  lr samples / warmup
+//   constant:           lr
+//   samples > decay:    min_lr
+//   else, with r = (samples - warmup) / (decay - warmup):
+//     linear            min_lr + (lr - min_lr) (1 - r)
+//     cosine            min_lr + (lr - min_lr) (1 + cos(pi r)) / 2
+// Throws std::invalid_argument on an unknown decay style.
+double learning_rate(const OptimizerConfig& config, int64_t samples);
+
+}  // namespace tally::train

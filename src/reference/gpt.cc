@@ -1,0 +1,210 @@
+// GPT as a plain autograd program over the same parameters: the oracle of the explicit model. It
+// computes in float32 (float64 for float64) whatever the compute type, from the weights in their
+// compute type.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cos.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/triu.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include "src/model/model.h"
+#include "src/ops/convert.h"
+#include "src/ops/philox.h"
+
+namespace tally::train {
+namespace {
+
+at::ScalarType scalar_type(DType t) {
+  switch (t) {
+    case DType::f64:
+      return at::kDouble;
+    case DType::f32:
+      return at::kFloat;
+    case DType::bf16:
+      return at::kBFloat16;
+    case DType::f16:
+      return at::kHalf;
+    case DType::i32:
+      return at::kInt;
+    default:
+      throw std::invalid_argument(std::string("the reference model knows no ") + dtype_name(t));
+  }
+}
+
+class ReferenceGpt final : public Model {
+ public:
+  ReferenceGpt(const Config& config, ParameterTable& table, Stream& stream)
+      : config_(config.model),
+        table_(table),
+        stream_(stream),
+        device_(stream.device().is_cuda()
+                    ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(stream.device().index))
+                    : at::Device(at::kCPU)),
+        type_(table.weights().dtype == DType::f64 ? at::kDouble : at::kFloat) {}
+
+  void forward_backward(const Batch& batch, double weight, uint64_t dropout_seed,
+                        StepState* state) override {
+    const at::Tensor loss = prepare(batch, weight, dropout_seed, true);
+    view(Tensor(&state->loss_sum, DType::f64, {1})).add_(loss.detach());
+    const at::Tensor scale = view(Tensor(&state->loss_scale, DType::f32, {1})).to(type_);
+    (loss * scale).sum().backward();
+    for (const Parameter& p : table_.all()) {
+      const at::Tensor gradient = weights_.at(p.name).grad();
+      if (gradient.defined()) view(table_.gradient(p.name)).add_(gradient);
+    }
+    finish();
+  }
+
+  void evaluate(const Batch& batch, double weight, StepState* state) override {
+    const at::NoGradGuard no_grad;
+    const at::Tensor loss = prepare(batch, weight, 0, false);
+    view(Tensor(&state->loss_sum, DType::f64, {1})).add_(loss);
+    finish();
+  }
+
+  // Autograd's memory is not planned.
+  size_t activation_bytes() const override { return 0; }
+
+ private:
+  at::Tensor view(const Tensor& t) const {
+    return at::from_blob(t.data, at::IntArrayRef(t.shape.data(), static_cast<size_t>(t.rank)),
+                         at::TensorOptions().dtype(scalar_type(t.dtype)).device(device_));
+  }
+
+  at::Tensor prepare(const Batch& batch, double weight, uint64_t seed, bool gradients) {
+    stream_.synchronize();  // LibTorch works on a queue of its own
+    weights_.clear();
+    for (const Parameter& p : table_.all()) {
+      at::Tensor copy = view(table_.weight(p.name)).to(type_, false, true);
+      weights_[p.name] = copy.requires_grad_(gradients);
+    }
+    seed_ = seed;
+    const int64_t counted = batch.counted < 0 ? batch.ids.numel() : batch.counted;
+    const at::Tensor logits = forward(view(batch.ids).to(at::kLong));
+    const at::Tensor targets = view(batch.targets).to(at::kLong).clamp_min(-1).view({-1});
+    return at::cross_entropy_loss(
+               logits.view({-1, config_.padded_vocabulary}).narrow(1, 0, config_.vocabulary),
+               targets, {}, at::Reduction::Sum, -1) *
+           (counted > 0 ? weight / static_cast<double>(counted) : 0.0);
+  }
+
+  void finish() {
+    weights_.clear();
+    if (device_.is_cuda()) {
+      c10::impl::VirtualGuardImpl(at::kCUDA).synchronizeDevice(device_.index());
+    }
+  }
+
+  at::Tensor w(const std::string& name) const { return weights_.at(name); }
+  at::Tensor linear(const at::Tensor& x, const std::string& name) const {
+    return at::linear(x, w(name + ".weight"), w(name + ".bias"));
+  }
+  at::Tensor norm(const at::Tensor& x, const std::string& name) const {
+    return at::layer_norm(x, {config_.hidden}, w(name + ".weight"), w(name + ".bias"),
+                          config_.layernorm_epsilon);
+  }
+
+  // The explicit model's masks, so that the two can be compared with dropout on. Sites are numbered
+  // as there.
+  at::Tensor dropout(const at::Tensor& x, double p, uint64_t site) const {
+    if (seed_ == 0 || p == 0) return x;
+    const at::Tensor mask = at::empty(x.sizes(), at::TensorOptions().dtype(type_).device(at::kCPU));
+    dropout_mask(
+        p, site_seed(seed_, site),
+        Tensor(mask.data_ptr(), type_ == at::kDouble ? DType::f64 : DType::f32, {mask.numel()}));
+    return x * mask.to(device_);
+  }
+
+  // x[B,T,H,D]; angles in float64.
+  at::Tensor rotate(const at::Tensor& x) const {
+    const int64_t tokens = x.size(1);
+    const int64_t half =
+        static_cast<int64_t>(static_cast<double>(x.size(3)) * config_.rotary_fraction) / 2;
+    const auto real = at::TensorOptions().dtype(at::kDouble).device(device_);
+    const at::Tensor rates =
+        at::pow(config_.rotary_base, at::arange(half, real) / static_cast<double>(-half));
+    const at::Tensor angles = at::outer(at::arange(tokens, real), rates).view({1, tokens, 1, half});
+    const at::Tensor c = at::cos(angles).to(type_), s = at::sin(angles).to(type_);
+    const at::Tensor a = x.narrow(3, 0, half), b = x.narrow(3, half, half);
+    const at::Tensor rest = x.narrow(3, 2 * half, x.size(3) - 2 * half);
+    return at::cat({a * c - b * s, b * c + a * s, rest}, 3);
+  }
+
+  at::Tensor attention(const at::Tensor& x, const std::string& name, uint64_t site) const {
+    const int64_t b = x.size(0), t = x.size(1), h = config_.heads, d = config_.head_dim();
+    const at::Tensor qkv = linear(x, name + ".c_attn").view({b, t, 3, h, d});
+    at::Tensor q = qkv.select(2, 0), k = qkv.select(2, 1);
+    const at::Tensor v = qkv.select(2, 2).transpose(1, 2);
+    if (config_.positions == Positions::rotary) {
+      q = rotate(q);
+      k = rotate(k);
+    }
+    const at::Tensor scores = at::matmul(q.transpose(1, 2), k.transpose(1, 2).transpose(2, 3)) /
+                              std::sqrt(static_cast<double>(d));
+    const at::Tensor future =
+        at::ones({t, t}, at::TensorOptions().dtype(at::kBool).device(device_)).triu(1);
+    const at::Tensor p =
+        at::softmax(scores.masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
+    const at::Tensor out = at::matmul(dropout(p, config_.attention_dropout, site), v);
+    return linear(out.transpose(1, 2).reshape({b, t, h * d}), name + ".c_proj");
+  }
+
+  at::Tensor forward(const at::Tensor& ids) const {
+    at::Tensor x = at::embedding(w("wte.weight"), ids);
+    if (config_.positions == Positions::learned) {
+      x = x + w("wpe.weight").narrow(0, 0, ids.size(1));
+    }
+    x = dropout(x, config_.hidden_dropout, 0);
+    for (int64_t l = 0; l < config_.layers; ++l) {
+      const std::string h = "h." + std::to_string(l) + ".";
+      const uint64_t site = 3 * static_cast<uint64_t>(l) + 1;
+      x = x + dropout(attention(norm(x, h + "ln_1"), h + "attn", site), config_.hidden_dropout,
+                      site + 1);
+      const at::Tensor up = at::gelu(linear(norm(x, h + "ln_2"), h + "mlp.c_fc"), "tanh");
+      x = x + dropout(linear(up, h + "mlp.c_proj"), config_.hidden_dropout, site + 2);
+    }
+    return at::matmul(norm(x, "ln_f"),
+                      w(config_.tied_embeddings ? "wte.weight" : "lm_head.weight").t());
+  }
+
+  const ModelConfig config_;
+  ParameterTable& table_;
+  Stream& stream_;
+  const at::Device device_;
+  const at::ScalarType type_;
+  std::map<std::string, at::Tensor> weights_;
+  uint64_t seed_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_reference_gpt(const Config& config, ParameterTable& table,
+                                          Stream& stream) {
+  return std::make_unique<ReferenceGpt>(config, table, stream);
+}
+
+}  // namespace tally::train
