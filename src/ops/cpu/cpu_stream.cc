@@ -1,8 +1,8 @@
 #include <ATen/Parallel.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -21,6 +21,13 @@ namespace cpu {
 namespace {
 
 constexpr size_t alignment = 256;
+
+// Not with fmt: LibTorch's include directory holds another version of its headers.
+std::string gibibytes(size_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
+  return text;
+}
 
 class CpuStream final : public Stream {
  public:
@@ -45,11 +52,10 @@ class CpuStream final : public Stream {
     const size_t rounded = std::max((bytes + alignment - 1) / alignment * alignment, alignment);
     void* data = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
     if (!data) {
-      throw OutOfMemory(fmt::format(
-          "{:.2f} GiB of memory for {} could not be had; {:.2f} GiB are held by this run; take a "
-          "smaller --micro-batch-size or --seq-length, or --recompute-activations",
-          static_cast<double>(bytes) / (1 << 30), what,
-          static_cast<double>(allocated_) / (1 << 30)));
+      throw OutOfMemory(gibibytes(bytes) + " of memory for " + what + " could not be had; " +
+                        gibibytes(allocated_) +
+                        " are held by this run; take a smaller "
+                        "--micro-batch-size or --seq-length, or --recompute-activations");
     }
     blocks_[data] = rounded;
     ++allocations_;

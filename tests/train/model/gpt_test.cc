@@ -1,0 +1,216 @@
+// The explicit GPT against the autograd reference: loss and every gradient.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "src/ops/stream.h"
+#include "tests/train/model/tiny_gpt.h"
+
+using namespace tally::train;
+
+namespace {
+
+using Maker = std::unique_ptr<Model> (*)(const Config&, ParameterTable&, Stream&);
+
+struct Result {
+  double loss = 0;
+  std::vector<std::vector<double>> gradients;
+  std::vector<std::string> names;
+  std::vector<char> bytes;  // of all gradients
+};
+
+struct Options {
+  uint64_t dropout_seed = 0;
+  int micro_batches = 1;
+  bool holes = false;
+  float loss_scale = 1;
+};
+
+Result run(Maker make, const Config& c, DType type, const Options& o) {
+  auto stream = make_stream(Device{});
+  ParameterTable table;
+  register_gpt(c.model, &table);
+  table.layout(*stream, type, false);
+  table.initialize(c.seed);
+  perturb(table, *stream);
+  auto model = make(c, table, *stream);
+  TinyState state(*stream, o.loss_scale);
+  for (int i = 0; i < o.micro_batches; ++i) {
+    TinyBatch batch(c, *stream, 100 + static_cast<uint64_t>(i), o.holes);
+    const uint64_t seed = o.dropout_seed ? o.dropout_seed + static_cast<uint64_t>(i) : 0;
+    model->forward_backward(batch.batch, 1.0 / o.micro_batches, seed, state.state);
+  }
+  Result r;
+  r.loss = state.read().loss_sum;
+  for (const Parameter& p : table.all()) {
+    r.names.push_back(p.name);
+    r.gradients.push_back(read_doubles(*stream, table.gradient(p.name)));
+  }
+  r.bytes.resize(table.gradients().bytes());
+  stream->copy(r.bytes.data(), table.gradients().data, r.bytes.size());
+  return r;
+}
+
+void compare(const Result& a, const Result& b, double tolerance) {
+  CHECK(std::abs(a.loss - b.loss) <= tolerance * std::abs(b.loss));
+  REQUIRE(a.names == b.names);
+  for (size_t i = 0; i < a.names.size(); ++i) {
+    INFO(a.names[i]);
+    CHECK(relative_norm(a.gradients[i], b.gradients[i]) <= tolerance);
+  }
+}
+
+void against_reference(const Config& c, DType type, const Options& o = {}) {
+  const Result a = run(make_gpt, c, type, o), b = run(make_reference_gpt, c, type, o);
+  compare(a, b, type == DType::f64 ? 1e-10 : type == DType::f32 ? 1e-5 : 3e-2);
+}
+
+}  // namespace
+
+TEST_CASE("GPT equals the autograd reference: loss and every gradient") {
+  for (const DType type : {DType::f64, DType::f32, DType::bf16}) {
+    CAPTURE(dtype_name(type));
+    Config c = tiny_config(type);
+    SUBCASE("learned positions, tied embeddings") {
+      against_reference(c, type);
+    }
+    SUBCASE("rotary positions") {
+      c.model.positions = Positions::rotary;
+      against_reference(c, type);
+    }
+    SUBCASE("rotary positions on a part of the head, another base") {
+      c.model.positions = Positions::rotary;
+      c.model.rotary_fraction = 0.5;
+      c.model.rotary_base = 500;
+      against_reference(c, type);
+    }
+    SUBCASE("a head of its own") {
+      c.model.tied_embeddings = false;
+      against_reference(c, type);
+    }
+    SUBCASE("gradient accumulation") {
+      against_reference(c, type, {0, 3});
+    }
+    SUBCASE("targets that do not count") {
+      against_reference(c, type, {0, 2, true});
+    }
+    SUBCASE("loss scale") {
+      against_reference(c, type, {0, 1, false, 1024});
+    }
+    SUBCASE("dropout with the same masks") {
+      c.model.hidden_dropout = 0.1;
+      c.model.attention_dropout = 0.2;
+      against_reference(c, type, {99, 2});
+    }
+    SUBCASE("one block, one token") {
+      c.model.layers = 1;
+      c.sequence = 1;
+      against_reference(c, type);
+    }
+    SUBCASE("more tokens than one block of attention rows") {
+      c.sequence = c.model.max_positions = 300;
+      c.micro_batch = 1;
+      c.model.attention_dropout = 0.1;
+      against_reference(c, type, {7, 1});
+    }
+  }
+}
+
+TEST_CASE("recomputation changes nothing, bit for bit") {
+  for (const DType type : {DType::f64, DType::f32, DType::bf16}) {
+    Config c = tiny_config(type);
+    c.model.positions = Positions::rotary;
+    c.model.hidden_dropout = 0.1;
+    c.model.attention_dropout = 0.1;
+    const Options o{3, 2};
+    const Result none = run(make_gpt, c, type, o);
+    for (const Recompute r : {Recompute::selective, Recompute::full}) {
+      c.recompute = r;
+      const Result again = run(make_gpt, c, type, o);
+      CHECK(again.loss == none.loss);
+      CHECK(again.bytes == none.bytes);
+    }
+  }
+}
+
+TEST_CASE("recomputation saves memory") {
+  auto stream = make_stream(Device{});
+  size_t bytes[3];
+  for (const Recompute r : {Recompute::none, Recompute::selective, Recompute::full}) {
+    Config c = tiny_config(DType::f32);
+    c.model.layers = 8;
+    c.recompute = r;
+    ParameterTable table;
+    register_gpt(c.model, &table);
+    table.layout(*stream, DType::f32, false);
+    bytes[static_cast<int>(r)] = make_gpt(c, table, *stream)->activation_bytes();
+  }
+  CHECK(bytes[1] < bytes[0] * 3 / 4);
+  CHECK(bytes[2] < bytes[1] / 2);
+}
+
+TEST_CASE("the same step twice gives the same bits, and dropout depends on its seed") {
+  Config c = tiny_config(DType::f32);
+  c.model.hidden_dropout = c.model.attention_dropout = 0.1;
+  const Result a = run(make_gpt, c, DType::f32, {11, 2}), b = run(make_gpt, c, DType::f32, {11, 2});
+  CHECK(a.loss == b.loss);
+  CHECK(a.bytes == b.bytes);
+  CHECK(run(make_gpt, c, DType::f32, {12, 2}).loss != a.loss);
+}
+
+TEST_CASE("a steady step allocates nothing, and evaluation leaves gradients alone") {
+  Config c = tiny_config(DType::f32);
+  auto stream = make_stream(Device{});
+  {
+    ParameterTable table;
+    register_gpt(c.model, &table);
+    table.layout(*stream, DType::f32, true);
+    table.initialize(1);
+    auto model = make_gpt(c, table, *stream);
+    TinyBatch batch(c, *stream, 1);
+    TinyState state(*stream);
+    const int64_t before = stream->allocations();
+    model->forward_backward(batch.batch, 1, 5, state.state);
+    const double loss = state.read().loss_sum;
+    const auto gradients = read_doubles(*stream, table.gradients());
+    model->evaluate(batch.batch, 1, state.state);
+    CHECK(stream->allocations() == before);
+    CHECK(state.read().loss_sum == 2 * loss);
+    CHECK(read_doubles(*stream, table.gradients()) == gradients);
+  }
+  CHECK(stream->bytes_allocated() == 0);
+  CHECK(stream->bytes_peak() > 0);
+}
+
+TEST_CASE("evaluation without dropout equals the reference") {
+  Config c = tiny_config();
+  c.model.hidden_dropout = 0.5;
+  auto stream = make_stream(Device{});
+  ParameterTable table;
+  register_gpt(c.model, &table);
+  table.layout(*stream, DType::f64, false);
+  table.initialize(1);
+  TinyBatch batch(c, *stream, 1, true);
+  double loss[2];
+  int i = 0;
+  for (Maker make : {static_cast<Maker>(make_gpt), static_cast<Maker>(make_reference_gpt)}) {
+    TinyState state(*stream);
+    make(c, table, *stream)->evaluate(batch.batch, 0.25, state.state);
+    loss[i++] = state.read().loss_sum;
+  }
+  CHECK(std::abs(loss[0] - loss[1]) < 1e-12 * loss[1]);
+}
+
+TEST_CASE("a batch of another shape is refused") {
+  Config c = tiny_config();
+  auto stream = make_stream(Device{});
+  ParameterTable table;
+  register_gpt(c.model, &table);
+  table.layout(*stream, DType::f64, false);
+  auto model = make_gpt(c, table, *stream);
+  TinyState state(*stream);
+  c.sequence = 36;
+  TinyBatch batch(c, *stream, 1);
+  CHECK_THROWS_AS(model->evaluate(batch.batch, 1, state.state), std::invalid_argument);
+}
