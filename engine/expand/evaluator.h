@@ -16,12 +16,14 @@ struct Evaluation {
   std::string error;  // the interpreter's own last line
 };
 
-// Evaluates many expressions of one mode at once, in order; one result each. Python expressions run in
-// one long-lived python3 process, started at the first use. Thread-safe for distinct objects only.
+// Evaluates many expressions of one mode at once, in order; one result each. Python expressions run
+// in one long-lived python3 process, started at the first use. Thread-safe for distinct objects
+// only.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  virtual std::vector<Evaluation> evaluate(Mode mode, const std::vector<std::string>& expressions) = 0;
+  virtual std::vector<Evaluation> evaluate(Mode mode,
+                                           const std::vector<std::string>& expressions) = 0;
   Evaluation evaluate_one(Mode mode, const std::string& expression) {
     return evaluate(mode, {expression}).front();
   }

@@ -16,7 +16,7 @@ namespace tally {
 
 // Values that belong to the run, not to a set: jube_benchmark_*.
 struct RunInfo {
-  int id = 0;                 // jube_benchmark_id
+  int id = 0;  // jube_benchmark_id
   std::string name, home, rundir, start;
 };
 
@@ -28,10 +28,10 @@ struct Excluded {
 };
 
 struct StepPoints {
-  std::vector<Point> points;      // in JUBE's order
+  std::vector<Point> points;  // in JUBE's order
   std::vector<Excluded> excluded;
-  // A value that could not be computed fails the points concerned, not the run: parallel to `points`,
-  // empty text when fine.
+  // A value that could not be computed fails the points concerned, not the run: parallel to
+  // `points`, empty text when fine.
   std::vector<std::string> errors;
 };
 
@@ -43,8 +43,8 @@ class Expander {
   ~Expander();
 
   // The step's points for one combination of parents' points (empty: a step without depend).
-  // Parents whose common parameters disagree give no points. Errors that concern the step as a whole
-  // (the same parameter with two values in two sets) go to `diagnostics`.
+  // Parents whose common parameters disagree give no points. Errors that concern the step as a
+  // whole (the same parameter with two values in two sets) go to `diagnostics`.
   StepPoints expand(const Step& step, const std::vector<const Point*>& parents,
                     Diagnostics& diagnostics);
 
@@ -57,6 +57,17 @@ class Expander {
                      const std::vector<std::pair<std::string, std::string>>& builtins);
 
   const Parameter& definition(const Binding& binding) const;
+  // False while a value waits for finish() (it names jube_wp_id, say); its text is then the one to
+  // be substituted.
+  bool is_final(const Binding& binding) const;
+  // Whether the point has such values: finish() has something to do.
+  bool is_final(const Point& point) const;
+
+  // A binding's definition as a text that outlives the process, "set/parameter", with a mark when
+  // the value is not final; and back. restore() returns false when the workflow has no such
+  // parameter.
+  std::string definition_key(const Binding& binding) const;
+  bool restore(const std::string& key, const std::string& value, uint32_t index, Binding* binding);
 
  private:
   struct Impl;

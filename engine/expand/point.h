@@ -19,6 +19,7 @@ using TextId = uint32_t;
 class TextPool {
  public:
   TextId intern(std::string_view text);
+  size_t size() const { return texts_.size(); }
   const std::string& operator[](TextId id) const { return texts_[id]; }
 
  private:
@@ -26,17 +27,20 @@ class TextPool {
   std::unordered_map<std::string_view, TextId> ids_;
 };
 
-// One parameter's value at a point. `definition` tells mode, type, unit, export and update mode, and is
-// shared by all points; `index` is the place among the values it was expanded from (JUBE's "idx").
+// One parameter's value at a point. `definition` tells mode, type, unit, export and update mode,
+// and is shared by all points (Expander::definition()); `index` is the place among the values it
+// was expanded from (JUBE's "idx"), no_index when there was only one.
 struct Binding {
+  static constexpr uint32_t no_index = 0xffffffff;
   TextId name;
   TextId value;
   uint32_t index;
-  uint32_t definition;  // into PointTable::definitions
+  uint32_t definition;  // the Expander's number of the definition, and whether the value is final
 };
 
 struct Point {
-  std::vector<Binding> bindings;  // parameters in JUBE's order: parents' first, then the step's sets
+  std::vector<Binding>
+      bindings;  // parameters in JUBE's order: parents' first, then the step's sets
 };
 
 }  // namespace tally

@@ -1,0 +1,362 @@
+#include "engine/expand/evaluator.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "engine/base/text.h"
+#include "engine/expand/python_helper.h"
+
+extern char** environ;
+
+namespace tally {
+namespace {
+
+// A file descriptor that closes itself.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() { reset(); }
+  void reset() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Fd read, write;
+};
+
+bool make_pipe(Pipe* out) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  out->read = Fd(ends[0]);
+  out->write = Fd(ends[1]);
+  return true;
+}
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return -1;
+  }
+  return status;
+}
+
+// Starts argv with its standard streams on the given descriptors (-1: the engine's own), in
+// `directory` ("" : the engine's). Returns an errno value, 0 when started.
+int spawn(const std::vector<std::string>& argv, const std::string& directory, int in, int out,
+          int err, pid_t* pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (in >= 0) posix_spawn_file_actions_adddup2(&actions, in, 0);
+  if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
+  if (err >= 0) posix_spawn_file_actions_adddup2(&actions, err, 2);
+  if (!directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
+  // The engine may block or ignore signals; its children start with none of that.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, defaults;
+  sigemptyset(&none);
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGPIPE);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
+  for (const std::string& word : argv) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  const int failed =
+      posix_spawnp(pid, pointers[0], &actions, &attributes, pointers.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return failed;
+}
+
+// Blocks SIGPIPE for this thread while it lives, and swallows one that was raised meanwhile:
+// writing to a helper that died must give an error, not end the engine.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~NoSigpipe() {
+    const timespec now{0, 0};
+    while (sigtimedwait(&set_, nullptr, &now) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t set_, before_;
+};
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+// Reads what there is, 64 KiB at most. False at the end or on an error.
+bool read_some(int fd, std::string* out) {
+  char buffer[65536];
+  ssize_t n;
+  do {
+    n = read(fd, buffer, sizeof buffer);
+  } while (n < 0 && errno == EINTR);
+  if (n <= 0) return false;
+  out->append(buffer, static_cast<size_t>(n));
+  return true;
+}
+
+std::string last_line(std::string_view text) {
+  text = strip(text);
+  const size_t newline = text.rfind('\n');
+  if (newline != std::string_view::npos) text.remove_prefix(newline + 1);
+  return std::string(text);
+}
+
+// The long-lived interpreter. A request is one line of byte counts and then the expressions; the
+// answer is one line of signed byte counts (negative: an error text) and then the texts.
+class PythonHelper {
+ public:
+  ~PythonHelper() { stop(); }
+
+  // Fills `results` for expressions [first, first + count). False when the helper died; `started`
+  // tells whether there was one at all.
+  bool ask(const std::vector<std::string>& expressions, size_t first, size_t count,
+           std::vector<Evaluation>& results) {
+    if (pid_ < 0 && !start()) return false;
+    std::string request;
+    for (size_t i = first; i < first + count; ++i) {
+      request += std::to_string(expressions[i].size());
+      request += i + 1 < first + count ? ' ' : '\n';
+    }
+    for (size_t i = first; i < first + count; ++i) request += expressions[i];
+    const NoSigpipe guard;
+    if (!write_all(to_.get(), request) || !read_answer(first, count, results)) {
+      stop();
+      return false;
+    }
+    return true;
+  }
+
+  const std::string& start_error() const { return start_error_; }
+  const std::string& end_reason() const { return end_reason_; }
+
+  void stop() {
+    to_.reset();
+    from_.reset();
+    if (pid_ < 0) return;
+    const int status = wait_for(pid_);
+    pid_ = -1;
+    if (WIFSIGNALED(status)) {
+      end_reason_ = std::string("python3 was ended by signal ") + std::to_string(WTERMSIG(status)) +
+                    " (" + strsignal(WTERMSIG(status)) + ") while evaluating it";
+    } else {
+      end_reason_ = "python3 exited with code " + std::to_string(WEXITSTATUS(status)) +
+                    " while evaluating it";
+    }
+  }
+
+ private:
+  bool start() {
+    Pipe in, out;
+    if (!make_pipe(&in) || !make_pipe(&out)) {
+      start_error_ = std::string("cannot start python3: ") + strerror(errno);
+      return false;
+    }
+    const int failed =
+        spawn({"python3", "-c", python_helper}, "", in.read.get(), out.write.get(), -1, &pid_);
+    if (failed != 0) {
+      pid_ = -1;
+      start_error_ = failed == ENOENT
+                         ? "values of mode python need the program python3, which is not in $PATH; "
+                           "install it or put it there"
+                         : std::string("cannot start python3: ") + strerror(failed);
+      return false;
+    }
+    start_error_.clear();
+    to_ = std::move(in.write);
+    from_ = std::move(out.read);
+    return true;
+  }
+
+  bool read_answer(size_t first, size_t count, std::vector<Evaluation>& results) {
+    std::string answer;
+    size_t newline;
+    while ((newline = answer.find('\n')) == std::string::npos) {
+      if (!read_some(from_.get(), &answer)) return false;
+    }
+    std::vector<long> sizes;
+    sizes.reserve(count);
+    size_t total = 0;
+    const char* at = answer.c_str();
+    for (size_t i = 0; i < count; ++i) {
+      char* end = nullptr;
+      sizes.push_back(strtol(at, &end, 10));
+      if (end == at) return false;
+      at = end;
+      // An error counts one more than its text, so that an empty one is negative too.
+      total += static_cast<size_t>(sizes.back() < 0 ? -sizes.back() - 1 : sizes.back());
+    }
+    while (answer.size() < newline + 1 + total) {
+      if (!read_some(from_.get(), &answer)) return false;
+    }
+    size_t position = newline + 1;
+    for (size_t i = 0; i < count; ++i) {
+      Evaluation& result = results[first + i];
+      result.ok = sizes[i] >= 0;
+      const size_t length = static_cast<size_t>(result.ok ? sizes[i] : -sizes[i] - 1);
+      (result.ok ? result.value : result.error) = answer.substr(position, length);
+      position += length;
+    }
+    return true;
+  }
+
+  pid_t pid_ = -1;
+  Fd to_, from_;
+  std::string start_error_, end_reason_;
+};
+
+class RealEvaluator : public Evaluator {
+ public:
+  RealEvaluator(std::string directory, std::string shell)
+      : directory_(std::move(directory)), shell_(std::move(shell)) {}
+
+  std::vector<Evaluation> evaluate(Mode mode,
+                                   const std::vector<std::string>& expressions) override {
+    std::vector<Evaluation> results(expressions.size());
+    if (mode == Mode::python) {
+      python(expressions, results);
+      return results;
+    }
+    for (size_t i = 0; i < expressions.size(); ++i) {
+      const std::string& text = expressions[i];
+      switch (mode) {
+        case Mode::shell:
+          results[i] = shell(text);
+          break;
+        case Mode::perl:
+          results[i] = shell("perl -e \"print " + text + "\"");
+          break;
+        case Mode::env:
+          results[i] = environment(text);
+          break;
+        default:
+          results[i].ok = true;
+          results[i].value = text;
+      }
+    }
+    return results;
+  }
+
+ private:
+  void python(const std::vector<std::string>& expressions, std::vector<Evaluation>& results) {
+    constexpr size_t batch = 4096;
+    for (size_t first = 0; first < expressions.size(); first += batch) {
+      const size_t count = std::min(batch, expressions.size() - first);
+      if (python_.ask(expressions, first, count, results)) continue;
+      // Something in the batch ended the helper. One at a time finds what, and keeps the others.
+      for (size_t i = first; i < first + count; ++i) {
+        if (python_.ask(expressions, i, 1, results)) continue;
+        results[i].ok = false;
+        results[i].error =
+            python_.start_error().empty() ? python_.end_reason() : python_.start_error();
+      }
+    }
+  }
+
+  static Evaluation environment(const std::string& name) {
+    Evaluation result;
+    const char* value = getenv(name.c_str());
+    result.ok = value != nullptr;
+    if (result.ok) {
+      result.value = value;
+    } else {
+      result.error = '"' + name + "\" isn't an available environment variable";
+    }
+    return result;
+  }
+
+  Evaluation shell(const std::string& command) const {
+    Evaluation result;
+    Pipe out, err;
+    pid_t pid = -1;
+    if (!make_pipe(&out) || !make_pipe(&err)) {
+      result.error = std::string("cannot start ") + shell_ + ": " + strerror(errno);
+      return result;
+    }
+    const int failed =
+        spawn({shell_, "-c", command}, directory_, -1, out.write.get(), err.write.get(), &pid);
+    if (failed != 0) {
+      result.error = "cannot start " + shell_ + " in " + (directory_.empty() ? "." : directory_) +
+                     ": " + strerror(failed);
+      return result;
+    }
+    out.write.reset();
+    err.write.reset();
+    std::string errors;
+    drain(out.read, err.read, &result.value, &errors);
+    const int status = wait_for(pid);
+    result.ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (result.ok) return result;
+    result.error = last_line(errors);
+    if (result.error.empty()) {
+      result.error = WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status))
+                                         : "exit code " + std::to_string(WEXITSTATUS(status));
+    }
+    return result;
+  }
+
+  // Reads two pipes to their ends at once, so that neither can fill up and block the child.
+  static void drain(Fd& first, Fd& second, std::string* first_text, std::string* second_text) {
+    while (first.get() >= 0 || second.get() >= 0) {
+      pollfd fds[2] = {{first.get(), POLLIN, 0}, {second.get(), POLLIN, 0}};
+      if (poll(fds, 2, -1) < 0) {
+        if (errno == EINTR) continue;
+        return;
+      }
+      if (fds[0].revents != 0 && !read_some(first.get(), first_text)) first.reset();
+      if (fds[1].revents != 0 && !read_some(second.get(), second_text)) second.reset();
+    }
+  }
+
+  std::string directory_, shell_;
+  PythonHelper python_;
+};
+
+}  // namespace
+
+std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell) {
+  return std::make_unique<RealEvaluator>(std::move(directory), std::move(shell));
+}
+
+}  // namespace tally

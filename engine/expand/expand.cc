@@ -1,0 +1,224 @@
+#include "engine/expand/expand.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "engine/base/text.h"
+#include "engine/expand/definitions.h"
+#include "engine/expand/expansion.h"
+#include "engine/expand/substitute.h"
+
+namespace tally {
+namespace {
+
+Builtins benchmark_builtins(const RunInfo& run) {
+  std::error_code ignored;
+  std::filesystem::path rundir = run.rundir;
+  if (!run.rundir.empty()) rundir = std::filesystem::absolute(rundir, ignored);
+  return {{"jube_benchmark_id", std::to_string(run.id)},
+          {"jube_benchmark_padid", fmt::format("{:06}", run.id)},
+          {"jube_benchmark_name", run.name},
+          {"jube_benchmark_home", run.home},
+          {"jube_benchmark_rundir", rundir.lexically_normal().string()},
+          {"jube_benchmark_start", run.start}};
+}
+
+bool updates_in_cycle(UpdateMode mode, UpdateMode reason) {
+  switch (reason) {
+    case UpdateMode::cycle:
+      return mode == UpdateMode::cycle || mode == UpdateMode::always;
+    case UpdateMode::step:
+      return mode == UpdateMode::step || mode == UpdateMode::cycle || mode == UpdateMode::always;
+    default:
+      return mode != UpdateMode::never;
+  }
+}
+
+}  // namespace
+
+struct Expander::Impl {
+  Impl(const Benchmark& bench, const RunInfo& run, Evaluator& eval, TextPool& texts,
+       const std::set<std::string>& tag_set)
+      : benchmark(bench),
+        evaluator(eval),
+        pool(texts),
+        tags(tag_set),
+        run_builtins(benchmark_builtins(run)),
+        definitions(texts) {}
+
+  Builtins step_builtins(const Step& step) const {
+    Builtins all = run_builtins;
+    all.emplace_back("jube_step_name", step.name.value);
+    all.emplace_back("jube_step_iterations", step.iterations.value);
+    all.emplace_back("jube_step_cycles", step.cycles.value);
+    return all;
+  }
+
+  std::string finish(const Step& step, Point& point, const Builtins& late);
+  std::string settle(Point& point, const Builtins& late, const Builtins& early, bool last,
+                     bool* changed);
+  bool blocked(const Point& point, const Binding& binding) const;
+  std::string evaluate(Binding& binding, const std::string& text);
+  void restart(Binding& binding);
+
+  const Benchmark& benchmark;
+  Evaluator& evaluator;
+  TextPool& pool;
+  std::set<std::string> tags;
+  Builtins run_builtins;
+  Definitions definitions;
+};
+
+// Whether a value refers to another that is not final (itself included).
+bool Expander::Impl::blocked(const Point& point, const Binding& binding) const {
+  for (const std::string& name : referenced_names(pool[binding.value])) {
+    for (const Binding& other : point.bindings) {
+      if (progress(other) != Progress::closed && pool[other.name] == name) return true;
+    }
+  }
+  return false;
+}
+
+// Stores the final value made from a substituted text. Returns an error text, or "".
+std::string Expander::Impl::evaluate(Binding& binding, const std::string& text) {
+  const Parameter& parameter = *definitions.of(binding).parameter;
+  std::string value;
+  if (parameter.mode == Mode::text) {
+    value = strip(text);
+  } else if (parameter.mode == Mode::tag) {
+    value = tags.count(text) > 0 ? text : "";
+  } else {
+    Evaluation result = evaluator.evaluate_one(parameter.mode, text);
+    if (!result.ok) return evaluation_error(parameter, text, result);
+    value = std::move(result.value);
+    // A script that gave a list when the point was made: the point keeps its place in it.
+    if (binding.index != Binding::no_index && !parameter.separator.empty()) {
+      std::vector<std::string> pieces = split_strip(value, parameter.separator);
+      if (pieces.size() > binding.index) value = std::move(pieces[binding.index]);
+    }
+  }
+  binding.value = pool.intern(value);
+  binding.definition = with_progress(definition_number(binding), Progress::closed);
+  return type_error(parameter, value);
+}
+
+// One pass over the values that are not final. `last`: those that wait for each other as well.
+std::string Expander::Impl::settle(Point& point, const Builtins& late, const Builtins& early,
+                                   bool last, bool* changed) {
+  const Lookup lookup = [&](std::string_view name) -> const std::string* {
+    for (const Binding& b : point.bindings) {
+      if (pool[b.name] != name) continue;
+      return progress(b) == Progress::closed ? &pool[b.value] : nullptr;
+    }
+    for (const Builtins* list : {&late, &early}) {
+      for (const auto& [key, value] : *list) {
+        if (key == name) return &value;
+      }
+    }
+    return nullptr;
+  };
+  for (Binding& binding : point.bindings) {
+    if (progress(binding) == Progress::closed || (!last && blocked(point, binding))) continue;
+    const std::string error = evaluate(binding, substitute(pool[binding.value], lookup));
+    if (!error.empty()) return error;
+    *changed = true;
+  }
+  return {};
+}
+
+std::string Expander::Impl::finish(const Step& step, Point& point, const Builtins& late) {
+  const Builtins early = step_builtins(step);
+  for (bool last = false;;) {
+    bool changed = false;
+    std::string error = settle(point, late, early, last, &changed);
+    if (!error.empty()) return error;
+    if (!changed && last) return {};
+    last = !changed;
+  }
+}
+
+// Back to the text that the value was made from; the point keeps its place in a list.
+void Expander::Impl::restart(Binding& binding) {
+  const uint32_t number = definition_number(binding);
+  const Definition& definition = definitions[number];
+  binding.value = definition.text;
+  if (definition.start == Progress::split_raw && binding.index != Binding::no_index) {
+    const std::vector<TextId>& pieces =
+        definitions.pieces(definition.text, definition.parameter->separator);
+    if (binding.index < pieces.size()) binding.value = pieces[binding.index];
+  }
+  const bool constant = definition.parameter->mode == Mode::text &&
+                        pool[binding.value].find('$') == std::string::npos;
+  binding.definition = with_progress(number, constant ? Progress::closed : Progress::raw);
+}
+
+Expander::Expander(const Benchmark& benchmark, const RunInfo& run, Evaluator& evaluator,
+                   TextPool& pool, const std::set<std::string>& tags)
+    : impl_(std::make_unique<Impl>(benchmark, run, evaluator, pool, tags)) {}
+
+Expander::~Expander() = default;
+
+StepPoints Expander::expand(const Step& step, const std::vector<const Point*>& parents,
+                            Diagnostics& diagnostics) {
+  const Builtins builtins = impl_->step_builtins(step);
+  const ExpansionContext context{impl_->benchmark, impl_->evaluator, impl_->definitions,
+                                 impl_->tags, builtins};
+  return Expansion(context, step, diagnostics).run(parents);
+}
+
+std::string Expander::finish(const Step& step, Point& point, const Builtins& builtins) {
+  if (is_final(point)) return {};
+  return impl_->finish(step, point, builtins);
+}
+
+std::string Expander::update(const Step& step, Point& point, UpdateMode reason,
+                             const Builtins& builtins) {
+  bool any = false;
+  for (Binding& binding : point.bindings) {
+    if (!updates_in_cycle(definition(binding).update, reason)) continue;
+    impl_->restart(binding);
+    any = true;
+  }
+  return any ? impl_->finish(step, point, builtins) : std::string();
+}
+
+const Parameter& Expander::definition(const Binding& binding) const {
+  return *impl_->definitions.of(binding).parameter;
+}
+
+bool Expander::is_final(const Binding& binding) const {
+  return progress(binding) == Progress::closed;
+}
+
+bool Expander::is_final(const Point& point) const {
+  return std::all_of(point.bindings.begin(), point.bindings.end(),
+                     [](const Binding& b) { return progress(b) == Progress::closed; });
+}
+
+std::string Expander::definition_key(const Binding& binding) const {
+  const Definition& definition = impl_->definitions.of(binding);
+  return definition.set->name.value + "/" + definition.parameter->name.value +
+         (is_final(binding) ? "" : "?");
+}
+
+bool Expander::restore(const std::string& key, const std::string& value, uint32_t index,
+                       Binding* binding) {
+  const bool open = !key.empty() && key.back() == '?';
+  const size_t slash = key.rfind('/');
+  if (slash == std::string::npos) return false;
+  const auto set = impl_->benchmark.parameter_sets.find(key.substr(0, slash));
+  if (set == impl_->benchmark.parameter_sets.end()) return false;
+  const std::string name = key.substr(slash + 1, key.size() - slash - 1 - (open ? 1 : 0));
+  for (const Parameter& parameter : set->second.parameters) {
+    if (parameter.name.value != name) continue;
+    const uint32_t number = impl_->definitions.number(set->second, parameter);
+    *binding = {impl_->definitions[number].name, impl_->pool.intern(value), index,
+                with_progress(number, open ? Progress::raw : Progress::closed)};
+    return true;
+  }
+  return false;
+}
+
+}  // namespace tally

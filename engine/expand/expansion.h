@@ -1,0 +1,113 @@
+// One step's expansion for one combination of parents. Private to expand/.
+//
+// All points of the step are worked on together, level by level, so that scripts go to their
+// interpreter in batches:
+//   split value lists -> { substitute and evaluate what is ready } -> split what came out -> ...
+//   -> sets whose names depend on parameters -> what waits for names that nobody gives -> rules
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/expand/definitions.h"
+#include "engine/expand/evaluator.h"
+#include "engine/expand/expand.h"
+#include "engine/expand/point.h"
+
+namespace tally {
+
+using Builtins = std::vector<std::pair<std::string, std::string>>;
+
+// What an expansion works with; everything outlives it.
+struct ExpansionContext {
+  const Benchmark& benchmark;
+  Evaluator& evaluator;
+  Definitions& definitions;
+  const std::set<std::string>& tags;
+  const Builtins& builtins;  // jube_benchmark_*, jube_step_*
+};
+
+// Whether a parameter of this update mode is made anew in a child step.
+bool updates_in_step(UpdateMode mode, bool set_is_used);
+// Names whose values belong to one workpackage: known only to finish().
+bool is_late_name(std::string_view name);
+
+// The result of a script, or of a tag lookup. Fills `value`, or gives the message for the user.
+std::string evaluation_error(const Parameter& parameter, const std::string& expression,
+                             const Evaluation& evaluation);
+
+// Which parameters a point has and where: shared by all points that use the same sets.
+struct Layout {
+  std::vector<TextId> names;  // by slot
+  std::unordered_map<std::string_view, uint32_t> slots;
+  uint32_t own_begin = 0;   // the slots before are the parents'
+  std::vector<int> zip_of;  // slot -> index into zips, or -1
+  std::vector<std::vector<uint32_t>> zips;
+  std::vector<const ParameterSet*> sets;  // in use
+  std::vector<const Text*> rules;         // `where` of these sets
+  std::vector<const Text*> uses;          // entries of `use` whose names are not known yet
+};
+
+class Expansion {
+ public:
+  Expansion(const ExpansionContext& context, const Step& step, Diagnostics& diagnostics)
+      : context_(context), step_(step), diagnostics_(diagnostics) {}
+
+  StepPoints run(const std::vector<const Point*>& parents);
+
+ private:
+  struct Work {
+    const Layout* layout = nullptr;
+    Point point;
+    std::vector<uint32_t> open;  // slots that are not closed, in order
+    std::string error;
+  };
+  struct Task {  // a script to run
+    size_t work;
+    uint32_t slot;
+    std::string expression;
+  };
+  enum class Force { none, unknown_names, everything };
+
+  bool inherit(const std::vector<const Point*>& parents, Layout& layout, Point& point);
+  bool is_updated(const Binding& binding) const;
+  bool add_set(const ParameterSet& set, const Text& use, Layout& layout, Point& point);
+  bool add_use(const Text& use, const std::string& names, Layout& layout, Point& point);
+  void add_zips(const ParameterSet& set, Layout& layout);
+  void add_slot(const Binding& binding, Layout& layout, Point& point);
+  void collect_own_sets();
+
+  void split(bool own_first);
+  void split_one(Work& work, uint32_t from, std::vector<Work>& out);
+  bool axes(const Work& work, uint32_t from, std::vector<std::vector<uint32_t>>& out, Work& failed);
+  bool settle(Force force);
+  bool settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index);
+  bool is_late(const Work& work, uint32_t slot) const;
+  bool is_blocked(const Work& work, uint32_t slot, Force force) const;
+  std::string substituted(const Work& work, uint32_t slot, Force force, bool* blocked) const;
+  void run_scripts(std::vector<Task>& scripts);
+  void set_value(Work& work, uint32_t slot, std::string_view value);
+  bool has_lists() const;
+  bool resolve_uses();
+  bool waits(const Work& work, const Text& use, std::string* names) const;
+  void check_types();
+  void apply_rules(StepPoints& result);
+  StepPoints collect();
+
+  const ExpansionContext& context_;
+  const Step& step_;
+  Diagnostics& diagnostics_;
+  std::deque<Layout> layouts_;
+  std::vector<Work> works_;
+  std::set<const ParameterSet*> own_sets_;  // of the uses with plain names
+};
+
+}  // namespace tally

@@ -1,0 +1,15 @@
+#include "engine/expand/point.h"
+
+namespace tally {
+
+TextId TextPool::intern(std::string_view text) {
+  const auto found = ids_.find(text);
+  if (found != ids_.end()) return found->second;
+  const auto id = static_cast<TextId>(texts_.size());
+  texts_.emplace_back(text);
+  // The key is a view of the stored text: a deque never moves its elements.
+  ids_.emplace(texts_.back(), id);
+  return id;
+}
+
+}  // namespace tally

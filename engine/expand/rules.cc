@@ -1,0 +1,158 @@
+#include "engine/expand/rules.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "engine/expand/substitute.h"
+
+namespace tally {
+namespace {
+
+// Points whose rule is evaluated by one Python expression.
+constexpr size_t chunk = 4096;
+
+bool is_word(char c) {
+  return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Python's literal for a parameter's value.
+std::string literal(const Parameter& parameter, const std::string& value) {
+  double number = 0;
+  const bool digits = !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
+    return isdigit(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '+' || c == '.' ||
+           c == 'e' || c == 'E';
+  });
+  if (digits && is_python_float(value, &number)) {
+    const bool integer = value.find_first_of(".eE") == std::string::npos;
+    if (!integer) return value;
+    // 007 is no Python literal: leading zeros are dropped.
+    const size_t sign = value[0] == '-' || value[0] == '+' ? 1 : 0;
+    const size_t first = std::min(value.find_first_not_of('0', sign), value.size() - 1);
+    return value.substr(0, sign) + value.substr(first);
+  }
+  if (parameter.type != ValueType::string) return "float(" + value + ")";
+  std::string quoted = "'";
+  for (const char c : value) {
+    if (c == '\\' || c == '\'') quoted += '\\';
+    if (c == '\n') {
+      quoted += "\\n";
+    } else if (c == '\r') {
+      quoted += "\\r";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+// The slots whose names occur in the rule as words.
+std::vector<size_t> mentioned(const std::string& rule, const Point& point, const TextPool& pool) {
+  std::vector<size_t> slots;
+  for (size_t slot = 0; slot < point.bindings.size(); ++slot) {
+    const std::string& name = pool[point.bindings[slot].name];
+    for (size_t at = rule.find(name); at != std::string::npos; at = rule.find(name, at + 1)) {
+      const size_t end = at + name.size();
+      if ((at == 0 || !is_word(rule[at - 1])) && (end == rule.size() || !is_word(rule[end]))) {
+        slots.push_back(slot);
+        break;
+      }
+    }
+  }
+  return slots;
+}
+
+struct Rule {
+  const std::string& text;
+  const std::vector<const Point*>& points;
+  Definitions& definitions;
+  std::vector<size_t> slots;
+
+  // [bool(RULE) for a,b, in [(1,2,),(3,4,),]]
+  std::string expression(size_t first, size_t count) const {
+    const TextPool& pool = definitions.pool();
+    std::string names, values;
+    for (const size_t slot : slots) names += pool[points[first]->bindings[slot].name] + ",";
+    for (size_t i = first; i < first + count; ++i) {
+      values += '(';
+      for (const size_t slot : slots) {
+        const Binding& b = points[i]->bindings[slot];
+        values += literal(*definitions.of(b).parameter, pool[b.value]) + ",";
+      }
+      values += "),";
+    }
+    if (slots.empty()) names = "_,", values = "(0,),";
+    return "[bool(\n" + text + "\n) for " + names + " in [" + values + "]]";
+  }
+};
+
+// Reads Python's "[True, False]".
+std::vector<bool> read_truths(const std::string& text) {
+  std::vector<bool> truths;
+  for (const char c : text) {
+    if (c == 'T' || c == 'F') truths.push_back(c == 'T');
+  }
+  return truths;
+}
+
+// Rules with bare names only: a whole chunk of points in one expression.
+void evaluate_bare(const Rule& rule, Evaluator& evaluator, std::vector<RuleResult>& results) {
+  const size_t total = rule.slots.empty() ? 1 : rule.points.size();
+  for (size_t first = 0; first < total; first += chunk) {
+    const size_t count = std::min(chunk, total - first);
+    const Evaluation all = evaluator.evaluate_one(Mode::python, rule.expression(first, count));
+    const std::vector<bool> truths = read_truths(all.value);
+    if (all.ok && truths.size() == count) {
+      for (size_t i = 0; i < count; ++i) results[first + i].holds = truths[i];
+      continue;
+    }
+    // One of them failed: one by one tells which.
+    std::vector<std::string> expressions;
+    for (size_t i = 0; i < count; ++i) expressions.push_back(rule.expression(first + i, 1));
+    const std::vector<Evaluation> each = evaluator.evaluate(Mode::python, expressions);
+    for (size_t i = 0; i < count; ++i) {
+      results[first + i].holds = each[i].ok && each[i].value == "[True]";
+      results[first + i].error = each[i].ok ? "" : each[i].error;
+    }
+  }
+  for (size_t i = total; i < rule.points.size(); ++i) results[i] = results[0];
+}
+
+}  // namespace
+
+std::vector<RuleResult> evaluate_rule(
+    const std::string& text, const std::vector<const Point*>& points, Definitions& definitions,
+    const std::vector<std::pair<std::string, std::string>>& builtins, Evaluator& evaluator) {
+  std::vector<RuleResult> results(points.size());
+  if (points.empty()) return results;
+  const TextPool& pool = definitions.pool();
+  if (text.find('$') == std::string::npos) {
+    evaluate_bare({text, points, definitions, mentioned(text, *points[0], pool)}, evaluator,
+                  results);
+    return results;
+  }
+  std::vector<std::string> expressions;
+  expressions.reserve(points.size());
+  for (const Point* point : points) {
+    const Lookup lookup = [&](std::string_view name) -> const std::string* {
+      for (const Binding& b : point->bindings) {
+        if (pool[b.name] == name) return &pool[b.value];
+      }
+      for (const auto& [key, value] : builtins) {
+        if (key == name) return &value;
+      }
+      return nullptr;
+    };
+    const std::string replaced = substitute(text, lookup);
+    const std::vector<const Point*> one{point};
+    expressions.push_back(
+        Rule{replaced, one, definitions, mentioned(replaced, *point, pool)}.expression(0, 1));
+  }
+  const std::vector<Evaluation> each = evaluator.evaluate(Mode::python, expressions);
+  for (size_t i = 0; i < points.size(); ++i) {
+    results[i].holds = each[i].ok && each[i].value == "[True]";
+    results[i].error = each[i].ok ? "" : each[i].error;
+  }
+  return results;
+}
+
+}  // namespace tally

@@ -1,0 +1,24 @@
+// `where` rules: Python expressions over a point's parameters. Private to expand/.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/expand/definitions.h"
+#include "engine/expand/evaluator.h"
+
+namespace tally {
+
+struct RuleResult {
+  bool holds = false;
+  std::string error;  // the interpreter's words when it cannot be evaluated
+};
+
+// Evaluates `rule` for points of one layout (the same parameters in the same slots), one result
+// each. A rule may name parameters as $name, replaced as text, or bare as Python variables: then a
+// value that reads as a number is one, everything else a string.
+std::vector<RuleResult> evaluate_rule(
+    const std::string& rule, const std::vector<const Point*>& points, Definitions& definitions,
+    const std::vector<std::pair<std::string, std::string>>& builtins, Evaluator& evaluator);
+
+}  // namespace tally
