@@ -8,14 +8,16 @@
 
 namespace tally::train {
 
-// What is recorded must be the same at every step: the same kernels on the same memory. What changes from
-// step to step (ids, learning rate, loss scale) is read from device memory that the host fills before; the
-// seed of dropout is an argument and is frozen in the recording, so record no step with dropout.
+// What is recorded must be the same at every step: the same kernels on the same memory. What
+// changes from step to step (ids, learning rate, loss scale) is read from device memory that the
+// host fills before; the seed of dropout is an argument and is frozen in the recording, so record
+// no step with dropout.
 class StepGraph {
  public:
   virtual ~StepGraph() = default;
-  // Work enqueued between the two calls is recorded and not run; on the CPU it runs at once. Nothing may
-  // be allocated and nothing waited for in between. Throws DeviceError when the recording is broken off.
+  // Work enqueued between the two calls is recorded and not run; on the CPU it runs at once.
+  // Nothing may be allocated and nothing waited for in between. Throws DeviceError when the
+  // recording is broken off.
   virtual void begin_capture() = 0;
   virtual void end_capture() = 0;
   // Enqueues what was recorded. On the CPU: nothing, since it ran while it was "recorded".
@@ -23,8 +25,8 @@ class StepGraph {
   // Whether replay() does the work (a GPU); false where every step must be called.
   virtual bool records() const = 0;
 
-  // The usual way: calls `step` as it is `eager_steps` times (algorithms are tuned and libraries load
-  // there), records the next call, and from then on replays.
+  // The usual way: calls `step` as it is `eager_steps` times (algorithms are tuned and libraries
+  // load there), records the next call, and from then on replays.
   void run(const std::function<void()>& step, int eager_steps = 2);
 
   static std::unique_ptr<StepGraph> make(Stream& stream);

@@ -1,4 +1,5 @@
-// The CUDA back end as the dispatchers in src/ops/*.cc see it: no CUDA header is needed to include this.
+// The CUDA back end as the dispatchers in src/ops/*.cc see it: no CUDA header is needed to include
+// this.
 #pragma once
 
 #include "src/ops/attention.h"

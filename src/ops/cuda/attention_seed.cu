@@ -1,0 +1,19 @@
+#include "src/ops/cuda/attention_cudnn.h"
+#include "src/ops/cuda/common.cuh"
+
+namespace tally::train::cuda {
+namespace {
+
+__global__ void seed_kernel(int64_t* place, uint64_t seed) {
+  place[0] = static_cast<int64_t>(seed);
+  place[1] = 0;
+}
+
+}  // namespace
+
+void write_seed(CudaStream& s, void* place, uint64_t seed) {
+  seed_kernel<<<1, 1, 0, s.stream()>>>(static_cast<int64_t*>(place), seed);
+  CUDA_LAUNCHED();
+}
+
+}  // namespace tally::train::cuda

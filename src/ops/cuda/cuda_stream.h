@@ -1,0 +1,73 @@
+// The Stream of one GPU: its queue, library handles, scratch memory and what was tuned on it.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <unordered_map>
+
+#include "src/ops/stream.h"
+
+namespace tally::train::cuda {
+
+class GemmPlans;       // gemm.h
+class CudnnAttention;  // attention_cudnn.h
+
+class CudaStream final : public Stream {
+ public:
+  // Throws DeviceError when the GPU cannot be used, see make_stream().
+  explicit CudaStream(int index);
+  ~CudaStream() override;
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  Device device() const override { return {DeviceKind::cuda, index_}; }
+  void* native() const override { return stream_; }
+  void synchronize() override;
+  void copy(void* to, const void* from, size_t bytes) override;
+  void fill_zero(void* data, size_t bytes) override;
+  void* allocate(size_t bytes, const char* what) override;
+  void release(void* data) override;
+  int64_t allocations() const override { return allocations_; }
+  size_t bytes_allocated() const override { return allocated_; }
+  size_t bytes_peak() const override { return peak_; }
+
+  cudaStream_t stream() const { return stream_; }
+  int capability() const { return capability_; }  // 90 for compute capability 9.0
+  int multiprocessors() const { return multiprocessors_; }
+  bool capturing() const;
+
+  // Scratch for one operation: whatever is in it is lost at the next call of any operation. Fixed
+  // size, part of bytes_allocated().
+  void* workspace() const { return workspace_; }
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  // A second scratch for operations that also call cuBLASLt (which uses the first). Made at the
+  // first call; throws DeviceError during a recording.
+  void* second_workspace();
+  size_t second_workspace_bytes() const;
+
+  cublasLtHandle_t blas() const { return blas_; }
+  GemmPlans& gemms() { return *gemms_; }
+  // Null when the build has no cuDNN front end.
+  CudnnAttention* cudnn() { return cudnn_.get(); }
+
+ private:
+  int index_ = 0, capability_ = 0, multiprocessors_ = 0;
+  cudaStream_t stream_ = nullptr;
+  cublasLtHandle_t blas_ = nullptr;
+  void* workspace_ = nullptr;
+  void* second_workspace_ = nullptr;
+  size_t workspace_bytes_ = 0;
+  std::unordered_map<void*, size_t> blocks_;
+  int64_t allocations_ = 0;
+  size_t allocated_ = 0, peak_ = 0;
+  std::unique_ptr<GemmPlans> gemms_;
+  std::unique_ptr<CudnnAttention> cudnn_;
+};
+
+inline CudaStream& cuda_stream(Stream& s) {
+  return static_cast<CudaStream&>(s);
+}
+
+}  // namespace tally::train::cuda

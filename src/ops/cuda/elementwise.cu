@@ -1,0 +1,221 @@
+// GELU and bias, forward and backward, and sums over rows: bandwidth-bound passes between products.
+#include "src/ops/cuda/common.cuh"
+#include "src/ops/cuda/kernels.h"
+
+namespace tally::train::cuda {
+namespace {
+
+__global__ void probe_kernel() {}
+
+// gelu(v) = 0.5 v (1 + tanh(u)) with u = sqrt(2/pi) (v + 0.044715 v^3), and 0.5 (1 + tanh(u)) is
+// the logistic function of 2u, which keeps its relative accuracy for negative v.
+__device__ inline float exponential(float x, float) {
+  return expf(x);
+}
+__device__ inline double exponential(double x, double) {
+  return exp(x);
+}
+__device__ inline float exponential(float x, __nv_bfloat16) {
+  return __expf(x);
+}
+__device__ inline float exponential(float x, __half) {
+  return __expf(x);
+}
+
+template <typename T>
+__device__ inline Acc<T> logistic_of_2u(Acc<T> v) {
+  using A = Acc<T>;
+  constexpr A scale = A(1.5957691216057307117597842397375);  // 2 sqrt(2/pi)
+  const A two_u = scale * (v + A(0.044715) * v * v * v);
+  return A(1) / (A(1) + exponential(-two_u, T{}));
+}
+template <typename T>
+__device__ inline Acc<T> gelu_of(Acc<T> v) {
+  return v * logistic_of_2u<T>(v);
+}
+template <typename T>
+__device__ inline Acc<T> gelu_slope(Acc<T> v) {
+  using A = Acc<T>;
+  const A p = logistic_of_2u<T>(v);
+  const A slope_of_2u = A(1.5957691216057307117597842397375) * (A(1) + A(3 * 0.044715) * v * v);
+  return p + v * p * (A(1) - p) * slope_of_2u;
+}
+
+template <typename T, int N, bool with_gelu>
+__global__ void bias_gelu_kernel(const T* bias, T* pre, T* y, int64_t count, int64_t columns) {
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
+  if (i >= count) return;
+  Vector<T, N> x = load<T, N>(pre + i);
+  if (bias) {
+    const Vector<T, N> b = load<T, N>(bias + i % columns);
+#pragma unroll
+    for (int k = 0; k < N; ++k) x.v[k] = narrow<T>(widen(x.v[k]) + widen(b.v[k]));
+    store<T, N>(pre + i, x);
+  }
+  if (with_gelu) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) x.v[k] = narrow<T>(gelu_of<T>(widen(x.v[k])));
+    store<T, N>(y + i, x);
+  }
+}
+
+constexpr int sum_rows = 8;  // rows that a block works on at a time; each row has 32 threads
+
+// parts[blockIdx.y, column] = sum of this block's rows of f(dy, pre), which is also written to
+// dpre. Without `pre`: of dy itself, nothing written.
+template <typename T, int N, bool with_gelu>
+__global__ void __launch_bounds__(32 * sum_rows)
+    sum_kernel(const T* dy, const T* pre, T* dpre, Acc<T>* parts, int64_t rows, int64_t columns,
+               int64_t rows_per_block) {
+  using A = Acc<T>;
+  const int64_t column = (static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x) * N;
+  const int64_t first = blockIdx.y * rows_per_block;
+  const int64_t last = first + rows_per_block < rows ? first + rows_per_block : rows;
+  A sums[N] = {};
+  if (column < columns) {
+#pragma unroll 4
+    for (int64_t row = first + threadIdx.y; row < last; row += sum_rows) {
+      const int64_t i = row * columns + column;
+      Vector<T, N> g = load<T, N>(dy + i);
+      if (with_gelu) {
+        const Vector<T, N> x = load<T, N>(pre + i);
+#pragma unroll
+        for (int k = 0; k < N; ++k)
+          g.v[k] = narrow<T>(widen(g.v[k]) * gelu_slope<T>(widen(x.v[k])));
+        store<T, N>(dpre + i, g);
+      }
+#pragma unroll
+      for (int k = 0; k < N; ++k) sums[k] += widen(g.v[k]);
+    }
+  }
+  if (!parts) return;
+  __shared__ A shared[sum_rows][32 * N + 1];
+#pragma unroll
+  for (int k = 0; k < N; ++k) shared[threadIdx.y][threadIdx.x * N + k] = sums[k];
+  __syncthreads();
+  const int thread = threadIdx.y * 32 + threadIdx.x;
+  for (int c = thread; c < 32 * N; c += 32 * sum_rows) {
+    const int64_t out = static_cast<int64_t>(blockIdx.x) * 32 * N + c;
+    if (out >= columns) continue;
+    A sum = 0;
+    for (int r = 0; r < sum_rows; ++r) sum += shared[r][c];
+    parts[blockIdx.y * columns + out] = sum;
+  }
+}
+
+// A block of 32 x 32 threads adds up 32 columns.
+template <typename A>
+__global__ void __launch_bounds__(1024)
+    add_parts_kernel(const A* parts, int64_t count, int64_t elements, A* out) {
+  __shared__ A shared[32][33];
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
+  A sum = 0;
+  if (column < elements) {
+#pragma unroll 4
+    for (int64_t p = threadIdx.y; p < count; p += 32) sum += parts[p * elements + column];
+  }
+  shared[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  sum = warp_sum(shared[threadIdx.x][threadIdx.y]);
+  const int64_t target = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.y;
+  if (threadIdx.x == 0 && target < elements) out[target] += sum;
+}
+
+template <typename T, bool with_gelu>
+void launch_bias_gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y) {
+  const int64_t count = pre.numel(), columns = pre.dim(-1);
+  if (count == 0) return;
+  constexpr int N = vector_size<T>;
+  if (vectorizable<T>(columns, b.as<T>(), pre.as<T>(), y.as<T>())) {
+    const auto blocks = static_cast<unsigned>(divide_up(count / N, 256));
+    bias_gelu_kernel<T, N, with_gelu>
+        <<<blocks, 256, 0, s.stream()>>>(b.as<T>(), pre.as<T>(), y.as<T>(), count, columns);
+  } else {
+    const auto blocks = static_cast<unsigned>(divide_up(count, 256));
+    bias_gelu_kernel<T, 1, with_gelu>
+        <<<blocks, 256, 0, s.stream()>>>(b.as<T>(), pre.as<T>(), y.as<T>(), count, columns);
+  }
+  CUDA_LAUNCHED();
+}
+
+template <typename T, int N, bool with_gelu>
+void launch_sum(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
+                const Tensor& db) {
+  using A = Acc<T>;
+  const int64_t columns = dy.dim(-1), rows = columns ? dy.numel() / columns : 0;
+  if (rows == 0) return;
+  const int64_t across = divide_up(columns, 32 * N);
+  // About eight blocks a multiprocessor, no fewer than 32 rows each, and parts that fit the
+  // workspace.
+  int64_t down = divide_up(int64_t{8} * s.multiprocessors(), across);
+  down = down < divide_up(rows, 32) ? down : divide_up(rows, 32);
+  const auto room = static_cast<int64_t>(s.workspace_bytes() / sizeof(A)) / columns;
+  down = down < room ? down : room;
+  if (down < 1)
+    throw DeviceError("column sums: rows of " + std::to_string(columns) + " are too long");
+  const int64_t rows_per_block = divide_up(rows, down);
+  down = divide_up(rows, rows_per_block);
+  A* parts = db.defined() ? static_cast<A*>(s.workspace()) : nullptr;
+  const dim3 grid(static_cast<unsigned>(across), static_cast<unsigned>(down));
+  sum_kernel<T, N, with_gelu><<<grid, dim3(32, sum_rows), 0, s.stream()>>>(
+      dy.as<T>(), pre.as<T>(), dpre.as<T>(), parts, rows, columns, rows_per_block);
+  CUDA_LAUNCHED();
+  if (db.defined()) add_parts(s, parts, down, columns, db);
+}
+
+template <bool with_gelu>
+void sum_by_type(CudaStream& s, const char* op, const Tensor& dy, const Tensor& pre,
+                 const Tensor& dpre, const Tensor& db) {
+  by_type(dy.dtype, op, [&](auto zero) {
+    using T = decltype(zero);
+    if (vectorizable<T>(dy.dim(-1), dy.as<T>(), pre.as<T>(), dpre.as<T>())) {
+      launch_sum<T, vector_size<T>, with_gelu>(s, dy, pre, dpre, db);
+    } else {
+      launch_sum<T, 1, with_gelu>(s, dy, pre, dpre, db);
+    }
+  });
+}
+
+}  // namespace
+
+bool has_device_code() {
+  cudaFuncAttributes attributes;
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, probe_kernel);
+  if (error != cudaSuccess) cudaGetLastError();
+  return error == cudaSuccess;
+}
+
+void add_bias(CudaStream& s, const Tensor& b, const Tensor& y) {
+  by_type(y.dtype, __func__,
+          [&](auto zero) { launch_bias_gelu<decltype(zero), false>(s, b, y, Tensor()); });
+}
+
+void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y) {
+  by_type(y.dtype, __func__,
+          [&](auto zero) { launch_bias_gelu<decltype(zero), true>(s, b, pre, y); });
+}
+
+void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
+                   const Tensor& db) {
+  sum_by_type<true>(s, __func__, dy, pre, dpre, db);
+}
+
+void column_sums(CudaStream& s, const Tensor& dy, const Tensor& db) {
+  sum_by_type<false>(s, __func__, dy, Tensor(), Tensor(), db);
+}
+
+void add_parts(CudaStream& s, const void* parts, int64_t count, int64_t elements,
+               const Tensor& out) {
+  if (elements == 0 || count == 0) return;
+  const auto blocks = static_cast<unsigned>(divide_up(elements, 32));
+  if (out.dtype == DType::f64) {
+    add_parts_kernel<<<blocks, dim3(32, 32), 0, s.stream()>>>(static_cast<const double*>(parts),
+                                                              count, elements, out.as<double>());
+  } else {
+    add_parts_kernel<<<blocks, dim3(32, 32), 0, s.stream()>>>(static_cast<const float*>(parts),
+                                                              count, elements, out.as<float>());
+  }
+  CUDA_LAUNCHED();
+}
+
+}  // namespace tally::train::cuda

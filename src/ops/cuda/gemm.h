@@ -1,0 +1,88 @@
+// Matrix products through cuBLASLt, with the algorithm chosen by timing: the library's own first
+// choice is up to 14% slower on the shapes of a GPT. Each (shape, types, epilogue) is timed once,
+// on the operands of its first call, and remembered in memory and in a file, see GemmPlans.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "src/ops/cuda/cuda_stream.h"
+
+namespace tally::train::cuda {
+
+// One row-major matrix, or `batch` of them `stride` elements apart.
+struct Operand {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t leading = 0;      // elements from one stored row to the next
+  int64_t stride = 0;       // elements from one matrix of the batch to the next
+  bool transposed = false;  // stored as the transpose of what enters the product
+};
+
+enum class Epilogue : uint8_t {
+  none,
+  bias,           // + bias[cols]
+  gelu_aux_bias,  // aux = product + bias[cols]; out = gelu(aux), tanh form
+};
+
+// out[rows, cols] = alpha a[rows, inner] b[inner, cols] + beta out
+struct MatMul {
+  int64_t rows = 0, cols = 0, inner = 0, batch = 1;
+  Operand a, b;
+  void* out = nullptr;
+  DType out_dtype = DType::f32;
+  int64_t out_leading = 0, out_stride = 0;
+  double alpha = 1, beta = 0;
+  Epilogue epilogue = Epilogue::none;
+  const void* bias = nullptr;  // out_dtype
+  void* aux = nullptr;         // out_dtype, leading dimension out_leading
+};
+
+// Enqueues the product. The first eager call of a new shape tunes it: it waits for the GPU then,
+// and may allocate a copy of `out` while it does (beta != 0).
+void matmul(CudaStream& s, const MatMul& problem);
+// Whether the library has an algorithm for it (epilogues and types are not served in every
+// combination).
+bool matmul_supported(CudaStream& s, const MatMul& problem);
+
+// Which of several equivalent ways is fastest, timed at the first eager call under this key and
+// remembered. Every variant must leave the same result, and be repeatable. While a graph is
+// recorded or with s.deterministic: 0.
+int fastest(CudaStream& s, const std::string& key,
+            const std::vector<std::function<void()>>& variants);
+
+// Milliseconds that `work` takes on the stream: the median of a few runs after a first one.
+double time_on(CudaStream& s, const std::function<void()>& work);
+
+// What was tuned on one device. The file is named by TALLY_TUNING_CACHE ("off": none), by default
+// $XDG_CACHE_HOME/tally/tuning-<device>-<cuBLASLt version>.txt; a file that cannot be read or
+// written is done without.
+class GemmPlans {
+ public:
+  struct Plan;
+  explicit GemmPlans(const DeviceInfo& device);
+  ~GemmPlans();
+  GemmPlans(const GemmPlans&) = delete;
+  GemmPlans& operator=(const GemmPlans&) = delete;
+
+  // The plan of a problem; null when no algorithm serves it. Tunes when it may.
+  Plan* plan(CudaStream& s, const MatMul& problem);
+  // Index remembered under a key, -1 when none.
+  int choice(const std::string& key) const;
+  void remember(const std::string& key, int index);
+
+ private:
+  Plan* make(CudaStream& s, const MatMul& problem, const std::string& key, bool tune);
+  void load();
+  void append(const std::string& line) const;
+
+  std::string file_;
+  std::unordered_map<std::string, std::unique_ptr<Plan>> plans_;
+  std::unordered_map<std::string, std::vector<uint64_t>> stored_;  // algorithms read from the file
+  std::unordered_map<std::string, int> choices_;
+};
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,142 @@
+// Matrix products of the layers. What is fused and what is a pass of its own is decided by timing.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/ops/cuda/cuda_ops.h"
+#include "src/ops/cuda/gemm.h"
+#include "src/ops/cuda/kernels.h"
+
+namespace tally::train::cuda {
+namespace {
+
+// out = x op(w), x[M,K] flattened to two dimensions.
+MatMul product(const Tensor& x, const Tensor& w, bool w_transposed, const Tensor& out) {
+  MatMul p;
+  p.inner = x.dim(-1);
+  p.rows = p.inner ? x.numel() / p.inner : 0;
+  p.cols = w_transposed ? w.dim(0) : w.dim(1);
+  p.a = {x.data, x.dtype, p.inner, 0, false};
+  p.b = {w.data, w.dtype, w.dim(1), 0, w_transposed};
+  p.out = out.data;
+  p.out_dtype = out.dtype;
+  p.out_leading = p.cols;
+  return p;
+}
+
+std::string shape_key(const char* op, const CudaStream& s, const MatMul& p) {
+  return fmt::format("{}/{}x{}x{}/{}{}", op, p.rows, p.cols, p.inner, dtype_name(p.out_dtype),
+                     s.matmul_mode == MatmulMode::tf32 ? "t" : "");
+}
+
+MatMul with_epilogue(MatMul p, Epilogue epilogue, const Tensor& b, void* aux) {
+  p.epilogue = epilogue;
+  p.bias = b.data;
+  p.aux = aux;
+  return p;
+}
+
+}  // namespace
+
+void linear_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tensor& b,
+                    const Tensor& y) {
+  CudaStream& s = cuda_stream(stream);
+  const MatMul plain = product(x, w, true, y);
+  if (!b.defined()) return matmul(s, plain);
+  const MatMul fused = with_epilogue(plain, Epilogue::bias, b, nullptr);
+  const auto two_passes = [&] {
+    matmul(s, plain);
+    add_bias(s, b, y);
+  };
+  if (!matmul_supported(s, fused)) return two_passes();
+  const auto one_pass = [&] { matmul(s, fused); };
+  if (fastest(s, shape_key("bias", s, plain), {one_pass, two_passes}) == 0) {
+    one_pass();
+  } else {
+    two_passes();
+  }
+}
+
+void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tensor& b,
+                         const Tensor& pre, const Tensor& y) {
+  CudaStream& s = cuda_stream(stream);
+  const MatMul plain = product(x, w, true, pre);
+  std::vector<std::function<void()>> ways;
+  if (b.defined()) {
+    const MatMul biased = with_epilogue(plain, Epilogue::bias, b, nullptr);
+    if (matmul_supported(s, biased)) {
+      ways.emplace_back([&s, biased, &pre, &y] {
+        matmul(s, biased);
+        gelu(s, Tensor(), pre, y);
+      });
+    }
+    MatMul fused = with_epilogue(plain, Epilogue::gelu_aux_bias, b, pre.data);
+    fused.out = y.data;
+    // The library's GELU is an approximation good for 16-bit results only.
+    if (size_of(y.dtype) == 2 && matmul_supported(s, fused)) {
+      ways.emplace_back([&s, fused] { matmul(s, fused); });
+    }
+  }
+  ways.emplace_back([&] {
+    matmul(s, plain);
+    gelu(s, b, pre, y);
+  });
+  const std::string key = shape_key("gelu", s, plain) + std::to_string(ways.size());
+  ways[static_cast<size_t>(fastest(s, key, ways))]();
+}
+
+void gelu_forward(Stream& stream, const Tensor& pre, const Tensor& y) {
+  gelu(cuda_stream(stream), Tensor(), pre, y);
+}
+
+void linear_backward_input(Stream& stream, const Tensor& dy, const Tensor& w, const Tensor& dx) {
+  matmul(cuda_stream(stream), product(dy, w, false, dx));
+}
+
+void linear_backward_input_gelu(Stream& stream, const Tensor& dy, const Tensor& w,
+                                const Tensor& pre, const Tensor& dpre, const Tensor& db) {
+  CudaStream& s = cuda_stream(stream);
+  if (dpre.data != pre.data) {
+    matmul(s, product(dy, w, false, dpre));
+    gelu_backward(s, dpre, pre, dpre, db);
+    return;
+  }
+  // The product needs a place beside `pre`: in pieces of rows through the second workspace.
+  const int64_t columns = w.dim(1), inner = dy.dim(-1), rows = inner ? dy.numel() / inner : 0;
+  auto* scratch = static_cast<char*>(s.second_workspace());
+  const auto row_bytes = static_cast<int64_t>(size_of(dpre.dtype)) * columns;
+  int64_t piece = static_cast<int64_t>(s.second_workspace_bytes()) / row_bytes;
+  if (piece < 1)
+    throw DeviceError(fmt::format("linear_backward_input_gelu: rows of {} are too long", columns));
+  if (piece > 128) piece = piece / 128 * 128;
+  // Pieces of equal size share one tuned product.
+  const int64_t pieces = (rows + piece - 1) / piece;
+  if (pieces > 0 && rows % pieces == 0) piece = rows / pieces;
+  const Tensor dy2 = dy.view({rows, inner}), pre2 = pre.view({rows, columns});
+  for (int64_t first = 0; first < rows; first += piece) {
+    const int64_t count = std::min(piece, rows - first);
+    const Tensor part(scratch, dpre.dtype, {count, columns});
+    const Tensor here = pre2.rows(first, count);
+    matmul(s, product(dy2.rows(first, count), w, false, part));
+    gelu_backward(s, part, here, here, db);
+  }
+}
+
+void linear_backward_weight(Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& dw,
+                            const Tensor& db) {
+  CudaStream& s = cuda_stream(stream);
+  MatMul p;
+  p.rows = dy.dim(-1);
+  p.cols = x.dim(-1);
+  p.inner = p.cols ? x.numel() / p.cols : 0;
+  p.a = {dy.data, dy.dtype, p.rows, 0, true};
+  p.b = {x.data, x.dtype, p.cols, 0, false};
+  p.out = dw.data;
+  p.out_dtype = dw.dtype;
+  p.out_leading = p.cols;
+  p.beta = 1;
+  if (p.inner > 0) matmul(s, p);
+  if (db.defined()) column_sums(s, dy, db);
+}
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,171 @@
+// LayerNorm, alone or with the residual addition before it. A row is held in registers: one read,
+// one write. Rows up to 256 vectors take one warp, longer ones a block.
+#include "src/ops/cuda/common.cuh"
+#include "src/ops/cuda/cuda_ops.h"
+#include "src/ops/cuda/dropout.cuh"
+
+namespace tally::train::cuda {
+namespace {
+
+struct NormArguments {
+  const void *x, *delta, *gamma, *beta;
+  void *r, *y, *mean, *rstd;
+  int64_t rows, columns;
+  double epsilon;
+};
+
+// blockDim.x threads a row, blockDim.y rows a block; PER vectors of N values a thread.
+template <typename T, int N, int PER, int most_threads, bool with_delta>
+__global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dropout dropout) {
+  using A = Acc<T>;
+  __shared__ A shared[64];
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= a.rows) return;  // whole warps: more than one row a block only where a row is a warp
+  const int64_t base = row * a.columns;
+  const int vectors = static_cast<int>(a.columns / N);
+  A x[PER][N];
+  A sum = 0, unused = 0;
+#pragma unroll
+  for (int p = 0; p < PER; ++p) {
+    const int i = p * blockDim.x + threadIdx.x;
+    if (i >= vectors) continue;
+    const Vector<T, N> in = load<T, N>(static_cast<const T*>(a.x) + base + i * N);
+#pragma unroll
+    for (int k = 0; k < N; ++k) x[p][k] = widen(in.v[k]);
+    if (with_delta) {
+      const Vector<T, N> d = load<T, N>(static_cast<const T*>(a.delta) + base + i * N);
+      A change[N];
+#pragma unroll
+      for (int k = 0; k < N; ++k) change[k] = widen(d.v[k]);
+      if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(base + i * N), change);
+      Vector<T, N> r;
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        r.v[k] = narrow<T>(x[p][k] + change[k]);
+        x[p][k] = widen(r.v[k]);  // what the backward pass will see
+      }
+      store<T, N>(static_cast<T*>(a.r) + base + i * N, r);
+    }
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum += x[p][k];
+  }
+  block_sum2(sum, unused, shared);
+  const A mean = sum / A(a.columns);
+  A squares = 0;
+#pragma unroll
+  for (int p = 0; p < PER; ++p) {
+    if (p * blockDim.x + threadIdx.x >= vectors) continue;
+#pragma unroll
+    for (int k = 0; k < N; ++k) squares += (x[p][k] - mean) * (x[p][k] - mean);
+  }
+  block_sum2(squares, unused, shared);
+  const A rstd = A(1) / sqrt(squares / A(a.columns) + A(a.epsilon));
+  if (threadIdx.x == 0) {
+    static_cast<A*>(a.mean)[row] = mean;
+    static_cast<A*>(a.rstd)[row] = rstd;
+  }
+#pragma unroll
+  for (int p = 0; p < PER; ++p) {
+    const int i = p * blockDim.x + threadIdx.x;
+    if (i >= vectors) continue;
+    const Vector<T, N> g = load<T, N>(static_cast<const T*>(a.gamma) + i * N);
+    const Vector<T, N> b = load<T, N>(static_cast<const T*>(a.beta) + i * N);
+    Vector<T, N> out;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      out.v[k] = narrow<T>((x[p][k] - mean) * rstd * widen(g.v[k]) + widen(b.v[k]));
+    }
+    store<T, N>(static_cast<T*>(a.y) + base + i * N, out);
+  }
+}
+
+template <typename T, int N, int PER, int most_threads = 128>
+void start(CudaStream& s, const NormArguments& a, const Dropout& dropout, int threads, int rows) {
+  const auto blocks = static_cast<unsigned>(divide_up(a.rows, rows));
+  const dim3 block(static_cast<unsigned>(threads), static_cast<unsigned>(rows));
+  if (a.delta) {
+    norm_kernel<T, N, PER, most_threads, true><<<blocks, block, 0, s.stream()>>>(a, dropout);
+  } else {
+    norm_kernel<T, N, PER, most_threads, false><<<blocks, block, 0, s.stream()>>>(a, dropout);
+  }
+  CUDA_LAUNCHED();
+}
+
+template <typename T, int N>
+void choose(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
+  const int64_t vectors = a.columns / N;
+  if (vectors <= 256) {
+    const auto per = static_cast<int>(divide_up(vectors, 32));
+    if (N == 1) {  // odd widths: few variants will do
+      if (per <= 2) return start<T, N, 2>(s, a, dropout, 32, 4);
+      return start<T, N, 8>(s, a, dropout, 32, 4);
+    }
+    switch (per) {
+      case 1:
+        return start<T, N, 1>(s, a, dropout, 32, 4);
+      case 2:
+        return start<T, N, 2>(s, a, dropout, 32, 4);
+      case 3:
+        return start<T, N, 3>(s, a, dropout, 32, 4);
+      case 4:
+        return start<T, N, 4>(s, a, dropout, 32, 4);
+      case 5:
+      case 6:
+        return start<T, N, 6>(s, a, dropout, 32, 4);
+      default:
+        return start<T, N, 8>(s, a, dropout, 32, 4);
+    }
+  }
+  if (vectors > 8192) {
+    throw DeviceError("layernorm: rows of " + std::to_string(a.columns) +
+                      " are too long for the GPU's kernel, which takes up to " +
+                      std::to_string(8192 * N));
+  }
+  if (vectors <= 4096) {
+    const auto threads = static_cast<int>(divide_up(divide_up(vectors, 4), 32) * 32);
+    return start<T, N, 4, 1024>(s, a, dropout, threads, 1);
+  }
+  start<T, N, 8, 1024>(s, a, dropout, 1024, 1);
+}
+
+void normalize(Stream& stream, const char* op, DType t, const NormArguments& a,
+               const Dropout& dropout) {
+  if (a.rows == 0 || a.columns == 0) return;
+  CudaStream& s = cuda_stream(stream);
+  by_type(t, op, [&](auto zero) {
+    using T = decltype(zero);
+    const auto at = [](const void* p) { return static_cast<const char*>(p); };
+    if (vectorizable<T>(a.columns, at(a.x), at(a.delta), at(a.gamma), at(a.beta), at(a.r),
+                        at(a.y))) {
+      choose<T, vector_size<T>>(s, a, dropout);
+    } else {
+      choose<T, 1>(s, a, dropout);
+    }
+  });
+}
+
+}  // namespace
+
+void layernorm_forward(Stream& s, const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                       double epsilon, const Tensor& y, const Tensor& mean, const Tensor& rstd) {
+  const int64_t columns = x.dim(-1);
+  const NormArguments a{x.data,    nullptr,   gamma.data,
+                        beta.data, nullptr,   y.data,
+                        mean.data, rstd.data, columns ? x.numel() / columns : 0,
+                        columns,   epsilon};
+  normalize(s, __func__, x.dtype, a, Dropout(0, 0));
+}
+
+void residual_layernorm_forward(Stream& s, const Tensor& x, const Tensor& delta,
+                                const Tensor& gamma, const Tensor& beta, double epsilon,
+                                double dropout, uint64_t seed, const Tensor& r, const Tensor& y,
+                                const Tensor& mean, const Tensor& rstd) {
+  const int64_t columns = x.dim(-1);
+  const NormArguments a{x.data,    delta.data, gamma.data,
+                        beta.data, r.data,     y.data,
+                        mean.data, rstd.data,  columns ? x.numel() / columns : 0,
+                        columns,   epsilon};
+  normalize(s, __func__, x.dtype, a, Dropout(dropout, seed));
+}
+
+}  // namespace tally::train::cuda
