@@ -24,6 +24,12 @@ Optimizer::~Optimizer() {
 }
 
 void Optimizer::begin_step(double learning_rate) {
+  StepState staging;
+  // So few bytes from pageable memory are copied out before the call returns.
+  begin_step(learning_rate, &staging);
+}
+
+void Optimizer::begin_step(double learning_rate, StepState* staging) {
   const double t = static_cast<double>(updates_ + 1);
   StepState s{};
   s.learning_rate = learning_rate;
@@ -32,8 +38,8 @@ void Optimizer::begin_step(double learning_rate) {
   s.weight_decay = weight_decay_;
   s.loss_scale = static_cast<float>(scaler_.scale());
   s.clip = static_cast<float>(clip_);
-  // So few bytes from pageable memory are copied out before the call returns.
-  stream_.copy(state_, &s, sizeof(s));
+  *staging = s;
+  stream_.copy(state_, staging, sizeof(s));
 }
 
 void Optimizer::apply() {
@@ -47,10 +53,13 @@ StepState Optimizer::finish_step() {
   StepState s{};
   stream_.copy(&s, state_, sizeof(s));
   stream_.synchronize();
-  const bool skipped = s.found_inf != 0;
-  scaler_.update(skipped);
-  if (!skipped) ++updates_;
+  finish_step(s.found_inf != 0);
   return s;
+}
+
+void Optimizer::finish_step(bool left_out) {
+  scaler_.update(left_out);
+  if (!left_out) ++updates_;
 }
 
 void Optimizer::restore(int64_t updates, const LossScaler::State& scale) {

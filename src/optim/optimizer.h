@@ -28,10 +28,16 @@ class Optimizer {
   StepState* state() const { return state_; }
   // Fills it for the next update and zeroes the loss. Not to be recorded in a graph.
   void begin_step(double learning_rate);
+  // The same, copied from `staging` (page-locked memory of the host, left alone until the device has
+  // passed the copy), so that nothing waits.
+  void begin_step(double learning_rate, StepState* staging);
   // The step's gradients to new weights; the gradients are zero afterwards. Enqueues only.
   void apply();
   // Waits for the step, adapts the loss scale and counts the update unless it was left out.
   StepState finish_step();
+  // The same without waiting, for a caller that knows whether the update was left out or reads the
+  // steps' states later.
+  void finish_step(bool left_out);
 
   // Updates done: t of Adam's bias corrections.
   int64_t updates() const { return updates_; }
