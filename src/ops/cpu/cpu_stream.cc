@@ -17,6 +17,12 @@ void set_threads(int threads) {
   at::set_num_threads(threads > 0 ? threads : static_cast<int>(std::max<int64_t>(cores, 1)));
 }
 
+void restart_with_passive_waiting(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY")) return;
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  execv("/proc/self/exe", argv);  // returns only where it failed: then it is merely slower
+}
+
 namespace cpu {
 namespace {
 
