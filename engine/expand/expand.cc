@@ -119,9 +119,14 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
     }
     return nullptr;
   };
+  // Values that wait for each other all see what was there before, whatever their order.
+  std::vector<std::pair<Binding*, std::string>> ready;
   for (Binding& binding : point.bindings) {
     if (progress(binding) == Progress::closed || (!last && blocked(point, binding))) continue;
-    const std::string error = evaluate(binding, substitute(pool[binding.value], lookup));
+    ready.emplace_back(&binding, substitute(pool[binding.value], lookup));
+  }
+  for (const auto& [binding, text] : ready) {
+    const std::string error = evaluate(*binding, text);
     if (!error.empty()) return error;
     *changed = true;
   }

@@ -381,25 +381,30 @@ void Expansion::set_value(Work& work, uint32_t slot, std::string_view value) {
 
 // One pass over a work's open slots: texts are substituted, scripts that are ready are collected.
 bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index) {
+  // Values that wait for each other all see what was there before, whatever their order.
+  std::vector<std::pair<uint32_t, std::string>> forced;
   bool changed = false;
   for (const uint32_t slot : work.open) {
-    Binding& b = work.point.bindings[slot];
+    const Binding& b = work.point.bindings[slot];
     if (progress(b) != Progress::raw || is_blocked(work, slot, force)) continue;
     if (force == Force::everything && is_late(work, slot)) continue;
     bool blocked = false;
     std::string text = substituted(work, slot, force, &blocked);
     if (blocked) continue;
     const Mode mode = context_.definitions.of(b).parameter->mode;
-    if (mode == Mode::text) {
-      set_value(work, slot, strip(text));
-      changed = true;
-    } else if (mode == Mode::tag) {
-      set_value(work, slot, context_.tags.count(text) > 0 ? std::string_view(text) : "");
-      changed = true;
-    } else {
+    if (mode != Mode::text && mode != Mode::tag) {
       scripts.push_back({index, slot, std::move(text)});
+      continue;
+    }
+    if (mode == Mode::tag && context_.tags.count(text) == 0) text.clear();
+    changed = true;
+    if (force == Force::everything) {
+      forced.emplace_back(slot, std::move(text));
+    } else {
+      set_value(work, slot, strip(text));
     }
   }
+  for (const auto& [slot, text] : forced) set_value(work, slot, strip(text));
   return changed;
 }
 
