@@ -23,16 +23,24 @@ struct ProcessResult {
   bool signalled = false;
 };
 
-// Starts processes, each in a process group of its own, and waits for any of them.
+// Starts processes, each in a session and process group of its own, with standard input from
+// /dev/null and default signal handling, and waits for any of them.
 class ProcessRunner {
  public:
   virtual ~ProcessRunner() = default;
+  // Fails with one sentence when the program, the directory or an output file cannot be opened.
   virtual Status start(const ProcessSpec& spec, int* pid) = 0;
-  // Waits for the next process to end, `timeout` at most (negative: for ever). False on time-out.
+  // Waits for the next process to end, `timeout` at most (negative: for ever). False on time-out,
+  // and when the engine was asked to stop (SIGINT, SIGTERM): see interrupted().
   virtual bool wait_any(std::chrono::milliseconds timeout, ProcessResult* result) = 0;
-  // Ends a process and everything it started.
+  // Sends a signal to a process and everything it started, even what has left its process group.
   virtual void kill_tree(int pid, int signal) = 0;
+  // How often the engine was asked to stop.
+  virtual int interrupted() const { return 0; }
 };
+
+// The real one. While it lives it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD of this process, and
+// adopts what its children leave behind. One at a time.
 std::unique_ptr<ProcessRunner> make_process_runner();
 
 }  // namespace tally

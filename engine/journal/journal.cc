@@ -25,8 +25,8 @@ CREATE TABLE source(position INTEGER PRIMARY KEY, path TEXT, text BLOB);
 CREATE TABLE package(
   id INTEGER PRIMARY KEY, step_index INTEGER, step TEXT, directory TEXT, work_dir TEXT,
   iteration INTEGER, cycle INTEGER, parents TEXT, state INTEGER, note TEXT,
-  parameters BLOB, bindings BLOB, prepared INTEGER DEFAULT 0, operations_done INTEGER DEFAULT 0,
-  environment BLOB, job_name TEXT, job_id TEXT, started REAL DEFAULT 0, ended REAL DEFAULT 0);
+  parameters BLOB, indices BLOB, prepared INTEGER DEFAULT 0, operations_done INTEGER DEFAULT 0,
+  environment BLOB, outputs BLOB, job_name TEXT, job_id TEXT, started REAL DEFAULT 0, ended REAL DEFAULT 0);
 CREATE TABLE shared(key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
 PRAGMA user_version=1;
 )";
@@ -156,12 +156,15 @@ class SqliteJournal final : public Journal {
   Status set_run(const RunRecord& run) override;
   Status begin() override;
   Status commit() override;
-  Status add(const WorkPackage& package, const TextPool& pool, const std::string& step,
+  Status add(const WorkPackage& package, const TextPool& pool,
+             const std::vector<std::string>& definitions, const std::string& step,
              const std::string& directory, const std::string& work_dir) override;
   Status set_state(int package, State state, const std::string& note) override;
-  Status set_parameters(const WorkPackage& package, const TextPool& pool) override;
+  Status set_parameters(const WorkPackage& package, const TextPool& pool,
+                        const std::vector<std::string>& definitions) override;
   Status operation_done(int package, int cycle, int operation,
-                        const std::vector<std::string>& environment) override;
+                        const std::vector<std::string>& environment,
+                        const OutputSizes& outputs) override;
   Status reset(int package) override;
   Status remove(int package) override;
   Status job_named(int package, const std::string& job_name) override;
@@ -326,17 +329,18 @@ Status SqliteJournal::prepare_statements() {
       {&add_,
        "INSERT INTO "
        "package(id,step_index,step,directory,work_dir,iteration,cycle,parents,state,note,"
-       "parameters,bindings) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"},
+       "parameters,indices) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"},
       {&state_,
        "UPDATE package SET state=?2, note=?3, started=CASE WHEN ?4 AND started=0 THEN ?5 ELSE "
        "started "
        "END, ended=CASE WHEN ?4 THEN 0 ELSE ?5 END WHERE id=?1"},
-      {&parameters_, "UPDATE package SET parameters=?2, bindings=?3 WHERE id=?1"},
+      {&parameters_, "UPDATE package SET parameters=?2, indices=?3 WHERE id=?1"},
       {&operation_,
-       "UPDATE package SET prepared=1, cycle=?2, operations_done=?3, environment=?4 WHERE id=?1"},
+       "UPDATE package SET prepared=1, cycle=?2, operations_done=?3, environment=?4, outputs=?5 "
+       "WHERE id=?1"},
       {&reset_,
        "UPDATE package SET state=0, note='', prepared=0, operations_done=0, cycle=0, "
-       "environment=NULL, "
+       "environment=NULL, outputs=NULL, "
        "job_name=NULL, job_id=NULL, started=0, ended=0 WHERE id=?1"},
       {&remove_, "DELETE FROM package WHERE id=?1"},
       {&job_name_, "UPDATE package SET job_name=?2, job_id=NULL WHERE id=?1"},
@@ -499,23 +503,27 @@ Status SqliteJournal::durable(Statement& statement) {
 }
 
 struct PackedPoint {
-  std::string parameters, bindings;
+  std::string parameters, indices;
 };
 
-PackedPoint pack_point(const Point& point, const TextPool& pool) {
+PackedPoint pack_point(const Point& point, const TextPool& pool,
+                       const std::vector<std::string>& definitions) {
   PackedPoint packed;
-  for (const Binding& binding : point.bindings) {
+  for (size_t i = 0; i < point.bindings.size(); ++i) {
+    const Binding& binding = point.bindings[i];
     packed.parameters.append(pool[binding.name]).push_back('\0');
     packed.parameters.append(pool[binding.value]).push_back('\0');
-    const std::array<uint32_t, 2> numbers{binding.index, binding.definition};
-    packed.bindings.append(reinterpret_cast<const char*>(numbers.data()), sizeof numbers);
+    packed.parameters.append(i < definitions.size() ? definitions[i] : "").push_back('\0');
+    const uint32_t index = binding.index;
+    packed.indices.append(reinterpret_cast<const char*>(&index), sizeof index);
   }
   return packed;
 }
 
-Status SqliteJournal::add(const WorkPackage& package, const TextPool& pool, const std::string& step,
+Status SqliteJournal::add(const WorkPackage& package, const TextPool& pool,
+                          const std::vector<std::string>& definitions, const std::string& step,
                           const std::string& directory, const std::string& work_dir) {
-  const PackedPoint point = pack_point(package.point, pool);
+  const PackedPoint point = pack_point(package.point, pool, definitions);
   const std::string parents = join_ids(package.parents);
   add_.bind(1, static_cast<long long>(package.id))
       .bind(2, static_cast<long long>(package.step))
@@ -528,7 +536,7 @@ Status SqliteJournal::add(const WorkPackage& package, const TextPool& pool, cons
       .bind(9, static_cast<long long>(package.state))
       .bind(10, package.note)
       .bind_blob(11, point.parameters)
-      .bind_blob(12, point.bindings);
+      .bind_blob(12, point.indices);
   return change(add_);
 }
 
@@ -542,21 +550,30 @@ Status SqliteJournal::set_state(int package, State state, const std::string& not
   return change(state_);
 }
 
-Status SqliteJournal::set_parameters(const WorkPackage& package, const TextPool& pool) {
-  const PackedPoint point = pack_point(package.point, pool);
+Status SqliteJournal::set_parameters(const WorkPackage& package, const TextPool& pool,
+                                     const std::vector<std::string>& definitions) {
+  const PackedPoint point = pack_point(package.point, pool, definitions);
   parameters_.bind(1, static_cast<long long>(package.id))
       .bind_blob(2, point.parameters)
-      .bind_blob(3, point.bindings);
+      .bind_blob(3, point.indices);
   return change(parameters_);
 }
 
 Status SqliteJournal::operation_done(int package, int cycle, int operation,
-                                     const std::vector<std::string>& environment) {
+                                     const std::vector<std::string>& environment,
+                                     const OutputSizes& outputs) {
   const std::string packed = pack(environment);
+  std::vector<std::string> sizes;
+  for (const auto& [path, size] : outputs) {
+    sizes.push_back(path);
+    sizes.push_back(std::to_string(size));
+  }
+  const std::string packed_sizes = pack(sizes);
   operation_.bind(1, static_cast<long long>(package))
       .bind(2, static_cast<long long>(cycle))
       .bind(3, static_cast<long long>(operation) + 1)
-      .bind_blob(4, packed);
+      .bind_blob(4, packed)
+      .bind_blob(5, packed_sizes);
   return change(operation_);
 }
 
@@ -602,7 +619,7 @@ std::vector<Journal::Stored> SqliteJournal::packages() const {
   if (!all.prepare(
           database_,
           "SELECT id,step_index,step,directory,work_dir,iteration,cycle,parents,state,note,"
-          "parameters,bindings,prepared,operations_done,environment,job_name,job_id,started,"
+          "parameters,indices,prepared,operations_done,environment,outputs,job_name,job_id,started,"
           "ended FROM package ORDER BY id")) {
     return list;
   }
@@ -619,23 +636,25 @@ std::vector<Journal::Stored> SqliteJournal::packages() const {
     stored.package.state = static_cast<State>(all.integer(8));
     stored.package.note = all.text(9);
     const std::vector<std::string> words = unpack(all.text(10));
-    for (size_t i = 0; i + 1 < words.size(); i += 2) {
+    for (size_t i = 0; i + 2 < words.size(); i += 3) {
       stored.parameters.emplace_back(words[i], words[i + 1]);
+      stored.definitions.push_back(words[i + 2]);
     }
     const std::string numbers = all.text(11);
-    for (size_t i = 0; i + 8 <= numbers.size(); i += 8) {
-      std::array<uint32_t, 2> pair{};
-      memcpy(pair.data(), numbers.data() + i, sizeof pair);
-      stored.index.push_back(pair[0]);
-      stored.definition.push_back(pair[1]);
-    }
+    stored.index.resize(stored.parameters.size());
+    memcpy(stored.index.data(), numbers.data(),
+           std::min(numbers.size(), stored.index.size() * sizeof(uint32_t)));
     stored.prepared = all.integer(12) != 0;
     stored.operations_done = static_cast<int>(all.integer(13));
     stored.environment = unpack(all.text(14));
-    stored.job_name = all.text(15);
-    stored.job_id = all.text(16);
-    stored.started = all.real(17);
-    stored.ended = all.real(18);
+    const std::vector<std::string> sizes = unpack(all.text(15));
+    for (size_t i = 0; i + 1 < sizes.size(); i += 2) {
+      stored.outputs.emplace_back(sizes[i], strtoll(sizes[i + 1].c_str(), nullptr, 10));
+    }
+    stored.job_name = all.text(16);
+    stored.job_id = all.text(17);
+    stored.started = all.real(18);
+    stored.ended = all.real(19);
     list.push_back(std::move(stored));
   }
   return list;

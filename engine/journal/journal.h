@@ -30,6 +30,9 @@ struct RunRecord {
   std::vector<std::pair<std::string, std::string>> set;  // --set
 };
 
+// Output files' sizes in bytes, by absolute path.
+using OutputSizes = std::vector<std::pair<std::string, long long>>;
+
 // One database in WAL mode under an exclusive lock: no shared memory, so that it is safe on NFS,
 // Lustre and GPFS, and a commit costs no disk flush, yet survives the engine being killed. Opened
 // for writing by one engine at a time (the database's lock, and a lease file naming host and pid),
@@ -59,16 +62,20 @@ class Journal {
   // A new workpackage with its parameters, its parents, all at once. `directory`: its folder's name
   // in the run directory. `work_dir`: where its operations run when that is not directory/work;
   // absolute.
-  virtual Status add(const WorkPackage& package, const TextPool& pool, const std::string& step,
+  // `definitions`: Expander::definition_key() of each binding.
+  virtual Status add(const WorkPackage& package, const TextPool& pool,
+                     const std::vector<std::string>& definitions, const std::string& step,
                      const std::string& directory, const std::string& work_dir) = 0;
   virtual Status set_state(int package, State state, const std::string& note) = 0;
   // Parameters that a cycle gave new values.
-  virtual Status set_parameters(const WorkPackage& package, const TextPool& pool) = 0;
+  virtual Status set_parameters(const WorkPackage& package, const TextPool& pool,
+                                const std::vector<std::string>& definitions) = 0;
   // Operation `operation` of cycle `cycle` ended well (-1: file sets and substitutions are in
   // place); `environment` is what it leaves to the next: "NAME=value" where it differs from the
   // engine's own, "NAME" where it is gone.
   virtual Status operation_done(int package, int cycle, int operation,
-                                const std::vector<std::string>& environment) = 0;
+                                const std::vector<std::string>& environment,
+                                const OutputSizes& outputs) = 0;
   // Forgets what a workpackage did, for it to be run again (`remove -w`, a retry).
   virtual Status reset(int package) = 0;
   virtual Status remove(int package) = 0;
@@ -92,10 +99,12 @@ class Journal {
     std::string step;
     std::string directory, work_dir;  // as given to add()
     std::vector<std::pair<std::string, std::string>> parameters;
-    std::vector<uint32_t> index, definition;  // Binding's, parallel to parameters
-    int operations_done = 0;                  // of the current cycle
-    bool prepared = false;                    // file sets and substitutions are in place
+    std::vector<uint32_t> index;           // Binding's, parallel to parameters
+    std::vector<std::string> definitions;  // for Expander::restore(), parallel to parameters
+    int operations_done = 0;               // of the current cycle
+    bool prepared = false;                 // file sets and substitutions are in place
     std::vector<std::string> environment;
+    OutputSizes outputs;
     std::string job_name, job_id;
     double started = 0, ended = 0;  // seconds since 1970; 0: not yet
   };

@@ -1,0 +1,299 @@
+#include "engine/execute/environment.h"
+
+#include <unistd.h>
+
+#include <cctype>
+
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+bool is_name_start(char c) {
+  return isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+bool is_name_char(char c) {
+  return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+bool is_shell_name(std::string_view name) {
+  if (name.empty() || !is_name_start(name.front())) return false;
+  for (const char c : name) {
+    if (!is_name_char(c)) return false;
+  }
+  return true;
+}
+
+// Belongs to each shell itself, not to what a command leaves behind.
+bool is_shells_own(const std::string& name) {
+  return name == "PWD" || name == "OLDPWD" || name == "SHLVL" || name == "_";
+}
+
+void append_utf8(std::string& out, unsigned code) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xC0 | (code >> 6));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xE0 | (code >> 12));
+    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  } else {
+    out += static_cast<char>(0xF0 | (code >> 18));
+    out += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
+    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  }
+}
+
+// Reads shell words: the quoting that `export -p` uses.
+class ExportReader {
+ public:
+  explicit ExportReader(std::string_view text) : text_(text) {}
+
+  bool read(Environment& environment) {
+    for (;;) {
+      while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == ' ')) ++at_;
+      if (at_ == text_.size()) return true;
+      if (!skip_keyword()) return false;
+      const size_t start = at_;
+      while (at_ < text_.size() && is_name_char(text_[at_])) ++at_;
+      const std::string name(text_.substr(start, at_ - start));
+      if (!is_shell_name(name)) return false;
+      if (at_ < text_.size() && text_[at_] == '=') {
+        ++at_;
+        std::string value;
+        if (!read_value(value)) return false;
+        environment[name] = std::move(value);
+      }
+      // Exported but without a value: not in a child's environment.
+      if (at_ < text_.size() && text_[at_] != '\n') return false;
+    }
+  }
+
+ private:
+  // "export ", "declare -x ", "typeset -rx ".
+  bool skip_keyword() {
+    size_t word_end = text_.find(' ', at_);
+    if (word_end == std::string_view::npos) return false;
+    const std::string_view word = text_.substr(at_, word_end - at_);
+    if (word != "export" && word != "declare" && word != "typeset") return false;
+    at_ = word_end + 1;
+    while (at_ < text_.size() && text_[at_] == '-') {
+      word_end = text_.find(' ', at_);
+      if (word_end == std::string_view::npos) return false;
+      at_ = word_end + 1;
+    }
+    return true;
+  }
+
+  bool read_value(std::string& value) {
+    while (at_ < text_.size() && text_[at_] != '\n') {
+      const char c = text_[at_++];
+      bool good = true;
+      if (c == '\'') {
+        good = read_single(value);
+      } else if (c == '"') {
+        good = read_double(value);
+      } else if (c == '$' && at_ < text_.size() && text_[at_] == '\'') {
+        ++at_;
+        good = read_ansi(value);
+      } else if (c == '\\') {
+        if (at_ == text_.size()) return false;
+        value += text_[at_++];
+      } else {
+        value += c;
+      }
+      if (!good) return false;
+    }
+    return true;
+  }
+
+  bool read_single(std::string& value) {
+    const size_t end = text_.find('\'', at_);
+    if (end == std::string_view::npos) return false;
+    value.append(text_.substr(at_, end - at_));
+    at_ = end + 1;
+    return true;
+  }
+
+  bool read_double(std::string& value) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_++];
+      if (c == '"') return true;
+      if (c == '\\' && at_ < text_.size()) {
+        const char next = text_[at_];
+        if (next == '$' || next == '`' || next == '"' || next == '\\') {
+          value += next;
+          ++at_;
+          continue;
+        }
+        if (next == '\n') {
+          ++at_;
+          continue;
+        }
+      }
+      value += c;
+    }
+    return false;
+  }
+
+  unsigned read_digits(size_t most, int base) {
+    unsigned code = 0;
+    for (size_t n = 0; n < most && at_ < text_.size(); ++n, ++at_) {
+      const char c = text_[at_];
+      unsigned digit = 99;
+      if (c >= '0' && c <= '9') digit = static_cast<unsigned>(c - '0');
+      if (c >= 'a' && c <= 'f') digit = static_cast<unsigned>(c - 'a') + 10;
+      if (c >= 'A' && c <= 'F') digit = static_cast<unsigned>(c - 'A') + 10;
+      if (digit >= static_cast<unsigned>(base)) break;
+      code = code * static_cast<unsigned>(base) + digit;
+    }
+    return code;
+  }
+
+  bool read_ansi(std::string& value) {
+    static constexpr std::string_view letters = "abeEfnrtv";
+    static constexpr std::string_view codes = "\a\b\033\033\f\n\r\t\v";
+    while (at_ < text_.size()) {
+      const char c = text_[at_++];
+      if (c == '\'') return true;
+      if (c != '\\') {
+        value += c;
+        continue;
+      }
+      if (at_ == text_.size()) return false;
+      const char next = text_[at_++];
+      if (const size_t letter = letters.find(next); letter != std::string_view::npos) {
+        value += codes[letter];
+      } else if (next == 'x') {
+        value += static_cast<char>(read_digits(2, 16));
+      } else if (next == 'u' || next == 'U') {
+        append_utf8(value, read_digits(next == 'u' ? 4 : 8, 16));
+      } else if (next >= '0' && next <= '7') {
+        --at_;
+        value += static_cast<char>(read_digits(3, 8));
+      } else {
+        value += next;
+      }
+    }
+    return false;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+Environment current_environment() {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+Environment with_changes(const Environment& base, const EnvironmentChanges& changes) {
+  Environment result = base;
+  for (const auto& [name, value] : changes) {
+    if (value) {
+      result[name] = *value;
+    } else {
+      result.erase(name);
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> entries(const Environment& environment) {
+  std::vector<std::string> list;
+  list.reserve(environment.size());
+  for (const auto& [name, value] : environment) {
+    std::string entry;
+    entry.reserve(name.size() + 1 + value.size());
+    entry.append(name).append("=").append(value);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+EnvironmentChanges difference(const Environment& base, const Environment& after) {
+  EnvironmentChanges changes;
+  for (const auto& [name, value] : after) {
+    if (is_shells_own(name)) continue;
+    const auto before = base.find(name);
+    if (before == base.end() || before->second != value) changes[name] = value;
+  }
+  for (const auto& [name, value] : base) {
+    if (!is_shells_own(name) && after.count(name) == 0) changes[name] = std::nullopt;
+  }
+  return changes;
+}
+
+std::vector<std::string> pack_changes(const EnvironmentChanges& changes) {
+  std::vector<std::string> list;
+  for (const auto& [name, value] : changes) {
+    std::string entry = name;
+    if (value) entry.append("=").append(*value);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+EnvironmentChanges unpack_changes(const std::vector<std::string>& list) {
+  EnvironmentChanges changes;
+  for (const std::string& entry : list) {
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos) {
+      changes[entry] = std::nullopt;
+    } else {
+      changes[entry.substr(0, equals)] = entry.substr(equals + 1);
+    }
+  }
+  return changes;
+}
+
+std::optional<Environment> parse_exports(std::string_view text, const Environment& before) {
+  // The last line ends in a newline when the shell could write all of it.
+  if (text.empty() || text.back() != '\n') return std::nullopt;
+  Environment environment;
+  if (!ExportReader(text).read(environment)) return std::nullopt;
+  for (const auto& [name, value] : before) {
+    if (!is_shell_name(name)) environment.emplace(name, value);
+  }
+  return environment;
+}
+
+Environment parse_env0(std::string_view text) {
+  Environment environment;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\0', at);
+    const std::string_view entry = text.substr(at, end - at);
+    const size_t equals = entry.find('=');
+    if (equals != std::string_view::npos) {
+      environment.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    }
+    if (end == std::string_view::npos) break;
+    at = end + 1;
+  }
+  return environment;
+}
+
+bool posix_shell(const std::string& shell) {
+  const std::string name = shell.substr(shell.rfind('/') + 1);
+  return name != "csh" && name != "tcsh" && name != "fish";
+}
+
+std::string with_capture(const std::string& command, const std::string& shell,
+                         const std::string& file) {
+  if (!posix_shell(shell)) return command + "\nenv -0 > " + shell_quote(file);
+  // On the command's first line, so that the shell's messages name the lines the user counts.
+  return "trap " + shell_quote("export -p > " + shell_quote(file)) + " EXIT; " + command;
+}
+
+}  // namespace tally

@@ -1,0 +1,76 @@
+// The workpackages of a run and how they come about: the roots at the start, children when their
+// parents are done.
+#pragma once
+
+#include <deque>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/execute/package.h"
+#include "engine/execute/package_values.h"
+#include "engine/expand/expand.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+class PackageGraph {
+ public:
+  PackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool, Evaluator& evaluator,
+               Journal& journal, const RunInfo& run);
+
+  // All packages that the journal has, or, in a new run, those of the steps without depend; these
+  // are recorded in one transaction.
+  Status start(bool* restored);
+  // The children that can be made now that `package` is done, as far as they do not exist. Nothing
+  // is recorded yet: record() does, in the caller's transaction.
+  Status make_children(int package, std::vector<int>* created);
+  Status record(const std::vector<int>& created);
+
+  Package& operator[](int id) { return packages_[index_[static_cast<size_t>(id)]]; }
+  const Package& operator[](int id) const { return packages_[index_[static_cast<size_t>(id)]]; }
+  bool has(int id) const {
+    return id >= 0 && static_cast<size_t>(id) < index_.size() &&
+           index_[static_cast<size_t>(id)] != none;
+  }
+  std::deque<Package>& all() { return packages_; }
+  const std::vector<int>& of_step(int step) const { return by_step_[static_cast<size_t>(step)]; }
+  const Step& step_of(const Package& package) const {
+    return benchmark_.steps[static_cast<size_t>(package.wp.step)];
+  }
+  const RunInfo& run() const { return run_; }
+
+  // RUNDIR/directory, as the user would write it; its `work` folder unless the step names another.
+  std::string folder(const Package& package) const;
+  std::string work_dir(const Package& package) const;
+  PackageValues values(const Package& package, const char* status = "RUNNING") const;
+  // What the journal needs to know of each of its bindings.
+  std::vector<std::string> definitions(const Package& package) const;
+  // No further package of this step can come: every ancestor has ended.
+  bool complete(int step) const;
+
+ private:
+  static constexpr size_t none = static_cast<size_t>(-1);
+  Status make_packages(int step, const std::vector<int>& parents, std::vector<int>* created);
+  Status make_package(int step, const std::vector<int>& parents, const Point& point,
+                      const std::string& error, int iteration, std::vector<int>* created);
+  Status restore();
+  int step_index(const std::string& name) const;
+  void keep(Package package);
+
+  const Benchmark& benchmark_;
+  Expander& expander_;
+  TextPool& pool_;
+  Evaluator& evaluator_;
+  Journal& journal_;
+  RunInfo run_;
+  std::deque<Package> packages_;
+  std::vector<size_t> index_;                             // by id
+  std::vector<std::vector<int>> by_step_;                 // ids
+  std::vector<std::set<std::vector<int>>> combinations_;  // of parents that have children, by step
+  bool restored_ = false;
+  int next_id_ = 0;
+};
+
+}  // namespace tally

@@ -1,0 +1,30 @@
+#include "engine/execute/run_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "engine/execute/run_directory.h"
+
+namespace tally {
+
+RunLog::RunLog(const std::string& path)
+    : fd_(open(path.c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0644)) {}
+
+RunLog::~RunLog() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void RunLog::write(const std::string& text) {
+  if (fd_ < 0) return;
+  std::string line = fmt::format("[{}] ", time_stamp());
+  for (const char c : text) {
+    line += c;
+    if (c == '\n') line += "    ";
+  }
+  line += '\n';
+  // A log that cannot be written (a full disk) must not end a run.
+  [[maybe_unused]] const ssize_t put = ::write(fd_, line.data(), line.size());
+}
+
+}  // namespace tally

@@ -1,0 +1,112 @@
+#include "engine/execute/slots.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/base/text.h"
+
+namespace tally {
+
+Slots::Slots(const Benchmark& benchmark, const RunOptions& options)
+    : jobs_(std::max(1, options.jobs)), caps_(benchmark.steps.size()) {
+  for (size_t i = 0; i < caps_.size(); ++i) {
+    const Step& step = benchmark.steps[i];
+    caps_[i].max_async = static_cast<int>(strtol(step.max_async.value.c_str(), nullptr, 10));
+    caps_[i].procs = static_cast<int>(strtol(step.procs.value.c_str(), nullptr, 10));
+  }
+  find_gpus(options);
+}
+
+void Slots::find_gpus(const RunOptions& options) {
+  free_gpus_ = options.gpus;
+  if (const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+      free_gpus_.empty() && visible != nullptr) {
+    for (std::string& gpu : split_strip(visible, ",")) {
+      if (!gpu.empty()) free_gpus_.push_back(std::move(gpu));
+    }
+  } else if (free_gpus_.empty()) {
+    glob_t found{};
+    if (glob("/dev/nvidia[0-9]*", 0, nullptr, &found) == 0) {
+      for (size_t i = 0; i < found.gl_pathc; ++i) free_gpus_.push_back(std::to_string(i));
+    }
+    globfree(&found);
+  }
+  gpu_count_ = free_gpus_.size();
+}
+
+void Slots::queue(int id, int step) {
+  step_of_[id] = step;
+  queue_.push_back(id);
+}
+
+bool Slots::held_back(int id, Caps& caps) const {
+  if (active_.count(id) != 0) return false;
+  if (caps.max_async > 0 && caps.active >= caps.max_async) return true;
+  return caps.procs > 1 && caps.active >= caps.procs;
+}
+
+int Slots::next(int running) {
+  while (!queue_.empty()) {
+    const int id = queue_.front();
+    Caps& caps = caps_[static_cast<size_t>(step_of_[id])];
+    if (held_back(id, caps)) {
+      queue_.pop_front();
+      caps.held.push_back(id);
+      continue;
+    }
+    // procs widens the engine's own width for packages of one step, as JUBE's pool does.
+    const bool in_pool = caps.procs > 1 && running <= caps.active && running < caps.procs;
+    if (running >= jobs_ && !in_pool) return -1;
+    queue_.pop_front();
+    step_of_.erase(id);
+    return id;
+  }
+  return -1;
+}
+
+void Slots::started(int id, int step) {
+  if (active_.emplace(id, true).second) ++caps_[static_cast<size_t>(step)].active;
+}
+
+void Slots::ended(int id, int step) {
+  Caps& caps = caps_[static_cast<size_t>(step)];
+  if (active_.erase(id) != 0) --caps.active;
+  if (!caps.held.empty()) {
+    queue_.push_front(caps.held.front());
+    caps.held.pop_front();
+  }
+  if (const auto gpus = gpus_of_.find(id); gpus != gpus_of_.end()) {
+    free_gpus_.insert(free_gpus_.end(), gpus->second.begin(), gpus->second.end());
+    std::sort(free_gpus_.begin(), free_gpus_.end());
+    gpus_of_.erase(gpus);
+    queue_.insert(queue_.begin(), held_for_gpus_.begin(), held_for_gpus_.end());
+    held_for_gpus_.clear();
+  }
+}
+
+void Slots::keep_waiting(int step) {
+  ++caps_[static_cast<size_t>(step)].active;
+}
+
+Slots::Gpus Slots::take_gpus(int id, int step, int count) {
+  const auto wanted = static_cast<size_t>(count);
+  if (wanted > gpu_count_) return Gpus::never;
+  if (wanted > free_gpus_.size()) {
+    step_of_[id] = step;
+    held_for_gpus_.push_back(id);
+    return Gpus::later;
+  }
+  const auto end = free_gpus_.begin() + count;
+  gpus_of_[id] = {free_gpus_.begin(), end};
+  free_gpus_.erase(free_gpus_.begin(), end);
+  return Gpus::taken;
+}
+
+std::vector<std::string> Slots::gpus_of(int id) const {
+  const auto found = gpus_of_.find(id);
+  return found != gpus_of_.end() ? found->second : std::vector<std::string>();
+}
+
+}  // namespace tally

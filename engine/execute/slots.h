@@ -1,0 +1,60 @@
+// Which workpackage may start next: the queue, -j, a step's procs and max_async, the machine's
+// GPUs.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/execute/execute.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+class Slots {
+ public:
+  Slots(const Benchmark& benchmark, const RunOptions& options);
+
+  // First in, first out. A package that comes back (after a shared operation) keeps its place in
+  // its step's counts.
+  void queue(int id, int step);
+  // The next that may start while `running` processes run, or -1. Costs a constant time each,
+  // however many are held back.
+  int next(int running);
+  // From start to end a package counts against its step's caps.
+  void started(int id, int step);
+  void ended(int id, int step);
+  // It waits for a done_file: max_async counts it on.
+  void keep_waiting(int step);
+
+  enum class Gpus { taken, later, never };
+  // Takes `count` GPUs for a package; `later`: it is queued again when some are free; `never`: this
+  // machine has fewer.
+  Gpus take_gpus(int id, int step, int count);
+  std::vector<std::string> gpus_of(int id) const;
+  size_t gpu_count() const { return gpu_count_; }
+
+ private:
+  struct Caps {
+    int max_async = 0;  // 0: none
+    int procs = 1;
+    int active = 0;  // started, not ended, and waiting
+    std::deque<int> held;
+  };
+  bool held_back(int id, Caps& caps) const;
+  void find_gpus(const RunOptions& options);
+
+  int jobs_;
+  std::deque<int> queue_;
+  std::unordered_map<int, int> step_of_;  // of queued and held packages
+  std::unordered_map<int, bool> active_;
+  std::vector<Caps> caps_;
+  std::vector<std::string> free_gpus_;
+  size_t gpu_count_ = 0;
+  std::map<int, std::vector<std::string>> gpus_of_;
+  std::deque<int> held_for_gpus_;
+};
+
+}  // namespace tally

@@ -1,0 +1,263 @@
+#include "engine/execute/substitute_files.h"
+
+#include <glob.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "engine/base/text.h"
+#include "engine/execute/run_directory.h"
+
+namespace tally {
+namespace {
+
+std::string join_path(const std::string& folder, const std::string& name) {
+  if (folder.empty() || (!name.empty() && name.front() == '/')) return name;
+  if (name.empty()) return folder;
+  return folder.back() == '/' ? folder + name : folder + "/" + name;
+}
+
+std::string base_name(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::vector<std::string> match(const std::string& pattern) {
+  std::vector<std::string> paths;
+  glob_t found{};
+  // Sorted by the C library in byte order of the names under LC_ALL=C; the engine never sets a
+  // locale.
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
+  }
+  globfree(&found);
+  return paths;
+}
+
+std::vector<std::string> split_names(const std::string& text, const std::string& separator) {
+  std::vector<std::string> names;
+  for (std::string& name : split_strip(text, separator)) {
+    if (!name.empty()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// A Python literal that stands for exactly these bytes as text: everything but plain letters
+// escaped.
+std::string python_literal(std::string_view text) {
+  std::string literal = "'";
+  for (const char c : text) {
+    switch (c) {
+      case '\\':
+        literal += "\\\\";
+        break;
+      case '\'':
+        literal += "\\'";
+        break;
+      case '\n':
+        literal += "\\n";
+        break;
+      case '\r':
+        literal += "\\r";
+        break;
+      case '\0':
+        literal += "\\x00";
+        break;
+      default:
+        literal += c;
+    }
+  }
+  return literal + "'";
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  if (from.empty()) return;
+  std::string result;
+  size_t at = 0;
+  for (;;) {
+    const size_t found = text.find(from, at);
+    if (found == std::string::npos) break;
+    result.append(text, at, found - at).append(to);
+    at = found + from.size();
+  }
+  if (at == 0) return;
+  text = result.append(text, at, std::string::npos);
+}
+
+Status apply_substitution(const Substitution& sub, const Lookup& lookup, Evaluator& evaluator,
+                          std::string* text) {
+  const std::string source = substitute(sub.source.value, lookup);
+  const std::string dest = substitute(sub.dest.value, lookup);
+  if (!sub.regex) {
+    replace_all(*text, source, dest);
+    return Status::ok();
+  }
+  // Python's own re, for its exact syntax of patterns and replacements. The trailing mark keeps the
+  // text's last newlines through any stripping on the way.
+  const Evaluation result = evaluator.evaluate_one(
+      Mode::python, "__import__('re').sub(" + python_literal(source) + ", " + python_literal(dest) +
+                        ", " + python_literal(*text) + ") + '|'");
+  if (!result.ok || result.value.empty() || result.value.back() != '|') {
+    return Status::error("substitution \"" + source + "\": " +
+                         (result.error.empty() ? "not a regular expression" : result.error));
+  }
+  *text = result.value.substr(0, result.value.size() - 1);
+  return Status::ok();
+}
+
+// Where a file set would take `path` of a work directory from.
+std::optional<std::string> planned_source(const std::vector<PlannedFile>& files,
+                                          const std::string& path) {
+  for (const PlannedFile& file : files) {
+    if (file.target == path) return file.source;
+    if (starts_with(path, file.target + "/")) return file.source + path.substr(file.target.size());
+  }
+  return std::nullopt;
+}
+
+std::optional<FileBytes> read_absolute(const std::string& path, const std::string& shown) {
+  struct stat info {};
+  FileBytes file{shown, {}, 0644};
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (!read_file(path, &file.bytes)) return std::nullopt;
+  file.mode = static_cast<int>(info.st_mode & 07777);
+  return file;
+}
+
+}  // namespace
+
+Status evaluate_active(const std::string& text, Evaluator& evaluator, bool* active) {
+  const std::string word(strip(text));
+  if (word == "true" || word == "True" || word.empty()) {
+    *active = true;
+    return Status::ok();
+  }
+  if (word == "false" || word == "False") {
+    *active = false;
+    return Status::ok();
+  }
+  const Evaluation result = evaluator.evaluate_one(Mode::python, "bool(" + word + ")");
+  if (!result.ok) {
+    return Status::error("active=\"" + text +
+                         "\" is neither true, false nor a Python expression: " + result.error);
+  }
+  *active = result.value == "True";
+  return Status::ok();
+}
+
+Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string& work_dir,
+                  std::vector<PlannedFile>* files) {
+  const std::string text = substitute(entry.source.value, lookup);
+  const std::vector<std::string> patterns = split_names(text, entry.separator);
+  const std::string source_dir = substitute(entry.source_dir, lookup);
+  const std::string target_dir = substitute(entry.target_dir, lookup);
+  std::vector<std::string> names;
+  if (!entry.target.value.empty()) {
+    names = split_names(substitute(entry.target.value, lookup), entry.separator);
+    if (names.size() != patterns.size()) {
+      return Status::error("file set: " + std::to_string(names.size()) + " names for " +
+                           std::to_string(patterns.size()) + " files (\"" + text + "\")");
+    }
+  }
+  const std::string base = entry.internal ? work_dir : absolute_path(entry.file_path);
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    const std::string pattern = join_path(base, join_path(source_dir, patterns[i]));
+    const std::vector<std::string> found = match(pattern);
+    if (found.empty()) {
+      return Status::error("no files found using \"" + join_path(source_dir, patterns[i]) + "\"");
+    }
+    for (const std::string& path : found) {
+      const std::string name = names.empty() ? base_name(path) : names[i];
+      files->push_back({absolute_path(path), join_path(target_dir, name), entry.link});
+    }
+  }
+  return Status::ok();
+}
+
+FileReader read_from(const std::string& work_dir) {
+  return [work_dir](const std::string& path) {
+    return read_absolute(join_path(work_dir, path), path);
+  };
+}
+
+Status substitute_files(const Benchmark& benchmark, const std::vector<std::string>& sets,
+                        const Lookup& lookup, Evaluator& evaluator, const FileReader& reader,
+                        std::vector<FileBytes>* files) {
+  const auto made = [files](const std::string& path) -> FileBytes* {
+    for (FileBytes& file : *files) {
+      if (file.path == path) return &file;
+    }
+    return nullptr;
+  };
+  for (const std::string& name : sets) {
+    const auto set = benchmark.substitute_sets.find(name);
+    if (set == benchmark.substitute_sets.end()) continue;
+    for (const IoFile& io : set->second.files) {
+      const std::string in = substitute(io.in.value, lookup);
+      const std::string out = substitute(io.out.value, lookup);
+      std::optional<FileBytes> input;
+      if (const FileBytes* earlier = made(in)) {
+        input = *earlier;
+      } else {
+        input = reader(in);
+      }
+      if (!input) {
+        return Status::error("substitution set \"" + name + "\": file \"" + in + "\" not found");
+      }
+      for (const Substitution& sub : set->second.substitutions) {
+        if (Status s = apply_substitution(sub, lookup, evaluator, &input->bytes); !s) {
+          return Status::error("substitution set \"" + name + "\": " + s.message());
+        }
+      }
+      FileBytes* target = made(out);
+      if (target == nullptr) {
+        FileBytes fresh{out, {}, input->mode};
+        if (io.append) {
+          if (auto there = reader(out)) fresh.bytes = std::move(there->bytes);
+        }
+        files->push_back(std::move(fresh));
+        target = &files->back();
+      } else if (!io.append) {
+        target->bytes.clear();
+      }
+      target->bytes += input->bytes;
+      target->mode = input->mode;
+    }
+  }
+  return Status::ok();
+}
+
+Status plan_substituted_files(const Benchmark& benchmark, const std::vector<std::string>& sets,
+                              const Lookup& lookup, Evaluator& evaluator,
+                              std::vector<FileBytes>* files) {
+  std::vector<PlannedFile> planned;
+  for (const std::string& name : sets) {
+    const auto set = benchmark.file_sets.find(name);
+    if (set == benchmark.file_sets.end()) continue;
+    for (const auto& entry : set->second.entries) {
+      const auto* copy = std::get_if<FileCopy>(&entry);
+      if (copy == nullptr || copy->internal) continue;
+      bool active = true;
+      if (Status s = evaluate_active(substitute(copy->active.value, lookup), evaluator, &active);
+          !s) {
+        return s;
+      }
+      if (!active) continue;
+      if (Status s = list_files(*copy, lookup, "", &planned); !s) return s;
+    }
+  }
+  const FileReader reader = [&](const std::string& path) -> std::optional<FileBytes> {
+    if (!path.empty() && path.front() == '/') return read_absolute(path, path);
+    const auto source = planned_source(planned, path);
+    return source ? read_absolute(*source, path) : std::nullopt;
+  };
+  Status status = substitute_files(benchmark, sets, lookup, evaluator, reader, files);
+  if (status) return status;
+  return Status::error(status.message() +
+                       " in the step's file sets (a file that the run itself makes cannot be shown "
+                       "before it)");
+}
+
+}  // namespace tally

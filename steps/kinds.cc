@@ -1,0 +1,216 @@
+#include "steps/kinds.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+using Named = std::vector<std::pair<std::string, std::string>>;
+
+std::string value_of(const Lookup& lookup, std::string_view name) {
+  const std::string* found = lookup(name);
+  return found != nullptr ? std::string(strip(*found)) : std::string();
+}
+
+void add_text(Named& values, const char* name, const Text& text, const Lookup& lookup) {
+  if (!text.value.empty()) values.emplace_back(name, substitute(text.value, lookup));
+}
+
+std::optional<long long> whole_number(const std::string& text) {
+  char* end = nullptr;
+  const long long number = strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0') return std::nullopt;
+  return number;
+}
+
+// A double-quoted shell word in which $VARIABLES still work: a job's environment is often built
+// from what the job finds.
+std::string double_quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '`') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+void add_tasks(Named& values, const Lookup& lookup) {
+  std::string nodes, tasks_per_node;
+  for (const auto& [name, value] : values) {
+    if (name == "nodes") nodes = value;
+    if (name == "taskspernode") tasks_per_node = value;
+  }
+  if (nodes.empty() && tasks_per_node.empty()) return;
+  if (nodes.empty()) nodes = value_of(lookup, "nodes");
+  if (tasks_per_node.empty()) tasks_per_node = value_of(lookup, "taskspernode");
+  const auto a = whole_number(nodes);
+  const auto b = whole_number(tasks_per_node);
+  if (a && b) values.emplace_back("tasks", std::to_string(*a * *b));
+}
+
+}  // namespace
+
+Named kind_values(const Step& step, const Lookup& lookup) {
+  Named values;
+  const Resources& r = step.resources;
+  const std::pair<const char*, const Text*> resources[] = {{"nodes", &r.nodes},
+                                                           {"taskspernode", &r.tasks_per_node},
+                                                           {"threadspertask", &r.cpus_per_task},
+                                                           {"gpuspernode", &r.gpus_per_node},
+                                                           {"timelimit", &r.time},
+                                                           {"queue", &r.partition},
+                                                           {"account", &r.account},
+                                                           {"memory", &r.memory}};
+  for (const auto& [name, text] : resources) add_text(values, name, *text, lookup);
+  add_tasks(values, lookup);
+  if (step.kind == StepKind::run) {
+    std::string extra;
+    for (const auto& [name, text] : r.extra) {
+      const std::string value = substitute(text.value, lookup);
+      extra += fmt::format("#SBATCH --{}{}{}\n", substitute(name.value, lookup),
+                           value.empty() ? "" : "=", value);
+    }
+    if (!extra.empty()) extra.pop_back();
+    values.emplace_back("scheduler_options", extra);
+    add_text(values, "launch", step.launch, lookup);
+  }
+  if (step.kind == StepKind::run || !step.modules.empty()) {
+    std::string modules;
+    for (const Text& module : step.modules) {
+      modules += fmt::format(" {}", substitute(module.value, lookup));
+    }
+    if (!modules.empty()) {
+      values.emplace_back("modules", "module load" + modules);
+    } else if (lookup("modules") == nullptr) {
+      values.emplace_back("modules", "");
+    }
+  }
+  if (!step.env.empty() || !step.env_unset.empty()) {
+    std::string lines;
+    for (const Text& name : step.env_unset)
+      lines += fmt::format("unset {}\n", substitute(name.value, lookup));
+    for (const auto& [name, text] : step.env) {
+      lines += fmt::format("export {}={}\n", substitute(name.value, lookup),
+                           double_quoted(substitute(text.value, lookup)));
+    }
+    lines.pop_back();
+    values.emplace_back("env", lines);
+  }
+  return values;
+}
+
+Platform platform_of(const Step& step, const Lookup& lookup) {
+  Platform platform;
+  if (step.kind != StepKind::run || step.launch.value.empty()) return platform;
+  const std::string scheduler = value_of(lookup, "scheduler");
+  if (!scheduler.empty()) platform.scheduler = scheduler;
+  platform.submit = value_of(lookup, "submit");
+  platform.submit_script = value_of(lookup, "submit_script");
+  return platform;
+}
+
+std::string local_launch(const Step& step, const Lookup& lookup) {
+  if (step.kind != StepKind::run || step.launch.value.empty()) return {};
+  if (!platform_of(step, lookup).local()) return {};
+  std::string command;
+  for (const char* name : {"starter", "args_starter"}) {
+    const std::string word = value_of(lookup, name);
+    if (!word.empty()) command += word + " ";
+  }
+  return command + std::string(strip(substitute(step.launch.value, lookup)));
+}
+
+std::string content_hash(const StepInputs& inputs) {
+  XXH3_state_t* state = XXH3_createState();
+  XXH3_64bits_reset(state);
+  // Each text goes in with its length, so that no two lists of texts look alike.
+  const auto add = [state](const std::string& text) {
+    const uint64_t size = text.size();
+    XXH3_64bits_update(state, &size, sizeof size);
+    XXH3_64bits_update(state, text.data(), text.size());
+  };
+  const auto count = [state](size_t size) {
+    const uint64_t number = size;
+    XXH3_64bits_update(state, &number, sizeof number);
+  };
+  add(inputs.step);
+  count(inputs.commands.size());
+  for (const std::string& command : inputs.commands) add(command);
+  for (const Named* list : {&inputs.environment, &inputs.files}) {
+    count(list->size());
+    for (const auto& [name, value] : *list) {
+      add(name);
+      add(value);
+    }
+  }
+  const uint64_t digest = XXH3_64bits_digest(state);
+  XXH3_freeState(state);
+  std::array<char, 17> text{};
+  snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(digest));
+  return text.data();
+}
+
+std::string outcome_of(int exit_code) {
+  switch (exit_code) {
+    case 3:
+      return "oom";
+    case 4:
+      return "timeout";
+    case 5:
+      return "check";
+    default:
+      return {};
+  }
+}
+
+bool is_expected(const Step& step, const std::string& outcome, const Lookup& lookup) {
+  if (outcome.empty()) return false;
+  for (const Text& expected : step.expect) {
+    for (const std::string& name : split_strip(substitute(expected.value, lookup), ",")) {
+      if (name == outcome) return true;
+    }
+  }
+  return false;
+}
+
+std::optional<double> parse_duration(const std::string& text) {
+  const std::string trimmed(strip(text));
+  if (trimmed.empty()) return std::nullopt;
+  if (trimmed.find(':') == std::string::npos) {
+    char* end = nullptr;
+    const double number = strtod(trimmed.c_str(), &end);
+    if (end == trimmed.c_str() || !(number >= 0)) return std::nullopt;
+    const std::string unit(strip(end));
+    if (unit.empty() || unit == "s") return number;
+    if (unit == "m" || unit == "min") return number * 60;
+    if (unit == "h") return number * 3600;
+    if (unit == "d") return number * 86400;
+    return std::nullopt;
+  }
+  double days = 0;
+  std::string clock = trimmed;
+  if (const size_t dash = trimmed.find('-'); dash != std::string::npos) {
+    const auto number = whole_number(trimmed.substr(0, dash));
+    if (!number || *number < 0) return std::nullopt;
+    days = static_cast<double>(*number);
+    clock = trimmed.substr(dash + 1);
+  }
+  double seconds = 0;
+  const std::vector<std::string> parts = split_strip(clock, ":");
+  if (parts.size() > 3) return std::nullopt;
+  for (const std::string& part : parts) {
+    const auto number = whole_number(part);
+    if (!number || *number < 0) return std::nullopt;
+    seconds = seconds * 60 + static_cast<double>(*number);
+  }
+  return days * 86400 + seconds;
+}
+
+}  // namespace tally

@@ -1,0 +1,62 @@
+// What the four kinds of step add to JUBE's step. Pure: nothing here touches the disk or a process.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/expand/substitute.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// Names and values that a step's own keys put before the parameters of the same name, so that a
+// platform's job template (templates/) finds them whether they come from `resources:` or, in JUBE's
+// way, from a parameter set called systemParameter:
+//   resources  nodes, taskspernode, threadspertask, gpuspernode, timelimit, queue, account, memory,
+//              tasks (nodes x taskspernode, when both are numbers)
+//   launch     launch (the program's command line), starter and args_starter stay the platform's
+//   modules    modules ("module load a b", or empty)
+//   env        env ("export A='x'" lines and "unset B" lines for a job script)
+std::vector<std::pair<std::string, std::string>> kind_values(const Step& step,
+                                                             const Lookup& lookup);
+
+// Where a run step goes, from its platform's parameters:
+//   scheduler      local (the default) or the name of a scheduler: slurm
+//   submit         the command that takes a job script: "sbatch --parsable"
+//   submit_script  the job script's name in the work directory
+struct Platform {
+  std::string scheduler = "local";
+  std::string submit;
+  std::string submit_script;
+  bool local() const { return scheduler == "local"; }
+};
+Platform platform_of(const Step& step, const Lookup& lookup);
+
+// The command by which a run step starts its program here: the platform's starter with its
+// arguments, then launch. Empty when the step has no launch or its platform submits jobs.
+std::string local_launch(const Step& step, const Lookup& lookup);
+
+// What a setup or build step depends on: a digest of its name, commands after substitution,
+// environment, modules and the bytes of its files. Equal digests mean that one run of the step
+// serves all. Sixteen hex digits.
+struct StepInputs {
+  std::string step;
+  std::vector<std::string> commands;  // after substitution, file sets' entries included
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::vector<std::pair<std::string, std::string>> files;  // target, bytes or size and time
+};
+std::string content_hash(const StepInputs& inputs);
+
+// Outcomes that tally-train tells by its exit code, as `expect:` names them: 3 "oom", 4 "timeout",
+// 5 "check"; empty for other codes.
+std::string outcome_of(int exit_code);
+// Whether the step takes this outcome as a result.
+bool is_expected(const Step& step, const std::string& outcome, const Lookup& lookup);
+
+// A duration: seconds ("90", "1.5"), with a unit ("90s", "10m", "2h", "1d") or Slurm's forms
+// (MM:SS, HH:MM:SS, D-HH:MM:SS). Nothing when it is none of these.
+std::optional<double> parse_duration(const std::string& text);
+
+}  // namespace tally
