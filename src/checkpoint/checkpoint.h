@@ -1,0 +1,56 @@
+// Saving a training run and resuming it, bit for bit.
+//   ROOT/latest_checkpointed_iteration.txt   the number of the last good one, as Megatron names it
+//   ROOT/iter_0000010/model.safetensors      weights in Hugging Face's layout (model_weights.h)
+//                     config.json            the model (model_config_file.h)
+//                     optimizer.safetensors  "master.NAME", "exp_avg.NAME", "exp_avg_sq.NAME" in
+//                     our layout state.json             counters, loss scale, the run's
+//                     configuration and the tokenizer's files
+// A checkpoint appears whole: it is written beside its place, synced and renamed, and only then
+// named by the text file. A save that is killed at any instant leaves the last good one as it was.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "src/checkpoint/model_weights.h"
+#include "src/config/config.h"
+#include "src/ops/stream.h"
+
+namespace tally::train {
+
+// Everything beside the parameters that the next step depends on.
+struct TrainingState {
+  int64_t iteration = 0;  // done
+  int64_t consumed_samples = 0;
+  int64_t optimizer_steps = 0;  // t of Adam's bias correction: iterations that were not skipped
+  int64_t skipped_iterations = 0;
+  // Dynamic loss scaling: the scale, clean steps since it last changed, overflows still tolerated.
+  double loss_scale = 1;
+  int64_t loss_scale_good_steps = 0;
+  int64_t loss_scale_hysteresis = 0;
+  uint64_t seed = 0;
+  int64_t sequence = 0;     // consumed samples mean nothing under another one
+  std::string config_json;  // of the run, to be read by people; any JSON text or empty
+};
+
+// Writes the checkpoint of state.iteration under `root`, which is made when missing. `files`:
+// further files to copy beside it, name to path ("vocab.json", "merges.txt"). Returns its
+// directory. Throws std::runtime_error with one sentence.
+std::string save_checkpoint(const std::string& root, const TrainingState& state,
+                            const ModelConfig& config, const ParameterState& parameters,
+                            Stream& stream, const std::map<std::string, std::string>& files = {});
+
+// The directory of the last good checkpoint under `root`; nothing when there is none yet. Throws
+// when the text file names one that is not there.
+std::optional<std::string> latest_checkpoint(const std::string& root);
+
+// Reads the last good checkpoint under `root` into `parameters`: master weights and moments bit for
+// bit, weights rounded from the master weights as every step does it; without an optimizer
+// (evaluation) the weights from model.safetensors. Everything is checked before anything is
+// changed. Nothing when there is no checkpoint.
+std::optional<TrainingState> load_checkpoint(const std::string& root, const ModelConfig& config,
+                                             const ParameterState& parameters, Stream& stream);
+
+}  // namespace tally::train

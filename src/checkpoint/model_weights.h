@@ -1,0 +1,52 @@
+// A model's weights in Hugging Face's layout: GPT-2's linear layers ("Conv1D") keep [in, out] where
+// we keep [out, in]; the vocabulary has no padding.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/checkpoint/safetensors.h"
+#include "src/config/config.h"
+#include "src/model/parameters.h"
+#include "src/ops/stream.h"
+
+namespace tally::train {
+
+// What of a parameter table is read and written: its parameters and flat buffers in device memory.
+// master and moments are undefined without an optimizer; master is weights itself in f32 and f64.
+struct ParameterState {
+  const std::vector<Parameter>* parameters = nullptr;
+  Tensor weights, master, first_moment, second_moment;
+
+  ParameterState() = default;
+  explicit ParameterState(const ParameterTable& table)
+      : parameters(&table.all()),
+        weights(table.weights()),
+        master(table.master()),
+        first_moment(table.first_moment()),
+        second_moment(table.second_moment()) {}
+};
+
+// A parameter's range of a flat buffer, in its own shape.
+Tensor parameter_range(const Tensor& flat, const Parameter& parameter);
+
+// Whether Hugging Face keeps it transposed.
+bool is_conv1d(const std::string& name);
+// Its shape in Hugging Face's files: transposed, or without the vocabulary's padding.
+std::vector<int64_t> hugging_face_shape(const Parameter& parameter, const ModelConfig& config);
+
+// All weights under the names of GPT2LMHeadModel ("transformer.h.0...."; lm_head only when untied),
+// in the compute type, to PATH.
+void save_model_weights(const std::string& path, const ModelConfig& config,
+                        const ParameterState& state, Stream& stream);
+
+// Reads GPT-2's weights into `weights` and `master` (where defined), rounded to their types;
+// padding rows of the vocabulary become 0. PATH as in WeightFiles. Names with and without the
+// prefix "transformer." are known; the causal masks of old files and a tied lm_head are passed
+// over. All names, shapes and types are checked before anything is changed; std::runtime_error with
+// one sentence names what does not fit.
+void load_model_weights(const std::string& path, const ModelConfig& config,
+                        const ParameterState& state, Stream& stream);
+
+}  // namespace tally::train
