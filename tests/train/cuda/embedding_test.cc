@@ -1,0 +1,57 @@
+#include "src/ops/embedding.h"
+
+#include "tests/train/cuda/both.h"
+
+namespace tally::train {
+namespace {
+
+TEST_CASE("cuda: embedding_forward" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const int64_t c : {int64_t{64}, int64_t{57}}) {
+      for (const double dropout : {0.0, 0.25}) {
+        Both b(kind);
+        const Pair ids = b.integers({3, 40}, 0, 99), wte = b.input({100, c}),
+                   wpe = b.input({64, c});
+        const Pair out = b.output({3, 40, c}), tokens_only = b.output({3, 40, c});
+        embedding_forward(*b.cpu, ids.cpu, wte.cpu, wpe.cpu, dropout, 9, out.cpu);
+        embedding_forward(*b.gpu, ids.gpu, wte.gpu, wpe.gpu, dropout, 9, out.gpu);
+        CHECK_CLOSE(b, out, kind.tolerance);
+        embedding_forward(*b.cpu, ids.cpu, wte.cpu, Tensor(), dropout, 9, tokens_only.cpu);
+        embedding_forward(*b.gpu, ids.gpu, wte.gpu, Tensor(), dropout, 9, tokens_only.gpu);
+        CHECK_CLOSE(b, tokens_only, kind.tolerance);
+      }
+    }
+  }
+}
+
+// Few tokens: long runs over many chunks. Many: most occur once or never.
+TEST_CASE("cuda: embedding_backward adds in a fixed order" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const int vocabulary : {1, 3, 50, 5000}) {
+      for (const int64_t c : {int64_t{1032}, int64_t{57}}) {
+        for (const double dropout : {0.0, 0.25}) {
+          Both b(kind);
+          const int64_t batch = 5, length = 101;
+          const Pair ids = b.integers({batch, length}, 0, vocabulary - 1);
+          const Pair dout = b.input({batch, length, c});
+          const Pair dwte = b.sum({vocabulary, c}), dwpe = b.sum({128, c});
+          const std::vector<double> before = Both::read(dwte.gpu, *b.gpu);
+          const Tensor cw = b.cpu_scratch(embedding_workspace(*b.cpu, batch * length, vocabulary));
+          const Tensor gw = b.scratch(embedding_workspace(*b.gpu, batch * length, vocabulary));
+          embedding_backward(*b.cpu, ids.cpu, dout.cpu, dropout, 3, dwte.cpu, dwpe.cpu, cw);
+          embedding_backward(*b.gpu, ids.gpu, dout.gpu, dropout, 3, dwte.gpu, dwpe.gpu, gw);
+          INFO("vocabulary ", vocabulary, " columns ", c, " dropout ", dropout);
+          CHECK_CLOSE(b, dwte, kind.tolerance);
+          CHECK_CLOSE(b, dwpe, kind.tolerance);
+          const std::vector<double> first = Both::read(dwte.gpu, *b.gpu);
+          Both::write(dwte.gpu, *b.gpu, before);
+          embedding_backward(*b.gpu, ids.gpu, dout.gpu, dropout, 3, dwte.gpu, dwpe.gpu, gw);
+          CHECK(Both::read(dwte.gpu, *b.gpu) == first);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tally::train

@@ -1,0 +1,193 @@
+// Whole steps of a GPT on the GPU: gradients against float64 on the CPU and against the autograd
+// reference, training in lower precision against float32, and what a steady step may not do.
+#include "src/ops/graph.h"
+#include "src/optim/optimizer.h"
+#include "tests/train/cuda/both.h"
+#include "tests/train/model/tiny_gpt.h"
+
+namespace tally::train {
+namespace {
+
+using Maker = std::unique_ptr<Model> (*)(const Config&, ParameterTable&, Stream&);
+
+struct Gradients {
+  double loss = 0;
+  std::vector<std::string> names;
+  std::vector<std::vector<double>> values;
+};
+
+Config config_of(const Kind& kind) {
+  Config c = tiny_config(kind.type);
+  if (kind.type == DType::f16) c.precision = Precision::f16;
+  if (kind.mode == MatmulMode::tf32) c.precision = Precision::tf32;
+  return c;
+}
+
+// Head dimension 64: cuDNN's attention serves it in 16-bit types.
+Config wide_config(const Kind& kind) {
+  Config c = config_of(kind);
+  c.model.hidden = 192;
+  c.model.ffn = 768;
+  c.model.max_positions = c.sequence = 128;
+  c.model.vocabulary = 1000;
+  c.model.padded_vocabulary = 1024;
+  return c;
+}
+
+Gradients run(Maker make, const Config& c, DeviceKind device, DType type, MatmulMode mode,
+              uint64_t dropout_seed = 0) {
+  const auto stream = make_stream(Device{device, 0});
+  stream->matmul_mode = mode;
+  ParameterTable table;
+  register_gpt(c.model, &table);
+  table.layout(*stream, type, false);
+  table.initialize(c.seed);
+  perturb(table, *stream);
+  const auto model = make(c, table, *stream);
+  Gradients r;
+  {
+    const TinyState state(*stream, 16);
+    for (int i = 0; i < 2; ++i) {
+      const TinyBatch batch(c, *stream, 100 + static_cast<uint64_t>(i), i == 1);
+      model->forward_backward(batch.batch, 0.5, dropout_seed, state.state);
+    }
+    r.loss = state.read().loss_sum;
+    for (const Parameter& p : table.all()) {
+      r.names.push_back(p.name);
+      r.values.push_back(read_doubles(*stream, table.gradient(p.name)));
+    }
+  }
+  return r;
+}
+
+void compare(const Gradients& got, const Gradients& want, double tolerance) {
+  CHECK(std::abs(got.loss - want.loss) <= tolerance * std::abs(want.loss));
+  REQUIRE(got.names == want.names);
+  for (size_t i = 0; i < got.names.size(); ++i) {
+    const double error = relative_norm(got.values[i], want.values[i]);
+    INFO(got.names[i], ": relative error ", error);
+    CHECK(error <= tolerance);
+  }
+}
+
+// Through a few layers the error of one operation adds up.
+double whole_tolerance(const Kind& kind) {
+  if (kind.type == DType::f64) return 1e-10;
+  if (kind.mode == MatmulMode::tf32) return 1e-2;
+  if (kind.type == DType::f32) return 1e-5;
+  return kind.type == DType::bf16 ? 5e-2 : 1e-2;
+}
+
+TEST_CASE("cuda: GPT's gradients equal float64's on the CPU" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const bool rotary : {false, true}) {
+      for (const bool wide : {false, true}) {
+        Config c = wide ? wide_config(kind) : config_of(kind);
+        if (rotary) c.model.positions = Positions::rotary;
+        INFO(std::string(kind.name), rotary ? " rotary" : " learned", wide ? " wide" : " odd");
+        compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode),
+                run(make_gpt, c, DeviceKind::cpu, DType::f64, MatmulMode::ieee),
+                whole_tolerance(kind));
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: GPT's gradients equal the autograd reference's on the GPU" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    const Config c = wide_config(kind);
+    INFO(std::string(kind.name));
+    compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode),
+            run(make_reference_gpt, c, DeviceKind::cuda, kind.type, kind.mode),
+            whole_tolerance(kind));
+  }
+}
+
+TEST_CASE("cuda: dropout takes the CPU's masks" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    Config c = config_of(kind);
+    c.model.hidden_dropout = 0.1;
+    c.model.attention_dropout = size_of(kind.type) == 2 ? 0 : 0.2;  // cuDNN draws its own
+    INFO(std::string(kind.name));
+    compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 99),
+            run(make_gpt, c, DeviceKind::cpu, DType::f64, MatmulMode::ieee, 99),
+            whole_tolerance(kind));
+  }
+}
+
+TEST_CASE("cuda: recomputation gives the same gradients" * NEEDS_GPU) {
+  const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
+  Config c = wide_config(kind);
+  const Gradients none = run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode);
+  for (const Recompute r : {Recompute::selective, Recompute::full}) {
+    c.recompute = r;
+    compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode), none, 1e-2);
+  }
+}
+
+// Losses of a few training steps on one batch. With `graph` the step is recorded.
+std::vector<double> train(const Config& c, DeviceKind device, DType type, MatmulMode mode,
+                          int steps, bool graph, bool deterministic = false) {
+  const auto stream = make_stream(Device{device, 0});
+  stream->matmul_mode = mode;
+  stream->deterministic = deterministic;
+  ParameterTable table;
+  register_gpt(c.model, &table);
+  table.layout(*stream, type, true);
+  table.initialize(c.seed);
+  const auto model = make_gpt(c, table, *stream);
+  Optimizer optimizer(c, table, *stream);
+  const TinyBatch batch(c, *stream, 7);
+  const auto recorder = StepGraph::make(*stream);
+  const auto work = [&] {
+    model->forward_backward(batch.batch, 1, 0, optimizer.state());
+    optimizer.apply();
+  };
+  std::vector<double> losses;
+  int64_t allocations = 0;
+  for (int step = 0; step < steps; ++step) {
+    optimizer.begin_step(3e-3);
+    if (graph) {
+      recorder->run(work);
+    } else {
+      work();
+    }
+    losses.push_back(optimizer.finish_step().loss_sum);
+    if (step == 1) allocations = stream->allocations();
+    if (step > 1) CHECK(stream->allocations() == allocations);
+  }
+  return losses;
+}
+
+TEST_CASE("cuda: twenty training steps follow float64's and float32's" * NEEDS_GPU) {
+  Config c = wide_config(kinds()[0]);
+  c.optimizer.clip = 1;
+  const auto exact = train(c, DeviceKind::cpu, DType::f64, MatmulMode::ieee, 20, false);
+  CHECK(exact.back() < 0.8 * exact.front());
+  for (const Kind& kind : kinds()) {
+    Config here = wide_config(kind);
+    here.optimizer.clip = 1;
+    if (kind.type == DType::f16) here.loss_scale = 1024;
+    for (const bool graph : {false, true}) {
+      const auto losses = train(here, DeviceKind::cuda, kind.type, kind.mode, 20, graph);
+      const double tolerance = kind.type == DType::f64         ? 1e-9
+                               : size_of(kind.type) == 2       ? 2e-2
+                               : kind.mode == MatmulMode::tf32 ? 5e-3
+                                                               : 1e-4;
+      for (size_t i = 0; i < losses.size(); ++i) {
+        INFO(std::string(kind.name), graph ? " recorded" : " called", " step ", i);
+        CHECK(losses[i] == doctest::Approx(exact[i]).epsilon(tolerance));
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: a deterministic run repeats bit for bit" * NEEDS_GPU) {
+  const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
+  const Config c = wide_config(kind);
+  const auto once = train(c, DeviceKind::cuda, kind.type, kind.mode, 5, true, true);
+  CHECK(train(c, DeviceKind::cuda, kind.type, kind.mode, 5, true, true) == once);
+}
+
+}  // namespace
+}  // namespace tally::train

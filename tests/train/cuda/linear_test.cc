@@ -1,0 +1,113 @@
+#include "src/ops/linear.h"
+
+#include "tests/train/cuda/both.h"
+
+namespace tally::train {
+namespace {
+
+struct Shape {
+  int64_t rows, out, in;
+};
+// Round sizes, sizes that no vector divides, a single row, many rows.
+const std::vector<Shape> shapes = {{64, 128, 96}, {33, 57, 21}, {1, 8, 16}, {1030, 264, 72}};
+
+TEST_CASE("cuda: linear_forward" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const Shape& n : shapes) {
+      Both b(kind);
+      const Pair x = b.input({n.rows, n.in}), w = b.input({n.out, n.in}), bias = b.input({n.out});
+      const Pair y = b.output({n.rows, n.out}), plain = b.output({n.rows, n.out});
+      linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu);
+      linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu);
+      CHECK_CLOSE(b, y, kind.tolerance);
+      linear_forward(*b.cpu, x.cpu, w.cpu, Tensor(), plain.cpu);
+      linear_forward(*b.gpu, x.gpu, w.gpu, Tensor(), plain.gpu);
+      CHECK_CLOSE(b, plain, kind.tolerance);
+    }
+  }
+}
+
+TEST_CASE("cuda: linear_gelu_forward and gelu_forward" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const Shape& n : shapes) {
+      for (const bool repeatable : {false, true}) {
+        Both b(kind);
+        b.gpu->deterministic = repeatable;
+        const Pair x = b.input({n.rows, n.in}), w = b.input({n.out, n.in}, 0.3),
+                   bias = b.input({n.out});
+        const Pair pre = b.output({n.rows, n.out}), y = b.output({n.rows, n.out});
+        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu);
+        linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu);
+        CHECK_CLOSE(b, pre, kind.tolerance);
+        CHECK_CLOSE(b, y, kind.tolerance);
+        const Pair again = b.output({n.rows, n.out});
+        gelu_forward(*b.cpu, pre.cpu, again.cpu);
+        gelu_forward(*b.gpu, pre.gpu, again.gpu);
+        CHECK_CLOSE(b, again, kind.tolerance);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: linear_backward_input" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const Shape& n : shapes) {
+      Both b(kind);
+      const Pair dy = b.input({n.rows, n.out}), w = b.input({n.out, n.in}),
+                 dx = b.output({n.rows, n.in});
+      linear_backward_input(*b.cpu, dy.cpu, w.cpu, dx.cpu);
+      linear_backward_input(*b.gpu, dy.gpu, w.gpu, dx.gpu);
+      CHECK_CLOSE(b, dx, kind.tolerance);
+    }
+  }
+}
+
+TEST_CASE("cuda: linear_backward_input_gelu, beside `pre` and in its place" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const Shape& n : shapes) {
+      for (const bool in_place : {false, true}) {
+        Both b(kind);
+        const Pair dy = b.input({n.rows, n.out}), w = b.input({n.out, n.in}),
+                   pre = b.input({n.rows, n.in});
+        const Pair db = b.sum({n.in});
+        const Pair dpre = in_place ? pre : b.output({n.rows, n.in});
+        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, dpre.cpu, db.cpu);
+        linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, dpre.gpu, db.gpu);
+        CHECK_CLOSE(b, dpre, kind.tolerance);
+        CHECK_CLOSE(b, db, kind.tolerance);
+      }
+    }
+  }
+}
+
+// More bytes than the second workspace holds: several pieces of rows.
+TEST_CASE("cuda: linear_backward_input_gelu in place, in pieces" * NEEDS_GPU) {
+  const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
+  Both b(kind);
+  const int64_t rows = 9000, in = 4096, out = 8;
+  const Pair dy = b.input({rows, out}), w = b.input({out, in}), pre = b.input({rows, in}),
+             db = b.sum({in});
+  linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu);
+  linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, pre.gpu, db.gpu);
+  CHECK_CLOSE(b, pre, kind.tolerance);
+  CHECK_CLOSE(b, db, kind.tolerance);
+}
+
+TEST_CASE("cuda: linear_backward_weight adds to the gradients" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const Shape& n : shapes) {
+      Both b(kind);
+      const Pair dy = b.input({n.rows, n.out}), x = b.input({n.rows, n.in});
+      const Pair dw = b.sum({n.out, n.in}), db = b.sum({n.out});
+      for (int turn = 0; turn < 2; ++turn) {  // the first call tunes, which must not change dw
+        linear_backward_weight(*b.cpu, dy.cpu, x.cpu, dw.cpu, db.cpu);
+        linear_backward_weight(*b.gpu, dy.gpu, x.gpu, dw.gpu, db.gpu);
+      }
+      CHECK_CLOSE(b, dw, kind.tolerance);
+      CHECK_CLOSE(b, db, kind.tolerance);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tally::train

@@ -1,0 +1,77 @@
+#include "src/ops/loss.h"
+
+#include "tests/train/cuda/both.h"
+
+namespace tally::train {
+namespace {
+
+struct State {
+  explicit State(Both& b) : both(b) {
+    const size_t doubles = sizeof(StepState) / sizeof(double);
+    memory = b.put({static_cast<int64_t>(doubles)}, DType::f64, DType::f64, {});
+    set(StepState{});
+  }
+  void set(const StepState& s) {
+    both.cpu->copy(memory.cpu.data, &s, sizeof s);
+    both.gpu->copy(memory.gpu.data, &s, sizeof s);
+    both.cpu->synchronize();
+    both.gpu->synchronize();
+  }
+  StepState* cpu() const { return memory.cpu.as<StepState>(); }
+  StepState* gpu() const { return memory.gpu.as<StepState>(); }
+  StepState read() const {
+    StepState s;
+    both.gpu->copy(&s, memory.gpu.data, sizeof s);
+    both.gpu->synchronize();
+    return s;
+  }
+  Both& both;
+  Pair memory;
+};
+
+TEST_CASE("cuda: cross_entropy and its gradient" * NEEDS_GPU) {
+  struct Shape {
+    int64_t rows, vocabulary, padded;
+  };
+  for (const Kind& kind : kinds()) {
+    for (const Shape& n :
+         {Shape{9, 50257, 50304}, Shape{40, 57, 57}, Shape{17, 1000, 1024}, Shape{3, 2, 8}}) {
+      Both b(kind);
+      State state(b);
+      StepState values{};
+      values.loss_scale = 8;
+      state.set(values);
+      const Pair logits = b.input({n.rows, n.padded}, 3);
+      const Pair targets = b.integers({n.rows}, -1, static_cast<int>(n.vocabulary) - 1);
+      const Pair losses = b.statistics({n.rows});
+      INFO("vocabulary ", n.vocabulary);
+      cross_entropy(*b.cpu, logits.cpu, targets.cpu, n.vocabulary, false, 0.25, nullptr,
+                    losses.cpu);
+      cross_entropy(*b.gpu, logits.gpu, targets.gpu, n.vocabulary, false, 0.25, nullptr,
+                    losses.gpu);
+      CHECK_CLOSE(b, losses, kind.type == DType::f64 ? 1e-12 : 1e-5);
+      cross_entropy(*b.cpu, logits.cpu, targets.cpu, n.vocabulary, true, 0.25, state.cpu(),
+                    losses.cpu);
+      cross_entropy(*b.gpu, logits.gpu, targets.gpu, n.vocabulary, true, 0.25, state.gpu(),
+                    losses.gpu);
+      CHECK_CLOSE(b, losses, kind.type == DType::f64 ? 1e-12 : 1e-5);
+      CHECK_CLOSE(b, logits, kind.tolerance);
+    }
+  }
+}
+
+TEST_CASE("cuda: add_losses" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    Both b(kind);
+    State state(b);
+    const Pair losses = b.sum({70001});
+    for (int turn = 0; turn < 2; ++turn) {
+      add_losses(*b.cpu, losses.cpu, 0.125, state.cpu());
+      add_losses(*b.gpu, losses.gpu, 0.125, state.gpu());
+    }
+    CHECK(state.read().loss_sum == doctest::Approx(state.cpu()->loss_sum).epsilon(1e-10));
+  }
+}
+
+}  // namespace
+}  // namespace tally::train

@@ -1,0 +1,86 @@
+#include "src/ops/norm.h"
+
+#include "tests/train/cuda/both.h"
+
+namespace tally::train {
+namespace {
+
+// One warp a row in every number of vectors, blocks a row, widths that no vector divides.
+const std::vector<int64_t> widths = {8, 57, 256, 768, 1000, 1280, 1600, 2049, 4096, 12288};
+
+TEST_CASE("cuda: layernorm_forward" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const int64_t c : widths) {
+      Both b(kind);
+      const Pair x = b.input({37, c}), gamma = b.input({c}), beta = b.input({c}),
+                 y = b.output({37, c});
+      const Pair mean = b.statistics({37}), rstd = b.statistics({37});
+      layernorm_forward(*b.cpu, x.cpu, gamma.cpu, beta.cpu, 1e-5, y.cpu, mean.cpu, rstd.cpu);
+      layernorm_forward(*b.gpu, x.gpu, gamma.gpu, beta.gpu, 1e-5, y.gpu, mean.gpu, rstd.gpu);
+      INFO("columns ", c);
+      CHECK_CLOSE(b, y, kind.tolerance);
+      CHECK_CLOSE(b, mean, 1e-5);
+      CHECK_CLOSE(b, rstd, 1e-5);
+    }
+  }
+}
+
+TEST_CASE("cuda: residual_layernorm_forward, with dropout" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const int64_t c : widths) {
+      for (const double dropout : {0.0, 0.3}) {
+        Both b(kind);
+        const Pair x = b.input({21, c}), delta = b.input({21, c}), gamma = b.input({c}),
+                   beta = b.input({c});
+        const Pair r = b.output({21, c}), y = b.output({21, c});
+        const Pair mean = b.statistics({21}), rstd = b.statistics({21});
+        residual_layernorm_forward(*b.cpu, x.cpu, delta.cpu, gamma.cpu, beta.cpu, 1e-5, dropout, 77,
+                                   r.cpu, y.cpu, mean.cpu, rstd.cpu);
+        residual_layernorm_forward(*b.gpu, x.gpu, delta.gpu, gamma.gpu, beta.gpu, 1e-5, dropout, 77,
+                                   r.gpu, y.gpu, mean.gpu, rstd.gpu);
+        INFO("columns ", c, " dropout ", dropout);
+        CHECK_CLOSE(b, r, kind.tolerance);
+        CHECK_CLOSE(b, y, kind.tolerance);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: layernorm_backward" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const int64_t c : widths) {
+      for (const int64_t rows : {int64_t{5}, int64_t{3000}}) {
+        if (rows > 5 && c > 2000) continue;  // the CPU would take long
+        Both b(kind);
+        const Pair dy = b.input({rows, c}), x = b.input({rows, c}), gamma = b.input({c}),
+                   beta = b.input({c});
+        const Pair y = b.output({rows, c}), mean = b.statistics({rows}),
+                   rstd = b.statistics({rows});
+        layernorm_forward(*b.cpu, x.cpu, gamma.cpu, beta.cpu, 1e-5, y.cpu, mean.cpu, rstd.cpu);
+        layernorm_forward(*b.gpu, x.gpu, gamma.gpu, beta.gpu, 1e-5, y.gpu, mean.gpu, rstd.gpu);
+        const Pair dx = b.output({rows, c}), ddelta = b.output({rows, c});
+        const Pair dgamma = b.sum({c}), dbeta = b.sum({c}), residual = b.input({rows, c});
+        const Tensor cw = b.cpu_scratch(layernorm_workspace(*b.cpu, rows, c));
+        const Tensor gw = b.scratch(layernorm_workspace(*b.gpu, rows, c));
+        INFO("rows ", rows, " columns ", c);
+        // Alone; then with the residual's gradient, in its memory, and dropout's mask.
+        layernorm_backward(*b.cpu, dy.cpu, x.cpu, gamma.cpu, mean.cpu, rstd.cpu, Tensor(), dx.cpu,
+                           dgamma.cpu, dbeta.cpu, 0, 0, Tensor(), cw);
+        layernorm_backward(*b.gpu, dy.gpu, x.gpu, gamma.gpu, mean.gpu, rstd.gpu, Tensor(), dx.gpu,
+                           dgamma.gpu, dbeta.gpu, 0, 0, Tensor(), gw);
+        CHECK_CLOSE(b, dx, kind.tolerance);
+        layernorm_backward(*b.cpu, dy.cpu, x.cpu, gamma.cpu, mean.cpu, rstd.cpu, residual.cpu,
+                           residual.cpu, dgamma.cpu, dbeta.cpu, 0.2, 5, ddelta.cpu, cw);
+        layernorm_backward(*b.gpu, dy.gpu, x.gpu, gamma.gpu, mean.gpu, rstd.gpu, residual.gpu,
+                           residual.gpu, dgamma.gpu, dbeta.gpu, 0.2, 5, ddelta.gpu, gw);
+        CHECK_CLOSE(b, residual, kind.tolerance);
+        CHECK_CLOSE(b, ddelta, kind.tolerance);
+        CHECK_CLOSE(b, dgamma, kind.tolerance);
+        CHECK_CLOSE(b, dbeta, kind.tolerance);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tally::train

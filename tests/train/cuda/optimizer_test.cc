@@ -1,0 +1,101 @@
+#include "src/ops/optimizer.h"
+
+#include "tests/train/cuda/both.h"
+
+namespace tally::train {
+namespace {
+
+StepState step_values(double clip) {
+  StepState s{};
+  s.learning_rate = 1e-2;
+  s.bias_correction1 = 0.1;
+  s.bias_correction2 = 0.001;
+  s.weight_decay = 0.1;
+  s.loss_scale = 4;
+  s.clip = static_cast<float>(clip);
+  return s;
+}
+
+struct Run {
+  explicit Run(Both& b, int64_t n, const StepState& s) : both(b), count(n) {
+    state = b.put({static_cast<int64_t>(sizeof(StepState) / 8)}, DType::f64, DType::f64, {});
+    b.cpu->copy(state.cpu.data, &s, sizeof s);
+    b.gpu->copy(state.gpu.data, &s, sizeof s);
+    b.cpu->synchronize();
+    b.gpu->synchronize();
+    gradients = b.sum({n});
+    master = b.sum({n});
+    m = b.sum({n}, 0.1);
+    v = b.sum({n}, 0);
+    weights = master;
+    if (b.kind.type != b.kind.gradient()) weights = b.output({n});
+  }
+  void norm() const {
+    const Tensor cw = both.cpu_scratch(norm_workspace(*both.cpu, count));
+    const Tensor gw = both.scratch(norm_workspace(*both.gpu, count));
+    gradient_norm(*both.cpu, gradients.cpu, state.cpu.as<StepState>(), cw);
+    gradient_norm(*both.gpu, gradients.gpu, state.gpu.as<StepState>(), gw);
+  }
+  void step(int64_t decayed, bool zero) const {
+    adamw_step(*both.cpu, AdamW{}, state.cpu.as<StepState>(), decayed, gradients.cpu, master.cpu,
+               m.cpu, v.cpu, weights.cpu, zero);
+    adamw_step(*both.gpu, AdamW{}, state.gpu.as<StepState>(), decayed, gradients.gpu, master.gpu,
+               m.gpu, v.gpu, weights.gpu, zero);
+  }
+  StepState gpu_state() const {
+    StepState s;
+    both.gpu->copy(&s, state.gpu.data, sizeof s);
+    both.gpu->synchronize();
+    return s;
+  }
+  Both& both;
+  int64_t count;
+  Pair state, gradients, master, m, v, weights;
+};
+
+TEST_CASE("cuda: gradient_norm and adamw_step" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const int64_t n : {int64_t{5}, int64_t{128 * 1024 + 3}}) {
+      for (const double clip : {0.0, 0.5, 1e9}) {
+        Both b(kind);
+        Run run(b, n, step_values(clip));
+        run.norm();
+        const StepState got = run.gpu_state(), *want = run.state.cpu.as<StepState>();
+        CHECK(got.grad_norm == doctest::Approx(want->grad_norm).epsilon(1e-5));
+        CHECK(got.clip_factor == doctest::Approx(want->clip_factor).epsilon(1e-5));
+        CHECK(got.found_inf == 0);
+        const double tolerance = kind.type == DType::f64 ? 1e-10 : 1e-5;
+        for (const bool zero : {false, true}) {
+          run.step(n / 2, zero);
+          CHECK_CLOSE(b, run.master, tolerance);
+          CHECK_CLOSE(b, run.m, tolerance);
+          CHECK_CLOSE(b, run.v, tolerance);
+          CHECK_CLOSE(b, run.weights, kind.tolerance);
+        }
+        for (const double g : Both::read(run.gradients.gpu, *b.gpu)) REQUIRE(g == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: a gradient that is not finite leaves the update out" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+      Both b(kind);
+      Run run(b, 1001, step_values(1.0));
+      std::vector<double> g = Both::read(run.gradients.gpu, *b.gpu);
+      g[777] = bad;
+      Both::write(run.gradients.gpu, *b.gpu, g);
+      Both::write(run.gradients.cpu, *b.cpu, g);
+      const std::vector<double> before = Both::read(run.master.gpu, *b.gpu);
+      run.norm();
+      CHECK(run.gpu_state().found_inf == 1);
+      run.step(1001, true);
+      CHECK(Both::read(run.master.gpu, *b.gpu) == before);
+      for (const double x : Both::read(run.gradients.gpu, *b.gpu)) REQUIRE(x == 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tally::train
