@@ -19,7 +19,7 @@
 namespace tally::train {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 // JSON has no NaN or infinity; null says that there is no number.
 json number(double value) {
@@ -80,32 +80,6 @@ json training_json(const Config& c) {
           {"eval_iters", c.eval_iterations},
           {"exit_duration_in_mins", c.exit_duration_minutes},
           {"exit_interval", c.exit_interval}};
-}
-
-json config_json(const Record& r) {
-  const Config& c = r.config;
-  return {{"model", model_json(r)},
-          {"training", training_json(c)},
-          {"precision", precision_name(c.precision)},
-          {"reference", c.reference},
-          {"cuda_graph", c.cuda_graph},
-          {"deterministic", c.deterministic},
-          {"parallel",
-           {{"world_size", c.world_size},
-            {"tensor", c.tensor_parallel},
-            {"pipeline", c.pipeline_parallel},
-            {"data", c.data_parallel},
-            {"sequence", c.sequence_parallel}}},
-          {"data",
-           {{"paths", c.data.paths},
-            {"mock", c.data.mock},
-            {"split", c.data.split},
-            {"tokenizer", c.data.tokenizer},
-            {"description", r.data}}},
-          {"save", text_or_null(c.save_dir)},
-          {"load", text_or_null(c.load_dir)},
-          {"log_interval", c.log_interval},
-          {"save_interval", c.save_interval}};
 }
 
 json environment_json(const Record& r) {
@@ -198,6 +172,32 @@ json intervals_json(const std::vector<Interval>& intervals) {
 
 }  // namespace
 
+nlohmann::ordered_json configuration_json(const Record& r) {
+  const Config& c = r.config;
+  return {{"model", model_json(r)},
+          {"training", training_json(c)},
+          {"precision", precision_name(c.precision)},
+          {"reference", c.reference},
+          {"cuda_graph", c.cuda_graph},
+          {"deterministic", c.deterministic},
+          {"parallel",
+           {{"world_size", c.world_size},
+            {"tensor", c.tensor_parallel},
+            {"pipeline", c.pipeline_parallel},
+            {"data", c.data_parallel},
+            {"sequence", c.sequence_parallel}}},
+          {"data",
+           {{"paths", c.data.paths},
+            {"mock", c.data.mock},
+            {"split", c.data.split},
+            {"tokenizer", c.data.tokenizer},
+            {"description", r.data}}},
+          {"save", text_or_null(c.save_dir)},
+          {"load", text_or_null(c.load_dir)},
+          {"log_interval", c.log_interval},
+          {"save_interval", c.save_interval}};
+}
+
 const char* outcome_name(Outcome outcome) {
   switch (outcome) {
     case Outcome::running:
@@ -246,7 +246,7 @@ std::optional<double> model_flops_utilisation(const Record& r) {
          (peak->tflops * 1e12 * r.config.world_size);
 }
 
-json to_json(const Record& r) {
+nlohmann::ordered_json to_json(const Record& r) {
   return {{"schema", "tally-train-record/1"},
           {"outcome", outcome_name(r.outcome)},
           {"exit_code", r.outcome == Outcome::running ? json(nullptr) : json(exit_code(r.outcome))},
@@ -254,7 +254,7 @@ json to_json(const Record& r) {
           {"started", r.started},
           {"ended", text_or_null(r.ended)},
           {"command_line", r.config.command_line},
-          {"configuration", config_json(r)},
+          {"configuration", configuration_json(r)},
           {"notices", r.config.notices},
           {"environment", environment_json(r)},
           {"results", results_json(r)},

@@ -50,7 +50,9 @@ struct Record {
   size_t device_bytes_peak = 0;
 };
 
-nlohmann::json to_json(const Record& record);
+nlohmann::ordered_json to_json(const Record& record);
+// Its "configuration" alone, which is known before the first step.
+nlohmann::ordered_json configuration_json(const Record& record);
 // True model FLOP/s over the datasheet's rate, from the median step; empty when the rate is
 // unknown.
 std::optional<double> model_flops_utilisation(const Record& record);

@@ -21,6 +21,10 @@ Throughput throughput(const std::vector<Interval>& intervals, const std::vector<
     for (const Interval& i : intervals) sum += i.seconds_per_iteration;
     t.seconds_per_iteration = sum / static_cast<double>(intervals.size());
   }
+  if (intervals.empty() && !steps.empty()) {
+    for (const Step& s : steps) t.seconds_per_iteration += s.seconds;
+    t.seconds_per_iteration /= static_cast<double>(steps.size());
+  }
   if (t.seconds_per_iteration > 0) t.tokens_per_second = tokens / t.seconds_per_iteration;
   std::vector<double> seconds;
   seconds.reserve(steps.size());

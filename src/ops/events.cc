@@ -1,9 +1,8 @@
 #include "src/ops/events.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #ifdef TALLY_WITH_CUDA
@@ -50,7 +49,7 @@ HostMemory::HostMemory(Stream& stream, size_t bytes) : page_locked_(stream.devic
 #endif
   data_ = std::malloc(bytes);
   if (data_ == nullptr && bytes > 0)
-    throw OutOfMemory(fmt::format("{} bytes of host memory could not be had", bytes));
+    throw OutOfMemory(std::to_string(bytes) + " bytes of host memory could not be had");
 }
 
 HostMemory::~HostMemory() {

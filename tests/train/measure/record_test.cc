@@ -13,7 +13,7 @@
 #include "src/measure/system_info.h"
 
 using namespace tally::train;
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 namespace {

@@ -1,0 +1,31 @@
+// What a run's end means, whatever ended it.
+#pragma once
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "src/config/config.h"
+#include "src/measure/record.h"
+
+namespace tally::train {
+
+struct Ending {
+  Outcome outcome = Outcome::completed;
+  std::string message;  // one sentence; empty for completed
+};
+
+// The run cannot be carried out as asked: exit code 2.
+struct InputError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// A check of the numbers failed: exit code 5.
+struct CheckFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The outcome and the sentence for an exception. Running out of memory, on a device, on the host or
+// inside a library, is told from other errors, and the sentence says what to try.
+Ending describe_failure(const std::exception_ptr& error, const Config& config);
+
+}  // namespace tally::train

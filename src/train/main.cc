@@ -1,0 +1,73 @@
+// tally-train: the training benchmark.
+//   tally-train [train] FLAGS   trains (docs/flags.md)
+//   tally-train prepare FLAGS   makes a dataset from text
+//   tally-train reference       prints docs/flags.md
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <vector>
+
+#include "src/config/args.h"
+#include "src/data/prepare.h"
+#include "src/measure/build_info.h"
+#include "src/train/run.h"
+
+namespace {
+
+using namespace tally::train;
+
+int train(const std::vector<char*>& argv, TimeLimit::Clock::time_point start) {
+  Config config;
+  try {
+    config = parse_args(static_cast<int>(argv.size()), argv.data());
+  } catch (const HelpRequest& help) {
+    fmt::print("{}", help.text);
+    return 0;
+  } catch (const UsageError& e) {
+    print_error(e.what());
+    return 2;
+  }
+  return run(config, start);
+}
+
+int dispatch(int argc, char** argv) {
+  const auto start = TimeLimit::Clock::now();
+  std::vector<char*> rest(argv, argv + argc);
+  if (argc < 2) {
+    print_error("no flags were given: 'tally-train --help' lists them");
+    return 2;
+  }
+  const char* first = argv[1];
+  for (const char* word : {"prepare", "train"}) {
+    if (std::strcmp(first, word) == 0) rest.erase(rest.begin() + 1);
+  }
+  if (std::strcmp(first, "prepare") == 0)
+    return prepare_main(static_cast<int>(rest.size()), rest.data());
+  if (std::strcmp(first, "reference") == 0) {
+    fmt::print("{}", flags_reference());
+    return 0;
+  }
+  if (std::strcmp(first, "--version") == 0) {
+    fmt::print("{}", version_text());
+    return 0;
+  }
+  if (first[0] != '-' && first[0] != '@' && std::strcmp(first, "train") != 0) {
+    print_error(fmt::format("'{}' is not a command: train, prepare, reference", first).c_str());
+    return 2;
+  }
+  return train(rest, start);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return dispatch(argc, argv);
+  } catch (const std::exception& e) {
+    print_error(e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,292 @@
+#include "src/train/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "src/checkpoint/checkpoint.h"
+#include "src/measure/system_info.h"
+#include "src/ops/attention.h"
+#include "src/train/data_sources.h"
+#include "src/train/failures.h"
+#include "src/train/step_loop.h"
+#include "src/train/summary.h"
+
+namespace tally::train {
+namespace {
+
+void print(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void print_notice(const std::string& text) {
+  fmt::print(stderr, "tally-train: note: {}\n", text);
+}
+
+Device choose_device(const Config& c) {
+  const int gpus = c.device == "cpu" ? 0 : cuda_device_count();
+  if (c.device == "cpu" || (c.device == "auto" && gpus == 0)) {
+    if (c.precision == Precision::tf32)
+      throw InputError(fmt::format("--tf32: a CPU has no TF32, and no GPU can be used ({})",
+                                   cuda_unavailable_reason()));
+    return {DeviceKind::cpu, 0};
+  }
+  const int index = c.device.rfind("cuda:", 0) == 0 ? std::stoi(c.device.substr(5)) : 0;
+  if (gpus == 0)
+    throw InputError(
+        fmt::format("--device {}: no GPU can be used: {}", c.device, cuda_unavailable_reason()));
+  if (index >= gpus)
+    throw InputError(
+        fmt::format("--device {}: there are {} GPUs, numbered from 0", c.device, gpus));
+  return {DeviceKind::cuda, index};
+}
+
+void check_precision(const Config& c, const Device& device, const DeviceInfo& info) {
+  const bool needs_ampere = c.precision == Precision::bf16 || c.precision == Precision::tf32;
+  if (device.is_cuda() && needs_ampere && info.capability < 80)
+    throw InputError(fmt::format(
+        "--precision {}: {} (compute capability {}.{}) does not have it: use --fp16 or --precision "
+        "fp32",
+        precision_name(c.precision), info.name, info.capability / 10, info.capability % 10));
+}
+
+// What a wrong path would otherwise only show when the first checkpoint is written.
+std::map<std::string, std::string> tokenizer_files(const Config& c) {
+  std::map<std::string, std::string> files;
+  const auto add = [&](const char* flag, const char* name, const std::string& path) {
+    if (path.empty() || c.save_dir.empty()) return;
+    if (access(path.c_str(), R_OK) != 0)
+      throw InputError(
+          fmt::format("{}: {} cannot be read; it is copied beside checkpoints", flag, path));
+    files[name] = path;
+  };
+  add("--vocab-file", "vocab.json", c.data.vocab_file);
+  add("--merge-file", "merges.txt", c.data.merge_file);
+  return files;
+}
+
+// Whether there is a checkpoint to resume from.
+bool find_checkpoint(const Config& c) {
+  if (c.load_dir.empty()) return false;
+  if (latest_checkpoint(c.load_dir)) return true;
+  if (c.exit_on_missing_checkpoint)
+    throw InputError(fmt::format("--load: {} holds no checkpoint", c.load_dir));
+  print_notice(
+      fmt::format("--load: {} holds no checkpoint yet, training starts from scratch", c.load_dir));
+  return false;
+}
+
+// Everything that lives on the device, in the order in which it is made.
+struct Session {
+  Session(const Config& c, Stream& s) : config(c), stream(s) {
+    register_gpt(c.model, &table);
+    table.layout(stream, c.compute_type(), true);
+    model = c.reference ? make_reference_gpt(c, table, stream) : make_gpt(c, table, stream);
+    optimizer = std::make_unique<Optimizer>(c, table, stream);
+  }
+
+  // Returns the iterations and samples done before.
+  std::pair<int64_t, int64_t> start(bool resume) {
+    if (!resume) {
+      table.initialize(config.seed);
+      return {0, 0};
+    }
+    const auto state =
+        load_checkpoint(config.load_dir, config.model, ParameterState(table), stream);
+    if (!state)
+      throw InputError(fmt::format("--load: {} holds no checkpoint any more", config.load_dir));
+    if (state->sequence != 0 && state->sequence != config.sequence)
+      throw InputError(fmt::format("--seq-length: {} differs from the checkpoint's {}",
+                                   config.sequence, state->sequence));
+    if (state->seed != config.seed)
+      print_notice(
+          fmt::format("--seed {} differs from the checkpoint's {}: the data's order changes",
+                      config.seed, state->seed));
+    optimizer->restore(state->optimizer_steps, {state->loss_scale, state->loss_scale_good_steps,
+                                                state->loss_scale_hysteresis});
+    return {state->iteration, state->consumed_samples};
+  }
+
+  void save(int64_t iteration, int64_t consumed, const Record& record,
+            const std::map<std::string, std::string>& files) {
+    TrainingState state;
+    state.iteration = iteration;
+    state.consumed_samples = consumed;
+    state.optimizer_steps = optimizer->updates();
+    state.skipped_iterations = iteration - optimizer->updates();
+    const LossScaler::State scale = optimizer->scaler().state();
+    state.loss_scale = scale.scale;
+    state.loss_scale_good_steps = scale.growth_steps;
+    state.loss_scale_hysteresis = scale.hysteresis_left;
+    state.seed = config.seed;
+    state.sequence = config.sequence;
+    state.config_json =
+        configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::string path =
+        save_checkpoint(config.save_dir, state, config.model, ParameterState(table), stream, files);
+    print(fmt::format("  saved checkpoint at iteration {} to {}", iteration, path));
+  }
+
+  const Config& config;
+  Stream& stream;
+  ParameterTable table;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Optimizer> optimizer;
+};
+
+Ending asked_to_stop(const TimeLimit& limit) {
+  if (const int signal = StopSignals::received())
+    return {Outcome::signalled, fmt::format("{} was received", signal_name(signal))};
+  if (limit.reached())
+    return {Outcome::time_limit,
+            fmt::format("--exit-duration-in-mins {} is over", limit.minutes())};
+  return {};
+}
+
+std::string attention_name(const Config& c, Stream& stream) {
+  if (c.reference) return "autograd";
+  AttentionShape shape;
+  shape.batch = c.micro_batch;
+  shape.tokens = c.sequence;
+  shape.heads = c.model.heads;
+  shape.head_dim = c.model.head_dim();
+  shape.dropout = static_cast<float>(c.model.attention_dropout);
+  return attention_backend(stream, shape, c.compute_type());
+}
+
+// A run whose input has been checked and whose record has been begun.
+class Run {
+ public:
+  Run(const Config& config, DataSources data, Stream* stream, TimeLimit limit, bool resume,
+      std::map<std::string, std::string> files, Record* record)
+      : config_(config),
+        data_(std::move(data)),
+        stream_(*stream),
+        limit_(limit),
+        resume_(resume),
+        files_(std::move(files)),
+        record_(*record) {}
+
+  Ending train() {
+    fmt::print("{}", start_summary(record_));
+    std::fflush(stdout);
+    Session session(config_, stream_);
+    const auto [iteration, consumed] = session.start(resume_);
+    record_.first_iteration = iteration;
+    if (iteration > 0)
+      print(fmt::format("  resumed    after {} steps, from {}", iteration, config_.load_dir));
+    LoopHooks hooks;
+    hooks.stop = [&] { return asked_to_stop(limit_); };
+    hooks.print = print;
+    if (!config_.save_dir.empty()) {
+      hooks.save = [&](int64_t done, int64_t samples) {
+        session.save(done, samples, record_, files_);
+        write_record();
+      };
+    }
+    const LoopParts parts{
+        config_,     stream_,         session.table, *session.model, *session.optimizer,
+        data_.train, data_.validation};
+    StepLoop loop(parts, hooks, &record_);
+    const Ending ending = loop.run(iteration, consumed);
+    record_.device_bytes_peak = stream_.bytes_peak();
+    return ending;
+  }
+
+  void write_record() {
+    if (!config_.record_path.empty()) tally::train::write_record(record_, config_.record_path);
+  }
+
+ private:
+  const Config& config_;
+  DataSources data_;
+  Stream& stream_;
+  TimeLimit limit_;
+  bool resume_;
+  std::map<std::string, std::string> files_;
+  Record& record_;
+};
+
+// Trains, and turns whatever ends it into the record and the exit code.
+int run_to_record(Run* run, const Config& config, Record* record, Stream* stream) {
+  int code = 0;
+  try {
+    const Ending ending = run->train();
+    record->outcome = ending.outcome;
+    record->message = ending.message;
+    code = exit_code(ending.outcome);
+  } catch (const InputError& e) {
+    record->outcome = Outcome::error;
+    record->message = e.what();
+    code = 2;
+  } catch (...) {
+    const Ending ending = describe_failure(std::current_exception(), config);
+    record->outcome = ending.outcome;
+    record->message = ending.message;
+    code = exit_code(ending.outcome);
+  }
+  record->device_bytes_peak = stream->bytes_peak();
+  record->ended = utc_now();
+  const bool stopped = code == 0 || code == 4;
+  if (stopped) print(end_summary(*record));
+  if (code == 4) fmt::print(stderr, "tally-train: stopped: {}\n", record->message);
+  if (!stopped) print_error(record->message.c_str());
+  try {
+    run->write_record();
+  } catch (const std::exception& e) {
+    print_error(e.what());
+    if (code == 0) code = 1;
+  }
+  return code;
+}
+
+}  // namespace
+
+void print_error(const char* text) {
+  fmt::print(stderr, "tally-train: error: {}\n", text);
+}
+
+int run(const Config& config, TimeLimit::Clock::time_point start) {
+  const StopSignals signals;
+  for (const std::string& notice : config.notices) print_notice(notice);
+  Record record;
+  record.config = config;
+  record.started = utc_now();
+  std::unique_ptr<Stream> stream;
+  std::unique_ptr<Run> prepared;
+  try {
+    if (const std::string reason = several_processes_reason(); !reason.empty())
+      throw InputError(reason);
+    auto files = tokenizer_files(config);
+    DataSources data = open_data(config);
+    const bool resume = find_checkpoint(config);
+    record.data = data.description;
+    record.parameters = config.model.parameters();
+    record.device = choose_device(config);
+    record.device_info = device_info(record.device);
+    check_precision(config, record.device, record.device_info);
+    record.threads = default_threads();
+    set_threads(record.threads);
+    stream = make_stream(record.device);
+    stream->deterministic = config.deterministic;
+    stream->matmul_mode = config.precision == Precision::tf32 ? MatmulMode::tf32 : MatmulMode::ieee;
+    record.attention_backend = attention_name(config, *stream);
+    prepared = std::make_unique<Run>(config, std::move(data), stream.get(),
+                                     TimeLimit(config.exit_duration_minutes, start), resume,
+                                     std::move(files), &record);
+    // A record that cannot be written is found now, and a run that is killed leaves "running".
+    prepared->write_record();
+  } catch (const OutOfMemory& e) {
+    print_error(describe_failure(std::current_exception(), config).message.c_str());
+    return exit_code(Outcome::out_of_memory);
+  } catch (const std::exception& e) {
+    print_error(e.what());
+    return 2;
+  }
+  return run_to_record(prepared.get(), config, &record, stream.get());
+}
+
+}  // namespace tally::train

@@ -1,0 +1,285 @@
+#include "src/train/step_loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/measure/flops.h"
+#include "src/measure/log_line.h"
+#include "src/optim/schedule.h"
+
+namespace tally::train {
+namespace {
+
+// Steps that the host may be ahead of the device: enough to keep it busy, few enough that ids in
+// flight need little memory.
+constexpr int run_ahead = 2;
+constexpr int most_pending = 256;
+
+// splitmix64 (Steele, Lea & Flood 2014): neighbouring steps get unrelated seeds.
+uint64_t mix(uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+bool has_dropout(const Config& c) {
+  return c.model.hidden_dropout > 0 || c.model.attention_dropout > 0;
+}
+
+double seconds(std::chrono::steady_clock::duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+
+}  // namespace
+
+StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
+    : parts_(parts),
+      hooks_(std::move(hooks)),
+      record_(record),
+      micro_batches_(parts.config.micro_batches()),
+      dropout_(has_dropout(parts.config)),
+      waits_every_step_(parts.config.precision == Precision::f16 && parts.config.loss_scale <= 0),
+      // A recording freezes the seed of dropout, and the reference model allocates.
+      graphs_(parts.config.cuda_graph && !parts.config.reference && !dropout_ &&
+              parts.stream.device().is_cuda()),
+      ring_(static_cast<int>(std::min<int64_t>(parts.config.log_interval, most_pending))),
+      staging_(parts.stream, static_cast<size_t>(ring_) * sizeof(StepState)),
+      read_back_(parts.stream, static_cast<size_t>(ring_) * sizeof(StepState)),
+      events_(StreamEvents::make(parts.stream, ring_ + 1)),
+      micro_graph_(StepGraph::make(parts.stream)),
+      update_graph_(StepGraph::make(parts.stream)),
+      rates_(static_cast<size_t>(ring_)) {
+  Stream& s = parts_.stream;
+  const int64_t b = parts_.config.micro_batch, t = parts_.config.sequence;
+  const size_t bytes = static_cast<size_t>(b * t) * sizeof(int32_t);
+  batch_.ids = Tensor(s.allocate(bytes, "token ids"), DType::i32, {b, t});
+  batch_.targets = Tensor(s.allocate(bytes, "target ids"), DType::i32, {b, t});
+  results_ = static_cast<StepState*>(
+      s.allocate(static_cast<size_t>(ring_) * sizeof(StepState), "results of steps"));
+  evaluation_ = static_cast<StepState*>(s.allocate(sizeof(StepState), "result of an evaluation"));
+}
+
+StepLoop::~StepLoop() {
+  Stream& s = parts_.stream;
+  s.release(batch_.ids.data);
+  s.release(batch_.targets.data);
+  s.release(results_);
+  s.release(evaluation_);
+}
+
+std::unique_ptr<BatchLoader> StepLoop::make_loader(std::shared_ptr<const SampleSource> source,
+                                                   int64_t consumed, int hold) {
+  BatchOrder order;
+  order.micro_batch = parts_.config.micro_batch;
+  order.sequence = parts_.config.sequence;
+  order.data_parallel_size = parts_.config.data_parallel;
+  order.consumed_samples = consumed;
+  // The loader asks once; its memory lives as long as it does.
+  auto memory = std::make_shared<std::unique_ptr<HostMemory>>();
+  BatchLoader::Memory from;
+  from.allocate = [memory, &stream = parts_.stream](size_t bytes) {
+    *memory = std::make_unique<HostMemory>(stream, bytes);
+    return (*memory)->data();
+  };
+  from.release = [memory](void*) { memory->reset(); };
+  return std::make_unique<BatchLoader>(std::move(source), order, std::move(from), 8, hold);
+}
+
+void StepLoop::load(BatchLoader* loader) {
+  const HostBatch host = loader->next();
+  parts_.stream.copy(batch_.ids.data, host.ids, batch_.ids.bytes());
+  parts_.stream.copy(batch_.targets.data, host.targets, batch_.targets.bytes());
+}
+
+template <typename Work>
+void StepLoop::untimed(Work&& work) {
+  const auto begin = Clock::now();
+  work();
+  untimed_ += Clock::now() - begin;
+}
+
+Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
+  const Config& c = parts_.config;
+  iteration_ = iteration;
+  consumed_ = consumed_samples;
+  saved_ = iteration;
+  loader_ = make_loader(parts_.train, consumed_, static_cast<int>(run_ahead * micro_batches_));
+  Ending ending = hooks_.stop();
+  parts_.stream.synchronize();
+  interval_start_ = Clock::now();
+  while (ending.outcome == Outcome::completed && iteration_ < c.train_iterations) {
+    enqueue_step();
+    const bool logs = due(c.log_interval);
+    const bool evaluates = parts_.validation && due(c.eval_interval);
+    const bool saves = hooks_.save && due(c.save_interval);
+    if (logs || evaluates || saves || pending_ == ring_) flush();
+    if (logs) log();
+    if (evaluates) untimed([&] { evaluate(fmt::format("iteration {}", iteration_)); });
+    if (saves) untimed([&] { save(); });
+    ending = hooks_.stop();
+    if (due(c.exit_interval)) break;
+  }
+  flush();
+  const bool finished = iteration_ == c.train_iterations && iteration_ > iteration;
+  if (finished && parts_.validation && evaluated_ != iteration_)
+    evaluate("the end of training for val data");
+  if (hooks_.save && saved_ != iteration_) save();
+  return ending;
+}
+
+void StepLoop::enqueue_step() {
+  const Config& c = parts_.config;
+  if (pending_ == 0) events_->record(0);
+  const int slot = pending_;
+  // Mark k + 1 ends step k: wait for the end of the step `run_ahead` before this one.
+  if (slot >= run_ahead) events_->wait(slot - run_ahead + 1);
+  rates_[static_cast<size_t>(slot)] = learning_rate(c.optimizer, consumed_);
+  parts_.optimizer.begin_step(rates_[static_cast<size_t>(slot)], staging_.as<StepState>() + slot);
+  enqueue_micro_batches(static_cast<uint64_t>(iteration_));
+  const auto update = [&] { parts_.optimizer.apply(); };
+  if (graphs_) {
+    update_graph_->run(update);
+  } else {
+    update();
+  }
+  finish_enqueued(slot);
+  ++pending_;
+  ++iteration_;
+  consumed_ += c.global_batch;
+}
+
+void StepLoop::enqueue_micro_batches(uint64_t step_seed) {
+  const double weight = 1.0 / static_cast<double>(micro_batches_);
+  for (int64_t k = 0; k < micro_batches_; ++k) {
+    load(loader_.get());
+    uint64_t seed = 0;
+    if (dropout_) {
+      const uint64_t place =
+          step_seed * static_cast<uint64_t>(micro_batches_) + static_cast<uint64_t>(k);
+      seed = std::max<uint64_t>(1, mix(mix(parts_.config.seed) ^ place));
+    }
+    const auto work = [&] {
+      parts_.model.forward_backward(batch_, weight, seed, parts_.optimizer.state());
+    };
+    if (graphs_) {
+      micro_graph_->run(work);
+    } else {
+      work();
+    }
+  }
+}
+
+void StepLoop::finish_enqueued(int slot) {
+  parts_.stream.copy(results_ + slot, parts_.optimizer.state(), sizeof(StepState));
+  events_->record(slot + 1);
+  if (waits_every_step_) {
+    parts_.optimizer.finish_step();
+  } else {
+    // A constant scale: an update that was left out is found at the next flush and ends the run.
+    parts_.optimizer.finish_step(false);
+  }
+}
+
+// Waits for the device and takes the results of the pending steps.
+void StepLoop::flush() {
+  if (pending_ == 0) return;
+  StepState* states = read_back_.as<StepState>();
+  parts_.stream.copy(states, results_, static_cast<size_t>(pending_) * sizeof(StepState));
+  parts_.stream.synchronize();
+  const int count = pending_;
+  pending_ = 0;
+  const int64_t first = iteration_ - count;
+  for (int k = 0; k < count; ++k) {
+    Step step;
+    step.iteration = first + k + 1;
+    step.seconds = events_->seconds(k, k + 1);
+    step.loss = states[k].loss_sum;
+    step.grad_norm = states[k].grad_norm;
+    step.learning_rate = rates_[static_cast<size_t>(k)];
+    step.loss_scale = states[k].loss_scale;
+    step.skipped = states[k].found_inf != 0;
+    record_->steps.push_back(step);
+    ++tally_.steps;
+    if (step.skipped) {
+      ++tally_.skipped;
+      if (!std::isfinite(step.loss)) ++tally_.nan;
+    } else {
+      tally_.loss_sum += step.loss;
+    }
+    tally_.last = step;
+    check(step);
+  }
+}
+
+void StepLoop::check(const Step& step) const {
+  const Config& c = parts_.config;
+  const bool loss_ok = std::isfinite(step.loss);
+  if (loss_ok && !step.skipped) return;
+  // fp16: an overflow is answered by a smaller scale, until there is none.
+  if (waits_every_step_ && step.skipped && (loss_ok || step.loss_scale > c.min_loss_scale)) return;
+  throw CheckFailed(fmt::format(
+      "iteration {}: the {} is not finite (loss {}, gradient norm {}, learning rate {:.3E}): lower "
+      "--lr, lengthen the warm-up, or train with --precision fp32",
+      step.iteration, loss_ok ? "gradient" : "loss", step.loss, step.grad_norm,
+      step.learning_rate));
+}
+
+void StepLoop::log() {
+  const Config& c = parts_.config;
+  const auto now = Clock::now();
+  const double elapsed = seconds(now - interval_start_ - untimed_);
+  LogLine line;
+  line.iteration = iteration_;
+  line.iterations = c.train_iterations;
+  line.consumed_samples = consumed_;
+  line.seconds_per_iteration = elapsed / static_cast<double>(tally_.steps);
+  line.learning_rate = learning_rate(c.optimizer, consumed_);
+  line.global_batch = c.global_batch;
+  const int64_t good = tally_.steps - tally_.skipped;
+  line.loss = good > 0 ? tally_.loss_sum / static_cast<double>(good) : 0;
+  line.loss_scale = parts_.optimizer.scaler().scale();
+  line.grad_norm = tally_.last.skipped ? -1 : tally_.last.grad_norm;
+  line.skipped = tally_.skipped;
+  line.nan = tally_.nan;
+  line.samples_per_second = static_cast<double>(c.global_batch) / line.seconds_per_iteration;
+  line.tflops = megatron_flops_per_iteration(c) / line.seconds_per_iteration / c.world_size / 1e12;
+  hooks_.print(format_log_line(line));
+  record_->intervals.push_back({iteration_, tally_.steps, line.seconds_per_iteration});
+  tally_ = {};
+  untimed_ = {};
+  interval_start_ = now;
+}
+
+void StepLoop::evaluate(const std::string& where) {
+  const Config& c = parts_.config;
+  Stream& s = parts_.stream;
+  // Each evaluation takes the next samples, so that a resumed run takes those that the first would
+  // have taken.
+  const int64_t before = (iteration_ - 1) / c.eval_interval;
+  const int64_t batches = c.eval_iterations * micro_batches_;
+  constexpr int in_flight = 16;
+  const auto loader =
+      make_loader(parts_.validation, before * c.eval_iterations * c.global_batch, in_flight);
+  s.fill_zero(evaluation_, sizeof(StepState));
+  for (int64_t k = 0; k < batches; ++k) {
+    load(loader.get());
+    parts_.model.evaluate(batch_, 1.0 / static_cast<double>(batches), evaluation_);
+    if (k % in_flight == in_flight - 1) s.synchronize();
+  }
+  StepState state{};
+  s.copy(&state, evaluation_, sizeof state);
+  s.synchronize();
+  evaluated_ = iteration_;
+  record_->evaluations.push_back({iteration_, state.loss_sum});
+  hooks_.print(format_validation(where, state.loss_sum));
+}
+
+void StepLoop::save() {
+  hooks_.save(iteration_, consumed_);
+  saved_ = iteration_;
+}
+
+}  // namespace tally::train

@@ -1,0 +1,113 @@
+// The steps of a training run. On a GPU the host only enqueues: a step's results stay in device
+// memory until a log line, an evaluation or a checkpoint needs them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/data/batches.h"
+#include "src/data/dataset.h"
+#include "src/measure/record.h"
+#include "src/model/model.h"
+#include "src/ops/events.h"
+#include "src/ops/graph.h"
+#include "src/optim/optimizer.h"
+#include "src/train/failures.h"
+
+namespace tally::train {
+
+// What the loop works on; all of it outlives the loop.
+struct LoopParts {
+  const Config& config;
+  Stream& stream;
+  ParameterTable& table;
+  Model& model;
+  Optimizer& optimizer;
+  std::shared_ptr<const SampleSource> train;
+  std::shared_ptr<const SampleSource> validation;  // null: no evaluation
+};
+
+// What the loop asks for from outside.
+struct LoopHooks {
+  // Called after every finished step; an outcome other than completed ends the run.
+  std::function<Ending()> stop = [] { return Ending{}; };
+  // Writes a checkpoint of the state after `iteration` steps; the device is idle.
+  std::function<void(int64_t iteration, int64_t consumed_samples)> save;
+  // A line for standard output.
+  std::function<void(const std::string&)> print = [](const std::string&) {};
+};
+
+class StepLoop {
+ public:
+  // `record` gets steps, intervals and evaluations as they are known.
+  StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record);
+  ~StepLoop();
+  StepLoop(const StepLoop&) = delete;
+  StepLoop& operator=(const StepLoop&) = delete;
+
+  // Trains from `iteration` done steps, which used `consumed_samples`, to the last, or until it is
+  // told to stop; saves at the end when there is a save hook. Throws CheckFailed when a loss or a
+  // gradient is not finite (fp16 overflows that the loss scale answers are no failure), and what
+  // operations throw.
+  Ending run(int64_t iteration, int64_t consumed_samples);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // Since the last log line.
+  struct Tally {
+    int64_t steps = 0, skipped = 0, nan = 0;
+    double loss_sum = 0;
+    Step last;
+  };
+
+  void enqueue_step();
+  void enqueue_micro_batches(uint64_t step_seed);
+  void finish_enqueued(int slot);
+  void flush();
+  void take(const StepState& state, double seconds, double learning_rate);
+  void check(const Step& step) const;
+  void log();
+  void evaluate(const std::string& where);
+  void save();
+  // Work between steps whose time is not training's.
+  template <typename Work>
+  void untimed(Work&& work);
+  bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
+  std::unique_ptr<BatchLoader> make_loader(std::shared_ptr<const SampleSource> source,
+                                           int64_t consumed, int hold);
+  void load(BatchLoader* loader);
+
+  LoopParts parts_;
+  LoopHooks hooks_;
+  Record* record_;
+  const int64_t micro_batches_;
+  const bool dropout_;
+  // fp16 with a scale that follows the overflows: the next step's scale depends on this one's
+  // result.
+  const bool waits_every_step_;
+  const bool graphs_;
+  const int ring_;  // steps whose results may wait in device memory
+
+  Batch batch_;                   // in device memory; every micro batch is copied to the same place
+  StepState* results_ = nullptr;  // [ring] on the device
+  StepState* evaluation_ = nullptr;  // on the device
+  HostMemory staging_, read_back_;   // [ring] StepState each
+  std::unique_ptr<StreamEvents> events_;
+  std::unique_ptr<StepGraph> micro_graph_, update_graph_;
+  std::unique_ptr<BatchLoader> loader_;
+
+  int64_t iteration_ = 0;  // enqueued steps, counted from the very first run
+  int64_t consumed_ = 0;   // their samples
+  int64_t saved_ = -1, evaluated_ = -1;
+  int pending_ = 0;            // steps in the ring
+  std::vector<double> rates_;  // learning rates of the pending steps
+  Tally tally_;
+  Clock::time_point interval_start_;
+  Clock::duration untimed_{};
+};
+
+}  // namespace tally::train

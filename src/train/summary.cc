@@ -1,0 +1,71 @@
+#include "src/train/summary.h"
+
+#include <fmt/format.h>
+
+#include "src/measure/build_info.h"
+#include "src/measure/statistics.h"
+
+namespace tally::train {
+namespace {
+
+std::string bytes_text(size_t bytes) {
+  const auto b = static_cast<double>(bytes);
+  return bytes >= size_t{1} << 30 ? fmt::format("{:.2f} GiB", b / (1 << 30))
+                                  : fmt::format("{:.1f} MiB", b / (1 << 20));
+}
+
+std::string device_text(const Record& r) {
+  const DeviceInfo& d = r.device_info;
+  if (!r.device.is_cuda()) return fmt::format("{}, {} threads", d.name, r.threads);
+  return fmt::format("{} (cuda:{}, compute capability {}.{}), {}, driver {}, CUDA {}", d.name,
+                     r.device.index, d.capability / 10, d.capability % 10,
+                     bytes_text(d.total_bytes), d.driver, d.runtime);
+}
+
+}  // namespace
+
+std::string start_summary(const Record& r) {
+  const Config& c = r.config;
+  const ModelConfig& m = c.model;
+  const BuildInfo b = build_info();
+  std::string out = fmt::format("tally-train {} (commit {})\n", b.version, b.commit);
+  out += fmt::format(
+      "  model      {}{}: {} layers, hidden {}, {} heads, MLP {}, {} positions, vocabulary {} "
+      "(padded {}), "
+      "{:.2f} M parameters\n",
+      m.kind, m.preset.empty() ? "" : " " + m.preset, m.layers, m.hidden, m.heads, m.ffn,
+      m.positions == Positions::rotary ? "rotary" : "learned", m.vocabulary, m.padded_vocabulary,
+      static_cast<double>(r.parameters) / 1e6);
+  out += fmt::format("  device     {}\n", device_text(r));
+  out += fmt::format("  precision  {}, attention: {}{}{}\n", precision_name(c.precision),
+                     r.attention_backend, c.reference ? ", autograd reference model" : "",
+                     c.recompute == Recompute::none
+                         ? ""
+                         : fmt::format(", recompute: {}", recompute_name(c.recompute)));
+  out +=
+      fmt::format("  batch      {} samples of {} tokens a step, {} x {} at a time; {} steps\n",
+                  c.global_batch, c.sequence, c.micro_batches(), c.micro_batch, c.train_iterations);
+  out += fmt::format("  data       {}\n", r.data);
+  return out;
+}
+
+std::string end_summary(const Record& r) {
+  const Config& c = r.config;
+  const Throughput t = throughput(r.intervals, r.steps, c.global_batch * c.sequence);
+  std::string out = fmt::format("{}: {} steps", outcome_name(r.outcome), r.steps.size());
+  if (r.first_iteration > 0) out += fmt::format(" after {} of an earlier run", r.first_iteration);
+  if (r.steps.empty()) return out;
+  out += fmt::format(", {:.1f} tokens/s (median {:.1f}), {:.2f} ms/step (median {:.2f})",
+                     t.tokens_per_second, t.tokens_per_second_median, t.seconds_per_iteration * 1e3,
+                     t.seconds_per_iteration_median * 1e3);
+  out +=
+      fmt::format(", loss {:.4f}, memory {}", r.steps.back().loss, bytes_text(r.device_bytes_peak));
+  if (const auto mfu = model_flops_utilisation(r)) {
+    out += fmt::format(", MFU {:.1f} %", *mfu * 100);
+  } else {
+    out += ", MFU unknown";
+  }
+  return out;
+}
+
+}  // namespace tally::train

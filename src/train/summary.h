@@ -1,0 +1,15 @@
+// What a run says about itself at its start and at its end.
+#pragma once
+
+#include <string>
+
+#include "src/measure/record.h"
+
+namespace tally::train {
+
+// Model, device, precision, batch and data; several lines, the last one ended.
+std::string start_summary(const Record& record);
+// One line: steps, tokens/s, time a step, loss, memory, model FLOPs utilisation.
+std::string end_summary(const Record& record);
+
+}  // namespace tally::train
