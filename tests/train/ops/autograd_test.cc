@@ -1,0 +1,128 @@
+// Operations against LibTorch's own, forward and through autograd, in float64.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <doctest/doctest.h>
+
+#include "src/ops/attention.h"
+#include "src/ops/embedding.h"
+#include "src/ops/linear.h"
+#include "src/ops/loss.h"
+#include "src/ops/norm.h"
+#include "tests/train/ops/numbers.h"
+
+using namespace tally::train;
+
+namespace {
+
+constexpr double tolerance = 1e-12;
+
+at::Tensor view(const Tensor& t) {
+  return at::from_blob(t.data, at::IntArrayRef(t.shape.data(), static_cast<size_t>(t.rank)),
+                       at::TensorOptions().dtype(t.dtype == DType::i32 ? at::kInt : at::kDouble));
+}
+at::Tensor leaf(const Numbers& n) {
+  return view(n).clone().requires_grad_(true);
+}
+
+void same(const Numbers& ours, const at::Tensor& theirs) {
+  const at::Tensor flat = theirs.detach().contiguous();
+  const double* data = flat.data_ptr<double>();
+  CHECK(relative_error(ours.values(), std::vector<double>(data, data + flat.numel())) < tolerance);
+}
+
+}  // namespace
+
+TEST_CASE("linear and GELU") {
+  auto stream = make_stream(Device{});
+  Stream& s = *stream;
+  Numbers x({11, 7}, 1), w1({9, 7}, 2), b1({9}, 3), w2({5, 9}, 4), b2({5}, 5), dy({11, 5}, 6);
+  Numbers pre = zeros({11, 9}), act = pre, y = zeros({11, 5}), dpre = pre, dx = zeros({11, 7});
+  Numbers dw1 = zeros({9, 7}), db1 = zeros({9}), dw2 = zeros({5, 9}), db2 = zeros({5});
+  linear_gelu_forward(s, x, w1, b1, pre, act);
+  linear_forward(s, act, w2, b2, y);
+  linear_backward_weight(s, dy, act, dw2, db2);
+  linear_backward_input_gelu(s, dy, w2, pre, dpre, db1);
+  linear_backward_weight(s, dpre, x, dw1, Tensor());
+  linear_backward_input(s, dpre, w1, dx);
+  const at::Tensor tx = leaf(x), tw1 = leaf(w1), tb1 = leaf(b1), tw2 = leaf(w2), tb2 = leaf(b2);
+  const at::Tensor ty = at::linear(at::gelu(at::linear(tx, tw1, tb1), "tanh"), tw2, tb2);
+  ty.backward(view(dy));
+  same(y, ty);
+  same(dx, tx.grad());
+  same(dw1, tw1.grad());
+  same(db1, tb1.grad());
+  same(dw2, tw2.grad());
+  same(db2, tb2.grad());
+}
+
+TEST_CASE("attention") {
+  auto stream = make_stream(Device{});
+  Stream& s = *stream;
+  for (const bool causal : {true, false}) {
+    const AttentionShape shape{2, 150, 3, 20, causal, 1 / std::sqrt(20.0), 0};
+    Numbers qkv({2, 150, 3, 3, 20}, 1), dout({2, 150, 3, 20}, 2), out = zeros({2, 150, 3, 20});
+    Numbers stats = zeros({2, 3, 150}), dqkv = zeros({2, 150, 3, 3, 20});
+    attention_forward(s, shape, qkv, out, stats, Tensor(), 0);
+    attention_backward(s, shape, qkv, out, stats, dout, dqkv, Tensor(), 0);
+    const at::Tensor t = leaf(qkv);
+    const auto part = [&](int64_t i) { return t.select(2, i).transpose(1, 2); };
+    const at::Tensor to =
+        at::scaled_dot_product_attention(part(0), part(1), part(2), {}, 0.0, causal)
+            .transpose(1, 2);
+    to.backward(view(dout));
+    same(out, to);
+    same(dqkv, t.grad());
+  }
+}
+
+TEST_CASE("residual LayerNorm") {
+  auto stream = make_stream(Device{});
+  Stream& s = *stream;
+  Numbers x({13, 33}, 1), delta({13, 33}, 2), gamma({33}, 3), beta({33}, 4), dy({13, 33}, 5);
+  Numbers dr({13, 33}, 6), r = zeros({13, 33}), y = r, dx = r, mean = zeros({13}), rstd = mean;
+  Numbers dgamma = zeros({33}), dbeta = dgamma;
+  residual_layernorm_forward(s, x, delta, gamma, beta, 1e-5, 0, 0, r, y, mean, rstd);
+  layernorm_backward(s, dy, r, gamma, mean, rstd, dr, dx, dgamma, dbeta, 0, 0, Tensor(), Tensor());
+  const at::Tensor tx = leaf(x), tg = leaf(gamma), tb = leaf(beta);
+  const at::Tensor tr = tx + view(delta);
+  const at::Tensor ty = at::layer_norm(tr, {33}, tg, tb, 1e-5);
+  ((ty * view(dy)).sum() + (tr * view(dr)).sum()).backward();
+  same(y, ty);
+  same(dx, tx.grad());
+  same(dgamma, tg.grad());
+  same(dbeta, tb.grad());
+}
+
+TEST_CASE("embeddings and cross-entropy") {
+  auto stream = make_stream(Device{});
+  Stream& s = *stream;
+  std::vector<int32_t> tokens(30), wanted(30);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<int32_t>(i * 7 % 13);
+    wanted[i] = i % 6 == 0 ? -1 : static_cast<int32_t>(i * 5 % 17);
+  }
+  const Tensor ids(tokens.data(), DType::i32, {3, 10}), targets(wanted.data(), DType::i32, {30});
+  Numbers wte({13, 20}, 1), wpe({10, 20}, 2), out = zeros({3, 10, 20}), losses = zeros({30});
+  Numbers dwte = zeros({13, 20}), dwpe = zeros({10, 20});
+  embedding_forward(s, ids, wte, wpe, 0, 0, out);
+  const at::Tensor te = leaf(wte), tp = leaf(wpe);
+  const at::Tensor to = at::embedding(te, view(ids).to(at::kLong)) + tp;
+  same(out, to);
+  // The loss takes the embeddings themselves as logits.
+  Numbers logits = out;
+  cross_entropy(s, logits.t().view({30, 20}), targets, 17, true, 0.125, nullptr, losses);
+  embedding_backward(s, ids, logits, 0, 0, dwte, dwpe, Tensor());
+  const at::Tensor loss = at::cross_entropy_loss(
+      to.view({30, 20}).narrow(1, 0, 17), view(targets).to(at::kLong), {}, at::Reduction::None, -1);
+  (loss.sum() * 0.125).backward();
+  same(losses, loss);
+  same(dwte, te.grad());
+  same(dwpe, tp.grad());
+}

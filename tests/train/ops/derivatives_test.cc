@@ -1,0 +1,215 @@
+// Every backward pass against finite differences of its forward pass, in float64.
+#include <doctest/doctest.h>
+
+#include "src/ops/attention.h"
+#include "src/ops/embedding.h"
+#include "src/ops/linear.h"
+#include "src/ops/loss.h"
+#include "src/ops/norm.h"
+#include "tests/train/ops/numbers.h"
+
+using namespace tally::train;
+
+namespace {
+
+constexpr double tolerance = 1e-8;
+
+// `gradient` holds `before` plus the derivative of `loss` by x.
+void check(Numbers& x, const std::function<double()>& loss, const Numbers& gradient,
+           double before = 0) {
+  std::vector<double> d = gradient.values();
+  for (double& v : d) v -= before;
+  CHECK(relative_error(d, finite_differences(x, loss)) < tolerance);
+}
+
+Numbers ones(std::initializer_list<int64_t> shape) {
+  Numbers n = zeros(shape);
+  for (double& v : n.values()) v = 1;
+  return n;
+}
+
+struct Fixture {
+  std::unique_ptr<Stream> stream = make_stream(Device{});
+  Stream& s = *stream;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "linear: input, weight and bias") {
+  Numbers x({5, 7}, 1), w({3, 7}, 2), b({3}, 3), y = zeros({5, 3}), dy({5, 3}, 4);
+  const auto loss = [&] {
+    linear_forward(s, x, w, b, y);
+    return dot(y, dy);
+  };
+  Numbers dx = zeros({5, 7}), dw = ones({3, 7}), db = ones({3});
+  linear_backward_input(s, dy, w, dx);
+  linear_backward_weight(s, dy, x, dw, db);
+  check(x, loss, dx);
+  check(w, loss, dw, 1);
+  check(b, loss, db, 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in place too") {
+  Numbers x({6, 4}, 1), w1({5, 4}, 2), b1({5}, 3), w2({3, 5}, 4), dy({6, 3}, 5);
+  Numbers pre = zeros({6, 5}), act = zeros({6, 5}), y = zeros({6, 3});
+  const auto second = [&] {
+    gelu_forward(s, pre, act);
+    linear_forward(s, act, w2, Tensor(), y);
+    return dot(y, dy);
+  };
+  const auto both = [&] {
+    linear_gelu_forward(s, x, w1, b1, pre, act);
+    linear_forward(s, act, w2, Tensor(), y);
+    return dot(y, dy);
+  };
+  both();
+  Numbers dpre = zeros({6, 5}), db = ones({5});
+  linear_backward_input_gelu(s, dy, w2, pre, dpre, db);
+  check(pre, second, dpre);
+  check(b1, both, db, 1);
+  both();
+  Numbers in_place = pre;
+  linear_backward_input_gelu(s, dy, w2, in_place, in_place, Tensor());
+  CHECK(in_place.values() == dpre.values());
+  // The activations that linear_gelu_forward keeps are those that gelu_forward makes again.
+  both();
+  Numbers again = zeros({6, 5});
+  gelu_forward(s, pre, again);
+  CHECK(again.values() == act.values());
+}
+
+TEST_CASE_FIXTURE(Fixture, "attention: queries, keys and values") {
+  AttentionShape shape{2, 9, 3, 4, true, 0.5, 0};
+  SUBCASE("causal") {}
+  SUBCASE("both ways") {
+    shape.causal = false;
+  }
+  SUBCASE("dropout") {
+    shape.dropout = 0.3;
+  }
+  SUBCASE("longer than a block of rows") {
+    shape = {1, 131, 1, 2, true, 0.7, 0.1};
+  }
+  const int64_t b = shape.batch, t = shape.tokens, h = shape.heads, d = shape.head_dim;
+  Numbers qkv({b, t, 3, h, d}, 1), out = zeros({b, t, h, d}), dout({b, t, h, d}, 2);
+  Numbers stats = zeros({b, h, t}), dqkv({b, t, 3, h, d}, 3);
+  const auto loss = [&] {
+    attention_forward(s, shape, qkv, out, stats, Tensor(), 77);
+    return dot(out, dout);
+  };
+  loss();
+  attention_backward(s, shape, qkv, out, stats, dout, dqkv, Tensor(), 77);
+  check(qkv, loss, dqkv);
+}
+
+TEST_CASE_FIXTURE(Fixture, "rotary: its inverse is its transpose, values stay") {
+  for (const double fraction : {1.0, 0.5}) {
+    Numbers x({2, 5, 3, 2, 6}, 1), g({2, 5, 3, 2, 6}, 2);
+    Numbers rotated = x, back = g;
+    rotary(s, rotated, 100, fraction, false);
+    rotary(s, back, 100, fraction, true);
+    CHECK(std::abs(dot(rotated, g) - dot(x, back)) < 1e-12 * std::abs(dot(x, back)));
+    Numbers round_trip = rotated;
+    rotary(s, round_trip, 100, fraction, true);
+    CHECK(relative_error(round_trip.values(), x.values()) < 1e-14);
+    // Position 0 is not turned, and values never are; positions after it are.
+    for (size_t row = 0; row < 10; ++row) {
+      for (size_t i = 0; i < 36; ++i) {
+        const size_t at = row * 36 + i;
+        const bool turned = row % 5 != 0 && i < 24 && i % 6 < (fraction < 1 ? 2 : 6);
+        CHECK((rotated[at] != x[at]) == turned);
+      }
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "LayerNorm, alone and after a residual addition") {
+  const int64_t m = 5, c = 9;
+  const double epsilon = 1e-3;
+  Numbers x({m, c}, 1), delta({m, c}, 2), gamma({c}, 3), beta({c}, 4), dy({m, c}, 5), dr({m, c}, 6);
+  Numbers r = zeros({m, c}), y = zeros({m, c}), mean = zeros({m}), rstd = zeros({m});
+  Numbers dx = zeros({m, c}), dgamma = ones({c}), dbeta = ones({c}), ddelta = zeros({m, c});
+  SUBCASE("alone") {
+    const auto loss = [&] {
+      layernorm_forward(s, x, gamma, beta, epsilon, y, mean, rstd);
+      return dot(y, dy);
+    };
+    loss();
+    layernorm_backward(s, dy, x, gamma, mean, rstd, Tensor(), dx, dgamma, dbeta, 0, 0, Tensor(),
+                       Tensor());
+    check(x, loss, dx);
+    check(gamma, loss, dgamma, 1);
+    check(beta, loss, dbeta, 1);
+  }
+  SUBCASE("after a residual addition with dropout") {
+    // The sum itself goes on too: its gradient dr joins.
+    const auto loss = [&] {
+      residual_layernorm_forward(s, x, delta, gamma, beta, epsilon, 0.4, 21, r, y, mean, rstd);
+      return dot(y, dy) + dot(r, dr);
+    };
+    loss();
+    layernorm_backward(s, dy, r, gamma, mean, rstd, dr, dx, dgamma, dbeta, 0.4, 21, ddelta,
+                       Tensor());
+    check(x, loss, dx);
+    check(delta, loss, ddelta);
+    check(gamma, loss, dgamma, 1);
+    check(beta, loss, dbeta, 1);
+    // The residual's gradient may lie where the result goes.
+    Numbers in_place = dr;
+    layernorm_backward(s, dy, r, gamma, mean, rstd, in_place, in_place, dgamma, dbeta, 0, 0,
+                       Tensor(), Tensor());
+    CHECK(in_place.values() == dx.values());
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "embeddings, with repeated tokens and dropout") {
+  std::vector<int32_t> tokens = {3, 0, 3, 1, 3, 3, 4, 0};
+  const Tensor ids(tokens.data(), DType::i32, {2, 4});
+  Numbers wte({5, 6}, 1), wpe({7, 6}, 2), out = zeros({2, 4, 6}), dout({2, 4, 6}, 3);
+  Numbers dwte = ones({5, 6}), dwpe = ones({7, 6});
+  for (const double dropout : {0.0, 0.5}) {
+    const auto loss = [&] {
+      embedding_forward(s, ids, wte, wpe, dropout, 8, out);
+      return dot(out, dout);
+    };
+    Numbers a = dwte, b = dwpe;
+    embedding_backward(s, ids, dout, dropout, 8, a, b, Tensor());
+    check(wte, loss, a, 1);
+    check(wpe, loss, b, 1);
+  }
+  // Without positions.
+  const auto loss = [&] {
+    embedding_forward(s, ids, wte, Tensor(), 0, 0, out);
+    return dot(out, dout);
+  };
+  embedding_backward(s, ids, dout, 0, 0, dwte, Tensor(), Tensor());
+  check(wte, loss, dwte, 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "cross-entropy: padding takes no part, negative targets do not count") {
+  std::vector<int32_t> wanted = {2, -1, 0, 4, -100};
+  const Tensor targets(wanted.data(), DType::i32, {5});
+  Numbers logits({5, 8}, 1, 3), losses = zeros({5});
+  StepState state{};
+  state.loss_scale = 16;
+  const double factor = 0.25;
+  const auto loss = [&] {
+    cross_entropy(s, logits, targets, 6, false, factor, nullptr, losses);
+    StepState sum{};
+    add_losses(s, losses, factor, &sum);
+    return 16 * sum.loss_sum;
+  };
+  Numbers gradient = logits;
+  cross_entropy(s, gradient, targets, 6, true, factor, &state, losses);
+  check(logits, loss, gradient);
+  CHECK(losses[1] == 0);
+  CHECK(losses[4] == 0);
+  for (size_t i = 0; i < 5; ++i) {
+    for (size_t j = 0; j < 8; ++j) {
+      if (j >= 6 || wanted[i] < 0) CHECK(gradient[i * 8 + j] == 0);
+    }
+  }
+  // Huge logits stay finite.
+  for (double& v : logits.values()) v *= 1e4;
+  CHECK(std::isfinite(loss()));
+}
