@@ -42,6 +42,7 @@ struct Expander::Impl {
   Impl(const Benchmark& bench, const RunInfo& run, Evaluator& eval, TextPool& texts,
        const std::set<std::string>& tag_set)
       : benchmark(bench),
+        info(run),
         evaluator(eval),
         pool(texts),
         tags(tag_set),
@@ -56,14 +57,17 @@ struct Expander::Impl {
     return all;
   }
 
-  std::string finish(const Step& step, Point& point, const Builtins& late);
+  // How finish() goes about it: `plan` leaves open what only a run can tell.
+  enum class Purpose { run, plan };
+  std::string finish(const Step& step, Point& point, const Builtins& late, Purpose purpose);
   std::string settle(Point& point, const Builtins& late, const Builtins& early, bool last,
-                     bool* changed);
+                     Purpose purpose, bool* changed);
   bool blocked(const Point& point, const Binding& binding) const;
   std::string evaluate(Binding& binding, const std::string& text);
   void restart(Binding& binding);
 
   const Benchmark& benchmark;
+  RunInfo info;
   Evaluator& evaluator;
   TextPool& pool;
   std::set<std::string> tags;
@@ -106,7 +110,7 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text) 
 
 // One pass over the values that are not final. `last`: those that wait for each other as well.
 std::string Expander::Impl::settle(Point& point, const Builtins& late, const Builtins& early,
-                                   bool last, bool* changed) {
+                                   bool last, Purpose purpose, bool* changed) {
   const Lookup lookup = [&](std::string_view name) -> const std::string* {
     for (const Binding& b : point.bindings) {
       if (pool[b.name] != name) continue;
@@ -122,22 +126,29 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
   // Values that wait for each other all see what was there before, whatever their order.
   std::vector<std::pair<Binding*, std::string>> ready;
   for (Binding& binding : point.bindings) {
-    if (progress(binding) == Progress::closed || (!last && blocked(point, binding))) continue;
+    if (progress(binding) == Progress::closed) continue;
+    if (blocked(point, binding) && (!last || purpose == Purpose::plan)) continue;
+    const Mode mode = definitions.of(binding).parameter->mode;
+    if (purpose == Purpose::plan && (mode == Mode::shell || mode == Mode::perl)) continue;
     ready.emplace_back(&binding, substitute(pool[binding.value], lookup));
   }
   for (const auto& [binding, text] : ready) {
-    const std::string error = evaluate(*binding, text);
-    if (!error.empty()) return error;
-    *changed = true;
+    std::string error = evaluate(*binding, text);
+    if (error.empty()) {
+      *changed = true;
+    } else if (purpose == Purpose::run) {
+      return error;
+    }
   }
   return {};
 }
 
-std::string Expander::Impl::finish(const Step& step, Point& point, const Builtins& late) {
+std::string Expander::Impl::finish(const Step& step, Point& point, const Builtins& late,
+                                   Purpose purpose) {
   const Builtins early = step_builtins(step);
   for (bool last = false;;) {
     bool changed = false;
-    std::string error = settle(point, late, early, last, &changed);
+    std::string error = settle(point, late, early, last, purpose, &changed);
     if (!error.empty()) return error;
     if (!changed && last) return {};
     last = !changed;
@@ -175,7 +186,18 @@ StepPoints Expander::expand(const Step& step, const std::vector<const Point*>& p
 
 std::string Expander::finish(const Step& step, Point& point, const Builtins& builtins) {
   if (is_final(point)) return {};
-  return impl_->finish(step, point, builtins);
+  return impl_->finish(step, point, builtins, Impl::Purpose::run);
+}
+
+std::vector<std::string> Expander::finish_for_plan(const Step& step, Point& point,
+                                                   const Builtins& builtins) {
+  std::vector<std::string> open;
+  if (is_final(point)) return open;
+  impl_->finish(step, point, builtins, Impl::Purpose::plan);
+  for (const Binding& binding : point.bindings) {
+    if (!is_final(binding)) open.push_back(impl_->pool[binding.name]);
+  }
+  return open;
 }
 
 std::string Expander::update(const Step& step, Point& point, UpdateMode reason,
@@ -186,11 +208,24 @@ std::string Expander::update(const Step& step, Point& point, UpdateMode reason,
     impl_->restart(binding);
     any = true;
   }
-  return any ? impl_->finish(step, point, builtins) : std::string();
+  return any ? impl_->finish(step, point, builtins, Impl::Purpose::run) : std::string();
 }
 
 const Parameter& Expander::definition(const Binding& binding) const {
   return *impl_->definitions.of(binding).parameter;
+}
+
+const RunInfo& Expander::run() const {
+  return impl_->info;
+}
+const TextPool& Expander::pool() const {
+  return impl_->pool;
+}
+Evaluator& Expander::evaluator() const {
+  return impl_->evaluator;
+}
+Builtins Expander::step_builtins(const Step& step) const {
+  return impl_->step_builtins(step);
 }
 
 bool Expander::is_final(const Binding& binding) const {

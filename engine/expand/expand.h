@@ -52,11 +52,22 @@ class Expander {
   // update mode asks for it, for one workpackage (see execute/). Returns an error text, or "".
   std::string finish(const Step& step, Point& point,
                      const std::vector<std::pair<std::string, std::string>>& builtins);
+  // finish() for a dry run: shell and perl values that wait are not run, and a value that cannot be
+  // computed is no error, since a run may yet make what it reads. Returns the names of the
+  // parameters left open.
+  std::vector<std::string> finish_for_plan(
+      const Step& step, Point& point,
+      const std::vector<std::pair<std::string, std::string>>& builtins);
   // The same again at a cycle (update_mode cycle, always).
   std::string update(const Step& step, Point& point, UpdateMode reason,
                      const std::vector<std::pair<std::string, std::string>>& builtins);
 
   const Parameter& definition(const Binding& binding) const;
+  const RunInfo& run() const;
+  const TextPool& pool() const;
+  Evaluator& evaluator() const;
+  // jube_benchmark_* and jube_step_*: what every workpackage of the step may name.
+  std::vector<std::pair<std::string, std::string>> step_builtins(const Step& step) const;
   // False while a value waits for finish() (it names jube_wp_id, say); its text is then the one to
   // be substituted.
   bool is_final(const Binding& binding) const;

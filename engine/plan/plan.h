@@ -1,8 +1,10 @@
 // What a run would do, worked out before anything is written: workpackages, jobs, scripts.
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/diagnostics.h"
@@ -12,25 +14,32 @@
 
 namespace tally {
 
-// The workpackages of the whole benchmark when every step succeeds. Ids are those a sequential run gives.
+// The workpackages of the whole benchmark when every step succeeds. Ids are those a sequential run
+// gives.
 struct Plan {
   const Benchmark* benchmark = nullptr;
   std::vector<WorkPackage> packages;
   std::vector<Excluded> excluded;
   // Things only a run can tell (a parameter read from a parent's output): one sentence each.
   std::vector<std::string> unknown;
+  int points = 0;   // workpackages before iterations and repetitions
+  int repeats = 1;  // the largest `repeat` of a step
 };
 
 struct PlanPrint {
-  bool parameters = true;     // each workpackage's parameters that vary
-  size_t most = 200;          // workpackages listed; the rest is counted
-  int script_of = -1;         // print the exact bytes of this workpackage's generated files instead
+  bool parameters = true;  // each workpackage's parameters that vary
+  size_t most = 200;       // workpackages listed; the rest is counted
+  int script_of = -1;      // print the exact bytes of this workpackage's generated files instead
+  // Makes them: names (relative to the work directory) and bytes. Execution's own functions, so
+  // that a dry run shows what a run writes.
+  std::function<std::vector<std::pair<std::string, std::string>>(const WorkPackage&)> scripts;
 };
 
 Plan make_plan(const Benchmark& benchmark, Expander& expander, Diagnostics& diagnostics);
 
-// Prints the plan: per step its workpackages with the parameters that vary, parents and job script,
-// excluded points with the rule, and totals (workpackages, jobs, node-hours).
+// Prints the plan: totals (workpackages, jobs, node-hours), the parameters that are the same
+// everywhere, then each workpackage with those that vary within its step, its parents and job
+// script; excluded points with their rule. The same plan gives the same bytes.
 void print_plan(const Plan& plan, const Expander& expander, const TextPool& pool,
                 const PlanPrint& options, std::ostream& out);
 

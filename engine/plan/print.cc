@@ -1,0 +1,286 @@
+// The plan as a person reads it.
+#include <algorithm>
+#include <map>
+#include <ostream>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "engine/base/text.h"
+#include "engine/plan/package_names.h"
+#include "engine/plan/plan.h"
+#include "steps/kinds.h"
+
+namespace tally {
+namespace {
+
+constexpr size_t longest_value = 48;
+
+// A value on one line, quoted when blanks would make it unclear, shortened when long.
+std::string shown(const std::string& value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\n') {
+      text += "\\n";
+    } else if (c == '\t') {
+      text += "\\t";
+    } else {
+      text += c;
+    }
+  }
+  if (text.size() > longest_value) {
+    size_t cut = longest_value - 3;
+    while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;
+    text.resize(cut);
+    text += "...";
+  }
+  if (text.empty() || text.find_first_of(" '\"") != std::string::npos) return "'" + text + "'";
+  return text;
+}
+
+std::string counted(size_t n, const char* one, const char* many) {
+  return fmt::format("{} {}", n, n == 1 ? one : many);
+}
+
+// A job as far as the plan knows it.
+struct Job {
+  bool submitted = false;
+  std::string script;
+  double node_hours = 0;
+  bool known = false;  // node_hours
+};
+
+class Printer {
+ public:
+  Printer(const Plan& plan, const Expander& expander, const TextPool& pool,
+          const PlanPrint& options, std::ostream& out)
+      : plan_(plan), expander_(expander), pool_(pool), options_(options), out_(out) {}
+
+  void print() {
+    find_varying();
+    print_totals();
+    if (options_.parameters) print_constants();
+    const size_t shown_packages = std::min(options_.most, plan_.packages.size());
+    for (size_t i = 0; i < shown_packages; ++i) print_package(plan_.packages[i]);
+    if (shown_packages < plan_.packages.size()) {
+      out_ << fmt::format(
+          "  ... and {} (--all lists them)\n",
+          counted(plan_.packages.size() - shown_packages, "workpackage more", "workpackages more"));
+    }
+    print_excluded();
+    print_unknown();
+  }
+
+  void print_scripts() {
+    const auto wanted = static_cast<size_t>(options_.script_of);
+    if (wanted >= plan_.packages.size()) {
+      out_ << fmt::format("tally: there is no workpackage {}: the plan has {}\n", wanted,
+                          counted(plan_.packages.size(), "workpackage", "workpackages"));
+      return;
+    }
+    const WorkPackage& package = plan_.packages[wanted];
+    const auto files = options_.scripts ? options_.scripts(package)
+                                        : std::vector<std::pair<std::string, std::string>>();
+    if (files.empty()) {
+      out_ << fmt::format("tally: workpackage {} generates no files\n",
+                          package_folder(*plan_.benchmark, package));
+    }
+    for (const auto& [name, bytes] : files) {
+      if (files.size() > 1) out_ << "==> " << name << " <==\n";
+      out_ << bytes;
+    }
+  }
+
+ private:
+  const Step& step_of(const WorkPackage& package) const {
+    return plan_.benchmark->steps[static_cast<size_t>(package.step)];
+  }
+
+  // Which parameters differ between a step's packages, and which are the same in all that have
+  // them.
+  void find_varying() {
+    struct Seen {
+      TextId value;
+      bool varies;
+    };
+    std::map<std::pair<int, TextId>, Seen> by_step;
+    std::map<TextId, Seen> overall;
+    const auto note = [](auto& map, const auto& key, TextId value) {
+      const auto [entry, added] = map.try_emplace(key, Seen{value, false});
+      if (!added && entry->second.value != value) entry->second.varies = true;
+    };
+    for (const WorkPackage& package : plan_.packages) {
+      for (const Binding& b : package.point.bindings) {
+        note(by_step, std::make_pair(package.step, b.name), b.value);
+        note(overall, b.name, b.value);
+        if (!names_seen_.insert(b.name).second) continue;
+        order_.push_back(b.name);
+      }
+    }
+    for (const auto& [key, seen] : by_step) {
+      // Also those that are constant within the step but not among steps.
+      if (seen.varies || overall.at(key.second).varies) varying_.insert(key);
+    }
+    for (const TextId name : order_) {
+      if (!overall.at(name).varies) constants_.emplace_back(name, overall.at(name).value);
+    }
+  }
+
+  Job job_of(const WorkPackage& package) const {
+    const Step& step = step_of(package);
+    Job job;
+    if (step.kind != StepKind::run) return job;
+    const NamedValues builtins =
+        package_builtins(*plan_.benchmark, expander_, plan_.packages, package);
+    NamedValues all = builtins;
+    const Lookup plain = package_lookup(expander_, package, builtins);
+    for (auto& value : kind_values(step, plain)) all.insert(all.begin(), std::move(value));
+    const Lookup lookup = [&](std::string_view name) -> const std::string* {
+      for (const auto& [key, value] : all) {
+        if (key == name) return &value;
+      }
+      return plain(name);
+    };
+    const Platform platform = platform_of(step, lookup);
+    job.submitted = !platform.local();
+    job.script = platform.submit_script;
+    const std::string* nodes = lookup("nodes");
+    const std::string* limit = lookup("timelimit");
+    if (nodes == nullptr || limit == nullptr) return job;
+    const std::optional<double> seconds = parse_duration(*limit);
+    char* end = nullptr;
+    const double count = strtod(nodes->c_str(), &end);
+    if (!seconds || end == nodes->c_str() || *end != '\0') return job;
+    job.node_hours = count * *seconds / 3600;
+    job.known = true;
+    return job;
+  }
+
+  void print_totals() {
+    double hours = 0;
+    bool hours_known = false;
+    for (const WorkPackage& package : plan_.packages) {
+      if (step_of(package).kind != StepKind::run) continue;
+      const Job job = job_of(package);
+      if (!job.submitted) continue;
+      ++jobs_;
+      if (job.known) {
+        hours += job.node_hours;
+        hours_known = true;
+      }
+    }
+    out_ << fmt::format("plan  {}: {}", plan_.benchmark->name.value,
+                        counted(static_cast<size_t>(plan_.points), "point", "points"));
+    if (!plan_.excluded.empty()) out_ << fmt::format(", {} excluded", plan_.excluded.size());
+    if (plan_.repeats > 1) out_ << fmt::format(", {} repeats", plan_.repeats);
+    out_ << " -> " << counted(plan_.packages.size(), "workpackage", "workpackages");
+    if (jobs_ > 0) out_ << ", " << counted(jobs_, "job", "jobs");
+    if (hours_known) out_ << fmt::format(", {:.1f} node-hours at most", hours);
+    out_ << '\n';
+  }
+
+  void print_constants() {
+    if (constants_.empty()) return;
+    out_ << "  the same everywhere:";
+    for (const auto& [name, value] : constants_) {
+      out_ << ' ' << pool_[name] << '=' << shown(pool_[value]);
+    }
+    out_ << '\n';
+  }
+
+  void print_package(const WorkPackage& package) {
+    const Step& step = step_of(package);
+    out_ << fmt::format("  #{:06} {}", package.id, step.name.value);
+    if (options_.parameters) {
+      std::string values;
+      for (const Binding& b : package.point.bindings) {
+        if (varying_.count({package.step, b.name}) == 0) continue;
+        values += ' ' + pool_[b.name] + '=';
+        values += expander_.is_final(b) ? shown(pool_[b.value]) : "?";
+      }
+      if (!values.empty()) out_ << ' ' << values;
+    }
+    if (plan_.repeats > 1 && !step.repeat.value.empty()) {
+      out_ << fmt::format("  repeat {}", package.repetition + 1);
+    } else if (package.iteration > 0 || step.iterations.value != "1") {
+      out_ << fmt::format("  iteration {}", package.iteration);
+    }
+    for (size_t i = 0; i < package.parents.size(); ++i) {
+      const int id = package.parents[i];
+      out_ << (i == 0 ? "  after " : ", ")
+           << fmt::format("#{:06} {}", id,
+                          step_of(plan_.packages[static_cast<size_t>(id)]).name.value);
+    }
+    const Job job = job_of(package);
+    if (job.submitted) {
+      out_ << fmt::format("  job {}/{}", ++job_number_, jobs_);
+      if (!job.script.empty()) {
+        out_ << fmt::format("  {}/work/{}", package_folder(*plan_.benchmark, package), job.script);
+      }
+    }
+    if (!package.note.empty()) out_ << "  fails: " << package.note;
+    out_ << '\n';
+  }
+
+  // A step's excluded points show the parameters that differ within it.
+  void print_excluded() {
+    if (plan_.excluded.empty()) return;
+    out_ << "excluded by a rule:\n";
+    std::map<std::pair<const Step*, TextId>, std::set<TextId>> values;
+    for (const Excluded& e : plan_.excluded) {
+      for (const Binding& b : e.point.bindings) values[{e.step, b.name}].insert(b.value);
+    }
+    for (const WorkPackage& package : plan_.packages) {
+      for (const Binding& b : package.point.bindings) {
+        const auto found = values.find({&step_of(package), b.name});
+        if (found != values.end() && found->second.size() < 2) found->second.insert(b.value);
+      }
+    }
+    const size_t listed = std::min(options_.most, plan_.excluded.size());
+    for (size_t i = 0; i < listed; ++i) {
+      const Excluded& e = plan_.excluded[i];
+      out_ << "  " << e.step->name.value << ' ';
+      for (const Binding& b : e.point.bindings) {
+        if (values[{e.step, b.name}].size() < 2) continue;
+        out_ << ' ' << pool_[b.name] << '=' << shown(pool_[b.value]);
+      }
+      out_ << "  where: " << e.rule.value << '\n';
+    }
+    if (listed < plan_.excluded.size()) {
+      out_ << "  ... and " << counted(plan_.excluded.size() - listed, "point", "points")
+           << " more\n";
+    }
+  }
+
+  void print_unknown() {
+    if (plan_.unknown.empty()) return;
+    out_ << "known only to a run:\n";
+    for (const std::string& sentence : plan_.unknown) out_ << "  " << sentence << '\n';
+  }
+
+  const Plan& plan_;
+  const Expander& expander_;
+  const TextPool& pool_;
+  const PlanPrint& options_;
+  std::ostream& out_;
+  std::set<std::pair<int, TextId>> varying_;  // step, parameter
+  std::set<TextId> names_seen_;
+  std::vector<TextId> order_;  // of first appearance
+  std::vector<std::pair<TextId, TextId>> constants_;
+  size_t jobs_ = 0;
+  size_t job_number_ = 0;
+};
+
+}  // namespace
+
+void print_plan(const Plan& plan, const Expander& expander, const TextPool& pool,
+                const PlanPrint& options, std::ostream& out) {
+  Printer printer(plan, expander, pool, options, out);
+  if (options.script_of >= 0) {
+    printer.print_scripts();
+  } else {
+    printer.print();
+  }
+}
+
+}  // namespace tally
