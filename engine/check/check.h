@@ -12,10 +12,10 @@
 namespace tally {
 
 struct CheckOptions {
-  std::vector<std::string> tags;           // -t
-  std::vector<std::string> only, exclude;  // --only-bench, --not-bench
+  std::vector<std::string> tags;                         // -t
+  std::vector<std::string> only, exclude;                // --only-bench, --not-bench
   std::vector<std::pair<std::string, std::string>> set;  // --set name=value: replaces a parameter
-  ReadOptions read;   // for files named by from= and init_with=
+  ReadOptions read;                                      // for files named by from= and init_with=
   bool strict = false;  // unknown keys are errors even in a file of plain JUBE language
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct Element {
 enum class Language { jube, tally };  // tally: the file uses a key of Tally's own
 
 struct Document {
-  Element root;  // name "jube"; its children are benchmark, selection, include-path, check_tags, sets...
+  Element root;  // name "jube"; its children are benchmark, selection, include-path, check_tags,
+                 // sets...
   std::string path;
   bool is_xml = false;
 };
@@ -39,14 +41,28 @@ struct Document {
 struct ReadOptions {
   std::vector<std::string> include_path;  // --include-path, before $JUBE_INCLUDE_PATH
   std::vector<std::string> builtin_path;  // where the shipped templates/ lie; searched last
-  // Path -> text, consulted before the disk: a run's stored input, so that `continue` and `result` do
-  // not depend on files that changed since.
+  // Path -> text, consulted before the disk: a run's stored input, so that `continue` and `result`
+  // do not depend on files that changed since.
   std::map<std::string, std::string> stored;
+  // The tags set, where known: an XML <include> whose tag attribute is false is then not read at
+  // all. Without them every include is read, and its elements get the attribute.
+  std::optional<std::vector<std::string>> tags;
 };
 
 // Reads one file with its !include / <include> parts spliced in. Problems go to `diagnostics` with
 // marks; returns what could be read (an empty root when nothing could).
 Document read_document(const std::string& path, const ReadOptions& options, Sources& sources,
                        Diagnostics& diagnostics);
+
+// The same from memory; `name` stands for the path in messages, in relative includes and when the
+// kind of file is told from its ending.
+Document read_document_text(const std::string& name, const std::string& text,
+                            const ReadOptions& options, Sources& sources, Diagnostics& diagnostics);
+
+// The document as JUBE's XML, as it is kept in a run directory (configuration.xml).
+std::string document_to_xml(const Document& document);
+
+// The directories of the include-path elements of `root`, as written.
+std::vector<std::string> include_paths_of(const Element& root);
 
 }  // namespace tally

@@ -1,0 +1,350 @@
+#include "engine/check/build.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/check/schema_check.h"
+#include "engine/check/values.h"
+
+namespace tally {
+
+namespace {
+
+Text stripped(const Text& text) {
+  return {std::string(strip(text.value)), text.mark};
+}
+
+Text text_of(const Element& element) {
+  Text text = stripped(element.text);
+  if (!text.mark.known()) text.mark = element.mark;
+  return text;
+}
+
+Text attribute_text(const Element& element, const char* name, const char* otherwise = "") {
+  const Attribute* found = element.find(name);
+  Text text = found ? stripped(found->value) : Text{};
+  if (text.value.empty()) text.value = otherwise;
+  return text;
+}
+
+std::vector<Text> split_text(const Text& text) {
+  std::vector<Text> parts;
+  for (std::string& part : split_strip(text.value, ",")) {
+    if (!part.empty()) parts.push_back({std::move(part), text.mark});
+  }
+  return parts;
+}
+
+std::vector<std::string> split_attribute(const Element& element, const char* name) {
+  std::vector<std::string> parts;
+  for (Text& part : split_text(attribute_text(element, name))) {
+    parts.push_back(std::move(part.value));
+  }
+  return parts;
+}
+
+void append(const Text& list, std::vector<Text>* out) {
+  for (Text& part : split_text(list)) out->push_back(std::move(part));
+}
+
+std::vector<std::pair<Text, Text>> all_attributes(const Element& element) {
+  std::vector<std::pair<Text, Text>> all;
+  for (const Attribute& a : element.attributes) {
+    if (a.name.value != "tag") all.emplace_back(a.name, a.value);
+  }
+  return all;
+}
+
+StepKind step_kind(const Element& element) {
+  std::string kind(strip(element.get("kind")));
+  if (kind == "setup") return StepKind::setup;
+  if (kind == "build") return StepKind::build;
+  if (kind == "run") return StepKind::run;
+  if (kind == "result") return StepKind::result;
+  return StepKind::plain;
+}
+
+Column column(const Element& element) {
+  Column c;
+  c.name = text_of(element);
+  c.title = strip(element.get("title"));
+  c.format = strip(element.get("format"));
+  c.colw = strip(element.get("colw"));
+  if (const Attribute* null = element.find("null_value")) {
+    c.null_value_set = true;
+    c.null_value = null->value.value;
+  }
+  c.primary_key = boolean_or(element.get("primekey"), false);
+  c.expression = attribute_text(element, "expression");
+  for (const Element& child : element.children) {
+    if (child.name == "relative_to") c.relative_to = all_attributes(child);
+  }
+  return c;
+}
+
+Reference reference(const Element& element) {
+  return {attribute_text(element, "column"), text_of(element), attribute_text(element, "note"),
+          attribute_text(element, "where")};
+}
+
+class BenchmarkBuilder {
+ public:
+  BenchmarkBuilder(const SetFile& home, SetBuilder& sets, Benchmark* benchmark,
+                   Diagnostics& diagnostics)
+      : home_(home), sets_(sets), benchmark_(*benchmark), diagnostics_(diagnostics) {}
+
+  void build(const Element& element) {
+    for (const Element& child : element.children) {
+      if (child.name == "comment") {
+        benchmark_.comment = strip(child.text.value);
+      } else if (child.name == "step") {
+        add_named(step(child), child, &benchmark_.steps);
+      } else if (child.name == "analyser") {
+        add_named(analyser(child), child, &benchmark_.analysers);
+      } else if (child.name == "result") {
+        benchmark_.results.push_back(result(child));
+      }
+    }
+  }
+
+ private:
+  template <typename T>
+  void add_named(T item, const Element& element, std::vector<T>* all) {
+    for (const T& other : *all) {
+      if (other.name.value != item.name.value || item.name.value.empty()) continue;
+      diagnostics_.error(item.name.mark, fmt::format("{} is defined twice", describe(element)));
+      diagnostics_.note(other.name.mark, "the first one is here");
+      return;
+    }
+    all->push_back(std::move(item));
+  }
+
+  // The sets one `use` names, in the benchmark's names.
+  void add_use(const Element& element, bool pattern_sets, std::vector<Text>* use) {
+    std::vector<Text> names = split_text(text_of(element));
+    Text from = attribute_text(element, "from");
+    if (!from.value.empty()) names = sets_.add_from(from, names, pattern_sets, home_, &benchmark_);
+    for (Text& name : names) {
+      for (const Text& other : *use) {
+        if (other.value != name.value) continue;
+        diagnostics_.error(name.mark,
+                           fmt::format("Element \"{}\" can only be used once", name.value));
+        diagnostics_.note(other.mark, "it is used here already");
+      }
+      use->push_back(std::move(name));
+    }
+  }
+
+  static Operation operation(const Element& element) {
+    Operation op;
+    op.command = text_of(element);
+    op.active = attribute_text(element, "active", "true");
+    op.stdout_file = attribute_text(element, "stdout");
+    op.stderr_file = attribute_text(element, "stderr");
+    op.work_dir = attribute_text(element, "work_dir");
+    op.done_file = attribute_text(element, "done_file");
+    op.error_file = attribute_text(element, "error_file");
+    op.break_file = attribute_text(element, "break_file");
+    op.shared = boolean_or(element.get("shared"), false);
+    return op;
+  }
+
+  static Resources resources(const Element& element) {
+    Resources r;
+    r.any = true;
+    r.nodes = attribute_text(element, "nodes");
+    r.tasks_per_node = attribute_text(element, "tasks_per_node");
+    r.cpus_per_task = attribute_text(element, "cpus_per_task");
+    r.gpus_per_node = attribute_text(element, "gpus_per_node");
+    r.time = attribute_text(element, "time");
+    r.partition = attribute_text(element, "partition");
+    r.account = attribute_text(element, "account");
+    r.memory = attribute_text(element, "memory");
+    for (const Element& child : element.children) {
+      if (child.name != "options") continue;
+      for (auto& option : all_attributes(child)) r.extra.push_back(std::move(option));
+    }
+    return r;
+  }
+
+  Step step(const Element& element) {
+    Step s;
+    s.name = attribute_text(element, "name");
+    s.kind = step_kind(element);
+    for (Text& name : split_text(attribute_text(element, "depend"))) {
+      auto same = [&](const Text& other) { return other.value == name.value; };
+      if (std::none_of(s.depend.begin(), s.depend.end(), same)) s.depend.push_back(std::move(name));
+    }
+    s.work_dir = attribute_text(element, "work_dir");
+    s.suffix = attribute_text(element, "suffix");
+    s.active = attribute_text(element, "active", "true");
+    s.shared = attribute_text(element, "shared").value;
+    s.exported = boolean_or(element.get("export"), false);
+    s.max_async = attribute_text(element, "max_async", "0");
+    s.iterations = attribute_text(element, "iterations", "1");
+    s.cycles = attribute_text(element, "cycles", "1");
+    s.procs = attribute_text(element, "procs", "1");
+    s.do_log_file = attribute_text(element, "do_log_file");
+    s.timeout = attribute_text(element, "timeout");
+    s.retry = attribute_text(element, "retry");
+    s.repeat = attribute_text(element, "repeat");
+    s.gpu_slots = attribute_text(element, "gpu_slots");
+    for (const Element& child : element.children) add_to_step(child, &s);
+    check_kind(element, s);
+    return s;
+  }
+
+  void add_to_step(const Element& child, Step* s) {
+    if (child.name == "use") {
+      add_use(child, false, &s->use);
+    } else if (child.name == "do") {
+      s->operations.push_back(operation(child));
+    } else if (child.name == "resources") {
+      s->resources = resources(child);
+    } else if (child.name == "launch") {
+      if (!s->launch.value.empty()) {
+        diagnostics_.error(child.mark, "a step launches one program",
+                           "put further commands under 'do', or make a second step");
+      }
+      s->launch = text_of(child);
+    } else if (child.name == "env") {
+      for (auto& variable : all_attributes(child)) s->env.push_back(std::move(variable));
+    } else if (child.name == "env_unset") {
+      append(text_of(child), &s->env_unset);
+    } else if (child.name == "modules") {
+      append(text_of(child), &s->modules);
+    } else if (child.name == "expect") {
+      append(text_of(child), &s->expect);
+    }
+  }
+
+  void check_kind(const Element& element, const Step& s) {
+    if (s.kind != StepKind::run && !s.launch.value.empty()) {
+      diagnostics_.error(s.launch.mark,
+                         fmt::format("'launch' in {} needs kind: run", describe(element)),
+                         "other steps have commands under 'do'");
+    }
+    if (s.kind != StepKind::run && s.resources.any) {
+      for (const Element& child : element.children) {
+        if (child.name != "resources") continue;
+        diagnostics_.error(child.mark,
+                           fmt::format("'resources' in {} needs kind: run", describe(element)));
+      }
+    }
+    if (s.operations.empty() && s.launch.value.empty() && s.kind != StepKind::plain &&
+        s.kind != StepKind::result) {
+      diagnostics_.error(element.mark, fmt::format("{} does nothing", describe(element)),
+                         s.kind == StepKind::run ? "give it 'launch' or 'do'" : "give it 'do'");
+    }
+  }
+
+  Analyser analyser(const Element& element) {
+    Analyser a;
+    a.name = attribute_text(element, "name");
+    a.reduce = boolean_or(element.get("reduce"), true);
+    for (const Element& child : element.children) {
+      if (child.name == "use") {
+        add_use(child, true, &a.use);
+      } else if (child.name == "analyse") {
+        Analyse analyse;
+        analyse.step = attribute_text(child, "step");
+        for (const Element& file : child.children) {
+          if (file.name != "file") continue;
+          analyse.files.push_back({text_of(file), split_text(attribute_text(file, "use"))});
+        }
+        a.analyse.push_back(std::move(analyse));
+      }
+    }
+    return a;
+  }
+
+  Result result(const Element& element) {
+    Result r;
+    r.result_dir = attribute_text(element, "result_dir");
+    for (const Element& child : element.children) {
+      if (child.name == "use") {
+        add_use(child, true, &r.use);
+      } else if (child.name == "table") {
+        r.outputs.emplace_back(table(child));
+      } else if (child.name == "syslog") {
+        r.outputs.emplace_back(syslog(child));
+      } else if (child.name == "database") {
+        r.outputs.emplace_back(database(child));
+      }
+    }
+    return r;
+  }
+
+  Table table(const Element& element) {
+    Table t;
+    t.name = attribute_text(element, "name");
+    std::string style(strip(element.get("style")));
+    if (style == "pretty") t.style = TableStyle::pretty;
+    if (style == "aligned") t.style = TableStyle::aligned;
+    t.separator = element.get("separator", ",");
+    t.sort = split_attribute(element, "sort");
+    t.filter = attribute_text(element, "filter");
+    t.transpose = boolean_or(element.get("transpose"), false);
+    for (const Element& child : element.children) {
+      if (child.name == "reference") t.references.push_back(reference(child));
+      if (child.name != "column") continue;
+      t.columns.push_back(column(child));
+      for (const Element& below : child.children) {
+        if (below.name != "reference") continue;
+        Reference r = reference(below);
+        r.column = t.columns.back().name;
+        t.references.push_back(std::move(r));
+      }
+    }
+    return t;
+  }
+
+  static Syslog syslog(const Element& element) {
+    Syslog s;
+    s.name = attribute_text(element, "name");
+    s.address = strip(element.get("address"));
+    s.host = strip(element.get("host"));
+    s.port = attribute_text(element, "port", s.host.empty() ? "" : "514").value;
+    s.format = strip(element.get("format", "jube[%(process)s]: %(message)s"));
+    s.sort = split_attribute(element, "sort");
+    s.filter = attribute_text(element, "filter");
+    for (const Element& child : element.children) {
+      if (child.name == "key") s.keys.push_back(column(child));
+    }
+    return s;
+  }
+
+  static Database database(const Element& element) {
+    Database d;
+    d.name = attribute_text(element, "name");
+    d.file = attribute_text(element, "file");
+    d.primary_keys = split_attribute(element, "primekeys");
+    d.filter = attribute_text(element, "filter");
+    for (const Element& child : element.children) {
+      if (child.name != "key") continue;
+      Column key = column(child);
+      auto& primary = d.primary_keys;
+      bool listed = std::find(primary.begin(), primary.end(), key.name.value) != primary.end();
+      if (key.primary_key && !listed) primary.push_back(key.name.value);
+      key.primary_key = key.primary_key || listed;
+      d.keys.push_back(std::move(key));
+    }
+    return d;
+  }
+
+  const SetFile& home_;
+  SetBuilder& sets_;
+  Benchmark& benchmark_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void build_benchmark(const Element& element, const SetFile& home, SetBuilder& sets,
+                     Benchmark* benchmark, Diagnostics& diagnostics) {
+  BenchmarkBuilder(home, sets, benchmark, diagnostics).build(element);
+}
+
+}  // namespace tally

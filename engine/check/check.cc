@@ -1,0 +1,107 @@
+#include "engine/check/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/check/build.h"
+#include "engine/check/names.h"
+#include "engine/check/schema_check.h"
+#include "engine/check/select.h"
+#include "engine/check/sets.h"
+#include "engine/read/files.h"
+
+namespace tally {
+
+namespace {
+
+// --set name=value: the parameter has that value, read as plain text, in every set that defines it.
+void apply_set(const std::pair<std::string, std::string>& set, std::vector<Benchmark>* benchmarks,
+               Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  bool found = false;
+  for (Benchmark& benchmark : *benchmarks) {
+    for (auto& [set_name, parameters] : benchmark.parameter_sets) {
+      for (Parameter& p : parameters.parameters) {
+        names.push_back(p.name.value);
+        if (p.name.value != set.first) continue;
+        found = true;
+        p.value = {std::string(strip(set.second)), {}};
+        p.mode = Mode::text;
+      }
+    }
+  }
+  if (found) return;
+  diagnostics.error(
+      {}, fmt::format("--set {}={}: no parameter is called '{}'", set.first, set.second, set.first),
+      did_you_mean(set.first, names));
+}
+
+Benchmark make_benchmark(const Element& root, const Element& element, const SetFile& home,
+                         SetBuilder& sets, Diagnostics& diagnostics) {
+  Benchmark benchmark;
+  auto text = [&](const char* name) {
+    const Attribute* found = element.find(name);
+    return found ? Text{std::string(strip(found->value.value)), found->value.mark} : Text{};
+  };
+  benchmark.name = text("name");
+  benchmark.outpath = text("outpath");
+  benchmark.file_path = home.directory;
+  benchmark.input_file = home.path;
+  Text reference = text("file_path_ref");
+  if (!reference.value.empty()) benchmark.file_path = join_path(home.directory, reference.value);
+  sets.add_all(root, home, &benchmark);
+  sets.add_all(element, home, &benchmark);
+  build_benchmark(element, home, sets, &benchmark, diagnostics);
+  return benchmark;
+}
+
+void check_unique_names(const std::vector<Benchmark>& benchmarks, Diagnostics& diagnostics) {
+  std::map<std::string, Mark> seen;
+  for (const Benchmark& benchmark : benchmarks) {
+    if (benchmark.name.value.empty()) continue;
+    auto inserted = seen.emplace(benchmark.name.value, benchmark.name.mark);
+    if (inserted.second) continue;
+    diagnostics.error(benchmark.name.mark,
+                      fmt::format("benchmark '{}' is defined twice", benchmark.name.value));
+    diagnostics.note(inserted.first->second, "the first one is here");
+  }
+}
+
+}  // namespace
+
+std::optional<Workflow> check_document(const Document& document, const CheckOptions& options,
+                                       Sources& sources, Diagnostics& diagnostics) {
+  if (diagnostics.has_errors()) return std::nullopt;  // what was read is not whole
+  const bool strict = options.strict || uses_tally_keys(document.root);
+  check_schema(document.root, strict, document.is_xml, diagnostics);
+
+  std::set<std::string> tags = tags_in_force(document, options);
+  std::set<std::string> used_tags;
+  collect_tag_names(document.root, &used_tags);
+  Element root = document.root;
+  remove_untagged(tags, &root);
+
+  SetFiles files(options, tags, sources, diagnostics);
+  const SetFile* home = files.add_main(document, root);
+  SetBuilder sets(files, diagnostics);
+  Workflow workflow;
+  for (const Element* element : selected_benchmarks(home->document.root, options, diagnostics)) {
+    workflow.benchmarks.push_back(
+        make_benchmark(home->document.root, *element, *home, sets, diagnostics));
+  }
+  used_tags.insert(files.used_tags().begin(), files.used_tags().end());
+  check_tag_rules(home->document.root, tags, used_tags, options, diagnostics);
+  check_unique_names(workflow.benchmarks, diagnostics);
+  for (const auto& set : options.set) apply_set(set, &workflow.benchmarks, diagnostics);
+  for (const Benchmark& benchmark : workflow.benchmarks) {
+    check_references(benchmark, diagnostics);
+    check_dollar_names(benchmark, sources, diagnostics);
+  }
+  if (diagnostics.has_errors()) return std::nullopt;
+  workflow.tags.assign(tags.begin(), tags.end());
+  return workflow;
+}
+
+}  // namespace tally

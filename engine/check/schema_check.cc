@@ -1,0 +1,254 @@
+#include "engine/check/schema_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/base/text.h"
+#include "engine/check/values.h"
+#include "engine/read/schema.h"
+#include "engine/tags/tags.h"
+
+namespace tally {
+
+namespace {
+
+bool tally_element(const Element& element, const ElementRule& rule) {
+  if (rule.origin == Origin::tally) return true;
+  for (const Attribute& a : element.attributes) {
+    const KeyRule* key = find_key(rule.id, a.name.value);
+    if (key && key->origin == Origin::tally) return true;
+  }
+  return std::any_of(element.children.begin(), element.children.end(), [&](const Element& child) {
+    const ElementRule* below = find_child(rule.id, child.name);
+    return below && tally_element(child, *below);
+  });
+}
+
+// Where else a key may stand, for one that is known but stands in the wrong place.
+std::string elsewhere(const std::string& key) {
+  std::vector<std::string> places;
+  auto add = [&](const char* name) {
+    if (std::find(places.begin(), places.end(), name) == places.end()) places.emplace_back(name);
+  };
+  for (const KeyRule& rule : key_rules()) {
+    if (key == rule.key) add(find_element(rule.element)->name);
+  }
+  for (const ElementRule& rule : element_rules()) {
+    if (key != rule.name) continue;
+    for (const std::string& parent : split_strip(rule.parents, " ")) {
+      const ElementRule* above = find_element(parent);
+      add(above && parent != "jube" ? above->name : "top level");
+    }
+  }
+  if (places.empty() || key == "name") return {};
+  return fmt::format("'{}' belongs in: {}", key, join(places, ", "));
+}
+
+class SchemaChecker {
+ public:
+  SchemaChecker(bool strict, bool is_xml, Diagnostics& diagnostics)
+      : strict_(strict), is_xml_(is_xml), diagnostics_(diagnostics) {}
+
+  void check(const Element& element, const ElementRule& rule) {
+    for (const Attribute& a : element.attributes) check_attribute(element, rule, a);
+    for (const Element& child : element.children) {
+      const ElementRule* below = find_child(rule.id, child.name);
+      if (below) {
+        check(child, *below);
+      } else if (!rule.free_keys) {
+        unknown_element(element, rule, child);
+      }
+    }
+    check_text(element, rule);
+    check_required(element, rule);
+  }
+
+ private:
+  void report(bool as_error, const Mark& mark, std::string message, std::string hint) {
+    if (as_error) {
+      diagnostics_.error(mark, std::move(message), std::move(hint));
+    } else {
+      diagnostics_.warning(mark, std::move(message), std::move(hint));
+    }
+  }
+
+  std::string hint_for(const ElementRule& rule, const std::string& name) {
+    std::string hint = did_you_mean(name, known_names(rule.id));
+    return hint.empty() ? elsewhere(name) : hint;
+  }
+
+  void unknown_element(const Element& parent, const ElementRule& rule, const Element& child) {
+    if (is_xml_) {
+      std::string hint = hint_for(rule, child.name);
+      if (find_key(rule.id, child.name)) {
+        hint = fmt::format("'{0}' is an attribute: <{1} {0}=\"...\">", child.name, rule.name);
+      }
+      diagnostics_.error(child.mark,
+                         fmt::format("unknown element <{}> in {}", child.name, describe(parent)),
+                         std::move(hint));
+    } else {
+      report(strict_, child.mark,
+             fmt::format("unknown key '{}' in {}", child.name, describe(parent)),
+             hint_for(rule, child.name));
+    }
+  }
+
+  void check_attribute(const Element& element, const ElementRule& rule, const Attribute& a) {
+    if (a.name.value == "tag") {
+      bool ignored = false;
+      std::string error;
+      if (!evaluate_tags(a.value.value, {}, &ignored, &error)) {
+        diagnostics_.error(a.value.mark, error, "names joined by ! + | ^ and parentheses");
+      }
+      return;
+    }
+    if (rule.free_keys) return;
+    const KeyRule* key = find_key(rule.id, a.name.value);
+    if (key) {
+      check_value(element, *key, a.value);
+      return;
+    }
+    if (is_xml_ && find_child(rule.id, a.name.value)) {
+      report(strict_, a.name.mark,
+             fmt::format("unknown attribute '{}' in {}", a.name.value, describe(element)),
+             fmt::format("<{}> is an element of its own", a.name.value));
+      return;
+    }
+    report(strict_, a.name.mark,
+           fmt::format("unknown key '{}' in {}", a.name.value, describe(element)),
+           hint_for(rule, a.name.value));
+  }
+
+  void check_value(const Element& element, const KeyRule& key, const Text& value) {
+    std::string text(strip(value.value));
+    if (text.empty()) return;
+    auto bad = [&](bool as_error, const std::string& hint) {
+      report(
+          as_error || strict_, value.mark,
+          fmt::format("'{}' is no value for '{}' in {}", text,
+                      std::strcmp(key.key, "_") == 0 ? element.name : key.key, describe(element)),
+          hint);
+    };
+    bool flag = false;
+    switch (key.rule) {
+      case ValueRule::choice: {
+        auto choices = choices_of(key);
+        if (std::find(choices.begin(), choices.end(), text) != choices.end()) break;
+        std::string near = did_you_mean(text, choices);
+        // JUBE takes any type and treats what it does not know as a string.
+        bad(std::strcmp(key.key, "type") != 0,
+            near.empty() ? "one of: " + join(choices, ", ") : near);
+        break;
+      }
+      case ValueRule::boolean:
+        if (!parse_boolean(text, &flag)) bad(false, "true or false");
+        break;
+      case ValueRule::number:
+        if (!is_number_or_parameter(text)) bad(true, "a whole number, or a $parameter");
+        break;
+      case ValueRule::duration:
+        if (!is_duration_or_parameter(text)) bad(true, "seconds, 30m, 2h, or HH:MM:SS");
+        break;
+      case ValueRule::identifier:
+        if (!is_identifier(text)) {
+          diagnostics_.error(value.mark,
+                             fmt::format("'{}' cannot be the name of a {}", text, element.name),
+                             "letters, digits and underscores, not a digit first");
+        }
+        break;
+      case ValueRule::name:
+        if (text.find('/') != std::string::npos) {
+          bad(true, "a name becomes part of a path, so it holds no '/'");
+        }
+        break;
+      case ValueRule::names:
+        check_names(element, key, {text, value.mark});
+        break;
+      case ValueRule::text:
+      case ValueRule::expression:
+        break;
+    }
+  }
+
+  void check_names(const Element& element, const KeyRule& key, const Text& value) {
+    auto choices = choices_of(key);
+    if (choices.empty()) return;
+    for (const std::string& name : split_strip(value.value, ",")) {
+      if (std::find(choices.begin(), choices.end(), name) != choices.end()) continue;
+      std::string near = did_you_mean(name, choices);
+      diagnostics_.error(value.mark, fmt::format("'{}' is no value for '{}'", name, element.name),
+                         near.empty() ? "one of: " + join(choices, ", ") : near);
+    }
+  }
+
+  void check_text(const Element& element, const ElementRule& rule) {
+    if (strip(element.text.value).empty()) return;
+    const KeyRule* key = find_key(rule.id, "_");
+    // XML often has a comma or a slip of the pen between elements; JUBE passes over it.
+    if (!key) {
+      const Mark& mark = element.text.mark.known() ? element.text.mark : element.mark;
+      if (std::strcmp(rule.id, "include-path") == 0) return;
+      report(strict_ || !is_xml_, mark, fmt::format("{} holds no text", describe(element)),
+             "it takes keys: " + join(known_names(rule.id), ", "));
+      return;
+    }
+    check_value(element, *key, element.text);
+  }
+
+  void check_required(const Element& element, const ElementRule& rule) {
+    for (const KeyRule& key : key_rules()) {
+      if (!key.required || std::strcmp(key.element, rule.id) != 0) continue;
+      if (std::strcmp(key.key, "_") == 0) {
+        bool needed =
+            key.origin == Origin::tally || element.name == "column" || element.name == "key";
+        if (!needed || !strip(element.text.value).empty()) continue;
+        diagnostics_.error(element.mark, fmt::format("{} is empty", describe(element)), key.doc);
+      } else {
+        const Attribute* given = element.find(key.key);
+        if (given && !strip(given->value.value).empty()) continue;
+        diagnostics_.error(given ? given->name.mark : element.mark,
+                           fmt::format("Missing attribute '{}' in <{}>", key.key, rule.name),
+                           key.doc);
+      }
+    }
+  }
+
+  bool strict_;
+  bool is_xml_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+std::string describe(const Element& element) {
+  if (element.name == "jube") return "the top level";
+  std::string name(strip(element.get("name")));
+  if (name.empty() && (element.name == "column" || element.name == "key")) {
+    name = strip(element.text.value);
+  }
+  if (name.empty()) return element.name;
+  return fmt::format("{} '{}'", element.name, name);
+}
+
+bool uses_tally_keys(const Element& root) {
+  return tally_element(root, *find_element("jube"));
+}
+
+void check_schema(const Element& root, bool strict, bool is_xml, Diagnostics& diagnostics) {
+  SchemaChecker(strict, is_xml, diagnostics).check(root, *find_element("jube"));
+}
+
+void check_set_schema(const Element& root, bool strict, bool is_xml, Diagnostics& diagnostics) {
+  for (const Element& child : root.children) {
+    const ElementRule* rule = find_child("jube", child.name);
+    if (child.name == "benchmark") {
+      check_set_schema(child, strict, is_xml, diagnostics);
+    } else if (rule && find_child("benchmark", child.name)) {
+      SchemaChecker(strict, is_xml, diagnostics).check(child, *rule);
+    }
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,159 @@
+#include "engine/check/select.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/check/values.h"
+#include "engine/tags/tags.h"
+
+namespace tally {
+
+namespace {
+
+bool stays(const Element& element, const std::set<std::string>& tags) {
+  const Attribute* tag = element.find("tag");
+  if (!tag) return true;
+  bool value = true;
+  std::string error;
+  return !evaluate_tags(tag->value.value, tags, &value, &error) || value;
+}
+
+// The texts of `selection`'s children called `name`, split.
+std::vector<Text> selection_names(const Element& root, const std::string& name) {
+  std::vector<Text> names;
+  for (const Element& selection : root.children) {
+    if (selection.name != "selection") continue;
+    for (const Element& child : selection.children) {
+      if (child.name != name) continue;
+      for (std::string& each : split_strip(child.text.value, ",")) {
+        if (!each.empty()) names.push_back({std::move(each), child.text.mark});
+      }
+    }
+  }
+  return names;
+}
+
+void check_expression(const Element& element, const std::set<std::string>& tags,
+                      Diagnostics& diagnostics) {
+  bool value = true;
+  std::string error;
+  const Text& text = element.text;
+  if (!evaluate_tags(text.value, tags, &value, &error)) {
+    diagnostics.error(text.mark, error, "names joined by ! + | ^ and parentheses");
+  } else if (!value) {
+    std::vector<std::string> set(tags.begin(), tags.end());
+    diagnostics.error(
+        text.mark,
+        fmt::format("check_tags '{}' does not hold for {}", strip(text.value),
+                    set.empty() ? "a run without tags" : "the tags " + join(set, ", ")),
+        "choose tags with -t so that it does");
+  }
+}
+
+// `tags: {forced, tag: [{name, _}]}`
+void check_descriptions(const Element& list, const std::set<std::string>& used,
+                        Diagnostics& diagnostics) {
+  std::set<std::string> described;
+  for (const Element& tag : list.children) {
+    if (tag.name != "tag") continue;
+    std::string name(strip(tag.get("name")));
+    described.insert(name);
+    if (name.empty() || used.count(name) > 0) continue;
+    diagnostics.error(tag.mark, fmt::format("tag '{}' is described but used nowhere", name),
+                      did_you_mean(name, {used.begin(), used.end()}));
+  }
+  if (!boolean_or(list.get("forced"), false)) return;
+  for (const std::string& name : used) {
+    if (described.count(name) > 0) continue;
+    diagnostics.error(list.mark, fmt::format("tag '{}' is used but not described", name),
+                      "'forced' asks for a description of every tag");
+  }
+}
+
+}  // namespace
+
+std::set<std::string> tags_in_force(const Document& document, const CheckOptions& options) {
+  std::set<std::string> tags(options.tags.begin(), options.tags.end());
+  Element root = document.root;
+  remove_untagged(tags, &root);
+  for (Text& tag : selection_names(root, "tag")) tags.insert(std::move(tag.value));
+  return tags;
+}
+
+void remove_untagged(const std::set<std::string>& tags, Element* element) {
+  auto& children = element->children;
+  children.erase(std::remove_if(children.begin(), children.end(),
+                                [&](const Element& child) { return !stays(child, tags); }),
+                 children.end());
+  for (Element& child : children) remove_untagged(tags, &child);
+}
+
+void collect_tag_names(const Element& element, std::set<std::string>* names) {
+  auto add = [&](const std::string& expression) {
+    for (std::string& name : tag_names(expression)) names->insert(std::move(name));
+  };
+  add(element.get("tag"));
+  if (element.name == "check_tags") add(element.text.value);
+  if (element.name == "parameter" && element.get("mode") == "tag") add(element.text.value);
+  for (const Element& child : element.children) collect_tag_names(child, names);
+}
+
+void check_tag_rules(const Element& root, const std::set<std::string>& tags,
+                     const std::set<std::string>& used, const CheckOptions& options,
+                     Diagnostics& diagnostics) {
+  for (const Element& child : root.children) {
+    if (child.name == "check_tags") check_expression(child, tags, diagnostics);
+    if (child.name != "tags") continue;
+    check_descriptions(child, used, diagnostics);
+    for (const Element& below : child.children) {
+      if (below.name == "check_tags") check_expression(below, tags, diagnostics);
+    }
+  }
+  for (const std::string& tag : options.tags) {
+    if (used.count(tag) > 0) continue;
+    diagnostics.warning({}, fmt::format("tag '{}' appears nowhere in the file", tag),
+                        did_you_mean(tag, {used.begin(), used.end()}));
+  }
+}
+
+std::vector<const Element*> selected_benchmarks(const Element& root, const CheckOptions& options,
+                                                Diagnostics& diagnostics) {
+  std::vector<Text> only = selection_names(root, "only");
+  std::vector<Text> exclude = selection_names(root, "not");
+  if (!options.only.empty() || !options.exclude.empty()) {
+    only.clear(), exclude.clear();
+    for (const std::string& name : options.only) only.push_back({name, {}});
+    for (const std::string& name : options.exclude) exclude.push_back({name, {}});
+  }
+  std::vector<std::string> names;
+  for (const Element& child : root.children) {
+    if (child.name == "benchmark") names.emplace_back(strip(child.get("name")));
+  }
+  for (const auto* list : {&only, &exclude}) {
+    for (const Text& name : *list) {
+      if (std::find(names.begin(), names.end(), name.value) != names.end()) continue;
+      diagnostics.error(name.mark, fmt::format("no benchmark is called '{}'", name.value),
+                        did_you_mean(name.value, names));
+    }
+  }
+  auto has = [](const std::vector<Text>& list, const std::string& name) {
+    return std::any_of(list.begin(), list.end(), [&](const Text& t) { return t.value == name; });
+  };
+  std::vector<const Element*> chosen;
+  size_t index = 0;
+  for (const Element& child : root.children) {
+    if (child.name != "benchmark") continue;
+    const std::string& name = names[index++];
+    if ((only.empty() || has(only, name)) && !has(exclude, name)) chosen.push_back(&child);
+  }
+  if (chosen.empty() && !diagnostics.has_errors()) {
+    diagnostics.error(
+        names.empty() ? root.mark : Mark{},
+        names.empty() ? "the file holds no benchmark" : "the selection leaves no benchmark to run");
+  }
+  return chosen;
+}
+
+}  // namespace tally

@@ -1,0 +1,32 @@
+// Tags and the selection of benchmarks. Internal to check/.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/check/check.h"
+
+namespace tally {
+
+// The tags of the command line and those of the file's `selection`.
+std::set<std::string> tags_in_force(const Document& document, const CheckOptions& options);
+
+// Removes every element whose tag expression is false, at any depth. Expressions that cannot be
+// read remove nothing (the schema check reports them).
+void remove_untagged(const std::set<std::string>& tags, Element* element);
+
+// Names mentioned in tag expressions, in check_tags, and by parameters with mode: tag.
+void collect_tag_names(const Element& element, std::set<std::string>* names);
+
+// check_tags, described tags, and tags that appear nowhere.
+void check_tag_rules(const Element& root, const std::set<std::string>& tags,
+                     const std::set<std::string>& used, const CheckOptions& options,
+                     Diagnostics& diagnostics);
+
+// The benchmarks to run, by the command line's --only-bench and --not-bench, else the file's
+// selection.
+std::vector<const Element*> selected_benchmarks(const Element& root, const CheckOptions& options,
+                                                Diagnostics& diagnostics);
+
+}  // namespace tally

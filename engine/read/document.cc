@@ -1,0 +1,224 @@
+#include "engine/read/document.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/base/text.h"
+#include "engine/read/files.h"
+#include "engine/read/reader.h"
+
+namespace tally {
+
+namespace {
+
+// A real path where there is one, so that a file included by two spellings is still itself.
+std::string identity(const std::string& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) return path;
+  return fmt::format("{}:{}", info.st_dev, info.st_ino);
+}
+
+std::string escape_xml(std::string_view text, bool attribute) {
+  std::string escaped;
+  for (char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += attribute ? "&quot;" : "\"";
+        break;
+      case '\n':
+        escaped += attribute ? "&#10;" : "\n";
+        break;
+      case '\t':
+        escaped += attribute ? "&#9;" : "\t";
+        break;
+      case '\r':
+        escaped += "&#13;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+// A YAML key may hold anything; in an XML name only some characters are allowed.
+std::string xml_name(std::string_view name) {
+  std::string legal;
+  for (char c : name) {
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+                  static_cast<unsigned char>(c) >= 0x80;
+    bool later = (c >= '0' && c <= '9') || c == '-' || c == '.';
+    legal += letter || (later && !legal.empty()) ? c : '_';
+  }
+  return legal.empty() ? "_" : legal;
+}
+
+void write_element(const Element& element, size_t depth, std::string* out) {
+  std::string indent(depth * 2, ' ');
+  const std::string name = xml_name(element.name);
+  *out += fmt::format("{}<{}", indent, name);
+  for (const Attribute& a : element.attributes) {
+    *out += fmt::format(" {}=\"{}\"", xml_name(a.name.value), escape_xml(a.value.value, true));
+  }
+  if (element.children.empty() && element.text.value.empty()) {
+    *out += "/>\n";
+    return;
+  }
+  *out += '>';
+  *out += escape_xml(element.text.value, false);
+  if (!element.children.empty()) {
+    *out += "\n";
+    for (const Element& child : element.children) write_element(child, depth + 1, out);
+    *out += indent;
+  }
+  *out += fmt::format("</{}>\n", name);
+}
+
+Document read_source(ReadContext& context, uint32_t file, const std::string& path) {
+  Document document;
+  document.root.name = "jube";
+  document.root.mark = {file, 1, 1};
+  document.path = path;
+  const std::string text = context.sources.text(file);
+  document.is_xml = is_xml_file(path, text);
+  context.open_files.push_back(path);
+  if (strip(text).empty()) {
+    context.diagnostics.error({}, fmt::format("'{}' is empty", path),
+                              "a benchmark file needs at least a name and a step");
+  } else if (document.is_xml) {
+    read_xml(context, file, path, &document);
+  } else {
+    read_yaml(context, file, path, &document);
+  }
+  return document;
+}
+
+}  // namespace
+
+const Attribute* Element::find(const std::string& attribute) const {
+  for (const Attribute& a : attributes) {
+    if (a.name.value == attribute) return &a;
+  }
+  return nullptr;
+}
+
+std::string Element::get(const std::string& attribute, const std::string& otherwise) const {
+  const Attribute* found = find(attribute);
+  return found ? found->value.value : otherwise;
+}
+
+bool ReadContext::count_element(const Mark& mark) {
+  constexpr size_t kMost = 1000000;
+  if (++elements == kMost) {
+    diagnostics.error(mark, "the file grows to more than a million elements here",
+                      "an alias or !include that multiplies itself?");
+  }
+  return elements < kMost;
+}
+
+bool ReadContext::load_include(const std::string& name, const std::vector<std::string>& directories,
+                               const Mark& mark, std::string* path, uint32_t* file) {
+  *path = find_file(name, directories, options);
+  if (path->empty()) {
+    diagnostics.error(mark, fmt::format("included file '{}' not found", name),
+                      "searched in: " + join(directories, ", "));
+    return false;
+  }
+  std::string self = identity(*path);
+  for (const std::string& open : open_files) {
+    if (identity(open) != self) continue;
+    diagnostics.error(mark, fmt::format("'{}' includes itself ({} -> {})", *path,
+                                        join(open_files, " -> "), *path));
+    return false;
+  }
+  std::string text;
+  if (Status status = load_text(*path, options, &text); !status) {
+    diagnostics.error(mark, status.message());
+    return false;
+  }
+  *file = sources.add(*path, std::move(text));
+  return true;
+}
+
+bool is_xml_file(const std::string& path, const std::string& text) {
+  std::string lower = to_lower(path);
+  auto ends_with = [&](std::string_view ending) {
+    return lower.size() >= ending.size() &&
+           lower.compare(lower.size() - ending.size(), ending.size(), ending) == 0;
+  };
+  if (ends_with(".xml")) return true;
+  if (ends_with(".yaml") || ends_with(".yml")) return false;
+  return starts_with(strip(text), "<");
+}
+
+std::vector<std::string> include_directories(IncludeKind kind, const ReadOptions& options,
+                                             const std::vector<std::string>& own,
+                                             const std::string& base,
+                                             const std::string& directory) {
+  std::vector<std::string> directories = options.include_path;
+  auto add_own = [&] {
+    for (const std::string& path : own) directories.push_back(join_path(base, path));
+  };
+  if (kind == IncludeKind::set) add_own();
+  for (std::string& path : environment_include_path()) directories.push_back(std::move(path));
+  if (kind == IncludeKind::yaml_include) add_own();
+  directories.push_back(directory);
+  return directories;
+}
+
+std::vector<std::string> include_paths_of(const Element& root) {
+  std::vector<std::string> paths;
+  for (const Element& list : root.children) {
+    if (list.name != "include-path") continue;
+    if (!strip(list.text.value).empty()) paths.emplace_back(strip(list.text.value));
+    for (const Element& path : list.children) {
+      if (path.name == "path") paths.emplace_back(strip(path.text.value));
+    }
+  }
+  return paths;
+}
+
+Document read_document_text(const std::string& name, const std::string& text,
+                            const ReadOptions& options, Sources& sources,
+                            Diagnostics& diagnostics) {
+  ReadContext context{options, sources, diagnostics, {}, 0};
+  return read_source(context, sources.add(name, text), name);
+}
+
+Document read_document(const std::string& path, const ReadOptions& options, Sources& sources,
+                       Diagnostics& diagnostics) {
+  Document nothing;
+  nothing.root.name = "jube";
+  nothing.path = path;
+  struct stat info = {};
+  if (options.stored.count(path) == 0 && ::stat(path.c_str(), &info) != 0 && errno == ENOENT) {
+    diagnostics.error({}, fmt::format("Benchmark configuration file not found: \"{}\"", path));
+    return nothing;
+  }
+  std::string text;
+  if (Status status = load_text(path, options, &text); !status) {
+    diagnostics.error({}, status.message());
+    return nothing;
+  }
+  return read_document_text(path, text, options, sources, diagnostics);
+}
+
+std::string document_to_xml(const Document& document) {
+  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  write_element(document.root, 0, &out);
+  return out;
+}
+
+}  // namespace tally

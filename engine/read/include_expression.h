@@ -1,0 +1,19 @@
+// The part of an !include after the file name: `FILE:["a"][0]:[i for i in _ if i["name"] == "x"]`.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/read/yaml_tree.h"
+
+namespace tally {
+
+// Applies `expression` to `data`, which it may call `_`. JUBE hands the text to Python's eval; here
+// a small part of Python is read and nothing is executed: subscripts, .get(key), lists, list
+// comprehensions with `if`, + on lists and texts, == != in, not in, and, or, not, len(x), texts,
+// numbers, True, False, None. Returns null and sets *error when the text is anything else or does
+// not fit the data.
+YamlPtr apply_include_expression(std::string_view expression, const YamlPtr& data,
+                                 std::string* error);
+
+}  // namespace tally

@@ -1,0 +1,348 @@
+#include "engine/read/schema.h"
+
+#include <cstring>
+
+namespace tally {
+
+namespace {
+
+constexpr Origin J = Origin::jube;
+constexpr Origin T = Origin::tally;
+using R = ValueRule;
+
+}  // namespace
+
+const std::vector<ElementRule>& element_rules() {
+  static const std::vector<ElementRule> rules = {
+      {"jube", "jube", "", J, false, "The whole file; in YAML the top level."},
+      {"include-path", "include-path", "jube", J, false,
+       "Directories searched for included files."},
+      {"path", "path", "include-path", J, false, "One directory, relative to the file."},
+      {"selection", "selection", "jube", J, false, "Which benchmarks of the file run."},
+      {"only", "only", "selection", J, false, "Names of the benchmarks to run."},
+      {"not", "not", "selection", J, false, "Names of the benchmarks to leave out."},
+      {"selection.tag", "tag", "selection", J, false,
+       "Tags set in addition to the command line's."},
+      {"check_tags", "check_tags", "jube tags", J, false,
+       "A tag expression that must hold, or nothing runs."},
+      {"tags", "tags", "jube", J, false, "The tags of the file, described."},
+      {"tags.tag", "tag", "tags", J, false, "The description of one tag."},
+      {"benchmark", "benchmark", "jube", J, false, "One benchmark; a file may hold several."},
+      {"comment", "comment", "benchmark", J, false, "Free text kept with the run."},
+      {"parameterset", "parameterset", "jube benchmark", J, false,
+       "Parameters used together by a step."},
+      {"parameter", "parameter", "parameterset", J, false,
+       "A value, or a list of values that spans the parameter space."},
+      {"zip", "zip", "parameterset", T, false,
+       "Parameters whose lists advance together instead of crossing: `zip: [nodes, tasks]`, or a "
+       "list "
+       "of such lists."},
+      {"where", "where", "parameterset", T, false,
+       "A Python expression over the parameters; a point for which it is false is left out."},
+      {"substituteset", "substituteset", "jube benchmark", J, false,
+       "Text replacements in files, such as job script templates."},
+      {"iofile", "iofile", "substituteset", J, false, "A file to read and the file to write."},
+      {"sub", "sub", "substituteset", J, false, "One replacement."},
+      {"fileset", "fileset", "jube benchmark", J, false, "Files a step needs in its directory."},
+      {"copy", "copy", "fileset", J, false, "Files to copy."},
+      {"link", "link", "fileset", J, false, "Files to link to."},
+      {"prepare", "prepare", "fileset", J, false, "A command run after the files are in place."},
+      {"patternset", "patternset", "jube benchmark", J, false,
+       "Patterns searched for in the output."},
+      {"pattern", "pattern", "patternset", J, false,
+       "A regular expression, or a value computed from other patterns."},
+      {"step", "step", "benchmark", J, false, "One stage of the benchmark."},
+      {"step.use", "use", "step", J, false, "Sets the step uses, by name."},
+      {"do", "do", "step", J, false, "A shell command."},
+      {"resources", "resources", "step", T, false, "What a run step asks of its platform."},
+      {"options", "options", "resources", T, true,
+       "Further scheduler options by name, as `constraint: gpu`."},
+      {"launch", "launch", "step", T, false,
+       "The program and its arguments; the platform starts it on the resources (run steps)."},
+      {"env", "env", "step", T, true, "Environment variables to set in the step, by name."},
+      {"env_unset", "env_unset", "step", T, false, "Environment variables to remove in the step."},
+      {"modules", "modules", "step", T, false, "Environment modules to load, in order."},
+      {"expect", "expect", "step", T, false,
+       "Outcomes that are results, not failures: oom, timeout."},
+      {"analyser", "analyser", "benchmark", J, false,
+       "Which patterns are searched in which files."},
+      {"analyser.use", "use", "analyser", J, false, "Pattern sets, by name."},
+      {"analyse", "analyse", "analyser", J, false, "The files of one step."},
+      {"file", "file", "analyse", J, false, "Files in the step's work directory."},
+      {"result", "result", "benchmark", J, false, "What is made of the analysed values."},
+      {"result.use", "use", "result", J, false, "Analysers, by name."},
+      {"table", "table", "result", J, false, "A table, printed and written to result/NAME.dat."},
+      {"column", "column", "table", J, false, "A column: a parameter or a pattern."},
+      {"relative_to", "relative_to", "column", T, true,
+       "The baseline row: its values by name, as `devices: 1`; all other parameters are equal."},
+      {"column.reference", "reference", "column", T, false,
+       "What the column's value must satisfy, as `<= 560`."},
+      {"table.reference", "reference", "table", T, false,
+       "What a column's value must satisfy, as `<= 560`."},
+      {"syslog", "syslog", "result", J, false, "Rows sent to a system log."},
+      {"database", "database", "result", J, false, "Rows written to an SQLite database."},
+      {"key", "key", "syslog database", J, false, "One value of a row."},
+  };
+  return rules;
+}
+
+const std::vector<KeyRule>& key_rules() {
+  static const std::vector<KeyRule> rules = {
+      {"jube", "version", R::text, "", J, false, "", "Version of JUBE the file was written for."},
+
+      {"path", "_", R::text, "", J, true, "", "The directory."},
+      {"only", "_", R::names, "", J, true, "", "Benchmark names."},
+      {"not", "_", R::names, "", J, true, "", "Benchmark names."},
+      {"selection.tag", "_", R::names, "", J, true, "", "Tag names."},
+      {"check_tags", "_", R::text, "", J, true, "", "The tag expression."},
+      {"tags", "forced", R::boolean, "", J, false, "false", "Every tag used must be described."},
+      {"tags.tag", "name", R::text, "", J, true, "", "The tag."},
+      {"tags.tag", "_", R::text, "", J, false, "", "Its description."},
+
+      {"benchmark", "name", R::text, "", J, true, "", "The benchmark's name."},
+      {"benchmark", "outpath", R::text, "", J, false, "",
+       "Where runs are kept, relative to the file; or given by -o."},
+      {"benchmark", "file_path_ref", R::text, "", J, false, "the file's directory",
+       "Directory that relative paths start from."},
+      {"comment", "_", R::text, "", J, false, "", "The text."},
+
+      {"parameterset", "name", R::name, "", J, true, "", "The set's name."},
+      {"parameterset", "init_with", R::text, "", J, false, "",
+       "`FILE[:NAME]`: a set whose parameters are taken over first."},
+      {"parameterset", "duplicate", R::choice, "replace|concat|error", J, false, "replace",
+       "What to do with a parameter defined twice."},
+      {"parameter", "name", R::identifier, "", J, true, "", "The parameter's name."},
+      {"parameter", "_", R::text, "", J, false, "", "The value; a list is split at the separator."},
+      {"parameter", "type", R::choice, "string|int|float", J, false, "string",
+       "Type, for checking and sorting."},
+      {"parameter", "mode", R::choice, "text|python|perl|shell|env|tag", J, false, "text",
+       "How the value is found: as it stands, by a script, from the environment or the tags."},
+      {"parameter", "separator", R::text, "", J, false, ",",
+       "Splits a list of values; empty: never split."},
+      {"parameter", "unit", R::text, "", J, false, "", "Unit shown in tables."},
+      {"parameter", "export", R::boolean, "", J, false, "false",
+       "Put the value into the commands' environment."},
+      {"parameter", "update_mode", R::choice, "never|use|step|cycle|always", J, false, "never",
+       "When the value is computed again."},
+      {"parameter", "duplicate", R::choice, "none|replace|concat|error", J, false, "none",
+       "What to do when defined twice; none: as the set says."},
+      {"parameter", "selection", R::text, "", J, false, "", "Accepted, without effect."},
+      {"zip", "_", R::names, "", T, true, "", "The parameters."},
+      {"where", "_", R::text, "", T, true, "", "The expression."},
+
+      {"substituteset", "name", R::name, "", J, true, "", "The set's name."},
+      {"substituteset", "init_with", R::text, "", J, false, "",
+       "`FILE[:NAME]`: a set whose entries are taken over first."},
+      {"iofile", "in", R::text, "", J, true, "", "The template."},
+      {"iofile", "out", R::text, "", J, true, "", "The file written; may be the same."},
+      {"iofile", "out_mode", R::choice, "w|a", J, false, "w", "Overwrite or append."},
+      {"sub", "source", R::text, "", J, true, "", "What to replace."},
+      {"sub", "dest", R::text, "", J, false, "", "By what; or the element's text."},
+      {"sub", "_", R::text, "", J, false, "", "By what, when there is no `dest`."},
+      {"sub", "mode", R::choice, "text|regex", J, false, "text", "Plain text or Python's re.sub."},
+
+      {"fileset", "name", R::name, "", J, true, "", "The set's name."},
+      {"fileset", "init_with", R::text, "", J, false, "",
+       "`FILE[:NAME]`: a set whose entries are taken over first."},
+  };
+  static const std::vector<KeyRule> more = {
+      {"prepare", "_", R::text, "", J, true, "", "The command."},
+      {"prepare", "stdout", R::text, "", J, false, "stdout", "File for its output."},
+      {"prepare", "stderr", R::text, "", J, false, "stderr", "File for its errors."},
+      {"prepare", "work_dir", R::text, "", J, false, "", "Directory it runs in."},
+      {"prepare", "active", R::expression, "", J, false, "true", "Whether it runs."},
+
+      {"patternset", "name", R::name, "", J, true, "", "The set's name."},
+      {"patternset", "init_with", R::text, "", J, false, "",
+       "`FILE[:NAME]`: a set whose patterns are taken over first."},
+      {"pattern", "name", R::identifier, "", J, true, "", "The pattern's name."},
+      {"pattern", "_", R::text, "", J, false, "", "The regular expression or the script."},
+      {"pattern", "mode", R::choice, "pattern|text|python|perl|shell", J, false, "pattern",
+       "Searched for, or derived from other values."},
+      {"pattern", "type", R::choice, "string|int|float", J, false, "string", "Type of the value."},
+      {"pattern", "unit", R::text, "", J, false, "", "Unit shown in tables."},
+      {"pattern", "default", R::text, "", J, false, "", "Value when nothing is found."},
+      {"pattern", "dotall", R::boolean, "", J, false, "false", "A dot matches newlines too."},
+
+      {"step", "name", R::name, "", J, true, "", "The step's name."},
+      {"step", "depend", R::names, "", J, false, "", "Steps that must be done before."},
+      {"step", "work_dir", R::text, "", J, false, "", "Another work directory."},
+      {"step", "suffix", R::text, "", J, false, "", "Appended to the directory's name."},
+      {"step", "shared", R::text, "", J, false, "", "Name of the link to a shared folder."},
+      {"step", "active", R::expression, "", J, false, "true", "Whether the step runs."},
+      {"step", "export", R::boolean, "", J, false, "false",
+       "The environment goes on to dependent steps."},
+      {"step", "max_async", R::number, "", J, false, "0",
+       "Workpackages waiting for a done_file at once; 0: no limit."},
+      {"step", "iterations", R::number, "", J, false, "1", "Runs of each workpackage."},
+      {"step", "cycles", R::number, "", J, false, "1", "Rounds through the commands."},
+      {"step", "procs", R::number, "", J, false, "1", "Workpackages of this step at once."},
+      {"step", "do_log_file", R::text, "", J, false, "", "File that collects the commands."},
+      {"step", "kind", R::choice, "setup|build|run|result", T, false, "",
+       "One of the four kinds of step; without it, a step as JUBE knows it."},
+      {"step", "timeout", R::duration, "", T, false, "",
+       "Ends the step's commands after that long."},
+      {"step", "retry", R::number, "", T, false, "0", "Further attempts after a failure."},
+      {"step", "repeat", R::number, "", T, false, "1",
+       "Measurements of each point, interleaved over the points."},
+      {"step", "gpu_slots", R::number, "", T, false, "0",
+       "GPUs of this machine a workpackage holds while it runs."},
+      {"step.use", "_", R::names, "", J, true, "", "Set names; may hold $parameters."},
+      {"step.use", "from", R::text, "", J, false, "",
+       "`FILE[:NAME:...]`, several by comma: take the sets from there."},
+      {"do", "_", R::text, "", J, false, "", "The command."},
+      {"do", "stdout", R::text, "", J, false, "stdout", "File for its output."},
+      {"do", "stderr", R::text, "", J, false, "stderr", "File for its errors."},
+      {"do", "active", R::expression, "", J, false, "true", "Whether it runs."},
+      {"do", "done_file", R::text, "", J, false, "", "The command is done once this file exists."},
+      {"do", "error_file", R::text, "", J, false, "", "The command failed once this file exists."},
+      {"do", "break_file", R::text, "", J, false, "", "Ends the cycles once this file exists."},
+      {"do", "shared", R::boolean, "", J, false, "false", "Once for all, in the shared folder."},
+      {"do", "work_dir", R::text, "", J, false, "", "Directory it runs in."},
+      {"resources", "nodes", R::number, "", T, false, "", "Nodes."},
+      {"resources", "tasks_per_node", R::number, "", T, false, "", "Processes a node."},
+      {"resources", "cpus_per_task", R::number, "", T, false, "", "Cores a process."},
+      {"resources", "gpus_per_node", R::number, "", T, false, "", "GPUs a node."},
+      {"resources", "time", R::duration, "", T, false, "", "Wall-clock limit."},
+      {"resources", "partition", R::text, "", T, false, "", "Partition or queue."},
+      {"resources", "account", R::text, "", T, false, "", "Account charged."},
+      {"resources", "memory", R::text, "", T, false, "", "Memory a node, as `64G`."},
+      {"launch", "_", R::text, "", T, true, "", "The command line."},
+      {"env_unset", "_", R::names, "", T, true, "", "Variable names."},
+      {"modules", "_", R::names, "", T, true, "", "Module names."},
+      {"expect", "_", R::names, "oom|timeout|error", T, true, "", "Outcomes."},
+
+      {"analyser", "name", R::name, "", J, true, "", "The analyser's name."},
+      {"analyser", "reduce", R::boolean, "", J, false, "true",
+       "Iterations of a workpackage become one row."},
+      {"analyser.use", "_", R::names, "", J, true, "", "Pattern set names."},
+      {"analyser.use", "from", R::text, "", J, false, "", "As in a step's `use`."},
+      {"analyse", "step", R::name, "", J, true, "", "The step."},
+      {"file", "_", R::text, "", J, true, "", "Names, by comma; globs allowed."},
+      {"file", "use", R::names, "", J, false, "", "Pattern sets for these files alone."},
+
+      {"result", "result_dir", R::text, "", J, false, "", "Where result files go."},
+      {"result.use", "_", R::names, "", J, true, "", "Analyser names."},
+      {"table", "name", R::name, "", J, true, "", "The table's name, and its file's."},
+      {"table", "style", R::choice, "csv|pretty|aligned", J, false, "csv", "How it is printed."},
+      {"table", "separator", R::text, "", J, false, ",", "Between the cells of csv."},
+      {"table", "sort", R::names, "", J, false, "", "Columns to sort by."},
+      {"table", "filter", R::text, "", J, false, "", "Expression a row must satisfy."},
+      {"table", "transpose", R::boolean, "", J, false, "false", "Rows become columns."},
+      {"column", "_", R::text, "", J, true, "", "The parameter or pattern."},
+      {"column", "title", R::text, "", J, false, "", "Heading."},
+      {"column", "format", R::text, "", J, false, "", "Python format, as `.2f`."},
+      {"column", "colw", R::text, "", J, false, "", "Column width."},
+      {"column", "null_value", R::text, "", J, false, "", "Shown when there is no value."},
+      {"column", "expression", R::text, "", T, false, "",
+       "Python over the row's values and, with relative_to, over `baseline`."},
+      {"column.reference", "_", R::text, "", T, true, "", "Comparison with a number, as `<= 560`."},
+      {"column.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
+      {"column.reference", "note", R::text, "", T, false, "", "Where the number comes from."},
+      {"table.reference", "_", R::text, "", T, true, "", "Comparison with a number, as `<= 560`."},
+      {"table.reference", "column", R::text, "", T, true, "", "The column."},
+      {"table.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
+      {"table.reference", "note", R::text, "", T, false, "", "Where the number comes from."},
+      {"syslog", "name", R::name, "", J, true, "", "Name of the output."},
+      {"syslog", "address", R::text, "", J, false, "", "Socket of the log."},
+      {"syslog", "host", R::text, "", J, false, "", "Host of the log."},
+      {"syslog", "port", R::number, "", J, false, "514", "Port of the log."},
+      {"syslog", "format", R::text, "", J, false, "jube[%(process)s]: %(message)s",
+       "Format of a line."},
+      {"syslog", "sort", R::names, "", J, false, "", "Keys to sort by."},
+      {"syslog", "filter", R::text, "", J, false, "", "Expression a row must satisfy."},
+      {"database", "name", R::name, "", J, true, "", "Name of the SQL table."},
+      {"database", "file", R::text, "", J, false, "", "The database file."},
+      {"database", "primekeys", R::names, "", J, false, "", "Keys that make a row unique."},
+      {"database", "filter", R::text, "", J, false, "", "Expression a row must satisfy."},
+      {"key", "_", R::text, "", J, true, "", "The parameter or pattern."},
+      {"key", "title", R::text, "", J, false, "", "Name of the value."},
+      {"key", "format", R::text, "", J, false, "", "Python format, as `.2f`."},
+      {"key", "primekey", R::boolean, "", J, false, "false", "Part of what makes a row unique."},
+      {"key", "null_value", R::text, "", J, false, "", "Used when there is no value."},
+  };
+  static const std::vector<KeyRule> all = [] {
+    std::vector<KeyRule> joined = rules;
+    for (const char* element : {"copy", "link"}) {
+      const KeyRule keys[] = {
+          {element, "_", R::text, "", J, true, "", "The files, by comma; globs allowed."},
+          {element, "name", R::text, "", J, false, "", "New names, as many as files."},
+          {element, "source_dir", R::text, "", J, false, "", "Directory of the files."},
+          {element, "directory", R::text, "", J, false, "", "Old spelling of `source_dir`."},
+          {element, "target_dir", R::text, "", J, false, "", "Directory they go to."},
+          {element, "rel_path_ref", R::choice, "external|internal", J, false, "external",
+           "Relative to the file, or to the work directory."},
+          {element, "file_path_ref", R::text, "", J, false, "",
+           "Directory relative paths start from."},
+          {element, "separator", R::text, "", J, false, ",", "Splits the list."},
+          {element, "active", R::expression, "", J, false, "true", "Whether it is done."},
+      };
+      joined.insert(joined.end(), std::begin(keys), std::end(keys));
+    }
+    joined.insert(joined.end(), more.begin(), more.end());
+    return joined;
+  }();
+  return all;
+}
+
+namespace {
+
+bool has_word(const char* words, std::string_view word) {
+  std::string_view rest = words;
+  while (!rest.empty()) {
+    size_t end = rest.find(' ');
+    if (rest.substr(0, end) == word) return true;
+    if (end == std::string_view::npos) return false;
+    rest.remove_prefix(end + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+const ElementRule* find_child(std::string_view parent, std::string_view name) {
+  for (const ElementRule& rule : element_rules()) {
+    if (name == rule.name && has_word(rule.parents, parent)) return &rule;
+  }
+  return nullptr;
+}
+
+const ElementRule* find_element(std::string_view id) {
+  for (const ElementRule& rule : element_rules()) {
+    if (id == rule.id) return &rule;
+  }
+  return nullptr;
+}
+
+const KeyRule* find_key(std::string_view element, std::string_view key) {
+  for (const KeyRule& rule : key_rules()) {
+    if (element == rule.element && key == rule.key) return &rule;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> known_names(std::string_view element) {
+  std::vector<std::string> names;
+  for (const KeyRule& rule : key_rules()) {
+    if (element == rule.element && std::strcmp(rule.key, "_") != 0) names.emplace_back(rule.key);
+  }
+  for (const ElementRule& rule : element_rules()) {
+    if (has_word(rule.parents, element)) names.emplace_back(rule.name);
+  }
+  names.emplace_back("tag");
+  return names;
+}
+
+std::vector<std::string> choices_of(const KeyRule& rule) {
+  std::vector<std::string> choices;
+  std::string_view rest = rule.choices;
+  while (!rest.empty()) {
+    size_t end = rest.find('|');
+    choices.emplace_back(rest.substr(0, end));
+    if (end == std::string_view::npos) break;
+    rest.remove_prefix(end + 1);
+  }
+  return choices;
+}
+
+}  // namespace tally

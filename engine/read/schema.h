@@ -1,0 +1,58 @@
+// The language as one table: every element, every key, what it may hold, and one line of
+// documentation. The readers take from it which keys of a YAML mapping are elements of their own,
+// check/ takes from it what is known, and the reference page is printed from it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally {
+
+enum class Origin { jube, tally };  // JUBE's language, or a key that Tally adds
+
+enum class ValueRule {
+  text,        // anything
+  name,        // a name without white space
+  identifier,  // letters, digits, underscore; no digit first
+  names,       // a comma list of names; a YAML list of scalars is joined to one
+  boolean,     // true or false (also yes, no, on, off, in any case)
+  number,      // a whole number, or a text with $parameters
+  choice,      // one of KeyRule::choices
+  duration,    // seconds, or 10m, 2h, 1d, or [DD-]HH:MM:SS, or a text with $parameters
+  expression,  // true, false or an expression with $parameters
+};
+
+struct KeyRule {
+  const char* element;  // ElementRule::id
+  const char* key;      // "_" is the element's own text
+  ValueRule rule;
+  const char* choices;  // "a|b|c" for ValueRule::choice
+  Origin origin;
+  bool required;
+  const char* otherwise;  // the value when the key is left out, as printed in the reference
+  const char* doc;
+};
+
+struct ElementRule {
+  const char* id;       // unique: "step.use" and "result.use" are two elements called "use"
+  const char* name;     // as written in the file
+  const char* parents;  // ids, separated by blanks
+  Origin origin;
+  bool free_keys;  // any key is allowed: environment variables, scheduler options
+  const char* doc;
+};
+
+const std::vector<ElementRule>& element_rules();
+const std::vector<KeyRule>& key_rules();
+
+// The element called `name` inside the element `parent` (an id), or null.
+const ElementRule* find_child(std::string_view parent, std::string_view name);
+const ElementRule* find_element(std::string_view id);
+const KeyRule* find_key(std::string_view element, std::string_view key);
+// Every key and element that may stand in `element` by name, for "did you mean".
+std::vector<std::string> known_names(std::string_view element);
+// The choices of a rule, split.
+std::vector<std::string> choices_of(const KeyRule& rule);
+
+}  // namespace tally

@@ -1,0 +1,311 @@
+// XML through pugixml, which keeps no lines; marks come from the elements' offsets in the text, and
+// an attribute's from reading its start tag again.
+#include <fmt/format.h>
+
+#include <pugixml.hpp>
+#include <set>
+
+#include "engine/base/text.h"
+#include "engine/read/files.h"
+#include "engine/read/reader.h"
+#include "engine/tags/tags.h"
+
+namespace tally {
+
+namespace {
+
+constexpr int kDeepest = 200;
+
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+// One XML file: its parsed form and what its marks need.
+struct XmlFile {
+  std::string path;
+  std::string text;
+  LineIndex lines;
+  pugi::xml_document document;
+
+  XmlFile(uint32_t file, std::string file_path, std::string content)
+      : path(std::move(file_path)), text(std::move(content)), lines(file, text) {}
+
+  Mark mark(const pugi::xml_node& node) const {
+    ptrdiff_t offset = node.offset_debug();
+    return offset < 0 ? lines.at_offset(0) : lines.at_offset(static_cast<size_t>(offset));
+  }
+};
+
+// The places of a start tag's attribute names and values, in order. `at` is the offset of its name.
+std::vector<std::pair<size_t, size_t>> attribute_places(std::string_view text, size_t at) {
+  std::vector<std::pair<size_t, size_t>> places;
+  while (at < text.size() && !is_space(text[at]) && text[at] != '>' && text[at] != '/') ++at;
+  for (;;) {
+    while (at < text.size() && is_space(text[at])) ++at;
+    if (at >= text.size() || text[at] == '>' || text[at] == '/') return places;
+    size_t name = at;
+    size_t equals = text.find('=', at);
+    if (equals == std::string_view::npos) return places;
+    size_t quote = text.find_first_of("\"'", equals);
+    if (quote == std::string_view::npos) return places;
+    size_t end = text.find(text[quote], quote + 1);
+    places.emplace_back(name, quote + 1);
+    if (end == std::string_view::npos) return places;
+    at = end + 1;
+  }
+}
+
+class XmlReader {
+ public:
+  explicit XmlReader(ReadContext& context) : context_(context) {}
+
+  void read(XmlFile& file, Element* root) {
+    if (!parse(file)) return;
+    pugi::xml_node top = file.document.document_element();
+    base_ = directory_of(file.path);
+    set_tags(top);
+    collect_include_paths(top);
+    if (std::string_view(top.name()) != "jube") {
+      context_.diagnostics.error(
+          file.mark(top),
+          fmt::format("the file's outermost element is <{}>, not <jube>", top.name()));
+      return;
+    }
+    convert(file, top, root, 0);
+  }
+
+ private:
+  bool parse(XmlFile& file) {
+    if (!check_text(file)) return false;
+    constexpr unsigned kOptions = pugi::parse_default | pugi::parse_ws_pcdata_single;
+    pugi::xml_parse_result result = file.document.load_buffer(file.text.data(), file.text.size(),
+                                                              kOptions, pugi::encoding_utf8);
+    if (!result) {
+      context_.diagnostics.error(file.lines.at_offset(static_cast<size_t>(result.offset)),
+                                 fmt::format("XML syntax: {}", result.description()));
+      return false;
+    }
+    pugi::xml_node top = file.document.document_element();
+    for (pugi::xml_node next = top.next_sibling(); next; next = next.next_sibling()) {
+      if (next.type() != pugi::node_element) continue;
+      context_.diagnostics.error(file.mark(next), "a second outermost element; XML allows one");
+      return false;
+    }
+    return true;
+  }
+
+  // What pugixml lets pass: bytes that are not UTF-8, and a lone ampersand.
+  bool check_text(const XmlFile& file) {
+    std::string_view text = file.text;
+    for (size_t i = 0; i < text.size();) {
+      size_t length = utf8_length(text.substr(i));
+      if (length == 0 || text[i] == '\0') {
+        context_.diagnostics.error(
+            file.lines.at_offset(i),
+            fmt::format("byte 0x{:02X} is not UTF-8, so the file cannot be read",
+                        static_cast<unsigned char>(text[i])),
+            "save the file as UTF-8, or name its encoding in the XML declaration");
+        return false;
+      }
+      if (starts_with(text.substr(i), "<!--") || starts_with(text.substr(i), "<![CDATA[")) {
+        const char* closing = text[i + 2] == '-' ? "-->" : "]]>";
+        size_t end = text.find(closing, i);
+        if (end == std::string_view::npos) return true;  // pugixml says so
+        i = end + 3;
+        continue;
+      }
+      if (text[i] == '&' && !is_entity(text.substr(i))) {
+        context_.diagnostics.error(file.lines.at_offset(i), "'&' starts no entity that XML knows",
+                                   "write '&amp;' for an ampersand");
+        return false;
+      }
+      i += length;
+    }
+    return true;
+  }
+
+  static bool is_entity(std::string_view text) {
+    for (const char* known : {"&amp;", "&lt;", "&gt;", "&quot;", "&apos;"}) {
+      if (starts_with(text, known)) return true;
+    }
+    if (!starts_with(text, "&#")) return false;
+    size_t end = text.find(';');
+    if (end == std::string_view::npos || end < 3 || end > 10) return false;
+    std::string_view digits = text.substr(2, end - 2);
+    if (digits[0] != 'x') return digits.find_first_not_of("0123456789") == std::string_view::npos;
+    return digits.size() > 1 &&
+           digits.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string_view::npos;
+  }
+
+  // The tags known so far: the command line's and those the file itself selects.
+  void set_tags(const pugi::xml_node& top) {
+    if (!context_.options.tags) return;
+    tags_.insert(context_.options.tags->begin(), context_.options.tags->end());
+    for (pugi::xml_node selection : top.children("selection")) {
+      for (pugi::xml_node tag : selection.children("tag")) {
+        for (std::string& name : split_strip(tag.text().get(), ",")) tags_.insert(std::move(name));
+      }
+    }
+  }
+
+  void collect_include_paths(const pugi::xml_node& top) {
+    for (pugi::xml_node list : top.children("include-path")) {
+      for (pugi::xml_node path : list.children("path")) {
+        if (is_off(list) || is_off(path)) continue;
+        include_paths_.emplace_back(strip(path.text().get()));
+      }
+    }
+  }
+
+  // Whether the tags are known and rule the element out.
+  bool is_off(const pugi::xml_node& node) const {
+    pugi::xml_attribute tag = node.attribute("tag");
+    bool value = true;
+    std::string error;
+    if (!context_.options.tags || !tag) return false;
+    return evaluate_tags(tag.value(), tags_, &value, &error) && !value;
+  }
+
+  void convert(const XmlFile& file, const pugi::xml_node& node, Element* element, int depth) {
+    element->name = node.name();
+    element->mark = file.mark(node);
+    if (!context_.count_element(element->mark)) return;
+    convert_attributes(file, node, element);
+    bool text_open = true;  // an element's text is what stands before its first child
+    for (pugi::xml_node child : node.children()) {
+      if (child.type() == pugi::node_pcdata || child.type() == pugi::node_cdata) {
+        if (text_open) add_text(file, child, element);
+      } else if (child.type() == pugi::node_element) {
+        text_open = false;
+        convert_child(file, child, element, depth);
+      }
+    }
+  }
+
+  void convert_child(const XmlFile& file, const pugi::xml_node& child, Element* element,
+                     int depth) {
+    if (depth >= kDeepest) {
+      context_.diagnostics.error(file.mark(child), "elements are nested more than 200 deep");
+      return;
+    }
+    if (std::string_view(child.name()) == "include") {
+      include(file, child, element, depth);
+      return;
+    }
+    Element converted;
+    convert(file, child, &converted, depth + 1);
+    element->children.push_back(std::move(converted));
+  }
+
+  static void add_text(const XmlFile& file, const pugi::xml_node& child, Element* element) {
+    std::string_view text = child.value();
+    if (!element->text.mark.known() && !strip(text).empty()) {
+      auto offset = static_cast<size_t>(std::max<ptrdiff_t>(0, child.offset_debug()));
+      while (offset < file.text.size() && is_space(file.text[offset])) ++offset;
+      element->text.mark = file.lines.at_offset(offset);
+    }
+    element->text.value += text;
+  }
+
+  void convert_attributes(const XmlFile& file, const pugi::xml_node& node, Element* element) {
+    auto offset = static_cast<size_t>(std::max<ptrdiff_t>(0, node.offset_debug()));
+    auto places = attribute_places(file.text, offset);
+    size_t index = 0;
+    for (pugi::xml_attribute a : node.attributes()) {
+      Mark name = element->mark, value = element->mark;
+      if (index < places.size()) {
+        name = file.lines.at_offset(places[index].first);
+        value = file.lines.at_offset(places[index].second);
+      }
+      ++index;
+      if (const Attribute* first = element->find(a.name())) {
+        context_.diagnostics.error(
+            name, fmt::format("attribute '{}' of <{}> is given twice", a.name(), node.name()));
+        context_.diagnostics.note(first->name.mark, "the first one is here");
+        continue;
+      }
+      element->attributes.push_back({{a.name(), name}, {a.value(), value}});
+    }
+  }
+
+  // <include from="FILE" path="XPATH"/> becomes what the path selects in that file; without a path,
+  // the children of its outermost element.
+  void include(const XmlFile& file, const pugi::xml_node& node, Element* parent, int depth) {
+    if (is_off(node)) return;
+    Mark place = file.mark(node);
+    std::string name(strip(node.attribute("from").value()));
+    if (name.empty()) {
+      context_.diagnostics.error(place, "<include> needs the attribute 'from'");
+      return;
+    }
+    std::string path;
+    uint32_t number = 0;
+    auto directories = include_directories(IncludeKind::set, context_.options, include_paths_,
+                                           base_, directory_of(file.path));
+    if (!context_.load_include(name, directories, place, &path, &number)) return;
+    XmlFile included(number, path, context_.sources.text(number));
+    context_.open_files.push_back(path);
+    if (parse(included)) splice(included, node, place, parent, depth);
+    context_.open_files.pop_back();
+  }
+
+  void splice(const XmlFile& included, const pugi::xml_node& node, const Mark& place,
+              Element* parent, int depth) {
+    std::vector<pugi::xml_node> chosen;
+    pugi::xml_node top = included.document.document_element();
+    const char* xpath = node.attribute("path").value();
+    if (*xpath == '\0') {
+      chosen.push_back(top);
+    } else {
+      try {
+        for (pugi::xpath_node found : top.select_nodes(xpath)) chosen.push_back(found.node());
+      } catch (const pugi::xpath_exception& e) {
+        context_.diagnostics.error(place,
+                                   fmt::format("path '{}' is not XPath: {}", xpath, e.what()));
+        return;
+      }
+      if (chosen.empty()) {
+        context_.diagnostics.error(
+            place, fmt::format("path '{}' selects nothing in '{}'", xpath, included.path));
+      }
+    }
+    if (chosen.size() == 1 && std::string_view(chosen[0].name()) == "jube") {
+      chosen.assign(top.children().begin(), top.children().end());
+    }
+    std::string tag = node.attribute("tag").value();
+    for (const pugi::xml_node& child : chosen) {
+      if (child.type() != pugi::node_element) continue;
+      size_t before = parent->children.size();
+      convert_child(included, child, parent, depth);
+      if (tag.empty()) continue;
+      for (size_t i = before; i < parent->children.size(); ++i) {
+        restrict_to(tag, place, &parent->children[i]);
+      }
+    }
+  }
+
+  // An element that comes in through a tagged include is subject to that tag as well.
+  static void restrict_to(const std::string& tag, const Mark& place, Element* element) {
+    for (Attribute& a : element->attributes) {
+      if (a.name.value == "tag") {
+        a.value.value = fmt::format("({})+({})", tag, a.value.value);
+        return;
+      }
+    }
+    element->attributes.push_back({{"tag", place}, {tag, place}});
+  }
+
+  ReadContext& context_;
+  std::string base_;
+  std::set<std::string> tags_;
+  std::vector<std::string> include_paths_;
+};
+
+}  // namespace
+
+void read_xml(ReadContext& context, uint32_t file, const std::string& path, Document* document) {
+  XmlFile xml(file, path, context.sources.text(file));
+  XmlReader(context).read(xml, &document->root);
+}
+
+}  // namespace tally

@@ -1,0 +1,280 @@
+// From the YAML tree to elements, by the rules JUBE has for turning YAML into its XML.
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "engine/base/text.h"
+#include "engine/read/files.h"
+#include "engine/read/include_expression.h"
+#include "engine/read/reader.h"
+#include "engine/read/schema.h"
+#include "engine/read/yaml_tree.h"
+
+namespace tally {
+
+namespace {
+
+using Kind = YamlNode::Kind;
+
+// Keys that stay those of the whole file when a file has a single benchmark and no key `benchmark`.
+bool is_global_key(const std::string& key) {
+  return key == "selection" || key == "include-path" || key == "check_tags" || key == "tags";
+}
+
+class YamlReader {
+ public:
+  YamlReader(ReadContext& context, const std::string& path)
+      : context_(context), base_(directory_of(path)) {}
+
+  void read(const YamlPtr& tree, Element* root) {
+    collect_include_paths(*tree);
+    YamlPtr top = resolve(tree);
+    if (!top) return;
+    root->mark = top->mark;
+    if (top->kind == Kind::mapping) {
+      read_top_mapping(*top, root);
+    } else if (top->kind == Kind::sequence) {
+      make_elements("jube", {"benchmark", top->mark}, top, 0, &root->children);
+    } else {
+      context_.diagnostics.error(top->mark, "a benchmark file is a mapping of keys to values",
+                                 "start with 'name: ...' and 'step: ...'");
+    }
+  }
+
+ private:
+  struct FileScope {
+    ReadContext& context;
+    ~FileScope() { context.open_files.pop_back(); }
+  };
+
+  // `include-path: dir`, or a list of directories, or `path:` with either, without resolving
+  // anything.
+  void collect_include_paths(const YamlNode& top) {
+    const YamlNode* value = top.find("include-path");
+    if (value) collect_paths(*value);
+  }
+
+  void collect_paths(const YamlNode& node) {
+    if (node.kind == Kind::scalar && !node.include) include_paths_.push_back(node.value);
+    for (const YamlPtr& item : node.items) collect_paths(*item);
+    for (const char* key : {"path", "_"}) {
+      if (const YamlNode* path = node.find(key)) collect_paths(*path);
+    }
+  }
+
+  void read_top_mapping(const YamlNode& top, Element* root) {
+    const bool has_benchmark = top.find("benchmark") != nullptr;
+    Element single;
+    single.name = "benchmark";
+    single.mark = top.entries.empty() ? top.mark : top.entries.front().first->mark;
+    for (const auto& [key, value] : top.entries) {
+      if (has_benchmark || is_global_key(key->value)) {
+        add_entry("jube", *key, value, root);
+      } else {
+        add_entry("benchmark", *key, value, &single);
+      }
+    }
+    if (!has_benchmark) root->children.push_back(std::move(single));
+  }
+
+  // One `key: value` of the element `parent`.
+  void add_entry(const char* parent, const YamlNode& key, const YamlPtr& unresolved,
+                 Element* element) {
+    YamlPtr value = resolve(unresolved);
+    if (!value) return;
+    if (find_child(parent, key.value)) {
+      make_elements(parent, {key.value, key.mark}, value, 0, &element->children);
+      return;
+    }
+    const ElementRule* rule = find_element(parent);
+    const KeyRule* known = find_key(parent, key.value);
+    if (value->kind == Kind::scalar || value->kind == Kind::null) {
+      element->attributes.push_back({{key.value, key.mark}, {value->value, value->mark}});
+    } else if (known && known->rule == ValueRule::names && value->kind == Kind::sequence) {
+      element->attributes.push_back({{key.value, key.mark}, joined(*value)});
+    } else if (known || (rule && rule->free_keys) || key.value == "tag") {
+      context_.diagnostics.error(value->mark,
+                                 fmt::format("'{}' of a {} takes one value, not a {}", key.value,
+                                             rule ? rule->name : parent,
+                                             value->kind == Kind::sequence ? "list" : "mapping"));
+    } else {
+      make_elements(parent, {key.value, key.mark}, value, 0, &element->children);
+    }
+  }
+
+  // A list of scalars as the comma list JUBE knows.
+  Text joined(const YamlNode& list) {
+    std::vector<std::string> parts;
+    for (const YamlPtr& unresolved : list.items) {
+      YamlPtr item = resolve(unresolved);
+      if (!item) continue;
+      if (item->kind == Kind::sequence || item->kind == Kind::mapping) {
+        context_.diagnostics.error(item->mark, "a list of names holds names only");
+      } else {
+        parts.push_back(item->value);
+      }
+    }
+    return {join(parts, ","), list.mark};
+  }
+
+  // The elements that `name: node` stands for: one, or one an item.
+  void make_elements(const char* parent, const Text& name, const YamlPtr& unresolved, int nesting,
+                     std::vector<Element>* out) {
+    YamlPtr node = resolve(unresolved);
+    if (!node || !context_.count_element(node->mark)) return;
+    if (node->kind == Kind::sequence) {
+      if (name.value == "zip" && nesting == 1) {
+        out->push_back(make_leaf(name, joined(*node)));
+        return;
+      }
+      if (nesting > 1) {
+        context_.diagnostics.error(node->mark,
+                                   fmt::format("'{}' is nested too deeply; a list of '{}' may "
+                                               "hold one further list",
+                                               name.value, name.value));
+        return;
+      }
+      for (const YamlPtr& item : node->items) make_elements(parent, name, item, nesting + 1, out);
+      return;
+    }
+    if (node->kind != Kind::mapping) {
+      Element leaf = make_leaf(name, {node->value, node->mark});
+      if (nesting > 0 && node->mark.known()) leaf.mark = node->mark;
+      out->push_back(std::move(leaf));
+      return;
+    }
+    make_from_mapping(parent, name, *node, nesting, out);
+  }
+
+  static Element make_leaf(const Text& name, Text text) {
+    Element element;
+    element.name = name.value;
+    element.mark = name.mark;
+    element.text = std::move(text);
+    return element;
+  }
+
+  void make_from_mapping(const char* parent, const Text& name, const YamlNode& node, int nesting,
+                         std::vector<Element>* out) {
+    const ElementRule* rule = find_child(parent, name.value);
+    const char* id = rule ? rule->id : "";
+    Element element = make_leaf(name, {"", node.mark});
+    if (nesting > 0 && !node.entries.empty()) element.mark = node.entries.front().first->mark;
+    std::vector<Text> clones;
+    bool cloned = false;
+    for (const auto& [key, unresolved] : node.entries) {
+      if (key->value != "_") {
+        add_entry(id, *key, unresolved, &element);
+        continue;
+      }
+      YamlPtr value = resolve(unresolved);
+      if (!value) continue;
+      if (value->kind == Kind::sequence) {
+        cloned = true;
+        for (const YamlPtr& item : value->items) add_clone(item, &clones);
+      } else if (value->kind == Kind::mapping) {
+        context_.diagnostics.error(value->mark, "'_' is the text of an element, not a mapping");
+      } else {
+        element.text = {value->value, value->mark};
+      }
+    }
+    if (!cloned) {
+      out->push_back(std::move(element));
+      return;
+    }
+    for (Text& text : clones) {
+      if (!context_.count_element(text.mark)) return;
+      element.text = std::move(text);
+      out->push_back(element);
+    }
+  }
+
+  void add_clone(const YamlPtr& unresolved, std::vector<Text>* clones) {
+    YamlPtr item = resolve(unresolved);
+    if (!item) return;
+    if (item->kind == Kind::sequence || item->kind == Kind::mapping) {
+      context_.diagnostics.error(item->mark, "a list under '_' holds texts only");
+    } else {
+      clones->push_back({item->value, item->mark});
+    }
+  }
+
+  // What a node stands for: itself, or the data its !include names. Null after an error.
+  YamlPtr resolve(const YamlPtr& node) {
+    if (!node->include) return node;
+    auto known = included_.find(node.get());
+    if (known != included_.end()) return known->second;
+    YamlPtr data = include(*node);
+    included_[node.get()] = data;
+    keep_.push_back(node);
+    return data;
+  }
+
+  // FILE[:SUBSCRIPT[:EXPRESSION]]
+  YamlPtr include(const YamlNode& node) {
+    std::vector<std::string> parts = split_strip(node.value, ":");
+    if (parts[0].empty()) {
+      context_.diagnostics.error(node.mark, "!include needs a file name");
+      return nullptr;
+    }
+    if (parts.size() > 3) {
+      context_.diagnostics.error(node.mark,
+                                 "!include takes FILE:SUBSCRIPT:EXPRESSION, and no further colon");
+      return nullptr;
+    }
+    std::string path;
+    uint32_t file = 0;
+    auto directories = include_directories(IncludeKind::yaml_include, context_.options,
+                                           include_paths_, base_, base_);
+    if (!context_.load_include(parts[0], directories, node.mark, &path, &file)) return nullptr;
+    const std::string text = context_.sources.text(file);
+    YamlPtr data = parse_yaml(file, text, context_.diagnostics);
+    if (!data) return nullptr;
+    std::vector<std::string> steps;
+    if (parts.size() > 1 && !parts[1].empty()) steps.push_back("_" + parts[1]);
+    if (parts.size() > 2 && !parts[2].empty()) steps.push_back(parts[2]);
+    context_.open_files.push_back(path);
+    FileScope scope{context_};
+    resolve_inside(data);
+    for (const std::string& step : steps) {
+      std::string error;
+      data = apply_include_expression(step, data, &error);
+      if (data) continue;
+      context_.diagnostics.error(
+          node.mark,
+          fmt::format("cannot take {} from '{}': {}", step[0] == '_' ? step.substr(1) : step, path,
+                      error),
+          "subscripts, .get(), lists and comprehensions are read; other Python is not executed");
+      return nullptr;
+    }
+    return data;
+  }
+
+  // Replaces the includes inside included data while its file still counts as open, so that files
+  // that include each other are noticed.
+  void resolve_inside(YamlPtr& node) {
+    if (node->include) {
+      YamlPtr data = resolve(node);
+      node = data ? data : std::make_shared<YamlNode>();
+      return;
+    }
+    for (YamlPtr& item : node->items) resolve_inside(item);
+    for (auto& entry : node->entries) resolve_inside(entry.second);
+  }
+
+  ReadContext& context_;
+  std::string base_;
+  std::vector<std::string> include_paths_;
+  std::map<const YamlNode*, YamlPtr> included_;
+  std::vector<YamlPtr> keep_;  // so that no address in included_ is used twice
+};
+
+}  // namespace
+
+void read_yaml(ReadContext& context, uint32_t file, const std::string& path, Document* document) {
+  const std::string text = context.sources.text(file);
+  YamlPtr tree = parse_yaml(file, text, context.diagnostics);
+  if (tree) YamlReader(context, path).read(tree, &document->root);
+}
+
+}  // namespace tally

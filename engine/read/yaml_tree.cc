@@ -1,0 +1,301 @@
+#include "engine/read/yaml_tree.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/anchor.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "engine/base/text.h"
+#include "engine/read/files.h"
+#include "engine/read/yaml_scalar.h"
+
+namespace tally {
+
+namespace {
+
+using Kind = YamlNode::Kind;
+
+constexpr const char* kYamlTag = "tag:yaml.org,2002:";
+
+// Builds the tree from yaml-cpp's events; they carry the keys' marks and the places of aliases,
+// which its own node tree does not.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  TreeBuilder(const LineIndex& lines, Diagnostics& diagnostics)
+      : lines_(lines), diagnostics_(diagnostics) {}
+
+  YamlPtr root() const { return root_; }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(make(Kind::null, mark), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    auto found = anchors_.find(anchor);
+    Mark here = at(mark);
+    if (found == anchors_.end() || is_open(found->second.get())) {
+      diagnostics_.error(here, "this alias stands inside what it names, so it would never end");
+      add(make(Kind::null, mark), 0);
+      return;
+    }
+    auto copy = std::make_shared<YamlNode>(*found->second);
+    copy->mark = here;
+    add(std::move(copy), 0);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    YamlPtr node = make(Kind::scalar, mark);
+    type_scalar(tag, value, node.get());
+    add(std::move(node), anchor);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(make(Kind::sequence, mark), tag, "seq", anchor);
+  }
+  void OnSequenceEnd() override { open_.pop_back(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(make(Kind::mapping, mark), tag, "map", anchor);
+  }
+  void OnMapEnd() override {
+    merge_keys(open_.back().node.get());
+    open_.pop_back();
+  }
+
+ private:
+  struct Open {
+    YamlPtr node;
+    YamlPtr key;  // of a mapping, waiting for its value
+    std::map<std::string, Mark> keys;
+  };
+
+  Mark at(const YAML::Mark& mark) const {
+    if (mark.line < 0) return {};
+    return lines_.at(static_cast<size_t>(mark.line), static_cast<size_t>(mark.column));
+  }
+
+  YamlPtr make(Kind kind, const YAML::Mark& mark) const {
+    auto node = std::make_shared<YamlNode>();
+    node->kind = kind;
+    node->mark = at(mark);
+    return node;
+  }
+
+  bool is_open(const YamlNode* node) const {
+    for (const Open& level : open_) {
+      if (level.node.get() == node) return true;
+    }
+    return false;
+  }
+
+  void open(YamlPtr node, const std::string& tag, const char* own, YAML::anchor_t anchor) {
+    if (tag != "?" && tag != "!" && !tag.empty() && tag != kYamlTag + std::string(own)) {
+      bad_tag(node->mark, tag);
+    }
+    add(node, anchor);
+    open_.push_back({std::move(node), nullptr, {}});
+  }
+
+  void add(YamlPtr node, YAML::anchor_t anchor) {
+    if (anchor != 0) anchors_[anchor] = node;
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& level = open_.back();
+    if (level.node->kind == Kind::sequence) {
+      level.node->items.push_back(std::move(node));
+    } else if (!level.key) {
+      take_key(level, std::move(node));
+    } else {
+      // An empty value has the mark of whatever comes next; its key is the better place.
+      if (node->kind == Kind::null) node->mark = level.key->mark;
+      level.node->entries.emplace_back(std::move(level.key), std::move(node));
+      level.key = nullptr;
+    }
+  }
+
+  void take_key(Open& level, YamlPtr node) {
+    if (node->kind == Kind::sequence || node->kind == Kind::mapping) {
+      diagnostics_.error(node->mark, "a list or mapping cannot be a key here",
+                         "quote the text if braces or brackets are meant as they stand");
+    } else if (node->kind == Kind::null) {
+      node->kind = Kind::scalar;
+      node->value = "None";
+    }
+    if (!is_merge(*node)) {
+      auto inserted = level.keys.emplace(node->value, node->mark);
+      if (!inserted.second) {
+        diagnostics_.error(node->mark, fmt::format("key '{}' is given twice", node->value),
+                           "a list holds several: - a, - b");
+        diagnostics_.note(inserted.first->second, "the first one is here");
+      }
+    }
+    level.key = std::move(node);
+  }
+
+  static bool is_merge(const YamlNode& key) { return key.value == kMerge; }
+
+  // Puts the entries that << names before the mapping's own; own entries win, of several the first.
+  void merge_keys(YamlNode* map) {
+    std::vector<std::pair<YamlPtr, YamlPtr>> own, merged;
+    std::map<std::string, bool> known;
+    for (auto& entry : map->entries) {
+      if (!is_merge(*entry.first)) known[entry.first->value] = true;
+    }
+    for (auto& entry : map->entries) {
+      if (!is_merge(*entry.first)) {
+        own.push_back(entry);
+        continue;
+      }
+      std::vector<YamlPtr> from = {entry.second};
+      if (entry.second->kind == Kind::sequence) from = entry.second->items;
+      for (const YamlPtr& source : from) {
+        if (source->kind != Kind::mapping) {
+          diagnostics_.error(source->mark, "'<<' takes a mapping, or a list of mappings");
+          continue;
+        }
+        for (const auto& inherited : source->entries) {
+          if (known.emplace(inherited.first->value, true).second) merged.push_back(inherited);
+        }
+      }
+    }
+    merged.insert(merged.end(), own.begin(), own.end());
+    map->entries = std::move(merged);
+  }
+
+  void bad_tag(const Mark& mark, const std::string& tag) {
+    std::string shown =
+        starts_with(tag, kYamlTag) ? "!!" + tag.substr(std::string(kYamlTag).size()) : tag;
+    if (starts_with(shown, "!!python")) {
+      diagnostics_.error(
+          mark, fmt::format("'{}' would run Python code from this file", shown),
+          "Tally never does; write the value itself, or a parameter with mode: python");
+    } else {
+      diagnostics_.error(
+          mark, fmt::format("unknown YAML tag '{}'", shown),
+          "only !include and YAML's own !!str, !!int, !!float, !!bool, !!null are read");
+    }
+  }
+
+  void type_scalar(const std::string& tag, const std::string& value, YamlNode* node) {
+    ScalarType type = ScalarType::text;
+    if (tag == "!include") {
+      node->include = true;
+      node->value = value;
+      return;
+    }
+    if (tag == "?" || tag.empty()) {
+      type = resolve_scalar(value);
+      bool is_key = !open_.empty() && open_.back().node->kind == Kind::mapping && !open_.back().key;
+      if (type == ScalarType::merge && is_key) {
+        node->value = kMerge;
+        return;
+      }
+    } else if (tag != "!") {
+      std::optional<ScalarType> named = type_of_tag(tag);
+      if (!named) bad_tag(node->mark, tag);
+      type = named.value_or(ScalarType::text);
+    }
+    std::string error;
+    if (type == ScalarType::null) {
+      node->kind = Kind::null;
+    } else if (!construct_scalar(value, type, &node->value, &error)) {
+      diagnostics_.error(node->mark, error, "quote it to mean the text itself");
+    }
+  }
+
+  static std::optional<ScalarType> type_of_tag(const std::string& tag) {
+    static const std::map<std::string, ScalarType> types = {
+        {"str", ScalarType::text},       {"int", ScalarType::integer},
+        {"float", ScalarType::floating}, {"bool", ScalarType::boolean},
+        {"null", ScalarType::null},      {"timestamp", ScalarType::timestamp}};
+    if (!starts_with(tag, kYamlTag)) return std::nullopt;
+    auto found = types.find(tag.substr(std::string(kYamlTag).size()));
+    if (found == types.end()) return std::nullopt;
+    return found->second;
+  }
+
+  // No YAML text can hold a NUL, so no key of the user's equals this.
+  static inline const std::string kMerge = std::string("<<\0", 3);
+
+  const LineIndex& lines_;
+  Diagnostics& diagnostics_;
+  std::map<YAML::anchor_t, YamlPtr> anchors_;
+  std::vector<Open> open_;
+  YamlPtr root_;
+};
+
+// A byte that no YAML text may hold, which yaml-cpp would pass on or stop at silently. Returns
+// false after reporting it.
+bool check_characters(const std::string& text, const LineIndex& lines, Diagnostics& diagnostics) {
+  for (size_t i = 0; i < text.size();) {
+    auto c = static_cast<unsigned char>(text[i]);
+    if (c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c < 0x7F)) {
+      ++i;
+      continue;
+    }
+    size_t length = utf8_length(std::string_view(text).substr(i));
+    if (length == 0) {
+      diagnostics.error(lines.at_offset(i),
+                        fmt::format("byte 0x{:02X} is not UTF-8, so the file cannot be read", c),
+                        "save the file as UTF-8");
+      return false;
+    }
+    if (c < 0x20 || c == 0x7F) {
+      diagnostics.error(lines.at_offset(i),
+                        fmt::format("control character 0x{:02X} is not allowed in YAML", c),
+                        "in a quoted text write it as \\x and two digits");
+      return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+}  // namespace
+
+const YamlNode* YamlNode::find(const std::string& key) const {
+  for (const auto& entry : entries) {
+    if (entry.first->value == key) return entry.second.get();
+  }
+  return nullptr;
+}
+
+YamlPtr parse_yaml(uint32_t file, const std::string& text, Diagnostics& diagnostics) {
+  LineIndex lines(file, text);
+  if (!check_characters(text, lines, diagnostics)) return nullptr;
+  TreeBuilder builder(lines, diagnostics);
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    if (!parser.HandleNextDocument(builder)) return std::make_shared<YamlNode>();
+    TreeBuilder second(lines, diagnostics);
+    if (parser.HandleNextDocument(second)) {
+      Mark place = second.root() ? second.root()->mark : Mark{file, 1, 1};
+      diagnostics.error(place, "a second YAML document starts here; a benchmark file holds one",
+                        "remove the line '---', or make the benchmarks a list");
+    }
+  } catch (const YAML::Exception& e) {
+    Mark place{file, 1, 1};
+    if (!e.mark.is_null()) {
+      place = lines.at(static_cast<size_t>(e.mark.line), static_cast<size_t>(e.mark.column));
+    }
+    diagnostics.error(place, "YAML syntax: " + e.msg);
+    return nullptr;
+  }
+  return builder.root();
+}
+
+}  // namespace tally
