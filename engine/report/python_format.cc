@@ -49,7 +49,7 @@ class SpecReader {
     if (next("z")) spec->no_negative_zero = take();
     if (next("#")) spec->alternate = take();
     if (next("0")) spec->zero = take();
-    if (spec->zero && !explicit_fill_) spec->fill = "0";
+    if (spec->zero && !explicit_fill_) spec->fill.assign(1, '0');
     if (!number(&spec->width, error)) return false;
     if (next(",_")) spec->grouping = text_[at_++];
     if (next(",_")) {
