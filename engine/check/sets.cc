@@ -249,8 +249,11 @@ bool SetBuilder::add_as(const Element& element, const SetFile& home, const std::
 std::vector<Text> SetBuilder::add_from(const Text& from, const std::vector<Text>& names,
                                        bool pattern_sets, const SetFile& home,
                                        Benchmark* benchmark) {
-  std::map<std::string, std::string> found;  // name in `use` -> name in the benchmark
-  const std::string kind = pattern_sets ? "patternset" : "";
+  // Sets taken from elsewhere get names of their own, for JUBE keeps them apart from sets of the
+  // same name here. The ending is the same for all of one `from`, so that `set$i` can choose among
+  // them.
+  const std::string ending = "@" + from.value;
+  std::map<std::string, const Element*> found;
   for (const std::string& entry : split_strip(from.value, ",")) {
     std::vector<std::string> wanted = split_strip(entry, ":");
     const std::string file_name = wanted[0];
@@ -261,29 +264,38 @@ std::vector<Text> SetBuilder::add_from(const Text& from, const std::vector<Text>
     const SetFile* file = files_.open(file_name, home, from.mark);
     if (!file) return {};
     for (const std::string& name : wanted) {
-      const Element* element = find_set(file->document.root, kind, name);
-      if (!element) {
-        diagnostics_.error(from.mark, fmt::format("no set '{}' in '{}'", name, file->path),
-                           did_you_mean(name, set_names(file->document.root)));
-        continue;
-      }
-      // Its own name in the benchmark, for JUBE keeps it apart from a set of the same name here.
-      std::string own = file == &home ? name : fmt::format("{}@{}", name, file->path);
-      if (file != &home) add_as(*element, *file, own, benchmark);
-      found.emplace(name, own);
+      add_foreign(name, *file, from, pattern_sets, &found, benchmark);
     }
   }
   std::vector<Text> result;
   for (const Text& name : names) {
-    auto known = found.find(name.value);
-    if (known != found.end()) {
-      result.push_back({known->second, name.mark});
+    bool chosen_later = name.value.find('$') != std::string::npos;
+    if (chosen_later || found.count(name.value) > 0) {
+      result.push_back({name.value + ending, name.mark});
     } else if (!diagnostics_.has_errors()) {
       diagnostics_.error(name.mark, fmt::format("set '{}' is not among those taken from '{}'",
                                                 name.value, from.value));
     }
   }
   return result;
+}
+
+void SetBuilder::add_foreign(const std::string& name, const SetFile& file, const Text& from,
+                             bool pattern_sets, std::map<std::string, const Element*>* found,
+                             Benchmark* benchmark) {
+  const Element* element = find_set(file.document.root, pattern_sets ? "patternset" : "", name);
+  if (!element) {
+    diagnostics_.error(from.mark, fmt::format("no set '{}' in '{}'", name, file.path),
+                       did_you_mean(name, set_names(file.document.root)));
+    return;
+  }
+  auto inserted = found->emplace(name, element);
+  if (inserted.second) {
+    add_as(*element, file, name + "@" + from.value, benchmark);
+  } else if (inserted.first->second != element) {
+    diagnostics_.error(from.mark, fmt::format("two of these files define set '{}'", name),
+                       "say which to take it from: FILE:SET");
+  }
 }
 
 const Element* SetBuilder::initial(const Element& element, const SetFile& home, int depth,

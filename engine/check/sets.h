@@ -64,6 +64,10 @@ class SetBuilder {
   // should).
   const Element* initial(const Element& element, const SetFile& home, int depth,
                          const SetFile** file);
+  // Adds one set that a `from` names, under its own name in the benchmark.
+  void add_foreign(const std::string& name, const SetFile& file, const Text& from,
+                   bool pattern_sets, std::map<std::string, const Element*>* found,
+                   Benchmark* benchmark);
   bool add_as(const Element& element, const SetFile& home, const std::string& name,
               Benchmark* benchmark);
   Parameter parameter(const Element& element);
