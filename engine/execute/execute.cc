@@ -386,11 +386,12 @@ Status Engine::ended_badly(Task& task) {
 }
 
 void Engine::mark(int id, const char* name, const std::string& text) {
-  const std::string folder = graph_.folder(graph_[id]);
-  Status s = write_file(folder + "/" + name, text);
-  if (!s && access(folder.c_str(), F_OK) != 0) {
-    s = make_directories(folder);
-    if (s) s = write_file(folder + "/" + name, text);
+  const std::string path = graph_.folder(graph_[id]) + "/" + name;
+  unlink(path.c_str());
+  Status s = append_file(path, text);
+  if (!s) {
+    s = make_directories(graph_.folder(graph_[id]));
+    if (s) s = append_file(path, text);
   }
   // For people only: the journal has the state.
   if (!s) log_.write(s.message());

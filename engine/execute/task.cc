@@ -73,7 +73,10 @@ void Task::prepare_folder() {
   const std::string cycles = values_->apply(step_.cycles);
   cycles_ = std::max(1, static_cast<int>(strtol(cycles.c_str(), nullptr, 10)));
   const std::string own_work = folder_ + "/work";
-  if (Status s = make_directories(own_work); !s) return fail(s.message());
+  // Most often both are new: outer, inner, and no question asked.
+  if (mkdir(folder_.c_str(), 0777) != 0 || mkdir(own_work.c_str(), 0777) != 0) {
+    if (Status s = make_directories(own_work); !s) return fail(s.message());
+  }
   if (work_dir_ != own_work) {
     if (Status s = make_directories(work_dir_); !s) return fail(s.message());
   }
@@ -254,9 +257,11 @@ bool Task::run_operation(const Operation& operation) {
 // operation: the shared folder).
 bool Task::run(const std::string& command, const std::string& directory, const std::string& out,
                const std::string& err, bool capture) {
-  if (Status s = make_directories(directory); !s) {
-    fail(s.message());
-    return false;
+  if (directory != work_dir_) {
+    if (Status s = make_directories(directory); !s) {
+      fail(s.message());
+      return false;
+    }
   }
   std::string base = work_dir_;
   if (shared_now_) base = context_.run_dir + "/" + step_.name.value + "_" + step_.shared;

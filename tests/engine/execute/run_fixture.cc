@@ -42,7 +42,8 @@ Step step_of(const std::string& name, const std::vector<std::string>& commands,
 }
 
 TemporaryFolder::TemporaryFolder() {
-  std::string name = "/tmp/tally-test-XXXXXX";
+  const char* place = getenv("TMPDIR");
+  std::string name = std::string(place != nullptr ? place : "/tmp") + "/tally-test-XXXXXX";
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
   path_ = name;
 }
