@@ -1,5 +1,5 @@
-// tally_execute_bench N: runs N workpackages of `echo` and prints the seconds that took, beside a bare
-// loop that starts the same N shells. Not a test: a number to look at.
+// tally_execute_bench N: runs N workpackages of `echo` and prints the seconds that took, beside a
+// bare loop that starts the same N shells. Not a test: a number to look at.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   const double bare = seconds(start);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  printf("%d workpackages: %.3f s (%d done), bare loop %.3f s, ratio %.2f, peak memory %ld MB\n", count,
-         engine, summary.done, bare, engine / bare, usage.ru_maxrss / 1024);
+  printf("%d workpackages: %.3f s (%d done), bare loop %.3f s, ratio %.2f, peak memory %ld MB\n",
+         count, engine, summary.done, bare, engine / bare, usage.ru_maxrss / 1024);
   return 0;
 }

@@ -1,5 +1,5 @@
-// The run loop: order and ids, folders and marks as JUBE's (golden values from runs of JUBE 2.5.1 on the
-// same steps), failures, cycles, shared operations, continued runs.
+// The run loop: order and ids, folders and marks as JUBE's (golden values from runs of JUBE 2.5.1
+// on the same steps), failures, cycles, shared operations, continued runs.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,7 +43,8 @@ TEST_CASE("ids, iterations and parents are JUBE's") {
   RunFixture run;
   run.add(set_of("pa", {parameter("a", "1")}));
   Step z = step_of(
-      "z", {"echo $jube_wp_id z $jube_wp_iteration sa $jube_wp_parent_sa_id sb $jube_wp_parent_sb_id"},
+      "z",
+      {"echo $jube_wp_id z $jube_wp_iteration sa $jube_wp_parent_sa_id sb $jube_wp_parent_sb_id"},
       {}, {"sb", "sa"});
   z.iterations.value = "2";
   Step sa = step_of("sa", {"echo $jube_wp_id sa $a $jube_wp_iteration"}, {"pa"});
@@ -87,7 +88,8 @@ TEST_CASE("a failing workpackage: JUBE's message, siblings go on, no children") 
   CHECK(summary.exit_code() == 1);
   const std::string work = run.directory.path + "/000001_gen/work";
   CHECK(run.file("000001_gen/error") ==
-        "Error (returncode <> 0) while running \"if [ 2 = 2 ]; then echo bad >&2; exit 4; fi; echo run "
+        "Error (returncode <> 0) while running \"if [ 2 = 2 ]; then echo bad >&2; exit 4; fi; echo "
+        "run "
         "2\" in directory \"" +
             work + "\"\nMessage in \"" + work + "/stderr\":\nbad\n");
   CHECK_FALSE(run.has("000001_gen/done"));
@@ -115,8 +117,8 @@ TEST_CASE("-e stops at the first failure; continue takes up the rest") {
 TEST_CASE("cycles and break_file") {
   RunFixture run;
   run.add(set_of("ps", {parameter("p", "1,3")}));
-  Step step = step_of("post", {"echo cyc $jube_wp_cycle; if [ $p = 3 ]; then touch brk; fi", "echo c"},
-                      {"ps"});
+  Step step = step_of(
+      "post", {"echo cyc $jube_wp_cycle; if [ $p = 3 ]; then touch brk; fi", "echo c"}, {"ps"});
   step.operations[0].break_file.value = "brk";
   step.cycles.value = "2";
   run.add(step);
@@ -186,7 +188,8 @@ TEST_CASE("a shared operation runs once, by the last to arrive, without its own 
 TEST_CASE("a shared operation does not wait for a sibling that failed, and its failure fails all") {
   RunFixture run;
   run.add(set_of("ps", {parameter("p", "1,2,3")}));
-  Step step = step_of("gen", {"test $p != 3", "echo shared; test ! -e $jube_benchmark_home/bad"}, {"ps"});
+  Step step =
+      step_of("gen", {"test $p != 3", "echo shared; test ! -e $jube_benchmark_home/bad"}, {"ps"});
   step.shared = "shr";
   step.operations[1].shared = true;
   run.add(step);
@@ -208,7 +211,8 @@ TEST_CASE("a shared operation does not wait for a sibling that failed, and its f
 TEST_CASE("do: output files, work directories, active, empty commands") {
   RunFixture run;
   run.add(set_of("ps", {parameter("p", "1")}));
-  Step step = step_of("s", {"echo one; echo err >&2", "  ; echo x;  ", "echo never", " ;; ", "pwd"}, {"ps"});
+  Step step = step_of("s", {"echo one; echo err >&2", "  ; echo x;  ", "echo never", " ;; ", "pwd"},
+                      {"ps"});
   step.operations[0].stdout_file.value = "other.out";
   step.operations[0].stderr_file.value = "other.out";
   step.operations[0].work_dir.value = "wd_$p";
@@ -243,8 +247,10 @@ TEST_CASE("suffix, alternative work_dir, do_log") {
 TEST_CASE("-j runs workpackages at once, across steps") {
   // Each waits for the other: one at a time they would never end.
   RunFixture run;
-  run.add(step_of("a", {"touch $jube_benchmark_home/a; while [ ! -e $jube_benchmark_home/b ]; do sleep 0.01; done"}));
-  run.add(step_of("b", {"touch $jube_benchmark_home/b; while [ ! -e $jube_benchmark_home/a ]; do sleep 0.01; done"}));
+  run.add(step_of("a", {"touch $jube_benchmark_home/a; while [ ! -e $jube_benchmark_home/b ]; do "
+                        "sleep 0.01; done"}));
+  run.add(step_of("b", {"touch $jube_benchmark_home/b; while [ ! -e $jube_benchmark_home/a ]; do "
+                        "sleep 0.01; done"}));
   run.options.jobs = 2;
   CHECK(run.run().done == 2);
 }
@@ -252,10 +258,11 @@ TEST_CASE("-j runs workpackages at once, across steps") {
 TEST_CASE("procs widens one step, as JUBE's pool does") {
   RunFixture run;
   run.add(set_of("ps", {parameter("p", "1,2")}));
-  Step step = step_of("a",
-                      {"touch $jube_benchmark_home/f$p; while [ ! -e $jube_benchmark_home/f1 -o ! -e "
-                       "$jube_benchmark_home/f2 ]; do sleep 0.01; done"},
-                      {"ps"});
+  Step step =
+      step_of("a",
+              {"touch $jube_benchmark_home/f$p; while [ ! -e $jube_benchmark_home/f1 -o ! -e "
+               "$jube_benchmark_home/f2 ]; do sleep 0.01; done"},
+              {"ps"});
   step.procs.value = "2";
   run.add(step);
   CHECK(run.run().done == 2);

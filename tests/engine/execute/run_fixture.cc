@@ -53,7 +53,8 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-std::string TemporaryFolder::write(const std::string& name, const std::string& text, int mode) const {
+std::string TemporaryFolder::write(const std::string& name, const std::string& text,
+                                   int mode) const {
   const std::string path = path_ + "/" + name;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path) << text;

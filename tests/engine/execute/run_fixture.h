@@ -38,7 +38,8 @@ class RunFixture {
   void add(ParameterSet set) { benchmark.parameter_sets[set.name.value] = std::move(set); }
   void add(Step step) { benchmark.steps.push_back(std::move(step)); }
 
-  // A new run, or the same run gone on with (a fresh journal, expander and pool, as a new process has).
+  // A new run, or the same run gone on with (a fresh journal, expander and pool, as a new process
+  // has).
   Status start(RunSummary* summary);
   Status go_on(RunSummary* summary);
   RunSummary run();
