@@ -97,11 +97,10 @@ void complete(Arguments* a, const Tokenizer& tokenizer) {
 void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
   std::string names;
   for (const std::string& prefix : options.prefixes) names += (names.empty() ? "" : ", ") + prefix;
+  const double rate = static_cast<double>(s.input_bytes) / std::max(s.seconds, 1e-6);
   fmt::print("{}: {} document{}, {} tokens from {} in {:.1f} s ({}/s), {} written\n", names,
-             s.documents, s.tokens, bytes_text(s.input_bytes), s.seconds,
-             bytes_text(static_cast<int64_t>(static_cast<double>(s.input_bytes) /
-                                             std::max(s.seconds, 1e-6))),
-             bytes_text(s.output_bytes));
+             s.documents, s.documents == 1 ? "" : "s", s.tokens, bytes_text(s.input_bytes),
+             s.seconds, bytes_text(static_cast<int64_t>(rate)), bytes_text(s.output_bytes));
   if (s.replaced > 0) {
     fmt::print(
         stderr,
