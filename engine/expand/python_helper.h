@@ -58,6 +58,7 @@ while True:
     answers.write(b''.join(value for _, value in encoded))
     answers.flush()
     sys.stdout.flush()
+os._exit(0)
 )PY";
 
 }  // namespace tally
