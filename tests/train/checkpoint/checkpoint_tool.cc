@@ -1,0 +1,54 @@
+// checkpoint_tool DIR: writes a safetensors file of every type we have and a small GPT-2 with its
+// config.json, for the Python test; then, where DIR/from_python.safetensors is, prints what it
+// holds as lines "name dtype hex".
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "src/checkpoint/model_config_file.h"
+#include "src/checkpoint/model_weights.h"
+#include "src/model/model.h"
+
+int main(int argc, char** argv) {
+  using namespace tally::train;
+  if (argc != 2) return 2;
+  const std::string dir = argv[1];
+  std::vector<TensorSource> sources;
+  for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32,
+                  DType::u16, DType::u8}) {
+    for (const char* suffix : {".b", ".a"}) {
+      TensorSource source{std::string(safetensors_name(t)) + suffix, t, {2, 3}, nullptr};
+      const size_t bytes = source.bytes();
+      source.fill = [bytes](char* out) {
+        for (size_t i = 0; i < bytes; ++i) out[i] = static_cast<char>(i);
+      };
+      sources.push_back(source);
+    }
+  }
+  write_safetensors(dir + "/types.safetensors", sources);
+
+  ModelConfig config;
+  config.layers = 2, config.hidden = 16, config.heads = 4, config.ffn = 64,
+  config.max_positions = 8;
+  config.vocabulary = 50, config.padded_vocabulary = 64;
+  const auto stream = make_stream(Device{});
+  ParameterTable table;
+  register_gpt(config, &table);
+  table.layout(*stream, DType::f32, false);
+  table.initialize(1);
+  std::filesystem::create_directories(dir + "/model");
+  save_model_weights(dir + "/model/model.safetensors", config, ParameterState(table), *stream);
+  std::ofstream(dir + "/model/config.json") << model_config_json(config, DType::f32);
+
+  const std::string from_python = dir + "/from_python.safetensors";
+  if (!std::filesystem::exists(from_python)) return 0;
+  const SafetensorsFile file(from_python);
+  for (const auto& [name, tensor] : file.tensors()) {
+    std::printf("%s %s ", name.c_str(), tensor.dtype.c_str());
+    for (size_t i = 0; i < tensor.bytes; ++i)
+      std::printf("%02x", static_cast<unsigned char>(tensor.data[i]));
+    std::printf("\n");
+  }
+  return 0;
+}
