@@ -49,14 +49,35 @@ size_t code_points(std::string_view text) {
 }
 
 // The token that starts `rest`, to underline it: a quoted text whole, else up to white space or a
-// character that ends a word in YAML or XML.
+// character that ends a word in YAML or XML. A colon ends one only before a blank, as in YAML.
 std::string_view token(std::string_view rest) {
+  constexpr std::string_view kEnds = " \t,=<>[]{}\"'";
   if (rest.empty()) return rest;
   if (rest[0] == '"' || rest[0] == '\'') {
-    size_t end = rest.find(rest[0], 1);
-    if (end != std::string_view::npos) return rest.substr(0, end + 1);
+    size_t quote = rest.find(rest[0], 1);
+    if (quote != std::string_view::npos) return rest.substr(0, quote + 1);
   }
-  return rest.substr(0, rest.find_first_of(" \t:,=<>[]{}\"'", 1));
+  if (kEnds.find(rest[0]) != std::string_view::npos) return rest.substr(0, 1);
+  size_t end = std::min(rest.find_first_of(kEnds), rest.size());
+  while (end > 1 && rest[end - 1] == ':') --end;
+  return rest.substr(0, end);
+}
+
+// Bytes a terminal would take amiss (control characters, what is not UTF-8) become '?'.
+std::string printable(std::string_view line) {
+  std::string text;
+  for (size_t at = 0; at < line.size();) {
+    size_t length = utf8_length(line.substr(at));
+    auto c = static_cast<unsigned char>(line[at]);
+    if (length == 0 || (c < 0x20 && c != '\t') || c == 0x7F) {
+      text += '?';
+      length = 1;
+    } else {
+      text += line.substr(at, length);
+    }
+    at += length;
+  }
+  return text;
 }
 
 // The source line and the caret under it; tabs are kept, so that both are indented alike.
@@ -73,7 +94,7 @@ std::string excerpt(std::string_view line, uint32_t column, bool color) {
   size_t width = code_points(token(line.substr(start)));
   if (width > 1) caret.append(width - 1, '~');
   if (color) caret = "\033[1;32m" + caret + "\033[0m";
-  return fmt::format("    {}\n    {}{}\n", line, pad, caret);
+  return fmt::format("    {}\n    {}{}\n", printable(line), pad, caret);
 }
 
 std::string place(const Sources& sources, const Mark& mark) {

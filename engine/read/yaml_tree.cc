@@ -237,6 +237,26 @@ class TreeBuilder : public YAML::EventHandler {
   YamlPtr root_;
 };
 
+// What to do about the commonest slips, for yaml-cpp's messages are written for those who know
+// YAML.
+std::string syntax_hint(const std::string& message) {
+  const std::pair<const char*, const char*> hints[] = {
+      {"illegal map value", "a text with ': ' in it must be quoted"},
+      {"end of sequence flow", "a '[' is not closed, or a text that starts with '[' is not quoted"},
+      {"end of map flow", "a '{' is not closed, or a text that starts with '{' is not quoted"},
+      {"end of map not found", "the line is indented neither like its neighbours nor deeper"},
+      {"end of sequence not found", "the line is indented neither like its neighbours nor deeper"},
+      {"illegal tab", "indent with blanks"},
+      {"unknown token", "a text that starts with @, `, % or a tab must be quoted"},
+      {"illegal EOF in scalar", "a quote is not closed"},
+      {"the referenced anchor is not defined", "a text that starts with '*' must be quoted"},
+  };
+  for (const auto& [part, hint] : hints) {
+    if (message.find(part) != std::string::npos) return hint;
+  }
+  return {};
+}
+
 // A byte that no YAML text may hold, which yaml-cpp would pass on or stop at silently. Returns
 // false after reporting it.
 bool check_characters(const std::string& text, const LineIndex& lines, Diagnostics& diagnostics) {
@@ -276,25 +296,28 @@ const YamlNode* YamlNode::find(const std::string& key) const {
 YamlPtr parse_yaml(uint32_t file, const std::string& text, Diagnostics& diagnostics) {
   LineIndex lines(file, text);
   if (!check_characters(text, lines, diagnostics)) return nullptr;
-  TreeBuilder builder(lines, diagnostics);
+  // Where the syntax is broken, what was noticed before is more often its echo than news.
+  Diagnostics noticed;
+  TreeBuilder builder(lines, noticed);
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) return std::make_shared<YamlNode>();
-    TreeBuilder second(lines, diagnostics);
+    TreeBuilder second(lines, noticed);
     if (parser.HandleNextDocument(second)) {
       Mark place = second.root() ? second.root()->mark : Mark{file, 1, 1};
-      diagnostics.error(place, "a second YAML document starts here; a benchmark file holds one",
-                        "remove the line '---', or make the benchmarks a list");
+      noticed.error(place, "a second YAML document starts here; a benchmark file holds one",
+                    "remove the line '---', or make the benchmarks a list");
     }
   } catch (const YAML::Exception& e) {
     Mark place{file, 1, 1};
     if (!e.mark.is_null()) {
       place = lines.at(static_cast<size_t>(e.mark.line), static_cast<size_t>(e.mark.column));
     }
-    diagnostics.error(place, "YAML syntax: " + e.msg);
+    diagnostics.error(place, "YAML syntax: " + e.msg, syntax_hint(e.msg));
     return nullptr;
   }
+  diagnostics.append(noticed);
   return builder.root();
 }
 

@@ -1,0 +1,122 @@
+#include "engine/check/reference.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "engine/base/text.h"
+#include "engine/read/schema.h"
+
+namespace tally {
+
+namespace {
+
+constexpr const char* kHead =
+    "# Reference of the workflow language\n"
+    "\n"
+    "Every element and every key that Tally reads. This page is made from the table in\n"
+    "`engine/read/schema.cc` that the checker works with; a test keeps it current.\n"
+    "\n"
+    "- In YAML an element is a key of the one that holds it: one mapping, or a list of them; where "
+    "an\n"
+    "  element has no keys but its text, the text alone will do. `_` is the element's own text. In "
+    "XML an\n"
+    "  element is a tag and a key an attribute; `_` is what stands between the tags.\n"
+    "- A YAML file with one benchmark has the keys of `benchmark` at its top level.\n"
+    "- Every element may have a key `tag`: an expression of tags joined by `^` `!` `+` `|`, "
+    "binding in\n"
+    "  that order; the element is left out when it does not hold.\n"
+    "- **T** marks what Tally adds to JUBE's language. In a file that uses any of it, an unknown "
+    "key is an\n"
+    "  error; in plain JUBE language it is a warning, and an error under `--strict` and "
+    "`validate`.\n";
+
+std::string values(const KeyRule& rule) {
+  switch (rule.rule) {
+    case ValueRule::choice:
+      return join(choices_of(rule), ", ");
+    case ValueRule::boolean:
+      return "true, false";
+    case ValueRule::number:
+      return "whole number";
+    case ValueRule::duration:
+      return "seconds, 30m, 2h, HH:MM:SS";
+    case ValueRule::names: {
+      auto choices = choices_of(rule);
+      return choices.empty() ? "list of names" : "list of: " + join(choices, ", ");
+    }
+    case ValueRule::identifier:
+    case ValueRule::name:
+      return "name";
+    case ValueRule::expression:
+      return "true, false, expression";
+    case ValueRule::text:
+      break;
+  }
+  return "text";
+}
+
+// A table cell cannot hold a bare bar.
+std::string cell(std::string text) {
+  for (size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) {
+    text.insert(at, "\\");
+  }
+  return text;
+}
+
+std::string in_code(const char* text) {
+  return *text == '\0' ? std::string() : fmt::format("`{}`", text);
+}
+
+// "step", or with its parent where several elements share the name: "use (in step)".
+std::string heading(const ElementRule& rule) {
+  for (const ElementRule& other : element_rules()) {
+    if (&other == &rule || std::strcmp(other.name, rule.name) != 0) continue;
+    return fmt::format("{} (in {})", rule.name, rule.parents);
+  }
+  return rule.name;
+}
+
+std::string parents(const ElementRule& rule) {
+  std::vector<std::string> names;
+  if (*rule.parents == '\0') return {};
+  for (const std::string& id : split_strip(rule.parents, " ")) {
+    names.push_back(id == "jube" ? "top level" : fmt::format("`{}`", find_element(id)->name));
+  }
+  return "In: " + join(names, ", ") + ". ";
+}
+
+std::string children(const ElementRule& rule) {
+  std::vector<std::string> names;
+  for (const ElementRule& other : element_rules()) {
+    if (find_child(rule.id, other.name) == &other) names.push_back(fmt::format("`{}`", other.name));
+  }
+  return names.empty() ? std::string() : "Holds: " + join(names, ", ") + ". ";
+}
+
+std::string section(const ElementRule& rule) {
+  std::string text = fmt::format("\n## {}{}\n\n{}\n", heading(rule),
+                                 rule.origin == Origin::tally ? " **T**" : "", rule.doc);
+  std::string around = parents(rule) + children(rule);
+  if (rule.free_keys) around += "Keys are free. ";
+  if (!around.empty()) text += fmt::format("\n{}\n", strip(around));
+  std::string rows;
+  for (const KeyRule& key : key_rules()) {
+    if (std::strcmp(key.element, rule.id) != 0) continue;
+    rows += fmt::format("| `{}`{}{} | {} | {} | {} |\n", key.key, key.required ? " (required)" : "",
+                        key.origin == Origin::tally && rule.origin == Origin::jube ? " **T**" : "",
+                        cell(values(key)), cell(in_code(key.otherwise)), cell(key.doc));
+  }
+  if (rows.empty()) return text;
+  return text + "\n| key | values | otherwise | meaning |\n|---|---|---|---|\n" + rows;
+}
+
+}  // namespace
+
+std::string reference_markdown() {
+  std::string text = kHead;
+  for (const ElementRule& rule : element_rules()) text += section(rule);
+  return text;
+}
+
+}  // namespace tally

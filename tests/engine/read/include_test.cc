@@ -1,0 +1,131 @@
+#include <doctest/doctest.h>
+
+#include "engine/read/document.h"
+#include "engine/read/files.h"
+#include "engine/read/include_expression.h"
+
+using namespace tally;
+
+namespace {
+
+// Files in memory, as a run stores them.
+struct Files {
+  ReadOptions options;
+  Sources sources;
+  Diagnostics diagnostics;
+
+  explicit Files(std::map<std::string, std::string> files) { options.stored = std::move(files); }
+  std::string read(const std::string& path) {
+    Document document = read_document(path, options, sources, diagnostics);
+    if (diagnostics.has_errors()) return diagnostics.format(sources);
+    std::string all = document_to_xml(document);
+    return all.substr(all.find('\n') + 1);
+  }
+};
+
+std::string step(const std::string& inner) {
+  return "<jube>\n  <benchmark name=\"b\">\n    <step name=\"s\">\n" + inner +
+         "    </step>\n  </benchmark>\n</jube>\n";
+}
+
+}  // namespace
+
+TEST_CASE("!include splices a file, or what its subscripts and expression take from it") {
+  const std::string data =
+      "ops: [echo a, echo b]\nsets:\n  - {name: p, n: 1}\n  - {name: q, n: 2}\n";
+  auto with = [&](const std::string& include) {
+    return Files({{"d/m.yaml", "name: b\nstep:\n  name: s\n  do: " + include + "\n"},
+                  {"d/data.yaml", data}})
+        .read("d/m.yaml");
+  };
+  CHECK(with("!include data.yaml:[\"ops\"]") ==
+        step("      <do>echo a</do>\n      <do>echo b</do>\n"));
+  CHECK(with("!include data.yaml:[\"ops\"][1]") == step("      <do>echo b</do>\n"));
+  CHECK(with("!include data.yaml:['ops'][-1]") == step("      <do>echo b</do>\n"));
+  CHECK(with("\n    - first\n    - !include data.yaml:[\"ops\"]") ==
+        step("      <do>first</do>\n      <do>echo a</do>\n      <do>echo b</do>\n"));
+  CHECK(with("[!include 'data.yaml:[\"ops\"][0]', x]") ==
+        step("      <do>echo a</do>\n      <do>x</do>\n"));
+  CHECK(with("!include data.yaml:[\"sets\"]:[i[\"name\"] for i in _ if i[\"n\"] == 2]") ==
+        step("      <do>q</do>\n"));
+  CHECK(with("!include data.yaml::_[\"ops\"] + [\"c\"]") ==
+        step("      <do>echo a</do>\n      <do>echo b</do>\n      <do>c</do>\n"));
+  CHECK(with("!include data.yaml::_.get(\"nix\", \"otherwise\")") ==
+        step("      <do>otherwise</do>\n"));
+}
+
+TEST_CASE("what an !include cannot do is said at its place") {
+  auto with = [&](const std::string& include) {
+    return Files({{"m.yaml", "name: b\nstep: {name: s}\ndo: " + include + "\n"},
+                  {"data.yaml", "ops: [echo a]\n"}})
+        .read("m.yaml");
+  };
+  CHECK(with("!include nix.yaml") ==
+        "m.yaml:3:5: error: included file 'nix.yaml' not found\n"
+        "    do: !include nix.yaml\n"
+        "        ^~~~~~~~\n"
+        "hint: searched in: .\n");
+  CHECK(
+      with("!include data.yaml:[\"opps\"]")
+          .find(
+              "cannot take [\"opps\"] from 'data.yaml': there is no key 'opps' in it; did you mean "
+              "'ops'?") != std::string::npos);
+  CHECK(with("!include data.yaml:[\"ops\"][7]").find("index 7 is outside its 1 items") !=
+        std::string::npos);
+  CHECK(with("!include data.yaml::__import__(\"os\").getcwd()")
+            .find("is beyond what Tally reads in an !include") != std::string::npos);
+  CHECK(with("!include data.yaml::open(\"x\")").find("beyond what Tally reads") !=
+        std::string::npos);
+  CHECK(with("!include a:b:c:d").find("no further colon") != std::string::npos);
+  CHECK(with("!include data.yaml::" + std::string(5000, '(')).find("nests too deeply") !=
+        std::string::npos);
+}
+
+TEST_CASE("files that include each other are noticed") {
+  std::string message =
+      Files({{"a.yaml", "name: b\nstep: !include b.yaml\n"}, {"b.yaml", "x: !include a.yaml\n"}})
+          .read("a.yaml");
+  CHECK(message.find("b.yaml:1:4: error: 'a.yaml' includes itself (a.yaml -> b.yaml -> a.yaml)") ==
+        0);
+}
+
+TEST_CASE("marks of included parts name the included file") {
+  Files files({{"m.yaml", "name: b\nstep: !include d.yaml\n"}, {"d.yaml", "name: s\ndo: x\n"}});
+  Document document = read_document("m.yaml", files.options, files.sources, files.diagnostics);
+  const Element& step = document.root.children.at(0).children.at(0);
+  CHECK(files.sources.name(step.children.at(0).mark.file) == "d.yaml");
+  CHECK(step.children.at(0).mark.line == 2);
+}
+
+TEST_CASE(
+    "includes are searched in order: given path, the file's own include-path, its directory") {
+  auto read = [](std::map<std::string, std::string> files, std::vector<std::string> given) {
+    files["d/m.yaml"] =
+        "include-path: {path: [inc]}\nname: b\nstep: {name: s, do: !include x.yaml}\n";
+    Files all(std::move(files));
+    all.options.include_path = std::move(given);
+    all.options.builtin_path = {"builtin"};
+    std::string text = all.read("d/m.yaml");
+    size_t at = text.find("<do>");
+    return at == std::string::npos ? text : text.substr(at + 4, text.find("</do>") - at - 4);
+  };
+  std::map<std::string, std::string> files = {{"g/x.yaml", "given"},
+                                              {"d/inc/x.yaml", "own"},
+                                              {"d/x.yaml", "beside"},
+                                              {"builtin/x.yaml", "built in"}};
+  CHECK(read(files, {"g"}) == "given");
+  CHECK(read(files, {}) == "own");
+  files.erase("d/inc/x.yaml");
+  CHECK(read(files, {}) == "beside");
+  files.erase("d/x.yaml");
+  CHECK(read(files, {}) == "built in");
+}
+
+TEST_CASE("paths") {
+  CHECK(directory_of("a/b.yaml") == "a");
+  CHECK(directory_of("b.yaml") == ".");
+  CHECK(directory_of("/b.yaml") == "/");
+  CHECK(join_path("a", "b") == "a/b");
+  CHECK(join_path(".", "b") == "b");
+  CHECK(join_path("a", "/b") == "/b");
+}
