@@ -1,0 +1,53 @@
+#include "src/train/failures.h"
+
+#include <doctest/doctest.h>
+
+#include <new>
+
+#include "src/ops/errors.h"
+
+using namespace tally::train;
+
+namespace {
+
+template <typename E>
+Ending ending_of(const E& error, const Config& config = {}) {
+  return describe_failure(std::make_exception_ptr(error), config);
+}
+
+}  // namespace
+
+TEST_CASE("running out of memory is told from other errors, with what to try") {
+  Config c;
+  c.micro_batch = 8;
+  Ending e = ending_of(OutOfMemory("10.00 GiB for logits were asked for, 3.00 GiB are free"), c);
+  CHECK(e.outcome == Outcome::out_of_memory);
+  CHECK(e.message ==
+        "out of memory: 10.00 GiB for logits were asked for, 3.00 GiB are free; try "
+        "--micro-batch-size "
+        "below 8 (the global batch stays the same), --recompute-granularity full, --bf16, "
+        "--seq-length "
+        "below 1024");
+  c.micro_batch = 1;
+  c.precision = Precision::bf16;
+  c.recompute = Recompute::full;
+  e = ending_of(std::bad_alloc(), c);
+  CHECK(e.outcome == Outcome::out_of_memory);
+  CHECK(e.message ==
+        "out of memory: the host has no memory left for the run; try --seq-length below 1024");
+  e = ending_of(
+      std::runtime_error("DefaultCPUAllocator: can't allocate memory: you tried ...\nframe #0"), c);
+  CHECK(e.outcome == Outcome::out_of_memory);
+  CHECK(e.message.find("frame") == std::string::npos);
+}
+
+TEST_CASE("advice that the back end gave is not given twice") {
+  const Ending e = ending_of(OutOfMemory("nothing left; take a smaller --micro-batch-size"));
+  CHECK(e.message == "out of memory: nothing left; take a smaller --micro-batch-size");
+}
+
+TEST_CASE("checks and other errors") {
+  CHECK(ending_of(CheckFailed("nan")).outcome == Outcome::failed_check);
+  CHECK(ending_of(DeviceError("an illegal memory access")).outcome == Outcome::error);
+  CHECK(ending_of(std::runtime_error("one\ntwo")).message == "one");
+}

@@ -1,0 +1,284 @@
+// The program from outside: exit codes, messages, records, signals, checkpoints.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/train/train/program.h"
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+const std::string tiny =
+    "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --micro-batch-size 2 "
+    "--global-batch-size 4 --tokenizer-type bytes --device cpu --lr 1e-3 ";
+const std::string mock = tiny + "--mock-data ";
+
+// A folder of its own, gone afterwards.
+struct Folder {
+  explicit Folder(const std::string& name)
+      : path(fs::temp_directory_path() / fmt::format("tally_program_test_{}_{}", name, getpid())) {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return (path / name).string(); }
+  fs::path path;
+};
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE_MESSAGE(in.good(), path.string());
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+json read_json(const fs::path& path) {
+  return json::parse(read_text(path));
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// The loss of a model that knows nothing but how often each byte comes, in nats.
+double letter_entropy(const std::string& text) {
+  std::array<double, 256> counts{};
+  for (const char c : text) ++counts[static_cast<unsigned char>(c)];
+  double entropy = 0;
+  for (const double count : counts) {
+    const double p = count / static_cast<double>(text.size());
+    if (p > 0) entropy -= p * std::log(p);
+  }
+  return entropy;
+}
+
+}  // namespace
+
+TEST_CASE("--version and --help") {
+  const Ended version = tally_train("--version");
+  CHECK(version.code == 0);
+  CHECK(contains(version.out, "tally-train 0."));
+  CHECK(contains(version.out, "LibTorch 2."));
+  CHECK(contains(version.out, "CUDA "));
+  CHECK(version.err.empty());
+  const Ended help = tally_train("train --help");
+  CHECK(help.code == 0);
+  CHECK(contains(help.out, "--micro-batch-size"));
+  CHECK(contains(help.out, "Exit codes: 0 completed"));
+}
+
+TEST_CASE("bad input is one line on stderr, exit code 2, and nothing is written") {
+  const Folder folder("bad");
+  const auto check = [&](const std::string& arguments, const std::string& message,
+                         const std::string& environment = "") {
+    CAPTURE(arguments);
+    const Ended ended = tally_train(
+        arguments + " --record " + folder / "r.json" + " --save " + folder / "s", environment);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK(ended.err == "tally-train: error: " + message + "\n");
+    CHECK(fs::is_empty(folder.path));
+  };
+  check(mock + "--train-iters 1 --num-layer 3",
+        "--num-layer: unknown flag; did you mean '--num-layers'?");
+  check(mock + "--train-iters 1 --tensor-model-parallel-size 2",
+        "--tensor-model-parallel-size: world size (1) is not divisible by tensor parallel size (2) "
+        "times "
+        "pipeline parallel size (1)");
+  check(mock + "--train-iters 1",
+        "WORLD_SIZE=4: the launcher started 4 processes, and this version trains in "
+        "one: start one (srun --ntasks=1), or unset the variable",
+        "WORLD_SIZE=4;export WORLD_SIZE;");
+  check(mock + "--train-iters 1 --load " + folder / "none" + " --exit-on-missing-checkpoint",
+        fmt::format("--load: {} holds no checkpoint", folder / "none"));
+  check(mock + "--train-iters 1 --vocab-file /none/vocab.json",
+        "--vocab-file: /none/vocab.json cannot be read; it is copied beside checkpoints");
+}
+
+TEST_CASE("a dataset that is not there, and no command") {
+  Ended ended = tally_train(tiny + "--train-iters 1 --data-path /none/corpus");
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err, "/none/corpus"));
+  CHECK(ended.out.empty());
+  ended = tally_train("");
+  CHECK(ended.code == 2);
+  CHECK(ended.err == "tally-train: error: no flags were given: 'tally-train --help' lists them\n");
+  ended = tally_train("evaluat");
+  CHECK(ended.code == 2);
+  CHECK(ended.err == "tally-train: error: 'evaluat' is not a command: train, prepare, reference\n");
+}
+
+TEST_CASE("a record that cannot be written is found before training") {
+  const Ended ended = tally_train(mock + "--train-iters 1 --record /proc/none/r.json");
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err, "/proc/none/r.json: the record cannot be written"));
+}
+
+TEST_CASE("a run from header to record") {
+  const Folder folder("run");
+  const Ended ended =
+      tally_train(mock +
+                  "--train-iters 6 --log-interval 2 --eval-interval 4 --eval-iters 1 "
+                  "--use-flash-attn --record " +
+                  folder / "deep/r.json");
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  CHECK(contains(ended.err, "note: accepted without effect: --use-flash-attn"));
+  CHECK(contains(ended.out, "  model      gpt: 2 layers, hidden 32, 4 heads"));
+  CHECK(contains(ended.out, " iteration        6/       6 | consumed samples:           24 |"));
+  CHECK(contains(ended.out, " validation loss at iteration 4 |"));
+  CHECK(contains(ended.out, "\ncompleted: 6 steps, "));
+  const json record = read_json(folder / "deep/r.json");
+  CHECK(record["outcome"] == "completed");
+  CHECK(record["exit_code"] == 0);
+  CHECK(record["steps"]["loss"].size() == 6);
+  CHECK(record["intervals"].size() == 3);
+  CHECK(record["results"]["evaluations"].size() == 2);
+  CHECK(record["results"]["tokens_per_second"].get<double>() > 0);
+  CHECK(record["results"]["peak_device_bytes"].get<int64_t>() > 0);
+  CHECK(record["command_line"].size() > 10);
+}
+
+TEST_CASE("out of memory: exit code 3, a record, and advice") {
+  const Folder folder("memory");
+  // 1.5 billion parameters where the address space ends at 6 GB.
+  const Ended ended = tally_train(
+      "--model gpt2-xl --mock-data --device cpu --train-iters 1 --micro-batch-size 2 "
+      "--global-batch-size 2 --record " +
+          folder / "r.json",
+      "ulimit -v 6000000;");
+  CHECK(ended.code == 3);
+  CHECK(contains(ended.err, "tally-train: error: out of memory: "));
+  CHECK(contains(ended.err, "--micro-batch-size"));
+  CHECK(contains(ended.err, "GiB"));
+  const json record = read_json(folder / "r.json");
+  CHECK(record["outcome"] == "out_of_memory");
+  CHECK(record["exit_code"] == 3);
+  CHECK(record["message"].get<std::string>().rfind("out of memory", 0) == 0);
+}
+
+TEST_CASE("asked to stop by a signal: step finished, record and checkpoint written, exit code 4") {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) {
+    CAPTURE(signal);
+    const Folder folder("signal");
+    bool sent = false;
+    const Ended ended = tally_train(mock + "--train-iters 1000000 --log-interval 1 --save " +
+                                        folder / "s" + " --record " + folder / "r.json",
+                                    "", [&](const std::string& out, int pid) {
+                                      if (sent || !contains(out, " iteration        1/")) return;
+                                      sent = kill(pid, signal) == 0;
+                                    });
+    CHECK(ended.code == 4);
+    CHECK(contains(ended.err, "tally-train: stopped: SIG"));
+    const json record = read_json(folder / "r.json");
+    CHECK(record["outcome"] == "signalled");
+    const int64_t done = record["results"]["iterations"];
+    CHECK(done >= 1);
+    CHECK(done < 1000000);
+    CHECK(
+        contains(read_text(folder / "s/latest_checkpointed_iteration.txt"), std::to_string(done)));
+  }
+}
+
+TEST_CASE("the time limit: exit code 4") {
+  const Folder folder("time");
+  const Ended ended = tally_train(
+      mock + "--train-iters 1000000 --exit-duration-in-mins 0.0001 --record " + folder / "r.json");
+  CHECK(ended.code == 4);
+  CHECK(contains(ended.err, "stopped: --exit-duration-in-mins 0.0001 is over"));
+  CHECK(read_json(folder / "r.json")["outcome"] == "time_limit");
+}
+
+TEST_CASE("a loss that is not finite: exit code 5, and no checkpoint of it") {
+  const Folder folder("nan");
+  const Ended ended =
+      tally_train(mock + "--train-iters 50 --lr 1e30 --clip-grad 0 --log-interval 1 --save " +
+                  folder / "s" + " --record " + folder / "r.json");
+  CHECK(ended.code == 5);
+  CHECK(contains(ended.err, " is not finite (loss "));
+  CHECK(read_json(folder / "r.json")["outcome"] == "failed_check");
+  CHECK_FALSE(fs::exists(folder / "s/latest_checkpointed_iteration.txt"));
+}
+
+TEST_CASE("the reference model's losses are the explicit model's") {
+  const Folder folder("reference");
+  const std::string run =
+      mock + "--train-iters 3 --hidden-dropout 0 --attention-dropout 0 --precision fp64 ";
+  REQUIRE(tally_train(run + "--record " + folder / "a.json").code == 0);
+  REQUIRE(tally_train(run + "--reference --record " + folder / "b.json").code == 0);
+  const json a = read_json(folder / "a.json")["steps"]["loss"];
+  const json b = read_json(folder / "b.json")["steps"]["loss"];
+  REQUIRE(a.size() == 3);
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(a[i].get<double>() == doctest::Approx(b[i].get<double>()).epsilon(1e-9));
+}
+
+TEST_CASE("six steps at once and three, resumed, three more are the same bit for bit") {
+  for (const std::string precision : {"fp32", "bf16"}) {
+    CAPTURE(precision);
+    const Folder folder("resume");
+    const std::string threads = "export OMP_NUM_THREADS=2;";
+    const std::string run =
+        mock + "--train-iters 6 --log-interval 6 --lr-warmup-iters 2 --precision " + precision;
+    REQUIRE(tally_train(run + " --save " + folder / "whole" + " --record " + folder / "whole.json")
+                .code == 0);
+    const std::string parts = run + " --save " + folder / "parts" + " --load " + folder / "parts";
+    REQUIRE(
+        tally_train(parts + " --exit-interval 3 --record " + folder / "first.json", threads).code ==
+        0);
+    const Ended second = tally_train(parts + " --record " + folder / "second.json", threads);
+    REQUIRE_MESSAGE(second.code == 0, second.err);
+    CHECK(contains(second.out, "  resumed    after 3 steps"));
+
+    json losses = read_json(folder / "first.json")["steps"]["loss"];
+    CHECK(losses.size() == 3);
+    const json resumed = read_json(folder / "second.json")["steps"]["loss"];
+    for (const json& loss : resumed) losses.push_back(loss);
+    CHECK(losses == read_json(folder / "whole.json")["steps"]["loss"]);
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+      const bool same = read_text(folder / "whole/iter_0000006/" + file) ==
+                        read_text(folder / "parts/iter_0000006/" + file);
+      CHECK_MESSAGE(same, std::string(file));
+    }
+  }
+}
+
+TEST_CASE("the loss falls on real text, below what letter frequencies alone can reach") {
+  const Folder folder("text");
+  // The project's own documentation.
+  std::string text = read_text(TALLY_SOURCE_DIR "/CONTRIBUTING.md");
+  for (const auto& entry : fs::directory_iterator(TALLY_SOURCE_DIR "/docs"))
+    if (entry.path().extension() == ".md") text += read_text(entry.path());
+  std::ofstream(folder / "text.txt") << text;
+  const Ended prepared = tally_train("prepare --tokenizer-type bytes --append-eod --input " +
+                                     folder / "text.txt" + " --output " + folder / "corpus");
+  REQUIRE_MESSAGE(prepared.code == 0, prepared.err);
+  const Ended ended = tally_train(
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size "
+      "8 "
+      "--global-batch-size 16 --tokenizer-type bytes --device cpu --position-embedding-type rope "
+      "--init-method-std 0.05 --lr 1e-2 --lr-warmup-iters 5 --lr-decay-style cosine --train-iters "
+      "60 "
+      "--log-interval 20 --hidden-dropout 0 --attention-dropout 0 --split 1 --data-path " +
+      folder / "corpus" + " --record " + folder / "r.json");
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  const json losses = read_json(folder / "r.json")["steps"]["loss"];
+  REQUIRE(losses.size() == 60);
+  // The same chance for each of 257 tokens, and a little more for weights that are not zero.
+  CHECK(losses[0].get<double>() == doctest::Approx(std::log(257.0)).epsilon(0.03));
+  double last = 0;
+  for (size_t i = 50; i < 60; ++i) last += losses[i].get<double>() / 10;
+  CHECK(last < letter_entropy(text) - 0.3);
+}
