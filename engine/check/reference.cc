@@ -43,7 +43,7 @@ std::string values(const KeyRule& rule) {
       return "seconds, 30m, 2h, HH:MM:SS";
     case ValueRule::names: {
       auto choices = choices_of(rule);
-      return choices.empty() ? "list of names" : "list of: " + join(choices, ", ");
+      return choices.empty() ? "list of names" : fmt::format("list of: {}", join(choices, ", "));
     }
     case ValueRule::identifier:
     case ValueRule::name:
@@ -83,7 +83,7 @@ std::string parents(const ElementRule& rule) {
   for (const std::string& id : split_strip(rule.parents, " ")) {
     names.push_back(id == "jube" ? "top level" : fmt::format("`{}`", find_element(id)->name));
   }
-  return "In: " + join(names, ", ") + ". ";
+  return fmt::format("In: {}. ", join(names, ", "));
 }
 
 std::string children(const ElementRule& rule) {
@@ -91,7 +91,7 @@ std::string children(const ElementRule& rule) {
   for (const ElementRule& other : element_rules()) {
     if (find_child(rule.id, other.name) == &other) names.push_back(fmt::format("`{}`", other.name));
   }
-  return names.empty() ? std::string() : "Holds: " + join(names, ", ") + ". ";
+  return names.empty() ? std::string() : fmt::format("Holds: {}. ", join(names, ", "));
 }
 
 std::string section(const ElementRule& rule) {
@@ -108,7 +108,8 @@ std::string section(const ElementRule& rule) {
                         cell(values(key)), cell(in_code(key.otherwise)), cell(key.doc));
   }
   if (rows.empty()) return text;
-  return text + "\n| key | values | otherwise | meaning |\n|---|---|---|---|\n" + rows;
+  text += "\n| key | values | otherwise | meaning |\n|---|---|---|---|\n";
+  return text + rows;
 }
 
 }  // namespace
