@@ -77,10 +77,35 @@ std::set<std::string> names_in(const std::string& expression) {
   return names;
 }
 
+// '$name' and "${name}", alone in quotes, become str(name): a value with a quote in it is then no
+// different from others.
+std::string unquote_names(const std::string& expression, const Values& values) {
+  std::string out;
+  for (size_t i = 0; i < expression.size(); ++i) {
+    char quote = expression[i];
+    size_t end = quote == '\'' || quote == '"' ? expression.find(quote, i + 1) : std::string::npos;
+    if (end == std::string::npos) {
+      out += quote;
+      continue;
+    }
+    std::string inside = expression.substr(i + 1, end - i - 1);
+    std::string name = inside.substr(0, 1) == "$" ? inside.substr(1) : std::string();
+    if (name.size() > 2 && name.front() == '{' && name.back() == '}') {
+      name = name.substr(1, name.size() - 2);
+    }
+    bool whole = !name.empty() && std::all_of(name.begin(), name.end(), word_char);
+    out +=
+        whole && values.count(name) != 0 ? "str(" + name + ")" : expression.substr(i, end - i + 1);
+    i = end;
+  }
+  return out;
+}
+
 // An expression with $names replaced and bare names bound to the row's values. Empty when the row
 // lacks a value that a $name or bare name of `known` asks for.
-std::string bind(const std::string& expression, const Values& values,
+std::string bind(const std::string& written, const Values& values,
                  const std::set<std::string>& known) {
+  std::string expression = unquote_names(written, values);
   std::string parameters;
   std::string arguments;
   for (const std::string& name : names_in(expression)) {

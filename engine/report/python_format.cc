@@ -309,11 +309,11 @@ std::string float_digits(double value, const Spec& spec) {
     std::string exponent = printf_double('e', false, precision - 1, value);
     long power = std::strtol(exponent.c_str() + exponent.find('e') + 1, nullptr, 10);
     if (power >= -4 && power < precision) {
-      if (power == precision - 1 && general.find('.') == std::string::npos) {
+      if (power == precision - 1) {
         std::string mantissa = printf_double('e', false, precision - 1, value);
         size_t e = mantissa.find('e');
         std::string head = mantissa.substr(0, e);
-        if (head.find('.') != std::string::npos) {
+        if (head.find('.') != std::string::npos && !spec.alternate) {
           head.erase(head.find_last_not_of('0') + 1);
           if (head.back() == '.') head.pop_back();
         }

@@ -1,0 +1,130 @@
+// The commands of `tally`, one function each; arguments already parsed. Every function returns the
+// exit code: 0 fine, 1 something failed, 2 bad input.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tally {
+
+// Exit codes.
+constexpr int kFine = 0;
+constexpr int kFailed = 1;
+constexpr int kBadInput = 2;
+
+// What holds for every command.
+struct Invocation {
+  std::string program = "tally";  // as it was called, for hints
+  bool as_jube = false;           // called by the name jube: its exit codes, tables on -r only
+  int verbose = 0;
+  bool strict = false;
+};
+
+// How an input file is read.
+struct InputArgs {
+  std::vector<std::string> tags;
+  std::vector<std::string> only, exclude;
+  std::vector<std::string> include_path;
+  std::vector<std::string> set;  // name=value
+};
+
+// Which runs: a directory (the folder of runs, one run's folder, or an input file, which stands for
+// its outpath) and ids ("3", "-1" the last, "last", "all"); none: the newest run.
+struct RunsArgs {
+  std::string directory = ".";
+  std::vector<std::string> ids;
+};
+
+struct RunArgs {
+  std::vector<std::string> files;
+  InputArgs input;
+  std::vector<std::string> ids;
+  std::string outpath, comment;
+  int jobs = 1;
+  bool dry_run = false;
+  int script = -1;   // with dry_run: print the generated files of this workpackage
+  bool all = false;  // with dry_run: list every workpackage
+  bool exit_on_error = false, hide_animation = false;
+  bool analyse = false, result = false;
+  bool no_wait = false;
+};
+int run_command(const Invocation& invocation, const RunArgs& args);
+
+struct ContinueArgs {
+  RunsArgs runs;
+  int jobs = 1;
+  bool exit_on_error = false, hide_animation = false;
+  bool analyse = false, result = false;
+  bool no_wait = false;
+};
+int continue_command(const Invocation& invocation, const ContinueArgs& args);
+
+struct ResultArgs {
+  RunsArgs runs;
+  InputArgs input;     // of `update`
+  std::string update;  // -u: take patterns, analysers and results from this file
+  std::vector<std::string> only, select, exclude;
+  std::string style;
+  bool analyse = false;  // JUBE's -a; analysis is never stale here
+  bool reverse = false;
+  int last = 0;  // -n: only the last N runs
+};
+int analyse_command(const Invocation& invocation, const ResultArgs& args);
+int result_command(const Invocation& invocation, const ResultArgs& args);
+
+struct InfoArgs {
+  RunsArgs runs;
+  std::vector<std::string> steps;
+  std::vector<std::string> workpackages;
+  bool with_steps = false;       // -s without names: all steps
+  bool parametrization = false;  // -p
+  bool csv = false;              // -c
+  std::string separator = ",";
+};
+int info_command(const Invocation& invocation, const InfoArgs& args);
+int status_command(const Invocation& invocation, const RunsArgs& args);
+
+struct LogArgs {
+  RunsArgs runs;
+  std::vector<std::string> commands;
+};
+int log_command(const Invocation& invocation, const LogArgs& args);
+
+struct OutputArgs {
+  RunsArgs runs;
+  std::vector<std::string> steps, workpackages;
+  bool display = false;
+  std::string only;  // stdout, stderr
+};
+int output_command(const Invocation& invocation, const OutputArgs& args);
+
+struct CommentArgs {
+  RunsArgs runs;
+  std::string comment;
+  bool append = false;
+};
+int comment_command(const Invocation& invocation, const CommentArgs& args);
+
+struct RemoveArgs {
+  RunsArgs runs;
+  std::vector<std::string> workpackages;
+  bool force = false;
+};
+int remove_command(const Invocation& invocation, const RemoveArgs& args);
+
+struct ValidateArgs {
+  std::vector<std::string> files;
+  InputArgs input;
+};
+int validate_command(const Invocation& invocation, const ValidateArgs& args);
+int tag_command(const Invocation& invocation, const ValidateArgs& args);
+
+struct ScriptArgs {
+  std::vector<std::string> files;
+  InputArgs input;
+  std::string out;
+};
+int script_command(const Invocation& invocation, const ScriptArgs& args);
+
+}  // namespace tally

@@ -1,0 +1,300 @@
+// tally info, status, log, output: what there is to know about runs.
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <set>
+
+#include "engine/base/text.h"
+#include "engine/cli/commands.h"
+#include "engine/cli/results.h"
+#include "engine/cli/summary.h"
+#include "engine/cli/views.h"
+#include "engine/report/grid.h"
+
+namespace tally {
+namespace {
+
+// "2026-11-21T01:18:53" as JUBE shows it.
+std::string shown_time(std::string stamp) {
+  std::replace(stamp.begin(), stamp.end(), 'T', ' ');
+  return stamp;
+}
+
+std::string shown_time(double seconds) {
+  if (seconds <= 0) return "";
+  auto time = static_cast<std::time_t>(seconds);
+  std::tm local{};
+  localtime_r(&time, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
+bool read_only(const Invocation& invocation, const RunDirectory& directory,
+               std::unique_ptr<Journal>* journal) {
+  Status opened = Journal::open_read_only(directory.path, journal);
+  if (!opened) print_error(invocation, opened.message());
+  return static_cast<bool>(opened);
+}
+
+int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
+  std::string outpath;
+  int own = -1;
+  if (!find_outpath(invocation, args.runs.directory, &outpath, &own)) return kBadInput;
+  std::vector<std::vector<std::string>> rows = {
+      {"id", "name", "started", "last change", "comment", "tags"}};
+  for (const RunDirectory& directory : list_runs(outpath)) {
+    std::unique_ptr<Journal> journal;
+    if (!read_only(invocation, directory, &journal)) continue;
+    const RunRecord& run = journal->run();
+    rows.push_back({std::to_string(run.id), run.benchmark, shown_time(run.start),
+                    shown_time(run.change), run.comment, join(run.tags, ",")});
+  }
+  if (rows.size() == 1) {
+    print_error(invocation, fmt::format("there are no runs in '{}'", outpath));
+    return kBadInput;
+  }
+  fmt::print("{}{}\n", boxed({fmt::format("Benchmarks found in \"{}\":", outpath)}),
+             bordered(rows, " "));
+  return kFine;
+}
+
+void show_run(const OpenRun& run) {
+  const RunRecord& record = run.journal->run();
+  fmt::print(
+      "{}",
+      boxed({fmt::format("{} id:{} tags:{}", record.benchmark, record.id, join(record.tags, ",")),
+             "", record.comment}));
+  fmt::print("  Directory: {}\n\n    Started: {}\nLast change: {}\n\n",
+             absolute_path(run.directory.path), shown_time(record.start),
+             shown_time(record.change));
+  struct Line {
+    int work = 0, error = 0, done = 0;
+    double last = 0;
+  };
+  std::map<std::string, Line> lines;
+  bool open = false;
+  for (const Journal::Stored& stored : run.journal->packages()) {
+    Line& line = lines[stored.step];
+    State state = stored.package.state;
+    bool failed = state == State::failed || state == State::lost;
+    line.work += 1;
+    line.error += failed ? 1 : 0;
+    line.done += finished_well(state) ? 1 : 0;
+    line.last = std::max(line.last, stored.ended);
+    open = open || (!failed && !finished_well(state));
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"step name", "depends", "#work", "#error", "#done", "last finished"}};
+  for (const Step& step : run.benchmark->steps) {
+    const Line& line = lines[step.name.value];
+    std::vector<std::string> parents;
+    for (const Text& parent : step.depend) parents.push_back(parent.value);
+    rows.push_back({step.name.value, join(parents, ","), std::to_string(line.work),
+                    std::to_string(line.error), std::to_string(line.done), shown_time(line.last)});
+  }
+  fmt::print("{}\n", bordered(rows, " "));
+  fmt::print("{}\n{}\n",
+             open ? "\n--- Benchmark not finished! ---\n" : "\n--- Benchmark finished ---\n",
+             std::string(70, '#'));
+}
+
+std::string flag(bool value) {
+  return value ? "true" : "false";
+}
+
+void show_parametrization(const std::vector<const PackageView*>& views, const InfoArgs& args) {
+  std::vector<std::string> names;
+  for (const PackageView* view : views) {
+    for (const auto& [name, value] : view->values) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  Grid grid;
+  grid.header = names;
+  grid.header.insert(grid.header.begin(), "id");
+  for (const PackageView* view : views) {
+    std::vector<std::string> row = {std::to_string(view->id)};
+    for (const std::string& name : names) {
+      auto found = std::find_if(view->values.begin(), view->values.end(),
+                                [&](const auto& entry) { return entry.first == name; });
+      row.push_back(found == view->values.end() ? "" : found->second);
+    }
+    grid.rows.push_back(std::move(row));
+  }
+  if (args.csv) {
+    fmt::print("{}", layout(grid, TableStyle::csv, args.separator, false, ""));
+    return;
+  }
+  grid.rows.insert(grid.rows.begin(), grid.header);
+  fmt::print("{}\n", bordered(grid.rows, " "));
+}
+
+void show_step(const OpenRun& run, const std::string& step, const InfoArgs& args) {
+  std::vector<PackageView> views = package_views(*run.benchmark, *run.journal, run.directory.path);
+  std::map<int, State> states;
+  std::map<int, double> started;
+  for (const Journal::Stored& stored : run.journal->packages()) {
+    states[stored.package.id] = stored.package.state;
+    started[stored.package.id] = stored.started;
+  }
+  std::vector<const PackageView*> own;
+  std::set<std::string> names;
+  for (const PackageView& view : views) {
+    bool wanted =
+        args.workpackages.empty() || std::find(args.workpackages.begin(), args.workpackages.end(),
+                                               std::to_string(view.id)) != args.workpackages.end();
+    if (view.step != step || !wanted) continue;
+    own.push_back(&view);
+    for (const auto& [name, value] : view.values) names.insert(name);
+  }
+  if (args.parametrization || args.csv) return show_parametrization(own, args);
+  fmt::print("{}Workpackages:\n",
+             boxed({fmt::format("{} Step: {}", run.journal->run().benchmark, step)}));
+  std::vector<std::vector<std::string>> rows = {{"id", "started?", "error?", "done?", "work_dir"}};
+  for (const PackageView* view : own) {
+    State state = states[view->id];
+    bool failed = state == State::failed || state == State::lost;
+    rows.push_back({std::to_string(view->id),
+                    flag(state != State::pending || started[view->id] > 0), flag(failed),
+                    flag(finished_well(state)), view->work_dir});
+  }
+  fmt::print("{}\nAvailable parameter:\n", bordered(rows, " "));
+  std::string line;
+  for (const std::string& name : names) {
+    if (!line.empty() && line.size() + name.size() + 2 > 80) {
+      fmt::print("{},\n", line);
+      line.clear();
+    }
+    line += (line.empty() ? "" : ", ") + name;
+  }
+  fmt::print("{}\n\nParameterization:\n", line);
+  for (const PackageView* view : own) {
+    fmt::print(" ID: {}\n", view->id);
+    for (const auto& [name, value] : view->values) fmt::print("  {}: {}\n", name, value);
+    fmt::print("\n");
+  }
+}
+
+}  // namespace
+
+int info_command(const Invocation& invocation, const InfoArgs& args) {
+  bool one_run = !args.runs.ids.empty() || args.with_steps || !args.steps.empty();
+  if (!one_run) {
+    int own = -1;
+    std::string outpath;
+    if (!find_outpath(invocation, args.runs.directory, &outpath, &own)) return kBadInput;
+    if (own < 0) return list_all_runs(invocation, args);
+  }
+  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+  if (runs.empty()) return kBadInput;
+  for (const RunDirectory& directory : runs) {
+    OpenRun run;
+    if (!open_run(invocation, directory, "", {}, &run)) return kBadInput;
+    if (!args.with_steps && args.steps.empty()) {
+      show_run(run);
+      continue;
+    }
+    std::vector<std::string> steps = args.steps;
+    std::vector<std::string> known;
+    for (const Step& step : run.benchmark->steps) known.push_back(step.name.value);
+    if (steps.empty()) steps = known;
+    for (const std::string& step : steps) {
+      if (run.benchmark->find_step(step) == nullptr) {
+        print_error(invocation, fmt::format("run {} has no step '{}'", directory.id, step),
+                    did_you_mean(step, known));
+        return kBadInput;
+      }
+      show_step(run, step, args);
+    }
+  }
+  return kFine;
+}
+
+int status_command(const Invocation& invocation, const RunsArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(invocation, args);
+  if (runs.empty()) return kBadInput;
+  for (const RunDirectory& directory : runs) {
+    std::unique_ptr<Journal> journal;
+    if (!read_only(invocation, directory, &journal)) return kBadInput;
+    bool open = false;
+    bool failed = false;
+    for (const Journal::Tally& tally : journal->states()) {
+      if (tally.count == 0) continue;
+      if (tally.state == State::failed || tally.state == State::lost) {
+        failed = true;
+      } else if (!finished_well(tally.state)) {
+        open = true;
+      }
+    }
+    fmt::print("{}\n", open ? "RUNNING" : failed ? "ERROR" : "FINISHED");
+  }
+  return kFine;
+}
+
+int log_command(const Invocation& invocation, const LogArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+  if (runs.empty()) return kBadInput;
+  for (const RunDirectory& directory : runs) {
+    std::vector<std::string> paths;
+    if (args.commands.empty()) {
+      glob_t found{};
+      if (::glob((directory.path + "/*.log").c_str(), 0, nullptr, &found) == 0) {
+        paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+      }
+      ::globfree(&found);
+    }
+    for (const std::string& name : args.commands) {
+      paths.push_back(directory.path + "/" + name + ".log");
+    }
+    for (const std::string& path : paths) {
+      std::string text;
+      if (Status s = read_file(path, &text); !s) {
+        fmt::print(stderr, "{}: run {} has no log '{}'\n", invocation.program, directory.id,
+                   path.substr(path.rfind('/') + 1));
+        continue;
+      }
+      fmt::print("BenchmarkID: {} | Log: {}\n", directory.id, path);
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      if (!text.empty() && text.back() != '\n') fmt::print("\n");
+    }
+  }
+  return kFine;
+}
+
+int output_command(const Invocation& invocation, const OutputArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+  if (runs.empty()) return kBadInput;
+  for (const RunDirectory& directory : runs) {
+    std::unique_ptr<Journal> journal;
+    if (!read_only(invocation, directory, &journal)) return kBadInput;
+    for (const Journal::Stored& stored : journal->packages()) {
+      auto in = [](const std::vector<std::string>& list, const std::string& word) {
+        return list.empty() || std::find(list.begin(), list.end(), word) != list.end();
+      };
+      if (!in(args.steps, stored.step) ||
+          !in(args.workpackages, std::to_string(stored.package.id))) {
+        continue;
+      }
+      std::string work = stored.work_dir.empty() ? directory.path + "/" + stored.directory + "/work"
+                                                 : stored.work_dir;
+      for (const char* name : {"stdout", "stderr"}) {
+        if (!args.only.empty() && args.only != name) continue;
+        std::string path = work + "/" + name;
+        std::string text;
+        if (!read_file(path, &text)) continue;
+        fmt::print("{}\n", path);
+        if (!args.display) continue;
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        fmt::print("{}\n", text.empty() || text.back() == '\n' ? "" : "\n");
+      }
+    }
+  }
+  return kFine;
+}
+
+}  // namespace tally

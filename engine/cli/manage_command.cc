@@ -1,0 +1,113 @@
+// tally comment, tally remove: changes to runs that are there.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "engine/base/text.h"
+#include "engine/cli/commands.h"
+#include "engine/cli/input.h"
+#include "engine/cli/runs.h"
+
+namespace tally {
+namespace {
+
+bool confirmed(const std::string& what) {
+  fmt::print("Really remove \"{}\" (y/n):", what);
+  std::fflush(stdout);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "yes";
+}
+
+Status remove_tree(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (!error) return Status::ok();
+  return Status::error(fmt::format("cannot remove '{}': {}", path, error.message()));
+}
+
+// The workpackage starts again at its next `continue`; what was made from it is forgotten.
+Status remove_package(Journal& journal, const std::string& run_dir, int id) {
+  std::vector<Journal::Stored> packages = journal.packages();
+  std::set<int> below;
+  std::string own;
+  for (const Journal::Stored& stored : packages) {  // parents come before their children
+    for (int parent : stored.package.parents) {
+      if (parent == id || below.count(parent) != 0) below.insert(stored.package.id);
+    }
+    if (stored.package.id == id) own = stored.directory;
+  }
+  if (own.empty()) return Status::error(fmt::format("the run has no workpackage {}", id));
+  if (Status s = journal.begin(); !s) return s;
+  for (int child : below) {
+    if (Status s = journal.remove(child); !s) return s;
+  }
+  if (Status s = journal.reset(id); !s) return s;
+  if (Status s = journal.commit(); !s) return s;
+  for (const Journal::Stored& stored : packages) {
+    if (stored.package.id != id && below.count(stored.package.id) == 0) continue;
+    if (Status s = remove_tree(run_dir + "/" + stored.directory); !s) return s;
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+int comment_command(const Invocation& invocation, const CommentArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+  if (runs.empty()) return kBadInput;
+  for (const RunDirectory& directory : runs) {
+    std::unique_ptr<Journal> journal;
+    Status status = Journal::open(directory.path, &journal);
+    if (status) {
+      RunRecord run = journal->run();
+      run.comment = args.append ? run.comment + args.comment : args.comment;
+      status = journal->set_run(run);
+    }
+    if (!status) {
+      print_error(invocation, status.message());
+      return kFailed;
+    }
+  }
+  return kFine;
+}
+
+int remove_command(const Invocation& invocation, const RemoveArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+  if (runs.empty()) return kBadInput;
+  for (const RunDirectory& directory : runs) {
+    std::unique_ptr<Journal> journal;
+    if (Status s = Journal::open(directory.path, &journal); !s) {  // in use by another engine?
+      print_error(invocation, s.message());
+      return kFailed;
+    }
+    if (args.workpackages.empty()) {
+      if (!args.force && !confirmed(directory.path)) continue;
+      journal.reset();
+      if (Status s = remove_tree(directory.path); !s) {
+        print_error(invocation, s.message());
+        return kFailed;
+      }
+      continue;
+    }
+    for (const std::string& word : args.workpackages) {
+      int id = 0;
+      if (!parse_id(word, &id)) {
+        print_error(invocation, fmt::format("'{}' is no workpackage's id: use a number", word));
+        return kBadInput;
+      }
+      if (!args.force && !confirmed(fmt::format("workpackage {} of {}", id, directory.path)))
+        continue;
+      if (Status s = remove_package(*journal, directory.path, id); !s) {
+        print_error(invocation, s.message());
+        return kFailed;
+      }
+    }
+  }
+  return kFine;
+}
+
+}  // namespace tally

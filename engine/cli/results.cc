@@ -1,0 +1,162 @@
+#include "engine/cli/results.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "engine/cli/views.h"
+#include "engine/expand/evaluator.h"
+
+namespace tally {
+namespace {
+
+const Analyser* find_analyser(const Benchmark& benchmark, const std::string& name) {
+  for (const Analyser& analyser : benchmark.analysers) {
+    if (analyser.name.value == name) return &analyser;
+  }
+  return nullptr;
+}
+
+// The records of one run for one result: its analysers' rows, one after the other.
+Records records_of(const OpenRun& run, const Result& result, const std::vector<PackageView>& views,
+                   Evaluator& evaluator, Diagnostics& diagnostics) {
+  Records records;
+  for (const Text& use : result.use) {
+    if (const Analyser* analyser = find_analyser(*run.benchmark, use.value)) {
+      append(records, analyse(*run.benchmark, *analyser, views, evaluator, diagnostics));
+    }
+  }
+  return records;
+}
+
+void print_text(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+int write_files(const Invocation& invocation, const OpenRun& run,
+                const std::vector<RenderedResult>& rendered) {
+  int code = kFine;
+  for (const RenderedResult& one : rendered) {
+    if (!one.has_file) continue;
+    std::string path = run.directory.path + "/result/" + one.name + ".dat";
+    if (Status s = write_file(path, one.file_text); !s) {
+      print_error(invocation, s.message());
+      code = kFailed;
+    }
+  }
+  return code;
+}
+
+// A folder that cannot be written (another person's run) is no reason not to show the table.
+bool make_result_directory(const OpenRun& run) {
+  Status made = make_directories(run.directory.path + "/result");
+  return static_cast<bool>(made) && ::access((run.directory.path + "/result").c_str(), W_OK) == 0;
+}
+
+void print_results(const std::vector<RenderedResult>& rendered) {
+  for (const RenderedResult& one : rendered) {
+    if (one.text.empty() && one.notes.empty()) continue;
+    print_text(one.text + (one.has_file && !one.text.empty() ? "\n" : ""));
+    std::fflush(stdout);
+    constexpr size_t kMost = 20;
+    for (size_t i = 0; i < one.notes.size() && i < kMost; ++i) {
+      fmt::print(stderr, "note: {}: {}\n", one.name, one.notes[i]);
+    }
+    if (one.notes.size() > kMost) {
+      fmt::print(stderr, "note: {}: {} more notes\n", one.name, one.notes.size() - kMost);
+    }
+  }
+}
+
+}  // namespace
+
+bool open_run(const Invocation& invocation, const RunDirectory& directory,
+              const std::string& update, const InputArgs& update_input, OpenRun* run) {
+  run->directory = directory;
+  if (Status s = Journal::open_read_only(directory.path, &run->journal); !s) {
+    print_error(invocation, s.message());
+    return false;
+  }
+  const RunRecord& record = run->journal->run();
+  if (update.empty()) {
+    run->input = load_stored(invocation, *run->journal, directory.path);
+  } else {
+    InputArgs input = update_input;
+    if (input.tags.empty()) input.tags = record.tags;
+    run->input = load_input(invocation, update, input, false);
+  }
+  if (!run->input->workflow) return false;
+  run->benchmark = run->input->find(record.benchmark);
+  if (run->benchmark == nullptr) {
+    print_error(invocation, fmt::format("'{}' has no benchmark '{}', which run {} is of", update,
+                                        record.benchmark, record.id));
+    return false;
+  }
+  return true;
+}
+
+bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows) {
+  (void)invocation;
+  Diagnostics diagnostics;
+  std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+  std::vector<PackageView> views = package_views(*run.benchmark, *run.journal, run.directory.path);
+  *rows = 0;
+  for (const Analyser& analyser : run.benchmark->analysers) {
+    *rows += analyse(*run.benchmark, analyser, views, *evaluator, diagnostics).rows.size();
+  }
+  print_diagnostics(diagnostics, run.input->sources);
+  return !diagnostics.has_errors();
+}
+
+int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
+                 const ShowOptions& options) {
+  if (runs.empty()) return kBadInput;
+  const OpenRun& newest = runs.back();
+  std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+  Diagnostics diagnostics;
+  std::vector<std::vector<PackageView>> views;
+  for (const OpenRun& run : runs) {
+    views.push_back(package_views(*run.benchmark, *run.journal, run.directory.path));
+  }
+  int code = kFine;
+  size_t tables = 0;
+  for (const Result& result : newest.benchmark->results) {
+    Records merged;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const OpenRun& run = runs[i];
+      Records own = records_of(run, result, views[i], *evaluator, diagnostics);
+      RenderOptions render_options = options.render;
+      render_options.run_id = run.directory.id;
+      render_options.write = options.write && make_result_directory(run);
+      std::vector<RenderedResult> rendered =
+          render(*newest.benchmark, result, own, render_options, run.directory.path + "/result",
+                 *evaluator, diagnostics);
+      if (render_options.write) code = std::max(code, write_files(invocation, run, rendered));
+      tables += rendered.size();
+      if (options.print && runs.size() == 1) print_results(rendered);
+      for (Record& row : own.rows) row.values["id"] = {static_cast<long long>(run.directory.id)};
+      append(merged, std::move(own));
+    }
+    if (runs.size() == 1 || !options.print) continue;
+    RenderOptions render_options = options.render;
+    render_options.with_id = true;
+    render_options.write = false;
+    print_results(render(*newest.benchmark, result, merged, render_options,
+                         newest.directory.path + "/result", *evaluator, diagnostics));
+  }
+  print_diagnostics(diagnostics, newest.input->sources);
+  if (tables == 0 && options.print) {
+    if (!options.render.only.empty()) {
+      print_error(invocation, "the input has no result of that name");
+      return kBadInput;
+    }
+    if (newest.benchmark->results.empty()) {
+      fmt::print(stderr, "{}: the input defines no result\n", invocation.program);
+    }
+  }
+  return diagnostics.has_errors() ? std::max(code, kFailed) : code;
+}
+
+}  // namespace tally

@@ -1,0 +1,229 @@
+// tally run, tally continue.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <iostream>
+
+#include "engine/analyse/analyse.h"
+#include "engine/base/text.h"
+#include "engine/cli/commands.h"
+#include "engine/cli/generated_files.h"
+#include "engine/cli/results.h"
+#include "engine/cli/summary.h"
+#include "engine/cli/version.h"
+#include "engine/execute/execute.h"
+#include "engine/expand/evaluator.h"
+#include "engine/plan/plan.h"
+
+namespace tally {
+namespace {
+
+std::string start_time() {
+  std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &local);
+  return text;
+}
+
+// Tally's own language shows its table without being asked; a file in JUBE's does when -r is given.
+bool wants_result(const Invocation& invocation, const Benchmark& benchmark, bool asked) {
+  if (asked || invocation.as_jube) return asked;
+  return std::any_of(benchmark.steps.begin(), benchmark.steps.end(),
+                     [](const Step& step) { return step.kind != StepKind::plain; });
+}
+
+// Whether a benchmark's results can be shown; a workflow without one asks for nothing.
+bool has_results(const Benchmark& benchmark) {
+  return !benchmark.results.empty();
+}
+
+Status make_run_directory(const std::string& outpath, const std::vector<std::string>& ids,
+                          size_t which, RunDirectory* out) {
+  int id = 0;
+  if (which >= ids.size() || ids[which] == "last" || ids[which] == "all") {
+    return create_run_directory(outpath, out);
+  }
+  if (!parse_id(ids[which], &id) || id < 0) {
+    return Status::error(fmt::format("'{}' is no id for a new run: use a number", ids[which]));
+  }
+  if (Status s = make_directories(outpath); !s) return s;
+  std::string path = outpath + "/" + padded_id(id);
+  if (::mkdir(path.c_str(), 0777) != 0) {
+    return Status::error(errno == EEXIST
+                             ? fmt::format("Benchmark directory \"{}\" already exists", path)
+                             : fmt::format("cannot make '{}': {}", path, std::strerror(errno)));
+  }
+  *out = {id, path};
+  return Status::ok();
+}
+
+int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
+            const Benchmark& benchmark) {
+  std::string outpath = outpath_of(benchmark, args.outpath);
+  std::vector<RunDirectory> runs = list_runs(outpath);
+  int id = runs.empty() ? 0 : runs.back().id + 1;
+  if (!args.ids.empty()) parse_id(args.ids.front(), &id);
+  RunInfo info = run_info(benchmark, id, outpath + "/" + padded_id(id), start_time());
+  std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+  TextPool pool;
+  Expander expander(benchmark, info, *evaluator, pool, input.tags());
+  Diagnostics diagnostics;
+  Plan plan = make_plan(benchmark, expander, diagnostics);
+  print_diagnostics(diagnostics, input.sources);
+  if (diagnostics.has_errors()) return kBadInput;
+  PlanPrint print;
+  print.script_of = args.script;
+  print.scripts = [&](const WorkPackage& package) {
+    std::string folder;
+    std::vector<FileBytes> files;
+    std::vector<std::pair<std::string, std::string>> texts;
+    Status made = generated_files(benchmark, info, plan.packages, package, expander, pool,
+                                  *evaluator, &folder, &files);
+    if (!made) print_error(invocation, made.message());
+    for (FileBytes& file : files) texts.emplace_back(file.path, std::move(file.bytes));
+    return texts;
+  };
+  if (args.all) print.most = static_cast<size_t>(-1);
+  print_plan(plan, expander, pool, print, std::cout);
+  std::cout.flush();
+  return kFine;
+}
+
+struct Execution {
+  int jobs = 1;
+  bool exit_on_error = false, hide_animation = false, no_wait = false;
+  bool analyse = false, result = false;
+};
+
+int execute_run(const Invocation& invocation, Input& input, const Benchmark& benchmark,
+                const RunDirectory& directory, std::unique_ptr<Journal> journal,
+                const Execution& execution) {
+  const RunRecord& record = journal->run();
+  RunInfo info = run_info(benchmark, record.id, directory.path, record.start);
+  const char* shell = std::getenv("JUBE_EXEC_SHELL");
+  RunOptions options;
+  options.jobs = std::max(1, execution.jobs);
+  options.exit_on_error = execution.exit_on_error;
+  options.hide_animation = execution.hide_animation;
+  options.verbose = invocation.verbose > 0;
+  options.wait_for_jobs = !execution.no_wait;
+  if (shell != nullptr && *shell != '\0') options.shell = shell;
+  std::unique_ptr<Evaluator> evaluator = make_evaluator(".", options.shell);
+  options.evaluator = evaluator.get();
+  TextPool pool;
+  Expander expander(benchmark, info, *evaluator, pool, input.tags());
+  RunSummary summary;
+  Status status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
+  print_summary(invocation, benchmark, *journal, directory, summary);
+  if (!status) print_error(invocation, status.message());
+  std::string name = record.benchmark;
+  journal.reset();
+  int code = status ? summary.exit_code() : kFailed;
+  bool show = wants_result(invocation, benchmark, execution.result) && has_results(benchmark);
+  if (show || execution.analyse) {
+    std::vector<OpenRun> runs(1);
+    runs[0].directory = directory;
+    if (!open_run(invocation, directory, "", {}, runs.data())) return kFailed;
+    ShowOptions show_options;
+    size_t rows = 0;
+    int shown = show ? show_results(invocation, runs, show_options)
+                     : (analyse_run(invocation, runs[0], &rows) ? kFine : kFailed);
+    code = std::max(code, shown);
+  }
+  if (invocation.as_jube && status && !summary.interrupted &&
+      !(execution.exit_on_error && summary.failed > 0)) {
+    return kFine;  // JUBE's exit code says nothing of failed workpackages
+  }
+  return code;
+}
+
+int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::string& file,
+                  Input& input, const Benchmark& benchmark, size_t which) {
+  if (args.dry_run) return dry_run(invocation, args, input, benchmark);
+  RunDirectory directory;
+  Status made =
+      make_run_directory(outpath_of(benchmark, args.outpath), args.ids, which, &directory);
+  if (!made) {
+    print_error(invocation, made.message());
+    return kBadInput;
+  }
+  RunRecord record;
+  record.id = directory.id;
+  record.benchmark = benchmark.name.value;
+  record.comment = args.comment.empty() ? benchmark.comment : args.comment;
+  record.tags = input.workflow->tags;
+  record.input_file = file;
+  record.start = start_time();
+  record.change = record.start;
+  record.version = kVersion;
+  record.home = run_info(benchmark, 0, "", "").home;
+  record.set = input.set;
+  std::unique_ptr<Journal> journal;
+  Status ready = write_run_files(directory.path, document_to_xml(input.document));
+  if (ready) ready = Journal::create(directory.path, record, input.sources, &journal);
+  if (!ready) {
+    print_error(invocation, ready.message());
+    return kFailed;
+  }
+  print_banner(benchmark, record, directory);
+  Execution execution{args.jobs,    args.exit_on_error, args.hide_animation,
+                      args.no_wait, args.analyse,       args.result};
+  return execute_run(invocation, input, benchmark, directory, std::move(journal), execution);
+}
+
+}  // namespace
+
+int run_command(const Invocation& invocation, const RunArgs& args) {
+  int code = kFine;
+  size_t which = 0;
+  for (const std::string& file : args.files) {
+    std::unique_ptr<Input> input = load_input(invocation, file, args.input, invocation.strict);
+    if (!input->workflow) return invocation.as_jube ? kFailed : kBadInput;
+    Diagnostics patterns;
+    for (const Benchmark& benchmark : input->workflow->benchmarks) {
+      check_patterns(benchmark, patterns);
+    }
+    print_diagnostics(patterns, input->sources);
+    if (patterns.has_errors()) return kBadInput;
+    if (input->workflow->benchmarks.empty()) {
+      print_error(invocation, fmt::format("'{}' has no benchmark to run", file),
+                  "check its selection, its tags, --only-bench and --not-bench");
+      return kBadInput;
+    }
+    for (const Benchmark& benchmark : input->workflow->benchmarks) {
+      code = std::max(code, run_benchmark(invocation, args, file, *input, benchmark, which++));
+    }
+  }
+  return code;
+}
+
+int continue_command(const Invocation& invocation, const ContinueArgs& args) {
+  std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
+  if (runs.empty()) return kBadInput;
+  int code = kFine;
+  for (const RunDirectory& directory : runs) {
+    std::unique_ptr<Journal> journal;
+    if (Status s = Journal::open(directory.path, &journal); !s) {
+      print_error(invocation, s.message());
+      code = std::max(code, kFailed);
+      continue;
+    }
+    std::unique_ptr<Input> input = load_stored(invocation, *journal, directory.path);
+    if (!input->workflow) return kBadInput;
+    const Benchmark& benchmark = *input->find(journal->run().benchmark);
+    print_banner(benchmark, journal->run(), directory);
+    Execution execution{args.jobs,    args.exit_on_error, args.hide_animation,
+                        args.no_wait, args.analyse,       args.result};
+    code = std::max(
+        code, execute_run(invocation, *input, benchmark, directory, std::move(journal), execution));
+  }
+  return code;
+}
+
+}  // namespace tally

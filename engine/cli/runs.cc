@@ -1,0 +1,114 @@
+#include "engine/cli/runs.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/base/text.h"
+#include "engine/cli/input.h"
+
+namespace tally {
+namespace {
+
+bool is_directory(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+// A run's own folder: six digits and a journal.
+bool is_run(const std::string& path, int* id) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  bool digits = name.size() >= 6 && name.find_first_not_of("0123456789") == std::string::npos;
+  return digits && parse_id(name, id) && has_journal(path);
+}
+
+std::string id_list(const std::vector<RunDirectory>& runs) {
+  std::vector<std::string> ids;
+  for (const RunDirectory& run : runs) ids.push_back(std::to_string(run.id));
+  if (ids.size() > 12) ids.erase(ids.begin(), ids.end() - 12);
+  return join(ids, ", ");
+}
+
+}  // namespace
+
+bool parse_id(const std::string& text, int* id) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *id);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+bool find_outpath(const Invocation& invocation, const std::string& directory, std::string* outpath,
+                  int* id) {
+  *outpath = without_slashes(directory);
+  if (is_directory(*outpath)) {
+    std::string absolute = absolute_path(*outpath);
+    if (is_run(absolute, id)) {
+      size_t slash = outpath->rfind('/');
+      *outpath = slash == std::string::npos ? (*outpath == "." ? ".." : ".")
+                                            : outpath->substr(0, std::max<size_t>(slash, 1));
+    }
+    return true;
+  }
+  struct stat info {};
+  if (::stat(outpath->c_str(), &info) == 0) {  // an input file: its outpath
+    std::unique_ptr<Input> input = load_input(invocation, *outpath, {}, false);
+    if (!input->workflow || input->workflow->benchmarks.empty()) return false;
+    *outpath = outpath_of(input->workflow->benchmarks.front(), "");
+    if (is_directory(*outpath)) return true;
+    print_error(invocation, fmt::format("'{}' was not run yet: there is no directory '{}'",
+                                        directory, *outpath));
+    return false;
+  }
+  print_error(invocation, fmt::format("Not a directory: \"{}\"", directory));
+  return false;
+}
+
+std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs& args) {
+  std::string outpath;
+  int own = -1;
+  if (!find_outpath(invocation, args.directory, &outpath, &own)) return {};
+  std::vector<RunDirectory> all = list_runs(outpath);
+  std::vector<std::string> ids = args.ids;
+  if (ids.empty() && own >= 0) ids = {std::to_string(own)};
+  if (all.empty()) {
+    print_error(invocation, fmt::format("there are no runs in '{}'", outpath),
+                "name the directory that `run` printed, or the input file");
+    return {};
+  }
+  if (ids.empty()) return {all.back()};
+  std::vector<RunDirectory> chosen;
+  for (const std::string& word : ids) {
+    if (word == "all") return all;
+    int id = 0;
+    if (word == "last") {
+      chosen.push_back(all.back());
+      continue;
+    }
+    if (!parse_id(word, &id)) {
+      print_error(invocation, fmt::format("'{}' is no run's id: use a number, last or all", word));
+      return {};
+    }
+    if (id < 0 && static_cast<size_t>(-id) <= all.size()) {
+      chosen.push_back(all[all.size() - static_cast<size_t>(-id)]);
+      continue;
+    }
+    auto found =
+        std::find_if(all.begin(), all.end(), [&](const RunDirectory& run) { return run.id == id; });
+    if (found == all.end()) {
+      print_error(invocation,
+                  fmt::format("Benchmark directory not found: \"{}/{}\"", outpath, padded_id(id)),
+                  "there are runs " + id_list(all));
+      return {};
+    }
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+}  // namespace tally
