@@ -36,9 +36,51 @@ Status count_copies(const Step& step, const Lookup& lookup, Copies* copies) {
   return read_count(step, "repeat", step.repeat, lookup, &copies->repeat);
 }
 
-std::vector<std::vector<int>> parent_combinations(
-    const Benchmark& benchmark, const Step& child, int finished, int finished_step,
-    const std::function<const std::vector<int>&(int step)>& done_of) {
+FinishedPackages::FinishedPackages(const Benchmark& benchmark, const Expander& expander)
+    : expander_(expander), steps_(benchmark.steps.size()) {
+  for (const Step& step : benchmark.steps) {
+    if (step.depend.size() < 2) continue;
+    for (const Text& name : step.depend) {
+      const int parent = step_index(benchmark, name.value);
+      if (parent >= 0) steps_[static_cast<size_t>(parent)].joined = true;
+    }
+  }
+}
+
+void FinishedPackages::add(const WorkPackage& package) {
+  OfStep& step = steps_[static_cast<size_t>(package.step)];
+  step.ids.push_back(package.id);
+  if (!step.joined) return;
+  for (const Binding& b : package.point.bindings) {
+    if (expander_.definition(b).update != UpdateMode::never || !expander_.is_final(b)) continue;
+    ++step.names[b.name];
+    step.by_value[{b.name, b.value, b.index}].push_back(package.id);
+  }
+}
+
+const std::vector<int>& FinishedPackages::of_step(int step) const {
+  return steps_[static_cast<size_t>(step)].ids;
+}
+
+const std::vector<int>& FinishedPackages::agreeing(int step_number, const Point& point) const {
+  const OfStep& step = steps_[static_cast<size_t>(step_number)];
+  const std::vector<int>* best = &step.ids;
+  if (!step.joined) return *best;
+  for (const Binding& b : point.bindings) {
+    if (expander_.definition(b).update != UpdateMode::never || !expander_.is_final(b)) continue;
+    // Only a parameter that all of the step's packages have tells those that cannot agree.
+    const auto count = step.names.find(b.name);
+    if (count == step.names.end() || count->second != step.ids.size()) continue;
+    const auto found = step.by_value.find({b.name, b.value, b.index});
+    if (found == step.by_value.end()) return none_;
+    if (found->second.size() < best->size()) best = &found->second;
+  }
+  return *best;
+}
+
+std::vector<std::vector<int>> parent_combinations(const Benchmark& benchmark, const Step& child,
+                                                  const WorkPackage& finished,
+                                                  const FinishedPackages& others) {
   struct Choice {
     size_t place;  // in `depend`
     std::vector<int> ids;
@@ -47,7 +89,8 @@ std::vector<std::vector<int>> parent_combinations(
   for (size_t place = 0; place < child.depend.size(); ++place) {
     const int step = step_index(benchmark, child.depend[place].value);
     if (step < 0) return {};
-    choices.push_back({place, step == finished_step ? std::vector<int>{finished} : done_of(step)});
+    choices.push_back({place, step == finished.step ? std::vector<int>{finished.id}
+                                                    : others.agreeing(step, finished.point)});
     if (choices.back().ids.empty()) return {};
   }
   std::sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {

@@ -2,12 +2,16 @@
 // run make workpackages.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/expand/expand.h"
 #include "engine/expand/substitute.h"
+#include "engine/plan/workpackage.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -22,13 +26,38 @@ struct Copies {
 // at least 1.
 Status count_copies(const Step& step, const Lookup& lookup, Copies* copies);
 
-// The combinations of parents that package `finished` of step `finished_step` (index) completes:
-// one package of each step that `child` depends on, ids in the order of `depend`. They come in
-// JUBE's order: steps sorted by name, the first slowest. `done_of(step)` gives a step's finished
-// packages by id.
-std::vector<std::vector<int>> parent_combinations(
-    const Benchmark& benchmark, const Step& child, int finished, int finished_step,
-    const std::function<const std::vector<int>&(int step)>& done_of);
+// The packages that finished well, found by the values they must share with others: keeps the cost
+// of joining two steps proportional to the pairs that fit together.
+class FinishedPackages {
+ public:
+  // Both must outlive the object.
+  FinishedPackages(const Benchmark& benchmark, const Expander& expander);
+  void add(const WorkPackage& package);
+  // A step's (index) finished packages by id, in the order in which they were added.
+  const std::vector<int>& of_step(int step) const;
+  // Those of them that can agree with `point`; a superset, Expander::expand() has the last word.
+  const std::vector<int>& agreeing(int step, const Point& point) const;
+
+ private:
+  struct OfStep {
+    bool joined = false;  // with others, in a child that depends on several steps
+    std::vector<int> ids;
+    std::unordered_map<TextId, size_t>
+        names;  // parameters that never change: packages that have it
+    std::map<std::tuple<TextId, TextId, uint32_t>, std::vector<int>>
+        by_value;  // name, value, index
+  };
+  const Expander& expander_;
+  std::vector<OfStep> steps_;
+  std::vector<int> none_;
+};
+
+// The combinations of parents that `finished` completes: one package of each step that `child`
+// depends on, ids in the order of `depend`. They come in JUBE's order: steps sorted by name, the
+// first slowest. `finished` itself may or may not have been added yet.
+std::vector<std::vector<int>> parent_combinations(const Benchmark& benchmark, const Step& child,
+                                                  const WorkPackage& finished,
+                                                  const FinishedPackages& others);
 
 // A parent as its child's iteration sees it.
 struct ParentIteration {

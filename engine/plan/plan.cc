@@ -27,7 +27,7 @@ class Planner {
       : benchmark_(benchmark),
         expander_(expander),
         diagnostics_(diagnostics),
-        done_(benchmark.steps.size()),
+        finished_(benchmark, expander),
         unknown_names_(benchmark.steps.size()) {
     plan_.benchmark = &benchmark;
   }
@@ -48,9 +48,8 @@ class Planner {
   // A package that would fail has no children.
   void finish(size_t index) {
     if (plan_.packages[index].state == State::failed) return;
-    const int id = plan_.packages[index].id;
     const int step = plan_.packages[index].step;
-    done_[static_cast<size_t>(step)].push_back(id);
+    finished_.add(plan_.packages[index]);
     const std::string& name = benchmark_.steps[static_cast<size_t>(step)].name.value;
     for (size_t child = 0; child < benchmark_.steps.size(); ++child) {
       const std::vector<Text>& depend = benchmark_.steps[child].depend;
@@ -58,11 +57,8 @@ class Planner {
                        [&](const Text& text) { return text.value == name; })) {
         continue;
       }
-      const auto done_of = [this](int s) -> const std::vector<int>& {
-        return done_[static_cast<size_t>(s)];
-      };
-      for (const std::vector<int>& parents :
-           parent_combinations(benchmark_, benchmark_.steps[child], id, step, done_of)) {
+      for (const std::vector<int>& parents : parent_combinations(
+               benchmark_, benchmark_.steps[child], plan_.packages[index], finished_)) {
         make_packages(static_cast<int>(child), parents);
       }
     }
@@ -237,7 +233,7 @@ class Planner {
   Expander& expander_;
   Diagnostics& diagnostics_;
   Plan plan_;
-  std::vector<std::vector<int>> done_;                // ids by step
+  FinishedPackages finished_;
   std::vector<std::set<std::string>> unknown_names_;  // by step
   std::set<std::string> unknown_errors_;
 };
