@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Runs real JUBE and Tally on the same input files and compares what they leave.
+
+usage: jube_differential.py TALLY INPUT_DIR [NAME...]
+
+For each input of INPUT_DIR, in two fresh copies of it: `jube run -r` and `tally run -r`. Compared are
+every workpackage's folder name, its marks (done, error), the bytes of all files in its work directory,
+and every result file (databases by their rows). The comment at the top of an input says which row of
+the specification it covers, which version of JUBE it is compared with, and the tags it is run with.
+
+Exits 77 ("skipped" for CTest) when there is no jube, 1 when something differs.
+"""
+import concurrent.futures
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+TIME = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+
+
+def header(path):
+    """The words of the comment at the top: {'compare': '2.5.1', 'tags': ['a']}."""
+    found = {"tags": []}
+    with open(path, encoding="utf-8") as file:
+        for line in file.read(2000).splitlines():
+            match = re.match(r"[#\s]*(compare|tags):\s*(.*?)\s*(?:-->)?$", line)
+            if match:
+                found[match[1]] = match[2].split() if match[1] == "tags" else match[2]
+    return found
+
+
+def dump(path):
+    connection = sqlite3.connect(path)
+    try:
+        tables = connection.execute("select name from sqlite_master where type='table'").fetchall()
+        return [(name, sorted(map(repr, connection.execute(f'select * from "{name}"'))))
+                for (name,) in tables]
+    finally:
+        connection.close()
+
+
+def content(path, root):
+    with open(path, "rb") as file:
+        data = file.read()
+    if data.startswith(b"SQLite format 3"):
+        return repr(dump(path)).encode()
+    data = data.replace(os.path.realpath(root).encode(), b"ROOT").replace(root.encode(), b"ROOT")
+    return TIME.sub(b"TIME", data)
+
+
+def collect(root):
+    """Everything of a run that people's scripts rely on: {relative path: bytes}."""
+    found = {}
+    for outpath in ("run",):
+        base = os.path.join(root, outpath)
+        for folder, folders, files in os.walk(base):
+            parts = os.path.relpath(folder, base).split(os.sep)
+            for name in folders:
+                path = os.path.join(folder, name)
+                if os.path.islink(path):
+                    found[os.path.relpath(path, root)] = b"link " + os.readlink(path).replace(
+                        os.path.realpath(root), "ROOT").encode()
+            for name in files:
+                path = os.path.join(folder, name)
+                key = os.path.relpath(path, root)
+                if len(parts) == 1:
+                    continue  # the run's own bookkeeping
+                if len(parts) == 2 and parts[1] != "result":
+                    if name in ("done", "error"):
+                        found[key] = b"mark"
+                    continue
+                if name == "jube_environment_information.dat":
+                    continue
+                found[key] = content(path, root)
+    for name in os.listdir(root):
+        if name.endswith(".db"):
+            found[name] = content(os.path.join(root, name), root)
+    return found
+
+
+def run(command, root):
+    environment = dict(os.environ, TALLY_DIFFERENTIAL="from-env", LC_ALL="C.UTF-8")
+    environment.pop("JUBE_INCLUDE_PATH", None)
+    done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=120)
+    return done.stdout.decode(errors="replace")
+
+
+def compare(tally, inputs, name):
+    words = header(os.path.join(inputs, name))
+    results, texts = [], []
+    for program in (["jube"], [tally]):
+        with tempfile.TemporaryDirectory(prefix="tally-peer-") as temporary:
+            root = os.path.join(temporary, "here")
+            shutil.copytree(inputs, root)
+            command = program + ["run", name, "-r", "--hide-animation"]
+            if words["tags"]:
+                command += ["-t"] + words["tags"]
+            texts.append(run(command, root))
+            results.append(collect(root))
+    jube, ours = results
+    problems = []
+    for path in sorted(set(jube) | set(ours)):
+        if path not in ours:
+            problems.append(f"  missing: {path}")
+        elif path not in jube:
+            problems.append(f"  extra: {path}")
+        elif jube[path] != ours[path]:
+            problems.append(f"  differs: {path}\n    jube:  {jube[path][:600]!r}\n"
+                            f"    tally: {ours[path][:600]!r}")
+    if not any("/work/" in path for path in jube):
+        problems.append("  JUBE itself did not run this file:\n" + texts[0][-600:])
+    if problems:
+        problems.append("  tally said:\n    " + texts[1][-1500:].replace("\n", "\n    "))
+    return name, words.get("compare"), len(jube), problems
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    tally, inputs = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    if shutil.which("jube") is None:
+        count = len([n for n in os.listdir(inputs) if n.endswith((".yaml", ".xml"))])
+        print(f"SKIPPED: {count} comparisons with JUBE, because there is no `jube` (apt install jube)")
+        return 77
+    version = subprocess.run(["jube", "--version"], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT).stdout.decode().strip()
+    names = sys.argv[3:] or sorted(n for n in os.listdir(inputs) if n.endswith((".yaml", ".xml")))
+    failed = []
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for name, wanted, files, problems in pool.map(lambda n: compare(tally, inputs, n), names):
+            if wanted is None:
+                problems.append("  the input does not say which version it is compared with")
+            print(f"{'DIFFERS' if problems else 'same'}: {name} ({files} files)")
+            if problems:
+                failed.append(name)
+                print("\n".join(problems))
+    print(f"{len(names) - len(failed)} of {len(names)} inputs give the same with {version}")
+    if failed:
+        print("differ: " + " ".join(failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
