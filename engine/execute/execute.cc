@@ -677,6 +677,7 @@ Status Engine::stop_children() {
       const auto found = by_pid_.find(result.pid);
       if (found == by_pid_.end()) continue;
       const int id = found->second;
+      processes_.kill_tree(found->first, SIGKILL);  // what did not listen to the gentle signal
       by_pid_.erase(found);
       if (status) status = journal_.set_state(id, State::pending, "interrupted");
       graph_[id].wp.state = State::pending;

@@ -137,6 +137,8 @@ class SpawnRunner final : public ProcessRunner {
   int seen_requests_ = 0;
   std::map<int, Child> children_;
   std::set<int> left_behind_;  // process groups whose leader has ended but members may live
+  std::map<int, std::set<int>> trees_;  // whom kill_tree() has signalled, by the process it was for
+  std::set<int> ended_;  // processes we ended that are not our own children, until they are gone
 };
 
 // posix_spawn does not say which of its steps failed: look again at what it needs.
@@ -238,6 +240,10 @@ void SpawnRunner::reap_left_behind() {
     group = taken < 0 && errno == ECHILD && kill(-*group, 0) != 0 ? left_behind_.erase(group)
                                                                   : std::next(group);
   }
+  for (auto pid = ended_.begin(); pid != ended_.end();) {
+    waitpid(*pid, nullptr, WNOHANG);
+    pid = kill(*pid, 0) != 0 ? ended_.erase(pid) : std::next(pid);
+  }
 }
 
 bool SpawnRunner::wait_any(std::chrono::milliseconds timeout, ProcessResult* result) {
@@ -264,7 +270,8 @@ bool SpawnRunner::wait_any(std::chrono::milliseconds timeout, ProcessResult* res
 // adopted by us that still stand in its directory: a daemon that left session and parent alike.
 std::set<int> SpawnRunner::family(int pid) const {
   const std::vector<ProcessLine> lines = all_processes();
-  std::set<int> members{pid};
+  std::set<int> members;
+  if (children_.count(pid) != 0) members.insert(pid);  // else it has ended, and its number is free
   for (bool grown = true; grown;) {
     grown = false;
     for (const ProcessLine& line : lines) {
@@ -290,11 +297,18 @@ std::set<int> SpawnRunner::family(int pid) const {
 }
 
 void SpawnRunner::kill_tree(int pid, int signal) {
-  const std::set<int> members = family(pid);
-  kill(-pid, signal);
+  std::set<int> members = family(pid);
+  // One that ignored the first signal may be cut off from its family by now.
+  std::set<int>& known = trees_[pid];
+  members.insert(known.begin(), known.end());
+  known = members;
+  if (children_.count(pid) != 0) kill(-pid, signal);
   for (const int member : members) {
-    if (member > 1 && member != getpid()) kill(member, signal);
+    if (member <= 1 || member == getpid()) continue;
+    kill(member, signal);
+    if (children_.count(member) == 0) ended_.insert(member);
   }
+  if (signal == SIGKILL) trees_.erase(pid);
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ class ProcessRunner {
   // and when the engine was asked to stop (SIGINT, SIGTERM): see interrupted().
   virtual bool wait_any(std::chrono::milliseconds timeout, ProcessResult* result) = 0;
   // Sends a signal to a process and everything it started, even what has left its process group.
+  // Also for what is left of it after it ended.
   virtual void kill_tree(int pid, int signal) = 0;
   // How often the engine was asked to stop.
   virtual int interrupted() const { return 0; }

@@ -418,6 +418,8 @@ void Task::time_out() {
 }
 
 Status Task::process_ended(const ProcessResult& result) {
+  // What did not listen to the gentle signal goes with it.
+  if (timed_out_) context_.processes.kill_tree(pid_, SIGKILL);
   pid_ = 0;
   take_environment();
   const bool shared = shared_now_;

@@ -1,0 +1,370 @@
+// The kinds of step: setup work done once, run steps on this machine and through a scheduler.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "engine/execute/jobs.h"
+#include "engine/execute/status_line.h"
+#include "steps/kinds.h"
+#include "tests/engine/execute/run_fixture.h"
+
+using namespace tally;
+using namespace tally::testing;
+
+namespace {
+
+// A scheduler that starts nothing: what it answers is set by the test.
+class FakeScheduler final : public Scheduler {
+ public:
+  Status submit(const JobRequest& request, std::string* id, bool* transient) override {
+    requests.push_back(request);
+    *transient = false;
+    if (!rejection.empty()) return Status::error(rejection);
+    *id = std::to_string(100 + requests.size());
+    if (on_submit) on_submit(request, *id);
+    return Status::ok();
+  }
+  Status find(const std::string& name, std::string* id) override {
+    asked_for = name;
+    *id = found;
+    return Status::ok();
+  }
+  Status query(const std::vector<std::string>& ids,
+               std::map<std::string, JobReport>* reports) override {
+    ++queries;
+    for (const std::string& id : ids) {
+      if (known.count(id) != 0) (*reports)[id] = known[id];
+    }
+    return outage ? Status::error("squeue: no answer within a minute") : Status::ok();
+  }
+  Status cancel(const std::vector<std::string>&) override { return Status::ok(); }
+
+  std::vector<JobRequest> requests;
+  std::map<std::string, JobReport> known;
+  std::function<void(const JobRequest&, const std::string&)> on_submit;
+  std::string rejection, found, asked_for;
+  int queries = 0;
+  bool outage = false;
+};
+
+Step run_step(const std::string& launch) {
+  Step step = step_of("train", {}, {"ps"});
+  step.kind = StepKind::run;
+  step.launch.value = launch;
+  return step;
+}
+
+ParameterSet slurm_platform() {
+  return set_of("ps", {parameter("scheduler", "slurm"), parameter("submit", "sbatch --parsable"),
+                       parameter("submit_script", "submit.job"), parameter("nodes", "1"),
+                       parameter("n", "2")});
+}
+
+void write_status(const JobRequest& request, const std::string& text) {
+  REQUIRE(write_file(request.directory + "/job.status", text));
+}
+
+}  // namespace
+
+TEST_CASE("a setup step's work is done once for equal commands, parameters and files") {
+  RunFixture run;
+  run.add(set_of("ps", {parameter("p", "1,2,3,4"), parameter("half", "$p // 3", Mode::python)}));
+  Step setup = step_of(
+      "corpus", {"echo made $half | tee made; echo once >> $jube_benchmark_home/times"}, {"ps"});
+  setup.kind = StepKind::setup;
+  run.add(setup);
+  run.add(step_of("train", {"cat corpus/made"}, {}, {"corpus"}));
+  run.options.jobs = 3;
+  const RunSummary summary = run.run();
+  CHECK(summary.done == 8);
+  std::string times;
+  REQUIRE(read_file(run.folder.path() + "/times", &times));
+  CHECK(times == "once\nonce\n");
+  for (const auto& package : run.stored()) {
+    if (package.step != "train") continue;
+    const std::string value = package.parameters[1].second;
+    CHECK(run.file(package.directory + "/work/stdout") == "made " + value + "\n");
+  }
+  int reused = 0;
+  for (const auto& package : run.stored()) {
+    if (package.package.note.rfind(
+            "reused: commands, environment and files are those of workpackage", 0) == 0) {
+      ++reused;
+    }
+  }
+  CHECK(reused == 2);
+}
+
+TEST_CASE("a setup step that fails is tried by the next that needs it") {
+  RunFixture run;
+  run.add(set_of("ps", {parameter("p", "1,2")}));
+  Step setup = step_of("corpus",
+                       {"test -e $jube_benchmark_home/second || { touch "
+                        "$jube_benchmark_home/second; exit 1; }"},
+                       {"ps"});
+  setup.kind = StepKind::build;
+  run.add(setup);
+  const RunSummary summary = run.run();
+  CHECK(summary.failed == 1);
+  CHECK(summary.done == 1);
+}
+
+TEST_CASE("a run step without a platform runs its launch line here, after its commands") {
+  RunFixture run;
+  run.add(set_of(
+      "ps", {parameter("starter", "env"), parameter("args_starter", "R=1"), parameter("n", "2")}));
+  Step step = run_step("sh -c 'echo $n $nodes $tasks $R'");
+  step.operations.push_back(op("echo before"));
+  step.resources.nodes.value = "$n";
+  step.resources.tasks_per_node.value = "4";
+  run.add(step);
+  CHECK(run.run().done == 1);
+  CHECK(run.file("000000_train/work/stdout") == "before\n2 2 8 1\n");
+}
+
+TEST_CASE("a run step on a scheduler: submitted once, its exit status decides") {
+  RunFixture run;
+  run.add(slurm_platform());
+  FakeScheduler scheduler;
+  run.options.scheduler = &scheduler;
+  Step step = run_step("prog $n");
+  SUBCASE("well") {
+    run.add(step);
+    scheduler.on_submit = [](const JobRequest& r, const std::string&) { write_status(r, "0\n"); };
+    const RunSummary summary = run.run();
+    CHECK(summary.done == 1);
+    REQUIRE(scheduler.requests.size() == 1);
+    CHECK(scheduler.requests[0].submit == "sbatch --parsable");
+    CHECK(scheduler.requests[0].script == "submit.job");
+    CHECK(scheduler.requests[0].name.rfind("tally-000000-000000-", 0) == 0);
+    CHECK(run.stored()[0].job_id == "101");
+    CHECK(run.continue_run().done == 1);
+    CHECK(scheduler.requests.size() == 1);
+  }
+  SUBCASE("exit code") {
+    run.add(step);
+    scheduler.on_submit = [](const JobRequest& r, const std::string&) { write_status(r, "7\n"); };
+    CHECK(run.run().failed == 1);
+    CHECK(run.file("000000_train/error").find("ended with exit code 7") != std::string::npos);
+  }
+  SUBCASE("expected outcome") {
+    step.expect.push_back({"oom", {}});
+    run.add(step);
+    scheduler.on_submit = [](const JobRequest& r, const std::string&) { write_status(r, "3\n"); };
+    CHECK(run.run().done == 1);
+    CHECK(run.stored()[0].package.state == State::expected);
+  }
+  SUBCASE("rejected, in the scheduler's words") {
+    run.add(step);
+    scheduler.rejection = "sbatch: error: invalid partition specified: x";
+    CHECK(run.run().failed == 1);
+    CHECK(run.file("000000_train/error") == "sbatch: error: invalid partition specified: x");
+  }
+}
+
+TEST_CASE("jobs: not waited for, adopted by continue, found by name") {
+  RunFixture run;
+  run.add(slurm_platform());
+  run.add(run_step("prog"));
+  FakeScheduler scheduler;
+  run.options.scheduler = &scheduler;
+  run.options.wait_for_jobs = false;
+  RunSummary summary = run.run();
+  CHECK(summary.running == 1);
+  CHECK(summary.exit_code() == 1);
+  const std::string work = run.directory.path + "/000000_train/work";
+  REQUIRE(write_file(work + "/job.status", "0\n"));
+  run.options.wait_for_jobs = true;
+  summary = run.continue_run();
+  CHECK(summary.done == 1);
+  CHECK(scheduler.requests.size() == 1);
+}
+
+TEST_CASE("jobs: a kill between submission and record is healed by the job's name") {
+  RunFixture run;
+  run.add(slurm_platform());
+  run.add(run_step("prog"));
+  FakeScheduler scheduler;
+  run.options.scheduler = &scheduler;
+  run.options.wait_for_jobs = false;
+  CHECK(run.run().running == 1);
+  const std::string name = scheduler.requests[0].name;
+  {
+    std::unique_ptr<Journal> journal;
+    REQUIRE(Journal::open(run.directory.path, &journal));
+    REQUIRE(journal->job_named(0, name));  // forgets the id, as if the engine had ended before it
+  }
+  scheduler.found = "101";
+  CHECK(run.continue_run().running == 1);
+  CHECK(scheduler.asked_for == name);
+  CHECK(scheduler.requests.size() == 1);
+  CHECK(run.stored()[0].job_id == "101");
+}
+
+TEST_CASE(
+    "following: the status file first, then the scheduler, unknown is lost, never a success") {
+  TemporaryFolder folder;
+  std::unique_ptr<Journal> journal;
+  REQUIRE(Journal::create(folder.path(), RunRecord(), Sources(), &journal));
+  RunLog log(folder.path() + "/log");
+  FakeScheduler scheduler;
+  JobFollower jobs(scheduler, *journal, log);
+  JobFollower::Timing timing;
+  timing.first_poll = std::chrono::milliseconds(100);
+  timing.grace = std::chrono::seconds(60);
+  jobs.set_timing(timing);
+  std::string rejected;
+  REQUIRE(jobs.submit(5, {"name", folder.path(), "script", "sbatch", {}},
+                      folder.path() + "/job.status", &rejected));
+  const std::string id = jobs.ids().front();
+  auto now = JobFollower::Clock::now();
+  const auto later = [&](int seconds) {
+    now += std::chrono::seconds(seconds);
+    return jobs.poll(now);
+  };
+  scheduler.known[id] = {JobState::queued, "Priority"};
+  CHECK(later(1).empty());
+  SUBCASE("status file") {
+    folder.write("job.status", "4\n");
+    const auto ended = later(60);
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].package == 5);
+    CHECK(ended[0].known);
+    CHECK(ended[0].exit_code == 4);
+  }
+  SUBCASE("half a status file is none") {
+    folder.write("job.status", "0");
+    CHECK(later(60).empty());
+  }
+  SUBCASE("time limit, in Slurm's words, after the grace period") {
+    scheduler.known[id] = {JobState::ended, "TIMEOUT"};
+    CHECK(later(60).empty());
+    const auto ended = later(61);
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].known);
+    CHECK(ended[0].exit_code == -1);
+    CHECK(ended[0].reason == "TIMEOUT");
+  }
+  SUBCASE("the scheduler knows it no more: lost, not before the grace period") {
+    scheduler.known.clear();
+    CHECK(later(60).empty());
+    CHECK(later(30).empty());
+    const auto ended = later(61);
+    REQUIRE(ended.size() == 1);
+    CHECK_FALSE(ended[0].known);
+  }
+  SUBCASE("completed without an exit status is lost too") {
+    scheduler.known[id] = {JobState::ended, "COMPLETED"};
+    later(60);
+    const auto ended = later(61);
+    REQUIRE(ended.size() == 1);
+    CHECK_FALSE(ended[0].known);
+  }
+  SUBCASE("a scheduler that does not answer tells nothing") {
+    scheduler.outage = true;
+    scheduler.known.clear();
+    for (int i = 0; i < 10; ++i) CHECK(later(3600).empty());
+  }
+}
+
+TEST_CASE("values of the kinds: resources, modules, environment") {
+  Step step = run_step("prog");
+  step.resources.nodes.value = "$n";
+  step.resources.time.value = "00:30:00";
+  step.resources.extra.push_back({{"hint", {}}, {"nomultithread", {}}});
+  step.modules.push_back({"GCC", {}});
+  step.modules.push_back({"CUDA/$n", {}});
+  step.env.push_back({{"A", {}}, {"x \"y\" $HOME", {}}});
+  step.env_unset.push_back({"B", {}});
+  const std::string two = "2", taskspernode = "4";
+  const auto values = kind_values(step, [&](std::string_view name) {
+    return name == "n" ? &two : name == "taskspernode" ? &taskspernode : nullptr;
+  });
+  const std::map<std::string, std::string> all(values.begin(), values.end());
+  CHECK(all.at("nodes") == "2");
+  CHECK(all.at("tasks") == "8");
+  CHECK(all.at("timelimit") == "00:30:00");
+  CHECK(all.at("scheduler_options") == "#SBATCH --hint=nomultithread");
+  CHECK(all.at("modules") == "module load GCC CUDA/2");
+  CHECK(all.at("env") == "unset B\nexport A=\"x \\\"y\\\" $HOME\"");
+  CHECK(all.at("launch") == "prog");
+}
+
+TEST_CASE("durations") {
+  CHECK(parse_duration("90") == 90.0);
+  CHECK(parse_duration("1.5h") == 5400.0);
+  CHECK(parse_duration("10m") == 600.0);
+  CHECK(parse_duration("02:30") == 150.0);
+  CHECK(parse_duration("01:00:01") == 3601.0);
+  CHECK(parse_duration("1-00:00:00") == 86400.0);
+  CHECK_FALSE(parse_duration("soon"));
+  CHECK_FALSE(parse_duration("-5"));
+  CHECK_FALSE(parse_duration("1:2:3:4"));
+}
+
+TEST_CASE("content hash tells every part apart") {
+  const StepInputs base{"s", {"a", "b"}, {{"E", "1"}}, {{"f", "x"}}};
+  StepInputs other = base;
+  CHECK(content_hash(base) == content_hash(other));
+  other.commands = {"ab", ""};
+  CHECK(content_hash(base) != content_hash(other));
+  other = base;
+  other.environment[0].second = "2";
+  CHECK(content_hash(base) != content_hash(other));
+  other = base;
+  other.files[0].second = "y";
+  CHECK(content_hash(base) != content_hash(other));
+}
+
+namespace {
+class FakeTerminal final : public StatusOutput {
+ public:
+  bool is_terminal() const override { return terminal; }
+  int columns() const override { return width; }
+  void write(const std::string& out) override { text += out; }
+  bool terminal = true;
+  int width = 80;
+  std::string text;
+};
+}  // namespace
+
+TEST_CASE("status line: states, X/N, elapsed, ETA; quiet when not a terminal") {
+  FakeTerminal terminal;
+  Progress progress;
+  progress.total = 10;
+  progress.done = 2;
+  progress.failed = 1;
+  progress.running = 2;
+  progress.current = "000004_train";
+  const auto start = StatusLine::Clock::now();
+  SUBCASE("terminal") {
+    StatusLine line(&terminal, false, false);
+    line.update(progress, start + std::chrono::seconds(1));
+    progress.done = 5;
+    line.update(progress, start + std::chrono::milliseconds(1050));  // too soon: not drawn
+    line.update(progress, start + std::chrono::seconds(61));
+    line.print("000003_train: failed", true);
+    line.finish();
+    CHECK(terminal.text ==
+          "\r\033[K[3/10] 2 running, 1 failed  00:00  000004_train"
+          "\r\033[K[6/10] 2 running, 1 failed  01:00  ETA 01:21  000004_train"
+          "\r\033[K000003_train: failed\n");
+  }
+  SUBCASE("narrow") {
+    terminal.width = 11;
+    StatusLine line(&terminal, false, false);
+    line.update(progress, start + std::chrono::seconds(1));
+    CHECK(terminal.text == "\r\033[K[3/10] 2 r");
+  }
+  SUBCASE("no terminal") {
+    terminal.terminal = false;
+    StatusLine line(&terminal, false, false);
+    line.update(progress, start + std::chrono::seconds(1));
+    line.print("000003_train: done", false);
+    CHECK(terminal.text.empty());
+    StatusLine verbose(&terminal, false, true);
+    verbose.print("000003_train: done", false);
+    CHECK(terminal.text == "000003_train: done\n");
+  }
+}
