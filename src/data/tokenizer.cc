@@ -21,7 +21,7 @@ class ByteTokenizer : public Tokenizer {
   class ByteEncoder : public Encoder {
    public:
     void encode(std::string_view text, std::vector<int32_t>* out) override {
-      out->reserve(out->size() + text.size());
+      // No reserve(): asked for again with every small text, it would copy all of them each time.
       for (char c : text) out->push_back(static_cast<unsigned char>(c));
     }
   };
