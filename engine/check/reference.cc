@@ -57,11 +57,13 @@ std::string values(const KeyRule& rule) {
 }
 
 // A table cell cannot hold a bare bar.
-std::string cell(std::string text) {
-  for (size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) {
-    text.insert(at, "\\");
+std::string cell(std::string_view text) {
+  std::string escaped;
+  for (char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c;
   }
-  return text;
+  return escaped;
 }
 
 std::string in_code(const char* text) {
