@@ -360,22 +360,23 @@ void SetBuilder::add_parameter(Parameter next, const Element& element, const Ele
   }
   auto index = static_cast<size_t>(known - all.begin());
   const bool own = index >= inherited;
-  const std::string& name = next.name.value;
+  const std::string name = next.name.value;
+  const Mark here = next.name.mark;
   if (own && known->duplicate != next.duplicate) {
-    diagnostics_.error(element.mark, fmt::format("the definitions of parameter '{}' say different "
-                                                 "things about duplicates",
-                                                 name));
+    diagnostics_.error(here, fmt::format("the definitions of parameter '{}' say different "
+                                         "things about duplicates",
+                                         name));
     diagnostics_.note(known->name.mark, "the other one is here");
     return;
   }
   Duplicate how = next.duplicate == Duplicate::none ? duplicate_of(set) : next.duplicate;
   if (how == Duplicate::error) {
-    diagnostics_.error(element.mark, fmt::format("parameter '{}' is defined twice", name),
+    diagnostics_.error(here, fmt::format("parameter '{}' is defined twice", name),
                        "'duplicate: error' forbids it");
     diagnostics_.note(known->name.mark, "the first one is here");
   } else if (how == Duplicate::concat) {
     if (!same_options(*known, next)) {
-      diagnostics_.error(element.mark,
+      diagnostics_.error(here,
                          fmt::format("the definitions of parameter '{}' cannot be joined: they "
                                      "differ in type, separator, unit, export or update_mode",
                                      name));
@@ -388,7 +389,7 @@ void SetBuilder::add_parameter(Parameter next, const Element& element, const Ele
     const Element* before = (*origins)[index];
     if (own && how == Duplicate::none && !element.find("tag") && !before->find("tag")) {
       diagnostics_.warning(
-          element.mark, fmt::format("parameter '{}' is defined twice; the last one counts", name),
+          here, fmt::format("parameter '{}' is defined twice; the last one counts", name),
           "say 'duplicate: replace' to mean it, or 'concat' to have both values");
       diagnostics_.note(known->name.mark, "the first one is here");
     }

@@ -139,7 +139,9 @@ class YamlReader {
     }
     if (node->kind != Kind::mapping) {
       Element leaf = make_leaf(name, {node->value, node->mark});
-      if (nesting > 0 && node->mark.known()) leaf.mark = node->mark;
+      if (nesting > 0 && node->mark.known() && find_child(parent, name.value)) {
+        leaf.mark = node->mark;
+      }
       out->push_back(std::move(leaf));
       return;
     }
@@ -159,7 +161,10 @@ class YamlReader {
     const ElementRule* rule = find_child(parent, name.value);
     const char* id = rule ? rule->id : "";
     Element element = make_leaf(name, {"", node.mark});
-    if (nesting > 0 && !node.entries.empty()) element.mark = node.entries.front().first->mark;
+    // An item of a list has a place of its own; a key that nobody knows is meant as a whole.
+    if (nesting > 0 && rule && !node.entries.empty()) {
+      element.mark = node.entries.front().first->mark;
+    }
     std::vector<Text> clones;
     bool cloned = false;
     for (const auto& [key, unresolved] : node.entries) {

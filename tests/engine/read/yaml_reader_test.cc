@@ -131,11 +131,11 @@ TEST_CASE("YAML runs no code") {
       Read("name: !!python/object/apply:os.getcwd []\n").messages() ==
       "f.yaml:1:7: error: '!!python/object/apply:os.getcwd' would run Python code from this file\n"
       "    name: !!python/object/apply:os.getcwd []\n"
-      "          ^~~~~~~~~~~~~~~~~~~~~~~~\n"
+      "          ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
       "hint: Tally never does; write the value itself, or a parameter with mode: python\n"
       "f.yaml:1:7: error: 'name' of a benchmark takes one value, not a list\n"
       "    name: !!python/object/apply:os.getcwd []\n"
-      "          ^~~~~~~~~~~~~~~~~~~~~~~~\n");
+      "          ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n");
   CHECK(Read("name: !foo x\n").messages().find("unknown YAML tag '!foo'") != std::string::npos);
 }
 

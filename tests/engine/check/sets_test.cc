@@ -1,0 +1,220 @@
+// Sets: duplicates, init_with, from, files.
+#include "tests/engine/check/checked.h"
+
+using namespace tally;
+
+namespace {
+
+// The value of parameter x of set p after `definitions`, or the messages.
+std::string duplicated(const std::string& definitions, const std::string& set = "") {
+  Checked checked("name: b\nparameterset: {name: p" + set + ", parameter: [" + definitions +
+                  "]}\n");
+  if (!checked.workflow) return checked.messages();
+  const auto& parameters = checked.set("p").parameters;
+  REQUIRE(parameters.size() == 1);
+  return parameters[0].value.value;
+}
+
+const std::string kOther =
+    "<jube><parameterset name=\"A\"><parameter name=\"x\">A1</parameter>"
+    "<parameter name=\"k\">K</parameter></parameterset>"
+    "<parameterset name=\"B\"><parameter name=\"y\">B1</parameter></parameterset>"
+    "<fileset name=\"F\"><copy>data</copy></fileset>"
+    "<patternset name=\"P\"><pattern name=\"v\">a</pattern><pattern "
+    "name=\"w\">b</pattern></patternset>"
+    "<substituteset name=\"S\"><iofile in=\"i\" out=\"o\"/><sub source=\"#X#\" dest=\"1\"/>"
+    "<sub source=\"#Y#\" dest=\"2\"/></substituteset></jube>";
+
+Checked with_other(const std::string& text) {
+  return Checked("d/f.yaml",
+                 Files{{"d/f.yaml", "name: b\noutpath: o\n" + text},
+                       {"d/other.xml", kOther},
+                       {"d/two.yaml", "parameterset: {name: A, parameter: {name: x, _: T}}\n"}});
+}
+
+}  // namespace
+
+TEST_CASE("a parameter with everything") {
+  Checked checked(
+      "name: b\nparameterset: {name: p, parameter: {name: x, type: int, mode: python, separator: "
+      ";,\n"
+      "  unit: s, export: true, update_mode: step, duplicate: replace, _: ' 1;2 '}}\n");
+  CHECK(checked.messages() == "");
+  const Parameter& x = checked.set("p").parameters.at(0);
+  CHECK(x.name.value == "x");
+  CHECK(x.value.value == "1;2");
+  CHECK(x.type == ValueType::integer);
+  CHECK(x.mode == Mode::python);
+  CHECK(x.separator == ";");
+  CHECK(x.unit == "s");
+  CHECK(x.exported);
+  CHECK(x.update == UpdateMode::step);
+  CHECK(x.duplicate == Duplicate::replace);
+}
+
+// Compared with JUBE 2.5.1 where it answers.
+TEST_CASE("parameters defined twice") {
+  CHECK(duplicated("{name: x, _: '1,2'}, {name: x, _: '3,2'}") == "3,2");
+  CHECK(duplicated("{name: x, _: '10,9'}, {name: x, _: '2,10'}", ", duplicate: concat") ==
+        "10,2,9");
+  CHECK(duplicated(
+            "{name: x, duplicate: concat, _: '1,2'}, {name: x, duplicate: concat, _: '3,2'}") ==
+        "1,2,3");
+  CHECK(duplicated("{name: x, mode: python, _: 1+1}, {name: x, mode: python, _: 3+2}",
+                   ", duplicate: concat") == "1+1,3+2");
+  CHECK(duplicated("{name: x, duplicate: replace, _: 1}, {name: x, duplicate: replace, _: 2}",
+                   ", duplicate: concat") == "2");
+  CHECK(duplicated("{name: x, duplicate: concat, _: 1}, {name: x, _: 2}")
+            .find("say different things about duplicates") != std::string::npos);
+  CHECK(duplicated("{name: x, _: 1}, {name: x, _: 2}", ", duplicate: error")
+            .find("error: parameter 'x' is defined twice") != std::string::npos);
+  CHECK(duplicated("{name: x, separator: ;, _: 1}, {name: x, _: 2}", ", duplicate: concat")
+            .find("cannot be joined") != std::string::npos);
+  CHECK(duplicated("{name: x, _: [1, 2]}") == "2");
+}
+
+TEST_CASE("a silent duplicate is worth a warning, one chosen by tag is not") {
+  CHECK(Checked("name: b\nparameterset: {name: p, parameter: [{name: x, _: 1}, {name: x, _: 2}]}\n")
+            .says("f.yaml:2:61: warning: parameter 'x' is defined twice; the last one counts"));
+  CHECK(Checked("name: b\nparameterset: {name: p, parameter: [{name: x, _: 1}, "
+                "{name: x, tag: big, _: 2}]}\n",
+                with_tags({"big"}))
+            .messages() == "");
+}
+
+TEST_CASE("init_with takes another file's set, own entries override") {
+  Checked checked = with_other(
+      "parameterset: [{name: A, init_with: other.xml, parameter: {name: x, _: own}},\n"
+      "  {name: Q, init_with: 'other.xml:A'}, {name: R, init_with: ':Q'},\n"
+      "  {name: C, duplicate: concat, init_with: 'other.xml:A', parameter: {name: x, _: own}}]\n"
+      "fileset: {name: F, init_with: other.xml, link: l}\n"
+      "patternset: {name: P, init_with: other.xml, pattern: {name: w, _: own}}\n"
+      "substituteset: {name: S, init_with: other.xml, iofile: {in: j, out: o},\n"
+      "  sub: {source: '#Y#', dest: own}}\n");
+  CHECK(checked.messages() == "");
+  CHECK(checked.set("A").parameters.at(0).value.value == "own");
+  CHECK(checked.set("A").parameters.at(1).value.value == "K");
+  CHECK(checked.set("Q").parameters.at(0).value.value == "A1");
+  CHECK(checked.set("R").parameters.at(0).value.value == "A1");
+  CHECK(checked.set("C").parameters.at(0).value.value == "A1,own");
+  const FileSet& files = checked.benchmark().file_sets.at("F");
+  REQUIRE(files.entries.size() == 2);
+  CHECK(std::get<FileCopy>(files.entries[0]).source.value == "data");
+  CHECK(std::get<FileCopy>(files.entries[0]).file_path.find("/d") != std::string::npos);
+  CHECK(std::get<FileCopy>(files.entries[1]).link);
+  const PatternSet& patterns = checked.benchmark().pattern_sets.at("P");
+  REQUIRE(patterns.patterns.size() == 2);
+  CHECK(patterns.patterns[1].value.value == "own");
+  const SubstituteSet& subs = checked.benchmark().substitute_sets.at("S");
+  REQUIRE(subs.files.size() == 1);
+  CHECK(subs.files[0].in.value == "j");
+  REQUIRE(subs.substitutions.size() == 2);
+  CHECK(subs.substitutions[0].source.value == "#X#");
+  CHECK(subs.substitutions[1].dest.value == "own");
+}
+
+TEST_CASE("init_with that leads nowhere") {
+  CHECK(
+      with_other("parameterset: {name: A, init_with: nix.xml}\n").says("file 'nix.xml' not found"));
+  CHECK(with_other("parameterset: {name: AA, init_with: other.xml}\n")
+            .says("no parameterset 'AA' in 'd/other.xml'"));
+  CHECK(with_other("parameterset: [{name: A, init_with: ':Z'}, {name: Z, init_with: ':A'}]\n")
+            .says("init_with goes round in a circle"));
+}
+
+// Which forms JUBE 2.5.1 accepts was found by running it.
+TEST_CASE("use with from takes sets under names of their own") {
+  auto uses = [](const std::string& use) {
+    Checked checked =
+        with_other("parameterset: {name: L, parameter: {name: z, _: 1}}\nstep: {name: s, use: [" +
+                   use + "], do: x}\n");
+    if (!checked.workflow) return checked.messages();
+    std::string names;
+    for (const Text& name : checked.benchmark().steps.at(0).use) {
+      const auto& b = checked.benchmark();
+      bool known = b.parameter_sets.count(name.value) + b.file_sets.count(name.value) > 0;
+      names += name.value + (known ? " " : "? ");
+    }
+    return names;
+  };
+  CHECK(uses("{from: other.xml, _: A}") == "A@other.xml ");
+  CHECK(uses("{from: other.xml, _: 'A,F'}") == "A@other.xml F@other.xml ");
+  CHECK(uses("{from: 'other.xml:B:A', _: A}") == "A@other.xml:B:A ");
+  CHECK(uses("{from: 'other.xml,other.xml:B', _: 'A,B'}") ==
+        "A@other.xml,other.xml:B B@other.xml,other.xml:B ");
+  CHECK(uses("{from: 'two.yaml,:L', _: 'A,L'}").find("no set 'L' in 'd/two.yaml'") !=
+        std::string::npos);
+  CHECK(uses("{from: 'two.yaml:A,:L', _: 'A,L'}") == "A@two.yaml:A,:L L@two.yaml:A,:L ");
+  CHECK(uses("{from: 'other.xml:A:B', _: '${i}'}") == "${i}@other.xml:A:B? ");
+  CHECK(uses("{from: 'other.xml:A', _: 'A,B'}").find("set 'B' is not among those taken") !=
+        std::string::npos);
+  CHECK(uses("{from: 'other.xml,two.yaml', _: A}").find("two of these files define set 'A'") !=
+        std::string::npos);
+  CHECK(uses("{from: other.xml, _: AB}").find("no set 'AB' in 'd/other.xml'") != std::string::npos);
+}
+
+TEST_CASE("files named by sets: entries in order, with the directory they start from") {
+  Checked checked(
+      "name: b\nfileset:\n  name: f\n  link: [l]\n"
+      "  copy: {_: 'a,b', name: 'c,d', source_dir: s, target_dir: t, rel_path_ref: internal,\n"
+      "         separator: ;, active: $x > 1}\n"
+      "  prepare: {stdout: o, stderr: e, work_dir: w, _: make}\n");
+  CHECK(checked.messages() == "");
+  const FileSet& set = checked.benchmark().file_sets.at("f");
+  REQUIRE(set.entries.size() == 3);
+  CHECK(std::get<FileCopy>(set.entries[0]).link);
+  const auto& copy = std::get<FileCopy>(set.entries[1]);
+  CHECK(copy.source.value == "a,b");
+  CHECK(copy.target.value == "c,d");
+  CHECK(copy.source_dir == "s");
+  CHECK(copy.target_dir == "t");
+  CHECK(copy.internal);
+  CHECK(copy.separator == ";");
+  CHECK(copy.active.value == "$x > 1");
+  const auto& prepare = std::get<Prepare>(set.entries[2]);
+  CHECK(prepare.command.value == "make");
+  CHECK(prepare.stdout_file == "o");
+  CHECK(prepare.work_dir == "w");
+}
+
+TEST_CASE("zip and where") {
+  auto zips = [](const std::string& zip) {
+    Checked checked(
+        "name: b\nparameterset: {name: p, parameter: [{name: a}, {name: b}, {name: c}, {name: "
+        "d}],\n"
+        "  where: [$a > 1, $b > 2], zip: " +
+        zip + "}\n");
+    if (!checked.workflow) return checked.messages();
+    CHECK(checked.set("p").where.size() == 2);
+    std::string text;
+    for (const auto& group : checked.set("p").zip) {
+      for (const std::string& name : group) text += name;
+      text += ";";
+    }
+    return text;
+  };
+  CHECK(zips("[a, b]") == "ab;");
+  CHECK(zips("'a, b'") == "ab;");
+  CHECK(zips("[[a, b], [c, d]]") == "ab;cd;");
+  CHECK(zips("[a, e]").find("zip names 'e', which is no parameter of this set") !=
+        std::string::npos);
+  CHECK(zips("[[a, b], [b, c]]").find("zip names 'b' twice") != std::string::npos);
+  CHECK(zips("a").find("zip needs two parameters or more") != std::string::npos);
+}
+
+TEST_CASE("--set replaces a parameter in every set, as plain text") {
+  CheckOptions options;
+  options.set = {{"x", "3,4"}};
+  const std::string text =
+      "name: b\nparameterset: [{name: p, parameter: {name: x, mode: python, type: int, _: 1+1}},\n"
+      "  {name: q, parameter: {name: x, _: 5}}]\n";
+  Checked checked(text, options);
+  CHECK(checked.messages() == "");
+  CHECK(checked.set("p").parameters[0].value.value == "3,4");
+  CHECK(checked.set("p").parameters[0].mode == Mode::text);
+  CHECK(checked.set("p").parameters[0].type == ValueType::integer);
+  CHECK(checked.set("q").parameters[0].value.value == "3,4");
+  options.set = {{"xx", "3"}};
+  CHECK(Checked(text, options).messages() ==
+        "tally: error: --set xx=3: no parameter is called 'xx'\nhint: did you mean 'x'?\n");
+}
