@@ -192,7 +192,7 @@ Status Engine::take_up() {
         [[fallthrough]];
       default:
         ++open_of_step_[static_cast<size_t>(package.wp.step)];
-        slots_.queue(id, package.wp.step);
+        slots_.queue(id, package.wp.step, package.wp.repetition);
     }
   }
   if (restored && left_running) end_left_behind(run_dir_);
@@ -213,7 +213,7 @@ Status Engine::mark_failed_at_birth(const std::vector<int>& created) {
       log_.write(package.directory + ": " + package.wp.note);
     } else {
       ++open_of_step_[static_cast<size_t>(package.wp.step)];
-      slots_.queue(id, package.wp.step);
+      slots_.queue(id, package.wp.step, package.wp.repetition);
     }
   }
   return Status::ok();

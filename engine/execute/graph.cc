@@ -1,7 +1,6 @@
 #include "engine/execute/graph.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "engine/base/text.h"
 #include "engine/execute/run_directory.h"
@@ -24,19 +23,6 @@ bool ended(State state) {
   return finished_well(state) || state == State::failed || state == State::lost;
 }
 
-// A count a step asks for, at least 1.
-Status read_count(const char* what, const Step& step, const std::string& text, int* count) {
-  char* end = nullptr;
-  const std::string trimmed(strip(text));
-  const long number = strtol(trimmed.c_str(), &end, 10);
-  if (trimmed.empty() || *end != '\0' || number < 1 || number > 100000000) {
-    return Status::error("step '" + step.name.value + "': " + what + "=\"" + trimmed +
-                         "\" is not a whole number of at least 1");
-  }
-  *count = static_cast<int>(number);
-  return Status::ok();
-}
-
 }  // namespace
 
 PackageGraph::PackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool,
@@ -48,6 +34,7 @@ PackageGraph::PackageGraph(const Benchmark& benchmark, Expander& expander, TextP
       journal_(journal),
       run_(run),
       by_step_(benchmark.steps.size()),
+      finished_(benchmark, expander),
       combinations_(benchmark.steps.size()) {}
 
 int PackageGraph::step_index(const std::string& name) const {
@@ -118,49 +105,37 @@ Status PackageGraph::restore() {
     if (!package.wp.parents.empty()) {
       combinations_[static_cast<size_t>(step)].insert(package.wp.parents);
     }
+    if (!step_of(package).repeat.value.empty()) {
+      Copies copies;
+      if (Status s = copies_of(package, &copies); !s) return s;
+      package.wp.repetition = package.wp.iteration % copies.total() / copies.iterations;
+    }
     keep(std::move(package));
   }
   return Status::ok();
 }
 
 Status PackageGraph::make_children(int package, std::vector<int>* created) {
-  const Step& parent_step = step_of((*this)[package]);
+  const std::string& name = step_of((*this)[package]).name.value;
+  finished_.add((*this)[package].wp);
   for (size_t i = 0; i < benchmark_.steps.size(); ++i) {
     const Step& step = benchmark_.steps[i];
-    std::vector<std::vector<int>> choices;
-    bool concerned = false;
-    for (const Text& name : step.depend) {
-      if (name.value == parent_step.name.value) {
-        concerned = true;
-        choices.push_back({package});
-        continue;
-      }
-      std::vector<int> done;
-      const int other = step_index(name.value);
-      if (other >= 0) {
-        for (const int id : of_step(other)) {
-          if (finished_well((*this)[id].wp.state)) done.push_back(id);
-        }
-      }
-      choices.push_back(std::move(done));
+    if (std::none_of(step.depend.begin(), step.depend.end(),
+                     [&](const Text& parent) { return parent.value == name; })) {
+      continue;
     }
-    if (!concerned) continue;
-    // Every combination with one parent of each step, the first step slowest.
-    std::vector<size_t> at(choices.size(), 0);
-    bool any =
-        std::none_of(choices.begin(), choices.end(), [](const auto& c) { return c.empty(); });
-    while (any) {
-      std::vector<int> parents;
-      for (size_t k = 0; k < choices.size(); ++k) parents.push_back(choices[k][at[k]]);
-      if (!restored_ || combinations_[i].count(parents) == 0) {
-        if (Status s = make_packages(static_cast<int>(i), parents, created); !s) return s;
-      }
-      size_t k = choices.size();
-      while (k > 0 && ++at[k - 1] == choices[k - 1].size()) at[--k] = 0;
-      any = k > 0;
+    for (const std::vector<int>& parents :
+         parent_combinations(benchmark_, step, (*this)[package].wp, finished_)) {
+      if (restored_ && combinations_[i].count(parents) != 0) continue;
+      if (Status s = make_packages(static_cast<int>(i), parents, created); !s) return s;
     }
   }
   return Status::ok();
+}
+
+Status PackageGraph::copies_of(const Package& package, Copies* copies) const {
+  const PackageValues known = values(package);
+  return count_copies(step_of(package), known.lookup(), copies);
 }
 
 Status PackageGraph::make_packages(int step_number, const std::vector<int>& parents,
@@ -171,39 +146,40 @@ Status PackageGraph::make_packages(int step_number, const std::vector<int>& pare
   Diagnostics diagnostics;
   const StepPoints expanded = expander_.expand(step, points, diagnostics);
   if (Status s = first_error(diagnostics); !s) return s;
-  // A child numbers its iterations within all combinations of its parents' iterations.
-  std::vector<int> by_id = parents;
-  std::sort(by_id.begin(), by_id.end());
-  int base = 0;
-  for (const int id : by_id) {
-    int iterations = 1;
+  if (expanded.points.empty()) return Status::ok();
+  std::vector<ParentIteration> iterations;
+  for (const int id : parents) {
     const Package& parent = (*this)[id];
-    if (Status s = read_count("iterations", step_of(parent),
-                              values(parent).apply(step_of(parent).iterations), &iterations);
-        !s) {
-      return s;
-    }
-    base = base * iterations + parent.wp.iteration;
+    Copies copies;
+    if (Status s = copies_of(parent, &copies); !s) return s;
+    iterations.push_back({step_of(parent).name.value, parent.wp.iteration, copies.total()});
   }
-  for (size_t i = 0; i < expanded.points.size(); ++i) {
-    int iterations = 1;
-    if (has_reference(step.iterations.value)) {
-      WorkPackage probe;
-      probe.point = expanded.points[i];
-      const PackageValues values(run_, step, probe, pool_, expander_, {}, "");
-      if (Status s = read_count("iterations", step, values.apply(step.iterations), &iterations);
-          !s) {
-        return s;
-      }
-    } else if (Status s = read_count("iterations", step, step.iterations.value, &iterations); !s) {
-      return s;
+  const int base = iteration_base(std::move(iterations));
+  std::vector<Copies> copies(expanded.points.size());
+  const bool fixed = !has_reference(step.iterations.value) && !has_reference(step.repeat.value);
+  int repeat = 1;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    if (fixed && i > 0) {
+      copies[i] = copies[0];
+      continue;
     }
-    const std::string error = i < expanded.errors.size() ? expanded.errors[i] : std::string();
-    for (int n = 0; n < iterations; ++n) {
-      if (Status s = make_package(step_number, parents, expanded.points[i], error,
-                                  base * iterations + n, created);
-          !s) {
-        return s;
+    Package probe;
+    probe.wp.step = step_number;
+    probe.wp.point = expanded.points[i];
+    if (Status s = copies_of(probe, &copies[i]); !s) return s;
+    repeat = std::max(repeat, copies[i].repeat);
+  }
+  // All points once, then all again.
+  for (int repetition = 0; repetition < repeat; ++repetition) {
+    for (size_t i = 0; i < copies.size(); ++i) {
+      if (repetition >= copies[i].repeat) continue;
+      const int first = base * copies[i].total() + repetition * copies[i].iterations;
+      for (int n = 0; n < copies[i].iterations; ++n) {
+        if (Status s = make_package(step_number, parents, expanded.points[i], expanded.errors[i],
+                                    first + n, repetition, created);
+            !s) {
+          return s;
+        }
       }
     }
   }
@@ -212,7 +188,7 @@ Status PackageGraph::make_packages(int step_number, const std::vector<int>& pare
 
 Status PackageGraph::make_package(int step_number, const std::vector<int>& parents,
                                   const Point& point, const std::string& error, int iteration,
-                                  std::vector<int>* created) {
+                                  int repetition, std::vector<int>* created) {
   const Step& step = benchmark_.steps[static_cast<size_t>(step_number)];
   Package package;
   package.wp.id = next_id_;
@@ -220,6 +196,7 @@ Status PackageGraph::make_package(int step_number, const std::vector<int>& paren
   package.wp.point = point;
   package.wp.parents = parents;
   package.wp.iteration = iteration;
+  package.wp.repetition = repetition;
   package.directory = package_directory_name(next_id_, step.name.value, "");
   std::string problem = error;
   if (problem.empty() && !expander_.is_final(package.wp.point)) {

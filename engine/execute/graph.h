@@ -11,6 +11,7 @@
 #include "engine/execute/package.h"
 #include "engine/execute/package_values.h"
 #include "engine/expand/expand.h"
+#include "engine/plan/lineage.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -54,7 +55,9 @@ class PackageGraph {
   static constexpr size_t none = static_cast<size_t>(-1);
   Status make_packages(int step, const std::vector<int>& parents, std::vector<int>* created);
   Status make_package(int step, const std::vector<int>& parents, const Point& point,
-                      const std::string& error, int iteration, std::vector<int>* created);
+                      const std::string& error, int iteration, int repetition,
+                      std::vector<int>* created);
+  Status copies_of(const Package& package, Copies* copies) const;
   Status restore();
   int step_index(const std::string& name) const;
   void keep(Package package);
@@ -66,8 +69,9 @@ class PackageGraph {
   Journal& journal_;
   RunInfo run_;
   std::deque<Package> packages_;
-  std::vector<size_t> index_;                             // by id
-  std::vector<std::vector<int>> by_step_;                 // ids
+  std::vector<size_t> index_;              // by id
+  std::vector<std::vector<int>> by_step_;  // ids
+  FinishedPackages finished_;
   std::vector<std::set<std::vector<int>>> combinations_;  // of parents that have children, by step
   bool restored_ = false;
   int next_id_ = 0;

@@ -36,9 +36,9 @@ void Slots::find_gpus(const RunOptions& options) {
   gpu_count_ = free_gpus_.size();
 }
 
-void Slots::queue(int id, int step) {
+void Slots::queue(int id, int step, int repetition) {
   step_of_[id] = step;
-  queue_.push_back(id);
+  (repetition == 0 ? queue_ : repetitions_[repetition]).push_back(id);
 }
 
 bool Slots::held_back(int id, Caps& caps) const {
@@ -48,7 +48,12 @@ bool Slots::held_back(int id, Caps& caps) const {
 }
 
 int Slots::next(int running) {
-  while (!queue_.empty()) {
+  for (;;) {
+    if (queue_.empty()) {
+      if (repetitions_.empty()) return -1;
+      queue_.swap(repetitions_.begin()->second);
+      repetitions_.erase(repetitions_.begin());
+    }
     const int id = queue_.front();
     Caps& caps = caps_[static_cast<size_t>(step_of_[id])];
     if (held_back(id, caps)) {
@@ -63,7 +68,6 @@ int Slots::next(int running) {
     step_of_.erase(id);
     return id;
   }
-  return -1;
 }
 
 void Slots::started(int id, int step) {

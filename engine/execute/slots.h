@@ -17,9 +17,10 @@ class Slots {
  public:
   Slots(const Benchmark& benchmark, const RunOptions& options);
 
-  // First in, first out. A package that comes back (after a shared operation) keeps its place in
-  // its step's counts.
-  void queue(int id, int step);
+  // First in, first out; a later repetition (of a step's `repeat`) waits until no earlier one is
+  // left in the queue. A package that comes back (after a shared operation) keeps its place in its
+  // step's counts.
+  void queue(int id, int step, int repetition = 0);
   // The next that may start while `running` processes run, or -1. Costs a constant time each,
   // however many are held back.
   int next(int running);
@@ -48,7 +49,8 @@ class Slots {
 
   int jobs_;
   std::deque<int> queue_;
-  std::unordered_map<int, int> step_of_;  // of queued and held packages
+  std::map<int, std::deque<int>> repetitions_;  // not begun: by number
+  std::unordered_map<int, int> step_of_;        // of queued and held packages
   std::unordered_map<int, bool> active_;
   std::vector<Caps> caps_;
   std::vector<std::string> free_gpus_;
