@@ -103,15 +103,17 @@ __global__ void __launch_bounds__(32 * sum_rows)
   }
 }
 
-// A block of 32 x 32 threads adds up 32 columns.
+// A block of 32 x 32 threads adds up 32 columns of one array of parts (blockIdx.y).
 template <typename A>
 __global__ void __launch_bounds__(1024)
-    add_parts_kernel(const A* parts, int64_t count, int64_t elements, A* out) {
+    add_parts_kernel(const A* parts, int64_t count, int64_t elements, A* first, A* second) {
   __shared__ A shared[32][33];
+  parts += blockIdx.y * count * elements;
+  A* out = blockIdx.y == 0 ? first : second;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
   A sum = 0;
   if (column < elements) {
-#pragma unroll 4
+#pragma unroll 8
     for (int64_t p = threadIdx.y; p < count; p += 32) sum += parts[p * elements + column];
   }
   shared[threadIdx.y][threadIdx.x] = sum;
@@ -145,9 +147,9 @@ void launch_sum(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor
   const int64_t columns = dy.dim(-1), rows = columns ? dy.numel() / columns : 0;
   if (rows == 0) return;
   const int64_t across = divide_up(columns, 32 * N);
-  // About eight blocks a multiprocessor, no fewer than 32 rows each, and parts that fit the
-  // workspace.
-  int64_t down = divide_up(int64_t{8} * s.multiprocessors(), across);
+  // One full wave of blocks, no fewer than 32 rows each, and parts that fit the workspace.
+  int64_t down = resident_blocks(s, sum_kernel<T, N, with_gelu>, 32 * sum_rows) / across;
+  down = down > 1 ? down : 1;
   down = down < divide_up(rows, 32) ? down : divide_up(rows, 32);
   const auto room = static_cast<int64_t>(s.workspace_bytes() / sizeof(A)) / columns;
   down = down < room ? down : room;
@@ -160,7 +162,7 @@ void launch_sum(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor
   sum_kernel<T, N, with_gelu><<<grid, dim3(32, sum_rows), 0, s.stream()>>>(
       dy.as<T>(), pre.as<T>(), dpre.as<T>(), parts, rows, columns, rows_per_block);
   CUDA_LAUNCHED();
-  if (db.defined()) add_parts(s, parts, down, columns, db);
+  if (db.defined()) add_parts(s, parts, down, columns, db, Tensor());
 }
 
 template <bool with_gelu>
@@ -205,15 +207,16 @@ void column_sums(CudaStream& s, const Tensor& dy, const Tensor& db) {
 }
 
 void add_parts(CudaStream& s, const void* parts, int64_t count, int64_t elements,
-               const Tensor& out) {
+               const Tensor& first, const Tensor& second) {
   if (elements == 0 || count == 0) return;
-  const auto blocks = static_cast<unsigned>(divide_up(elements, 32));
-  if (out.dtype == DType::f64) {
-    add_parts_kernel<<<blocks, dim3(32, 32), 0, s.stream()>>>(static_cast<const double*>(parts),
-                                                              count, elements, out.as<double>());
+  const dim3 grid(static_cast<unsigned>(divide_up(elements, 32)), second.defined() ? 2 : 1);
+  if (first.dtype == DType::f64) {
+    add_parts_kernel<<<grid, dim3(32, 32), 0, s.stream()>>>(static_cast<const double*>(parts),
+                                                            count, elements, first.as<double>(),
+                                                            second.as<double>());
   } else {
-    add_parts_kernel<<<blocks, dim3(32, 32), 0, s.stream()>>>(static_cast<const float*>(parts),
-                                                              count, elements, out.as<float>());
+    add_parts_kernel<<<grid, dim3(32, 32), 0, s.stream()>>>(
+        static_cast<const float*>(parts), count, elements, first.as<float>(), second.as<float>());
   }
   CUDA_LAUNCHED();
 }

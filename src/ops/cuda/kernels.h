@@ -18,8 +18,9 @@ void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& pre, const Ten
                    const Tensor& db);
 // db += column sums of dy. Uses s.workspace().
 void column_sums(CudaStream& s, const Tensor& dy, const Tensor& db);
-// out[i] += sum over p of parts[p, i], in the order of p; parts in f32 (f64 for f64 `out`).
+// first[i] += sum over p of parts[p, i], in the order of p, and second[i] += the same of the array
+// of parts that follows; parts in f32 (f64 for f64). `second` may be undefined.
 void add_parts(CudaStream& s, const void* parts, int64_t count, int64_t elements,
-               const Tensor& out);
+               const Tensor& first, const Tensor& second);
 
 }  // namespace tally::train::cuda

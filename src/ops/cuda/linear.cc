@@ -36,6 +36,50 @@ MatMul with_epilogue(MatMul p, Epilogue epilogue, const Tensor& b, void* aux) {
   return p;
 }
 
+// Rows of a piece so that pieces of about `bytes` cover all rows and, where it comes out even, are
+// equal: they share one tuned product then.
+int64_t rows_a_piece(int64_t rows, int64_t row_bytes, int64_t bytes) {
+  int64_t piece = bytes / row_bytes;
+  if (piece < 1) {
+    throw DeviceError(
+        fmt::format("linear_backward_input_gelu: rows of {} bytes are too long", row_bytes));
+  }
+  if (piece > 128) piece = piece / 128 * 128;
+  const int64_t pieces = (rows + piece - 1) / piece;
+  return pieces > 0 && rows % pieces == 0 ? rows / pieces : piece;
+}
+
+// The product needs a place beside `pre`: in pieces of rows through the second workspace. Small
+// pieces are still in the cache when GELU's pass reads them, large ones make better products:
+// timing decides.
+void gelu_backward_in_place(CudaStream& s, const Tensor& dy, const Tensor& w, const Tensor& pre,
+                            const Tensor& db) {
+  const int64_t columns = w.dim(1), inner = dy.dim(-1), rows = inner ? dy.numel() / inner : 0;
+  const auto row_bytes = static_cast<int64_t>(size_of(pre.dtype)) * columns;
+  const auto most = static_cast<int64_t>(s.second_workspace_bytes());
+  void* scratch = s.second_workspace();
+  const Tensor dy2 = dy.view({rows, inner}), pre2 = pre.view({rows, columns});
+  const auto run = [&](int64_t piece, bool rehearsal) {
+    for (int64_t first = 0; first < rows; first += piece) {
+      const int64_t count = std::min(piece, rows - first);
+      const Tensor part(scratch, pre.dtype, {count, columns}), here = pre2.rows(first, count);
+      matmul(s, product(dy2.rows(first, count), w, false, part));
+      // A rehearsal leaves `pre` and `db` as they are.
+      gelu_backward(s, part, here, rehearsal ? part : here, rehearsal ? Tensor() : db);
+    }
+  };
+  std::vector<int64_t> pieces;
+  std::vector<std::function<void()>> ways;
+  for (const int64_t bytes : {most, most / 2, most / 4}) {
+    const int64_t piece = rows_a_piece(rows, row_bytes, bytes);
+    if (!pieces.empty() && (piece == pieces.back() || rows <= most / row_bytes)) continue;
+    pieces.push_back(piece);
+    ways.emplace_back([&run, piece] { run(piece, true); });
+  }
+  const std::string key = shape_key("pieces", s, product(dy2, w, false, pre2));
+  run(pieces[static_cast<size_t>(fastest(s, key, ways))], false);
+}
+
 }  // namespace
 
 void linear_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tensor& b,
@@ -101,25 +145,7 @@ void linear_backward_input_gelu(Stream& stream, const Tensor& dy, const Tensor& 
     gelu_backward(s, dpre, pre, dpre, db);
     return;
   }
-  // The product needs a place beside `pre`: in pieces of rows through the second workspace.
-  const int64_t columns = w.dim(1), inner = dy.dim(-1), rows = inner ? dy.numel() / inner : 0;
-  auto* scratch = static_cast<char*>(s.second_workspace());
-  const auto row_bytes = static_cast<int64_t>(size_of(dpre.dtype)) * columns;
-  int64_t piece = static_cast<int64_t>(s.second_workspace_bytes()) / row_bytes;
-  if (piece < 1)
-    throw DeviceError(fmt::format("linear_backward_input_gelu: rows of {} are too long", columns));
-  if (piece > 128) piece = piece / 128 * 128;
-  // Pieces of equal size share one tuned product.
-  const int64_t pieces = (rows + piece - 1) / piece;
-  if (pieces > 0 && rows % pieces == 0) piece = rows / pieces;
-  const Tensor dy2 = dy.view({rows, inner}), pre2 = pre.view({rows, columns});
-  for (int64_t first = 0; first < rows; first += piece) {
-    const int64_t count = std::min(piece, rows - first);
-    const Tensor part(scratch, dpre.dtype, {count, columns});
-    const Tensor here = pre2.rows(first, count);
-    matmul(s, product(dy2.rows(first, count), w, false, part));
-    gelu_backward(s, part, here, here, db);
-  }
+  gelu_backward_in_place(s, dy, w, pre, db);
 }
 
 void linear_backward_weight(Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& dw,

@@ -1,5 +1,8 @@
-// Softmax cross-entropy: one block a row; one pass finds maximum and sum together, a second one,
-// served by the L2 cache, writes the gradient over the logits.
+// Softmax cross-entropy, one block a row. Rows of 16-bit logits that fit are kept in shared memory,
+// so that they are read once and written once. Other rows: one pass finds maximum and sum together,
+// a second one, served by the L2 cache, writes the gradient over the logits.
+#include <cuda_pipeline.h>
+
 #include <cmath>
 
 #include "src/ops/cuda/common.cuh"
@@ -116,6 +119,101 @@ __global__ void __launch_bounds__(loss_threads)
   }
 }
 
+constexpr int shared_threads = 512;
+
+__device__ inline float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// Each thread works on the vectors that it copied itself; only the two reductions need the block. T
+// has 16 bits and rows are whole vectors.
+template <typename T>
+__global__ void __launch_bounds__(shared_threads, 2)
+    cross_entropy_shared_kernel(T* logits, const int32_t* targets, float* losses, int vocabulary,
+                                int padded, bool backward, double factor, const StepState* state) {
+  constexpr int N = vector_size<T>;
+  constexpr float log2_e = 1.44269504F;
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ float shared[64];
+  T* row = reinterpret_cast<T*>(memory);
+  T* x = logits + static_cast<int64_t>(blockIdx.x) * padded;
+  const int target = targets[blockIdx.x];
+  if (target < 0) {
+    if (threadIdx.x == 0) losses[blockIdx.x] = 0;
+    Vector<T, N> none;
+#pragma unroll
+    for (int k = 0; k < N; ++k) none.v[k] = narrow<T>(0.0F);
+    for (int i = threadIdx.x * N; backward && i < padded; i += shared_threads * N)
+      store<T, N>(x + i, none);
+    return;
+  }
+  for (int i = threadIdx.x * N; i < padded; i += shared_threads * N) {
+    __pipeline_memcpy_async(row + i, x + i, 16);
+  }
+  __pipeline_commit();
+  const float target_logit = threadIdx.x == 0 ? widen(x[target]) : 0.0F;
+  __pipeline_wait_prior(0);
+  float top = -INFINITY;
+  for (int i = threadIdx.x * N; i < vocabulary; i += shared_threads * N) {
+    const Vector<T, N> v = load<T, N>(row + i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      if (i + k < vocabulary) top = fmaxf(top, widen(v.v[k]));
+    }
+  }
+  top = warp_max(top);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (lane == 0) shared[warp] = top;
+  __syncthreads();
+  top = warp_max(lane < shared_threads / 32 ? shared[lane] : -INFINITY);
+  const float shift = -top * log2_e;
+  float sum = 0;
+  for (int i = threadIdx.x * N; i < vocabulary; i += shared_threads * N) {
+    const Vector<T, N> v = load<T, N>(row + i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      if (i + k < vocabulary) sum += power_of_two(fmaf(widen(v.v[k]), log2_e, shift));
+    }
+  }
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) losses[blockIdx.x] = logf(sum) + top - target_logit;
+  if (!backward) return;
+  const float scale = static_cast<float>(factor) * (state ? state->loss_scale : 1.0F);
+  const float share = scale / sum;
+  for (int i = threadIdx.x * N; i < padded; i += shared_threads * N) {
+    Vector<T, N> v = load<T, N>(row + i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      float g = power_of_two(fmaf(widen(v.v[k]), log2_e, shift)) * share;
+      if (i + k == target) g -= scale;
+      v.v[k] = narrow<T>(i + k < vocabulary ? g : 0.0F);
+    }
+    store<T, N>(x + i, v);
+  }
+}
+
+// False where a row does not fit shared memory.
+template <typename T>
+bool start_shared(CudaStream& s, const Tensor& logits, const Tensor& targets, int64_t vocabulary,
+                  bool backward, double factor, const StepState* state, const Tensor& losses) {
+  int most = 0;
+  CUDA_CHECK(
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, s.device().index));
+  const int64_t padded = logits.dim(-1), bytes = padded * static_cast<int64_t>(sizeof(T));
+  if (bytes + 1024 > most || losses.dtype != DType::f32) return false;
+  CUDA_CHECK(cudaFuncSetAttribute(cross_entropy_shared_kernel<T>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(bytes)));
+  cross_entropy_shared_kernel<T><<<static_cast<unsigned>(targets.numel()), shared_threads,
+                                   static_cast<size_t>(bytes), s.stream()>>>(
+      logits.as<T>(), targets.as<int32_t>(), losses.as<float>(), static_cast<int>(vocabulary),
+      static_cast<int>(padded), backward, factor, state);
+  CUDA_LAUNCHED();
+  return true;
+}
+
 template <typename T>
 __global__ void __launch_bounds__(1024)
     add_losses_kernel(const T* losses, int64_t count, double factor, StepState* state) {
@@ -143,6 +241,10 @@ void cross_entropy(Stream& stream, const Tensor& logits, const Tensor& targets, 
           backward, factor, state);
     };
     if (vectorizable<T>(padded, logits.as<T>())) {
+      if constexpr (sizeof(T) == 2) {
+        if (start_shared<T>(s, logits, targets, vocabulary, backward, factor, state, losses))
+          return;
+      }
       start(std::integral_constant<int, vector_size<T>>{});
     } else {
       start(std::integral_constant<int, 1>{});

@@ -104,8 +104,7 @@ void start(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, const
            const Tensor& dbeta) {
   using A = Acc<T>;
   const auto threads = static_cast<int>(divide_up(divide_up(a.columns / N, PER), 32) * 32);
-  int64_t blocks =
-      static_cast<int64_t>(s.multiprocessors()) * (2048 / threads < 16 ? 2048 / threads : 16);
+  int64_t blocks = resident_blocks(s, norm_backward_kernel<T, N, PER, most_threads>, threads);
   const auto room = static_cast<int64_t>(s.workspace_bytes() / sizeof(A)) / (2 * a.columns);
   blocks = blocks < room ? blocks : room;
   blocks = blocks < a.rows ? blocks : a.rows;
@@ -115,8 +114,7 @@ void start(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, const
       <<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, s.stream()>>>(a,
                                                                                          dropout);
   CUDA_LAUNCHED();
-  add_parts(s, a.gamma_parts, blocks, a.columns, dgamma);
-  add_parts(s, a.beta_parts, blocks, a.columns, dbeta);
+  add_parts(s, a.gamma_parts, blocks, a.columns, dgamma, dbeta);
 }
 
 template <typename T, int N>

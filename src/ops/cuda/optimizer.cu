@@ -38,8 +38,7 @@ __global__ void __launch_bounds__(norm_threads)
   const double clip = state->clip;
   const double ratio = clip > 0 ? clip / (norm + 1e-6) : 1.0;
   state->grad_norm = static_cast<float>(norm);
-  state->clip_factor =
-      static_cast<float>((ratio < 1 ? ratio : 1.0) / static_cast<double>(state->loss_scale));
+  state->clip_factor = (ratio < 1 ? ratio : 1.0) / static_cast<double>(state->loss_scale);
   state->found_inf = isfinite(sum) ? 0.0F : 1.0F;
 }
 

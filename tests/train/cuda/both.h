@@ -140,6 +140,14 @@ class Both {
   Pair sum(std::initializer_list<int64_t> shape, double deviation = 1) {
     return normal(shape, kind.gradient(), deviation);
   }
+  // In [0.5, 1.5], the gradient type.
+  Pair positive(std::initializer_list<int64_t> shape) {
+    std::uniform_real_distribution<double> draw(0.5, 1.5);
+    std::vector<double> values(
+        static_cast<size_t>(Tensor(nullptr, kind.gradient(), shape).numel()));
+    for (double& v : values) v = rounded(draw(random_), kind.gradient());
+    return put(shape, DType::f64, kind.gradient(), values);
+  }
   // Not-a-number everywhere: an element that is not written shows.
   Pair output(std::initializer_list<int64_t> shape) { return poisoned(shape, kind.type); }
   Pair statistics(std::initializer_list<int64_t> shape) { return poisoned(shape, kind.gradient()); }

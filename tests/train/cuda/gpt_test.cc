@@ -84,7 +84,8 @@ TEST_CASE("cuda: GPT's gradients equal float64's on the CPU" * NEEDS_GPU) {
       for (const bool wide : {false, true}) {
         Config c = wide ? wide_config(kind) : config_of(kind);
         if (rotary) c.model.positions = Positions::rotary;
-        INFO(std::string(kind.name), rotary ? " rotary" : " learned", wide ? " wide" : " odd");
+        INFO(std::string(kind.name), std::string(rotary ? " rotary" : " learned"),
+             std::string(wide ? " wide" : " odd"));
         compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode),
                 run(make_gpt, c, DeviceKind::cpu, DType::f64, MatmulMode::ieee),
                 whole_tolerance(kind));
@@ -175,7 +176,7 @@ TEST_CASE("cuda: twenty training steps follow float64's and float32's" * NEEDS_G
                                : kind.mode == MatmulMode::tf32 ? 5e-3
                                                                : 1e-4;
       for (size_t i = 0; i < losses.size(); ++i) {
-        INFO(std::string(kind.name), graph ? " recorded" : " called", " step ", i);
+        INFO(std::string(kind.name), std::string(graph ? " recorded" : " called"), " step ", i);
         CHECK(losses[i] == doctest::Approx(exact[i]).epsilon(tolerance));
       }
     }

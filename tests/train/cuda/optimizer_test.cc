@@ -26,7 +26,7 @@ struct Run {
     gradients = b.sum({n});
     master = b.sum({n});
     m = b.sum({n}, 0.1);
-    v = b.sum({n}, 0);
+    v = b.positive({n});
     weights = master;
     if (b.kind.type != b.kind.gradient()) weights = b.output({n});
   }

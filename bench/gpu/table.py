@@ -1,0 +1,55 @@
+"""The median of the rounds of every case in a directory that bench/gpu/run filled, as a Markdown table
+and as summary.json. A round's rate is the median of its steps after the first ten, which tune and warm up."""
+import collections
+import glob
+import json
+import os
+import statistics
+import sys
+
+WARM_UP = 10
+
+
+def main(directory):
+    rounds = collections.OrderedDict()
+    for path in sorted(glob.glob(os.path.join(directory, "*.[0-9]*.json")), key=os.path.getmtime):
+        name = os.path.basename(path).rsplit(".", 2)[0]
+        with open(path) as file:
+            rounds.setdefault(name, []).append(json.load(file))
+    summary = []
+    for name, records in rounds.items():
+        seconds, rates = [], []
+        for record in records:
+            steps = record["steps"]["seconds"]
+            steps = steps[WARM_UP:] or steps
+            seconds.append(statistics.median(steps))
+            rates.append(record["results"]["tokens_per_iteration"] / seconds[-1])
+        results = records[0]["results"]
+        middle = statistics.median(rates)
+        summary.append({
+            "case": name,
+            "tokens_per_second": middle,
+            "spread_percent": 100 * (max(rates) - min(rates)) / middle,
+            "milliseconds_per_step": 1000 * statistics.median(seconds),
+            "device_gib": results["peak_device_bytes"] / 2**30,
+            "model_tflops_per_second": results["model_flops_per_token"] * middle / 1e12,
+            "model_flops_utilisation_percent":
+                100 * results["model_flops_per_token"] * middle / (results["peak_tflops_per_second"] * 1e12),
+            "rounds": len(records),
+            "command": " ".join(records[0]["command_line"]),
+            "commit": records[0]["environment"]["git_commit"],
+            "device": records[0]["environment"]["device_name"],
+            "date": records[0]["started"],
+        })
+    with open(os.path.join(directory, "summary.json"), "w") as file:
+        json.dump(summary, file, indent=1)
+    print("| case | tokens/s | spread | ms/step | memory GiB | TFLOP/s | MFU |")
+    print("|---|---|---|---|---|---|---|")
+    for s in summary:
+        print(f"| {s['case']} | {s['tokens_per_second']:,.0f} | {s['spread_percent']:.1f} % "
+              f"| {s['milliseconds_per_step']:.2f} | {s['device_gib']:.1f} "
+              f"| {s['model_tflops_per_second']:.0f} | {s['model_flops_utilisation_percent']:.1f} % |")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
