@@ -73,6 +73,7 @@ struct Expander::Impl {
   std::set<std::string> tags;
   Builtins run_builtins;
   Definitions definitions;
+  std::set<std::pair<const Step*, const Text*>> reported;
 };
 
 // Whether a value refers to another that is not final (itself included).
@@ -180,7 +181,7 @@ StepPoints Expander::expand(const Step& step, const std::vector<const Point*>& p
                             Diagnostics& diagnostics) {
   const Builtins builtins = impl_->step_builtins(step);
   const ExpansionContext context{impl_->benchmark, impl_->evaluator, impl_->definitions,
-                                 impl_->tags, builtins};
+                                 impl_->tags,      builtins,         impl_->reported};
   return Expansion(context, step, diagnostics).run(parents);
 }
 

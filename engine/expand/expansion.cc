@@ -108,6 +108,7 @@ bool Expansion::add_set(const ParameterSet& set, const Text& use, Layout& layout
     const TextId text = context_.definitions.of(fresh).text;
     if (slot >= layout.own_begin) {
       if (present.text == text) continue;
+      if (!first_report(use)) return false;
       diagnostics_.error(use.mark,
                          "Cannot use parameterset '" + set.name.value + "' in step '" +
                              step_.name.value + "'.\nParameter '" + parameter.name.value +
@@ -120,6 +121,7 @@ bool Expansion::add_set(const ParameterSet& set, const Text& use, Layout& layout
     if (updates_in_step(parameter.update, true)) {
       point.bindings[slot] = fresh;
     } else if (present.text != text) {
+      if (!first_report(use)) return false;
       diagnostics_.warning(
           use.mark,
           "step '" + step_.name.value + "' gets no workpackages here: set '" + set.name.value +
@@ -143,6 +145,7 @@ bool Expansion::add_use(const Text& use, const std::string& names, Layout& layou
     if (set != benchmark.parameter_sets.end()) {
       if (!add_set(set->second, use, layout, point)) return false;
     } else if (benchmark.file_sets.count(name) == 0 && benchmark.substitute_sets.count(name) == 0) {
+      if (!first_report(use)) return false;
       std::vector<std::string> known;
       for (const auto& entry : benchmark.parameter_sets) known.push_back(entry.first);
       for (const auto& entry : benchmark.file_sets) known.push_back(entry.first);
@@ -202,6 +205,7 @@ bool Expansion::axes(const Work& work, uint32_t from, std::vector<std::vector<ui
     if (!equal) {
       const Definition& d = context_.definitions.of(bindings[group.front()]);
       failed.error = "zipped parameters differ in their number of values: " + lengths;
+      if (!first_report(d.parameter->value)) return false;
       diagnostics_.error(d.parameter->value.mark, failed.error,
                          "parameters that advance together need lists of equal length");
       return false;

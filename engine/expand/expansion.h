@@ -33,6 +33,8 @@ struct ExpansionContext {
   Definitions& definitions;
   const std::set<std::string>& tags;
   const Builtins& builtins;  // jube_benchmark_*, jube_step_*
+  // What was said already: a step is expanded once for each parent, but has one thing wrong.
+  std::set<std::pair<const Step*, const Text*>>& reported;
 };
 
 // Whether a parameter of this update mode is made anew in a child step.
@@ -95,6 +97,9 @@ class Expansion {
   std::string substituted(const Work& work, uint32_t slot, Force force, bool* blocked) const;
   void run_scripts(std::vector<Task>& scripts);
   void set_value(Work& work, uint32_t slot, std::string_view value);
+  bool first_report(const Text& place) const {
+    return context_.reported.emplace(&step_, &place).second;
+  }
   bool has_lists() const;
   bool resolve_uses();
   bool waits(const Work& work, const Text& use, std::string* names) const;
