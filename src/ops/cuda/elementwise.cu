@@ -23,11 +23,17 @@ __device__ inline float exponential(float x, __half) {
 }
 
 template <typename T>
+__device__ inline Acc<T> reciprocal(Acc<T> x) {
+  if constexpr (sizeof(T) == 2) return __fdividef(1.0F, x);
+  return Acc<T>(1) / x;
+}
+
+template <typename T>
 __device__ inline Acc<T> logistic_of_2u(Acc<T> v) {
   using A = Acc<T>;
   constexpr A scale = A(1.5957691216057307117597842397375);  // 2 sqrt(2/pi)
   const A two_u = scale * (v + A(0.044715) * v * v * v);
-  return A(1) / (A(1) + exponential(-two_u, T{}));
+  return reciprocal<T>(A(1) + exponential(-two_u, T{}));
 }
 template <typename T>
 __device__ inline Acc<T> gelu_of(Acc<T> v) {
@@ -72,20 +78,30 @@ __global__ void __launch_bounds__(32 * sum_rows)
   const int64_t first = blockIdx.y * rows_per_block;
   const int64_t last = first + rows_per_block < rows ? first + rows_per_block : rows;
   A sums[N] = {};
-  if (column < columns) {
-#pragma unroll 4
-    for (int64_t row = first + threadIdx.y; row < last; row += sum_rows) {
-      const int64_t i = row * columns + column;
-      Vector<T, N> g = load<T, N>(dy + i);
+  // All loads of a few rows before the first store: the output may be one of the inputs, so that
+  // the compiler must keep their order.
+  constexpr int deep = with_gelu ? 2 : 4;
+  for (int64_t row = first + threadIdx.y; column < columns && row < last; row += deep * sum_rows) {
+    Vector<T, N> g[deep], x[deep];
+#pragma unroll
+    for (int d = 0; d < deep; ++d) {
+      const int64_t at = row + d * sum_rows;
+      if (at >= last) continue;
+      g[d] = load<T, N>(dy + at * columns + column);
+      if (with_gelu) x[d] = load<T, N>(pre + at * columns + column);
+    }
+#pragma unroll
+    for (int d = 0; d < deep; ++d) {
+      const int64_t at = row + d * sum_rows;
+      if (at >= last) continue;
       if (with_gelu) {
-        const Vector<T, N> x = load<T, N>(pre + i);
 #pragma unroll
         for (int k = 0; k < N; ++k)
-          g.v[k] = narrow<T>(widen(g.v[k]) * gelu_slope<T>(widen(x.v[k])));
-        store<T, N>(dpre + i, g);
+          g[d].v[k] = narrow<T>(widen(g[d].v[k]) * gelu_slope<T>(widen(x[d].v[k])));
+        store<T, N>(dpre + at * columns + column, g[d]);
       }
 #pragma unroll
-      for (int k = 0; k < N; ++k) sums[k] += widen(g.v[k]);
+      for (int k = 0; k < N; ++k) sums[k] += widen(g[d].v[k]);
     }
   }
   if (!parts) return;

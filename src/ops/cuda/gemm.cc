@@ -18,6 +18,7 @@ namespace {
 
 constexpr int algorithms_tried = 32;
 constexpr size_t finalists = 4;
+constexpr double turn_milliseconds = 6;
 constexpr size_t algorithm_words = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t);
 
 cudaDataType_t data_type(DType t) {
@@ -237,41 +238,46 @@ std::vector<cublasLtMatmulAlgo_t> candidates(CudaStream& s, const MatMul& p,
   return algorithms;
 }
 
-// One timed run; infinity when the algorithm does not run.
-double run_once(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan, void* out,
-                const cublasLtMatmulAlgo_t& algorithm, const Event& from, const Event& to) {
+// Milliseconds a run, of `runs` back to back; infinity when the algorithm does not run.
+double time_runs(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan, void* out,
+                 const cublasLtMatmulAlgo_t& algorithm, int runs, const Event& from,
+                 const Event& to) {
   CUDA_CHECK(cudaEventRecord(from.get(), s.stream()));
-  if (plan.run(s, p, out, algorithm) != CUBLAS_STATUS_SUCCESS) return INFINITY;
+  for (int i = 0; i < runs; ++i) {
+    if (plan.run(s, p, out, algorithm) != CUBLAS_STATUS_SUCCESS) return INFINITY;
+  }
   CUDA_CHECK(cudaEventRecord(to.get(), s.stream()));
-  return milliseconds(from, to);
+  return milliseconds(from, to) / runs;
 }
 
-// The best of the candidates: each is run twice, then the best few take turns, so that a change of
-// the GPU's clock falls on all of them.
+// The best of the candidates. Each is run twice; then the best few take turns of some milliseconds
+// without a pause, because a large GPU lowers its clock under load and the algorithm that wins a
+// short burst need not win then.
 cublasLtMatmulAlgo_t best_of(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan,
                              const std::vector<cublasLtMatmulAlgo_t>& algorithms, void* out) {
   Event from, to;
   std::vector<std::pair<double, size_t>> times;
   double best = INFINITY;
-  run_once(s, p, plan, out, algorithms[0], from, to);  // loads the library's kernels
+  time_runs(s, p, plan, out, algorithms[0], 1, from, to);  // loads the library's kernels
   for (size_t i = 0; i < algorithms.size(); ++i) {
-    double ms = run_once(s, p, plan, out, algorithms[i], from, to);
-    if (ms < 2 * best) ms = run_once(s, p, plan, out, algorithms[i], from, to);
+    double ms = time_runs(s, p, plan, out, algorithms[i], 1, from, to);
+    if (ms < 2 * best) ms = time_runs(s, p, plan, out, algorithms[i], 1, from, to);
     best = std::min(best, ms);
     times.emplace_back(ms, i);
   }
   std::sort(times.begin(), times.end());
   times.resize(std::min(times.size(), finalists));
-  const int rounds = std::clamp(static_cast<int>(10 / std::max(best, 1e-3)), 3, 12);
-  std::vector<std::vector<double>> runs(times.size());
+  constexpr int rounds = 5;
+  const int runs = std::clamp(static_cast<int>(turn_milliseconds / std::max(best, 1e-3)), 1, 20);
+  std::vector<std::vector<double>> turns(times.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < times.size(); ++i) {
-      runs[i].push_back(run_once(s, p, plan, out, algorithms[times[i].second], from, to));
+      turns[i].push_back(time_runs(s, p, plan, out, algorithms[times[i].second], runs, from, to));
     }
   }
   for (size_t i = 0; i < times.size(); ++i) {
-    auto middle = runs[i].begin() + rounds / 2;
-    std::nth_element(runs[i].begin(), middle, runs[i].end());
+    const auto middle = turns[i].begin() + rounds / 2;
+    std::nth_element(turns[i].begin(), middle, turns[i].end());
     times[i].first = *middle;
   }
   return algorithms[std::min_element(times.begin(), times.end())->second];

@@ -44,9 +44,13 @@ int64_t rows_a_piece(int64_t rows, int64_t row_bytes, int64_t bytes) {
     throw DeviceError(
         fmt::format("linear_backward_input_gelu: rows of {} bytes are too long", row_bytes));
   }
-  if (piece > 128) piece = piece / 128 * 128;
-  const int64_t pieces = (rows + piece - 1) / piece;
-  return pieces > 0 && rows % pieces == 0 ? rows / pieces : piece;
+  if (piece >= rows) return rows;
+  // The next number of pieces that divides the rows, unless there is none near.
+  const int64_t least = (rows + piece - 1) / piece;
+  for (int64_t pieces = least; pieces < 2 * least; ++pieces) {
+    if (rows % pieces == 0) return rows / pieces;
+  }
+  return (rows + least - 1) / least;
 }
 
 // The product needs a place beside `pre`: in pieces of rows through the second workspace. Small

@@ -44,54 +44,73 @@ __global__ void __launch_bounds__(norm_threads)
 
 // T: gradients, master weights, moments; W: the weights that the model computes with.
 template <typename T, typename W>
+struct Flat {
+  T *gradients, *master, *first, *second;
+  W* weights;
+  int64_t count, decayed;
+  bool zero_gradients;
+};
+
+// What is the same for all elements, in the type of the arithmetic.
+template <typename T>
+struct Coefficients {
+  T lr, decay, factor, inverse1, inverse2, beta1, rest1, beta2, rest2, epsilon;
+  __device__ Coefficients(const AdamW& hyper, const StepState& s)
+      : lr(static_cast<T>(s.learning_rate)),
+        decay(static_cast<T>(s.weight_decay)),
+        factor(static_cast<T>(s.clip_factor)),
+        inverse1(static_cast<T>(1 / s.bias_correction1)),
+        inverse2(static_cast<T>(1 / s.bias_correction2)),
+        beta1(static_cast<T>(hyper.beta1)),
+        rest1(static_cast<T>(1 - hyper.beta1)),
+        beta2(static_cast<T>(hyper.beta2)),
+        rest2(static_cast<T>(1 - hyper.beta2)),
+        epsilon(static_cast<T>(hyper.epsilon)) {}
+
+  __device__ void update(T gradient, bool decayed, T& w, T& m, T& v) const {
+    gradient *= factor;
+    m = beta1 * m + rest1 * gradient;
+    v = beta2 * v + rest2 * gradient * gradient;
+    w -= lr * ((decayed ? decay * w : T(0)) + m * inverse1 / (sqrt(v * inverse2) + epsilon));
+  }
+};
+
+template <typename T, typename W>
 __global__ void __launch_bounds__(256)
-    adamw_kernel(AdamW hyper, const StepState* state, int64_t decayed, int64_t count, T* gradients,
-                 T* master, T* first, T* second, W* weights, bool zero_gradients) {
+    adamw_kernel(AdamW hyper, const StepState* state, Flat<T, W> p) {
   constexpr int N = vector_size<T>;
-  const int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
-  if (i >= count) return;
-  const bool whole = i + N <= count;
-  const auto fetch = [&](const T* from) {
-    Vector<T, N> x{};
-    if (whole) return load<T, N>(from + i);
-    for (int k = 0; i + k < count; ++k) x.v[k] = from[i + k];
-    return x;
-  };
-  const auto put = [&](T* to, const Vector<T, N>& x) {
-    if (whole) return store<T, N>(to + i, x);
-    for (int k = 0; i + k < count; ++k) to[i + k] = x.v[k];
-  };
-  if (state->found_inf == 0) {
-    const T lr = state->learning_rate, decay = state->weight_decay, factor = state->clip_factor;
-    const T correction1 = state->bias_correction1, correction2 = state->bias_correction2;
-    const T beta1 = static_cast<T>(hyper.beta1), beta2 = static_cast<T>(hyper.beta2);
-    const T rest1 = static_cast<T>(1 - hyper.beta1), rest2 = static_cast<T>(1 - hyper.beta2);
-    const T epsilon = static_cast<T>(hyper.epsilon);
-    const Vector<T, N> g = fetch(gradients);
-    Vector<T, N> w = fetch(master), m = fetch(first), v = fetch(second);
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const T gradient = g.v[k] * factor;
-      m.v[k] = beta1 * m.v[k] + rest1 * gradient;
-      v.v[k] = beta2 * v.v[k] + rest2 * gradient * gradient;
-      const T shrink = i + k < decayed ? decay * w.v[k] : T(0);
-      w.v[k] -= lr * (shrink + (m.v[k] / correction1) / (sqrt(v.v[k] / correction2) + epsilon));
-    }
-    put(master, w);
-    put(first, m);
-    put(second, v);
-    if (static_cast<void*>(weights) != static_cast<void*>(master)) {
+  const bool skip = state->found_inf != 0;
+  const Coefficients<T> c(hyper, *state);
+  const bool separate = static_cast<void*>(p.weights) != static_cast<void*>(p.master);
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  const int64_t start = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t vectors = p.count / N;
+  for (int64_t at = start; at < vectors; at += step) {
+    const int64_t i = at * N;
+    if (!skip) {
+      const Vector<T, N> g = load<T, N>(p.gradients + i);
+      Vector<T, N> w = load<T, N>(p.master + i), m = load<T, N>(p.first + i);
+      Vector<T, N> v = load<T, N>(p.second + i);
       Vector<W, N> rounded;
 #pragma unroll
-      for (int k = 0; k < N; ++k) rounded.v[k] = narrow<W>(static_cast<Acc<W>>(w.v[k]));
-      if (whole) {
-        store<W, N>(weights + i, rounded);
-      } else {
-        for (int k = 0; i + k < count; ++k) weights[i + k] = rounded.v[k];
+      for (int k = 0; k < N; ++k) {
+        c.update(g.v[k], i + k < p.decayed, w.v[k], m.v[k], v.v[k]);
+        rounded.v[k] = narrow<W>(static_cast<Acc<W>>(w.v[k]));
       }
+      store<T, N>(p.master + i, w);
+      store<T, N>(p.first + i, m);
+      store<T, N>(p.second + i, v);
+      if (separate) store<W, N>(p.weights + i, rounded);
     }
+    if (p.zero_gradients) store<T, N>(p.gradients + i, Vector<T, N>{});
   }
-  if (zero_gradients) put(gradients, Vector<T, N>{});
+  for (int64_t i = vectors * N + start; i < p.count; i += step) {
+    if (!skip) {
+      c.update(p.gradients[i], i < p.decayed, p.master[i], p.first[i], p.second[i]);
+      if (separate) p.weights[i] = narrow<W>(static_cast<Acc<W>>(p.master[i]));
+    }
+    if (p.zero_gradients) p.gradients[i] = 0;
+  }
 }
 
 int64_t norm_blocks(const CudaStream& s) {
@@ -131,10 +150,12 @@ void adamw_step(Stream& stream, const AdamW& hyper, const StepState* state, int6
   by_type(weights.dtype, __func__, [&](auto zero) {
     using W = decltype(zero);
     using T = Acc<W>;
-    const auto blocks = static_cast<unsigned>(divide_up(divide_up(count, vector_size<T>), 256));
-    adamw_kernel<T, W><<<blocks, 256, 0, s.stream()>>>(hyper, state, decayed, count,
-                                                       gradients.as<T>(), master.as<T>(), m.as<T>(),
-                                                       v.as<T>(), weights.as<W>(), zero_gradients);
+    const Flat<T, W> p{gradients.as<T>(), master.as<T>(), m.as<T>(), v.as<T>(),
+                       weights.as<W>(),   count,          decayed,   zero_gradients};
+    const int64_t wanted = divide_up(divide_up(count, vector_size<T>), 256);
+    const int64_t resident = resident_blocks(s, adamw_kernel<T, W>, 256);
+    const auto blocks = static_cast<unsigned>(wanted < resident ? wanted : resident);
+    adamw_kernel<T, W><<<blocks, 256, 0, s.stream()>>>(hyper, state, p);
     CUDA_LAUNCHED();
   });
 }
