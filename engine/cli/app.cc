@@ -12,9 +12,9 @@
 #include <set>
 
 #include "engine/base/text.h"
+#include "engine/check/reference.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/input.h"
-#include "engine/check/reference.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 
@@ -83,7 +83,7 @@ class Application {
       app_.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
       const CLI::App* shown = chosen();
-      fmt::print("{}", (shown != nullptr ? shown : &app_)->help());
+      fmt::print("{}", shown != nullptr ? shown->help(invocation_.program) : app_.help());
       return kFine;
     } catch (const CLI::ParseError& error) {
       return complain(argc, argv, error);
@@ -361,7 +361,7 @@ class Application {
                     did_you_mean(topic_, command_names()));
         return kBadInput;
       }
-      fmt::print("{}", sub->help());
+      fmt::print("{}", sub->help(invocation_.program));
       return kFine;
     });
     help->add_option("command", topic_, "the command");

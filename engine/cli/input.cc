@@ -147,8 +147,10 @@ std::string outpath_of(const Benchmark& benchmark, const std::string& given) {
     const char* home = std::getenv("HOME");
     if (home != nullptr) return home + own.substr(1);
   }
-  if (own.front() == '/' || benchmark.file_path.empty() || benchmark.file_path == ".") return own;
-  return benchmark.file_path + "/" + own;
+  // Beside the file as the user spelt its path, so that what is printed stays short.
+  size_t slash = benchmark.input_file.rfind('/');
+  if (own.front() == '/' || slash == std::string::npos) return own;
+  return benchmark.input_file.substr(0, slash + 1) + own;
 }
 
 RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,

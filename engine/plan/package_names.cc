@@ -1,10 +1,36 @@
 #include "engine/plan/package_names.h"
 
+#include <fmt/format.h>
+#include <strings.h>
+
+#include <algorithm>
 #include <filesystem>
 
-#include <fmt/format.h>
-
 namespace tally {
+namespace {
+
+// jube_wp_envstr and jube_wp_envlist: the exported parameters, by name without regard to case.
+void add_environment(const Expander& expander, const WorkPackage& package, NamedValues& list) {
+  NamedValues exported;
+  for (const Binding& binding : package.point.bindings) {
+    if (!expander.definition(binding).exported) continue;
+    exported.emplace_back(expander.pool()[binding.name], expander.pool()[binding.value]);
+  }
+  std::stable_sort(exported.begin(), exported.end(), [](const auto& a, const auto& b) {
+    return strcasecmp(a.first.c_str(), b.first.c_str()) < 0;
+  });
+  std::string lines;
+  std::string names;
+  for (const auto& [name, value] : exported) {
+    lines += fmt::format("export {}=\"{}\"\n", name, value);
+    if (!names.empty()) names += ',';
+    names += name;
+  }
+  list.emplace_back("jube_wp_envstr", lines);
+  list.emplace_back("jube_wp_envlist", names);
+}
+
+}  // namespace
 
 std::string package_folder(const Benchmark& benchmark, const WorkPackage& package) {
   return fmt::format("{:06}_{}", package.id,
@@ -35,6 +61,7 @@ NamedValues package_builtins(const Benchmark& benchmark, const Expander& expande
   list.emplace_back("jube_wp_relpath", work);
   list.emplace_back("jube_wp_abspath",
                     std::filesystem::absolute(work, ignored).lexically_normal().string());
+  add_environment(expander, package, list);
   return list;
 }
 

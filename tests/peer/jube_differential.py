@@ -85,8 +85,11 @@ def collect(root):
 def run(command, root):
     environment = dict(os.environ, TALLY_DIFFERENTIAL="from-env", LC_ALL="C.UTF-8")
     environment.pop("JUBE_INCLUDE_PATH", None)
-    done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=120)
+    try:
+        done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=60)
+    except subprocess.TimeoutExpired:
+        return f"{command[0]} had not ended after a minute"
     return done.stdout.decode(errors="replace")
 
 

@@ -1,0 +1,295 @@
+// The program from outside: command lines, exit codes, what is printed and what is left on disk.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Ran {
+  int code = 0;
+  std::string out, err;
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// A folder of its own, in which `tally` is called.
+class Shell {
+ public:
+  Shell() : root_("/tmp/tally-cli-" + std::to_string(::getpid())) {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  ~Shell() { fs::remove_all(root_); }
+
+  Ran tally(const std::string& arguments, const std::string& name = {}) const {
+    const char* program = std::getenv("TALLY_PROGRAM");
+    REQUIRE(program != nullptr);
+    std::string called = program;
+    if (!name.empty()) {
+      called = (root_ / name).string();
+      fs::remove(called);
+      fs::create_symlink(program, called);
+    }
+    std::string command =
+        "cd " + root_.string() + " && " + called + " " + arguments + " >.out 2>.err";
+    int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(root_ / ".out"),
+            read(root_ / ".err")};
+  }
+  void file(const std::string& name, const std::string& text) const {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << text;
+  }
+  std::string content(const std::string& name) const { return read(root_ / name); }
+  bool exists(const std::string& name) const { return fs::exists(root_ / name); }
+  fs::path root() const { return root_; }
+
+ private:
+  fs::path root_;
+};
+
+constexpr const char* kBench = R"yaml(name: bench
+outpath: bench_run
+parameterset:
+  - name: ps
+    parameter:
+      - {name: a, type: int, _: "1,10,2"}
+      - {name: b, tag: "bind+13", _: "bound"}
+      - {name: b, tag: "!(bind+13)", _: "free"}
+patternset:
+  - name: pt
+    pattern: {name: t, type: float, unit: s, _: "time=$jube_pat_fp"}
+step:
+  - {name: s, use: ps, do: 'echo "time=$a.5 $b"'}
+analyser:
+  - {name: an, use: pt, analyse: {step: s, file: stdout}}
+result:
+  use: an
+  table: {name: r, style: pretty, sort: a, column: [a, b, t]}
+)yaml";
+
+constexpr const char* kTable =
+    "r:\n"
+    "|  a |    b | t[s] |\n"
+    "|----|------|------|\n"
+    "|  1 | free |  1.5 |\n"
+    "|  2 | free |  2.5 |\n"
+    "| 10 | free | 10.5 |\n";
+
+std::string failing() {
+  std::string text = kBench;
+  std::string command = "echo \"time=$a.5 $b\"";
+  text.replace(text.find(command), command.size(), command + "; test $a -ne 10");
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Shell, "a run: exit code, table on -r, files in JUBE's layout") {
+  file("bench.yaml", kBench);
+  Ran ran = tally("run bench.yaml -r");
+  CHECK(ran.code == 0);
+  CHECK(has(ran.out, kTable));
+  CHECK(has(ran.out, ">>>>       id: 0"));
+  CHECK(has(ran.out, "|        s |   3 |    0 |    0 |     0 |    3 |"));
+  CHECK(content("bench_run/000000/result/r.dat") == kTable);
+  CHECK(content("bench_run/000000/000001_s/work/stdout") == "time=10.5 free\n");
+  CHECK(exists("bench_run/000000/000000_s/done"));
+  CHECK(exists("bench_run/000000/configuration.xml"));
+  CHECK(exists("bench_run/000000/timestamps"));
+
+  CHECK(!has(tally("run bench.yaml").out, "time"));  // no table without -r, as JUBE
+  CHECK(exists("bench_run/000001/000002_s"));
+}
+
+TEST_CASE_FIXTURE(Shell, "JUBE's command lines: lists that do not eat the file, both orders") {
+  file("bench.yaml", kBench);
+  for (const char* line :
+       {"run bench.yaml -t 13 bind -r", "run -t 13 bind bench.yaml -r",
+        "run -r --tag 13 bind -- bench.yaml", "run bench.yaml -r --tag 13 --tag bind",
+        "run -t 13,bind -r bench.yaml"}) {
+    CAPTURE(std::string(line));
+    Ran ran = tally(line);
+    CHECK(ran.code == 0);
+    CHECK(has(ran.out, "bound"));
+  }
+  for (const char* line :
+       {"result -a bench_run", "result bench_run -i last", "result -i 0 bench_run",
+        "result bench.yaml", "result bench_run/000000", "result bench_run --id -1",
+        "result -o r bench_run", "result bench_run --only r --select a b t"}) {
+    CAPTURE(std::string(line));
+    Ran ran = tally(line);
+    CHECK(ran.code == 0);
+    CHECK(has(ran.out, "| 10 | bound | 10.5 |"));
+  }
+}
+
+TEST_CASE_FIXTURE(Shell, "a failed workpackage is exit code 1, and 0 under JUBE's name") {
+  file("bench.yaml", failing());
+  Ran ran = tally("run bench.yaml");
+  CHECK(ran.code == 1);
+  CHECK(has(ran.out, "|        s |   3 |    0 |    0 |     1 |    2 |"));
+  CHECK(has(ran.out, "failed 1 (s): Error (returncode <> 0) while running"));
+  CHECK(has(ran.out, "continue: tally continue bench_run --id 0"));
+  CHECK(tally("status bench_run").out == "ERROR\n");
+  CHECK(tally("run bench.yaml", "jube").code == 0);
+}
+
+TEST_CASE_FIXTURE(Shell, "bad input is exit code 2 with one clear error, and nothing is made") {
+  file("bench.yaml", kBench);
+  struct Line {
+    const char* arguments;
+    const char* said;
+  };
+  file("wrong.yaml", "name: w\noutpath: w_run\nstep: {name: s, use: nix, do: echo}\n");
+  file("pattern.yaml",
+       "name: w\noutpath: w_run\npatternset: {name: p, pattern: {name: t, _: \"a(\"}}\n"
+       "step: {name: s, do: echo}\n");
+  for (const Line& line : std::initializer_list<Line>{
+           {"run nofile.yaml", "Benchmark configuration file not found: \"nofile.yaml\""},
+           {"run", "needs an input file"},
+           {"run bench.yaml --taag x", "unknown option '--taag' of run"},
+           {"run bench.yaml -q", "unknown option '-q' of run"},
+           {"resutl bench_run", "did you mean 'result'?"},
+           {"bench.yaml", "did you mean 'tally run bench.yaml'?"},
+           {"result nodir", "Not a directory: \"nodir\""},
+           {"result .", "there are no runs in '.'"},
+           {"run wrong.yaml", "nix"},
+           {"run pattern.yaml", "pattern 't' is not a regular expression"},
+           {"run bench.yaml -j 0", "--jobs"},
+           {"run bench.yaml --set a", "not of the form name=value"},
+           {"validate wrong.yaml", "wrong.yaml:3:"}}) {
+    CAPTURE(std::string(line.arguments));
+    Ran ran = tally(line.arguments);
+    CAPTURE(ran.err);
+    CHECK(ran.code == 2);
+    CHECK(has(ran.err, line.said));
+  }
+  CHECK(!exists("bench_run"));
+  CHECK(!exists("w_run"));
+}
+
+TEST_CASE_FIXTURE(Shell, "a dry run writes nothing and lists the workpackages") {
+  file("bench.yaml", kBench);
+  Ran ran = tally("run bench.yaml -n --set a=4,5");
+  CHECK(ran.code == 0);
+  CHECK(has(ran.out, "2 workpackages"));
+  CHECK(has(ran.out, "a=4"));
+  CHECK(!exists("bench_run"));
+}
+
+TEST_CASE_FIXTURE(Shell, "several runs in one table, styles, columns, order") {
+  file("bench.yaml", kBench);
+  tally("run bench.yaml");
+  tally("run bench.yaml -t 13 bind");
+  Ran ran = tally("result bench_run -i all -s csv --exclude b");
+  CHECK(ran.out == "id,a,t[s]\n0,1,1.5\n1,1,1.5\n0,2,2.5\n1,2,2.5\n0,10,10.5\n1,10,10.5\n\n");
+  CHECK(has(tally("result bench_run -i 7").err,
+            "Benchmark directory not found: \"bench_run/000007\""));
+  CHECK(tally("result bench_run -i 7").code == 2);
+  CHECK(has(tally("result bench_run -i all -n 1").out, "bound"));
+}
+
+TEST_CASE_FIXTURE(Shell, "a result keeps to the input the run was started with, unless -u") {
+  file("bench.yaml", kBench);
+  tally("run bench.yaml");
+  std::string changed = kBench;
+  changed.replace(changed.find("column: [a, b, t]"), 17, "column: [b, t, a]");
+  file("bench.yaml", changed);
+  CHECK(has(tally("result bench_run").out, "|  a |    b | t[s] |"));
+  CHECK(has(tally("result bench_run -u bench.yaml").out, "|    b | t[s] |  a |"));
+  fs::remove(root() / "bench.yaml");
+  CHECK(has(tally("result bench_run").out, "|  a |    b | t[s] |"));
+}
+
+TEST_CASE_FIXTURE(Shell, "what there is to know about runs") {
+  file("bench.yaml", kBench);
+  tally("run bench.yaml -m 'first try'");
+  Ran info = tally("info bench_run");
+  CHECK(info.code == 0);
+  CHECK(has(info.out, "# Benchmarks found in \"bench_run\":"));
+  CHECK(has(info.out, "first try"));
+  CHECK(has(tally("info bench_run -i 0").out, "--- Benchmark finished ---"));
+  CHECK(has(tally("info bench_run -i 0 -s s").out, " ID: 2\n  a: 2\n  b: free\n"));
+  CHECK(has(tally("info bench_run -s s -c").out, "id,a,b,"));
+  CHECK(has(tally("info bench_run -i 0 -s nix").err, "no step 'nix'"));
+  CHECK(tally("status bench_run").out == "FINISHED\n");
+  CHECK(has(tally("log bench_run").out, "Log: bench_run/000000/run.log"));
+  CHECK(has(tally("output bench_run -w 1 -d").out, "time=10.5 free"));
+  CHECK(tally("comment 'second thought' bench_run").code == 0);
+  CHECK(has(tally("info bench_run").out, "second thought"));
+}
+
+TEST_CASE_FIXTURE(Shell, "remove asks, then removes; a removed workpackage runs again") {
+  file("bench.yaml", failing());
+  tally("run bench.yaml");
+  tally("remove bench_run -i 0 </dev/null");
+  CHECK(exists("bench_run/000000"));
+  file("marker", "");
+  Ran removed = tally("remove bench_run -w 1 -f");
+  CHECK(removed.code == 0);
+  CHECK(!exists("bench_run/000000/000001_s"));
+  CHECK(tally("status bench_run").out == "RUNNING\n");
+  Ran again = tally("continue bench_run");
+  CHECK(again.code == 1);  // it fails again
+  CHECK(exists("bench_run/000000/000001_s/error"));
+  CHECK(tally("remove bench_run -f").code == 0);
+  CHECK(!exists("bench_run/000000"));
+}
+
+TEST_CASE_FIXTURE(Shell, "help, version, tags, reference, completion") {
+  Ran version = tally("--version");
+  CHECK(version.code == 0);
+  CHECK(has(version.out, "tally 0."));
+  CHECK(has(tally("").out, "continue"));
+  CHECK(tally("").code == 0);
+  CHECK(has(tally("help run").out, "--dry-run"));
+  CHECK(has(tally("run --help").out, "--dry-run"));
+  CHECK(tally("help nix").code == 2);
+  file("bench.yaml", kBench);
+  CHECK(tally("tag bench.yaml").out == "bench.yaml: 2 tags\n  13\n  bind\n");
+  CHECK(has(tally("validate bench.yaml").out, "bench.yaml: fine: bench"));
+  CHECK(has(tally("reference").out, "parameterset"));
+  CHECK(has(tally("complete").out, "complete -o filenames"));
+}
+
+TEST_CASE_FIXTURE(Shell, "the program starts in a few milliseconds") {
+  double best = 1;
+  for (int i = 0; i < 20; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    tally("--version");
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    best = std::min(best, took.count());
+  }
+  CHECK(best < 0.02);  // the shell that starts it included; 0.003 alone
+}
+
+TEST_CASE_FIXTURE(Shell, "output with NUL bytes and bytes that are no UTF-8 gives its table") {
+  std::string text = kBench;
+  std::string command = "'echo \"time=$a.5 $b\"'";
+  text.replace(text.find(command), command.size(),
+               "\"printf '\\\\000x\\\\377time=$a.5\\\\r\\\\n\\\\303(time=7'\"");
+  file("bench.yaml", text);
+  Ran ran = tally("run bench.yaml -r");
+  CHECK(ran.code == 0);
+  CHECK(has(ran.out, "| 10 | free | 10.5 |"));
+}
