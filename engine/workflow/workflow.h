@@ -1,6 +1,6 @@
-// A checked workflow: plain values with marks, made by check/ from a Document after tags were applied.
-// Everything after check/ works on these types and never sees YAML or XML. Values are as the user wrote
-// them, parameters not yet substituted.
+// A checked workflow: plain values with marks, made by check/ from a Document after tags were
+// applied. Everything after check/ works on these types and never sees YAML or XML. Values are as
+// the user wrote them, parameters not yet substituted.
 #pragma once
 
 #include <map>
@@ -34,7 +34,8 @@ struct Parameter {
 struct ParameterSet {
   Text name;
   std::vector<Parameter> parameters;  // one a name; duplicates already resolved by their mode
-  // Parameters that advance together instead of crossing: lists of names, equal lengths (Tally's own).
+  // Parameters that advance together instead of crossing: lists of names, equal lengths (Tally's
+  // own).
   std::vector<std::vector<std::string>> zip;
   // Python expressions; a point for which one is false is left out (Tally's own).
   std::vector<Text> where;
@@ -58,12 +59,12 @@ struct SubstituteSet {
 
 struct FileCopy {  // copy and link
   bool link = false;
-  Text source;        // comma list unless separator says otherwise; glob patterns
-  Text target;        // names, equal length, or empty
+  Text source;  // comma list unless separator says otherwise; glob patterns
+  Text target;  // names, equal length, or empty
   std::string separator = ",";
   std::string source_dir, target_dir;
-  bool internal = false;   // rel_path_ref="internal": relative to the work directory
-  std::string file_path;   // directory of the file that defines this entry
+  bool internal = false;  // rel_path_ref="internal": relative to the work directory
+  std::string file_path;  // directory of the file that defines this entry
   Text active{"true", {}};
 };
 struct Prepare {
@@ -118,8 +119,8 @@ struct Step {
   std::vector<Operation> operations;
   Text work_dir, suffix;
   Text active{"true", {}};
-  std::string shared;      // name of the link to the shared folder; empty: none
-  bool exported = false;   // export="true": the final environment goes to the children
+  std::string shared;     // name of the link to the shared folder; empty: none
+  bool exported = false;  // export="true": the final environment goes to the children
   Text max_async{"0", {}};
   Text iterations{"1", {}};
   Text cycles{"1", {}};
@@ -127,17 +128,17 @@ struct Step {
   Text do_log_file;
   // Tally's own keys.
   Resources resources;
-  Text launch;                                   // run: the program's command line
-  std::vector<std::pair<Text, Text>> env;        // set (value) in the step's environment
+  Text launch;                             // run: the program's command line
+  std::vector<std::pair<Text, Text>> env;  // set (value) in the step's environment
   std::vector<Text> env_unset;
-  std::vector<Text> expect;                      // outcomes that are results: oom, timeout
+  std::vector<Text> expect;  // outcomes that are results: oom, timeout
   Text timeout, retry, repeat, gpu_slots;
   std::vector<Text> modules;
 };
 
 struct AnalyseFile {
-  Text path;                 // comma list, globs, relative to the work directory
-  std::vector<Text> use;     // pattern sets for this file alone
+  Text path;              // comma list, globs, relative to the work directory
+  std::vector<Text> use;  // pattern sets for this file alone
 };
 struct Analyse {
   Text step;
@@ -151,14 +152,14 @@ struct Analyser {
 };
 
 struct Column {
-  Text name;           // parameter or pattern
+  Text name;  // parameter or pattern
   std::string title, format, colw;
   bool null_value_set = false;
   std::string null_value;
   bool primary_key = false;  // database
   // Tally's own: a derived column.
-  Text expression;                                   // python over the row's values
-  std::vector<std::pair<Text, Text>> relative_to;    // baseline row: name -> value
+  Text expression;                                 // python over the row's values
+  std::vector<std::pair<Text, Text>> relative_to;  // baseline row: name -> value
 };
 struct Reference {  // Tally's own: expected value of a column, checked per row
   Text column, condition, note;
