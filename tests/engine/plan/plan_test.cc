@@ -72,6 +72,7 @@ step: [{name: r, use: p}, {name: s, depend: r, use: q}, {name: t, depend: r}, {n
 }
 
 TEST_CASE("combinations of parents: steps sorted by name, whatever the order of depend") {
+  // One of the orders that JUBE takes at random.
   const Planned p(R"yaml(
 parameterset: [{name: p, parameter: {name: a, _: "1,2"}}, {name: q, parameter: {name: b, _: "x,y"}},
   {name: r, parameter: {name: c, _: "K,L"}}]
