@@ -16,6 +16,7 @@ namespace tally {
 namespace {
 
 constexpr size_t kInMemory = size_t{16} << 20;
+constexpr size_t kMapAtOnce = size_t{1} << 30;  // page by page beyond, where memory may not hold all
 constexpr size_t kBlock = size_t{256} << 10;
 
 struct Survey {
@@ -106,13 +107,14 @@ Status FileView::open(const std::string& path, FileView* out) {
   FileView view;
   view.map_size_ = static_cast<size_t>(info.st_size);
   if (view.map_size_ != 0) {
-    void* map = ::mmap(nullptr, view.map_size_, PROT_READ, MAP_PRIVATE, file, 0);
+    int flags = MAP_PRIVATE | (view.map_size_ <= kMapAtOnce ? MAP_POPULATE : 0);
+    void* map = ::mmap(nullptr, view.map_size_, PROT_READ, flags, file, 0);
     if (map == MAP_FAILED) {
       Status failed = file_error(path);
       ::close(file);
       return failed;
     }
-    ::madvise(map, view.map_size_, MADV_WILLNEED);
+    if (view.map_size_ > kMapAtOnce) ::madvise(map, view.map_size_, MADV_SEQUENTIAL);
     view.map_ = map;
     view.text_ = {static_cast<const char*>(map), view.map_size_};
   }
