@@ -197,7 +197,7 @@ class Application {
     sub->add_option("--script", run_.script,
                     "with -n: print the files made for this workpackage, byte for byte")
         ->option_text("WP");
-    sub->add_flag("--list-all", run_.all, "with -n: list every workpackage");
+    sub->add_flag("--all,--list-all", run_.all, "with -n: list every workpackage");
     sub->add_flag("-e,--error", run_.exit_on_error, "stop at the first error");
     sub->add_flag("-a,--analyse", run_.analyse, "analyse after the run");
     sub->add_flag("-r,--result", run_.result, "show the results after the run");
