@@ -71,6 +71,7 @@ const std::vector<Case>& cases() {
       {R"(ab\Z)", "ab\nab"},
       {R"(ab\Z)", "ab\nab\n"},
       {R"(a{,2})", "aaaa a{,2}"},
+      {R"(ba{,2}c)", "bc bac baac baaac"},
       {R"(a{2,})", "aaaa a"},
       {R"(a{,})", "aaaa a"},
       {R"(a{2})", "aaaa a"},
