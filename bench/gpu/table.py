@@ -41,14 +41,38 @@ def main(directory):
             "device": records[0]["environment"]["device_name"],
             "date": records[0]["started"],
         })
+    add_peers(directory, summary)
     with open(os.path.join(directory, "summary.json"), "w") as file:
         json.dump(summary, file, indent=1)
-    print("| case | tokens/s | spread | ms/step | memory GiB | TFLOP/s | MFU |")
-    print("|---|---|---|---|---|---|---|")
+    print("| case | tokens/s | spread | ms/step | memory GiB | TFLOP/s | MFU | peer tokens/s | spread | peer GiB | ratio |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for s in summary:
-        print(f"| {s['case']} | {s['tokens_per_second']:,.0f} | {s['spread_percent']:.1f} % "
-              f"| {s['milliseconds_per_step']:.2f} | {s['device_gib']:.1f} "
-              f"| {s['model_tflops_per_second']:.0f} | {s['model_flops_utilisation_percent']:.1f} % |")
+        line = (f"| {s['case']} | {s['tokens_per_second']:,.0f} | {s['spread_percent']:.1f} % "
+                f"| {s['milliseconds_per_step']:.2f} | {s['device_gib']:.1f} "
+                f"| {s['model_tflops_per_second']:.0f} | {s['model_flops_utilisation_percent']:.1f} % |")
+        if "peer" in s:
+            line += (f" {s['peer_tokens_per_second']:,.0f} | {s['peer_spread_percent']:.1f} % | {s['peer_gib']:.1f} "
+                     f"| {s['ratio']:.3f} |")
+        else:
+            line += " - | - | - | - |"
+        print(line)
+
+
+def add_peers(directory, summary):
+    path = os.path.join(directory, "peers.json")
+    if not os.path.exists(path):
+        return
+    with open(path) as file:
+        peers = json.load(file)
+    for s in summary:
+        if s["case"] not in peers or not peers[s["case"]]["rounds"]:
+            continue
+        rounds = peers[s["case"]]["rounds"]
+        rates = [r["tokens_per_second"] for r in rounds]
+        middle = statistics.median(rates)
+        s.update(peer=rounds[0], peer_command=peers[s["case"]]["command"], peer_tokens_per_second=middle,
+                 peer_spread_percent=100 * (max(rates) - min(rates)) / middle,
+                 peer_gib=rounds[-1]["peak_gb"] * 1e9 / 2**30, ratio=s["tokens_per_second"] / middle)
 
 
 if __name__ == "__main__":

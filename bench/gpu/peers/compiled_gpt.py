@@ -3,12 +3,14 @@
 
 The shapes are GPT-2's (learned positions, tanh GELU, tied embeddings, pre-LayerNorm, biases, vocabulary padded to
 50304). Numerics: bf16 autocast over float32 master weights, fused AdamW, clipping at 1.0. Data are random tokens already
-on the GPU. Prints one JSON line: tokens/s (median over the timed steps), ms per step, peak memory, last loss.
+on the GPU. Prints one JSON line a round: tokens/s over the round's steps, which follow each other without a pause, ms
+per step, peak memory, last loss. With --on-request it prints {"ready": true} once warm, and measures one round for each
+line that it reads, so that rounds of another program can lie between its own.
 """
 import argparse
 import json
 import math
-import statistics
+import sys
 import time
 
 import torch
@@ -70,6 +72,7 @@ def main():
     a.add_argument("--warmup", type=int, default=10)
     a.add_argument("--precision", default="bf16", choices=["bf16", "fp32", "tf32"])
     a.add_argument("--no-compile", action="store_true")
+    a.add_argument("--on-request", action="store_true")
     a = a.parse_args()
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("highest" if a.precision == "fp32" else "high")
@@ -95,18 +98,28 @@ def main():
     for _ in range(a.warmup):
         loss = step()
     torch.cuda.synchronize()
-    times = []
-    for _ in range(a.steps):
+
+    def measure():
         start = time.perf_counter()
-        loss = step()
+        for _ in range(a.steps):
+            loss = step()
         torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    seconds = statistics.median(times)
-    print(json.dumps({
-        "peer": "torch.compile GPT" if not a.no_compile else "eager GPT", "torch": torch.__version__, "model": a.model,
-        "batch": a.batch, "tokens": a.tokens, "precision": a.precision, "ms_per_step": round(seconds * 1e3, 3),
-        "tokens_per_second": round(a.batch * a.tokens / seconds, 1),
-        "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2), "loss": round(loss.item(), 4)}))
+        seconds = (time.perf_counter() - start) / a.steps
+        print(json.dumps({
+            "peer": "torch.compile GPT" if not a.no_compile else "eager GPT", "torch": torch.__version__,
+            "model": a.model, "batch": a.batch, "tokens": a.tokens, "precision": a.precision,
+            "ms_per_step": round(seconds * 1e3, 3), "tokens_per_second": round(a.batch * a.tokens / seconds, 1),
+            "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2), "loss": round(loss.item(), 4)}), flush=True)
+
+    if not a.on_request:
+        measure()
+        return
+    print(json.dumps({"ready": True}), flush=True)
+    for _ in sys.stdin:
+        for _ in range(3):  # the clock of a GPU that was idle or did other work
+            step()
+        torch.cuda.synchronize()
+        measure()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,123 @@
+"""Rounds of tally-train and of its peer by turns, case after case: bench/gpu/run calls this once the numerics hold.
+
+A round of ours is one start of tally-train, whose first steps (tuning, warm-up) do not count. The peer of a case is
+started once, compiles, and then measures one round whenever it is asked to; it waits while ours runs. The Hugging Face
+peer is started anew for each round. Records, logs and peers.json go to --out; bench/gpu/table.py makes the table.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+COMMON = ("--mock-data --seq-length 1024 --hidden-dropout 0 --attention-dropout 0 --lr 3e-4 --log-interval 10").split()
+
+# Name: flags of tally-train, steps of a round (about five seconds on an H200), the peer and its flags.
+CASES = {
+    "124m": ("--model gpt2 --micro-batch-size 64 --bf16", 45, "compiled_gpt", "--model 124M --batch 64"),
+    "355m": ("--model gpt2-medium --micro-batch-size 32 --bf16", 32, "compiled_gpt", "--model 355M --batch 32"),
+    "774m": ("--model gpt2-large --micro-batch-size 16 --bf16", 32, "compiled_gpt", "--model 774M --batch 16"),
+    "1558m": ("--model gpt2-xl --micro-batch-size 16 --bf16", 20, "compiled_gpt", "--model 1.5B --batch 16"),
+    "124m-b32-bf16": ("--model gpt2 --micro-batch-size 32 --bf16", 80, "hf_trainer", "--batch 32"),
+    "124m-b8-bf16": ("--model gpt2 --micro-batch-size 8 --bf16", 200, "hf_trainer", "--batch 8"),
+    "124m-b8-fp16": ("--model gpt2 --micro-batch-size 8 --fp16 --initial-loss-scale 65536", 200, "hf_trainer",
+                     "--batch 8 --precision fp16"),
+    "124m-b8-tf32": ("--model gpt2 --micro-batch-size 8 --tf32", 80, "hf_trainer", "--batch 8 --precision tf32"),
+    "124m-b8-fp32": ("--model gpt2 --micro-batch-size 8", 40, "hf_trainer", "--batch 8 --precision fp32"),
+}
+
+
+def fail(text):
+    sys.exit("bench/gpu/measure.py: " + text)
+
+
+def last_json(text):
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    return json.loads(lines[-1]) if lines else None
+
+
+class Peer:
+    """One case's peer; measure() returns the JSON line of one round."""
+
+    def __init__(self, program, flags, steps, log):
+        self.command = [sys.executable, os.path.join(HERE, "peers", program + ".py"), *flags.split(), "--steps",
+                        str(steps)]
+        self.log_name = log
+        self.log = open(log, "w")
+        self.process = None
+        if program == "compiled_gpt":
+            self.process = subprocess.Popen(self.command + ["--on-request"], stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, stderr=self.log, text=True)
+            self.line()  # ready
+
+    def line(self):
+        for line in self.process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+        fail(f"the peer ended; its messages: {self.log_name}")
+
+    def measure(self):
+        if self.process:
+            self.process.stdin.write("measure\n")
+            self.process.stdin.flush()
+            return self.line()
+        done = subprocess.run(self.command, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        return last_json(done.stdout) or fail(f"the peer failed; its messages: {self.log_name}")
+
+    def close(self):
+        if self.process:
+            self.process.stdin.close()
+            self.process.wait()
+        self.log.close()
+
+
+def run_ours(a, name, flags, steps, number, extra):
+    stem = os.path.join(a.out, f"{name}.{number}")
+    command = [a.train, *flags.split(), *COMMON, *extra, "--train-iters", str(steps), "--record", stem + ".json"]
+    with open(stem + ".txt", "w") as log:
+        if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode != 0:
+            fail(f"tally-train failed on case {name}; its messages: {stem}.txt")
+    with open(stem + ".txt") as log:
+        print(log.read().splitlines()[-1], flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--print-flags", choices=CASES, help="print tally-train's flags of a case and end")
+    p.add_argument("--train", default="tally-train")
+    p.add_argument("--out", default=".")
+    p.add_argument("--cases", default="124m,355m")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--steps", type=int)
+    p.add_argument("--no-peers", action="store_true")
+    p.add_argument("--flags", default="", help="more flags for tally-train")
+    a = p.parse_args()
+    if a.print_flags:
+        print(CASES[a.print_flags][0], *COMMON)
+        return
+    names = a.cases.split(",")
+    for name in names:
+        if name not in CASES:
+            fail(f"unknown case '{name}'; known: {', '.join(CASES)}")
+    peers = {}
+    for name in names:
+        flags, usual, program, peer_flags = CASES[name]
+        steps = a.steps or usual
+        peer = None
+        if not a.no_peers:
+            peer = Peer(program, peer_flags, min(steps, 60), os.path.join(a.out, f"{name}.peer.txt"))
+            peers[name] = {"command": " ".join(peer.command[1:]), "rounds": []}
+        for number in range(1, a.rounds + 1):
+            run_ours(a, name, flags, steps, number, a.flags.split())
+            if peer:
+                peers[name]["rounds"].append(peer.measure())
+                print(json.dumps(peers[name]["rounds"][-1]), flush=True)
+                with open(os.path.join(a.out, "peers.json"), "w") as file:
+                    json.dump(peers, file, indent=1)
+        if peer:
+            peer.close()
+
+
+if __name__ == "__main__":
+    main()
