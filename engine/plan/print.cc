@@ -179,13 +179,22 @@ class Printer {
     out_ << '\n';
   }
 
+  // Broken into lines; parameters without a value are left out.
   void print_constants() {
-    if (constants_.empty()) return;
-    out_ << "  the same everywhere:";
+    constexpr size_t width = 100;
+    std::string line = "  the same everywhere:";
+    bool any = false;
     for (const auto& [name, value] : constants_) {
-      out_ << ' ' << pool_[name] << '=' << shown(pool_[value]);
+      if (pool_[value].empty()) continue;
+      const std::string part = fmt::format(" {}={}", pool_[name], shown(pool_[value]));
+      if (any && line.size() + part.size() > width) {
+        out_ << line << '\n';
+        line = "   ";
+      }
+      line += part;
+      any = true;
     }
-    out_ << '\n';
+    if (any) out_ << line << '\n';
   }
 
   void print_package(const WorkPackage& package) {
