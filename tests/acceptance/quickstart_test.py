@@ -62,8 +62,8 @@ def main():
         else:
             command = [tally, "run", workflow, "--tag", "slurm", "-o", "RUN", "-n", "--script", "1"]
             output = run(command, directory, environment)
-            output = output.replace(directory, "DIR").replace(str(source), "SOURCE").replace(
-                str(pathlib.Path(tally).parent), "BIN")
+            output = output.replace(str(pathlib.Path(tally).parent), "BIN").replace(directory, "DIR").replace(
+                str(source), "SOURCE")
             if os.listdir(directory):
                 sys.exit(f"error: the dry run wrote {os.listdir(directory)}")
             compare("quickstart_slurm.txt", output)
