@@ -16,7 +16,8 @@ namespace tally {
 namespace {
 
 constexpr size_t kInMemory = size_t{16} << 20;
-constexpr size_t kMapAtOnce = size_t{1} << 30;  // page by page beyond, where memory may not hold all
+constexpr size_t kMapAtOnce = size_t{1}
+                              << 30;  // page by page beyond, where memory may not hold all
 constexpr size_t kBlock = size_t{256} << 10;
 
 struct Survey {

@@ -54,7 +54,8 @@ class FinishedPackages {
 
 // The combinations of parents that `finished` completes: one package of each step that `child`
 // depends on, ids in the order of `depend`. They come sorted by the steps'
-// names, the first slowest (JUBE's order, which is random for three and more). `finished` itself may or may not have been added yet.
+// names, the first slowest (JUBE's order, which is random for three and more). `finished` itself
+// may or may not have been added yet.
 std::vector<std::vector<int>> parent_combinations(const Benchmark& benchmark, const Step& child,
                                                   const WorkPackage& finished,
                                                   const FinishedPackages& others);
