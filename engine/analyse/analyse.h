@@ -26,6 +26,10 @@ struct PackageView {
   std::vector<std::pair<std::string, ValueType>> types;
   std::vector<std::pair<std::string, std::string>> units;
   std::vector<std::string> notes;
+  // A log given by hand (`tally result --logs`): it is read in place of the first file that the
+  // step's `analyse` names. The other files are then looked for beside it, if it bears that file's
+  // name, and are missing without a word.
+  std::string log;
 };
 
 // The records of one analyser, in the order of workpackage ids. A record belongs to a workpackage

@@ -37,6 +37,16 @@ std::vector<std::string> matching_files(const std::string& work_dir, const std::
   return files;
 }
 
+// The files meant by the `which`-th name that a step's analyse gives, where a log was given by
+// hand.
+std::vector<std::string> files_beside_log(const std::string& log, const std::string& name,
+                                          const std::string& first_name, size_t which) {
+  if (which == 0) return {log};
+  const size_t slash = log.rfind('/') + 1;
+  if (log.substr(slash) != first_name.substr(first_name.rfind('/') + 1)) return {};
+  return matching_files(slash == 0 ? "." : log.substr(0, slash), name);
+}
+
 }  // namespace
 
 bool natural_less(std::string_view a, std::string_view b) {
@@ -158,12 +168,19 @@ Regex* Scanner::compiled(const Pattern& pattern, const std::string& text) {
 void Scanner::scan(const Analyse& analyse, const PackageView& package, Found& found) {
   Values values(package);
   auto lookup = [&](std::string_view name) { return values.find(name); };
+  std::string first_name;
+  size_t names = 0;
   for (const AnalyseFile& file : analyse.files) {
     std::vector<const Pattern*> patterns = patterns_for(file);
     for (const std::string& name : split_strip(substitute(file.path.value, lookup), ",")) {
       if (name.empty()) continue;
-      std::vector<std::string> paths = matching_files(package.work_dir, name);
-      if (paths.empty()) {
+      if (names == 0) first_name = name;
+      const bool by_hand = !package.log.empty();
+      std::vector<std::string> paths = by_hand
+                                           ? files_beside_log(package.log, name, first_name, names)
+                                           : matching_files(package.work_dir, name);
+      ++names;
+      if (paths.empty() && !by_hand) {
         problem(file.path.mark, fmt::format("{} {}", analyse.step.value, file.path.value),
                 fmt::format("no file '{}' in the work directory of workpackage {} ({}): {}", name,
                             package.id, package.step, package.work_dir));

@@ -223,6 +223,31 @@ class Application {
     sub->add_flag("--hide-animation", continue_.hide_animation, "no status line");
   }
 
+  // tally result FILE --logs PATH...
+  int result_of_logs() {
+    Words files = directories_;
+    if (files.empty()) {
+      auto input = [](const std::string& word) {
+        const std::string ending = to_lower(word.substr(std::min(word.rfind('.'), word.size())));
+        return is_file(word) && (ending == ".yaml" || ending == ".yml" || ending == ".xml");
+      };
+      give_back({&result_.logs, &result_.input.tags, &result_.only, &result_.select,
+                 &result_.exclude, &result_.input.include_path},
+                input, &files);
+    }
+    if (files.size() != 1 || !is_file(files.front())) {
+      print_error(
+          invocation_,
+          files.size() == 1
+              ? fmt::format("--logs belong to an input file, and '{}' is none", files.front())
+              : fmt::format("--logs belong to one input file, not to {}", files.size()),
+          fmt::format("{} result bench.yaml --logs job.out", invocation_.program));
+      return kBadInput;
+    }
+    result_.runs.directory = files.front();
+    return result_command(invocation_, result_);
+  }
+
   void add_results() {
     CLI::App* analyse = command("analyse", "read the output of a run again", [this] {
       if (!settle_runs({&result_.input.tags, &result_.input.include_path})) return kBadInput;
@@ -230,6 +255,7 @@ class Application {
       return analyse_command(invocation_, result_);
     });
     CLI::App* result = command("result", "show the tables of runs", [this] {
+      if (!result_.logs.empty()) return result_of_logs();
       if (!settle_runs({&result_.input.tags, &result_.input.include_path, &result_.only,
                         &result_.select, &result_.exclude})) {
         return kBadInput;
@@ -245,6 +271,9 @@ class Application {
           ->option_text("FILE");
     }
     result->add_flag("-a,--analyse", result_.analyse, "accepted: output is always analysed anew");
+    list(result, "--logs", result_.logs,
+         "the tables of an input file from these logs of jobs submitted by hand, one a workpackage",
+         "PATH");
     list(result, "-o,--only", result_.only, "only these results", "NAME");
     list(result, "--select", result_.select, "only these columns", "COLUMN");
     list(result, "--exclude", result_.exclude, "all but these columns", "COLUMN");

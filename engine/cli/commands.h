@@ -62,13 +62,16 @@ int continue_command(const Invocation& invocation, const ContinueArgs& args);
 
 struct ResultArgs {
   RunsArgs runs;
-  InputArgs input;     // of `update`
+  InputArgs input;     // of `update`, or of the input file that `logs` belong to
   std::string update;  // -u: take patterns, analysers and results from this file
   std::vector<std::string> only, select, exclude;
   std::string style;
   bool analyse = false;  // JUBE's -a; analysis is never stale here
   bool reverse = false;
   int last = 0;  // -n: only the last N runs
+  // --logs: files written by jobs that were submitted by hand, or the folders they lie in; then
+  // `runs.directory` is the input file, and no run is looked for.
+  std::vector<std::string> logs;
 };
 int analyse_command(const Invocation& invocation, const ResultArgs& args);
 int result_command(const Invocation& invocation, const ResultArgs& args);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/cli/commands.h"
+#include "engine/cli/log_results.h"
 #include "engine/cli/results.h"
 
 namespace tally {
@@ -41,6 +42,7 @@ int analyse_command(const Invocation& invocation, const ResultArgs& args) {
 }
 
 int result_command(const Invocation& invocation, const ResultArgs& args) {
+  if (!args.logs.empty()) return show_log_results(invocation, args);
   std::vector<OpenRun> runs;
   if (!open_all(invocation, args, &runs)) return kBadInput;
   ShowOptions options;

@@ -19,18 +19,6 @@ const Analyser* find_analyser(const Benchmark& benchmark, const std::string& nam
   return nullptr;
 }
 
-// The records of one run for one result: its analysers' rows, one after the other.
-Records records_of(const OpenRun& run, const Result& result, const std::vector<PackageView>& views,
-                   Evaluator& evaluator, Diagnostics& diagnostics) {
-  Records records;
-  for (const Text& use : result.use) {
-    if (const Analyser* analyser = find_analyser(*run.benchmark, use.value)) {
-      append(records, analyse(*run.benchmark, *analyser, views, evaluator, diagnostics));
-    }
-  }
-  return records;
-}
-
 void print_text(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
@@ -55,6 +43,20 @@ bool make_result_directory(const OpenRun& run) {
   return static_cast<bool>(made) && ::access((run.directory.path + "/result").c_str(), W_OK) == 0;
 }
 
+}  // namespace
+
+Records result_records(const Benchmark& benchmark, const Result& result,
+                       const std::vector<PackageView>& views, Evaluator& evaluator,
+                       Diagnostics& diagnostics) {
+  Records records;
+  for (const Text& use : result.use) {
+    if (const Analyser* analyser = find_analyser(benchmark, use.value)) {
+      append(records, analyse(benchmark, *analyser, views, evaluator, diagnostics));
+    }
+  }
+  return records;
+}
+
 void print_results(const std::vector<RenderedResult>& rendered) {
   for (const RenderedResult& one : rendered) {
     if (one.text.empty() && one.notes.empty()) continue;
@@ -69,8 +71,6 @@ void print_results(const std::vector<RenderedResult>& rendered) {
     }
   }
 }
-
-}  // namespace
 
 bool open_run(const Invocation& invocation, const RunDirectory& directory,
               const std::string& update, const InputArgs& update_input, OpenRun* run) {
@@ -126,7 +126,7 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
     Records merged;
     for (size_t i = 0; i < runs.size(); ++i) {
       const OpenRun& run = runs[i];
-      Records own = records_of(run, result, views[i], *evaluator, diagnostics);
+      Records own = result_records(*run.benchmark, result, views[i], *evaluator, diagnostics);
       RenderOptions render_options = options.render;
       render_options.run_id = run.directory.id;
       render_options.write = options.write && make_result_directory(run);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/analyse/analyse.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
 #include "engine/report/report.h"
@@ -34,6 +35,12 @@ struct ShowOptions {
 // column when there are several. Returns an exit code.
 int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                  const ShowOptions& options);
+// The records of one result: its analysers' rows over these workpackages, one after the other.
+Records result_records(const Benchmark& benchmark, const Result& result,
+                       const std::vector<PackageView>& views, Evaluator& evaluator,
+                       Diagnostics& diagnostics);
+// Tables to standard output, notes to standard error.
+void print_results(const std::vector<RenderedResult>& rendered);
 // Analyses alone; true when it went well. `rows` counts result lines.
 bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows);
 

@@ -63,6 +63,17 @@ void add_environment(const std::map<std::string, const Parameter*>& definitions,
   view.values.emplace_back("jube_wp_envlist", join(names, ","));
 }
 
+void add_types(const std::map<std::string, const Parameter*>& definitions, PackageView& view) {
+  for (const auto& [name, value] : view.values) {
+    auto found = definitions.find(name);
+    if (found == definitions.end()) continue;
+    if (found->second->type != ValueType::string) {
+      view.types.emplace_back(name, found->second->type);
+    }
+    if (!found->second->unit.empty()) view.units.emplace_back(name, found->second->unit);
+  }
+}
+
 // What `resources:` and the other keys of a kind of step name, for columns that show it.
 void add_kind_values(const Step& step, PackageView& view) {
   auto lookup = [&](std::string_view name) -> const std::string* {
@@ -127,14 +138,7 @@ std::vector<PackageView> package_views(const Benchmark& benchmark, const Journal
     }
     view.values = std::move(from.parameters);
     const auto& known = definitions[from.step];
-    for (const auto& [name, value] : view.values) {
-      auto found = known.find(name);
-      if (found == known.end()) continue;
-      if (found->second->type != ValueType::string) {
-        view.types.emplace_back(name, found->second->type);
-      }
-      if (!found->second->unit.empty()) view.units.emplace_back(name, found->second->unit);
-    }
+    add_types(known, view);
     add_environment(known, view);
     const auto& common = builtins[from.step];
     view.values.insert(view.values.end(), common.begin(), common.end());
@@ -154,6 +158,28 @@ std::vector<PackageView> package_views(const Benchmark& benchmark, const Journal
     views.push_back(std::move(view));
   }
   return views;
+}
+
+PackageView planned_view(const Benchmark& benchmark, const Expander& expander, const TextPool& pool,
+                         const WorkPackage& package, const std::string& log) {
+  const Step& step = benchmark.steps[static_cast<size_t>(package.step)];
+  const std::string log_path = absolute_path(log);
+  const std::string work_dir = log_path.substr(0, log_path.rfind('/'));
+  PackageView view;
+  view.id = package.id;
+  view.step = step.name.value;
+  view.iteration = package.iteration;
+  view.work_dir = work_dir;
+  view.finished = true;
+  view.log = log_path;
+  PackageValues values(expander.run(), step, package, pool, expander, {}, work_dir, "DONE");
+  for (const Binding& binding : package.point.bindings) {
+    view.values.emplace_back(pool[binding.name], pool[binding.value]);
+  }
+  add_types(parameters_of(benchmark, view.step), view);
+  view.values.insert(view.values.end(), values.builtins().begin(), values.builtins().end());
+  if (step.kind != StepKind::plain) add_kind_values(step, view);
+  return view;
 }
 
 }  // namespace tally
