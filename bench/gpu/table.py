@@ -1,5 +1,6 @@
 """The median of the rounds of every case in a directory that bench/gpu/run filled, as a Markdown table
-and as summary.json. A round's rate is the median of its steps after the first ten, which tune and warm up."""
+and as summary.json. A round's rate is that of all its steps after the first ten, which tune and warm up: their mean, like the
+peer's, since a GPU at its power limit swings by some per cent from step to step."""
 import collections
 import glob
 import json
@@ -22,7 +23,7 @@ def main(directory):
         for record in records:
             steps = record["steps"]["seconds"]
             steps = steps[WARM_UP:] or steps
-            seconds.append(statistics.median(steps))
+            seconds.append(statistics.mean(steps))
             rates.append(record["results"]["tokens_per_iteration"] / seconds[-1])
         results = records[0]["results"]
         middle = statistics.median(rates)
