@@ -69,6 +69,11 @@ void Task::fail(std::string note) {
   end(State::failed, std::move(note));
 }
 
+// The name may come from a parameter: JUBE's platform files have one for it.
+std::string Task::shared_folder() const {
+  return context_.run_dir + "/" + step_.name.value + "_" + values_->apply(step_.shared);
+}
+
 void Task::prepare_folder() {
   const std::string cycles = values_->apply(step_.cycles);
   cycles_ = std::max(1, static_cast<int>(strtol(cycles.c_str(), nullptr, 10)));
@@ -82,9 +87,10 @@ void Task::prepare_folder() {
   }
   unlink((folder_ + "/error").c_str());
   if (!step_.shared.empty()) {
-    const std::string shared = context_.run_dir + "/" + step_.name.value + "_" + step_.shared;
+    const std::string shared = shared_folder();
     if (Status s = make_directories(shared); !s) return fail(s.message());
-    if (Status s = make_link(shared, work_dir_ + "/" + step_.shared); !s) return fail(s.message());
+    const std::string link = work_dir_ + "/" + values_->apply(step_.shared);
+    if (Status s = make_link(shared, link); !s) return fail(s.message());
   }
   for (const int parent : package().wp.parents) {
     const Package& other = context_.graph[parent];
@@ -247,7 +253,7 @@ bool Task::run_operation(const Operation& operation) {
   if (command.empty()) return false;
   running_.prepare = false;
   std::string base = work_dir_;
-  if (shared_now_) base = context_.run_dir + "/" + step_.name.value + "_" + step_.shared;
+  if (shared_now_) base = shared_folder();
   const std::string directory = absolute_path(values_->apply(operation.work_dir), base);
   return run(command, directory, values_->apply(operation.stdout_file),
              values_->apply(operation.stderr_file), more_to_come());
@@ -264,7 +270,7 @@ bool Task::run(const std::string& command, const std::string& directory, const s
     }
   }
   std::string base = work_dir_;
-  if (shared_now_) base = context_.run_dir + "/" + step_.name.value + "_" + step_.shared;
+  if (shared_now_) base = shared_folder();
   write_do_log(command, directory);
   ProcessSpec spec;
   spec.directory = directory;
@@ -446,7 +452,7 @@ Status Task::operation_ended(const Operation& operation) {
     const std::string file = values_->apply(name);
     if (file.empty()) return false;
     std::string base = work_dir_;
-    if (shared_now_) base = context_.run_dir + "/" + step_.name.value + "_" + step_.shared;
+    if (shared_now_) base = shared_folder();
     const std::string directory = absolute_path(values_->apply(operation.work_dir), base);
     return path_exists(absolute_path(file, directory));
   };

@@ -53,6 +53,7 @@ class Task {
 
   // Makes the folder, its links and the environment. A failure ends the package, seen by advance().
   void prepare_folder();
+  std::string shared_folder() const;
   // Goes on until there is something to wait for. A status is a failure of the journal: the run's
   // end.
   Status advance(Next* next);
