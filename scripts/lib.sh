@@ -14,13 +14,20 @@ fail() {
 }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# cuda_compiler: prints the path of nvcc, or fails.
-cuda_compiler() {
+# installed_cuda_compiler: prints the path of the machine's own nvcc, or fails.
+installed_cuda_compiler() {
   local nvcc
-  for nvcc in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc "$TALLY_DEPS"/venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc; do
+  for nvcc in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
     [ -x "$nvcc" ] && echo "$nvcc" && return 0
   done
   return 1
+}
+# cuda_compiler: the machine's own nvcc, else the one that setup fetched; fails when there is none.
+cuda_compiler() {
+  installed_cuda_compiler && return 0
+  local nvcc
+  nvcc=$(site_packages)/nvidia/cu13/bin/nvcc
+  [ -x "$nvcc" ] && echo "$nvcc"
 }
 # has_gpu: an NVIDIA driver answers and lists a device.
 has_gpu() { have nvidia-smi && nvidia-smi -L 2>/dev/null | grep -q '^GPU '; }
