@@ -50,6 +50,17 @@ void give_back(const std::vector<Words*>& lists,
   }
 }
 
+// CLI11's own check prints the limits of a double.
+CLI::Validator at_least_one() {
+  return {[](std::string& word) -> std::string {
+            const bool digits = !word.empty() && word.size() < 10 &&
+                                word.find_first_not_of("0123456789") == std::string::npos;
+            if (digits && std::stol(word) > 0) return {};
+            return fmt::format("'{}' is no number of 1 or more", word);
+          },
+          "1 or more"};
+}
+
 // All commands, their options and the variables these fill.
 class Application {
  public:
@@ -151,12 +162,12 @@ class Application {
 
   // What runs_options() and input files came to; false when something is in the way.
   bool settle_runs(const std::vector<Words*>& lists) {
-    std::vector<Words*> all = lists;
     if (directories_.empty()) {
       give_back(
           {&runs_.ids}, [](const std::string& word) { return !is_id(word); }, &directories_);
       give_back(
-          all, [](const std::string& word) { return exists(word) && !is_id(word); }, &directories_);
+          lists, [](const std::string& word) { return exists(word) && !is_id(word); },
+          &directories_);
     }
     if (directories_.size() > 1) {
       print_error(invocation_, "one directory is expected, not " + join(directories_, " "));
@@ -183,6 +194,11 @@ class Application {
       if (!settle_files("run", a.files, a.input, {&a.input.only, &a.input.exclude, &a.ids})) {
         return kBadInput;
       }
+      if (a.script >= 0 && !a.dry_run) {
+        print_error(invocation_, "--script shows what a dry run makes: add -n",
+                    fmt::format("'{} script' writes all of them", invocation_.program));
+        return kBadInput;
+      }
       return run_command(invocation_, a);
     });
     sub->add_option("files", run_.files, "input files, YAML or XML")->option_text("FILE ...");
@@ -191,11 +207,12 @@ class Application {
     list(sub, "--not-bench", run_.input.exclude, "all but these benchmarks", "NAME");
     list(sub, "-i,--id", run_.ids, "use these ids for the runs", "ID");
     sub->add_option("-o,--outpath", run_.outpath, "folder of the runs, in place of the file's");
-    sub->add_option("-j,--jobs", run_.jobs, "workpackages at once")->check(CLI::PositiveNumber);
+    sub->add_option("-j,--jobs", run_.jobs, "workpackages at once")->check(at_least_one());
     sub->add_option("-m,--comment", run_.comment, "comment kept with the run");
     sub->add_flag("-n,--dry-run", run_.dry_run, "print what would run; write nothing");
     sub->add_option("--script", run_.script,
                     "with -n: print the files made for this workpackage, byte for byte")
+        ->check(CLI::NonNegativeNumber)
         ->option_text("WP");
     sub->add_flag("--all,--list-all", run_.all, "with -n: list every workpackage");
     sub->add_flag("-e,--error", run_.exit_on_error, "stop at the first error");
@@ -215,7 +232,7 @@ class Application {
     });
     runs_options(sub);
     sub->add_option("-j,--jobs", continue_.jobs, "workpackages at once")
-        ->check(CLI::PositiveNumber);
+        ->check(at_least_one());
     sub->add_flag("-e,--error", continue_.exit_on_error, "stop at the first error");
     sub->add_flag("-a,--analyse", continue_.analyse, "analyse after the run");
     sub->add_flag("-r,--result", continue_.result, "show the results after the run");
@@ -282,7 +299,7 @@ class Application {
         ->check(CLI::IsMember({"pretty", "csv", "aligned"}));
     result->add_flag("-r,--reverse", result_.reverse, "newest run first");
     result->add_option("-n,--num", result_.last, "only the last N runs")
-        ->check(CLI::PositiveNumber);
+        ->check(at_least_one());
   }
 
   void add_info() {
@@ -460,7 +477,10 @@ class Application {
                   did_you_mean(word, known));
       return kBadInput;
     }
-    print_error(invocation_, error.what(),
+    const std::string what = error.what();
+    const size_t missing = what.find(": 1 required");
+    print_error(invocation_,
+                missing == std::string::npos ? what : what.substr(0, missing) + " needs a value",
                 fmt::format("see {} help{}", invocation_.program,
                             sub != nullptr ? " " + sub->get_name() : std::string()));
     return kBadInput;

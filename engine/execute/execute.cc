@@ -322,7 +322,7 @@ Status Engine::ended_well(Task& task) {
     package.environment.reset();
   }
   std::vector<int> created;
-  const Status children = graph_.make_children(id, &created);
+  Status children = graph_.make_children(id, &created);
   if (Status s = journal_.begin(); !s) return s;
   if (task.step().exported) {
     if (Status s = journal_.operation_done(id, package.wp.cycle, package.operations_done - 1,
