@@ -51,14 +51,14 @@ void give_back(const std::vector<Words*>& lists,
 }
 
 // CLI11's own check prints the limits of a double.
-CLI::Validator at_least_one() {
-  return {[](std::string& word) -> std::string {
+CLI::Validator at_least(long least) {
+  return {[least](std::string& word) -> std::string {
             const bool digits = !word.empty() && word.size() < 10 &&
                                 word.find_first_not_of("0123456789") == std::string::npos;
-            if (digits && std::stol(word) > 0) return {};
-            return fmt::format("'{}' is no number of 1 or more", word);
+            if (digits && std::stol(word) >= least) return {};
+            return fmt::format("'{}' is no whole number from {} on", word, least);
           },
-          "1 or more"};
+          ""};
 }
 
 // All commands, their options and the variables these fill.
@@ -207,12 +207,12 @@ class Application {
     list(sub, "--not-bench", run_.input.exclude, "all but these benchmarks", "NAME");
     list(sub, "-i,--id", run_.ids, "use these ids for the runs", "ID");
     sub->add_option("-o,--outpath", run_.outpath, "folder of the runs, in place of the file's");
-    sub->add_option("-j,--jobs", run_.jobs, "workpackages at once")->check(at_least_one());
+    sub->add_option("-j,--jobs", run_.jobs, "workpackages at once")->check(at_least(1));
     sub->add_option("-m,--comment", run_.comment, "comment kept with the run");
     sub->add_flag("-n,--dry-run", run_.dry_run, "print what would run; write nothing");
     sub->add_option("--script", run_.script,
                     "with -n: print the files made for this workpackage, byte for byte")
-        ->check(CLI::NonNegativeNumber)
+        ->check(at_least(0))
         ->option_text("WP");
     sub->add_flag("--all,--list-all", run_.all, "with -n: list every workpackage");
     sub->add_flag("-e,--error", run_.exit_on_error, "stop at the first error");
@@ -231,8 +231,7 @@ class Application {
       return continue_command(invocation_, continue_);
     });
     runs_options(sub);
-    sub->add_option("-j,--jobs", continue_.jobs, "workpackages at once")
-        ->check(at_least_one());
+    sub->add_option("-j,--jobs", continue_.jobs, "workpackages at once")->check(at_least(1));
     sub->add_flag("-e,--error", continue_.exit_on_error, "stop at the first error");
     sub->add_flag("-a,--analyse", continue_.analyse, "analyse after the run");
     sub->add_flag("-r,--result", continue_.result, "show the results after the run");
@@ -298,13 +297,12 @@ class Application {
         ->add_option("-s,--style", result_.style, "pretty, csv or aligned, in place of the file's")
         ->check(CLI::IsMember({"pretty", "csv", "aligned"}));
     result->add_flag("-r,--reverse", result_.reverse, "newest run first");
-    result->add_option("-n,--num", result_.last, "only the last N runs")
-        ->check(at_least_one());
+    result->add_option("-n,--num", result_.last, "only the last N runs")->check(at_least(1));
   }
 
   void add_info() {
     CLI::App* info = command("info", "runs in a folder, or one run or step in detail", [this] {
-      if (separator_ != nullptr && exists(info_.separator) && directories_.empty()) {
+      if (exists(info_.separator) && directories_.empty()) {
         directories_.push_back(info_.separator);
         info_.separator = ",";
       }
