@@ -269,14 +269,19 @@ class Analysis {
       Line line;
       line.parameters = &group.members.front()->values;
       add_found(group.found, by_name, line.values);
-      // JUBE gives a pattern its default in every step that is analysed for it, so the default of
-      // the last step is in force even where a parent's file had a match.
+      // JUBE gives a pattern its default with every file that is scanned for it, so the default of
+      // the last step is in force even where a parent's file had a match, and a pattern whose files
+      // are all missing has none.
       const Analyse* analyse = find(group.members.front()->step);
-      for (const Pattern* pattern : patterns_of_step(*analyse)) add_default(*pattern, line.values);
+      for (const Pattern* pattern : patterns_of_step(*analyse)) {
+        if (was_sought(*pattern, group)) add_default(*pattern, line.values);
+      }
       for (size_t ancestor : ancestors(group)) {
         add_found(groups_[ancestor].found, by_name, line.values);
       }
-      for (const Pattern* pattern : patterns) add_default(*pattern, line.values);
+      for (const Pattern* pattern : patterns) {
+        if (was_sought(*pattern, group)) add_default(*pattern, line.values);
+      }
       leaves.push_back(&group);
       lines.push_back(std::move(line));
     }
@@ -287,6 +292,15 @@ class Analysis {
     }
     for (const Pattern* pattern : patterns) describe(*pattern, records);
     return records;
+  }
+
+  // Whether a file of the group, or of those it depends on, was scanned for the pattern.
+  bool was_sought(const Pattern& pattern, const Group& group) const {
+    if (group.found.count(pattern.name.value) != 0) return true;
+    for (size_t ancestor : ancestors(group)) {
+      if (groups_[ancestor].found.count(pattern.name.value) != 0) return true;
+    }
+    return false;
   }
 
   void add_default(const Pattern& pattern, std::map<std::string, Value>& values) {
@@ -310,7 +324,7 @@ class Analysis {
     }
   }
 
-  Record make_record(const Group& group, std::map<std::string, Value> values, Records& records) {
+  Record make_record(const Group& group, std::map<std::string, Value>&& values, Records& records) {
     Record record;
     const PackageView& shown = *group.members.front();
     auto put = [&](const std::string& name, const Value& value) {
@@ -333,10 +347,9 @@ class Analysis {
   template <typename Put>
   void add_package(const PackageView& package, bool own, const Put& put, Records& records) const {
     for (const auto& [name, text] : package.values) {
-      bool builtin = starts_with(name, "jube_");
       std::string with_step = name + "_" + package.step;
       bool plain = own && wanted_.has(name);
-      bool stepped = !builtin && wanted_.has(with_step);
+      bool stepped = wanted_.has(with_step);
       if (!plain && !stepped) continue;
       std::optional<Value> value = make_value(text, type_of(package, name));
       if (!value) value = Value{text};
