@@ -212,7 +212,7 @@ class Jobs(Case):
         programs = self.root / "bin"
         programs.mkdir()
         for name, text in {"srun": srun, "scontrol": "echo node1",
-                           "scancel": "kill -s \"${1#--signal=}\" $(cat srun.pid)"}.items():
+                           "scancel": 'echo "$@" > scancel.arguments'}.items():
             (programs / name).write_text("#!/bin/bash\n" + text + "\n")
             (programs / name).chmod(0o755)
         environment = clean_environment(PATH=f"{programs}:{os.environ['PATH']}", SLURM_JOB_ID="7")
@@ -238,11 +238,13 @@ class Jobs(Case):
     def time_out(self, first):
         # The program says by a pipe that it has written its log and waits to be ended.
         os.mkfifo(self.root / "started")
-        folder, job = self.start(f"echo $$ > srun.pid; {first}; echo x > {self.root}/started; exec sleep 600")
+        folder, job = self.start(f"{first}; echo x > {self.root}/started; exec sleep 600")
         with open(self.root / "started") as started:
             started.readline()
         job.send_signal(signal.SIGUSR2)
         job.wait(60)
+        # The first step, which srun made; a KILL for the whole job would take the job script with it.
+        self.assertEqual((folder / "scancel.arguments").read_text(), "--signal=KILL 7.0\n")
         return folder, job.returncode
 
     def test_time_runs_out_and_the_run_is_ready(self):
