@@ -50,8 +50,20 @@ class LineLookup {
   std::unordered_map<std::string, std::string> texts_;
 };
 
+// The value that a pattern's computation lacks on this line: no match in the files, say, or one
+// that could not be computed itself. Empty when all are there.
+std::string missing_input(const Pattern& pattern, const Line& line) {
+  LineLookup lookup(line);
+  for (const std::string& name : referenced_names(pattern.value.value)) {
+    const std::string* text = lookup(name);
+    if (text == nullptr || *text == "nan") return name;
+  }
+  return {};
+}
+
+// `failed_before`: patterns whose failure has been told; what merely follows from one is not.
 void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& evaluator,
-                Diagnostics& diagnostics) {
+                std::set<std::string>& failed_before, Diagnostics& diagnostics) {
   std::vector<std::string> expressions;
   expressions.reserve(lines.size());
   for (const Line& line : lines) {
@@ -65,6 +77,7 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
     results = evaluator.evaluate(mode_of(pattern.mode), expressions);
   }
   size_t failed = 0;
+  bool failed_here = false;
   std::string why;
   for (size_t i = 0; i < lines.size(); ++i) {
     std::optional<Value> value;
@@ -72,12 +85,16 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
     if (!value && results[i].ok && python_float(results[i].value)) {
       value = make_value(results[i].value, ValueType::floating);  // nan or inf as an int
     }
-    if (!value && failed++ == 0) {
-      why = results[i].ok ? fmt::format("\"{}\" is not a number", results[i].value)
-                          : fmt::format("\"{}\": {}", expressions[i], results[i].error);
+    const std::string lacks = value ? std::string() : missing_input(pattern, lines[i]);
+    if (!value && failed_before.count(lacks) == 0 && failed++ == 0) {
+      why = !lacks.empty()  ? fmt::format("there is no value of '{}'", lacks)
+            : results[i].ok ? fmt::format("\"{}\" is not a number", results[i].value)
+                            : fmt::format("\"{}\": {}", expressions[i], results[i].error);
     }
+    if (!value) failed_here = true;
     lines[i].values[pattern.name.value] = value ? *value : missing(pattern);
   }
+  if (failed_here) failed_before.insert(pattern.name.value);
   if (failed != 0) {
     diagnostics.warning(
         pattern.value.mark,
@@ -91,6 +108,7 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
 void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& lines,
             Evaluator& evaluator, Diagnostics& diagnostics) {
   std::vector<const Pattern*> left = patterns;
+  std::set<std::string> failed_before;
   auto waits = [&](const Pattern* pattern) {
     std::vector<std::string> names = referenced_names(pattern->value.value);
     return std::any_of(left.begin(), left.end(), [&](const Pattern* other) {
@@ -103,7 +121,7 @@ void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& line
     if (next == left.end()) next = left.begin();  // a circle: what refers ahead finds nothing
     const Pattern* pattern = *next;
     left.erase(next);
-    derive_one(*pattern, lines, evaluator, diagnostics);
+    derive_one(*pattern, lines, evaluator, failed_before, diagnostics);
   }
 }
 

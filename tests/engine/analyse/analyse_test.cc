@@ -101,6 +101,51 @@ std::vector<Text> texts(const std::vector<std::string>& names) {
 
 }  // namespace
 
+TEST_CASE_FIXTURE(
+    Fixture, "a derived pattern says which value it lacks; what follows from it says nothing") {
+  pattern("pt", "t", "time=$jube_pat_fp", ValueType::floating);
+  pattern("pt", "rate", "100 / $t_avg", ValueType::floating, PatternMode::python);
+  pattern("pt", "twice", "2 * $rate", ValueType::floating, PatternMode::python);
+  column({"rate", "twice"});
+  analyser.use = texts({"pt"});
+  analyse_step("s", "out");
+  package(0, "s");
+  file(0, "out", "time=4\n");
+  package(1, "s");
+  file(1, "out", "ended early\n");
+  Records records = run();
+  CHECK(at(records, 0, "twice") == "50.0");
+  CHECK(at(records, 1, "rate") == "nan");
+  CHECK(at(records, 1, "twice") == "nan");
+  REQUIRE(diagnostics.all().size() == 1);
+  CHECK(
+      diagnostics.all()[0].message ==
+      "pattern 'rate' could not be computed in 1 of 2 result lines: there is no value of 't_avg'");
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a log given by hand stands for the first file; others lie beside its namesake") {
+  pattern("log", "t", "time=$jube_pat_fp", ValueType::floating);
+  pattern("record", "version", "version $jube_pat_wrd");
+  column({"t_avg", "version"});
+  analyse_step("s", "job.out", {"log"});
+  analyse_step("s", "record", {"record"});
+  package(0, "s");
+  file(0, "job.out", "time=4\n");
+  file(0, "other.out", "time=8\n");
+  file(0, "record", "version 7\n");
+  packages[0].log = packages[0].work_dir + "/job.out";
+  packages[0].work_dir = "/nowhere";
+  Records records = run();
+  CHECK(at(records, 0, "t_avg") == "4.0");
+  CHECK(at(records, 0, "version") == "7");
+  packages[0].log.replace(packages[0].log.rfind('/') + 1, std::string::npos, "other.out");
+  records = run();
+  CHECK(at(records, 0, "t_avg") == "8.0");
+  CHECK(at(records, 0, "version") == "-");
+  CHECK(diagnostics.all().empty());
+}
+
 TEST_CASE_FIXTURE(Fixture, "patterns, defaults and derived patterns of one workpackage") {
   pattern("pt", "t", "time=${jube_pat_fp}", ValueType::floating).unit = "s";
   pattern("pt", "n", "n=$jube_pat_int", ValueType::integer);
