@@ -71,7 +71,8 @@ int validate_command(const Invocation& invocation, const ValidateArgs& args) {
     std::vector<std::string> parts;
     for (const Benchmark& benchmark : input->workflow->benchmarks) {
       check_patterns(benchmark, patterns);
-      parts.push_back(fmt::format("{} ({} steps)", benchmark.name.value, benchmark.steps.size()));
+      parts.push_back(fmt::format("{} ({} step{})", benchmark.name.value, benchmark.steps.size(),
+                                  benchmark.steps.size() == 1 ? "" : "s"));
     }
     print_diagnostics(patterns, input->sources);
     if (patterns.has_errors()) {

@@ -180,9 +180,43 @@ void show_step(const OpenRun& run, const std::string& step, const InfoArgs& args
   }
 }
 
+// The first of `asked` that is no workpackage of the run is named in an error.
+bool has_packages(const Invocation& invocation, const RunDirectory& directory,
+                  const Journal& journal, const std::vector<std::string>& asked) {
+  const std::vector<Journal::Stored> packages = journal.packages();
+  for (const std::string& word : asked) {
+    const bool known = std::any_of(
+        packages.begin(), packages.end(),
+        [&](const Journal::Stored& stored) { return std::to_string(stored.package.id) == word; });
+    if (known) continue;
+    print_error(invocation, fmt::format("run {} has no workpackage '{}'", directory.id, word),
+                packages.empty() ? "it has none yet"
+                                 : fmt::format("it has 0 to {}", packages.back().package.id));
+    return false;
+  }
+  return true;
+}
+
+bool has_step(const Invocation& invocation, const RunDirectory& directory,
+              const Benchmark& benchmark, const std::string& name) {
+  if (benchmark.find_step(name) != nullptr) return true;
+  std::vector<std::string> known;
+  for (const Step& step : benchmark.steps) known.push_back(step.name.value);
+  std::string hint = did_you_mean(name, known);
+  if (hint.empty()) hint = "it has: " + join(known, ", ");
+  print_error(invocation, fmt::format("run {} has no step '{}'", directory.id, name), hint);
+  return false;
+}
+
 }  // namespace
 
 int info_command(const Invocation& invocation, const InfoArgs& args) {
+  const bool details = args.with_steps || !args.steps.empty();
+  if (!details && (args.parametrization || args.csv || !args.workpackages.empty())) {
+    print_error(invocation, "-p, -c and -w choose among the details of a step: add -s",
+                fmt::format("{} info DIR -s STEP -p", invocation.program));
+    return kBadInput;
+  }
   bool one_run = !args.runs.ids.empty() || args.with_steps || !args.steps.empty();
   if (!one_run) {
     int own = -1;
@@ -195,6 +229,7 @@ int info_command(const Invocation& invocation, const InfoArgs& args) {
   for (const RunDirectory& directory : runs) {
     OpenRun run;
     if (!open_run(invocation, directory, "", {}, &run)) return kBadInput;
+    if (!has_packages(invocation, directory, *run.journal, args.workpackages)) return kBadInput;
     if (!args.with_steps && args.steps.empty()) {
       show_run(run);
       continue;
@@ -204,11 +239,7 @@ int info_command(const Invocation& invocation, const InfoArgs& args) {
     for (const Step& step : run.benchmark->steps) known.push_back(step.name.value);
     if (steps.empty()) steps = known;
     for (const std::string& step : steps) {
-      if (run.benchmark->find_step(step) == nullptr) {
-        print_error(invocation, fmt::format("run {} has no step '{}'", directory.id, step),
-                    did_you_mean(step, known));
-        return kBadInput;
-      }
+      if (!has_step(invocation, directory, *run.benchmark, step)) return kBadInput;
       show_step(run, step, args);
     }
   }
@@ -239,6 +270,7 @@ int status_command(const Invocation& invocation, const RunsArgs& args) {
 int log_command(const Invocation& invocation, const LogArgs& args) {
   std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
   if (runs.empty()) return kBadInput;
+  int code = kFine;
   for (const RunDirectory& directory : runs) {
     std::vector<std::string> paths;
     if (args.commands.empty()) {
@@ -254,8 +286,11 @@ int log_command(const Invocation& invocation, const LogArgs& args) {
     for (const std::string& path : paths) {
       std::string text;
       if (Status s = read_file(path, &text); !s) {
-        fmt::print(stderr, "{}: run {} has no log '{}'\n", invocation.program, directory.id,
-                   path.substr(path.rfind('/') + 1));
+        const std::string name = path.substr(path.rfind('/') + 1);
+        print_error(
+            invocation, fmt::format("run {} has no log '{}'", directory.id, name),
+            fmt::format("'{} log' without -c shows those that are there", invocation.program));
+        code = kBadInput;
         continue;
       }
       fmt::print("BenchmarkID: {} | Log: {}\n", directory.id, path);
@@ -263,16 +298,20 @@ int log_command(const Invocation& invocation, const LogArgs& args) {
       if (!text.empty() && text.back() != '\n') fmt::print("\n");
     }
   }
-  return kFine;
+  return code;
 }
 
 int output_command(const Invocation& invocation, const OutputArgs& args) {
   std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
   if (runs.empty()) return kBadInput;
   for (const RunDirectory& directory : runs) {
-    std::unique_ptr<Journal> journal;
-    if (!read_only(invocation, directory, &journal)) return kBadInput;
-    for (const Journal::Stored& stored : journal->packages()) {
+    OpenRun run;
+    if (!open_run(invocation, directory, "", {}, &run)) return kBadInput;
+    if (!has_packages(invocation, directory, *run.journal, args.workpackages)) return kBadInput;
+    for (const std::string& step : args.steps) {
+      if (!has_step(invocation, directory, *run.benchmark, step)) return kBadInput;
+    }
+    for (const Journal::Stored& stored : run.journal->packages()) {
       auto in = [](const std::vector<std::string>& list, const std::string& word) {
         return list.empty() || std::find(list.begin(), list.end(), word) != list.end();
       };

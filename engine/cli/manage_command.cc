@@ -18,8 +18,10 @@ bool confirmed(const std::string& what) {
   fmt::print("Really remove \"{}\" (y/n):", what);
   std::fflush(stdout);
   std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "yes";
+  if (!std::getline(std::cin, answer)) fmt::print("\n");
+  if (answer == "y" || answer == "yes") return true;
+  fmt::print("nothing was removed; --force does not ask\n");
+  return false;
 }
 
 Status remove_tree(const std::string& path) {
@@ -64,8 +66,7 @@ int comment_command(const Invocation& invocation, const CommentArgs& args) {
     Status status = Journal::open(directory.path, &journal);
     if (status) {
       RunRecord run = journal->run();
-      run.comment =
-          args.append && !run.comment.empty() ? run.comment + " " + args.comment : args.comment;
+      run.comment = args.append ? run.comment + args.comment : args.comment;
       status = journal->set_run(run);
     }
     if (!status) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/log_results.h"
 #include "engine/cli/results.h"
@@ -21,6 +22,31 @@ bool open_all(const Invocation& invocation, const ResultArgs& args, std::vector<
     OpenRun run;
     if (!open_run(invocation, directory, args.update, args.input, &run)) return false;
     runs->push_back(std::move(run));
+  }
+  return true;
+}
+
+// A column asked for or left out that no table has is a slip: an empty table would hide it.
+bool knows_columns(const Invocation& invocation, const Benchmark& benchmark,
+                   const std::vector<std::string>& asked, const char* option) {
+  std::vector<std::string> known = {"id"};
+  auto collect = [&](const std::vector<Column>& columns) {
+    for (const Column& column : columns) {
+      known.push_back(column.name.value);
+      if (!column.title.empty()) known.push_back(column.title);
+    }
+  };
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs) {
+      if (const Table* table = std::get_if<Table>(&output)) collect(table->columns);
+    }
+  }
+  for (const std::string& name : asked) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string hint = did_you_mean(name, known);
+    if (hint.empty()) hint = "there are: " + join({known.begin() + 1, known.end()}, ", ");
+    print_error(invocation, fmt::format("{}: no table has a column '{}'", option, name), hint);
+    return false;
   }
   return true;
 }
@@ -45,6 +71,11 @@ int result_command(const Invocation& invocation, const ResultArgs& args) {
   if (!args.logs.empty()) return show_log_results(invocation, args);
   std::vector<OpenRun> runs;
   if (!open_all(invocation, args, &runs)) return kBadInput;
+  const Benchmark& newest = *runs.back().benchmark;
+  if (!invocation.as_jube && (!knows_columns(invocation, newest, args.select, "--select") ||
+                              !knows_columns(invocation, newest, args.exclude, "--exclude"))) {
+    return kBadInput;
+  }
   ShowOptions options;
   options.render.only = args.only;
   options.render.select = args.select;

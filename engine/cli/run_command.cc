@@ -77,6 +77,13 @@ int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
   Plan plan = make_plan(benchmark, expander, diagnostics);
   print_diagnostics(diagnostics, input.sources);
   if (diagnostics.has_errors()) return kBadInput;
+  if (args.script >= 0 && static_cast<size_t>(args.script) >= plan.packages.size()) {
+    print_error(invocation, fmt::format("--script: there is no workpackage {}", args.script),
+                plan.packages.empty()
+                    ? "the plan has none"
+                    : fmt::format("the plan has 0 to {}", plan.packages.size() - 1));
+    return kBadInput;
+  }
   PlanPrint print;
   print.script_of = args.script;
   print.scripts = [&](const WorkPackage& package) {
@@ -92,7 +99,9 @@ int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
   if (args.all) print.most = static_cast<size_t>(-1);
   print_plan(plan, expander, pool, print, std::cout);
   std::cout.flush();
-  return kFine;
+  const bool fails = std::any_of(plan.packages.begin(), plan.packages.end(),
+                                 [](const WorkPackage& package) { return !package.note.empty(); });
+  return fails ? kFailed : kFine;
 }
 
 struct Execution {
@@ -194,6 +203,14 @@ int run_command(const Invocation& invocation, const RunArgs& args) {
     if (input->workflow->benchmarks.empty()) {
       print_error(invocation, fmt::format("'{}' has no benchmark to run", file),
                   "check its selection, its tags, --only-bench and --not-bench");
+      return kBadInput;
+    }
+    const size_t benchmarks = which + input->workflow->benchmarks.size();
+    if (args.ids.size() > benchmarks && &file == &args.files.back()) {
+      print_error(invocation,
+                  fmt::format("--id: {} ids for {} run{}", args.ids.size(), benchmarks,
+                              benchmarks == 1 ? "" : "s"),
+                  "one id a benchmark, in the order of the files");
       return kBadInput;
     }
     for (const Benchmark& benchmark : input->workflow->benchmarks) {

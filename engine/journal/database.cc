@@ -41,6 +41,9 @@ Status SqliteDatabase::failure() const {
             message + strerror(reason) +
             "; free some space and continue the run: nothing that finished is lost");
       }
+      if (reason == EACCES || reason == EPERM || reason == EROFS) {
+        return Status::error(message + "cannot be written; check the directory's permissions");
+      }
       message += sqlite3_errmsg(handle_);
       if (reason != 0) message += std::string(": ") + strerror(reason);
       return Status::error(message);

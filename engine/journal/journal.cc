@@ -260,6 +260,12 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
   if (access(path.c_str(), F_OK) != 0) {
     return Status::error(run_dir + ": no run of tally here (journal.sqlite is missing)");
   }
+  // Asked first: SQLite would open the file to read, and the lease would fail with a riddle.
+  for (const std::string& needed : {path, run_dir}) {
+    if (access(needed.c_str(), W_OK) == 0) continue;
+    return Status::error(needed + ": cannot be written: " + strerror(errno) +
+                         "; only who may write to a run can continue or change it");
+  }
   if (Status s = database_.open(path, SQLITE_OPEN_READWRITE, path); !s) return s;
   if (Status s = lock_and_configure(run_dir); !s) return s;
   Statement check;

@@ -193,7 +193,9 @@ class Planner {
   void settle(const Step& step, WorkPackage& package) {
     if (!package.note.empty() && !step.depend.empty()) {
       // A run may yet make what this value reads.
-      unknown_errors_.insert("step '" + step.name.value + "': " + package.note);
+      unknown_errors_.insert(
+          "step '" + step.name.value +
+          "' fails, unless an earlier step makes what is missing: " + package.note);
       package.note.clear();
       return;
     }

@@ -73,11 +73,7 @@ class Printer {
 
   void print_scripts() {
     const auto wanted = static_cast<size_t>(options_.script_of);
-    if (wanted >= plan_.packages.size()) {
-      out_ << fmt::format("tally: there is no workpackage {}: the plan has {}\n", wanted,
-                          counted(plan_.packages.size(), "workpackage", "workpackages"));
-      return;
-    }
+    if (wanted >= plan_.packages.size()) return;
     const WorkPackage& package = plan_.packages[wanted];
     const auto files = options_.scripts ? options_.scripts(package)
                                         : std::vector<std::pair<std::string, std::string>>();

@@ -239,9 +239,14 @@ class TreeBuilder : public YAML::EventHandler {
 
 // What to do about the commonest slips, for yaml-cpp's messages are written for those who know
 // YAML.
-std::string syntax_hint(const std::string& message) {
+std::string syntax_hint(const std::string& message, const std::string& line) {
+  const size_t indent = line.find_first_not_of(' ');
+  if (indent != std::string::npos && line[indent] == '\t') {
+    return "YAML is indented with blanks; this line begins with a tab";
+  }
   const std::pair<const char*, const char*> hints[] = {
-      {"illegal map value", "a text with ': ' in it must be quoted"},
+      {"illegal map value",
+       "a text with ': ' in it must be quoted; or a key in the line above lacks its ':'"},
       {"end of sequence flow", "a '[' is not closed, or a text that starts with '[' is not quoted"},
       {"end of map flow", "a '{' is not closed, or a text that starts with '{' is not quoted"},
       {"end of map not found", "the line is indented neither like its neighbours nor deeper"},
@@ -255,6 +260,15 @@ std::string syntax_hint(const std::string& message) {
     if (message.find(part) != std::string::npos) return hint;
   }
   return {};
+}
+
+std::string line_of(const std::string& text, uint32_t number) {
+  size_t begin = 0;
+  for (uint32_t i = 1; i < number && begin != std::string::npos; ++i) {
+    begin = text.find('\n', begin);
+    if (begin != std::string::npos) ++begin;
+  }
+  return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
 }
 
 // A byte that no YAML text may hold, which yaml-cpp would pass on or stop at silently. Returns
@@ -314,7 +328,8 @@ YamlPtr parse_yaml(uint32_t file, const std::string& text, Diagnostics& diagnost
     if (!e.mark.is_null()) {
       place = lines.at(static_cast<size_t>(e.mark.line), static_cast<size_t>(e.mark.column));
     }
-    diagnostics.error(place, "YAML syntax: " + e.msg, syntax_hint(e.msg));
+    diagnostics.error(place, "YAML syntax: " + e.msg,
+                      syntax_hint(e.msg, line_of(text, place.line)));
     return nullptr;
   }
   diagnostics.append(noticed);

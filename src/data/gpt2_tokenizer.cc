@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "src/data/json_fault.h"
 #include "src/data/merges.h"
 #include "src/data/pretokenizer.h"
 #include "src/data/tokenizer.h"
@@ -64,7 +65,7 @@ Vocabulary read_vocabulary(const std::string& path) {
   try {
     json = nlohmann::json::parse(read_text(path, "--vocab-file"));
   } catch (const nlohmann::json::exception& error) {
-    throw bad(error.what());
+    throw bad(json_fault(error));
   }
   if (!json.is_object() || json.empty()) throw bad("it holds no such object");
   Vocabulary vocabulary;

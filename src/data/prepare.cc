@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "src/data/indexed_writer.h"
+#include "src/data/json_fault.h"
 #include "src/data/ordered_pool.h"
 #include "src/data/progress.h"
 #include "src/data/text_input.h"
@@ -62,8 +63,8 @@ class ChunkEncoder {
     try {
       object = nlohmann::json::parse(text.begin(), text.end());
     } catch (const nlohmann::json::exception& error) {
-      throw bad(
-          fmt::format("this line is no JSON object (one a line is expected): {}", error.what()));
+      throw bad(fmt::format("this line is no JSON object (one a line is expected): {}",
+                            json_fault(error)));
     }
     if (!object.is_object()) throw bad("this line is no JSON object (one a line is expected)");
     for (size_t k = 0; k < keys_.size(); ++k) {

@@ -1,10 +1,14 @@
 // The command line of `tally-train prepare`.
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <limits>
 
@@ -65,11 +69,43 @@ void declare(CLI::App* app, Arguments* a) {
       ->capture_default_str();
 }
 
+// "--worker is not a flag; did you mean '--workers'?", or nothing when every flag is known.
+std::string unknown_flag(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    word = word.substr(0, word.find('='));
+    if (word.size() < 3 || word.compare(0, 2, "--") != 0) continue;
+    if (app.get_option_no_throw(word) != nullptr) continue;
+    std::string sentence = fmt::format("{}: unknown flag", word);
+    for (const CLI::Option* option : app.get_options()) {
+      const std::string name = option->get_name();
+      if (name.compare(0, word.size(), word) == 0 || word.compare(0, name.size(), name) == 0) {
+        return fmt::format("{}; did you mean '{}'?", sentence, name);
+      }
+    }
+    return sentence;
+  }
+  return {};
+}
+
 std::unique_ptr<Tokenizer> tokenizer_of(const Arguments& a) {
   try {
     return make_tokenizer(a.tokenizer, a.vocab_file, a.merge_file);
   } catch (const std::runtime_error& error) {
     throw BadUsage(error.what());
+  }
+}
+
+// Inputs that are not there are a mistake in the command, found before anything is written.
+void check_inputs(const std::vector<std::string>& inputs) {
+  for (const std::string& path : inputs) {
+    if (path == "-") continue;
+    struct stat info {};
+    int error = ::stat(path.c_str(), &info) != 0 ? errno : S_ISDIR(info.st_mode) ? EISDIR : 0;
+    if (error == 0 && ::access(path.c_str(), R_OK) != 0) error = errno;
+    if (error != 0) {
+      throw BadUsage(fmt::format("--input '{}' cannot be read: {}", path, std::strerror(error)));
+    }
   }
 }
 
@@ -122,10 +158,13 @@ int prepare_main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    fmt::print(stderr, "tally-train prepare: error: {} (--help lists the flags)\n", error.what());
+    const std::string unknown = unknown_flag(app, argc, argv);
+    fmt::print(stderr, "tally-train prepare: error: {} (--help lists the flags)\n",
+               unknown.empty() ? error.what() : unknown);
     return 2;
   }
   try {
+    check_inputs(arguments.options.inputs);
     const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(arguments);
     complete(&arguments, *tokenizer);
     print_summary(arguments.options, prepare(*tokenizer, arguments.options));

@@ -164,6 +164,8 @@ TEST_CASE_FIXTURE(Shell, "bad input is exit code 2 with one clear error, and not
   file("pattern.yaml",
        "name: w\noutpath: w_run\npatternset: {name: p, pattern: {name: t, _: \"a(\"}}\n"
        "step: {name: s, do: echo}\n");
+  file("tab.yaml", "name: w\nstep:\n\t- {name: s, do: echo}\n");
+  file("colon.yaml", "name: w\nstep\n  - {name: s, do: echo}\n  - name: t\n");
   for (const Line& line : std::initializer_list<Line>{
            {"run nofile.yaml", "Benchmark configuration file not found: \"nofile.yaml\""},
            {"run", "needs an input file"},
@@ -175,7 +177,13 @@ TEST_CASE_FIXTURE(Shell, "bad input is exit code 2 with one clear error, and not
            {"result .", "there are no runs in '.'"},
            {"run wrong.yaml", "nix"},
            {"run pattern.yaml", "pattern 't' is not a regular expression"},
-           {"run bench.yaml -j 0", "--jobs"},
+           {"run bench.yaml -j 0", "--jobs: '0' is no whole number from 1 on"},
+           {"run bench.yaml -t", "--tag needs a value"},
+           {"run bench.yaml -n --script 99", "there is no workpackage 99"},
+           {"run bench.yaml --script 0", "add -n"},
+           {"run bench.yaml -i 5 6", "2 ids for 1 run"},
+           {"validate tab.yaml", "this line begins with a tab"},
+           {"validate colon.yaml", "lacks its ':'"},
            {"run bench.yaml --set a", "not of the form name=value"},
            {"validate wrong.yaml", "wrong.yaml:3:"}}) {
     CAPTURE(std::string(line.arguments));
@@ -195,6 +203,37 @@ TEST_CASE_FIXTURE(Shell, "a dry run writes nothing and lists the workpackages") 
   CHECK(has(ran.out, "2 workpackages"));
   CHECK(has(ran.out, "a=4"));
   CHECK(!exists("bench_run"));
+}
+
+TEST_CASE_FIXTURE(Shell, "a dry run that shows a failing workpackage is exit code 1") {
+  file("fails.yaml",
+       "name: f\nparameterset: {name: p, parameter: [{name: a, mode: python, _: \"1/0\"}]}\n"
+       "step: {name: s, use: p, do: echo $a}\n");
+  Ran ran = tally("run fails.yaml -n");
+  CHECK(ran.code == 1);
+  CHECK(has(ran.out, "fails: Cannot evaluate \"1/0\" for parameter \"a\": division by zero"));
+}
+
+TEST_CASE_FIXTURE(Shell,
+                  "steps, workpackages, columns and logs that a run does not have are named") {
+  file("bench.yaml", kBench);
+  REQUIRE(tally("run bench.yaml").code == 0);
+  for (const auto& [arguments, said] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"result bench_run --select nope", "--select: no table has a column 'nope'"},
+           {"result bench_run --exclude nope", "--exclude: no table has a column 'nope'"},
+           {"output bench_run -s nope", "run 0 has no step 'nope'"},
+           {"output bench_run -w 99", "run 0 has no workpackage '99'"},
+           {"info bench_run -s s -w 99", "run 0 has no workpackage '99'"},
+           {"info bench_run -p", "add -s"},
+           {"log bench_run -c nope", "run 0 has no log 'nope.log'"}}) {
+    CAPTURE(std::string(arguments));
+    Ran ran = tally(arguments);
+    CHECK(ran.code == 2);
+    CHECK(has(ran.err, said));
+  }
+  Ran ran = tally("remove bench_run </dev/null");
+  CHECK(has(ran.out, "nothing was removed"));
+  CHECK(exists("bench_run/000000"));
 }
 
 TEST_CASE_FIXTURE(Shell, "several runs in one table, styles, columns, order") {

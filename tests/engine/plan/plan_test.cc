@@ -250,8 +250,6 @@ TEST_CASE("the exact bytes of one workpackage's files") {
         {"submit.job", "#!/bin/sh\nid=" + std::to_string(package.id)}};
   };
   CHECK(p.print(options) == "#!/bin/sh\nid=1");
-  options.script_of = 2;
-  CHECK(p.print(options) == "tally: there is no workpackage 2: the plan has 2 workpackages\n");
 }
 
 TEST_CASE("every state has a name") {
