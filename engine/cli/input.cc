@@ -111,15 +111,22 @@ std::unique_ptr<Input> load_input(const Invocation& invocation, const std::strin
 
 std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
                                    const std::string& run_dir) {
+  return load_texts(invocation, journal.run(), journal.run().input_file, journal.sources(),
+                    run_dir);
+}
+
+std::unique_ptr<Input> load_texts(const Invocation& invocation, const RunRecord& run,
+                                  const std::string& file,
+                                  const std::vector<std::pair<std::string, std::string>>& texts,
+                                  const std::string& run_dir) {
   auto input = std::make_unique<Input>();
-  const RunRecord& run = journal.run();
   CheckOptions options;
   options.tags = run.tags;
   options.set = run.set;
   options.read.builtin_path = template_directories();
-  for (auto& [path, text] : journal.sources()) options.read.stored[path] = text;
+  for (const auto& [path, text] : texts) options.read.stored[path] = text;
   input->set = run.set;
-  input->document = read_document(run.input_file, options.read, input->sources, input->diagnostics);
+  input->document = read_document(file, options.read, input->sources, input->diagnostics);
   if (!input->diagnostics.has_errors()) {
     input->workflow = check_document(input->document, options, input->sources, input->diagnostics);
   }

@@ -38,6 +38,11 @@ std::unique_ptr<Input> load_input(const Invocation& invocation, const std::strin
 // The same from what a run stored of its input.
 std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
                                    const std::string& run_dir);
+// The same from texts, path and text each, of which `file` is the input file.
+std::unique_ptr<Input> load_texts(const Invocation& invocation, const RunRecord& run,
+                                  const std::string& file,
+                                  const std::vector<std::pair<std::string, std::string>>& texts,
+                                  const std::string& run_dir);
 
 // Prints diagnostics to standard error, in colour on a terminal. Only those not printed yet when
 // called again with the count it returned.

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <optional>
 
+#include "engine/cli/jube_files.h"
 #include "engine/cli/views.h"
 #include "engine/expand/evaluator.h"
 
@@ -72,6 +75,61 @@ void print_results(const std::vector<RenderedResult>& rendered) {
   }
 }
 
+namespace {
+
+// -u stays in force, as JUBE's does: `analyse -u` and then `result` is the usual way to use it. The
+// texts are kept with the run, each as its length, a newline and itself.
+constexpr const char* kUpdate = "cli:update";
+
+std::string pack(const std::string& file, const Sources& sources) {
+  std::string out;
+  const auto add = [&out](const std::string& text) {
+    out += std::to_string(text.size()) + "\n" + text;
+  };
+  add(file);
+  for (uint32_t i = 0; i < sources.size(); ++i) {
+    add(sources.name(i));
+    add(sources.text(i));
+  }
+  return out;
+}
+
+std::vector<std::string> unpack(const std::string& packed) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < packed.size();) {
+    const size_t line = packed.find('\n', at);
+    if (line == std::string::npos) break;
+    const size_t size = std::strtoul(packed.c_str() + at, nullptr, 10);
+    out.push_back(packed.substr(line + 1, size));
+    at = line + 1 + size;
+  }
+  return out;
+}
+
+// A run that is in use, or another person's, shows the update this time only.
+void keep_update(const std::string& file, OpenRun* run) {
+  run->journal.reset();
+  std::unique_ptr<Journal> writable;
+  Status kept = Journal::open(run->directory.path, &writable);
+  if (kept) kept = writable->set_shared(kUpdate, pack(file, run->input->sources));
+  if (!kept) {
+    fmt::print(stderr, "note: -u {} is not kept for the next time: {}\n", file, kept.message());
+  }
+}
+
+std::unique_ptr<Input> load_kept(const Invocation& invocation, const Journal& journal,
+                                 const std::string& run_dir) {
+  const std::optional<std::string> packed = journal.shared(kUpdate);
+  if (!packed) return load_stored(invocation, journal, run_dir);
+  const std::vector<std::string> texts = unpack(*packed);
+  if (texts.empty()) return load_stored(invocation, journal, run_dir);
+  std::vector<std::pair<std::string, std::string>> sources;
+  for (size_t i = 1; i + 1 < texts.size(); i += 2) sources.emplace_back(texts[i], texts[i + 1]);
+  return load_texts(invocation, journal.run(), texts[0], sources, run_dir);
+}
+
+}  // namespace
+
 bool open_run(const Invocation& invocation, const RunDirectory& directory,
               const std::string& update, const InputArgs& update_input, OpenRun* run) {
   run->directory = directory;
@@ -79,9 +137,9 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
     print_error(invocation, s.message());
     return false;
   }
-  const RunRecord& record = run->journal->run();
+  const RunRecord record = run->journal->run();
   if (update.empty()) {
-    run->input = load_stored(invocation, *run->journal, directory.path);
+    run->input = load_kept(invocation, *run->journal, directory.path);
   } else {
     InputArgs input = update_input;
     if (input.tags.empty()) input.tags = record.tags;
@@ -94,6 +152,12 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
                                         record.benchmark, record.id));
     return false;
   }
+  if (update.empty()) return true;
+  keep_update(update, run);
+  if (Status s = Journal::open_read_only(directory.path, &run->journal); !s) {
+    print_error(invocation, s.message());
+    return false;
+  }
   return true;
 }
 
@@ -103,6 +167,7 @@ bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows)
   std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
   std::vector<PackageView> views = package_views(*run.benchmark, *run.journal, run.directory.path);
   *rows = 0;
+  note_command(run.directory.path, "analyse", "analysed");
   for (const Analyser& analyser : run.benchmark->analysers) {
     *rows += analyse(*run.benchmark, analyser, views, *evaluator, diagnostics).rows.size();
   }
@@ -133,7 +198,12 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
       std::vector<RenderedResult> rendered =
           render(*newest.benchmark, result, own, render_options, run.directory.path + "/result",
                  *evaluator, diagnostics);
-      if (render_options.write) code = std::max(code, write_files(invocation, run, rendered));
+      if (render_options.write) {
+        code = std::max(code, write_files(invocation, run, rendered));
+        note_command(
+            run.directory.path, "result",
+            fmt::format("{} result{} written", rendered.size(), rendered.size() == 1 ? "" : "s"));
+      }
       tables += rendered.size();
       if (options.print && runs.size() == 1) print_results(rendered);
       for (Record& row : own.rows) row.values["id"] = {static_cast<long long>(run.directory.id)};

@@ -12,6 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/generated_files.h"
+#include "engine/cli/jube_files.h"
 #include "engine/cli/results.h"
 #include "engine/cli/summary.h"
 #include "engine/cli/version.h"
@@ -131,7 +132,10 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   Status status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
   print_summary(invocation, benchmark, *journal, directory, summary);
   if (!status) print_error(invocation, status.message());
-  std::string name = record.benchmark;
+  if (Status s = write_workpackages_xml(benchmark, *journal, directory.path); !s && status) {
+    status = s;
+    print_error(invocation, status.message());
+  }
   journal.reset();
   int code = status ? summary.exit_code() : kFailed;
   bool show = wants_result(invocation, benchmark, execution.result) && has_results(benchmark);
@@ -180,6 +184,9 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
     print_error(invocation, ready.message());
     return kFailed;
   }
+  note_command(directory.path, "parse",
+              fmt::format("{} read by tally {}{}{}", file, kVersion,
+                          record.tags.empty() ? "" : ", tags: ", join(record.tags, " ")));
   print_banner(benchmark, record, directory);
   Execution execution{args.jobs,    args.exit_on_error, args.hide_animation,
                       args.no_wait, args.analyse,       args.result};
@@ -234,6 +241,7 @@ int continue_command(const Invocation& invocation, const ContinueArgs& args) {
     std::unique_ptr<Input> input = load_stored(invocation, *journal, directory.path);
     if (!input->workflow) return kBadInput;
     const Benchmark& benchmark = *input->find(journal->run().benchmark);
+    note_command(directory.path, "continue", "continued; see run.log");
     print_banner(benchmark, journal->run(), directory);
     Execution execution{args.jobs,    args.exit_on_error, args.hide_animation,
                         args.no_wait, args.analyse,       args.result};

@@ -17,6 +17,7 @@
 #include "engine/execute/run_log.h"
 #include "engine/execute/slots.h"
 #include "engine/execute/status_line.h"
+#include "engine/execute/store.h"
 #include "engine/execute/task.h"
 #include "engine/execute/work_directory.h"
 
@@ -56,6 +57,7 @@ class Engine {
                  log_},
         status_line_(nullptr, options.hide_animation, options.verbose),
         run_dir_(run_dir),
+        store_(absolute_path(run_dir + "/..")),
         open_of_step_(benchmark.steps.size(), 0) {}
 
   Status run(RunSummary* summary);
@@ -78,6 +80,9 @@ class Engine {
   Status release_complete_groups();
   Status after_shared(Task& task);
   Status share_setup(Task& task, bool* taken);
+  bool take_over(Task& task, const StepInputs& inputs, const std::string& hash);
+  bool link_to_work(Task& task, const std::string& work, const std::string& of);
+  void keep_setup(int id);
   Status release_setup(int id, bool well);
   Status stop_children();
   void mark(int id, const char* name, const std::string& text);
@@ -99,6 +104,7 @@ class Engine {
   TaskContext context_;
   StatusLine status_line_;
   std::string run_dir_;
+  WorkStore store_;  // setup and build work of earlier runs
 
   std::unordered_map<int, std::unique_ptr<Task>> tasks_;  // by package
   std::unordered_map<int, int> by_pid_;                   // package
@@ -107,6 +113,7 @@ class Engine {
   std::map<int, std::vector<int>> shared_groups_;  // by the package that runs the operation
   std::map<std::string, int> setups_;              // content hash -> package that does the work
   std::map<int, std::string> setup_of_;            // package -> content hash
+  std::map<int, StepInputs> made_from_;            // of setup work that is done here
   std::map<std::string, std::vector<int>> setup_waiters_;
   std::vector<int> open_of_step_;  // packages not ended
   int done_ = 0, failed_ = 0, waiting_ = 0, lost_ = 0;
@@ -340,6 +347,7 @@ Status Engine::ended_well(Task& task) {
   if (Status s = journal_.commit(); !s) return s;
   ++done_;
   mark(id, "done", time_stamp());
+  keep_setup(id);
   if (!children) return children;
   return mark_failed_at_birth(created);
 }
@@ -531,6 +539,7 @@ Status Engine::share_setup(Task& task, bool* taken) {
     *taken = true;
     return ended(task);
   }
+  add_tools(task.process_environment(task.work_dir()), &inputs);
   const std::string hash = "setup:" + task.step().name.value + ":" + content_hash(inputs);
   setup_of_[id] = hash;
   int owner = -1;
@@ -541,7 +550,9 @@ Status Engine::share_setup(Task& task, bool* taken) {
   }
   if (owner == id || owner < 0 || !graph_.has(owner)) {
     setups_[hash] = id;
-    log_.write(package.directory + ": done here, key " + hash.substr(hash.rfind(':') + 1));
+    *taken = take_over(task, inputs, hash.substr(hash.rfind(':') + 1));
+    if (*taken) return ended(task);
+    made_from_[id] = std::move(inputs);
     return Status::ok();
   }
   *taken = true;
@@ -551,23 +562,64 @@ Status Engine::share_setup(Task& task, bool* taken) {
     tasks_.erase(id);
     return Status::ok();
   }
+  const std::string of = "workpackage " + std::to_string(owner);
+  if (link_to_work(task, absolute_path(graph_.work_dir(graph_[owner])), of)) {
+    task.end(State::done, "reused: commands, environment and files are those of " + of);
+  }
+  return ended(task);
+}
+
+// Work that an earlier run did, when there is any; run.log says which, or why it is done again.
+bool Engine::take_over(Task& task, const StepInputs& inputs, const std::string& hash) {
+  const Package& package = graph_[task.id()];
+  std::string why = "it passes on its environment, which is not kept";
+  if (!package.work_dir.empty()) why = "its work_dir is not of this run";
+  std::string work;
+  if (!task.step().exported && package.work_dir.empty()) work = store_.find(inputs, hash, &why);
+  if (work.empty()) {
+    log_.write(package.directory + ": done here, " + why + "; key " + hash);
+    return false;
+  }
+  if (link_to_work(task, work, work)) {
+    log_.write(package.directory + ": reused, " + why + "; key " + hash);
+    task.end(State::done, "reused: commands, environment and files are " + why);
+  }
+  return true;
+}
+
+void Engine::keep_setup(int id) {
+  const auto made = made_from_.find(id);
+  if (made == made_from_.end()) return;
+  const Package& package = graph_[id];
+  if (package.wp.state == State::done && package.work_dir.empty() &&
+      !graph_.step_of(package).exported) {
+    // Only a saving for later: a store that cannot be written costs this run nothing.
+    const std::string& hash = setup_of_[id];
+    if (Status s = store_.keep(made->second, hash.substr(hash.rfind(':') + 1),
+                               absolute_path(graph_.work_dir(package)));
+        !s) {
+      log_.write(package.directory + ": not kept for later runs: " + s.message());
+    }
+  }
+  made_from_.erase(made);
+}
+
+// Puts a link to finished work in the place of the task's own. False: it failed, as its note says.
+bool Engine::link_to_work(Task& task, const std::string& target, const std::string& of) {
+  const Package& package = graph_[task.id()];
   const std::string work = absolute_path(graph_.folder(package)) + "/work";
-  std::string note =
-      "reused: commands, environment and files are those of workpackage " + std::to_string(owner);
   for (const int parent : package.wp.parents) {
     unlink((work + "/" + graph_.step_of(graph_[parent]).name.value).c_str());
   }
   if (rmdir(work.c_str()) != 0 && unlink(work.c_str()) != 0 && errno != ENOENT) {
-    task.fail(work + ": cannot be replaced by a link to the work of workpackage " +
-              std::to_string(owner) + ": it is not empty");
-    return ended(task);
+    task.fail(work + ": cannot be replaced by a link to the work of " + of + ": it is not empty");
+    return false;
   }
-  if (Status s = make_link(absolute_path(graph_.work_dir(graph_[owner])), work); !s) {
+  if (Status s = make_link(target, work); !s) {
     task.fail(s.message());
-    return ended(task);
+    return false;
   }
-  task.end(State::done, std::move(note));
-  return ended(task);
+  return true;
 }
 
 Status Engine::release_setup(int id, bool well) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "engine/base/text.h"
 #include "engine/execute/run_directory.h"
@@ -504,6 +505,38 @@ Status Task::shared_done() {
   return record_operation();
 }
 
+namespace {
+
+// A file, or all files of a folder in order of their names: small ones by content, large ones by
+// size and time.
+Status add_input(const std::string& source, const std::string& target, StepInputs* inputs) {
+  struct stat info {};
+  std::string bytes;
+  if (stat(source.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    std::error_code error;
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(source, error)) {
+      names.push_back(entry.path().filename().string());
+    }
+    if (error) return Status::error("cannot read '" + source + "': " + error.message());
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      if (Status s = add_input(source + "/" + name, target + "/" + name, inputs); !s) return s;
+    }
+    return Status::ok();
+  }
+  if (S_ISREG(info.st_mode) && info.st_size < (1 << 20)) {
+    if (Status s = read_file(source, &bytes); !s) return s;
+  } else {
+    bytes = source + " " + std::to_string(info.st_size) + " " +
+            std::to_string(info.st_mtim.tv_sec) + "." + std::to_string(info.st_mtim.tv_nsec);
+  }
+  inputs->files.emplace_back(target, bytes);
+  return Status::ok();
+}
+
+}  // namespace
+
 Status Task::inputs(StepInputs* inputs) {
   inputs->step = step_.name.value;
   const Lookup lookup = values_->lookup();
@@ -541,17 +574,7 @@ Status Task::inputs(StepInputs* inputs) {
     }
   }
   for (const PlannedFile& file : files) {
-    struct stat info {};
-    std::string bytes;
-    // Small files by content, large ones by size and time.
-    if (stat(file.source.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-        info.st_size < (1 << 20)) {
-      if (Status s = read_file(file.source, &bytes); !s) return s;
-    } else {
-      bytes = file.source + " " + std::to_string(info.st_size) + " " +
-              std::to_string(info.st_mtim.tv_sec) + "." + std::to_string(info.st_mtim.tv_nsec);
-    }
-    inputs->files.emplace_back(file.target, bytes);
+    if (Status s = add_input(file.source, file.target, inputs); !s) return s;
   }
   return Status::ok();
 }

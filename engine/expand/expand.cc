@@ -91,7 +91,7 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text) 
   const Parameter& parameter = *definitions.of(binding).parameter;
   std::string value;
   if (parameter.mode == Mode::text) {
-    value = strip(text);
+    value = text;
   } else if (parameter.mode == Mode::tag) {
     value = tags.count(text) > 0 ? text : "";
   } else {

@@ -405,10 +405,10 @@ bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts,
     if (force == Force::everything) {
       forced.emplace_back(slot, std::move(text));
     } else {
-      set_value(work, slot, strip(text));
+      set_value(work, slot, text);
     }
   }
-  for (const auto& [slot, text] : forced) set_value(work, slot, strip(text));
+  for (const auto& [slot, text] : forced) set_value(work, slot, text);
   return changed;
 }
 

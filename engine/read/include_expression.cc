@@ -115,6 +115,18 @@ YamlPtr add(const YamlNode& a, const YamlNode& b) {
   return sum;
 }
 
+YamlPtr joined(const YamlNode& separator, const YamlNode& items) {
+  if (separator.kind != Kind::scalar || items.kind != Kind::sequence) {
+    throw ExpressionError("join() takes a text and a list");
+  }
+  std::string text;
+  for (size_t i = 0; i < items.items.size(); ++i) {
+    if (items.items[i]->kind != Kind::scalar) throw ExpressionError("join() takes a list of texts");
+    text += (i == 0 ? "" : separator.value) + items.items[i]->value;
+  }
+  return text_node(text);
+}
+
 // Recursive descent; every rule gives a function of the names bound at that place.
 class ExpressionParser {
  public:
@@ -249,10 +261,19 @@ class ExpressionParser {
           if (found) return found;
           return otherwise ? (*otherwise)(n) : std::make_shared<YamlNode>();
         };
+      } else if (take(".join(")) {
+        Expression items = any();
+        items = take_word("for") ? comprehension(items, ")") : closed(items, ")");
+        value = [value, items](const Names& n) { return joined(*value(n), *items(n)); };
       } else {
         return value;
       }
     }
+  }
+
+  Expression closed(const Expression& inner, std::string_view end) {
+    expect(end);
+    return inner;
   }
 
   Expression atom() {
@@ -285,6 +306,7 @@ class ExpressionParser {
     if (word == "None") {
       return [](const Names&) { return std::make_shared<YamlNode>(); };
     }
+    if (word == "str" && take("(")) return closed(any(), ")");  // scalars are texts here
     if (word == "len" && take("(")) {
       Expression inner = any();
       expect(")");
@@ -296,7 +318,7 @@ class ExpressionParser {
     }
     skip_space();
     if (at_ < text_.size() && (text_[at_] == '(' || text_[at_] == '.') &&
-        !starts_with(text_.substr(at_), ".get(")) {
+        !starts_with(text_.substr(at_), ".get(") && !starts_with(text_.substr(at_), ".join(")) {
       at_ = start;
       fail();
     }
@@ -320,7 +342,7 @@ class ExpressionParser {
     std::vector<Expression> parts;
     if (!take("]")) {
       parts.push_back(any());
-      if (take_word("for")) return comprehension(parts[0]);
+      if (take_word("for")) return comprehension(parts[0], "]");
       while (take(",")) parts.push_back(any());
       expect("]");
     }
@@ -332,14 +354,14 @@ class ExpressionParser {
     };
   }
 
-  Expression comprehension(const Expression& element) {
+  Expression comprehension(const Expression& element, std::string_view end) {
     std::string variable(peek_word());
     at_ += variable.size();
     if (variable.empty() || !take_word("in")) fail();
     Expression source = sum();
     std::optional<Expression> condition;
     if (take_word("if")) condition = any();
-    expect("]");
+    expect(end);
     return [=](const Names& n) {
       auto node = std::make_shared<YamlNode>();
       node->kind = Kind::sequence;

@@ -93,8 +93,8 @@ std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Re
       std::string text = value.str();
       std::string error;
       if (!key.format.empty() && !value.none()) format_cell(value, key.format, &text, &error);
-      const std::string& title = key.title.empty() ? key.name.value : key.title;
-      line += (line.empty() ? "" : " ") + title + "=" + text;
+      // The name, not the title: JUBE's own messages have it so.
+      line += (line.empty() ? "" : " ") + key.name.value + "=" + text;
     }
     lines.push_back(std::move(line));
   }

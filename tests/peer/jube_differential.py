@@ -3,10 +3,16 @@
 
 usage: jube_differential.py TALLY INPUT_DIR [NAME...]
 
-For each input of INPUT_DIR, in two fresh copies of it: `jube run -r` and `tally run -r`. Compared are
-every workpackage's folder name, its marks (done, error), the bytes of all files in its work directory,
-and every result file (databases by their rows). The comment at the top of an input says which row of
-the specification it covers, which version of JUBE it is compared with, and the tags it is run with.
+For each input of INPUT_DIR, in two fresh copies of it: `jube run -r`, once by JUBE and once by Tally
+called by the name jube. Compared are every workpackage's folder name, its marks (done, error), the
+bytes of all files in its work directory, and every result file (databases by their rows). The comment
+at the top of an input says which row of the specification it covers and
+
+  compare: VERSION  the version of JUBE it is compared with
+  tags: TAG...      tags it is run with
+  options: WORD...  further options of `run`
+  then: COMMAND     a shell command after the run; `jube` is the program under test
+  shows: COMMAND    the same, and what it prints is compared, too
 
 Exits 77 ("skipped" for CTest) when there is no jube, 1 when something differs.
 """
@@ -14,6 +20,7 @@ import concurrent.futures
 import os
 import re
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -23,13 +30,17 @@ TIME = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 
 
 def header(path):
-    """The words of the comment at the top: {'compare': '2.5.1', 'tags': ['a']}."""
-    found = {"tags": []}
+    """The words of the comment at the top: {'compare': '2.5.1', 'tags': ['a'], ...}."""
+    found = {"tags": [], "options": [], "after": []}
     with open(path, encoding="utf-8") as file:
         for line in file.read(2000).splitlines():
-            match = re.match(r"[#\s]*(compare|tags):\s*(.*?)\s*(?:-->)?$", line)
-            if match:
-                found[match[1]] = match[2].split() if match[1] == "tags" else match[2]
+            match = re.match(r"[#\s]*(compare|tags|options|then|shows):\s*(.*?)\s*(?:-->)?$", line)
+            if not match:
+                continue
+            if match[1] in ("then", "shows"):
+                found["after"].append((match[1], match[2]))
+            else:
+                found[match[1]] = match[2] if match[1] == "compare" else match[2].split()
     return found
 
 
@@ -82,29 +93,67 @@ def collect(root):
     return found
 
 
-def run(command, root):
-    environment = dict(os.environ, TALLY_DIFFERENTIAL="from-env", LC_ALL="C.UTF-8")
-    environment.pop("JUBE_INCLUDE_PATH", None)
+class Syslog:
+    """Takes what is sent to ROOT/syslog.sock, a local socket as /dev/log is."""
+
+    def __init__(self, root):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(os.path.join(root, "syslog.sock"))
+        self.socket.setblocking(False)
+
+    def taken(self):
+        found = []
+        while True:
+            try:
+                found.append(self.socket.recv(65536))
+            except BlockingIOError:
+                self.socket.close()
+                return b"\n".join(found)
+
+
+def run(command, root, path):
+    environment = dict(os.environ, TALLY_DIFFERENTIAL="from-env", LC_ALL="C.UTF-8", PATH=path)
+    for name in [n for n in environment if n.startswith("JUBE_")]:
+        del environment[name]
     try:
         done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=60)
     except subprocess.TimeoutExpired:
-        return f"{command[0]} had not ended after a minute"
+        return f"{command} had not ended after a minute"
     return done.stdout.decode(errors="replace")
 
 
 def compare(tally, inputs, name):
     words = header(os.path.join(inputs, name))
     results, texts = [], []
-    for program in (["jube"], [tally]):
+    for program in ("jube", tally):
         with tempfile.TemporaryDirectory(prefix="tally-peer-") as temporary:
             root = os.path.join(temporary, "here")
             shutil.copytree(inputs, root)
-            command = program + ["run", name, "-r", "--hide-animation"]
+            path = os.environ["PATH"]
+            if program != "jube":  # called by the name jube, it answers as JUBE does
+                os.mkdir(os.path.join(temporary, "bin"))
+                os.symlink(tally, os.path.join(temporary, "bin", "jube"))
+                path = os.path.join(temporary, "bin") + ":" + path
+            command = [shutil.which("jube", path=path), "run", name, "-r", "--hide-animation"]
+            command += words["options"]
             if words["tags"]:
                 command += ["-t"] + words["tags"]
-            texts.append(run(command, root))
+            listener = Syslog(root)
+            texts.append(run(command, root, path))
+            shown = {}
+            for number, (kind, line) in enumerate(words["after"]):
+                text = run(["/bin/sh", "-c", line], root, path)
+                if kind == "shows":
+                    text = TIME.sub(b"TIME", text.replace(root, "ROOT").encode())
+                    shown[f"printed by {number}: {line}"] = text
+                else:
+                    texts[-1] += text
             results.append(collect(root))
+            results[-1].update(shown)
+            sent = listener.taken()
+            if sent:
+                results[-1]["sent to syslog"] = re.sub(rb"jube\[\d+\]", b"jube[PID]", sent)
     jube, ours = results
     problems = []
     for path in sorted(set(jube) | set(ours)):
