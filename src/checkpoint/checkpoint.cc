@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "src/checkpoint/latest_checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
 #include "src/checkpoint/safetensors.h"
 #include "src/data/mapped_file.h"
@@ -23,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kLatest = "latest_checkpointed_iteration.txt";
 constexpr int kFormat = 1;
 
 // The optimizer's three flat buffers and their names in the file.
@@ -35,10 +35,6 @@ std::array<Part, 3> optimizer_parts(const ParameterState& state) {
   return {{{"master.", state.master},
            {"exp_avg.", state.first_moment},
            {"exp_avg_sq.", state.second_moment}}};
-}
-
-std::string directory_name(int64_t iteration) {
-  return fmt::format("iter_{:07d}", iteration);
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -132,9 +128,9 @@ void publish(const fs::path& root, const fs::path& made, int64_t iteration) {
     fs::rename(place, old);
   }
   rename_durably(made.string(), place.string());
-  const fs::path text = root / fmt::format(".{}.tmp", kLatest);
+  const fs::path text = root / fmt::format(".{}.tmp", latest_file);
   write_text(text.string(), fmt::format("{}\n", iteration));
-  rename_durably(text.string(), (root / kLatest).string());
+  rename_durably(text.string(), (root / latest_file).string());
   fs::remove_all(old);
 }
 
@@ -212,35 +208,6 @@ std::string save_checkpoint(const std::string& root, const TrainingState& state,
                                          error.code().message()));
   }
   return (fs::path(root) / directory_name(state.iteration)).string();
-}
-
-std::optional<std::string> latest_checkpoint(const std::string& root) {
-  const fs::path text = fs::path(root) / kLatest;
-  if (!fs::exists(text)) return std::nullopt;
-  const MappedFile file(text.string());
-  const std::string words(file.data() == nullptr ? "" : file.data(), file.size());
-  int64_t iteration = -1;
-  size_t used = 0;
-  try {
-    iteration = std::stoll(words, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used == 0 || iteration < 0 || words.find_first_not_of(" \r\n", used) != std::string::npos) {
-    throw std::runtime_error(
-        fmt::format("'{}' does not hold the number of an iteration: write the number of the iter_ "
-                    "directory to resume from into it",
-                    text.string()));
-  }
-  const fs::path place = fs::path(root) / directory_name(iteration);
-  if (fs::exists(place)) return place.string();
-  const fs::path old = fs::path(root) / fmt::format(".{}.old", directory_name(iteration));
-  if (fs::exists(old))
-    return old.string();  // a save of the same iteration was killed between two renames
-  throw std::runtime_error(fmt::format(
-      "'{}' names iteration {}, and there is no '{}': write the number of an iter_ directory "
-      "that exists into it",
-      text.string(), iteration, place.string()));
 }
 
 std::optional<TrainingState> load_checkpoint(const std::string& root, const ModelConfig& config,

@@ -111,6 +111,7 @@ ModelConfig read_model_config(const std::string& path, const ModelConfig& defaul
                               int64_t vocabulary_multiple) {
   const Reader in = open_config(path);
   const auto type = in.get<std::string>("model_type", "");
+  if (type.empty()) throw in.bad("gives no \"model_type\"");
   if (type != "gpt2" && type != "tally_gpt") {
     throw in.bad(fmt::format("describes a model of type \"{}\", and only gpt2 is read", type));
   }

@@ -184,6 +184,14 @@ void save_model_weights(const std::string& path, const ModelConfig& config,
   write_safetensors(path, std::move(sources));
 }
 
+void check_model_weights(const std::string& path, const ModelConfig& config,
+                         const std::vector<Parameter>& parameters) {
+  ParameterState state;
+  state.parameters = &parameters;
+  const WeightFiles files(path);
+  const Matches matches(files, config, state);
+}
+
 void load_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream) {
   const WeightFiles files(path);

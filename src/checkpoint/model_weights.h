@@ -41,6 +41,11 @@ std::vector<int64_t> hugging_face_shape(const Parameter& parameter, const ModelC
 void save_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream);
 
+// Whether the weights at `path` fit the parameters, as load_model_weights() checks it: for a check
+// before anything is allocated. Throws like it.
+void check_model_weights(const std::string& path, const ModelConfig& config,
+                         const std::vector<Parameter>& parameters);
+
 // Reads GPT-2's weights into `weights` and `master` (where defined), rounded to their types;
 // padding rows of the vocabulary become 0. PATH as in WeightFiles. Names with and without the
 // prefix "transformer." are known; the causal masks of old files and a tied lm_head are passed

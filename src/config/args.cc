@@ -20,12 +20,13 @@ std::string help_text() {
   CLI::App app(
       "Trains a GPT model and says how fast. Flags are Megatron-LM's; numbers may carry "
       "underscores (300_000_000). @FILE reads flags from a file.");
-  app.name("tally-train [train]");
+  app.name("tally-train [train|evaluate]");
   Flags flags;
   configure(&app);
   declare_flags(&app, &flags);
   app.footer(
-      "\nOther commands: 'tally-train prepare --help' makes a dataset from text; 'tally-train "
+      "\n'tally-train evaluate' gives the loss and the perplexity of a stored model on a text.\n"
+      "Other commands: 'tally-train prepare --help' makes a dataset from text; 'tally-train "
       "--version'.\n"
       "Exit codes: 0 completed, 2 bad input, 3 out of memory, 4 time limit or asked to stop "
       "(SIGTERM, SIGINT,\n"
@@ -142,7 +143,7 @@ std::string flags_reference() {
   return out;
 }
 
-Config parse_args(int argc, const char* const* argv, int world_size) {
+Config parse_args(int argc, const char* const* argv, int world_size, Command command) {
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) expand(argv[i], 0, &words);
   for (const std::string& word : words)
@@ -162,7 +163,7 @@ Config parse_args(int argc, const char* const* argv, int world_size) {
     throw UsageError(e.what());
   }
   if (const auto extra = app.remaining(); !extra.empty()) unknown(extra.front());
-  Config config = resolve(flags, world_size);
+  Config config = resolve(flags, world_size, command);
   config.command_line.assign(argv, argv + argc);
   return config;
 }

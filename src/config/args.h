@@ -20,9 +20,12 @@ struct HelpRequest {
 
 // Reads and checks the flags of `tally-train [train] FLAGS` (argv[0] is the program). `world_size`
 // is the number of processes of the run. Touches no device and writes nothing; the only files it
-// reads are those named as @FILE (flags, one or more a line, '#' starts a comment). Throws
-// UsageError and HelpRequest.
-Config parse_args(int argc, const char* const* argv, int world_size = 1);
+// reads are those named as @FILE (flags, one or more a line, '#' starts a comment), the config.json
+// that says what a stored model is, and the dataset whose blocks --epochs counts. `command`:
+// evaluate takes the same flags and refuses those that only training has. Throws UsageError and
+// HelpRequest.
+Config parse_args(int argc, const char* const* argv, int world_size = 1,
+                  Command command = Command::train);
 
 // What the validity rules need beside the Config itself. Exposed for tests of larger world sizes.
 // Megatron-LM's sentences where it has one (docs/flags.md lists them). Throws UsageError.

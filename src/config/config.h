@@ -10,6 +10,7 @@
 
 namespace tally::train {
 
+enum class Command { train, evaluate };
 enum class Precision { f64, f32, tf32, bf16, f16 };
 enum class Positions { learned, rotary };
 enum class Recompute { none, selective, full };
@@ -40,6 +41,7 @@ struct OptimizerConfig {
 
 struct DataConfig {
   std::vector<std::string> paths;  // --data-path prefixes
+  std::vector<double> weights;     // of each prefix in a blend; empty: one prefix
   std::string split = "969,30,1";
   std::string tokenizer;  // GPT2BPETokenizer, bytes
   std::string vocab_file, merge_file;
@@ -47,6 +49,7 @@ struct DataConfig {
 };
 
 struct Config {
+  Command command = Command::train;
   ModelConfig model;
   OptimizerConfig optimizer;
   DataConfig data;
@@ -55,6 +58,8 @@ struct Config {
   int64_t micro_batch = 1, global_batch = 1;
   int64_t train_iterations = 0;  // from --train-iters or --train-samples
   int64_t train_samples = 0;
+  // --epochs: passes over the training blocks of a dataset, and how many blocks one has; else 0.
+  int64_t epochs = 0, epoch_samples = 0;
   Recompute recompute = Recompute::none;
   uint64_t seed = 1234;
   double loss_scale = 0, initial_loss_scale = 4294967296.0, min_loss_scale = 1.0;
@@ -64,6 +69,12 @@ struct Config {
   double exit_duration_minutes = 0;  // 0: no limit
   int64_t exit_interval = 0;
   std::string save_dir, load_dir, record_path;
+  // --load-hf and --save-hf: folders in Hugging Face's layout.
+  std::string load_hf_dir, save_hf_dir;
+  // evaluate: the folder of weights and config.json, --load-hf or --load's newest checkpoint.
+  std::string model_dir;
+  std::string text;             // evaluate: --text
+  int64_t stride = 0;           // evaluate: tokens from the start of a block to the next one's
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   bool reference = false;       // --reference: the autograd model, slow and obviously right
   bool cuda_graph = true;

@@ -76,7 +76,8 @@ class Group {
     return option;
   }
   // A number in [0, 1).
-  CLI::Option* probability(const std::string& flag, double* field, const std::string& help) {
+  template <typename Field>
+  CLI::Option* probability(const std::string& flag, Field* field, const std::string& help) {
     return number(flag, field, 0.0, help, std::nextafter(1.0, 0.0));
   }
   template <typename Field>
@@ -137,22 +138,28 @@ void declare_model(CLI::App* app, Flags* f) {
          "learned_absolute or rope (default: learned_absolute)");
   g.toggle("--use-rotary-position-embeddings", &f->rotary,
            "Same as --position-embedding-type rope");
-  g.number("--rotary-base", &f->rotary_base, 1.0, "Base of the rotary angles");
+  g.number("--rotary-base", &f->rotary_base, 1.0, "Base of the rotary angles")
+      ->default_str("10000");
   g.number("--rotary-percent", &f->rotary_percent, 0.0,
-           "Share of each head's dimensions that rotates", 1.0);
+           "Share of each head's dimensions that rotates", 1.0)
+      ->default_str("1");
   g.number(
       "--vocab-size", &f->vocabulary, 2,
       "Tokens of the vocabulary (default: the tokenizer's: 50257 for GPT2BPETokenizer, 257 for "
       "bytes)");
   g.number("--make-vocab-size-divisible-by", &f->vocabulary_multiple, 1,
            "The vocabulary is padded to a multiple of this times the tensor parallel size");
-  g.number("--layernorm-epsilon,--norm-epsilon", &f->layernorm_epsilon, 0.0,
-           "Epsilon of LayerNorm");
+  g.number("--layernorm-epsilon,--norm-epsilon", &f->layernorm_epsilon, 0.0, "Epsilon of LayerNorm")
+      ->default_str("1e-05");
   g.number("--init-method-std", &f->init_std, 0.0,
            "Standard deviation of the initial weights; a block's output layers: / sqrt(2 layers)");
   g.probability("--hidden-dropout", &f->hidden_dropout,
-                "Dropout after embedding, attention and MLP");
-  g.probability("--attention-dropout", &f->attention_dropout, "Dropout of attention probabilities");
+                "Dropout after embedding, attention and MLP; with --load-hf its config.json's "
+                "unless given")
+      ->default_str("0.1");
+  g.probability("--attention-dropout", &f->attention_dropout,
+                "Dropout of attention probabilities; with --load-hf its config.json's unless given")
+      ->default_str("0.1");
 }
 
 void declare_training(CLI::App* app, Flags* f) {
@@ -166,6 +173,11 @@ void declare_training(CLI::App* app, Flags* f) {
   g.number("--train-iters", &f->train_iterations, 1, "Optimizer steps to train");
   g.number("--train-samples", &f->train_samples, 1,
            "Samples to train, instead of --train-iters; whole steps only");
+  g.number("--epochs", &f->epochs, 1,
+           "Passes over the dataset, instead of --train-iters: its documents are joined, cut into "
+           "blocks of --seq-length tokens (the rest is dropped), divided into training and "
+           "validation blocks by --split and shuffled anew in every epoch; the validation loss is "
+           "taken over all validation blocks after each epoch");
   g.number("--seed", &f->seed, uint64_t{0}, "Seed of weights, data order and dropout");
   g.toggle("--recompute-activations", &f->recompute_activations,
            "Same as --recompute-granularity selective");
@@ -219,7 +231,8 @@ void declare_precision(CLI::App* app, Flags* f) {
 void declare_data(CLI::App* app, Flags* f) {
   Group g(app, "Data");
   g.list("--data-path", &f->data.paths, "PREFIX",
-         "Dataset made by 'tally-train prepare' or Megatron-LM: PREFIX.bin and PREFIX.idx");
+         "Dataset made by 'tally-train prepare' or Megatron-LM: PREFIX.bin and PREFIX.idx; several "
+         "are blended when each has its weight before it: 0.7 A 0.3 B");
   g.toggle("--mock-data", &f->data.mock, "Random tokens instead of a dataset, for measuring");
   g.text("--split", &f->data.split, "A,B,C", "Weights of training, validation and test documents");
   g.text("--tokenizer-type", &f->tokenizer, "NAME",
@@ -239,6 +252,12 @@ void declare_output(CLI::App* app, Flags* f) {
   g.number("--save-interval", &f->save_interval, 1, "Steps between checkpoints");
   g.text("--load", &f->load, "DIR",
          "Resume from the newest checkpoint in DIR; an empty DIR starts from scratch");
+  g.text("--load-hf", &f->load_hf, "DIR",
+         "Start from a GPT-2 of Hugging Face: model.safetensors (or its shards) and config.json, "
+         "which sets the model's sizes; vocab.json and merges.txt where DIR has them");
+  g.text("--save-hf", &f->save_hf, "DIR",
+         "Write the trained model to DIR as transformers reads it: model.safetensors, config.json "
+         "and the tokenizer's files");
   g.toggle("--exit-on-missing-checkpoint", &f->exit_on_missing_checkpoint,
            "With --load: a DIR without a checkpoint is an error");
   g.number("--eval-interval", &f->eval_interval, 1,
@@ -246,6 +265,16 @@ void declare_output(CLI::App* app, Flags* f) {
            "--eval-iters)");
   g.number("--eval-iters", &f->eval_iterations, 0,
            "Global batches of an evaluation (default: 100 with --eval-interval)");
+}
+
+void declare_evaluation(CLI::App* app, Flags* f) {
+  Group g(app, "tally-train evaluate");
+  g.text("--text", &f->text, "FILE",
+         "Evaluate on this plain text, as one document, instead of --data-path");
+  g.number("--stride", &f->stride, 1,
+           "Tokens from the start of one block of --seq-length to the next one's; every token but "
+           "the text's first is scored once, in the first block that reaches it, so that a smaller "
+           "stride gives more context (default: --seq-length)");
 }
 
 void declare_device(CLI::App* app, Flags* f) {
@@ -315,6 +344,7 @@ void declare_flags(CLI::App* app, Flags* flags) {
   declare_precision(app, flags);
   declare_data(app, flags);
   declare_output(app, flags);
+  declare_evaluation(app, flags);
   declare_device(app, flags);
   declare_parallel(app, flags);
   declare_ignored(app, flags);

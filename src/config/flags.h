@@ -17,10 +17,11 @@ struct Flags {
   int64_t vocabulary_multiple = 128;
   std::optional<std::string> positions;
   bool rotary = false;
-  double rotary_base = 10000, rotary_percent = 1, layernorm_epsilon = 1e-5, init_std = 0.02;
-  double hidden_dropout = 0.1, attention_dropout = 0.1;
+  std::optional<double> rotary_base, rotary_percent, layernorm_epsilon, hidden_dropout,
+      attention_dropout;
+  double init_std = 0.02;
 
-  std::optional<int64_t> micro_batch, global_batch, train_iterations, train_samples;
+  std::optional<int64_t> micro_batch, global_batch, train_iterations, train_samples, epochs;
   uint64_t seed = 1234;
   bool recompute_activations = false;
   std::optional<std::string> recompute_granularity;
@@ -45,7 +46,8 @@ struct Flags {
   bool sequence_parallel = false, distributed_optimizer = false;
   std::optional<int64_t> virtual_pipeline_layers;
 
-  std::string save, load, record;
+  std::string save, load, record, load_hf, save_hf, text;
+  std::optional<int64_t> stride;
   std::optional<int64_t> save_interval, eval_interval, eval_iterations;
   bool exit_on_missing_checkpoint = false;
   int64_t log_interval = 100;
@@ -59,6 +61,6 @@ struct Flags {
 // Declares every flag on `app`, in groups, storing into `flags`.
 void declare_flags(CLI::App* app, Flags* flags);
 // Defaults that depend on other flags, presets, and all checks.
-Config resolve(const Flags& flags, int world_size);
+Config resolve(const Flags& flags, int world_size, Command command);
 
 }  // namespace tally::train

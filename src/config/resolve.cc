@@ -1,6 +1,7 @@
 // From what was given to a checked Config: defaults that depend on other flags, presets, validity
 // rules.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -8,8 +9,11 @@
 #include <cstdlib>
 #include <limits>
 
+#include "src/checkpoint/checkpoint.h"
+#include "src/checkpoint/model_config_file.h"
 #include "src/config/args.h"
 #include "src/config/flags.h"
+#include "src/data/dataset.h"
 
 namespace tally::train {
 namespace {
@@ -75,7 +79,8 @@ Positions resolve_positions(const Flags& f) {
   return Positions::learned;
 }
 
-void resolve_model(const Flags& f, Config* c) {
+// The sizes that the flags give.
+void model_of_flags(const Flags& f, Config* c) {
   ModelConfig& m = c->model;
   const Preset preset = find_preset(f.model.value_or("gpt2"));
   if (f.model) m.preset = preset.name;
@@ -87,14 +92,75 @@ void resolve_model(const Flags& f, Config* c) {
   m.max_positions =
       f.max_positions.value_or(f.model ? std::max<int64_t>(1024, c->sequence) : c->sequence);
   m.positions = resolve_positions(f);
-  m.rotary_base = f.rotary_base;
-  m.rotary_fraction = f.rotary_percent;
-  m.layernorm_epsilon = f.layernorm_epsilon;
+  m.rotary_base = f.rotary_base.value_or(10000);
+  m.rotary_fraction = f.rotary_percent.value_or(1);
+  m.layernorm_epsilon = f.layernorm_epsilon.value_or(1e-5);
   m.init_std = f.init_std;
-  m.hidden_dropout = f.hidden_dropout;
-  m.attention_dropout = f.attention_dropout;
+  m.hidden_dropout = f.hidden_dropout.value_or(0.1);
+  m.attention_dropout = f.attention_dropout.value_or(0.1);
   m.vocabulary = resolve_vocabulary(f, &c->data.tokenizer);
-  m.padded_vocabulary = pad_vocabulary(m.vocabulary, f.vocabulary_multiple * f.tensor_parallel);
+}
+
+// The folder of a stored model that the run starts from; empty: it starts from random weights.
+std::string model_folder(const Flags& f, Command command) {
+  if (command == Command::train) return f.load_hf;
+  if (f.load_hf.empty() == f.load.empty())
+    fail("--load-hf", "evaluate needs one model: give --load-hf DIR or --load DIR");
+  if (!f.load_hf.empty()) return f.load_hf;
+  const std::optional<std::string> newest = latest_checkpoint(f.load);
+  if (!newest) fail("--load", "{} holds no checkpoint", f.load);
+  return *newest;
+}
+
+template <typename T>
+void agree(const char* flag, const std::optional<T>& given, const T& stored,
+           const std::string& folder) {
+  if (given && *given != stored)
+    fail(flag, "{} contradicts {}/config.json, which says {}", *given, folder, stored);
+}
+
+// The sizes of a stored model; a flag may repeat them.
+void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
+  ModelConfig& m = c->model;
+  ModelConfig defaults;
+  defaults.init_std = f.init_std;
+  m = read_model_config(folder, defaults, f.vocabulary_multiple * f.tensor_parallel);
+  if (f.model) fail("--model", "{} contradicts {}/config.json: leave it out", *f.model, folder);
+  agree("--num-layers", f.layers, m.layers, folder);
+  agree("--hidden-size", f.hidden, m.hidden, folder);
+  agree("--num-attention-heads", f.heads, m.heads, folder);
+  agree("--ffn-hidden-size", f.ffn, m.ffn, folder);
+  agree("--max-position-embeddings", f.max_positions, m.max_positions, folder);
+  agree("--vocab-size", f.vocabulary, m.vocabulary, folder);
+  agree("--layernorm-epsilon", f.layernorm_epsilon, m.layernorm_epsilon, folder);
+  if ((f.positions || f.rotary) && resolve_positions(f) != m.positions)
+    fail("--position-embedding-type", "contradicts {}/config.json, which says {}", folder,
+         m.positions == Positions::rotary ? "rope" : "learned_absolute");
+  agree("--rotary-base", f.rotary_base, m.rotary_base, folder);
+  agree("--rotary-percent", f.rotary_percent, m.rotary_fraction, folder);
+  m.hidden_dropout = f.hidden_dropout.value_or(m.hidden_dropout);
+  m.attention_dropout = f.attention_dropout.value_or(m.attention_dropout);
+  c->sequence = f.sequence.value_or(std::min<int64_t>(1024, m.max_positions));
+  Flags vocabulary = f;
+  vocabulary.vocabulary = m.vocabulary;
+  resolve_vocabulary(vocabulary, &c->data.tokenizer);
+}
+
+void resolve_model(const Flags& f, const std::string& folder, Config* c) {
+  ModelConfig& m = c->model;
+  if (folder.empty()) {
+    model_of_flags(f, c);
+  } else {
+    try {
+      model_of_folder(f, folder, c);
+    } catch (const UsageError&) {
+      throw;
+    } catch (const std::runtime_error& e) {
+      fail(f.load_hf.empty() ? "--load" : "--load-hf", "{}", e.what());
+    }
+  }
+  if (folder.empty())
+    m.padded_vocabulary = pad_vocabulary(m.vocabulary, f.vocabulary_multiple * f.tensor_parallel);
 
   if (m.hidden % m.heads != 0)
     fail("--hidden-size", "{} is not divisible by --num-attention-heads {}", m.hidden, m.heads);
@@ -183,13 +249,41 @@ int64_t product(const char* flag, int64_t a, int64_t b) {
   return result;
 }
 
+// --epochs: how many samples a pass over the training blocks has.
+int64_t count_blocks(const Config& c) {
+  if (c.data.mock) fail("--epochs", "random tokens (--mock-data) have no end: give --train-iters");
+  if (c.data.paths.size() > 1)
+    fail("--epochs", "counts the passes over one dataset, and {} are blended: give --train-samples",
+         c.data.paths.size());
+  try {
+    const auto dataset = std::make_shared<const IndexedDataset>(c.data.paths.front());
+    return make_block_samples(dataset, c.data.split, Split::train, c.sequence, c.seed)
+        ->samples_per_epoch();
+  } catch (const std::runtime_error& e) {
+    fail("--epochs", "{}", e.what());
+  }
+}
+
 void resolve_length(const Flags& f, Config* c) {
   if (f.train_iterations && f.train_samples)
     fail("--train-samples",
          "expected iteration-based training: give --train-iters or --train-samples, not both");
-  if (!f.train_iterations && !f.train_samples)
-    fail("--train-iters", "is missing: give --train-iters or --train-samples");
-  if (f.train_iterations) {
+  if (f.epochs && (f.train_iterations || f.train_samples))
+    fail("--epochs", "and {} are two lengths of one training: give one",
+         f.train_iterations ? "--train-iters" : "--train-samples");
+  if (!f.train_iterations && !f.train_samples && !f.epochs)
+    fail("--train-iters", "is missing: give --train-iters, --train-samples or --epochs");
+  if (f.epochs) {
+    c->epochs = *f.epochs;
+    c->epoch_samples = count_blocks(*c);
+    if (__builtin_mul_overflow(c->epochs, c->epoch_samples, &c->train_samples))
+      fail("--epochs", "{} epochs of {} blocks are more samples than can be counted", c->epochs,
+           c->epoch_samples);
+    c->train_iterations = c->train_samples / c->global_batch;
+    if (c->train_iterations == 0)
+      fail("--epochs", "{} of {} blocks are less than one step of --global-batch-size {}",
+           c->epochs, c->epoch_samples, c->global_batch);
+  } else if (f.train_iterations) {
     c->train_iterations = *f.train_iterations;
     c->train_samples = product("--train-iters", c->train_iterations, c->global_batch);
   } else {
@@ -269,26 +363,84 @@ void check_split(const std::string& split) {
   if (!(sum > 0)) fail("--split", "'{}' gives no document to any split", split);
 }
 
+// Megatron-LM's spelling of a blend: weight prefix weight prefix ...
+void resolve_blend(DataConfig* data) {
+  if (data->paths.size() < 2) return;
+  const std::vector<std::string> words = std::move(data->paths);
+  data->paths.clear();
+  for (size_t i = 0; i < words.size(); i += 2) {
+    char* end = nullptr;
+    const double weight = std::strtod(words[i].c_str(), &end);
+    if (*end != '\0' || i + 1 == words.size())
+      fail("--data-path",
+           "several datasets are given as pairs of a weight and a prefix (0.7 A 0.3 B), and '{}' "
+           "{}",
+           words[i], *end != '\0' ? "is no weight" : "has no prefix after it");
+    if (!(weight > 0) || weight > std::numeric_limits<float>::max())
+      fail("--data-path", "the weight {} of {} is not a positive number", words[i], words[i + 1]);
+    data->weights.push_back(weight);
+    data->paths.push_back(words[i + 1]);
+  }
+}
+
 void resolve_data(const Flags& f, Config* c) {
   const std::string tokenizer = c->data.tokenizer;
   c->data = f.data;
   c->data.tokenizer = tokenizer;
   check_split(c->data.split);
+  resolve_blend(&c->data);
   if (c->data.mock && !c->data.paths.empty())
     fail("--mock-data", "contradicts --data-path {}", c->data.paths.front());
-  if (!c->data.mock && c->data.paths.empty())
+  if (!c->data.mock && c->data.paths.empty() && f.text.empty())
     fail("--data-path",
          "is missing: name a dataset made by 'tally-train prepare', or give --mock-data");
+}
+
+// vocab.json and merges.txt of a stored model, unless flags name others.
+void resolve_tokenizer_files(const std::string& folder, Config* c) {
+  if (folder.empty() || c->data.tokenizer != "GPT2BPETokenizer") return;
+  if (!c->data.vocab_file.empty() || !c->data.merge_file.empty()) return;
+  const std::string vocab = folder + "/vocab.json", merges = folder + "/merges.txt";
+  if (access(vocab.c_str(), R_OK) != 0 || access(merges.c_str(), R_OK) != 0) return;
+  c->data.vocab_file = vocab;
+  c->data.merge_file = merges;
+}
+
+void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
+  const std::pair<const char*, bool> only_training[] = {
+      {"--train-iters", f.train_iterations.has_value()},
+      {"--train-samples", f.train_samples.has_value()},
+      {"--epochs", f.epochs.has_value()},
+      {"--save", !f.save.empty()},
+      {"--save-hf", !f.save_hf.empty()},
+      {"--eval-interval", f.eval_interval.has_value()},
+      {"--eval-iters", f.eval_iterations.has_value()}};
+  for (const auto& [flag, given] : only_training)
+    if (given) fail(flag, "has a meaning in training only, and this is 'evaluate'");
+  if (c->data.mock) fail("--mock-data", "has no text to evaluate on: give --data-path or --text");
+  if (!f.text.empty() && !c->data.paths.empty())
+    fail("--text", "contradicts --data-path {}", c->data.paths.front());
   if (c->data.paths.size() > 1)
-    fail("--data-path",
-         "{} datasets were given, and one is read at a time: join the texts with 'tally-train "
-         "prepare'",
-         c->data.paths.size());
+    fail("--data-path", "evaluate reads one dataset, and {} were given", c->data.paths.size());
+  c->model_dir = folder;
+  c->text = f.text;
+  c->stride = f.stride.value_or(c->sequence);
+  if (c->stride > c->sequence)
+    fail("--stride", "{} is more than --seq-length {}: tokens between blocks would not be scored",
+         c->stride, c->sequence);
+  const bool has_files = !c->data.vocab_file.empty() && !c->data.merge_file.empty();
+  if (!c->text.empty() && c->data.tokenizer != "bytes" && !has_files)
+    fail("--text",
+         "needs a tokenizer, and {} has no vocab.json and merges.txt: give --vocab-file and "
+         "--merge-file, or --tokenizer-type bytes",
+         folder);
 }
 
 void resolve_output(const Flags& f, Config* c) {
   c->save_dir = f.save;
   c->load_dir = f.load;
+  c->load_hf_dir = f.load_hf;
+  c->save_hf_dir = f.save_hf;
   c->record_path = f.record;
   c->log_interval = f.log_interval;
   c->exit_on_missing_checkpoint = f.exit_on_missing_checkpoint;
@@ -380,16 +532,27 @@ void check_parallel_layout(const Config& c) {
          c.micro_batches(), pp);
 }
 
-Config resolve(const Flags& f, int world_size) {
+Config resolve(const Flags& f, int world_size, Command command) {
   Config c;
+  c.command = command;
   c.seed = f.seed;
-  resolve_model(f, &c);
+  const std::string folder = model_folder(f, command);
+  resolve_model(f, folder, &c);
   resolve_precision(f, &c);
   resolve_recompute(f, &c);
   resolve_parallel(f, world_size, &c);
-  resolve_length(f, &c);
-  resolve_schedule(f, &c);
   resolve_data(f, &c);
+  resolve_tokenizer_files(folder, &c);
+  if (command == Command::evaluate) {
+    resolve_evaluation(f, folder, &c);
+  } else {
+    if (!f.text.empty())
+      fail("--text",
+           "is read by 'tally-train evaluate'; 'tally-train prepare' makes a dataset for training");
+    if (f.stride) fail("--stride", "is read by 'tally-train evaluate' only");
+    resolve_length(f, &c);
+    resolve_schedule(f, &c);
+  }
   resolve_output(f, &c);
   resolve_device(f, &c);
   if (!f.ignored.empty()) {

@@ -45,6 +45,20 @@ enum class Split { train, validation, test };
 std::unique_ptr<SampleSource> make_gpt_samples(std::shared_ptr<const IndexedDataset> dataset,
                                                const std::string& split, Split which,
                                                int64_t sequence, uint64_t seed);
+// The same tokens cut into blocks, for training by epochs: all documents joined in their order, cut
+// into blocks of `sequence` tokens whose rest is dropped, the blocks (not the documents, so that
+// one text is enough) divided by `split`. Training's are shuffled anew in every epoch, the others
+// keep their order. Every block of an epoch comes exactly once.
+std::unique_ptr<SampleSource> make_block_samples(std::shared_ptr<const IndexedDataset> dataset,
+                                                 const std::string& split, Split which,
+                                                 int64_t sequence, uint64_t seed);
+// How many blocks a split has; make_block_samples() refuses one that has none.
+int64_t block_count(const IndexedDataset& dataset, const std::string& split, Split which,
+                    int64_t sequence);
+// Several sources mixed by weight, in Megatron's order: each sample comes from the source that is
+// furthest behind its share.
+std::unique_ptr<SampleSource> make_blended_samples(
+    std::vector<std::shared_ptr<const SampleSource>> sources, std::vector<double> weights);
 // Random tokens, for measuring without data.
 std::unique_ptr<SampleSource> make_mock_samples(int64_t vocabulary, int64_t sequence,
                                                 uint64_t seed);

@@ -59,6 +59,8 @@ json training_json(const Config& c) {
           {"global_batch_size", c.global_batch},
           {"train_iters", c.train_iterations},
           {"train_samples", c.train_samples},
+          {"epochs", c.epochs},
+          {"epoch_samples", c.epoch_samples},
           {"seed", c.seed},
           {"recompute", recompute_name(c.recompute)},
           {"lr", o.lr},
@@ -80,26 +82,6 @@ json training_json(const Config& c) {
           {"eval_iters", c.eval_iterations},
           {"exit_duration_in_mins", c.exit_duration_minutes},
           {"exit_interval", c.exit_interval}};
-}
-
-json environment_json(const Record& r) {
-  const BuildInfo b = build_info();
-  return {{"host", host_name()},
-          {"device", r.device.is_cuda() ? fmt::format("cuda:{}", r.device.index) : "cpu"},
-          {"device_name", r.device_info.name},
-          {"compute_capability", r.device_info.capability},
-          {"device_bytes", r.device_info.total_bytes},
-          {"threads", r.threads},
-          {"attention_backend", text_or_null(r.attention_backend)},
-          {"driver", text_or_null(r.device_info.driver)},
-          {"cuda_runtime", text_or_null(r.device_info.runtime)},
-          {"cuda_toolkit", text_or_null(b.cuda)},
-          {"cudnn", text_or_null(loaded_cudnn_version())},
-          {"libtorch", b.libtorch},
-          {"compiler", b.compiler},
-          {"build_type", b.build_type},
-          {"tally_train", b.version},
-          {"git_commit", b.commit}};
 }
 
 json results_json(const Record& r) {
@@ -135,6 +117,14 @@ json results_json(const Record& r) {
   for (const Evaluation& e : r.evaluations)
     evaluations.push_back({{"iteration", e.iteration}, {"loss", number(e.loss)}});
   out["evaluations"] = evaluations;
+  json epochs = json::array();
+  for (const Epoch& e : r.epochs)
+    epochs.push_back(
+        {{"epoch", e.epoch},
+         {"iteration", e.iteration},
+         {"loss", number(e.loss)},
+         {"validation_loss", e.validation_loss ? number(*e.validation_loss) : json(nullptr)}});
+  out["epochs"] = epochs;
   return out;
 }
 
@@ -172,6 +162,26 @@ json intervals_json(const std::vector<Interval>& intervals) {
 
 }  // namespace
 
+nlohmann::ordered_json environment_json(const Record& r) {
+  const BuildInfo b = build_info();
+  return {{"host", host_name()},
+          {"device", r.device.is_cuda() ? fmt::format("cuda:{}", r.device.index) : "cpu"},
+          {"device_name", r.device_info.name},
+          {"compute_capability", r.device_info.capability},
+          {"device_bytes", r.device_info.total_bytes},
+          {"threads", r.threads},
+          {"attention_backend", text_or_null(r.attention_backend)},
+          {"driver", text_or_null(r.device_info.driver)},
+          {"cuda_runtime", text_or_null(r.device_info.runtime)},
+          {"cuda_toolkit", text_or_null(b.cuda)},
+          {"cudnn", text_or_null(loaded_cudnn_version())},
+          {"libtorch", b.libtorch},
+          {"compiler", b.compiler},
+          {"build_type", b.build_type},
+          {"tally_train", b.version},
+          {"git_commit", b.commit}};
+}
+
 nlohmann::ordered_json configuration_json(const Record& r) {
   const Config& c = r.config;
   return {{"model", model_json(r)},
@@ -188,12 +198,15 @@ nlohmann::ordered_json configuration_json(const Record& r) {
             {"sequence", c.sequence_parallel}}},
           {"data",
            {{"paths", c.data.paths},
+            {"weights", c.data.weights},
             {"mock", c.data.mock},
             {"split", c.data.split},
             {"tokenizer", c.data.tokenizer},
             {"description", r.data}}},
           {"save", text_or_null(c.save_dir)},
           {"load", text_or_null(c.load_dir)},
+          {"load_hf", text_or_null(c.load_hf_dir)},
+          {"save_hf", text_or_null(c.save_hf_dir)},
           {"log_interval", c.log_interval},
           {"save_interval", c.save_interval}};
 }
@@ -263,20 +276,33 @@ nlohmann::ordered_json to_json(const Record& r) {
 }
 
 void write_record(const Record& record, const std::string& path) {
+  write_json(to_json(record), path);
+}
+
+void write_json(const nlohmann::ordered_json& value, const std::string& path) {
   namespace fs = std::filesystem;
   const fs::path target(path);
   std::error_code error;
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  // A file is replaced whole; a device or a pipe is written to, for it must stay what it is.
+  const bool special = fs::exists(target, error) && !fs::is_regular_file(target, error);
+  if (special && fs::is_directory(target, error)) {
+    errno = EISDIR;
+    fail(path, "written");
+  }
+  const std::string temporary = special ? path : fmt::format("{}.{}.tmp", path, getpid());
   // Names and paths may hold bytes that are not UTF-8: they are replaced, never a reason to lose a
   // record.
-  const std::string text =
-      to_json(record).dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  const std::string text = value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wb"),
                                                        std::fclose);
   if (!file) fail(path, "written");
   const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
-                       std::fflush(file.get()) == 0 && fsync(fileno(file.get())) == 0;
+                       std::fflush(file.get()) == 0 && (special || fsync(fileno(file.get())) == 0);
+  if (special) {
+    if (!written) fail(path, "written");
+    return;
+  }
   if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int saved = errno;
     std::remove(temporary.c_str());

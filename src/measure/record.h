@@ -32,6 +32,13 @@ struct Evaluation {
   double loss = 0;
 };
 
+// The end of a pass over the training blocks (--epochs).
+struct Epoch {
+  int64_t epoch = 0, iteration = 0;
+  double loss = 0;                        // mean over the epoch's steps of this run
+  std::optional<double> validation_loss;  // over all validation blocks
+};
+
 struct Record {
   Config config;
   Outcome outcome = Outcome::running;
@@ -47,10 +54,13 @@ struct Record {
   std::vector<Step> steps;
   std::vector<Interval> intervals;
   std::vector<Evaluation> evaluations;
+  std::vector<Epoch> epochs;
   size_t device_bytes_peak = 0;
 };
 
 nlohmann::ordered_json to_json(const Record& record);
+// Its "environment" alone: host, device, versions.
+nlohmann::ordered_json environment_json(const Record& record);
 // Its "configuration" alone, which is known before the first step.
 nlohmann::ordered_json configuration_json(const Record& record);
 // True model FLOP/s over the datasheet's rate, from the median step; empty when the rate is
@@ -58,6 +68,7 @@ nlohmann::ordered_json configuration_json(const Record& record);
 std::optional<double> model_flops_utilisation(const Record& record);
 // Writes beside `path` and renames, so that a reader sees the old record or the new one. Makes
 // missing folders. Throws std::runtime_error naming the file.
+void write_json(const nlohmann::ordered_json& json, const std::string& path);
 void write_record(const Record& record, const std::string& path);
 
 }  // namespace tally::train

@@ -38,7 +38,8 @@ std::shared_ptr<const SampleSource> open_split(const Config& c,
                                                const std::shared_ptr<const IndexedDataset>& dataset,
                                                Split split, const std::string& name) {
   std::shared_ptr<const SampleSource> samples =
-      make_gpt_samples(dataset, c.data.split, split, c.sequence, c.seed);
+      c.epochs > 0 ? make_block_samples(dataset, c.data.split, split, c.sequence, c.seed)
+                   : make_gpt_samples(dataset, c.data.split, split, c.sequence, c.seed);
   samples = check_tokens(samples, c.sequence, c.model.vocabulary, name);
   // The commonest mistake, a dataset of another tokenizer, shows here instead of after the set-up.
   std::vector<int32_t> first(static_cast<size_t>(c.sequence) + 1);
@@ -63,13 +64,28 @@ DataSources open_data(const Config& c) {
     data.description = "random tokens (--mock-data)";
     return data;
   }
-  const std::string& prefix = c.data.paths.front();
-  const auto dataset = std::make_shared<const IndexedDataset>(prefix);
-  data.train = open_split(c, dataset, Split::train, prefix);
-  if (evaluates) data.validation = open_split(c, dataset, Split::validation, prefix);
-  data.description =
-      fmt::format("{}: {} documents, {} tokens, {} training samples an epoch", prefix,
-                  dataset->documents(), dataset->tokens(), data.train->samples_per_epoch());
+  std::vector<std::shared_ptr<const SampleSource>> train, validation;
+  for (size_t i = 0; i < c.data.paths.size(); ++i) {
+    const std::string& prefix = c.data.paths[i];
+    const auto dataset = std::make_shared<const IndexedDataset>(prefix);
+    train.push_back(open_split(c, dataset, Split::train, prefix));
+    const bool has_blocks =
+        c.epochs > 0 && block_count(*dataset, c.data.split, Split::validation, c.sequence) > 0;
+    if (evaluates || has_blocks)
+      validation.push_back(open_split(c, dataset, Split::validation, prefix));
+    if (i > 0) data.description += "; ";
+    if (!c.data.weights.empty()) data.description += fmt::format("{} x ", c.data.weights[i]);
+    data.description +=
+        fmt::format("{}: {} documents, {} tokens, {} training samples an epoch", prefix,
+                    dataset->documents(), dataset->tokens(), train.back()->samples_per_epoch());
+  }
+  const auto join = [&](auto& sources) -> std::shared_ptr<const SampleSource> {
+    if (sources.empty()) return nullptr;
+    if (sources.size() == 1) return sources.front();
+    return make_blended_samples(std::move(sources), c.data.weights);
+  };
+  data.train = join(train);
+  data.validation = join(validation);
   return data;
 }
 

@@ -1,5 +1,6 @@
 // tally-train: the training benchmark.
 //   tally-train [train] FLAGS   trains (docs/flags.md)
+//   tally-train evaluate FLAGS  gives a stored model's loss and perplexity on a text
 //   tally-train prepare FLAGS   makes a dataset from text
 //   tally-train reference       prints docs/flags.md
 #include <fmt/format.h>
@@ -13,16 +14,18 @@
 #include "src/config/args.h"
 #include "src/data/prepare.h"
 #include "src/measure/build_info.h"
+#include "src/train/evaluate.h"
 #include "src/train/run.h"
 
 namespace {
 
 using namespace tally::train;
 
-int train(const std::vector<char*>& argv, TimeLimit::Clock::time_point start) {
+int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
+                      Command command) {
   Config config;
   try {
-    config = parse_args(static_cast<int>(argv.size()), argv.data());
+    config = parse_args(static_cast<int>(argv.size()), argv.data(), 1, command);
   } catch (const HelpRequest& help) {
     fmt::print("{}", help.text);
     return 0;
@@ -30,7 +33,7 @@ int train(const std::vector<char*>& argv, TimeLimit::Clock::time_point start) {
     print_error(e.what());
     return 2;
   }
-  return run(config, start);
+  return command == Command::evaluate ? evaluate(config) : run(config, start);
 }
 
 int dispatch(int argc, char** argv) {
@@ -41,7 +44,7 @@ int dispatch(int argc, char** argv) {
     return 2;
   }
   const char* first = argv[1];
-  for (const char* word : {"prepare", "train"}) {
+  for (const char* word : {"prepare", "train", "evaluate"}) {
     if (std::strcmp(first, word) == 0) rest.erase(rest.begin() + 1);
   }
   if (std::strcmp(first, "prepare") == 0)
@@ -54,11 +57,13 @@ int dispatch(int argc, char** argv) {
     fmt::print("{}", version_text());
     return 0;
   }
+  if (std::strcmp(first, "evaluate") == 0) return train_or_evaluate(rest, start, Command::evaluate);
   if (first[0] != '-' && first[0] != '@' && std::strcmp(first, "train") != 0) {
-    print_error(fmt::format("'{}' is not a command: train, prepare, reference", first).c_str());
+    print_error(
+        fmt::format("'{}' is not a command: train, evaluate, prepare, reference", first).c_str());
     return 2;
   }
-  return train(rest, start);
+  return train_or_evaluate(rest, start, Command::train);
 }
 
 }  // namespace

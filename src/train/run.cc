@@ -7,9 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "src/checkpoint/checkpoint.h"
+#include "src/checkpoint/hugging_face.h"
 #include "src/measure/system_info.h"
-#include "src/ops/attention.h"
 #include "src/train/data_sources.h"
+#include "src/train/device.h"
 #include "src/train/failures.h"
 #include "src/train/step_loop.h"
 #include "src/train/summary.h"
@@ -26,38 +27,11 @@ void print_notice(const std::string& text) {
   fmt::print(stderr, "tally-train: note: {}\n", text);
 }
 
-Device choose_device(const Config& c) {
-  const int gpus = c.device == "cpu" ? 0 : cuda_device_count();
-  if (c.device == "cpu" || (c.device == "auto" && gpus == 0)) {
-    if (c.precision == Precision::tf32)
-      throw InputError(fmt::format("--tf32: a CPU has no TF32, and no GPU can be used ({})",
-                                   cuda_unavailable_reason()));
-    return {DeviceKind::cpu, 0};
-  }
-  const int index = c.device.rfind("cuda:", 0) == 0 ? std::stoi(c.device.substr(5)) : 0;
-  if (gpus == 0)
-    throw InputError(
-        fmt::format("--device {}: no GPU can be used: {}", c.device, cuda_unavailable_reason()));
-  if (index >= gpus)
-    throw InputError(
-        fmt::format("--device {}: there are {} GPUs, numbered from 0", c.device, gpus));
-  return {DeviceKind::cuda, index};
-}
-
-void check_precision(const Config& c, const Device& device, const DeviceInfo& info) {
-  const bool needs_ampere = c.precision == Precision::bf16 || c.precision == Precision::tf32;
-  if (device.is_cuda() && needs_ampere && info.capability < 80)
-    throw InputError(fmt::format(
-        "--precision {}: {} (compute capability {}.{}) does not have it: use --fp16 or --precision "
-        "fp32",
-        precision_name(c.precision), info.name, info.capability / 10, info.capability % 10));
-}
-
 // What a wrong path would otherwise only show when the first checkpoint is written.
 std::map<std::string, std::string> tokenizer_files(const Config& c) {
   std::map<std::string, std::string> files;
   const auto add = [&](const char* flag, const char* name, const std::string& path) {
-    if (path.empty() || c.save_dir.empty()) return;
+    if (path.empty() || (c.save_dir.empty() && c.save_hf_dir.empty())) return;
     if (access(path.c_str(), R_OK) != 0)
       throw InputError(
           fmt::format("{}: {} cannot be read; it is copied beside checkpoints", flag, path));
@@ -79,6 +53,27 @@ bool find_checkpoint(const Config& c) {
   return false;
 }
 
+// Hugging Face's folders, before anything is allocated.
+void check_model_folders(const Config& c) {
+  try {
+    if (!c.load_hf_dir.empty()) {
+      ParameterTable names;
+      register_gpt(c.model, &names);
+      check_model_weights(c.load_hf_dir, c.model, names.all());
+    }
+  } catch (const std::runtime_error& e) {
+    throw InputError(fmt::format("--load-hf: {}", e.what()));
+  }
+  if (c.save_hf_dir.empty()) return;
+  if (c.model.positions == Positions::rotary)
+    throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
+  try {
+    check_hugging_face_target(c.save_hf_dir);
+  } catch (const std::runtime_error& e) {
+    throw InputError(fmt::format("--save-hf: {}", e.what()));
+  }
+}
+
 // Everything that lives on the device, in the order in which it is made.
 struct Session {
   Session(const Config& c, Stream& s) : config(c), stream(s) {
@@ -91,7 +86,11 @@ struct Session {
   // Returns the iterations and samples done before.
   std::pair<int64_t, int64_t> start(bool resume) {
     if (!resume) {
-      table.initialize(config.seed);
+      if (config.load_hf_dir.empty()) {
+        table.initialize(config.seed);
+      } else {
+        load_model_weights(config.load_hf_dir, config.model, ParameterState(table), stream);
+      }
       return {0, 0};
     }
     const auto state =
@@ -130,6 +129,12 @@ struct Session {
     print(fmt::format("  saved checkpoint at iteration {} to {}", iteration, path));
   }
 
+  void save_to_hugging_face() {
+    save_hugging_face(config.save_hf_dir, config.model, config.data, config.load_hf_dir,
+                      ParameterState(table), stream);
+    print(fmt::format("  saved the model in Hugging Face's layout to {}", config.save_hf_dir));
+  }
+
   const Config& config;
   Stream& stream;
   ParameterTable table;
@@ -144,17 +149,6 @@ Ending asked_to_stop(const TimeLimit& limit) {
     return {Outcome::time_limit,
             fmt::format("--exit-duration-in-mins {} is over", limit.minutes())};
   return {};
-}
-
-std::string attention_name(const Config& c, Stream& stream) {
-  if (c.reference) return "autograd";
-  AttentionShape shape;
-  shape.batch = c.micro_batch;
-  shape.tokens = c.sequence;
-  shape.heads = c.model.heads;
-  shape.head_dim = c.model.head_dim();
-  shape.dropout = static_cast<float>(c.model.attention_dropout);
-  return attention_backend(stream, shape, c.compute_type());
 }
 
 // A run whose input has been checked and whose record has been begun.
@@ -178,6 +172,8 @@ class Run {
     record_.first_iteration = iteration;
     if (iteration > 0)
       print(fmt::format("  resumed    after {} steps, from {}", iteration, config_.load_dir));
+    if (!resume_ && !config_.load_hf_dir.empty())
+      print(fmt::format("  weights    {}", config_.load_hf_dir));
     LoopHooks hooks;
     hooks.stop = [&] { return asked_to_stop(limit_); };
     hooks.print = print;
@@ -193,6 +189,7 @@ class Run {
     StepLoop loop(parts, hooks, &record_);
     const Ending ending = loop.run(iteration, consumed);
     record_.device_bytes_peak = stream_.bytes_peak();
+    if (!config_.save_hf_dir.empty()) session.save_to_hugging_face();
     return ending;
   }
 
@@ -261,19 +258,12 @@ int run(const Config& config, TimeLimit::Clock::time_point start) {
     if (const std::string reason = several_processes_reason(); !reason.empty())
       throw InputError(reason);
     auto files = tokenizer_files(config);
+    check_model_folders(config);
     DataSources data = open_data(config);
     const bool resume = find_checkpoint(config);
     record.data = data.description;
     record.parameters = config.model.parameters();
-    record.device = choose_device(config);
-    record.device_info = device_info(record.device);
-    check_precision(config, record.device, record.device_info);
-    record.threads = default_threads();
-    set_threads(record.threads);
-    stream = make_stream(record.device);
-    stream->deterministic = config.deterministic;
-    stream->matmul_mode = config.precision == Precision::tf32 ? MatmulMode::tf32 : MatmulMode::ieee;
-    record.attention_backend = attention_name(config, *stream);
+    stream = open_device(config, &record);
     prepared = std::make_unique<Run>(config, std::move(data), stream.get(),
                                      TimeLimit(config.exit_duration_minutes, start), resume,
                                      std::move(files), &record);

@@ -8,6 +8,7 @@
 #include "src/measure/flops.h"
 #include "src/measure/log_line.h"
 #include "src/optim/schedule.h"
+#include "src/train/evaluation.h"
 
 namespace tally::train {
 namespace {
@@ -115,9 +116,14 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
     const bool logs = due(c.log_interval);
     const bool evaluates = parts_.validation && due(c.eval_interval);
     const bool saves = hooks_.save && due(c.save_interval);
-    if (logs || evaluates || saves || pending_ == ring_) flush();
+    const int64_t epoch = c.epochs > 0 ? consumed_ / c.epoch_samples : 0;
+    const bool last = iteration_ == c.train_iterations;
+    const bool epoch_ends =
+        c.epochs > 0 && (last || epoch > (consumed_ - c.global_batch) / c.epoch_samples);
+    if (logs || evaluates || saves || epoch_ends || pending_ == ring_) flush();
     if (logs) log();
     if (evaluates) untimed([&] { evaluate(fmt::format("iteration {}", iteration_)); });
+    if (epoch_ends) untimed([&] { end_epoch(last ? c.epochs : epoch); });
     if (saves) untimed([&] { save(); });
     ending = hooks_.stop();
     if (due(c.exit_interval)) break;
@@ -208,6 +214,8 @@ void StepLoop::flush() {
       if (!std::isfinite(step.loss)) ++tally_.nan;
     } else {
       tally_.loss_sum += step.loss;
+      epoch_loss_ += step.loss;
+      ++epoch_steps_;
     }
     tally_.last = step;
     check(step);
@@ -253,8 +261,39 @@ void StepLoop::log() {
   interval_start_ = now;
 }
 
+// Reports a pass over the training blocks, with the loss on the validation blocks where there are
+// any.
+void StepLoop::end_epoch(int64_t epoch) {
+  Epoch done;
+  done.epoch = epoch;
+  done.iteration = iteration_;
+  done.loss = epoch_steps_ > 0 ? epoch_loss_ / static_cast<double>(epoch_steps_) : std::nan("");
+  std::string line = fmt::format(" epoch {:4d}/{:4d} | iteration {:8d} | lm loss: {:.6E} |", epoch,
+                                 parts_.config.epochs, iteration_, done.loss);
+  if (parts_.validation) {
+    if (evaluated_ != iteration_) evaluate(fmt::format("the end of epoch {}", epoch));
+    done.validation_loss = record_->evaluations.back().loss;
+    line += fmt::format(" validation loss: {:.6E} | validation PPL: {:.6E} |",
+                        *done.validation_loss, std::exp(std::min(20.0, *done.validation_loss)));
+  }
+  hooks_.print(line);
+  record_->epochs.push_back(done);
+  epoch_loss_ = 0;
+  epoch_steps_ = 0;
+}
+
 void StepLoop::evaluate(const std::string& where) {
+  const double loss = evaluation_loss();
+  evaluated_ = iteration_;
+  record_->evaluations.push_back({iteration_, loss});
+  hooks_.print(format_validation(where, loss));
+}
+
+double StepLoop::evaluation_loss() {
   const Config& c = parts_.config;
+  if (c.epochs > 0)
+    return mean_loss(parts_.stream, parts_.model, batch_,
+                     *make_sample_blocks(parts_.validation, c.sequence), evaluation_);
   Stream& s = parts_.stream;
   // Each evaluation takes the next samples, so that a resumed run takes those that the first would
   // have taken.
@@ -272,9 +311,7 @@ void StepLoop::evaluate(const std::string& where) {
   StepState state{};
   s.copy(&state, evaluation_, sizeof state);
   s.synchronize();
-  evaluated_ = iteration_;
-  record_->evaluations.push_back({iteration_, state.loss_sum});
-  hooks_.print(format_validation(where, state.loss_sum));
+  return state.loss_sum;
 }
 
 void StepLoop::save() {

@@ -72,6 +72,8 @@ class StepLoop {
   void check(const Step& step) const;
   void log();
   void evaluate(const std::string& where);
+  double evaluation_loss();
+  void end_epoch(int64_t epoch);
   void save();
   // Work between steps whose time is not training's.
   template <typename Work>
@@ -105,6 +107,8 @@ class StepLoop {
   int64_t saved_ = -1, evaluated_ = -1;
   int pending_ = 0;            // steps in the ring
   std::vector<double> rates_;  // learning rates of the pending steps
+  double epoch_loss_ = 0;      // of this epoch's steps that were not skipped
+  int64_t epoch_steps_ = 0;
   Tally tally_;
   Clock::time_point interval_start_;
   Clock::duration untimed_{};

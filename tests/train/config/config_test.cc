@@ -298,12 +298,40 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       error_of("--train-iters 1") ==
       "--data-path: is missing: name a dataset made by 'tally-train prepare', or give --mock-data");
   CHECK(error_of("--mock-data") ==
-        "--train-iters: is missing: give --train-iters or --train-samples");
+        "--train-iters: is missing: give --train-iters, --train-samples or --epochs");
+  CHECK(error_of(base + "--epochs 2") ==
+        "--epochs: and --train-iters are two lengths of one training: give one");
+  CHECK(error_of("--mock-data --epochs 2") ==
+        "--epochs: random tokens (--mock-data) have no end: give --train-iters");
+  CHECK(error_of("--epochs 2 --data-path 1 a 2 b") ==
+        "--epochs: counts the passes over one dataset, and 2 are blended: give --train-samples");
+  CHECK(error_of("--epochs 1 --data-path /none/x").rfind("--epochs: ", 0) == 0);
+  CHECK(error_of("--train-iters 1 --data-path a b") ==
+        "--data-path: several datasets are given as pairs of a weight and a prefix (0.7 A 0.3 B), "
+        "and 'a' is no weight");
+  CHECK(error_of("--train-iters 1 --data-path 1 a 2") ==
+        "--data-path: several datasets are given as pairs of a weight and a prefix (0.7 A 0.3 B), "
+        "and '2' has no prefix after it");
+  CHECK(error_of("--train-iters 1 --data-path 0 a 2 b") ==
+        "--data-path: the weight 0 of a is not a positive number");
+  CHECK(error_of(base + "--text x") ==
+        "--text: is read by 'tally-train evaluate'; 'tally-train prepare' makes a dataset for "
+        "training");
+  CHECK(error_of(base + "--stride 4") == "--stride: is read by 'tally-train evaluate' only");
+  CHECK(error_of(base + "--load-hf /none") ==
+        "--load-hf: '/none' cannot be read: No such file or directory");
   CHECK(error_of("--mock-data --train-samples 3 --global-batch-size 4") ==
         "--train-samples: 3 is less than one step of --global-batch-size 4");
   CHECK(error_of("--mock-data --train-samples 8 --lr-decay-iters 4") ==
         "--lr-decay-iters: expected sample-based learning rate decay: --train-samples goes with "
         "--lr-decay-samples");
+}
+
+TEST_CASE("a blend of datasets: pairs of weight and prefix") {
+  const Config c = parse("--train-iters 1 --data-path 0.7 a 3 b");
+  CHECK(c.data.paths == std::vector<std::string>{"a", "b"});
+  CHECK(c.data.weights == std::vector<double>{0.7, 3});
+  CHECK(parse("--train-iters 1 --data-path a").data.weights.empty());
 }
 
 TEST_CASE("--help lists every flag, even beside a wrong one") {

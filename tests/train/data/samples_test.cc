@@ -264,3 +264,89 @@ TEST_CASE(
   CHECK(allocated == 1);
   CHECK(released == 1);
 }
+
+TEST_CASE("blocks: documents joined, cut, the rest dropped; validation after training, in order") {
+  const TempDir dir;
+  const auto dataset = numbered(dir, {3, 0, 10, 1, 9});  // tokens 0 ... 22, blocks of 4 at 0 ... 16
+  const auto blocks = [&](Split which, const std::string& split) {
+    return make_block_samples(dataset, split, which, 4, 7);
+  };
+  const auto all = blocks(Split::train, "1");
+  REQUIRE(all->samples_per_epoch() == 5);
+  std::vector<std::vector<int32_t>> orders;
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<int32_t> starts;
+    for (int64_t i = 0; i < 5; ++i) {
+      const Tokens sample = sample_of(*all, epoch * 5 + i, 4);
+      Tokens expected(5);
+      std::iota(expected.begin(), expected.end(), sample[0]);
+      CHECK(sample == expected);
+      starts.push_back(sample[0]);
+    }
+    CHECK(std::set<int32_t>(starts.begin(), starts.end()) == std::set<int32_t>{0, 4, 8, 12, 16});
+    orders.push_back(starts);
+  }
+  CHECK((orders[0] != orders[1] || orders[1] != orders[2]));
+  const auto validation = blocks(Split::validation, "3,2");
+  REQUIRE(validation->samples_per_epoch() == 2);
+  CHECK(block_count(*dataset, "3,2", Split::validation, 4) == 2);
+  CHECK(sample_of(*validation, 0, 4) == Tokens{12, 13, 14, 15, 16});
+  CHECK(sample_of(*validation, 1, 4) == Tokens{16, 17, 18, 19, 20});
+  const auto train = blocks(Split::train, "3,2");
+  std::set<int32_t> starts;
+  for (int64_t i = 0; i < 3; ++i) starts.insert(sample_of(*train, i, 4)[0]);
+  CHECK(starts == std::set<int32_t>{0, 4, 8});
+  CHECK(block_count(*dataset, "1", Split::validation, 4) == 0);
+  CHECK(error_of([&] { blocks(Split::validation, "1"); }) ==
+        "a text of 23 tokens has 5 blocks of 4 tokens, and --split 1 leaves none for validation: "
+        "lower --seq-length or change --split");
+  // A block needs the token after it.
+  CHECK(block_count(*dataset, "1", Split::train, 22) == 1);
+  CHECK(block_count(*dataset, "1", Split::train, 23) == 0);
+}
+
+TEST_CASE("a blend gives every source its share at every moment, in Megatron's order") {
+  // Sample n of source s is s * 1000000 + n.
+  class Counted final : public SampleSource {
+   public:
+    explicit Counted(int32_t number) : number_(number) {}
+    int64_t samples_per_epoch() const override { return 100; }
+    void sample(int64_t index, int32_t* out) const override {
+      out[0] = out[1] = number_ * 1000000 + static_cast<int32_t>(index);
+    }
+
+   private:
+    int32_t number_;
+  };
+  std::vector<std::shared_ptr<const SampleSource>> sources;
+  for (int32_t s = 0; s < 3; ++s) sources.push_back(std::make_shared<Counted>(s));
+  const std::vector<double> weights{6, 3, 1};
+  const auto blend = make_blended_samples(sources, weights);
+  CHECK(blend->samples_per_epoch() == 300);
+  // Megatron's helper, written out: the largest weight * max(i, 1) - count, the first of equals.
+  const int64_t count = 50000;
+  std::vector<int64_t> counts(3, 0);
+  std::vector<int32_t> expected;
+  for (int64_t i = 0; i < count; ++i) {
+    const double n = i > 1 ? static_cast<double>(i) : 1.0;
+    size_t best = 0;
+    double error = -1e300;
+    for (size_t s = 0; s < 3; ++s) {
+      const double e = weights[s] / 10 * n - static_cast<double>(counts[s]);
+      if (e > error) {
+        error = e;
+        best = s;
+      }
+    }
+    expected.push_back(static_cast<int32_t>(best) * 1000000 + static_cast<int32_t>(counts[best]++));
+  }
+  CHECK(std::vector<int32_t>(expected.begin(), expected.begin() + 6) ==
+        std::vector<int32_t>{0, 1000000, 2000000, 1, 2, 1000001});
+  // From the far end first, as a resumed run does.
+  for (const int64_t i : {count - 1, int64_t{0}, int64_t{40000}})
+    CHECK(sample_of(*blend, i, 1)[0] == expected[static_cast<size_t>(i)]);
+  Tokens got;
+  for (int64_t i = 0; i < count; ++i) got.push_back(sample_of(*blend, i, 1)[0]);
+  CHECK(got == Tokens(expected.begin(), expected.end()));
+  CHECK(counts == std::vector<int64_t>{30000, 15000, 5000});
+}

@@ -118,7 +118,8 @@ TEST_CASE("a dataset that is not there, and no command") {
   CHECK(ended.err == "tally-train: error: no flags were given: 'tally-train --help' lists them\n");
   ended = tally_train("evaluat");
   CHECK(ended.code == 2);
-  CHECK(ended.err == "tally-train: error: 'evaluat' is not a command: train, prepare, reference\n");
+  CHECK(ended.err ==
+        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, reference\n");
 }
 
 TEST_CASE("a record that cannot be written is found before training") {

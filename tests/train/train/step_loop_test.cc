@@ -11,6 +11,7 @@
 #include <set>
 
 #include "src/train/data_sources.h"
+#include "src/train/evaluation.h"
 #include "src/train/stop.h"
 
 using namespace tally::train;
@@ -35,6 +36,7 @@ class FakeModel final : public Model {
   }
   void evaluate(const Batch& batch, double weight, StepState* state) override {
     evaluated_ids.push_back(batch.ids.as<int32_t>()[0]);
+    evaluated_targets.push_back(batch.counted);
     state->loss_sum += weight * 2.0;
   }
   size_t activation_bytes() const override { return 0; }
@@ -46,6 +48,7 @@ class FakeModel final : public Model {
   int64_t calls = 0;
   std::vector<uint64_t> seeds;
   std::vector<int32_t> first_ids, evaluated_ids;
+  std::vector<int64_t> evaluated_targets;
   std::set<float> scales;
 
  private:
@@ -56,14 +59,15 @@ class FakeModel final : public Model {
 // Sample n is n, n, n, ...
 class Numbers final : public SampleSource {
  public:
-  explicit Numbers(int64_t sequence) : tokens_(sequence + 1) {}
-  int64_t samples_per_epoch() const override { return 1000; }
+  explicit Numbers(int64_t sequence, int64_t samples = 1000)
+      : tokens_(sequence + 1), samples_(samples) {}
+  int64_t samples_per_epoch() const override { return samples_; }
   void sample(int64_t index, int32_t* out) const override {
     std::fill(out, out + tokens_, static_cast<int32_t>(index));
   }
 
  private:
-  int64_t tokens_;
+  int64_t tokens_, samples_;
 };
 
 struct Fixture {
@@ -106,7 +110,7 @@ struct Fixture {
                           *model,
                           optimizer,
                           numbers,
-                          config.eval_interval > 0 ? numbers : nullptr};
+                          config.eval_interval > 0 ? numbers : validation};
     StepLoop loop(parts, hooks, &record);
     allocations = stream->allocations();
     const Ending ending = loop.run(iteration, consumed);
@@ -121,6 +125,7 @@ struct Fixture {
   std::unique_ptr<ParameterTable> table;
   std::unique_ptr<FakeModel> model;
   std::function<double(int64_t)> loss, gradient;
+  std::shared_ptr<const SampleSource> validation;
   Record record;
   std::vector<std::string> lines;
   int64_t allocations = 0, steady_allocations = 0, updates = 0;
@@ -305,6 +310,66 @@ TEST_CASE("evaluation: next samples each time, its line, its place after resumin
   f.config.train_iterations = 3;
   f.run(2, 12);
   CHECK(contains(f.lines.back(), "validation loss at the end of training for val data"));
+}
+
+TEST_CASE("epochs: each is reported with its mean loss and the loss on all validation blocks") {
+  Fixture f;
+  f.config.epochs = 2;
+  f.config.epoch_samples = 13;  // 26 samples: epoch 1 ends within step 3, four steps in all
+  f.config.train_samples = 26;
+  f.validation = std::make_shared<Numbers>(f.config.sequence, 3);
+  f.run();
+  REQUIRE(f.record.epochs.size() == 2);
+  CHECK(f.record.epochs[0].epoch == 1);
+  CHECK(f.record.epochs[0].iteration == 3);
+  CHECK(f.record.epochs[0].loss == doctest::Approx(4));  // of 5, 4 and 3
+  CHECK(f.record.epochs[1].epoch == 2);
+  CHECK(f.record.epochs[1].iteration == 4);
+  CHECK(f.record.epochs[1].loss == doctest::Approx(2));
+  // Every epoch scores the three blocks, two at a time; the fourth row scores nothing.
+  CHECK(f.model->evaluated_ids == std::vector<int32_t>{0, 2, 0, 2});
+  CHECK(f.model->evaluated_targets == std::vector<int64_t>{8, 4, 8, 4});
+  REQUIRE(f.record.evaluations.size() == 2);
+  CHECK(*f.record.epochs[0].validation_loss == doctest::Approx(2));
+  const auto line = std::find_if(f.lines.begin(), f.lines.end(), [](const std::string& l) {
+    return contains(l,
+                    " epoch    1/   2 | iteration        3 | lm loss: 4.000000E+00 | "
+                    "validation loss: 2.000000E+00 | validation PPL: 7.389056E+00 |");
+  });
+  CHECK(line != f.lines.end());
+  f.validation = nullptr;
+  f.run();
+  CHECK_FALSE(f.record.epochs[0].validation_loss.has_value());
+  CHECK(f.record.evaluations.empty());
+}
+
+TEST_CASE("a text's blocks score every token but the first once, with the context of the stride") {
+  std::vector<int32_t> tokens(11);
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i) + 100;
+  for (int64_t stride = 1; stride <= 4; ++stride) {
+    for (size_t size = 2; size <= tokens.size(); ++size) {
+      CAPTURE(stride);
+      CAPTURE(size);
+      const auto blocks = make_text_blocks({tokens.begin(), tokens.begin() + size}, 4, stride);
+      CHECK(blocks->targets() == static_cast<int64_t>(size) - 1);
+      std::vector<int32_t> scored;
+      for (int64_t k = 0; k < blocks->blocks(); ++k) {
+        std::vector<int32_t> ids(4), targets(4);
+        blocks->fill(k, ids.data(), targets.data());
+        int fresh = 0;
+        for (size_t j = 0; j < 4; ++j) {
+          if (targets[j] < 0) continue;
+          ++fresh;
+          CHECK(targets[j] == ids[j] + 1);
+          CHECK(ids[0] == 100 + k * stride);
+          if (k > 0) CHECK(static_cast<int64_t>(j) >= 4 - stride);
+          scored.push_back(targets[j]);
+        }
+        CHECK(fresh > 0);
+      }
+      CHECK(scored == std::vector<int32_t>(tokens.begin() + 1, tokens.begin() + size));
+    }
+  }
 }
 
 TEST_CASE("tokens beyond the vocabulary are refused with the sample and the advice") {

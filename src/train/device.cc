@@ -1,0 +1,65 @@
+#include "src/train/device.h"
+
+#include <fmt/format.h>
+
+#include "src/measure/system_info.h"
+#include "src/ops/attention.h"
+#include "src/train/failures.h"
+
+namespace tally::train {
+namespace {
+
+Device choose_device(const Config& c) {
+  const int gpus = c.device == "cpu" ? 0 : cuda_device_count();
+  if (c.device == "cpu" || (c.device == "auto" && gpus == 0)) {
+    if (c.precision == Precision::tf32)
+      throw InputError(fmt::format("--tf32: a CPU has no TF32, and no GPU can be used ({})",
+                                   cuda_unavailable_reason()));
+    return {DeviceKind::cpu, 0};
+  }
+  const int index = c.device.rfind("cuda:", 0) == 0 ? std::stoi(c.device.substr(5)) : 0;
+  if (gpus == 0)
+    throw InputError(
+        fmt::format("--device {}: no GPU can be used: {}", c.device, cuda_unavailable_reason()));
+  if (index >= gpus)
+    throw InputError(
+        fmt::format("--device {}: there are {} GPUs, numbered from 0", c.device, gpus));
+  return {DeviceKind::cuda, index};
+}
+
+void check_precision(const Config& c, const Device& device, const DeviceInfo& info) {
+  const bool needs_ampere = c.precision == Precision::bf16 || c.precision == Precision::tf32;
+  if (device.is_cuda() && needs_ampere && info.capability < 80)
+    throw InputError(fmt::format(
+        "--precision {}: {} (compute capability {}.{}) does not have it: use --fp16 or --precision "
+        "fp32",
+        precision_name(c.precision), info.name, info.capability / 10, info.capability % 10));
+}
+
+std::string attention_name(const Config& c, Stream& stream) {
+  if (c.reference) return "autograd";
+  AttentionShape shape;
+  shape.batch = c.micro_batch;
+  shape.tokens = c.sequence;
+  shape.heads = c.model.heads;
+  shape.head_dim = c.model.head_dim();
+  shape.dropout = static_cast<float>(c.model.attention_dropout);
+  return attention_backend(stream, shape, c.compute_type());
+}
+
+}  // namespace
+
+std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
+  record->device = choose_device(config);
+  record->device_info = device_info(record->device);
+  check_precision(config, record->device, record->device_info);
+  record->threads = default_threads();
+  set_threads(record->threads);
+  std::unique_ptr<Stream> stream = make_stream(record->device);
+  stream->deterministic = config.deterministic;
+  stream->matmul_mode = config.precision == Precision::tf32 ? MatmulMode::tf32 : MatmulMode::ieee;
+  record->attention_backend = attention_name(config, *stream);
+  return stream;
+}
+
+}  // namespace tally::train

@@ -1,0 +1,16 @@
+// The device that a command runs on.
+#pragma once
+
+#include <memory>
+
+#include "src/config/config.h"
+#include "src/measure/record.h"
+#include "src/ops/stream.h"
+
+namespace tally::train {
+
+// Chooses the device that `config` asks for, checks that it computes in the precision, and makes a
+// stream on it; device, threads and attention back end are written to `record`. Throws InputError.
+std::unique_ptr<Stream> open_device(const Config& config, Record* record);
+
+}  // namespace tally::train

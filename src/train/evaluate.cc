@@ -1,0 +1,154 @@
+#include "src/train/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "src/checkpoint/model_weights.h"
+#include "src/data/mapped_file.h"
+#include "src/data/tokenizer.h"
+#include "src/measure/record.h"
+#include "src/measure/system_info.h"
+#include "src/train/device.h"
+#include "src/train/evaluation.h"
+#include "src/train/failures.h"
+#include "src/train/run.h"
+
+namespace tally::train {
+namespace {
+
+struct Result {
+  int64_t tokens = 0, scored = 0, blocks = 0;
+  double loss = 0, seconds = 0;
+  double perplexity() const { return std::exp(loss); }
+};
+
+std::vector<int32_t> tokens_of_text(const Config& c) {
+  const MappedFile file(c.text);
+  return make_tokenizer(c.data.tokenizer, c.data.vocab_file, c.data.merge_file)
+      ->encode({file.data() == nullptr ? "" : file.data(), file.size()});
+}
+
+// All documents in their order.
+std::vector<int32_t> tokens_of_dataset(const std::string& prefix) {
+  const IndexedDataset dataset(prefix);
+  std::vector<int32_t> tokens(static_cast<size_t>(dataset.tokens()));
+  int64_t at = 0;
+  for (int64_t i = 0; i < dataset.sequences(); ++i) {
+    dataset.read(i, 0, dataset.length(i), tokens.data() + at);
+    at += dataset.length(i);
+  }
+  return tokens;
+}
+
+std::vector<int32_t> read_tokens(const Config& c) {
+  const std::string name = c.text.empty() ? c.data.paths.front() : c.text;
+  std::vector<int32_t> tokens = c.text.empty() ? tokens_of_dataset(name) : tokens_of_text(c);
+  if (tokens.size() < 2)
+    throw InputError(
+        fmt::format("{}: a text of {} tokens has none to predict", name, tokens.size()));
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] >= 0 && tokens[i] < c.model.vocabulary) continue;
+    throw InputError(fmt::format(
+        "{}: token {} is {}, and the model's vocabulary has {} tokens: the text must be tokenized "
+        "by the model's tokenizer",
+        name, i, tokens[i], c.model.vocabulary));
+  }
+  return tokens;
+}
+
+Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
+  ParameterTable table;
+  register_gpt(c.model, &table);
+  table.layout(stream, c.compute_type(), false);
+  load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
+  const auto model =
+      c.reference ? make_reference_gpt(c, table, stream) : make_gpt(c, table, stream);
+  Result result;
+  result.tokens = static_cast<int64_t>(tokens.size());
+  const auto blocks = make_text_blocks(std::move(tokens), c.sequence, c.stride);
+  result.blocks = blocks->blocks();
+  result.scored = blocks->targets();
+  const auto bytes = static_cast<size_t>(c.micro_batch * c.sequence) * sizeof(int32_t);
+  struct Memory {
+    Memory(Stream& s, size_t n, const char* what) : stream(s), data(s.allocate(n, what)) {}
+    ~Memory() { stream.release(data); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    Stream& stream;
+    void* data;
+  };
+  const Memory ids(stream, bytes, "token ids"), targets(stream, bytes, "target ids");
+  const Memory state(stream, sizeof(StepState), "result of an evaluation");
+  Batch batch;
+  batch.ids = Tensor(ids.data, DType::i32, {c.micro_batch, c.sequence});
+  batch.targets = Tensor(targets.data, DType::i32, {c.micro_batch, c.sequence});
+  const auto start = std::chrono::steady_clock::now();
+  result.loss = mean_loss(stream, *model, batch, *blocks, static_cast<StepState*>(state.data));
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+nlohmann::ordered_json record_of(const Record& record, const Result& r) {
+  const Config& c = record.config;
+  return {{"schema", "tally-train-evaluation/1"},
+          {"outcome", outcome_name(record.outcome)},
+          {"started", record.started},
+          {"ended", record.ended},
+          {"command_line", c.command_line},
+          {"model", c.model_dir},
+          {"text", c.text.empty() ? c.data.paths.front() : c.text},
+          {"precision", precision_name(c.precision)},
+          {"seq_length", c.sequence},
+          {"stride", c.stride},
+          {"micro_batch_size", c.micro_batch},
+          {"environment", environment_json(record)},
+          {"results",
+           {{"loss", r.loss},
+            {"perplexity", r.perplexity()},
+            {"tokens", r.tokens},
+            {"scored_tokens", r.scored},
+            {"blocks", r.blocks},
+            {"seconds", r.seconds},
+            {"tokens_per_second", static_cast<double>(r.scored) / r.seconds}}}};
+}
+
+}  // namespace
+
+int evaluate(const Config& config) {
+  Record record;
+  record.config = config;
+  record.started = utc_now();
+  for (const std::string& notice : config.notices)
+    fmt::print(stderr, "tally-train: note: {}\n", notice);
+  bool checked = false;
+  try {
+    ParameterTable names;
+    register_gpt(config.model, &names);
+    check_model_weights(config.model_dir, config.model, names.all());
+    std::vector<int32_t> tokens = read_tokens(config);
+    const std::unique_ptr<Stream> stream = open_device(config, &record);
+    checked = true;
+    const Result result = measure(config, std::move(tokens), *stream);
+    if (!std::isfinite(result.loss))
+      throw CheckFailed(fmt::format("{}: the loss is not finite", config.model_dir));
+    record.outcome = Outcome::completed;
+    record.ended = utc_now();
+    fmt::print(
+        "evaluation of {} | loss: {:.6E} | perplexity: {:.6E} | scored tokens: {} | blocks: {} of "
+        "{} tokens, stride {} | tokens per second: {:.1f}\n",
+        config.model_dir, result.loss, result.perplexity(), result.scored, result.blocks,
+        config.sequence, config.stride, static_cast<double>(result.scored) / result.seconds);
+    if (!config.record_path.empty()) write_json(record_of(record, result), config.record_path);
+    return 0;
+  } catch (...) {
+    const Ending ending = describe_failure(std::current_exception(), config);
+    print_error(ending.message.c_str());
+    return !checked && ending.outcome == Outcome::error ? 2 : exit_code(ending.outcome);
+  }
+}
+
+}  // namespace tally::train

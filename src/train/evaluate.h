@@ -1,0 +1,12 @@
+// `tally-train evaluate`: loss and perplexity of a stored model on a text.
+#pragma once
+
+#include "src/config/config.h"
+
+namespace tally::train {
+
+// Evaluates as `config` says (Command::evaluate). The result is a line on stdout and, when asked
+// for, a JSON record (docs/record.md). Returns the exit code.
+int evaluate(const Config& config);
+
+}  // namespace tally::train

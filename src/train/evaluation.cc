@@ -1,0 +1,99 @@
+#include "src/train/evaluation.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "src/ops/events.h"
+
+namespace tally::train {
+namespace {
+
+// Batches whose copies to the device may be under way.
+constexpr int64_t in_flight = 8;
+
+class TextBlocks final : public ScoredBlocks {
+ public:
+  TextBlocks(std::vector<int32_t> tokens, int64_t sequence, int64_t stride)
+      : tokens_(std::move(tokens)), sequence_(sequence), stride_(stride) {
+    if (tokens_.size() < 2 || stride < 1 || stride > sequence)
+      throw std::invalid_argument("make_text_blocks: nothing to score, or an impossible stride");
+  }
+  int64_t blocks() const override {
+    return 1 + (std::max<int64_t>(0, targets() - sequence_) + stride_ - 1) / stride_;
+  }
+  int64_t targets() const override { return static_cast<int64_t>(tokens_.size()) - 1; }
+  void fill(int64_t block, int32_t* ids, int32_t* targets) const override {
+    const int64_t first = block * stride_, size = static_cast<int64_t>(tokens_.size());
+    const int64_t scored_before = block == 0 ? 0 : sequence_ - stride_;
+    for (int64_t j = 0; j < sequence_; ++j) {
+      const int64_t at = first + j;
+      ids[j] = at < size ? tokens_[static_cast<size_t>(at)] : 0;
+      targets[j] = at + 1 < size && j >= scored_before ? tokens_[static_cast<size_t>(at) + 1] : -1;
+    }
+  }
+
+ private:
+  std::vector<int32_t> tokens_;
+  int64_t sequence_, stride_;
+};
+
+class SampleBlocks final : public ScoredBlocks {
+ public:
+  SampleBlocks(std::shared_ptr<const SampleSource> samples, int64_t sequence)
+      : samples_(std::move(samples)), sequence_(sequence) {}
+  int64_t blocks() const override { return samples_->samples_per_epoch(); }
+  int64_t targets() const override { return blocks() * sequence_; }
+  void fill(int64_t block, int32_t* ids, int32_t* targets) const override {
+    std::vector<int32_t> row(static_cast<size_t>(sequence_) + 1);
+    samples_->sample(block, row.data());
+    std::copy(row.begin(), row.end() - 1, ids);
+    std::copy(row.begin() + 1, row.end(), targets);
+  }
+
+ private:
+  std::shared_ptr<const SampleSource> samples_;
+  int64_t sequence_;
+};
+
+}  // namespace
+
+std::unique_ptr<ScoredBlocks> make_text_blocks(std::vector<int32_t> tokens, int64_t sequence,
+                                               int64_t stride) {
+  return std::make_unique<TextBlocks>(std::move(tokens), sequence, stride);
+}
+
+std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSource> samples,
+                                                 int64_t sequence) {
+  return std::make_unique<SampleBlocks>(std::move(samples), sequence);
+}
+
+double mean_loss(Stream& stream, Model& model, const Batch& batch, const ScoredBlocks& blocks,
+                 StepState* state) {
+  const int64_t rows = batch.ids.dim(0), sequence = batch.ids.dim(1), count = blocks.blocks();
+  const int64_t numbers = rows * sequence;
+  const auto total = static_cast<double>(blocks.targets());
+  const HostMemory host(stream, static_cast<size_t>(in_flight * 2 * numbers) * sizeof(int32_t));
+  stream.fill_zero(state, sizeof(StepState));
+  for (int64_t first = 0, k = 0; first < count; first += rows, ++k) {
+    if (k > 0 && k % in_flight == 0) stream.synchronize();
+    int32_t* ids = host.as<int32_t>() + k % in_flight * 2 * numbers;
+    int32_t* targets = ids + numbers;
+    std::fill(ids, ids + numbers, 0);
+    std::fill(targets, targets + numbers, -1);
+    for (int64_t b = 0; b < std::min(rows, count - first); ++b)
+      blocks.fill(first + b, ids + b * sequence, targets + b * sequence);
+    const int64_t counted =
+        std::count_if(targets, targets + numbers, [](int32_t t) { return t >= 0; });
+    stream.copy(batch.ids.data, ids, batch.ids.bytes());
+    stream.copy(batch.targets.data, targets, batch.targets.bytes());
+    Batch filled = batch;
+    filled.counted = counted;
+    model.evaluate(filled, static_cast<double>(counted) / total, state);
+  }
+  StepState result{};
+  stream.copy(&result, state, sizeof result);
+  stream.synchronize();
+  return result.loss_sum;
+}
+
+}  // namespace tally::train

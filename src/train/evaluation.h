@@ -1,0 +1,40 @@
+// The loss of a model on a text, every token scored once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "src/data/dataset.h"
+#include "src/model/model.h"
+
+namespace tally::train {
+
+// What is scored, block by block.
+class ScoredBlocks {
+ public:
+  virtual ~ScoredBlocks() = default;
+  virtual int64_t blocks() const = 0;
+  // Targets that are scored, of all blocks together.
+  virtual int64_t targets() const = 0;
+  // Writes the block's ids[sequence] and targets[sequence]; a target that is not scored is -1.
+  virtual void fill(int64_t block, int32_t* ids, int32_t* targets) const = 0;
+};
+
+// A text of N >= 2 tokens in order. Block k reads tokens k * stride ... k * stride + sequence - 1
+// and scores those of their successors that no block before it has scored, so that every token but
+// the first is scored once, each with at least sequence - stride tokens of context where the text
+// has them. 1 <= stride <= sequence. The last block may be shorter.
+std::unique_ptr<ScoredBlocks> make_text_blocks(std::vector<int32_t> tokens, int64_t sequence,
+                                               int64_t stride);
+// One epoch of a sample source in order, every target scored.
+std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSource> samples,
+                                                 int64_t sequence);
+
+// The mean loss of all scored targets. `batch`: device memory for ids and targets [B, sequence]
+// that the model was planned for; `state`: a StepState in device memory, overwritten. Waits for the
+// end.
+double mean_loss(Stream& stream, Model& model, const Batch& batch, const ScoredBlocks& blocks,
+                 StepState* state);
+
+}  // namespace tally::train
