@@ -1,7 +1,9 @@
 #include "src/measure/record.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -94,6 +96,22 @@ TEST_CASE("writing replaces the old record and leaves nothing beside it") {
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(dir / "deep")) ++files;
   CHECK(files == 1);
   fs::remove_all(dir);
+}
+
+TEST_CASE("a pipe or a device is written to, never replaced by a file") {
+  const fs::path pipe = fs::temp_directory_path() / ("record-pipe-" + std::to_string(getpid()));
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const int fd = open(pipe.c_str(), O_RDWR | O_NONBLOCK);
+  REQUIRE(fd >= 0);
+  write_record(sample(), pipe.string());
+  CHECK(fs::is_fifo(pipe));
+  std::string text(1 << 16, '\0');
+  const ssize_t got = read(fd, text.data(), text.size());
+  CHECK(got > 0);
+  CHECK(text.compare(0, 1, "{") == 0);
+  close(fd);
+  fs::remove(pipe);
+  CHECK_THROWS(write_record(sample(), fs::temp_directory_path().string()));
 }
 
 TEST_CASE("a record that cannot be written names the file") {
