@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/report/python_format.h"
 
 namespace tally {
 namespace {
@@ -437,9 +438,22 @@ std::string condition_expression(const std::string& condition) {
 
 }  // namespace
 
-void check_references(const std::vector<Reference>& references, const std::vector<Record>& rows,
-                      Evaluator& evaluator, Diagnostics& diagnostics, RenderedResult& out) {
-  for (const Reference& reference : references) {
+namespace {
+
+std::string shown_value(const Table& table, const std::string& name, const Value& value) {
+  std::string text, error;
+  for (const Column& column : table.columns) {
+    if (column.name.value != name || column.format.empty()) continue;
+    if (format_cell(value, column.format, &text, &error)) return text;
+  }
+  return value.str();
+}
+
+}  // namespace
+
+void check_references(const Table& table, const std::vector<Record>& rows, Evaluator& evaluator,
+                      Diagnostics& diagnostics, RenderedResult& out) {
+  for (const Reference& reference : table.references) {
     std::vector<Record> chosen = rows;
     apply_filter(reference.where, chosen, evaluator, diagnostics);
     std::set<std::string> known = known_names(chosen, nullptr);
@@ -466,9 +480,10 @@ void check_references(const std::vector<Reference>& references, const std::vecto
       }
       bool passed = truth(results[i].result.value);
       (passed ? out.references_passed : out.references_failed) += 1;
+      const std::string& name = reference.column.value;
       out.notes.push_back(fmt::format("reference {}{}: {}, it is {}", what, note,
                                       passed ? "pass" : "FAIL",
-                                      chosen[i].values[reference.column.value].str()));
+                                      shown_value(table, name, chosen[i].values[name])));
     }
     if (absent == chosen.size()) {
       out.notes.push_back(fmt::format("reference {}{}: no row has a value to compare", what, note));

@@ -31,8 +31,9 @@ void apply_filter(const Text& filter, std::vector<Record>& rows, Evaluator& eval
 // neither before nor after anything, equal rows as they were.
 void sort_rows(const std::vector<std::string>& keys, std::vector<Record>& rows);
 
-// Checks the references against the rows; one note each.
-void check_references(const std::vector<Reference>& references, const std::vector<Record>& rows,
-                      Evaluator& evaluator, Diagnostics& diagnostics, RenderedResult& out);
+// Checks the references of the table against the rows; one note each. The comparison is with the
+// value itself, the note shows it as its column does.
+void check_references(const Table& table, const std::vector<Record>& rows, Evaluator& evaluator,
+                      Diagnostics& diagnostics, RenderedResult& out);
 
 }  // namespace tally

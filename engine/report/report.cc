@@ -50,7 +50,7 @@ class Renderer {
         options_.separator.empty() ? table.separator : options_.separator;
     out.text = layout(grid, style, separator, table.transpose, out.name);
     out.file_text = out.text;
-    check_references(table.references, rows, evaluator_, diagnostics_, out);
+    check_references(table, rows, evaluator_, diagnostics_, out);
     add_notes(rows, out);
     return out;
   }

@@ -206,6 +206,8 @@ TEST_CASE_FIXTURE(Fixture, "references pass or fail, row by row") {
   CHECK(out[0].references_failed == 2);
   CHECK(out[0].references_passed == 6);
   CHECK(out[0].notes[0] == "reference time <= 560: FAIL, it is 587.14");
+  table.columns[1].format = ".1f";  // the note shows what the table shows
+  CHECK(run()[0].notes[0] == "reference time <= 560: FAIL, it is 587.1");
 }
 
 namespace {
