@@ -61,6 +61,15 @@ CLI::Validator at_least(long least) {
           ""};
 }
 
+// Scripts that ask for JUBE's version get the one whose language is read.
+void print_version(const Invocation& invocation) {
+  if (invocation.as_jube) {
+    fmt::print("JUBE, version 2.7.1 (tally {})\n", kVersion);
+  } else {
+    fmt::print("tally {}\n", kVersion);
+  }
+}
+
 // All commands, their options and the variables these fill.
 class Application {
  public:
@@ -91,7 +100,9 @@ class Application {
 
   int run(int argc, char** argv) {
     try {
-      app_.parse(argc, argv);
+      Words words;  // CLI11 takes them from the end
+      for (int i = argc - 1; i > 0; --i) words.push_back(unabbreviated(argc, argv, argv[i]));
+      app_.parse(words);
     } catch (const CLI::CallForHelp&) {
       const CLI::App* shown = chosen();
       fmt::print("{}", shown != nullptr ? shown->help(invocation_.program) : app_.help());
@@ -100,14 +111,15 @@ class Application {
       return complain(argc, argv, error);
     }
     if (version_) {
-      fmt::print("tally {}\n", kVersion);
+      print_version(invocation_);
       return kFine;
     }
     if (!action_) {
       fmt::print("{}", app_.help());
       return kFine;
     }
-    return action_();
+    const int code = action_();
+    return invocation_.as_jube && code == kBadInput ? kFailed : code;  // JUBE's 2 is argparse's
   }
 
   Words command_names() const {
@@ -118,6 +130,26 @@ class Application {
   }
 
  private:
+  // A long option may be cut short as far as it stays the only one, as in Python's argparse.
+  std::string unabbreviated(int argc, char** argv, const std::string& word) const {
+    if (word.size() < 3 || word.compare(0, 2, "--") != 0) return word;
+    const size_t end = std::min(word.find('='), word.size());
+    const std::string name = word.substr(2, end - 2);
+    const CLI::App* sub = nullptr;
+    for (int i = 1; i < argc && sub == nullptr; ++i) sub = find_command(argv[i]);
+    std::set<std::string> longer;
+    for (const CLI::App* from : {&app_, sub}) {
+      if (from == nullptr) continue;
+      for (const CLI::Option* option : from->get_options()) {
+        for (const std::string& known : option->get_lnames()) {
+          if (known == name) return word;
+          if (starts_with(known, name)) longer.insert(known);
+        }
+      }
+    }
+    return longer.size() == 1 ? "--" + *longer.begin() + word.substr(end) : word;
+  }
+
   const CLI::App* chosen() const {
     std::vector<CLI::App*> commands = app_.get_subcommands();
     return commands.empty() ? nullptr : commands.front();
@@ -516,7 +548,7 @@ int run_application(int argc, char** argv) {
   invocation.program = path.substr(path.rfind('/') + 1);
   invocation.as_jube = invocation.program == "jube";
   if (argc == 2 && (std::strcmp(argv[1], "--version") == 0 || std::strcmp(argv[1], "-V") == 0)) {
-    fmt::print("tally {}\n", kVersion);
+    print_version(invocation);
     return kFine;
   }
   Application application(invocation, invocation.program);

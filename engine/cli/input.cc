@@ -94,6 +94,7 @@ std::unique_ptr<Input> load_input(const Invocation& invocation, const std::strin
       if (!tag.empty()) options.tags.push_back(std::move(tag));
     }
   }
+  options.read.tags = options.tags;  // an <include> that tags leave out is not read at all
   options.only = args.only;
   options.exclude = args.exclude;
   options.set = input->set;
@@ -123,6 +124,7 @@ std::unique_ptr<Input> load_texts(const Invocation& invocation, const RunRecord&
   CheckOptions options;
   options.tags = run.tags;
   options.set = run.set;
+  options.read.tags = run.tags;
   options.read.builtin_path = template_directories();
   for (const auto& [path, text] : texts) options.read.stored[path] = text;
   input->set = run.set;

@@ -256,8 +256,49 @@ TEST_CASE_FIXTURE(Shell, "a result keeps to the input the run was started with, 
   file("bench.yaml", changed);
   CHECK(has(tally("result bench_run").out, "|  a |    b | t[s] |"));
   CHECK(has(tally("result bench_run -u bench.yaml").out, "|    b | t[s] |  a |"));
+  // As in JUBE an update stays in force; the file is not needed for it.
   fs::remove(root() / "bench.yaml");
-  CHECK(has(tally("result bench_run").out, "|  a |    b | t[s] |"));
+  CHECK(has(tally("result bench_run").out, "|    b | t[s] |  a |"));
+}
+
+TEST_CASE_FIXTURE(Shell,
+                  "build work is taken over from an earlier run while its inputs are the same") {
+  file("in.txt", "one\n");
+  file("bench.yaml",
+       "name: b\noutpath: runs\nfileset: {name: fs, copy: in.txt}\n"
+       "step:\n"
+       "  - {name: make, kind: build, use: fs, do: 'cp in.txt prog; "
+       "echo made >> $jube_benchmark_home/times'}\n"
+       "  - {name: go, kind: run, depend: make, launch: 'cat make/prog'}\n");
+  tally("run bench.yaml");
+  tally("run bench.yaml");
+  CHECK(content("times") == "made\n");
+  CHECK(content("runs/000001/000001_go/work/stdout") == "one\n");
+  CHECK(has(content("runs/000001/run.log"), "000000_make: reused, the same as in "));
+  file("in.txt", "two\n");
+  tally("run bench.yaml");
+  CHECK(content("times") == "made\nmade\n");
+  CHECK(has(content("runs/000002/run.log"), "file in.txt changed"));
+  CHECK(content("runs/000002/000001_go/work/stdout") == "two\n");
+  // Half a result is none.
+  fs::remove(root() / "runs/000002/000000_make/work/prog");
+  tally("run bench.yaml");
+  CHECK(content("times") == "made\nmade\nmade\n");
+  CHECK(has(content("runs/000003/run.log"), "is gone"));
+  CHECK(content("runs/000003/000001_go/work/stdout") == "two\n");
+}
+
+TEST_CASE_FIXTURE(Shell, "what JUBE leaves for scripts, and options cut short") {
+  file("bench.yaml", kBench);
+  CHECK(tally("run bench.yaml --res --hide-anim").code == 0);
+  const std::string packages = content("bench_run/000000/workpackages.xml");
+  CHECK(has(packages, "<workpackage id=\"0\">"));
+  CHECK(has(packages, "<selection idx=\"0\">1</selection>"));
+  CHECK(has(packages, "<iteration_siblings>0</iteration_siblings>"));
+  CHECK(has(content("bench_run/000000/parse.log"), "bench.yaml read by tally"));
+  CHECK(tally("--version", "jube").out.rfind("JUBE, version 2.7.1 (tally ", 0) == 0);
+  CHECK(tally("result nowhere", "jube").code == 1);
+  CHECK(tally("result nowhere").code == 2);
 }
 
 TEST_CASE_FIXTURE(Shell, "what there is to know about runs") {
