@@ -3,7 +3,7 @@
 set -euo pipefail
 TALLY_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TALLY_DEPS=${TALLY_DEPS:-$TALLY_ROOT/.deps}
-TALLY_BUILD=${TALLY_BUILD:-$TALLY_ROOT/build}
+TALLY_BUILD=$(realpath -m "${TALLY_BUILD:-$TALLY_ROOT/build}")
 TALLY_JOBS=${TALLY_JOBS:-$(nproc)}
 
 if [ -t 2 ]; then bold=$'\033[1m' plain=$'\033[0m'; else bold='' plain=''; fi
@@ -46,6 +46,7 @@ configure_and_build() {
     options+=(-DCMAKE_CUDA_COMPILER="$nvcc")
   fi
   say "Configuring in $TALLY_BUILD"
+  mkdir -p "$TALLY_BUILD" || fail "the build directory $TALLY_BUILD cannot be made"
   cmake "${options[@]}" >"$TALLY_BUILD.configure.log" 2>&1 || {
     tail -n 30 "$TALLY_BUILD.configure.log" >&2
     fail "CMake could not configure; the whole log is $TALLY_BUILD.configure.log"

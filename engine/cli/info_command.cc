@@ -34,6 +34,15 @@ std::string shown_time(double seconds) {
   return text;
 }
 
+// The end, or the start, of the workpackage that last did either; the run's own start before.
+std::string last_change(const Journal& journal) {
+  double last = 0;
+  for (const Journal::Stored& stored : journal.packages()) {
+    last = std::max({last, stored.started, stored.ended});
+  }
+  return last > 0 ? shown_time(last) : shown_time(journal.run().change);
+}
+
 bool read_only(const Invocation& invocation, const RunDirectory& directory,
                std::unique_ptr<Journal>* journal) {
   Status opened = Journal::open_read_only(directory.path, journal);
@@ -52,7 +61,7 @@ int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
     if (!read_only(invocation, directory, &journal)) continue;
     const RunRecord& run = journal->run();
     rows.push_back({std::to_string(run.id), run.benchmark, shown_time(run.start),
-                    shown_time(run.change), run.comment, join(run.tags, ",")});
+                    last_change(*journal), run.comment, join(run.tags, ",")});
   }
   if (rows.size() == 1) {
     print_error(invocation, fmt::format("there are no runs in '{}'", outpath));
@@ -71,7 +80,7 @@ void show_run(const OpenRun& run) {
              "", record.comment}));
   fmt::print("  Directory: {}\n\n    Started: {}\nLast change: {}\n\n",
              absolute_path(run.directory.path), shown_time(record.start),
-             shown_time(record.change));
+             last_change(*run.journal));
   struct Line {
     int work = 0, error = 0, done = 0;
     double last = 0;
