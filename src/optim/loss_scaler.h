@@ -13,6 +13,11 @@ class LossScaler {
   explicit LossScaler(const Config& config);
 
   double scale() const { return scale_; }
+  // Whether the scale follows the overflows.
+  bool dynamic() const { return dynamic_; }
+  double minimum() const { return minimum_; }
+  int64_t window() const { return window_; }
+  int64_t hysteresis() const { return hysteresis_; }
   // After a step: when a gradient overflowed `hysteresis` times since the last growth, the scale
   // halves (not below the minimum); after `window` steps without overflow it doubles.
   void update(bool found_inf);

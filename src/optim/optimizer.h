@@ -28,16 +28,18 @@ class Optimizer {
   StepState* state() const { return state_; }
   // Fills it for the next update and zeroes the loss. Not to be recorded in a graph.
   void begin_step(double learning_rate);
-  // The same, copied from `staging` (page-locked memory of the host, left alone until the device has
-  // passed the copy), so that nothing waits.
+  // The same, copied from `staging` (page-locked memory of the host, left alone until the device
+  // has passed the copy), so that nothing waits.
   void begin_step(double learning_rate, StepState* staging);
   // The step's gradients to new weights; the gradients are zero afterwards. Enqueues only.
   void apply();
-  // Waits for the step, adapts the loss scale and counts the update unless it was left out.
+  // Waits for the step, learns the loss scale and counts the update unless it was left out.
   StepState finish_step();
-  // The same without waiting, for a caller that knows whether the update was left out or reads the
-  // steps' states later.
-  void finish_step(bool left_out);
+  // The same without waiting: with a dynamic scale the device has decided by itself whether the
+  // update is left out, and learn() tells the host later; else the update is counted.
+  void finish_enqueued();
+  // The state that a step left, read back: the host's loss scale and updates follow the device's.
+  void learn(const StepState& state);
 
   // Updates done: t of Adam's bias corrections.
   int64_t updates() const { return updates_; }
@@ -46,6 +48,8 @@ class Optimizer {
   void restore(int64_t updates, const LossScaler::State& scale);
 
  private:
+  void fill_kept(StepState* state) const;
+
   const AdamW hyper_;
   const double clip_, weight_decay_;
   ParameterTable& table_;

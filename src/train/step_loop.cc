@@ -42,7 +42,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
       record_(record),
       micro_batches_(parts.config.micro_batches()),
       dropout_(has_dropout(parts.config)),
-      waits_every_step_(parts.config.precision == Precision::f16 && parts.config.loss_scale <= 0),
+      dynamic_scale_(parts.config.precision == Precision::f16 && parts.config.loss_scale <= 0),
       // A recording freezes the seed of dropout, and the reference model allocates.
       graphs_(parts.config.cuda_graph && !parts.config.reference && !dropout_ &&
               parts.stream.device().is_cuda()),
@@ -181,12 +181,8 @@ void StepLoop::enqueue_micro_batches(uint64_t step_seed) {
 void StepLoop::finish_enqueued(int slot) {
   parts_.stream.copy(results_ + slot, parts_.optimizer.state(), sizeof(StepState));
   events_->record(slot + 1);
-  if (waits_every_step_) {
-    parts_.optimizer.finish_step();
-  } else {
-    // A constant scale: an update that was left out is found at the next flush and ends the run.
-    parts_.optimizer.finish_step(false);
-  }
+  // A constant scale: an update that was left out is found at the next flush and ends the run.
+  parts_.optimizer.finish_enqueued();
 }
 
 // Waits for the device and takes the results of the pending steps.
@@ -197,6 +193,7 @@ void StepLoop::flush() {
   parts_.stream.synchronize();
   const int count = pending_;
   pending_ = 0;
+  parts_.optimizer.learn(states[count - 1]);
   const int64_t first = iteration_ - count;
   for (int k = 0; k < count; ++k) {
     Step step;
@@ -205,7 +202,7 @@ void StepLoop::flush() {
     step.loss = states[k].loss_sum;
     step.grad_norm = states[k].grad_norm;
     step.learning_rate = rates_[static_cast<size_t>(k)];
-    step.loss_scale = states[k].loss_scale;
+    step.loss_scale = states[k].step_loss_scale;
     step.skipped = states[k].found_inf != 0;
     record_->steps.push_back(step);
     ++tally_.steps;
@@ -227,7 +224,7 @@ void StepLoop::check(const Step& step) const {
   const bool loss_ok = std::isfinite(step.loss);
   if (loss_ok && !step.skipped) return;
   // fp16: an overflow is answered by a smaller scale, until there is none.
-  if (waits_every_step_ && step.skipped && (loss_ok || step.loss_scale > c.min_loss_scale)) return;
+  if (dynamic_scale_ && step.skipped && (loss_ok || step.loss_scale > c.min_loss_scale)) return;
   throw CheckFailed(fmt::format(
       "iteration {}: the {} is not finite (loss {}, gradient norm {}, learning rate {:.3E}): lower "
       "--lr, lengthen the warm-up, or train with --precision fp32",

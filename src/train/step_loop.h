@@ -88,9 +88,7 @@ class StepLoop {
   Record* record_;
   const int64_t micro_batches_;
   const bool dropout_;
-  // fp16 with a scale that follows the overflows: the next step's scale depends on this one's
-  // result.
-  const bool waits_every_step_;
+  const bool dynamic_scale_;  // fp16 with a scale that follows the overflows, on the device
   const bool graphs_;
   const int ring_;  // steps whose results may wait in device memory
 

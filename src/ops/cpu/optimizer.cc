@@ -70,6 +70,7 @@ void gradient_norm(Stream&, const Tensor& gradients, StepState* state, const Ten
   state->grad_norm = static_cast<float>(norm);
   const double clip = state->clip > 0 ? std::min(1.0, state->clip / (norm + 1e-6)) : 1.0;
   state->clip_factor = clip / static_cast<double>(state->loss_scale);
+  update_dynamic_scale(state);
 }
 
 size_t norm_workspace(Stream&, int64_t elements) {

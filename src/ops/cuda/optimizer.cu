@@ -40,6 +40,7 @@ __global__ void __launch_bounds__(norm_threads)
   state->grad_norm = static_cast<float>(norm);
   state->clip_factor = (ratio < 1 ? ratio : 1.0) / static_cast<double>(state->loss_scale);
   state->found_inf = isfinite(sum) ? 0.0F : 1.0F;
+  update_dynamic_scale(state);
 }
 
 // T: gradients, master weights, moments; W: the weights that the model computes with.

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "src/optim/loss_scaler.h"
 #include "src/optim/optimizer.h"
@@ -141,6 +142,52 @@ TEST_CASE("a gradient that is not finite leaves everything but the gradients alo
     CHECK(read_doubles(*s.stream, s.table.weights()) == before);
     for (double v : read_doubles(*s.stream, s.table.gradients())) REQUIRE(v == 0);
     for (double v : read_doubles(*s.stream, s.table.first_moment())) REQUIRE(v == 0);
+  }
+}
+
+TEST_CASE("a dynamic scale is kept on the device: steps follow each other without the host") {
+  Config c = tiny_config(DType::f32);
+  c.precision = Precision::f16;
+  c.initial_loss_scale = 64;
+  c.min_loss_scale = 2;
+  c.loss_scale_window = 3;
+  for (const int64_t hysteresis : {1, 2, 3}) {
+    CAPTURE(hysteresis);
+    c.hysteresis = hysteresis;
+    Setup s(DType::f32, c);
+    LossScaler plain(c);  // asked after every step
+    std::mt19937_64 random(static_cast<uint64_t>(hysteresis));
+    int64_t updates = 0;
+    double least = 64, most = 64;
+    for (int step = 0; step < 400; ++step) {
+      s.optimizer->begin_step(0.001);
+      const bool overflow = random() % 100 < (step / 50 % 2 == 0 ? 5 : 80);
+      s.table.gradients().as<float>()[5] = overflow ? INFINITY : 1;
+      CHECK(s.optimizer->state()->loss_scale == plain.scale());
+      s.optimizer->apply();
+      CHECK(s.optimizer->state()->step_loss_scale == plain.scale());
+      plain.update(overflow);
+      if (!overflow) {
+        ++updates;
+        CHECK(s.optimizer->state()->bias_correction1 ==
+              doctest::Approx(1 - std::pow(c.optimizer.beta1, updates)).epsilon(1e-14));
+        CHECK(s.optimizer->state()->bias_correction2 ==
+              doctest::Approx(1 - std::pow(c.optimizer.beta2, updates)).epsilon(1e-12));
+      }
+      s.optimizer->finish_enqueued();
+      least = std::min(least, plain.scale());
+      most = std::max(most, plain.scale());
+      if (step ==
+          200) {  // the host learns, as for a checkpoint, and another run goes on from there
+        s.optimizer->learn(*s.optimizer->state());
+        CHECK(s.optimizer->updates() == updates);
+        const auto kept = s.optimizer->scaler().state();
+        CHECK(kept.scale == plain.scale());
+        s.optimizer->restore(s.optimizer->updates(), kept);
+      }
+    }
+    CHECK(least == 2);
+    CHECK(most > 64);
   }
 }
 

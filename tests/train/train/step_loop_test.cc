@@ -228,6 +228,26 @@ TEST_CASE("fp16: an overflow is skipped, the scale halves, the mean leaves the s
   CHECK(contains(f.lines[1], "| loss scale: 512.0 | grad norm: "));
 }
 
+TEST_CASE("fp16: the scale changes from step to step though the host learns it at the end") {
+  Fixture f;
+  f.config.precision = Precision::f16;
+  f.config.initial_loss_scale = 1024;
+  f.config.hysteresis = 1;
+  f.config.loss_scale_window = 2;
+  f.config.train_iterations = 8;
+  f.config.log_interval = 8;
+  f.gradient = [](int64_t step) {
+    return step == 1 ? std::numeric_limits<double>::infinity() : 1e-3;
+  };
+  std::vector<double> saved;
+  CHECK(f.run().outcome == Outcome::completed);
+  REQUIRE(f.record.steps.size() == 8);
+  for (const Step& step : f.record.steps) saved.push_back(step.loss_scale);
+  CHECK(saved == std::vector<double>{1024, 1024, 512, 512, 1024, 1024, 2048, 2048});
+  CHECK(f.record.steps[1].skipped);
+  CHECK(f.updates == 7);
+}
+
 TEST_CASE("fp16: a loss that is not finite at the smallest scale is no overflow any more") {
   Fixture f;
   f.config.precision = Precision::f16;
