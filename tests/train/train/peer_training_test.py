@@ -1,0 +1,101 @@
+"""Twenty steps of tally-train and of PyTorch from the same weights on the same text: the losses of every step. And the
+loss scale of float16 against the rule of PyTorch's own gradient scaler.
+
+    peer_training_test.py TALLY_TRAIN SOURCE_DIRECTORY
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+tool, root = sys.argv[1], sys.argv[2]
+try:
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+except ImportError as error:
+    print(f"SKIPPED: {error} (scripts/setup --tests provides transformers)")
+    sys.exit(77)
+
+torch.set_num_threads(1)
+SEQUENCE, STEPS, WARMUP, LR, MIN_LR, DECAY = 32, 20, 4, 3e-3, 3e-4, 0.1
+
+
+def run(*flags):
+    done = subprocess.run([tool, *flags], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"FAILED: exit code {done.returncode}: {' '.join(flags)}\n{done.stdout}{done.stderr}")
+
+
+def rate(step, style):
+    if step <= WARMUP:
+        return LR * step / WARMUP
+    r = (step - WARMUP) / (STEPS - WARMUP)
+    return {"linear": MIN_LR + (LR - MIN_LR) * (1 - r), "constant": LR,
+            "cosine": MIN_LR + (LR - MIN_LR) * (1 + math.cos(math.pi * r)) / 2}[style]
+
+
+def train_in_pytorch(model, tokens, style):
+    """All blocks are one batch, so that the order of the samples does not matter."""
+    count = (len(tokens) - 1) // SEQUENCE
+    ids = torch.tensor(tokens[:count * SEQUENCE]).view(count, SEQUENCE)
+    targets = torch.tensor(tokens[1:count * SEQUENCE + 1])
+    optimizer = torch.optim.AdamW(
+        [{"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": DECAY},
+         {"params": [p for p in model.parameters() if p.ndim == 1], "weight_decay": 0}],
+        betas=(0.9, 0.95), eps=1e-8)
+    losses = []
+    for step in range(STEPS):
+        for group in optimizer.param_groups:
+            group["lr"] = rate(step, style)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(ids).logits.flatten(0, 1), targets)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+with tempfile.TemporaryDirectory() as work:
+    at = lambda name: os.path.join(work, name)  # noqa: E731
+    text = open(os.path.join(root, "CONTRIBUTING.md"), encoding="utf-8").read()[:SEQUENCE * 12 + 5]
+    tokens = list(text.encode("utf-8"))
+    with open(at("text.txt"), "wb") as f:
+        f.write(bytes(tokens))
+    run("prepare", "--tokenizer-type", "bytes", "--input", at("text.txt"), "--output", at("corpus"))
+    count = (len(tokens) - 1) // SEQUENCE
+    torch.manual_seed(5)
+    GPT2LMHeadModel(GPT2Config(vocab_size=257, n_positions=SEQUENCE, n_embd=48, n_layer=3, n_head=4, bos_token_id=0,
+                               eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)).save_pretrained(at("start"))
+    flags = ["--load-hf", at("start"), "--data-path", at("corpus"), "--split", "1", "--device", "cpu", "--epochs", str(STEPS),
+             "--micro-batch-size", str(count // 2), "--global-batch-size", str(count), "--lr", str(LR), "--min-lr", str(MIN_LR),
+             "--lr-warmup-iters", str(WARMUP), "--weight-decay", str(DECAY), "--adam-beta2", "0.95", "--clip-grad", "1",
+             "--record", at("r.json")]
+    assert count % 2 == 0, "two micro batches"
+    for precision, style, tolerance in (("fp64", "cosine", 1e-10), ("fp32", "cosine", 1e-5), ("fp32", "linear", 1e-5),
+                                        ("fp32", "constant", 1e-5), ("bf16", "cosine", 2e-2)):
+        model = GPT2LMHeadModel.from_pretrained(at("start")).train()
+        theirs = train_in_pytorch(model.double() if precision == "fp64" else model, tokens, style)
+        run(*flags, "--precision", precision, "--lr-decay-style", style)
+        record = json.load(open(at("r.json"), encoding="utf-8"))
+        ours = record["steps"]["loss"]
+        assert len(ours) == STEPS == len(record["results"]["epochs"])
+        worst = max(abs(a - b) for a, b in zip(ours, theirs))
+        print(f"{precision}, {style}: {theirs[0]:.4f} to {theirs[-1]:.4f}, losses differ by at most {worst:.2e}")
+        if not worst <= tolerance or theirs[-1] > theirs[0] - 1:
+            sys.exit(f"FAILED: more than {tolerance}, or nothing was learnt: {ours} and {theirs}")
+
+    # float16: with a hysteresis of 1 Megatron-LM's rule is that of torch.amp.GradScaler.
+    run(*flags, "--precision", "fp16", "--hysteresis", "1", "--loss-scale-window", "3", "--initial-loss-scale", str(2.0 ** 24))
+    steps = json.load(open(at("r.json"), encoding="utf-8"))["steps"]
+    scale, tracker = torch.full((1,), 2.0 ** 24), torch.zeros(1, dtype=torch.int32)
+    for ours, skipped in zip(steps["loss_scale"], steps["skipped"]):
+        if ours != scale.item():
+            sys.exit(f"FAILED: the scale is {ours}, and GradScaler's {scale.item()}: {steps['loss_scale']}")
+        torch._amp_update_scale_(scale, tracker, torch.full((1,), float(skipped)), 2.0, 0.5, 3)
+    if sum(steps["skipped"]) < 2 or sorted(steps["loss_scale"]) == steps["loss_scale"][::-1]:
+        sys.exit(f"FAILED: the test is to see overflows and growth: {steps['loss_scale']}")
+    print("loss scales as torch.amp.GradScaler's:", steps["loss_scale"])
