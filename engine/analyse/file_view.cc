@@ -43,6 +43,31 @@ Survey survey(std::string_view text) {
   return result;
 }
 
+// A program that seeks past the end leaves holes, gigabytes of them at worst. They read as zeros;
+// mapped as anonymous memory that is never written, they all share the kernel's one page of zeros
+// in place of filling the page cache.
+void map_holes(void* map, size_t size, int file) {
+  constexpr off_t least = off_t{4} << 20;
+  constexpr off_t page = off_t{2} << 20;
+  const auto end = static_cast<off_t>(size);
+  for (off_t at = 0; at < end;) {
+    const off_t hole = ::lseek(file, at, SEEK_HOLE);
+    if (hole < 0 || hole >= end) return;
+    off_t data = ::lseek(file, hole, SEEK_DATA);
+    if (data < 0 || data > end) data = end;
+    const off_t from = (hole + page - 1) / page * page;
+    const off_t to = data / page * page;
+    if (to - from >= least) {
+      char* start = static_cast<char*>(map) + from;
+      const auto length = static_cast<size_t>(to - from);
+      void* zeros = ::mmap(start, length, PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+      if (zeros != MAP_FAILED) ::madvise(zeros, length, MADV_HUGEPAGE);
+    }
+    at = data;
+  }
+}
+
 // Appends `text` to `out` with \r\n and \r as \n. `pending` carries a \r at the end of a block.
 void append_normalised(std::string_view text, bool* pending, std::string& out) {
   for (char c : text) {
@@ -115,7 +140,10 @@ Status FileView::open(const std::string& path, FileView* out) {
       ::close(file);
       return failed;
     }
-    if (view.map_size_ > kMapAtOnce) ::madvise(map, view.map_size_, MADV_SEQUENTIAL);
+    if (view.map_size_ > kMapAtOnce) {
+      ::madvise(map, view.map_size_, MADV_SEQUENTIAL);
+      map_holes(map, view.map_size_, file);
+    }
     view.map_ = map;
     view.text_ = {static_cast<const char*>(map), view.map_size_};
   }
