@@ -41,6 +41,9 @@ T parse_number(const std::string& flag, const std::string& given, T least, T mos
   }
   if (value < least)
     throw CLI::ValidationError(flag, fmt::format("{} is too small: at least {}", given, least));
+  if (std::is_floating_point_v<T> && value > most &&
+      most == static_cast<T>(std::nextafter(1.0, 0.0)))
+    throw CLI::ValidationError(flag, fmt::format("{} is too large: it must be below 1", given));
   if (value > most)
     throw CLI::ValidationError(flag, fmt::format("{} is too large: at most {}", given, most));
   return value;

@@ -146,6 +146,28 @@ void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
   resolve_vocabulary(vocabulary, &c->data.tokenizer);
 }
 
+// Sizes that no machine holds are slips of the keyboard; below them all sums fit 64 bits.
+void check_size(const ModelConfig& m) {
+  const auto layers = static_cast<double>(m.layers);
+  const auto hidden = static_cast<double>(m.hidden);
+  const auto rows = static_cast<double>(m.padded_vocabulary) + static_cast<double>(m.max_positions);
+  const double parameters =
+      layers * hidden * (4 * hidden + 2 * static_cast<double>(m.ffn)) + rows * hidden;
+  if (m.layers > 1'000'000 || parameters > 1e15)
+    fail("--num-layers",
+         "a model of {} layers and {:.1e} parameters fits no machine: check --num-layers, "
+         "--hidden-size, --ffn-hidden-size and --vocab-size",
+         m.layers, parameters);
+}
+
+void check_micro_batch(const Config& c) {
+  const double tokens = static_cast<double>(c.micro_batch) * static_cast<double>(c.sequence);
+  const double layers = static_cast<double>(c.model.layers) * static_cast<double>(c.model.hidden);
+  if (tokens * layers > 1e17)
+    fail("--micro-batch-size", "{} samples of {} tokens at a time fit no machine", c.micro_batch,
+         c.sequence);
+}
+
 void resolve_model(const Flags& f, const std::string& folder, Config* c) {
   ModelConfig& m = c->model;
   if (folder.empty()) {
@@ -162,6 +184,7 @@ void resolve_model(const Flags& f, const std::string& folder, Config* c) {
   if (folder.empty())
     m.padded_vocabulary = pad_vocabulary(m.vocabulary, f.vocabulary_multiple * f.tensor_parallel);
 
+  check_size(m);
   if (m.hidden % m.heads != 0)
     fail("--hidden-size", "{} is not divisible by --num-attention-heads {}", m.hidden, m.heads);
   if (m.max_positions < c->sequence)
@@ -234,6 +257,7 @@ void resolve_parallel(const Flags& f, int world_size, Config* c) {
   c->virtual_pipeline_layers = f.virtual_pipeline_layers.value_or(0);
   c->data_parallel = std::max(1, world_size / (f.tensor_parallel * f.pipeline_parallel));
   c->micro_batch = f.micro_batch.value_or(1);
+  check_micro_batch(*c);
   c->global_batch = f.global_batch.value_or(c->micro_batch * c->data_parallel);
   check_parallel_layout(*c);
   if (f.sequence_parallel && !c->sequence_parallel)

@@ -226,6 +226,11 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
        4,
        "--num-layers-per-virtual-pipeline-stage: number of microbatches (6) is not divisible by "
        "pipeline-model-parallel-size (4) when using interleaved schedule"},
+      {"--num-layers 100000000 --hidden-size 120000", 1,
+       "--num-layers: a model of 100000000 layers and 1.7e+19 parameters fits no machine: "
+       "check --num-layers, --hidden-size, --ffn-hidden-size and --vocab-size"},
+      {"--micro-batch-size 1000000000 --seq-length 1000000000", 1,
+       "--micro-batch-size: 1000000000 samples of 1000000000 tokens at a time fit no machine"},
       {"--hidden-size 770", 1, "--hidden-size: 770 is not divisible by --num-attention-heads 12"},
       {"--seq-length 64 --max-position-embeddings 32", 1,
        "--max-position-embeddings: 32 is less than --seq-length 64"},
@@ -255,7 +260,7 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"--num-layers _5", 1, "--num-layers: '_5' is not a whole number"},
       {"--num-layers 0", 1, "--num-layers: 0 is too small: at least 1"},
       {"--num-layers 99999999999999999999", 1, "--num-layers: 99999999999999999999 is too large"},
-      {"--hidden-dropout 1", 1, "--hidden-dropout: 1 is too large: at most 0.9999999999999999"},
+      {"--hidden-dropout 1", 1, "--hidden-dropout: 1 is too large: it must be below 1"},
       {"--lr nan", 1, "--lr: 'nan' is not a number"},
       {"--lr -1", 1, "--lr: -1 is too small: at least 0"},
       {"--num-layers", 1, "--num-layers: needs a value"},
