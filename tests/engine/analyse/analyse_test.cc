@@ -123,6 +123,20 @@ TEST_CASE_FIXTURE(
       "pattern 'rate' could not be computed in 1 of 2 result lines: there is no value of 't_avg'");
 }
 
+TEST_CASE_FIXTURE(Fixture, "a pattern whose files are all missing has no default") {
+  pattern("pt", "t", "time=$jube_pat_int", ValueType::integer);
+  benchmark.pattern_sets["pt"].patterns.back().default_value = "-1";
+  column({"t"});
+  analyser.use = texts({"pt"});
+  analyse_step("s", "out");
+  package(0, "s");
+  file(0, "out", "ended early\n");
+  package(1, "s");
+  Records records = run();
+  CHECK(at(records, 0, "t") == "-1");
+  CHECK(records.rows[1].values.count("t") == 0);  // JUBE 2.5.1's tables have an empty cell here
+}
+
 TEST_CASE_FIXTURE(Fixture,
                   "a log given by hand stands for the first file; others lie beside its namesake") {
   pattern("log", "t", "time=$jube_pat_fp", ValueType::floating);

@@ -144,7 +144,7 @@ TEST_CASE("broken YAML is one message with its place") {
         "f.yaml:3:17: error: YAML syntax: illegal map value\n"
         "      - do: echo val: $p\n"
         "                    ^\n"
-        "hint: a text with ': ' in it must be quoted\n");
+        "hint: a text with ': ' in it must be quoted; or a key in the line above lacks its ':'\n");
   CHECK(Read("step: [a, b\n").messages().find("end of sequence flow not found") !=
         std::string::npos);
   CHECK(Read("a: *nix\n").messages().find("f.yaml:1:4: error: YAML syntax:") == 0);
