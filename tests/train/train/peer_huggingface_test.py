@@ -108,7 +108,8 @@ with tempfile.TemporaryDirectory() as work:
         model.save_pretrained(folder, **({"max_shard_size": "60KB"} if seed % 2 else {}))
         check(os.path.exists(os.path.join(folder, "model.safetensors.index.json")) == bool(seed % 2), "shards or none")
         for stride in (SEQUENCE, 7):
-            got = evaluate(work, "--load-hf", folder, *by_text, *flags, "--stride", str(stride), "--micro-batch-size", "3")
+            got = evaluate(work, "--load-hf", folder, *by_text, *flags, "--stride", str(stride), "--micro-batch-size",
+                           "3")
             close(got["loss"], expected_loss(model, tokens, stride), tolerance,
                   f"loss of theirs ({vocabulary}, tied {tied}, {dtype}, stride {stride})")
             check(got["scored_tokens"] == len(tokens) - 1, "every token but the first is scored")
@@ -152,18 +153,20 @@ with tempfile.TemporaryDirectory() as work:
     if all(map(os.path.exists, files)):
         model = random_model(9, 50257)
         model.save_pretrained(at("gpt2"))
-        run("prepare", "--input", at("text.txt"), "--output", at("bpe"), "--vocab-file", files[0], "--merge-file", files[1])
-        run("--load-hf", at("gpt2"), "--data-path", at("bpe"), "--split", "1", "--device", "cpu", "--train-iters", "1",
-            "--lr", "0", "--vocab-file", files[0], "--merge-file", files[1], "--save-hf", at("gpt2-ours"), "--seq-length", "8")
+        by_files = ["--vocab-file", files[0], "--merge-file", files[1]]
+        run("prepare", "--input", at("text.txt"), "--output", at("bpe"), *by_files)
+        unchanged = ["--data-path", at("bpe"), "--split", "1", "--device", "cpu", "--train-iters", "1", "--lr", "0",
+                     "--seq-length", "8"]
+        run("--load-hf", at("gpt2"), *unchanged, *by_files, "--save-hf", at("gpt2-ours"))
         tokenizer = AutoTokenizer.from_pretrained(at("gpt2-ours"))
         ids = tokenizer(text)["input_ids"]
-        check(tokenizer.decode(ids) == text and tokenizer.eos_token_id == 50256, "transformers reads the tokenizer's files")
+        check(tokenizer.decode(ids) == text and tokenizer.eos_token_id == 50256,
+              "transformers reads the tokenizer's files")
         got = evaluate(work, "--load-hf", at("gpt2-ours"), "--text", at("text.txt"))
         close(got["loss"], expected_loss(model, ids, SEQUENCE), 1e-5, "loss with the folder's own tokenizer")
         check(got["tokens"] == len(ids), "as many tokens as transformers' tokenizer gives")
         # And onwards: the folder's files travel with the model.
-        run("--load-hf", at("gpt2-ours"), "--data-path", at("bpe"), "--split", "1", "--device", "cpu", "--train-iters", "1",
-            "--lr", "0", "--seq-length", "8", "--save-hf", at("gpt2-next"))
+        run("--load-hf", at("gpt2-ours"), *unchanged, "--save-hf", at("gpt2-next"))
         check(AutoTokenizer.from_pretrained(at("gpt2-next"))(text)["input_ids"] == ids, "the tokenizer travels")
     else:
         print("SKIPPED: GPT-2's tokenizer, since " + " and ".join(files) + " are missing")

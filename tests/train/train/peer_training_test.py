@@ -70,9 +70,10 @@ with tempfile.TemporaryDirectory() as work:
     torch.manual_seed(5)
     GPT2LMHeadModel(GPT2Config(vocab_size=257, n_positions=SEQUENCE, n_embd=48, n_layer=3, n_head=4, bos_token_id=0,
                                eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)).save_pretrained(at("start"))
-    flags = ["--load-hf", at("start"), "--data-path", at("corpus"), "--split", "1", "--device", "cpu", "--epochs", str(STEPS),
-             "--micro-batch-size", str(count // 2), "--global-batch-size", str(count), "--lr", str(LR), "--min-lr", str(MIN_LR),
-             "--lr-warmup-iters", str(WARMUP), "--weight-decay", str(DECAY), "--adam-beta2", "0.95", "--clip-grad", "1",
+    flags = ["--load-hf", at("start"), "--data-path", at("corpus"), "--split", "1", "--device", "cpu", "--epochs",
+             str(STEPS), "--micro-batch-size", str(count // 2), "--global-batch-size", str(count), "--lr", str(LR),
+             "--min-lr", str(MIN_LR), "--lr-warmup-iters", str(WARMUP),
+             "--weight-decay", str(DECAY), "--adam-beta2", "0.95", "--clip-grad", "1",
              "--record", at("r.json")]
     assert count % 2 == 0, "two micro batches"
     for precision, style, tolerance in (("fp64", "cosine", 1e-10), ("fp32", "cosine", 1e-5), ("fp32", "linear", 1e-5),
@@ -89,7 +90,8 @@ with tempfile.TemporaryDirectory() as work:
             sys.exit(f"FAILED: more than {tolerance}, or nothing was learnt: {ours} and {theirs}")
 
     # float16: with a hysteresis of 1 Megatron-LM's rule is that of torch.amp.GradScaler.
-    run(*flags, "--precision", "fp16", "--hysteresis", "1", "--loss-scale-window", "3", "--initial-loss-scale", str(2.0 ** 24))
+    run(*flags, "--precision", "fp16", "--hysteresis", "1", "--loss-scale-window", "3", "--initial-loss-scale",
+        str(2.0 ** 24))
     steps = json.load(open(at("r.json"), encoding="utf-8"))["steps"]
     scale, tracker = torch.full((1,), 2.0 ** 24), torch.zeros(1, dtype=torch.int32)
     for ours, skipped in zip(steps["loss_scale"], steps["skipped"]):
