@@ -3,6 +3,8 @@
 #include <map>
 #include <ostream>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -59,7 +61,10 @@ class Printer {
   void print() {
     find_varying();
     print_totals();
-    if (options_.parameters) print_constants();
+    if (options_.parameters) {
+      print_requests();
+      print_constants();
+    }
     const size_t shown_packages = std::min(options_.most, plan_.packages.size());
     for (size_t i = 0; i < shown_packages; ++i) print_package(plan_.packages[i]);
     if (shown_packages < plan_.packages.size()) {
@@ -175,22 +180,53 @@ class Printer {
     out_ << '\n';
   }
 
-  // Broken into lines; parameters without a value are left out.
-  void print_constants() {
+  // One line broken into several at `width`, `parts` after `title`.
+  void print_list(const std::string& title, const std::vector<std::string>& parts) {
     constexpr size_t width = 100;
-    std::string line = "  the same everywhere:";
-    bool any = false;
-    for (const auto& [name, value] : constants_) {
-      if (pool_[value].empty()) continue;
-      const std::string part = fmt::format(" {}={}", pool_[name], shown(pool_[value]));
-      if (any && line.size() + part.size() > width) {
+    if (parts.empty()) return;
+    std::string line = title;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (i > 0 && line.size() + 1 + parts[i].size() > width) {
         out_ << line << '\n';
         line = "   ";
       }
-      line += part;
-      any = true;
+      line += ' ' + parts[i];
     }
-    if (any) out_ << line << '\n';
+    out_ << line << '\n';
+  }
+
+  // Parameters without a value are left out, and those that a step's own `resources` replace.
+  void print_constants() {
+    std::vector<std::string> parts;
+    for (const auto& [name, value] : constants_) {
+      if (strip(pool_[value]).empty() || replaced_.count(pool_[name]) > 0) continue;
+      parts.push_back(fmt::format("{}={}", pool_[name], shown(pool_[value])));
+    }
+    print_list("  the same everywhere:", parts);
+  }
+
+  // What run steps ask of their platform, as it is written in the file.
+  void print_requests() {
+    for (const Step& step : plan_.benchmark->steps) {
+      if (step.kind != StepKind::run || !step.resources.any) continue;
+      const Resources& r = step.resources;
+      const std::tuple<const char*, const char*, const Text*> asked[] = {
+          {"nodes", "nodes", &r.nodes},
+          {"tasks_per_node", "taskspernode", &r.tasks_per_node},
+          {"cpus_per_task", "threadspertask", &r.cpus_per_task},
+          {"gpus_per_node", "gpuspernode", &r.gpus_per_node},
+          {"time", "timelimit", &r.time},
+          {"partition", "queue", &r.partition},
+          {"account", "account", &r.account},
+          {"memory", "memory", &r.memory}};
+      std::vector<std::string> parts;
+      for (const auto& [key, parameter, text] : asked) {
+        if (text->value.empty()) continue;
+        parts.push_back(fmt::format("{}={}", key, shown(text->value)));
+        replaced_.insert(parameter);
+      }
+      print_list(fmt::format("  {} asks for:", step.name.value), parts);
+    }
   }
 
   void print_package(const WorkPackage& package) {
@@ -272,6 +308,7 @@ class Printer {
   std::set<TextId> names_seen_;
   std::vector<TextId> order_;  // of first appearance
   std::vector<std::pair<TextId, TextId>> constants_;
+  std::set<std::string, std::less<>> replaced_;  // parameters that a `resources` key stands before
   size_t jobs_ = 0;
   size_t job_number_ = 0;
 };

@@ -223,7 +223,7 @@ parameterset: {name: p, parameter: [{name: nodes, _: "1,2"}, {name: scheduler, _
   {name: submit_script, _: submit.job}]}
 step: [{name: train, kind: run, use: p, nodes: $nodes, time: "00:30:00"}])yaml");
   // A step without `launch` submits no job.
-  CHECK(p.print().substr(0, 43) == "plan  llm: 2 points -> 2 workpackages\n  the");
+  CHECK(p.print().substr(0, 43) == "plan  llm: 2 points -> 2 workpackages\n  tra");
   Benchmark with_launch = p.benchmark;
   with_launch.steps[0].launch.value = "tally-train";
   TextPool pool;
@@ -236,6 +236,7 @@ step: [{name: train, kind: run, use: p, nodes: $nodes, time: "00:30:00"}])yaml")
   print_plan(plan, expander, pool, {}, out);
   CHECK(out.str() ==
         "plan  llm: 2 points -> 2 workpackages, 2 jobs, 1.5 node-hours at most\n"
+        "  train asks for: nodes=$nodes time=00:30:00\n"
         "  the same everywhere: scheduler=slurm submit_script=submit.job\n"
         "  #000000 train  nodes=1  job 1/2  000000_train/work/submit.job\n"
         "  #000001 train  nodes=2  job 2/2  000001_train/work/submit.job\n");
