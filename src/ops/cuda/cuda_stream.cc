@@ -19,7 +19,7 @@ namespace {
 // cuBLASLt's fastest algorithms for wide weight gradients split K and want room for it; measured
 // best with 256 MiB on an H200. Small GPUs give up a 64th of their memory.
 constexpr size_t largest_workspace = size_t{256} << 20;
-constexpr size_t second_workspace_size = size_t{128} << 20;
+constexpr size_t second_workspace_size = size_t{64} << 20;
 constexpr size_t alignment = 256;
 
 const char* base_name(const char* path) {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "src/ops/cuda/check.h"
 #include "src/ops/cuda/cuda_ops.h"
 #include "src/ops/cuda/gemm.h"
+#include "src/ops/cuda/gemm_cutlass.h"
 #include "src/ops/cuda/kernels.h"
 
 namespace tally::train::cuda {
@@ -53,9 +55,44 @@ int64_t rows_a_piece(int64_t rows, int64_t row_bytes, int64_t bytes) {
   return (rows + least - 1) / least;
 }
 
+// The kernels that compute GELU within the product and serve this problem here.
+std::vector<const FusedGeluKernel*> serving(const CudaStream& s, const FusedGeluKernels& kernels,
+                                            const FusedGelu& p, DType type) {
+  std::vector<const FusedGeluKernel*> found;
+  const auto bits = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.weight) |
+                    reinterpret_cast<uintptr_t>(p.pre) | reinterpret_cast<uintptr_t>(p.out);
+  if (type != DType::bf16 || s.capability() != 90 || bits % 16 != 0) return found;
+  for (int i = 0; i < kernels.count; ++i) {
+    if (kernels.list[i]->supported(p)) found.push_back(kernels.list[i]);
+  }
+  return found;
+}
+
+// dpre = (dy w) gelu'(pre) in one pass, and db += its column sums. dpre may be `pre`.
+void gelu_backward_fused(CudaStream& s, const FusedGeluKernel& kernel, const Tensor& dy,
+                         const Tensor& w, const Tensor& pre, const Tensor& dpre, const Tensor& db) {
+  FusedGelu p;
+  p.features = w.dim(1);
+  p.inner = w.dim(0);
+  p.tokens = dy.numel() / p.inner;
+  p.x = dy.data;
+  p.weight = w.data;
+  p.pre = pre.data;
+  p.out = dpre.data;
+  const int64_t parts = (p.tokens + kernel.tile_tokens - 1) / kernel.tile_tokens;
+  const bool sums = db.defined();
+  if (sums) p.parts = static_cast<float*>(s.workspace());
+  if (sums && static_cast<size_t>(parts * p.features) * sizeof(float) > s.workspace_bytes()) {
+    gelu_backward_fused(s, kernel, dy, w, pre, dpre, Tensor());
+    return column_sums(s, dpre, db);
+  }
+  CUDA_CHECK(kernel.launch(p, s.multiprocessors(), s.stream()));
+  if (sums) add_parts(s, p.parts, parts, p.features, db, Tensor());
+}
+
 // The product needs a place beside `pre`: in pieces of rows through the second workspace. Small
-// pieces are still in the cache when GELU's pass reads them, large ones make better products:
-// timing decides.
+// pieces are still in the cache when GELU's pass reads them, large ones make better products; on
+// Hopper there are kernels that do it all in one pass: timing decides.
 void gelu_backward_in_place(CudaStream& s, const Tensor& dy, const Tensor& w, const Tensor& pre,
                             const Tensor& db) {
   const int64_t columns = w.dim(1), inner = dy.dim(-1), rows = inner ? dy.numel() / inner : 0;
@@ -80,8 +117,31 @@ void gelu_backward_in_place(CudaStream& s, const Tensor& dy, const Tensor& w, co
     pieces.push_back(piece);
     ways.emplace_back([&run, piece] { run(piece, true); });
   }
-  const std::string key = shape_key("pieces", s, product(dy2, w, false, pre2));
-  run(pieces[static_cast<size_t>(fastest(s, key, ways))], false);
+  // The rehearsal of a kernel that works in place writes elsewhere, so in pieces too.
+  FusedGelu whole;
+  whole.tokens = rows;
+  whole.features = columns;
+  whole.inner = inner;
+  whole.x = dy.data;
+  whole.weight = w.data;
+  whole.pre = whole.out = pre.data;
+  const auto kernels = serving(s, gelu_backward_kernels(), whole, pre.dtype);
+  for (const FusedGeluKernel* kernel : kernels) {
+    ways.emplace_back([&, kernel] {
+      const int64_t piece = rows_a_piece(rows, row_bytes, most);
+      for (int64_t first = 0; first < rows; first += piece) {
+        const int64_t count = std::min(piece, rows - first);
+        const Tensor part(scratch, pre.dtype, {count, columns});
+        gelu_backward_fused(s, *kernel, dy2.rows(first, count), w, pre2.rows(first, count), part,
+                            Tensor());
+      }
+    });
+  }
+  const std::string key =
+      shape_key("dgelu", s, product(dy2, w, false, pre2)) + fmt::format("/{}", ways.size());
+  const auto choice = static_cast<size_t>(fastest(s, key, ways));
+  if (choice < pieces.size()) return run(pieces[choice], false);
+  gelu_backward_fused(s, *kernels[choice - pieces.size()], dy2, w, pre2, pre2, db);
 }
 
 }  // namespace
@@ -123,6 +183,19 @@ void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const
     // The library's GELU is an approximation good for 16-bit results only.
     if (size_of(y.dtype) == 2 && matmul_supported(s, fused)) {
       ways.emplace_back([&s, fused] { matmul(s, fused); });
+    }
+    FusedGelu own;
+    own.tokens = plain.rows;
+    own.features = plain.cols;
+    own.inner = plain.inner;
+    own.x = x.data;
+    own.weight = w.data;
+    own.bias = b.data;
+    own.pre = pre.data;
+    own.out = y.data;
+    for (const FusedGeluKernel* kernel : serving(s, gelu_forward_kernels(), own, y.dtype)) {
+      ways.emplace_back(
+          [&s, own, kernel] { CUDA_CHECK(kernel->launch(own, s.multiprocessors(), s.stream())); });
     }
   }
   ways.emplace_back([&] {

@@ -1,0 +1,177 @@
+// One CUTLASS kernel of gemm_cutlass.h for one tile shape. The product is computed transposed,
+// out^T[features, tokens] = weight^T x^T, so that a bias is a value a row and its gradient a sum
+// over columns, which the epilogue keeps in registers.
+#pragma once
+
+#include <type_traits>
+
+#include "cutlass/cutlass.h"
+#include "cutlass/epilogue/collective/collective_builder.hpp"
+#include "cutlass/epilogue/fusion/operations.hpp"
+#include "cutlass/gemm/collective/collective_builder.hpp"
+#include "cutlass/gemm/device/gemm_universal_adapter.h"
+#include "cutlass/gemm/kernel/gemm_universal.hpp"
+#include "cutlass/util/packed_stride.hpp"
+#include "src/ops/cuda/gemm_cutlass.h"
+
+namespace tally::train::cuda {
+
+// gelu(v) = v (1 + tanh(u)) / 2, u = sqrt(2/pi) (v + 0.044715 v^3). The hardware's tanh is good to
+// 2^-11, which is below half a unit of the bf16 results; one special-function operation an element,
+// because the epilogue is what these kernels wait for.
+__device__ inline float fast_tanh(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+constexpr float gelu_scale = 0.79788456F;  // sqrt(2/pi)
+constexpr float gelu_cubic = 0.79788456F * 0.044715F;
+
+template <typename T>
+struct TanhGelu;
+template <int N>
+struct TanhGelu<cutlass::Array<float, N>> {
+  static constexpr bool kIsHeavy = true;
+  CUTLASS_DEVICE cutlass::Array<float, N> operator()(const cutlass::Array<float, N>& v) const {
+    cutlass::Array<float, N> y;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const float t = fast_tanh(v[i] * fmaf(gelu_cubic, v[i] * v[i], gelu_scale));
+      const float half = 0.5F * v[i];
+      y[i] = fmaf(half, t, half);
+    }
+    return y;
+  }
+};
+
+template <typename T>
+struct TanhGeluGradient;
+template <int N>
+struct TanhGeluGradient<cutlass::Array<float, N>> {
+  static constexpr bool kIsHeavy = true;
+  CUTLASS_DEVICE cutlass::Array<float, N> operator()(const cutlass::Array<float, N>& dy,
+                                                     const cutlass::Array<float, N>& v) const {
+    cutlass::Array<float, N> dx;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const float square = v[i] * v[i];
+      const float t = fast_tanh(v[i] * fmaf(gelu_cubic, square, gelu_scale));
+      const float slope = v[i] * fmaf(1.5F * gelu_cubic, square, 0.5F * gelu_scale);  // u' v / 2
+      dx[i] = dy[i] * fmaf(fmaf(-t, t, 1.0F), slope, fmaf(0.5F, t, 0.5F));
+    }
+    return dx;
+  }
+};
+
+namespace fused {
+
+using Element = cutlass::bfloat16_t;
+using ColumnMajor = cutlass::layout::ColumnMajor;
+constexpr int aligned = 8;  // elements in 16 bytes
+constexpr auto nearest = cutlass::FloatRoundStyle::round_to_nearest;
+
+template <bool cooperative>
+using MainloopSchedule =
+    std::conditional_t<cooperative, cutlass::gemm::KernelTmaWarpSpecializedCooperative,
+                       cutlass::gemm::KernelTmaWarpSpecializedPingpong>;
+template <bool cooperative>
+using EpilogueSchedule =
+    std::conditional_t<cooperative, cutlass::epilogue::TmaWarpSpecializedCooperative,
+                       cutlass::epilogue::TmaWarpSpecialized>;
+
+// out = acc gelu'(pre) with pre as the source operand, and the sums over a tile's tokens.
+template <typename Tile>
+using BackwardFusion = cutlass::epilogue::fusion::Sm90EVT<
+    cutlass::epilogue::fusion::Sm90Compute<cutlass::epilogue::thread::Identity, Element, float,
+                                           nearest>,
+    cutlass::epilogue::fusion::Sm90EVT<
+        cutlass::epilogue::fusion::Sm90ColReduction<
+            cutlass::plus, cutlass::plus, cutlass::plus, 0, Tile, float, float, nearest,
+            cute::Stride<cute::_1, cute::_0, int64_t>, 4, true, false>,
+        cutlass::epilogue::fusion::Sm90EVT<
+            cutlass::epilogue::fusion::Sm90Compute<TanhGeluGradient, float, float, nearest>,
+            cutlass::epilogue::fusion::Sm90AccFetch,
+            cutlass::epilogue::fusion::Sm90SrcFetch<Element>>>>;
+
+using ForwardFusion =
+    cutlass::epilogue::fusion::LinCombPerRowBiasEltActAux<ColumnMajor, TanhGelu, Element, float,
+                                                          Element, Element, void, float>;
+
+template <bool forward, bool cooperative, typename Tile, typename Cluster,
+          typename EpilogueTile = cutlass::epilogue::collective::EpilogueTileAuto>
+struct Kernel {
+  // A is weight^T[features, inner], B is x^T[inner, tokens].
+  using LayoutA = std::conditional_t<forward, cutlass::layout::RowMajor, ColumnMajor>;
+  using Source = std::conditional_t<forward, void, Element>;
+  using Fusion = std::conditional_t<forward, ForwardFusion, BackwardFusion<Tile>>;
+
+  using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster, EpilogueTile, float,
+      float, Source, ColumnMajor, aligned, Element, ColumnMajor, aligned,
+      EpilogueSchedule<cooperative>, Fusion>::CollectiveOp;
+  using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, LayoutA, aligned, Element,
+      ColumnMajor, aligned, float, Tile, Cluster,
+      cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(
+          sizeof(typename Epilogue::SharedStorage))>,
+      MainloopSchedule<cooperative>>::CollectiveOp;
+  using Gemm = cutlass::gemm::device::GemmUniversalAdapter<
+      cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int>, Mainloop, Epilogue>>;
+
+  static typename Gemm::Arguments arguments(const FusedGelu& p, int multiprocessors) {
+    const auto m = static_cast<int>(p.features), n = static_cast<int>(p.tokens);
+    const auto k = static_cast<int>(p.inner);
+    const auto packed = [](auto stride, int rows, int columns) {
+      return cutlass::make_cute_packed_stride(stride, cute::make_shape(rows, columns, 1));
+    };
+    const auto stride_out = packed(typename Gemm::GemmKernel::StrideD{}, m, n);
+    typename Gemm::Arguments a{};
+    a.mode = cutlass::gemm::GemmUniversalMode::kGemm;
+    a.problem_shape = cute::make_shape(m, n, k);
+    a.mainloop.ptr_A = static_cast<const Element*>(p.weight);
+    a.mainloop.dA = packed(typename Gemm::GemmKernel::StrideA{}, m, k);
+    a.mainloop.ptr_B = static_cast<const Element*>(p.x);
+    a.mainloop.dB = packed(typename Gemm::GemmKernel::StrideB{}, n, k);
+    a.epilogue.ptr_D = static_cast<Element*>(p.out);
+    a.epilogue.dD = stride_out;
+    if constexpr (forward) {
+      a.epilogue.thread.alpha = 1.0F;
+      a.epilogue.thread.beta = 0.0F;
+      a.epilogue.thread.bias_ptr = static_cast<const Element*>(p.bias);
+      a.epilogue.thread.aux_ptr = static_cast<Element*>(p.pre);
+      a.epilogue.thread.dAux = packed(decltype(a.epilogue.thread.dAux){}, m, n);
+    } else {
+      a.epilogue.ptr_C = static_cast<const Element*>(p.pre);
+      a.epilogue.dC = stride_out;
+      a.epilogue.thread = {{{{}, {}, {}}, {p.parts, 0.0F, {}}},  // the sums of acc gelu'(source)
+                           {}};                                  // rounded
+    }
+    a.hw_info.device_id = 0;
+    a.hw_info.sm_count = multiprocessors;
+    a.scheduler.raster_order = cutlass::gemm::kernel::detail::PersistentTileSchedulerSm90Params::
+        RasterOrderOptions::AlongM;
+    return a;
+  }
+
+  static bool supported(const FusedGelu& p) {
+    return p.features % cute::size<0>(Tile{}) == 0 && p.inner % aligned == 0 && p.tokens > 0 &&
+           p.tokens <= INT32_MAX && p.inner > 0 && p.inner <= INT32_MAX;
+  }
+
+  static cudaError_t launch(const FusedGelu& p, int multiprocessors, cudaStream_t stream) {
+    const auto a = arguments(p, multiprocessors);
+    if (Gemm::can_implement(a) != cutlass::Status::kSuccess || Gemm::get_workspace_size(a) != 0)
+      return cudaErrorInvalidValue;
+    Gemm gemm;
+    if (gemm.run(a, nullptr, stream) == cutlass::Status::kSuccess) return cudaSuccess;
+    const cudaError_t error = cudaGetLastError();
+    return error == cudaSuccess ? cudaErrorLaunchFailure : error;
+  }
+
+  static constexpr FusedGeluKernel entry(const char* name) {
+    return {name, cute::size<0>(Tile{}), cute::size<1>(Tile{}), supported, launch};
+  }
+};
+
+}  // namespace fused
+}  // namespace tally::train::cuda
