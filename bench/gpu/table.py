@@ -16,7 +16,9 @@ def main(directory):
     for path in sorted(glob.glob(os.path.join(directory, "*.[0-9]*.json")), key=os.path.getmtime):
         name = os.path.basename(path).rsplit(".", 2)[0]
         with open(path) as file:
-            rounds.setdefault(name, []).append(json.load(file))
+            record = json.load(file)
+        if record["steps"]["seconds"]:  # a run that was stopped before its first step has none
+            rounds.setdefault(name, []).append(record)
     summary = []
     for name, records in rounds.items():
         seconds, rates = [], []
