@@ -648,8 +648,10 @@ std::vector<Journal::Stored> SqliteJournal::packages() const {
     }
     const std::string numbers = all.text(11);
     stored.index.resize(stored.parameters.size());
-    memcpy(stored.index.data(), numbers.data(),
-           std::min(numbers.size(), stored.index.size() * sizeof(uint32_t)));
+    if (!stored.index.empty()) {
+      memcpy(stored.index.data(), numbers.data(),
+             std::min(numbers.size(), stored.index.size() * sizeof(uint32_t)));
+    }
     stored.prepared = all.integer(12) != 0;
     stored.operations_done = static_cast<int>(all.integer(13));
     stored.environment = unpack(all.text(14));

@@ -352,17 +352,6 @@ TEST_CASE_FIXTURE(Shell, "help, version, tags, reference, completion") {
   CHECK(has(tally("complete").out, "complete -o filenames"));
 }
 
-TEST_CASE_FIXTURE(Shell, "the program starts in a few milliseconds") {
-  double best = 1;
-  for (int i = 0; i < 20; ++i) {
-    auto start = std::chrono::steady_clock::now();
-    tally("--version");
-    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    best = std::min(best, took.count());
-  }
-  CHECK(best < 0.02);  // the shell that starts it included; 0.003 alone
-}
-
 TEST_CASE_FIXTURE(Shell, "output with NUL bytes and bytes that are no UTF-8 gives its table") {
   std::string text = kBench;
   std::string command = "'echo \"time=$a.5 $b\"'";
