@@ -185,8 +185,8 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
     return kFailed;
   }
   note_command(directory.path, "parse",
-              fmt::format("{} read by tally {}{}{}", file, kVersion,
-                          record.tags.empty() ? "" : ", tags: ", join(record.tags, " ")));
+               fmt::format("{} read by tally {}{}{}", file, kVersion,
+                           record.tags.empty() ? "" : ", tags: ", join(record.tags, " ")));
   print_banner(benchmark, record, directory);
   Execution execution{args.jobs,    args.exit_on_error, args.hide_animation,
                       args.no_wait, args.analyse,       args.result};

@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t logits_on_gpu = int64_t{1} << 29;
 constexpr int64_t logits_on_cpu = int64_t{1} << 23;
 
-// A power of two of tokens, so that every piece but the last has a size that products like, and on a
-// GPU no more than a quarter of them: what a large model with few tokens holds there counts.
+// A power of two of tokens, so that every piece but the last has a size that products like, and on
+// a GPU no more than a quarter of them: what a large model with few tokens holds there counts.
 int64_t rows_at_once(int64_t tokens, int64_t vocabulary, bool gpu) {
   const int64_t limit = std::max<int64_t>(1, (gpu ? logits_on_gpu : logits_on_cpu) / vocabulary);
   int64_t rows = 1;
