@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 
 namespace tally {
 namespace {
@@ -27,24 +28,6 @@ bool is_shell_name(std::string_view name) {
 // Belongs to each shell itself, not to what a command leaves behind.
 bool is_shells_own(const std::string& name) {
   return name == "PWD" || name == "OLDPWD" || name == "SHLVL" || name == "_";
-}
-
-void append_utf8(std::string& out, unsigned code) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | (code >> 6));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | (code >> 12));
-    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | (code >> 18));
-    out += static_cast<char>(0x80 | ((code >> 12) & 0x3F));
-    out += static_cast<char>(0x80 | ((code >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
 }
 
 // Reads shell words: the quoting that `export -p` uses.
@@ -170,7 +153,7 @@ class ExportReader {
       } else if (next == 'x') {
         value += static_cast<char>(read_digits(2, 16));
       } else if (next == 'u' || next == 'U') {
-        append_utf8(value, read_digits(next == 'u' ? 4 : 8, 16));
+        append_utf8(read_digits(next == 'u' ? 4 : 8, 16), value);
       } else if (next >= '0' && next <= '7') {
         --at_;
         value += static_cast<char>(read_digits(3, 8));
