@@ -1,0 +1,142 @@
+// What the end of a workpackage leads to: its state, its children, another try.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "engine/execute/engine.h"
+
+namespace tally {
+
+Status Engine::ended(Task& task) {
+  const int id = task.id();
+  const int step = graph_[id].wp.step;
+  slots_.ended(id, step);
+  const State state = task.state();
+  Status status;
+  if (finished_well(state)) {
+    status = ended_well(task);
+  } else {
+    status = ended_badly(task);
+  }
+  if (!status) return status;
+  report_end(task);
+  const bool again = graph_[id].wp.state == State::pending;
+  if (state != State::waiting && !again) --open_of_step_[static_cast<size_t>(step)];
+  std::vector<int> group;
+  if (const auto shared = shared_groups_.find(id); shared != shared_groups_.end() && !again) {
+    group = shared->second;
+    shared_groups_.erase(shared);
+  }
+  tasks_.erase(id);
+  // It ran a shared operation for others and did not come through.
+  for (const int other : group) {
+    Task& waiting = *tasks_.at(other);
+    waiting.fail("shared operation failed in workpackage " + std::to_string(id));
+    if (Status s = ended(waiting); !s) return s;
+  }
+  if (setup_of_.count(id) != 0) return release_setup(id, finished_well(state));
+  return Status::ok();
+}
+
+// The end, its children and what it leaves to them are recorded together, before anything shows it.
+Status Engine::ended_well(Task& task) {
+  const int id = task.id();
+  Package& package = graph_[id];
+  package.wp.state = task.state();
+  package.wp.note = task.note();
+  if (task.step().exported) {
+    package.environment = std::make_unique<EnvironmentChanges>(task.environment());
+  } else {
+    package.environment.reset();
+  }
+  std::vector<int> created;
+  Status children = graph_.make_children(id, &created);
+  if (Status s = journal_.begin(); !s) return s;
+  if (task.step().exported) {
+    if (Status s = journal_.operation_done(id, package.wp.cycle, package.operations_done - 1,
+                                           pack_changes(task.environment()), {});
+        !s) {
+      return s;
+    }
+  }
+  if (const auto hash = setup_of_.find(id);
+      hash != setup_of_.end() && setups_[hash->second] == id) {
+    if (Status s = journal_.set_shared(hash->second, std::to_string(id)); !s) return s;
+  }
+  if (Status s = journal_.set_state(id, task.state(), task.note()); !s) return s;
+  if (Status s = graph_.record(created); !s) return s;
+  if (Status s = journal_.commit(); !s) return s;
+  ++done_;
+  mark(id, "done", time_stamp());
+  keep_setup(id);
+  if (!children) return children;
+  return mark_failed_at_birth(created);
+}
+
+Status Engine::ended_badly(Task& task) {
+  const int id = task.id();
+  Package& package = graph_[id];
+  const State state = task.state();
+  const int retries =
+      static_cast<int>(strtol(task.values().apply(task.step().retry).c_str(), nullptr, 10));
+  if (state == State::failed && package.attempts < retries && may_start()) {
+    ++package.attempts;
+    log_.write(package.directory + ": " + task.note() + "\ntrying again, " +
+               std::to_string(package.attempts) + " of " + std::to_string(retries));
+    // The failed try's files stay for people to look at.
+    const std::string work = graph_.folder(package) + "/work";
+    const std::string kept = work + ".failed." + std::to_string(package.attempts);
+    [[maybe_unused]] const int moved = rename(work.c_str(), kept.c_str());
+    package.wp.state = State::pending;
+    package.wp.cycle = 0;
+    package.operations_done = 0;
+    package.prepared = false;
+    package.environment.reset();
+    package.outputs.clear();
+    package.job_name.clear();
+    package.job_id.clear();
+    slots_.queue(id, package.wp.step);
+    return journal_.reset(id);
+  }
+  package.wp.state = state;
+  package.wp.note = task.note();
+  if (Status s = journal_.set_state(id, state, task.note()); !s) return s;
+  if (state == State::failed) {
+    ++failed_;
+    mark(id, "error", task.note());
+  } else if (state == State::lost) {
+    ++lost_;
+    mark(id, "error", task.note());
+  } else {
+    ++waiting_;
+    slots_.keep_waiting(package.wp.step);
+  }
+  return Status::ok();
+}
+
+void Engine::mark(int id, const char* name, const std::string& text) {
+  const std::string path = graph_.folder(graph_[id]) + "/" + name;
+  unlink(path.c_str());
+  Status s = append_file(path, text);
+  if (!s) {
+    s = make_directories(graph_.folder(graph_[id]));
+    if (s) s = append_file(path, text);
+  }
+  // For people only: the journal has the state.
+  if (!s) log_.write(s.message());
+}
+
+void Engine::report_end(const Task& task) {
+  const Package& package = graph_[task.id()];
+  const char* word = "done";
+  if (task.state() == State::failed) word = "failed";
+  if (task.state() == State::waiting) word = "waiting";
+  if (task.state() == State::lost) word = "lost";
+  std::string line = package.directory + ": " + word;
+  if (!task.note().empty()) line += ": " + task.note();
+  if (task.state() != State::done || options_.verbose) log_.write(line);
+  status_line_.print(line, false);
+}
+
+}  // namespace tally

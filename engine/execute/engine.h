@@ -1,0 +1,94 @@
+// The loop over a run's workpackages. Holds what one call of execute() needs; nothing outlives it.
+// execute.cc: from the queue to the end of the run; ends.cc: what the end of a workpackage leads
+// to; sharing.cc: work done once for several; submission.cc: jobs of a scheduler.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/execute/execute.h"
+#include "engine/execute/graph.h"
+#include "engine/execute/jobs.h"
+#include "engine/execute/run_directory.h"
+#include "engine/execute/run_log.h"
+#include "engine/execute/slots.h"
+#include "engine/execute/status_line.h"
+#include "engine/execute/store.h"
+#include "engine/execute/task.h"
+
+namespace tally {
+
+class Engine {
+ public:
+  Engine(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
+         const std::string& run_dir, const RunOptions& options, Evaluator& evaluator,
+         ProcessRunner& processes, Scheduler& scheduler);
+
+  Status run(RunSummary* summary);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Status take_up();
+  Status fill_slots();
+  Status start(int id);
+  Status go_on(Task& task);
+  Status ended(Task& task);
+  Status ended_well(Task& task);
+  Status ended_badly(Task& task);
+  Status mark_failed_at_birth(const std::vector<int>& created);
+  Status wait();
+  Status submit(Task& task);
+  Status take_job_ends();
+  Status job_ended(const JobEnd& end);
+  Status gather_shared(Task& task);
+  Status run_shared(const std::vector<int>& group);
+  Status release_complete_groups();
+  Status after_shared(Task& task);
+  Status share_setup(Task& task, bool* taken);
+  bool take_over(Task& task, const StepInputs& inputs, const std::string& hash);
+  bool link_to_work(Task& task, const std::string& work, const std::string& of);
+  void keep_setup(int id);
+  Status release_setup(int id, bool well);
+  Status stop_children();
+  void mark(int id, const char* name, const std::string& text);
+  void report_end(const Task& task);
+  void show();
+  void count(RunSummary* summary) const;
+  bool may_start() const { return !interrupted_ && !(options_.exit_on_error && failed_ > 0); }
+  std::string job_name(int id) const;
+  std::string status_file(const Task& task) const;
+
+  const Benchmark& benchmark_;
+  Journal& journal_;
+  const RunOptions& options_;
+  ProcessRunner& processes_;
+  RunLog log_;
+  PackageGraph graph_;
+  JobFollower jobs_;
+  Slots slots_;
+  TaskContext context_;
+  StatusLine status_line_;
+  std::string run_dir_;
+  WorkStore store_;  // setup and build work of earlier runs
+
+  std::unordered_map<int, std::unique_ptr<Task>> tasks_;  // by package
+  std::unordered_map<int, int> by_pid_;                   // package
+  // Packages that stand before a shared operation, by step, cycle and operation.
+  std::map<std::pair<int, std::pair<int, int>>, std::vector<int>> gathered_;
+  std::map<int, std::vector<int>> shared_groups_;  // by the package that runs the operation
+  std::map<std::string, int> setups_;              // content hash -> package that does the work
+  std::map<int, std::string> setup_of_;            // package -> content hash
+  std::map<int, StepInputs> made_from_;            // of setup work that is done here
+  std::map<std::string, std::vector<int>> setup_waiters_;
+  std::vector<int> open_of_step_;  // packages not ended
+  int done_ = 0, failed_ = 0, waiting_ = 0, lost_ = 0;
+  int last_started_ = -1;
+  bool interrupted_ = false;
+};
+
+}  // namespace tally

@@ -1,0 +1,250 @@
+// The operations of a workpackage: starting their processes, and what the ends of these mean.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "engine/base/text.h"
+#include "engine/execute/run_directory.h"
+#include "engine/execute/task.h"
+
+namespace tally {
+namespace {
+
+// A command as JUBE passes it on: white space and semicolons off both ends.
+std::string trimmed_command(const std::string& text) {
+  std::string_view command = strip(text);
+  while (!command.empty() && command.front() == ';') command = strip(command.substr(1));
+  while (!command.empty() && command.back() == ';') {
+    // `;;` ends a case branch, and a backslash makes the semicolon a word.
+    if (command.size() > 1 && command[command.size() - 2] == '\\') break;
+    command = strip(command.substr(0, command.size() - 1));
+  }
+  return std::string(command);
+}
+
+const char* plain_words(const std::string& outcome) {
+  if (outcome == "oom") return "out of memory";
+  if (outcome == "timeout") return "time limit";
+  if (outcome == "check") return "check failed";
+  return "";
+}
+
+}  // namespace
+
+bool Task::more_to_come() const {
+  if (step_.exported || !platform_.local()) return true;
+  return operation_ + 1 < operations_.size() || cycle() + 1 < cycles_;
+}
+
+bool Task::run_prepare(const Prepare& prepare) {
+  bool active = true;
+  if (!is_active(prepare.active, &active) || !active) return false;
+  const std::string command = trimmed_command(values_->apply(prepare.command));
+  if (command.empty()) return false;
+  running_.prepare = true;
+  const std::string directory = absolute_path(values_->apply(prepare.work_dir), work_dir_);
+  return run(command, directory, values_->apply(prepare.stdout_file),
+             values_->apply(prepare.stderr_file), !operations_.empty() || step_.exported);
+}
+
+bool Task::run_operation(const Operation& operation) {
+  const bool launch = operation_ >= step_.operations.size();
+  const std::string command = trimmed_command(launch ? local_launch(step_, values_->lookup())
+                                                     : values_->apply(operation.command));
+  if (command.empty()) return false;
+  running_.prepare = false;
+  std::string base = work_dir_;
+  if (shared_now_) base = shared_folder();
+  const std::string directory = absolute_path(values_->apply(operation.work_dir), base);
+  return run(command, directory, values_->apply(operation.stdout_file),
+             values_->apply(operation.stderr_file), more_to_come());
+}
+
+// Starts `command` in `directory`; output files are named from the work directory (of a shared
+// operation: the shared folder).
+bool Task::run(const std::string& command, const std::string& directory, const std::string& out,
+               const std::string& err, bool capture) {
+  if (directory != work_dir_) {
+    if (Status s = make_directories(directory); !s) {
+      fail(s.message());
+      return false;
+    }
+  }
+  std::string base = work_dir_;
+  if (shared_now_) base = shared_folder();
+  write_do_log(command, directory);
+  ProcessSpec spec;
+  spec.directory = directory;
+  spec.stdout_path = absolute_path(out.empty() ? "stdout" : out, base);
+  spec.stderr_path = absolute_path(err.empty() ? "stderr" : err, base);
+  spec.merge = spec.stdout_path == spec.stderr_path;
+  running_.command = command;
+  running_.directory = directory;
+  running_.stderr_path = spec.stderr_path;
+  running_.capture = capture && !shared_now_ ? folder_ + "/.environment" : std::string();
+  spec.argv = {context_.options.shell, "-c",
+               running_.capture.empty()
+                   ? command
+                   : with_capture(command, context_.options.shell, running_.capture)};
+  spec.environment = process_environment(directory);
+  for (const std::string* path : {&spec.stdout_path, &spec.stderr_path}) {
+    if (std::find(outputs_.begin(), outputs_.end(), *path) == outputs_.end()) {
+      outputs_.push_back(*path);
+    }
+  }
+  if (Status s = context_.processes.start(spec, &pid_); !s) {
+    fail(s.message());
+    return false;
+  }
+  return true;
+}
+
+// For people: the commands of a workpackage as a script.
+void Task::write_do_log(const std::string& command, const std::string& directory) {
+  const std::string name = values_->apply(step_.do_log_file);
+  if (name.empty()) return;
+  const std::string path = absolute_path(name, folder_);
+  std::string text;
+  if (!path_exists(path)) {
+    text = "#!" + context_.options.shell + "\n\n";
+    for (const auto& [variable, value] : with_changes(context_.base, environment_)) {
+      text += "export " + variable + "=" + shell_quote(value) + "\n";
+    }
+    text += "\n";
+  }
+  if (do_log_directory_ != directory) text += "cd " + shell_quote(directory) + "\n";
+  do_log_directory_ = directory;
+  text += command + (shared_now_ ? " # shared execution\n" : "\n");
+  // A log that cannot be written does not end the work it describes.
+  if (Status s = append_file(path, text); !s) context_.log.write(s.message());
+}
+
+// A relative path to a file of the step's own directory, else as it is written.
+std::string Task::error_message(const ProcessResult& result) const {
+  std::string message = "Error (returncode <> 0) while running \"" + running_.command +
+                        "\" in directory \"" + running_.directory + "\"\nMessage in \"" +
+                        running_.stderr_path + "\":\n" + last_lines(running_.stderr_path, 5);
+  if (result.signalled) {
+    const int number = result.status - 128;
+    const char* name = strsignal(number);
+    if (message.back() != '\n') message += '\n';
+    message += "It was ended by signal " + std::to_string(number) + " (" +
+               (name != nullptr ? name : "unknown") + ")";
+  }
+  return message;
+}
+
+void Task::take_environment() {
+  if (running_.capture.empty()) return;
+  std::string text;
+  const bool there = static_cast<bool>(read_file(running_.capture, &text));
+  unlink(running_.capture.c_str());
+  // A command that ended without its shell's knowledge (exec, kill) leaves the environment as it
+  // was.
+  if (!there || text.empty()) return;
+  const Environment before = with_changes(context_.base, environment_);
+  if (posix_shell(context_.options.shell)) {
+    if (const auto after = parse_exports(text, before)) {
+      environment_ = difference(context_.base, *after);
+    } else {
+      context_.log.write("workpackage " + std::to_string(id_) +
+                         ": the environment that its command left could not be read; the next "
+                         "operation has the one before");
+    }
+  } else {
+    environment_ = difference(context_.base, parse_env0(text));
+  }
+}
+
+void Task::time_out() {
+  if (pid_ == 0) return;
+  context_.processes.kill_tree(pid_, timed_out_ ? SIGKILL : SIGTERM);
+  timed_out_ = true;
+  deadline_ = Clock::now() + std::chrono::seconds(10);
+}
+
+Status Task::process_ended(const ProcessResult& result) {
+  // What did not listen to the gentle signal goes with it.
+  if (timed_out_) context_.processes.kill_tree(pid_, SIGKILL);
+  pid_ = 0;
+  take_environment();
+  const bool shared = shared_now_;
+  if (shared) values_ = std::make_unique<PackageValues>(context_.graph.values(package()));
+  if (timed_out_ || result.status != 0) {
+    const std::string outcome = timed_out_ ? "timeout" : outcome_of(result.status);
+    if (is_expected(step_, outcome, values_->lookup())) {
+      end(State::expected, plain_words(outcome));
+    } else if (timed_out_) {
+      fail("time limit of " + timeout_text_ + " reached while running \"" + running_.command +
+           "\" in directory \"" + running_.directory + "\"");
+    } else {
+      fail(error_message(result));
+    }
+    return Status::ok();
+  }
+  if (running_.prepare) return Status::ok();
+  return operation_ended(operations_[operation_]);
+}
+
+// The command itself went well: what its files say.
+Status Task::operation_ended(const Operation& operation) {
+  const auto found = [&](const Text& name) {
+    const std::string file = values_->apply(name);
+    if (file.empty()) return false;
+    std::string base = work_dir_;
+    if (shared_now_) base = shared_folder();
+    const std::string directory = absolute_path(values_->apply(operation.work_dir), base);
+    return path_exists(absolute_path(file, directory));
+  };
+  const std::string command = trimmed_command(values_->apply(operation.command));
+  if (found(operation.error_file)) {
+    fail("Error file \"" + values_->apply(operation.error_file) +
+         "\" found after running the command \"" + command + "\".");
+    return Status::ok();
+  }
+  if (!values_->apply(operation.done_file).empty() && !found(operation.done_file)) {
+    // JUBE's mark that this command need not run again.
+    char mark[32];
+    snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
+    if (Status s = write_file(folder_ + mark, ""); !s) context_.log.write(s.message());
+    Status recorded = context_.journal.operation_done(
+        id_, cycle(), static_cast<int>(operation_) - 1, pack_changes(environment_), sizes());
+    end(State::waiting, "waits for \"" + values_->apply(operation.done_file) + "\"");
+    return recorded;
+  }
+  if (found(operation.break_file)) {
+    stop_operations_ = true;
+    context_.log.write("workpackage " + std::to_string(id_) + ": \"" +
+                       values_->apply(operation.break_file) +
+                       "\" was found, its further operations are left out");
+    return Status::ok();
+  }
+  if (!operation.done_file.value.empty()) {
+    char mark[32];
+    snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
+    unlink((folder_ + mark).c_str());
+  }
+  shared_now_ = false;
+  ++operation_;
+  return record_operation();
+}
+
+// Where it stands, for a continued run; the last operation is recorded with the package's end.
+Status Task::record_operation() {
+  package().operations_done = static_cast<int>(operation_);
+  if (operation_ >= operations_.size() && cycle() + 1 >= cycles_ && platform_.local()) {
+    return Status::ok();
+  }
+  return context_.journal.operation_done(id_, cycle(), static_cast<int>(operation_) - 1,
+                                         pack_changes(environment_), sizes());
+}
+
+Status Task::shared_done() {
+  ++operation_;
+  return record_operation();
+}
+
+}  // namespace tally

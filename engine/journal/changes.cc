@@ -1,0 +1,191 @@
+// What changes the journal.
+#include <algorithm>
+
+#include "engine/journal/parts.h"
+#include "engine/journal/sqlite_journal.h"
+
+namespace tally {
+namespace {
+
+struct PackedPoint {
+  std::string parameters, indices;
+};
+
+PackedPoint pack_point(const Point& point, const TextPool& pool,
+                       const std::vector<std::string>& definitions) {
+  PackedPoint packed;
+  for (size_t i = 0; i < point.bindings.size(); ++i) {
+    const Binding& binding = point.bindings[i];
+    packed.parameters.append(pool[binding.name]).push_back('\0');
+    packed.parameters.append(pool[binding.value]).push_back('\0');
+    packed.parameters.append(i < definitions.size() ? definitions[i] : "").push_back('\0');
+    const uint32_t index = binding.index;
+    packed.indices.append(reinterpret_cast<const char*>(&index), sizeof index);
+  }
+  return packed;
+}
+
+}  // namespace
+
+Status SqliteJournal::set_run(const RunRecord& run) {
+  if (Status s = begin(); !s) return s;
+  if (Status s = write_run(run); !s) return s;
+  run_ = run;
+  return commit();
+}
+
+Status SqliteJournal::begin() {
+  if (in_transaction_) return Status::ok();
+  if (Status s = begin_.run(); !s) return s;
+  in_transaction_ = true;
+  return Status::ok();
+}
+
+Status SqliteJournal::commit() {
+  if (!in_transaction_) return Status::ok();
+  if (hook_) hook_(commits_, false);
+  if (Status s = commit_.run(); !s) {
+    Status ignored = database_.run("ROLLBACK");
+    (void)static_cast<bool>(ignored);
+    in_transaction_ = false;
+    return s;
+  }
+  in_transaction_ = false;
+  return committed();
+}
+
+// One change: inside begin() and commit() a part of that, else a transaction of its own.
+Status SqliteJournal::change(Statement& statement) {
+  if (in_transaction_) {
+    Status status = statement.run();
+    // A full disk ends the whole transaction in SQLite; know it.
+    if (!status && sqlite3_get_autocommit(database_.handle()) != 0) in_transaction_ = false;
+    return status;
+  }
+  if (hook_) hook_(commits_, false);
+  if (Status s = statement.run(); !s) return s;
+  return committed();
+}
+
+Status SqliteJournal::committed() {
+  if (hook_) hook_(commits_, true);
+  ++commits_;
+  const auto now = Clock::now();
+  if (now >= next_snapshot_) write_snapshot();
+  if (now >= next_renewal_) heartbeat();
+  return Status::ok();
+}
+
+// Brings the log into the main file and leaves a copy of that for readers. A failure here loses
+// nothing: the log still holds everything, and the next one tries again.
+void SqliteJournal::write_snapshot() {
+  const auto start = Clock::now();
+  if (database_.run("PRAGMA wal_checkpoint(TRUNCATE)")) {
+    const Status copied = copy_file(main_file(run_dir_), snapshot_file(run_dir_));
+    (void)static_cast<bool>(copied);
+  }
+  // Never more than a fiftieth of the time goes into snapshots, however large the run.
+  const auto cost = Clock::now() - start;
+  next_snapshot_ = Clock::now() + std::max<Clock::duration>(std::chrono::seconds(1), cost * 50);
+}
+
+void SqliteJournal::heartbeat() {
+  const auto now = Clock::now();
+  if (now >= next_renewal_) {
+    lease_.renew();
+    next_renewal_ = now + std::chrono::seconds(15);
+  }
+  if (!in_transaction_ && writable_ && now >= next_snapshot_ && commits_ > 0) write_snapshot();
+}
+
+Status SqliteJournal::durable(Statement& statement) {
+  if (in_transaction_) return change(statement);
+  if (Status s = database_.run("PRAGMA synchronous=FULL"); !s) return s;
+  Status status = change(statement);
+  if (Status s = database_.run("PRAGMA synchronous=NORMAL"); !s) return s;
+  return status;
+}
+
+Status SqliteJournal::add(const WorkPackage& package, const TextPool& pool,
+                          const std::vector<std::string>& definitions, const std::string& step,
+                          const std::string& directory, const std::string& work_dir) {
+  const PackedPoint point = pack_point(package.point, pool, definitions);
+  const std::string parents = join_ids(package.parents);
+  add_.bind(1, static_cast<long long>(package.id))
+      .bind(2, static_cast<long long>(package.step))
+      .bind(3, step)
+      .bind(4, directory)
+      .bind(5, work_dir)
+      .bind(6, static_cast<long long>(package.iteration))
+      .bind(7, static_cast<long long>(package.cycle))
+      .bind(8, parents)
+      .bind(9, static_cast<long long>(package.state))
+      .bind(10, package.note)
+      .bind_blob(11, point.parameters)
+      .bind_blob(12, point.indices);
+  return change(add_);
+}
+
+Status SqliteJournal::set_state(int package, State state, const std::string& note) {
+  const bool starts = state == State::running || state == State::pending;
+  state_.bind(1, static_cast<long long>(package))
+      .bind(2, static_cast<long long>(state))
+      .bind(3, note)
+      .bind(4, static_cast<long long>(starts ? 1 : 0))
+      .bind(5, state == State::pending ? 0.0 : now_seconds());
+  return change(state_);
+}
+
+Status SqliteJournal::set_parameters(const WorkPackage& package, const TextPool& pool,
+                                     const std::vector<std::string>& definitions) {
+  const PackedPoint point = pack_point(package.point, pool, definitions);
+  parameters_.bind(1, static_cast<long long>(package.id))
+      .bind_blob(2, point.parameters)
+      .bind_blob(3, point.indices);
+  return change(parameters_);
+}
+
+Status SqliteJournal::operation_done(int package, int cycle, int operation,
+                                     const std::vector<std::string>& environment,
+                                     const OutputSizes& outputs) {
+  const std::string packed = pack(environment);
+  std::vector<std::string> sizes;
+  for (const auto& [path, size] : outputs) {
+    sizes.push_back(path);
+    sizes.push_back(std::to_string(size));
+  }
+  const std::string packed_sizes = pack(sizes);
+  operation_.bind(1, static_cast<long long>(package))
+      .bind(2, static_cast<long long>(cycle))
+      .bind(3, static_cast<long long>(operation) + 1)
+      .bind_blob(4, packed)
+      .bind_blob(5, packed_sizes);
+  return change(operation_);
+}
+
+Status SqliteJournal::reset(int package) {
+  reset_.bind(1, static_cast<long long>(package));
+  return change(reset_);
+}
+
+Status SqliteJournal::remove(int package) {
+  remove_.bind(1, static_cast<long long>(package));
+  return change(remove_);
+}
+
+Status SqliteJournal::job_named(int package, const std::string& job_name) {
+  job_name_.bind(1, static_cast<long long>(package)).bind(2, job_name);
+  return durable(job_name_);
+}
+
+Status SqliteJournal::job_submitted(int package, const std::string& job_id) {
+  job_id_.bind(1, static_cast<long long>(package)).bind(2, job_id);
+  return durable(job_id_);
+}
+
+Status SqliteJournal::set_shared(const std::string& key, const std::string& value) {
+  set_shared_.bind(1, key).bind_blob(2, value);
+  return change(set_shared_);
+}
+
+}  // namespace tally

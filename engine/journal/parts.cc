@@ -1,0 +1,126 @@
+#include "engine/journal/parts.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+namespace tally {
+namespace {
+
+std::string file_of(const std::string& run_dir, const char* name) {
+  return run_dir + "/" + name;
+}
+
+}  // namespace
+
+std::string main_file(const std::string& run_dir) {
+  return file_of(run_dir, "journal.sqlite");
+}
+std::string snapshot_file(const std::string& run_dir) {
+  return file_of(run_dir, "journal.snapshot");
+}
+std::string lease_file(const std::string& run_dir) {
+  return file_of(run_dir, "journal.lease");
+}
+
+std::string pack(const std::vector<std::string>& list) {
+  std::string bytes;
+  for (const std::string& entry : list) bytes.append(entry).push_back('\0');
+  return bytes;
+}
+
+std::vector<std::string> unpack(const std::string& bytes) {
+  std::vector<std::string> list;
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t end = bytes.find('\0', at);
+    list.push_back(bytes.substr(at, end - at));
+    if (end == std::string::npos) break;
+    at = end + 1;
+  }
+  return list;
+}
+
+std::string join_ids(const std::vector<int>& ids) {
+  std::string text;
+  for (const int id : ids) {
+    if (!text.empty()) text += ',';
+    text += std::to_string(id);
+  }
+  return text;
+}
+
+std::vector<int> split_ids(const std::string& text) {
+  std::vector<int> ids;
+  for (const char* at = text.c_str(); *at != '\0';) {
+    char* end = nullptr;
+    ids.push_back(static_cast<int>(strtol(at, &end, 10)));
+    if (end == at) break;
+    at = *end == ',' ? end + 1 : end;
+  }
+  return ids;
+}
+
+double now_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+std::string percent_encoded(const std::string& path) {
+  std::string uri;
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      static constexpr char digits[] = "0123456789ABCDEF";
+      uri += '%';
+      uri += digits[(static_cast<unsigned char>(c) >> 4) & 15];
+      uri += digits[static_cast<unsigned char>(c) & 15];
+    } else {
+      uri += c;
+    }
+  }
+  return uri;
+}
+
+std::string run_name(const std::string& run_dir) {
+  std::string path = run_dir;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return "run " + path.substr(path.rfind('/') + 1);
+}
+
+Status copy_file(const std::string& from, const std::string& to) {
+  const int in = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
+  if (in < 0) return Status::error(from + ": " + strerror(errno));
+  const std::string aside = to + ".new";
+  const int out = ::open(aside.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+  if (out < 0) {
+    const int reason = errno;
+    close(in);
+    return Status::error(aside + ": " + strerror(reason));
+  }
+  std::vector<char> buffer(1 << 18);
+  bool good = true;
+  for (;;) {
+    const ssize_t got = read(in, buffer.data(), buffer.size());
+    if (got <= 0) {
+      good = got == 0;
+      break;
+    }
+    if (write(out, buffer.data(), static_cast<size_t>(got)) != got) {
+      good = false;
+      break;
+    }
+  }
+  const int reason = errno;
+  close(in);
+  good = close(out) == 0 && good;
+  if (good && rename(aside.c_str(), to.c_str()) == 0) return Status::ok();
+  unlink(aside.c_str());
+  return Status::error(to + ": cannot write: " + strerror(reason));
+}
+
+}  // namespace tally
