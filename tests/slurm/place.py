@@ -1,0 +1,164 @@
+"""A folder with a workflow in which the real `tally` is called on a private Slurm, as a person would call it."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import cluster as slurm
+
+TALLY = ""  # set by main()
+SOURCE = pathlib.Path(__file__).parent.parent.parent
+
+# A sweep whose output says which point it is: every row of the table can be checked.
+WORKFLOW = """\
+name: small
+outpath: run
+parameterset:
+  - name: points
+    parameter:
+      - {{name: i, type: int, _: "{values}"}}
+patternset:
+  - name: log
+    pattern: {{name: v, type: int, _: "v=$jube_pat_int"}}
+step:
+  - name: train
+    kind: run
+    use:
+      - points
+      - {{from: slurm/platform.yaml, _: "systemParameter,executeset,executesub,jobfiles"}}
+    resources: {{nodes: 1, tasks_per_node: 1, cpus_per_task: 1, time: "00:05:00"}}
+    {keys}
+    launch: {launch}
+analyser: {{name: an, use: log, analyse: {{step: train, file: stdout}}}}
+result:
+  use: an
+  table: {{name: t, style: csv, column: [i, v]}}
+"""
+
+
+class Place:
+    """The folder; everything in it goes at the end."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="tally-place-", dir="/tmp"))
+        self.engines = []
+
+    def close(self):
+        for engine in self.engines:
+            if engine.poll() is None:
+                engine.kill()
+                engine.wait()
+            engine.stdout.close()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def write(self, values="1,2", launch="echo v=${i}0", keys="", name="small.yaml",
+              text=WORKFLOW):
+        (self.root / name).write_text(text.format(values=values, launch=launch, keys=keys or "max_async: 0"))
+
+    def program(self, name, text):
+        """An executable script in the folder; its path."""
+        path = self.root / name
+        path.write_text("#!/bin/bash\n" + text)
+        path.chmod(0o755)
+        return str(path)
+
+    def environment(self, extra):
+        return {**self.cluster.env, **(extra or {})}
+
+    def tally(self, *arguments, env=None, seconds=60):
+        """(exit code, standard output, standard error) of a call that ends by itself."""
+        done = subprocess.run([TALLY, *arguments], cwd=self.root, env=self.environment(env), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=seconds)
+        return done.returncode, done.stdout, done.stderr
+
+    def start(self, *arguments, env=None):
+        """A call that a test ends, or waits for with finish()."""
+        engine = subprocess.Popen([TALLY, *arguments], cwd=self.root, env=self.environment(env),
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.engines.append(engine)
+        return engine
+
+    @staticmethod
+    def finish(engine, seconds=60):
+        out, _ = engine.communicate(timeout=seconds)
+        return engine.returncode, out
+
+    def table(self):
+        """The table of the newest run, as lines."""
+        code, out, err = self.tally("result", "run")
+        assert code == 0, err
+        return [line for line in out.splitlines() if re.fullmatch(r"[a-z0-9,]+", line)]
+
+    def packages(self, run="000000"):
+        """Of the journal, by id: a dictionary a workpackage. Reads a copy: the engine may hold the original."""
+        folder = self.root / "run" / run
+        with tempfile.TemporaryDirectory() as copy:
+            for name in ("journal.sqlite", "journal.sqlite-wal"):
+                if (folder / name).exists():
+                    shutil.copy(folder / name, copy)
+            with sqlite3.connect(f"{copy}/journal.sqlite") as database:
+                database.row_factory = sqlite3.Row
+                rows = [dict(row) for row in database.execute("SELECT * FROM package ORDER BY id")]
+            database.close()
+        return rows
+
+    def work(self, number, step="train", run="000000"):
+        return self.root / "run" / run / f"{number:06}_{step}" / "work"
+
+    def log(self, run="000000"):
+        return (self.root / "run" / run / "run.log").read_text()
+
+
+class SlurmTest(unittest.TestCase):
+    """Test cases that share a cluster; each has a folder of its own and leaves no job behind."""
+    options = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = slurm.Cluster(**cls.options)
+        cls.cluster.__enter__()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.__exit__(None, None, None)
+
+    def setUp(self):
+        self.place = Place(self.cluster)
+
+    def tearDown(self):
+        if sys.exc_info()[0] is None and self._outcome.success:
+            self.assertEqual(self.cluster.jobs(), [], "jobs nobody owns")
+        else:
+            log = self.place.root / "run/000000/run.log"
+            print(log.read_text() if log.exists() else "no run.log", self.cluster.logs(), file=sys.stderr)
+            ids = [job for job, _, _ in self.cluster.jobs()]
+            if ids:
+                self.cluster.run("scancel", *ids)
+        self.place.close()
+
+    def until_state(self, state, count=1, seconds=30):
+        """Waits until `count` jobs are in the state; their ids."""
+        def there():
+            ids = [job for job, _, now in self.cluster.jobs() if now == state]
+            return ids if len(ids) >= count else None
+        return slurm.wait_for(there, f"{count} jobs {state}", seconds)
+
+
+def main(argv):
+    """TALLY [unittest's options]"""
+    global TALLY
+    slurm.skip_unless_possible("--accounting" in argv)
+    TALLY = os.path.abspath(argv[1])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    rest = [word for word in argv[2:] if word != "--accounting"]
+    result = unittest.main(module="__main__", argv=[argv[0], "-v", *rest], exit=False).result
+    if result.wasSuccessful() and len(result.skipped) == result.testsRun:
+        sys.exit(slurm.SKIPPED)
+    sys.exit(0 if result.wasSuccessful() else 1)

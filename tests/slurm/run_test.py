@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Workflows on a private Slurm from YAML to table.   run_test.py TALLY [--train TALLY_TRAIN] [TEST ...]"""
+import os
+import re
+import shutil
+import sys
+import unittest
+
+import place
+from place import SOURCE, SlurmTest
+
+TRAIN = ""
+
+
+class Run(SlurmTest):
+    def test_a_sweep_ends_in_its_table(self):
+        self.place.write(values="1,2,3")
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("i,v\n1,10\n2,20\n3,30\n", out)
+        for package in self.place.packages():
+            self.assertRegex(package["job_id"], r"^\d+$")
+            self.assertRegex(package["job_name"], rf"^tally-000000-00000{package['id']}-")
+
+
+class Quickstart(SlurmTest):
+    options = {"nodes": 2, "gpus": 1}
+
+    def test_quickstart(self):
+        text = SOURCE / ".deps/text/english.txt"
+        if not TRAIN or not text.exists():
+            self.skipTest("tally-train or the text that scripts/setup fetches is missing")
+        path = os.path.dirname(TRAIN) + ":" + self.cluster.env["PATH"]
+        # Few iterations, and two cores for four jobs at once.
+        code, out, err = self.place.tally(
+            "run", str(SOURCE / "workflows/quickstart.yaml"), "--tag", "slurm", "-o", "run", "--set", "iterations=20",
+            "--set", "hidden=64", env={"PATH": path, "OMP_NUM_THREADS": "1"}, seconds=200)
+        self.assertEqual(code, 0, out + err)
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines()
+                if re.match(r"\|\s+\d", line)]
+        self.assertEqual([row[:4] for row in rows], [[layers, "64", "8", "128"] for layers in ("2", "4")])
+        for row in rows:
+            self.assertGreater(float(row[6]), 0)  # tokens/s
+            self.assertLess(float(row[5]), float(row[4]))  # the loss has come down
+
+
+if __name__ == "__main__":
+    arguments = list(sys.argv)
+    if "--train" in arguments:
+        at = arguments.index("--train")
+        TRAIN = shutil.which(arguments[at + 1]) or ""
+        del arguments[at:at + 2]
+    place.main(arguments)
