@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "engine/base/text.h"
+#include "steps/container.h"
 
 namespace tally {
 namespace {
@@ -30,15 +31,16 @@ std::optional<long long> whole_number(const std::string& text) {
   return number;
 }
 
-// A double-quoted shell word in which $VARIABLES still work: a job's environment is often built
-// from what the job finds.
-std::string double_quoted(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\' || c == '`') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
+// A scheduler's option in its platform's way: option_line with NAME and VALUE in their places. An
+// option without a value loses what stands between the two.
+std::string option_line(std::string form, const std::string& name, const std::string& value) {
+  if (form.empty()) form = "#SBATCH --NAME=VALUE";
+  const size_t at = form.find("NAME");
+  const size_t to = form.find("VALUE");
+  if (at == std::string::npos || to == std::string::npos || to < at) return form;
+  std::string line = form.substr(0, at) + name;
+  if (!value.empty()) line += form.substr(at + 4, to - at - 4) + value;
+  return line + form.substr(to + 5);
 }
 
 void add_tasks(Named& values, const Lookup& lookup) {
@@ -74,12 +76,13 @@ Named kind_values(const Step& step, const Lookup& lookup) {
     std::string extra;
     for (const auto& [name, text] : r.extra) {
       const std::string value = substitute(text.value, lookup);
-      extra += fmt::format("#SBATCH --{}{}{}\n", substitute(name.value, lookup),
-                           value.empty() ? "" : "=", value);
+      extra += option_line(value_of(lookup, "option_line"), substitute(name.value, lookup), value);
+      extra += '\n';
     }
     if (!extra.empty()) extra.pop_back();
     values.emplace_back("scheduler_options", extra);
     add_text(values, "launch", step.launch, lookup);
+    values.emplace_back("container", container_command(step, lookup));
   }
   if (step.kind == StepKind::run || !step.modules.empty()) {
     std::string modules;
@@ -120,9 +123,12 @@ std::string local_launch(const Step& step, const Lookup& lookup) {
   if (step.kind != StepKind::run || step.launch.value.empty()) return {};
   if (!platform_of(step, lookup).local()) return {};
   std::string command;
-  for (const char* name : {"starter", "args_starter"}) {
+  for (const char* name : {"starter", "site_mpi", "args_starter"}) {
     const std::string word = value_of(lookup, name);
     if (!word.empty()) command += word + " ";
+  }
+  if (const std::string inside = container_command(step, lookup); !inside.empty()) {
+    command += inside + " ";
   }
   return command + std::string(strip(substitute(step.launch.value, lookup)));
 }

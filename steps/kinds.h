@@ -17,6 +17,8 @@ namespace tally {
 //   resources  nodes, taskspernode, threadspertask, gpuspernode, timelimit, queue, account, memory,
 //              tasks (nodes x taskspernode, when both are numbers)
 //   launch     launch (the program's command line), starter and args_starter stay the platform's
+//   container  container (the command that puts the program into its image, or empty)
+//   options    scheduler_options (lines of a job script, in the form of the platform's option_line)
 //   modules    modules ("module load a b", or empty)
 //   env        env ("export A='x'" lines and "unset B" lines for a job script)
 std::vector<std::pair<std::string, std::string>> kind_values(const Step& step,

@@ -145,4 +145,13 @@ size_t utf8_length(std::string_view text, uint32_t* code_point) {
   return length;
 }
 
+std::string double_quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\' || c == '`') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
 }  // namespace tally

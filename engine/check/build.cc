@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/check/platform.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/values.h"
 
@@ -169,6 +170,31 @@ class BenchmarkBuilder {
     return r;
   }
 
+  static Container container(const Element& element) {
+    Container c;
+    c.runtime = attribute_text(element, "runtime");
+    c.image = attribute_text(element, "image");
+    c.gpus = attribute_text(element, "gpus");
+    c.bind = attribute_text(element, "bind");
+    c.args = attribute_text(element, "args");
+    for (const Element& child : element.children) {
+      if (child.name != "env") continue;
+      for (auto& variable : all_attributes(child)) c.env.push_back(std::move(variable));
+    }
+    return c;
+  }
+
+  // The four sets of the file or the name that `platform` gives.
+  void add_platform(const Element& element, Step* s) {
+    Text from = text_of(element);
+    if (from.value.empty()) return;
+    std::vector<Text> names;
+    for (const std::string& name : platform_sets()) names.push_back({name, element.mark});
+    for (Text& name : sets_.add_from(from, names, false, home_, &benchmark_)) {
+      s->use.push_back(std::move(name));
+    }
+  }
+
   Step step(const Element& element) {
     Step s;
     s.name = attribute_text(element, "name");
@@ -192,6 +218,7 @@ class BenchmarkBuilder {
     s.repeat = attribute_text(element, "repeat");
     s.gpu_slots = attribute_text(element, "gpu_slots");
     for (const Element& child : element.children) add_to_step(child, &s);
+    check_platforms(element);
     check_kind(element, s);
     return s;
   }
@@ -203,6 +230,10 @@ class BenchmarkBuilder {
       s->operations.push_back(operation(child));
     } else if (child.name == "resources") {
       s->resources = resources(child);
+    } else if (child.name == "platform") {
+      add_platform(child, s);
+    } else if (child.name == "container") {
+      s->container = container(child);
     } else if (child.name == "launch") {
       if (!s->launch.value.empty()) {
         diagnostics_.error(child.mark, "a step launches one program",
@@ -220,18 +251,32 @@ class BenchmarkBuilder {
     }
   }
 
+  void check_platforms(const Element& element) {
+    const Element* first = nullptr;
+    for (const Element& child : element.children) {
+      if (child.name != "platform") continue;
+      if (first) {
+        diagnostics_.error(child.mark, fmt::format("{} has two platforms", describe(element)),
+                           "give each a tag, so that one of them is left");
+        diagnostics_.note(first->mark, "the other one is here");
+      }
+      first = &child;
+    }
+  }
+
   void check_kind(const Element& element, const Step& s) {
     if (s.kind != StepKind::run && !s.launch.value.empty()) {
       diagnostics_.error(s.launch.mark,
                          fmt::format("'launch' in {} needs kind: run", describe(element)),
                          "other steps have commands under 'do'");
     }
-    if (s.kind != StepKind::run && s.resources.any) {
-      for (const Element& child : element.children) {
-        if (child.name != "resources") continue;
-        diagnostics_.error(child.mark,
-                           fmt::format("'resources' in {} needs kind: run", describe(element)));
+    for (const Element& child : element.children) {
+      if (s.kind == StepKind::run) break;
+      if (child.name != "resources" && child.name != "platform" && child.name != "container") {
+        continue;
       }
+      diagnostics_.error(child.mark,
+                         fmt::format("'{}' in {} needs kind: run", child.name, describe(element)));
     }
     if (s.operations.empty() && s.launch.value.empty() && s.kind != StepKind::plain &&
         s.kind != StepKind::result) {

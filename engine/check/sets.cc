@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "engine/base/text.h"
+#include "engine/check/platform.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/select.h"
 #include "engine/check/values.h"
@@ -57,6 +58,25 @@ std::string directory_from_here(const std::string& path) {
 bool is_set(const std::string& name) {
   return name == "parameterset" || name == "substituteset" || name == "fileset" ||
          name == "patternset";
+}
+
+bool is_file(const std::string& path, const ReadOptions& options) {
+  std::error_code error;
+  return !path.empty() &&
+         (options.stored.count(path) > 0 || !std::filesystem::is_directory(path, error));
+}
+
+// A file as it is named, or the platform of that name: NAME.yaml, or NAME/platform.yaml, which is
+// where the shipped templates have theirs.
+std::string find_set_file(const std::string& name, const std::vector<std::string>& directories,
+                          const ReadOptions& options) {
+  std::string path = find_file(name, directories, options);
+  if (is_file(path, options) || name.find_first_of("./") != std::string::npos) return path;
+  for (const char* ending : {".yaml", "/platform.yaml"}) {
+    path = find_file(name + ending, directories, options);
+    if (is_file(path, options)) return path;
+  }
+  return {};
 }
 
 // The set called `name` of one kind ("" is any kind a step uses) in a file, at its top or in a
@@ -179,6 +199,7 @@ const SetFile* SetFiles::add_main(const Document& document, const Element& filte
   file->document.path = document.path;
   file->document.is_xml = document.is_xml;
   file->document.root = filtered_root;
+  add_platform_sets(&file->document.root, diagnostics_);
   file->include_paths = include_paths_of(filtered_root);
   const SetFile* result = file.get();
   files_[document.path] = std::move(file);
@@ -190,7 +211,7 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
   std::string directory = directory_of(home.path);
   auto directories = include_directories(IncludeKind::set, options_.read, home.include_paths,
                                          directory, directory);
-  std::string path = find_file(name, directories, options_.read);
+  std::string path = find_set_file(name, directories, options_.read);
   if (path.empty()) {
     diagnostics_.error(mark, fmt::format("file '{}' not found", name),
                        "searched in: " + join(directories, ", "));
@@ -205,13 +226,15 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
   ReadOptions options = options_.read;
   options.tags = std::vector<std::string>(tags_.begin(), tags_.end());
   file->document = read_document(path, options, sources_, diagnostics_);
-  check_set_schema(file->document.root, options_.strict, file->document.is_xml, diagnostics_);
+  const bool strict = options_.strict || uses_tally_keys(file->document.root);
+  check_set_schema(file->document.root, strict, file->document.is_xml, diagnostics_);
   if (diagnostics_.error_count() > errors) {
     files_[path] = nullptr;
     return nullptr;
   }
   collect_tag_names(file->document.root, &used_tags_);
   remove_untagged(tags_, &file->document.root);
+  add_platform_sets(&file->document.root, diagnostics_);
   file->include_paths = include_paths_of(file->document.root);
   const SetFile* result = file.get();
   files_[path] = std::move(file);

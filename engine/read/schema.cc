@@ -55,15 +55,29 @@ const std::vector<ElementRule>& element_rules() {
       {"step.use", "use", "step", J, false, "Sets the step uses, by name."},
       {"do", "do", "step", J, false, "A shell command."},
       {"resources", "resources", "step", T, false, "What a run step asks of its platform."},
-      {"options", "options", "resources", T, true,
+      {"options", "options", "resources platform", T, true,
        "Further scheduler options by name, as `constraint: gpu`."},
       {"launch", "launch", "step", T, false,
        "The program and its arguments; the platform starts it on the resources (run steps)."},
-      {"env", "env", "step", T, true, "Environment variables to set in the step, by name."},
+      {"env", "env", "step platform container", T, true, "Environment variables to set, by name."},
       {"env_unset", "env_unset", "step", T, false, "Environment variables to remove in the step."},
-      {"modules", "modules", "step", T, false, "Environment modules to load, in order."},
+      {"modules", "modules", "step platform", T, false,
+       "Environment modules to load, in order; a step's come after its platform's."},
       {"expect", "expect", "step", T, false,
        "Outcomes that are results, not failures: oom, timeout."},
+      {"step.platform", "platform", "step", T, false,
+       "Where a run step's jobs go: a file with a `platform`, or the name of one: `NAME.yaml` or "
+       "`NAME/platform.yaml` in the include path or the shipped templates (local, slurm, pbs, lsf). "
+       "Of several, tags choose one."},
+      {"platform", "platform", "jube benchmark", T, false,
+       "A site's cluster, described once, in a file of its own: the sets that run steps use are "
+       "made of it and of the scheduler's template. docs/platforms.md has the whole story."},
+      {"interconnect", "interconnect", "platform", T, true,
+       "Environment variables by which NCCL, UCX and MPI find the network, as "
+       "`NCCL_SOCKET_IFNAME: ib0`."},
+      {"container", "container", "platform step", T, false,
+       "The image in which a run step's program is started; a step's keys come before its "
+       "platform's."},
       {"analyser", "analyser", "benchmark", J, false,
        "Which patterns are searched in which files."},
       {"analyser.use", "use", "analyser", J, false, "Pattern sets, by name."},
@@ -261,6 +275,49 @@ const std::vector<KeyRule>& key_rules() {
       {"key", "primekey", R::boolean, "", J, false, "false", "Part of what makes a row unique."},
       {"key", "null_value", R::text, "", J, false, "", "Used when there is no value."},
   };
+  static const std::vector<KeyRule> sites = {
+      {"step.platform", "_", R::text, "", T, true, "", "The file or the name."},
+
+      {"platform", "name", R::name, "", T, true, "", "The cluster's name."},
+      {"platform", "scheduler", R::choice, "slurm|pbs|lsf|local", T, false, "slurm",
+       "What takes its jobs; local: none, programs are started directly."},
+      {"platform", "template", R::text, "", T, false, "SCHEDULER/platform.yaml",
+       "The file of the four sets that it starts from."},
+      {"platform", "partition", R::text, "", T, false, "", "Partition or queue."},
+      {"platform", "account", R::text, "", T, false, "", "Account or project that pays."},
+      {"platform", "time", R::duration, "", T, false, "00:30:00",
+       "Wall-time limit of a step that names none, as its scheduler writes it."},
+      {"platform", "memory", R::text, "", T, false, "", "Memory of a node to ask for."},
+      {"platform", "tasks_per_node", R::number, "", T, false, "1",
+       "Tasks on a node of a step that does not say."},
+      {"platform", "cpus_per_task", R::number, "", T, false, "1",
+       "CPUs of a task of a step that does not say."},
+      {"platform", "gpus_per_node", R::number, "", T, false, "",
+       "GPUs on a node, for steps that do not say."},
+      {"platform", "hint", R::text, "", T, false, "",
+       "Slurm's `--hint`, as nomultithread. PBS and LSF have none."},
+      {"platform", "signal", R::text, "", T, false, "B:TERM@60",
+       "Signal to the job script and how many seconds before the time limit; `none`: no signal."},
+      {"platform", "launcher", R::text, "", T, false, "the scheduler's",
+       "What starts the program on the nodes, with its options: srun, mpirun -n $tasks; `none`: "
+       "nothing."},
+      {"platform", "mpi", R::text, "", T, false, "", "MPI flavour that srun needs, as pmix."},
+      {"platform", "tmp", R::text, "", T, false, "the work directory",
+       "Folder in which every job gets a temporary one of its own; all nodes of a job see it."},
+      {"platform", "cache", R::text, "", T, false, "$HOME/.cache/tally",
+       "Folder in which programs keep what later jobs may use again."},
+      {"platform", "max_node_hours", R::number, "", T, false, "",
+       "A run that may take more is refused before anything is submitted."},
+
+      {"container", "runtime", R::choice, "apptainer|singularity|docker|podman|none", T, false,
+       "apptainer", "What runs the image; none: no container."},
+      {"container", "image", R::text, "", T, false, "", "The image: a file, or a name with its registry."},
+      {"container", "gpus", R::choice, "all|none|auto", T, false, "auto",
+       "Whether the program sees the GPUs; auto: when the job asks for any."},
+      {"container", "bind", R::names, "", T, false, "",
+       "Further folders that it sees, `OUTSIDE[:INSIDE]`; the runs' folder it sees in any case."},
+      {"container", "args", R::text, "", T, false, "", "Further options of the runtime."},
+  };
   static const std::vector<KeyRule> all = [] {
     std::vector<KeyRule> joined = rules;
     for (const char* element : {"copy", "link"}) {
@@ -280,6 +337,7 @@ const std::vector<KeyRule>& key_rules() {
       joined.insert(joined.end(), std::begin(keys), std::end(keys));
     }
     joined.insert(joined.end(), more.begin(), more.end());
+    joined.insert(joined.end(), sites.begin(), sites.end());
     return joined;
   }();
   return all;

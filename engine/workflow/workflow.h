@@ -111,6 +111,12 @@ struct Resources {
   bool any = false;
 };
 
+// How a run step's program gets into its image; what is left empty is its platform's.
+struct Container {
+  Text runtime, image, gpus, bind, args;
+  std::vector<std::pair<Text, Text>> env;
+};
+
 struct Step {
   Text name;
   StepKind kind = StepKind::plain;
@@ -128,6 +134,7 @@ struct Step {
   Text do_log_file;
   // Tally's own keys.
   Resources resources;
+  Container container;
   Text launch;                             // run: the program's command line
   std::vector<std::pair<Text, Text>> env;  // set (value) in the step's environment
   std::vector<Text> env_unset;

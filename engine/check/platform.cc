@@ -1,0 +1,201 @@
+#include "engine/check/platform.h"
+
+#include <fmt/format.h>
+
+#include "engine/base/text.h"
+
+namespace tally {
+
+namespace {
+
+// Keys whose value is a parameter of the template's set as it stands.
+struct PlainKey {
+  const char* key;
+  const char* parameter;
+  bool number;
+};
+constexpr PlainKey kJobKeys[] = {{"partition", "queue", false},
+                                 {"account", "account", false},
+                                 {"time", "timelimit", false},
+                                 {"memory", "memory", false},
+                                 {"tasks_per_node", "taskspernode", true},
+                                 {"cpus_per_task", "threadspertask", true},
+                                 {"gpus_per_node", "gpuspernode", false},
+                                 {"hint", "site_hint", false},
+                                 {"signal", "signal", false},
+                                 {"tmp", "site_tmp", false},
+                                 {"cache", "site_cache", false}};
+constexpr PlainKey kContainerKeys[] = {{"runtime", "container_runtime", false},
+                                       {"image", "container_image", false},
+                                       {"gpus", "container_gpus", false},
+                                       {"bind", "container_bind", false},
+                                       {"args", "container_args", false}};
+
+Element parameter(const std::string& name, const Text& value, bool number = false) {
+  Element made;
+  made.name = "parameter";
+  made.mark = value.mark;
+  made.text = value;
+  made.attributes.push_back({{"name", value.mark}, {name, value.mark}});
+  // A site's value is one value: its commas do not span a parameter space.
+  made.attributes.push_back({{"separator", value.mark}, {"", value.mark}});
+  if (number) made.attributes.push_back({{"type", value.mark}, {"int", value.mark}});
+  return made;
+}
+
+Element set_element(const char* kind, const char* name, const std::string& file, const Mark& mark) {
+  Element made;
+  made.name = kind;
+  made.mark = mark;
+  made.attributes.push_back({{"name", mark}, {name, mark}});
+  made.attributes.push_back({{"init_with", mark}, {fmt::format("{}:{}", file, name), mark}});
+  return made;
+}
+
+void add_plain(const Element& from, const PlainKey& key, Element* set) {
+  const Attribute* given = from.find(key.key);
+  if (!given) return;
+  Text value = given->value;
+  if (strip(value.value) == "none" && std::string_view(key.key) == "signal") value.value.clear();
+  set->children.push_back(parameter(key.parameter, value, key.number));
+}
+
+// What the elements called `name` hold, a line each.
+template <typename Line>
+Text lines_of(const Element& platform, const char* name, const Line& line) {
+  Text text;
+  for (const Element& child : platform.children) {
+    if (child.name != name) continue;
+    if (!text.mark.known()) text.mark = child.mark;
+    for (const Attribute& a : child.attributes) {
+      if (a.name.value == "tag") continue;
+      if (!text.value.empty()) text.value += '\n';
+      text.value += line(a.name.value, a.value.value);
+    }
+  }
+  return text;
+}
+
+std::string export_line(const std::string& name, const std::string& value) {
+  return fmt::format("export {}={}", name, double_quoted(value));
+}
+
+std::string assignment(const std::string& name, const std::string& value) {
+  return fmt::format("{}={}", name, value);
+}
+
+// An option in the scheduler's way of writing it in a job script.
+std::string option_line(const std::string& scheduler, const std::string& name,
+                        const std::string& value) {
+  if (scheduler == "pbs" || scheduler == "lsf") {
+    return fmt::format("#{} -{}{}{}", scheduler == "pbs" ? "PBS" : "BSUB", name,
+                       value.empty() ? "" : " ", value);
+  }
+  return fmt::format("#SBATCH --{}{}{}", name, value.empty() ? "" : "=", value);
+}
+
+Text modules_of(const Element& platform) {
+  Text text;
+  for (const Element& child : platform.children) {
+    if (child.name != "modules") continue;
+    if (!text.mark.known()) text.mark = child.mark;
+    for (const std::string& module : split_strip(child.text.value, ",")) {
+      if (!module.empty()) text.value += ' ' + module;
+    }
+  }
+  if (!text.value.empty()) text.value.insert(0, "module load");
+  return text;
+}
+
+Element job_set(const Element& platform, const std::string& scheduler, const std::string& file) {
+  Element set = set_element("parameterset", "systemParameter", file, platform.mark);
+  for (const PlainKey& key : kJobKeys) add_plain(platform, key, &set);
+  const auto add = [&](const char* name, const Text& value) {
+    if (!value.value.empty()) set.children.push_back(parameter(name, value));
+  };
+  add("site_modules", modules_of(platform));
+  add("site_interconnect", lines_of(platform, "interconnect", export_line));
+  add("site_env", lines_of(platform, "env", export_line));
+  add("site_options",
+      lines_of(platform, "options", [&](const std::string& name, const std::string& value) {
+        return option_line(scheduler, name, value);
+      }));
+  for (const Element& child : platform.children) {
+    if (child.name != "container") continue;
+    for (const PlainKey& key : kContainerKeys) add_plain(child, key, &set);
+    add("container_env", lines_of(child, "env", assignment));
+  }
+  return set;
+}
+
+Element submit_set(const Element& platform, const std::string& file) {
+  Element set = set_element("parameterset", "executeset", file, platform.mark);
+  if (const Attribute* launcher = platform.find("launcher")) {
+    Text value = launcher->value;
+    if (strip(value.value) == "none") value.value.clear();
+    set.children.push_back(parameter("starter", value));
+  }
+  if (const Attribute* mpi = platform.find("mpi")) {
+    set.children.push_back(parameter("site_mpi", {"--mpi=" + mpi->value.value, mpi->value.mark}));
+  }
+  if (const Attribute* limit = platform.find("max_node_hours")) {
+    set.children.push_back(parameter("max_node_hours", limit->value));
+  }
+  return set;
+}
+
+class PlatformAdder {
+ public:
+  explicit PlatformAdder(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  void add(Element* parent) {
+    std::vector<Element> sets;
+    for (Element& child : parent->children) {
+      if (child.name == "benchmark") add(&child);
+      if (child.name != "platform") continue;
+      if (seen_.known()) {
+        diagnostics_.error(child.mark, "a file describes one platform",
+                           "give each a tag, so that one of them is left");
+        diagnostics_.note(seen_, "another one is here");
+        continue;
+      }
+      seen_ = child.mark;
+      check_container(child);
+      std::string scheduler(strip(child.get("scheduler", "slurm")));
+      std::string file(strip(child.get("template")));
+      if (file.empty()) file = scheduler + "/platform.yaml";
+      sets.push_back(job_set(child, scheduler, file));
+      sets.push_back(submit_set(child, file));
+      sets.push_back(set_element("fileset", "jobfiles", file, child.mark));
+      sets.push_back(set_element("substituteset", "executesub", file, child.mark));
+    }
+    for (Element& set : sets) parent->children.push_back(std::move(set));
+  }
+
+ private:
+  void check_container(const Element& platform) {
+    for (const Element& child : platform.children) {
+      if (child.name != "container" || strip(child.get("runtime")) == "none") continue;
+      if (!strip(child.get("image")).empty()) continue;
+      diagnostics_.error(child.mark, "the platform's container has no image",
+                         "image: a file or a name, or runtime: none");
+    }
+  }
+
+  Diagnostics& diagnostics_;
+  Mark seen_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& platform_sets() {
+  static const std::vector<std::string> names = {"systemParameter", "executeset", "executesub",
+                                                 "jobfiles"};
+  return names;
+}
+
+void add_platform_sets(Element* root, Diagnostics& diagnostics) {
+  PlatformAdder(diagnostics).add(root);
+}
+
+}  // namespace tally

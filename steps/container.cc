@@ -1,0 +1,119 @@
+#include "steps/container.h"
+
+#include <fmt/format.h>
+
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+struct Image {
+  std::string runtime, name, args, outpath;
+  bool gpus = false;
+  std::vector<std::string> binds;
+  Variables variables;
+};
+
+std::string value_of(const Lookup& lookup, std::string_view name) {
+  const std::string* found = lookup(name);
+  return found != nullptr ? std::string(strip(*found)) : std::string();
+}
+
+std::string chosen(const Text& own, const Lookup& lookup, std::string_view name) {
+  if (!own.value.empty()) return std::string(strip(substitute(own.value, lookup)));
+  return substitute(value_of(lookup, name), lookup);
+}
+
+Image image_of(const Step& step, const Lookup& lookup) {
+  const Container& own = step.container;
+  Image image;
+  image.runtime = chosen(own.runtime, lookup, "container_runtime");
+  if (image.runtime.empty()) image.runtime = "apptainer";
+  image.name = chosen(own.image, lookup, "container_image");
+  image.args = chosen(own.args, lookup, "container_args");
+  const std::string gpus = chosen(own.gpus, lookup, "container_gpus");
+  std::string asked = value_of(lookup, "gpuspernode");
+  if (!step.resources.gpus_per_node.value.empty()) {
+    asked = strip(substitute(step.resources.gpus_per_node.value, lookup));
+  }
+  image.gpus = gpus == "all" || (gpus != "none" && !asked.empty() && asked != "0");
+  for (const Text& list : {Text{value_of(lookup, "container_bind"), {}}, own.bind}) {
+    for (std::string& bind : split_strip(substitute(list.value, lookup), ",")) {
+      if (!bind.empty()) image.binds.push_back(std::move(bind));
+    }
+  }
+  for (const std::string& line : split_strip(value_of(lookup, "container_env"), "\n")) {
+    const size_t equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    image.variables.emplace_back(line.substr(0, equals), substitute(line.substr(equals + 1), lookup));
+  }
+  for (const auto& [name, value] : own.env) {
+    image.variables.emplace_back(substitute(name.value, lookup), substitute(value.value, lookup));
+  }
+  // Parents, and setup work taken over from earlier runs, lie beside this run.
+  const std::string run = value_of(lookup, "jube_benchmark_rundir");
+  image.outpath = run.substr(0, run.rfind('/'));
+  return image;
+}
+
+std::string apptainer(const Image& image) {
+  std::string command = image.runtime + " exec";
+  if (image.gpus) command += " --nv";
+  if (!image.outpath.empty()) command += " --bind " + double_quoted(image.outpath);
+  for (const std::string& bind : image.binds) command += " --bind " + double_quoted(bind);
+  command += " --pwd \"$PWD\"";
+  for (const auto& [name, value] : image.variables) {
+    command += " --env " + double_quoted(name + "=" + value);
+  }
+  if (!image.args.empty()) command += " " + image.args;
+  return command + " " + double_quoted(image.name);
+}
+
+// A container of docker's sees none of the environment unless it is told to: what launchers tell
+// their processes, and what the step and the platform set.
+std::string docker(const Image& image, const Step& step, const Lookup& lookup) {
+  std::string command = image.runtime + " run --rm --init --network=host --ipc=host";
+  command += image.runtime == "podman" ? " --userns=keep-id" : " --user \"$(id -u):$(id -g)\"";
+  if (image.gpus) command += image.runtime == "podman" ? " --device nvidia.com/gpu=all" : " --gpus all";
+  const auto volume = [&](const std::string& bind) {
+    command += " --volume " +
+               double_quoted(bind.find(':') == std::string::npos ? bind + ":" + bind : bind);
+  };
+  if (!image.outpath.empty()) volume(image.outpath);
+  for (const std::string& bind : image.binds) volume(bind);
+  command += " --workdir \"$PWD\"";
+  for (const char* name :
+       {"SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST", "SLURM_NNODES",
+        "SLURM_NODEID", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE",
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE",
+        "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS",
+        "TALLY_CACHE_DIR", "TMPDIR"}) {
+    command += std::string(" --env ") + name;
+  }
+  for (const char* parameter : {"site_interconnect", "site_env"}) {
+    for (const std::string& line : split_strip(value_of(lookup, parameter), "\n")) {
+      if (starts_with(line, "export ")) command += " --env " + line.substr(7, line.find('=') - 7);
+    }
+  }
+  for (const auto& variable : step.env) {
+    command += " --env " + substitute(variable.first.value, lookup);
+  }
+  for (const auto& [name, value] : image.variables) {
+    command += " --env " + double_quoted(name + "=" + value);
+  }
+  if (!image.args.empty()) command += " " + image.args;
+  return command + " " + double_quoted(image.name);
+}
+
+}  // namespace
+
+std::string container_command(const Step& step, const Lookup& lookup) {
+  const Image image = image_of(step, lookup);
+  if (image.name.empty() || image.runtime == "none") return {};
+  if (image.runtime == "docker" || image.runtime == "podman") return docker(image, step, lookup);
+  return apptainer(image);
+}
+
+}  // namespace tally
