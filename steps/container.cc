@@ -47,7 +47,8 @@ Image image_of(const Step& step, const Lookup& lookup) {
   for (const std::string& line : split_strip(value_of(lookup, "container_env"), "\n")) {
     const size_t equals = line.find('=');
     if (equals == std::string::npos) continue;
-    image.variables.emplace_back(line.substr(0, equals), substitute(line.substr(equals + 1), lookup));
+    image.variables.emplace_back(line.substr(0, equals),
+                                 substitute(line.substr(equals + 1), lookup));
   }
   for (const auto& [name, value] : own.env) {
     image.variables.emplace_back(substitute(name.value, lookup), substitute(value.value, lookup));
@@ -62,6 +63,7 @@ std::string apptainer(const Image& image) {
   std::string command = image.runtime + " exec";
   if (image.gpus) command += " --nv";
   if (!image.outpath.empty()) command += " --bind " + double_quoted(image.outpath);
+  command += " --bind \"${TMPDIR:-/tmp}\" --bind \"${TALLY_CACHE_DIR:-$PWD}\"";
   for (const std::string& bind : image.binds) command += " --bind " + double_quoted(bind);
   command += " --pwd \"$PWD\"";
   for (const auto& [name, value] : image.variables) {
@@ -76,20 +78,21 @@ std::string apptainer(const Image& image) {
 std::string docker(const Image& image, const Step& step, const Lookup& lookup) {
   std::string command = image.runtime + " run --rm --init --network=host --ipc=host";
   command += image.runtime == "podman" ? " --userns=keep-id" : " --user \"$(id -u):$(id -g)\"";
-  if (image.gpus) command += image.runtime == "podman" ? " --device nvidia.com/gpu=all" : " --gpus all";
+  if (image.gpus)
+    command += image.runtime == "podman" ? " --device nvidia.com/gpu=all" : " --gpus all";
   const auto volume = [&](const std::string& bind) {
     command += " --volume " +
                double_quoted(bind.find(':') == std::string::npos ? bind + ":" + bind : bind);
   };
   if (!image.outpath.empty()) volume(image.outpath);
   for (const std::string& bind : image.binds) volume(bind);
-  command += " --workdir \"$PWD\"";
+  command += " --volume \"${TALLY_CACHE_DIR:-$PWD}:${TALLY_CACHE_DIR:-$PWD}\"";
+  command += " --workdir \"$PWD\" --env TMPDIR=/tmp";
   for (const char* name :
-       {"SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST", "SLURM_NNODES",
-        "SLURM_NODEID", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE",
-        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE",
-        "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS",
-        "TALLY_CACHE_DIR", "TMPDIR"}) {
+       {"SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_STEP_NODELIST", "SLURM_NNODES", "SLURM_NODEID",
+        "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE",
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", "MASTER_ADDR",
+        "MASTER_PORT", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "TALLY_CACHE_DIR"}) {
     command += std::string(" --env ") + name;
   }
   for (const char* parameter : {"site_interconnect", "site_env"}) {

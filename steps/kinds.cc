@@ -57,6 +57,21 @@ void add_tasks(Named& values, const Lookup& lookup) {
   if (a && b) values.emplace_back("tasks", std::to_string(*a * *b));
 }
 
+// A site's launcher may name what a step asks for, as `mpirun -n $tasks`: known only here, behind
+// the values of `resources`.
+void add_starter(Named& values, const Lookup& lookup) {
+  const std::string starter = value_of(lookup, "starter");
+  if (!has_reference(starter)) return;
+  const Lookup both = [&](std::string_view name) -> const std::string* {
+    for (const auto& [key, value] : values) {
+      if (key == name) return &value;
+    }
+    return lookup(name);
+  };
+  const std::string text = substitute(starter, both);
+  values.emplace_back("starter", text);
+}
+
 }  // namespace
 
 Named kind_values(const Step& step, const Lookup& lookup) {
@@ -72,6 +87,7 @@ Named kind_values(const Step& step, const Lookup& lookup) {
                                                            {"memory", &r.memory}};
   for (const auto& [name, text] : resources) add_text(values, name, *text, lookup);
   add_tasks(values, lookup);
+  add_starter(values, lookup);
   if (step.kind == StepKind::run) {
     std::string extra;
     for (const auto& [name, text] : r.extra) {
@@ -122,7 +138,17 @@ Platform platform_of(const Step& step, const Lookup& lookup) {
 std::string local_launch(const Step& step, const Lookup& lookup) {
   if (step.kind != StepKind::run || step.launch.value.empty()) return {};
   if (!platform_of(step, lookup).local()) return {};
+  // `lookup` knows what kind_values() adds. What the step itself sets is in its environment
+  // already, and stands before what its platform sets.
   std::string command;
+  for (const char* name : {"site_modules", "modules", "site_interconnect", "site_env"}) {
+    const std::string lines = value_of(lookup, name);
+    if (!lines.empty()) command += lines + "\n";
+  }
+  if (command.find("export ") != std::string::npos) {
+    const std::string own = value_of(lookup, "env");
+    if (!own.empty()) command += own + "\n";
+  }
   for (const char* name : {"starter", "site_mpi", "args_starter"}) {
     const std::string word = value_of(lookup, name);
     if (!word.empty()) command += word + " ";

@@ -31,8 +31,8 @@ size_t utf8_length(std::string_view text, uint32_t* code_point = nullptr);
 // Quotes a word for /bin/sh so that it arrives as it is; words that need none come back bare.
 std::string shell_quote(std::string_view word);
 
-// A double-quoted shell word in which $VARIABLES still work: a job's environment is often built from
-// what the job finds.
+// A double-quoted shell word in which $VARIABLES still work: a job's environment is often built
+// from what the job finds.
 std::string double_quoted(std::string_view text);
 
 }  // namespace tally

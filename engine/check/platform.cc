@@ -133,6 +133,10 @@ Element submit_set(const Element& platform, const std::string& file) {
   if (const Attribute* launcher = platform.find("launcher")) {
     Text value = launcher->value;
     if (strip(value.value) == "none") value.value.clear();
+    // $tasks and the like are the step's: doubled, the dollars stay until its own values are known.
+    for (size_t at = 0; (at = value.value.find('$', at)) != std::string::npos; at += 2) {
+      value.value.insert(at, 1, '$');
+    }
     set.children.push_back(parameter("starter", value));
   }
   if (const Attribute* mpi = platform.find("mpi")) {

@@ -67,7 +67,8 @@ const std::vector<ElementRule>& element_rules() {
        "Outcomes that are results, not failures: oom, timeout."},
       {"step.platform", "platform", "step", T, false,
        "Where a run step's jobs go: a file with a `platform`, or the name of one: `NAME.yaml` or "
-       "`NAME/platform.yaml` in the include path or the shipped templates (local, slurm, pbs, lsf). "
+       "`NAME/platform.yaml` in the include path or the shipped templates (local, slurm, pbs, "
+       "lsf). "
        "Of several, tags choose one."},
       {"platform", "platform", "jube benchmark", T, false,
        "A site's cluster, described once, in a file of its own: the sets that run steps use are "
@@ -311,7 +312,8 @@ const std::vector<KeyRule>& key_rules() {
 
       {"container", "runtime", R::choice, "apptainer|singularity|docker|podman|none", T, false,
        "apptainer", "What runs the image; none: no container."},
-      {"container", "image", R::text, "", T, false, "", "The image: a file, or a name with its registry."},
+      {"container", "image", R::text, "", T, false, "",
+       "The image: a file, or a name with its registry."},
       {"container", "gpus", R::choice, "all|none|auto", T, false, "auto",
        "Whether the program sees the GPUs; auto: when the job asks for any."},
       {"container", "bind", R::names, "", T, false, "",

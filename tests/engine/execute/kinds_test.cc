@@ -6,6 +6,7 @@
 
 #include "engine/execute/jobs.h"
 #include "engine/execute/status_line.h"
+#include "steps/container.h"
 #include "steps/kinds.h"
 #include "tests/engine/execute/run_fixture.h"
 
@@ -289,6 +290,71 @@ TEST_CASE("values of the kinds: resources, modules, environment") {
   CHECK(all.at("modules") == "module load GCC CUDA/2");
   CHECK(all.at("env") == "unset B\nexport A=\"x \\\"y\\\" $HOME\"");
   CHECK(all.at("launch") == "prog");
+}
+
+TEST_CASE("a local platform's environment, launcher and container are those of the launch line") {
+  RunFixture run;
+  run.add(
+      set_of("ps", {parameter("starter", "env N=$$tasks"), parameter("taskspernode", "4"),
+                    parameter("site_env", "export SITE=\"here $N\"\nexport BOTH=\"site\""),
+                    parameter("container_runtime", "none"), parameter("container_image", "i")}));
+  Step step = run_step("sh -c 'echo $N $SITE $BOTH'");
+  step.resources.nodes.value = "2";
+  step.env.push_back({{"BOTH", {}}, {"step", {}}});
+  run.add(step);
+  CHECK(run.run().done == 1);
+  CHECK(run.file("000000_train/work/stdout") == "8 here step\n");
+}
+
+TEST_CASE("containers: a step's keys before its platform's, GPUs when the job has any") {
+  std::map<std::string, std::string> platform = {{"container_image", "site.sif"},
+                                                 {"container_bind", "/data, /x:/y"},
+                                                 {"container_env", "A=b c\nD=$HOME"},
+                                                 {"jube_benchmark_rundir", "/runs/000001"}};
+  Step step = run_step("prog");
+  const auto command = [&] {
+    return container_command(step, [&](std::string_view name) -> const std::string* {
+      const auto found = platform.find(std::string(name));
+      return found != platform.end() ? &found->second : nullptr;
+    });
+  };
+  const auto says = [&](const char* part) { return command().find(part) != std::string::npos; };
+  CHECK(command() ==
+        "apptainer exec --bind \"/runs\" --bind \"${TMPDIR:-/tmp}\" --bind "
+        "\"${TALLY_CACHE_DIR:-$PWD}\" --bind \"/data\" --bind \"/x:/y\" --pwd \"$PWD\" --env \"A=b "
+        "c\" "
+        "--env \"D=$HOME\" \"site.sif\"");
+  platform["gpuspernode"] = "4";
+  CHECK(says(" --nv "));
+  step.resources.gpus_per_node.value = "0";
+  CHECK_FALSE(says(" --nv "));
+  step.container.gpus.value = "all";
+  CHECK(says(" --nv "));
+  step.container.image.value = "own/image:1";
+  step.container.runtime.value = "docker";
+  step.container.args.value = "--shm-size 8g";
+  step.env.push_back({{"OWN", {}}, {"v", {}}});
+  platform["site_interconnect"] = "export NCCL_SOCKET_IFNAME=\"ib0\"";
+  for (const char* part : {"docker run --rm ", " --gpus all ", " --volume \"/data:/data\" ",
+                           " --volume \"/x:/y\" ", " --env OWN ", " --env NCCL_SOCKET_IFNAME ",
+                           " --env SLURM_PROCID ", " --shm-size 8g ", " \"own/image:1\""}) {
+    CAPTURE(part);
+    CHECK(says(part));
+  }
+  step.container.runtime.value = "none";
+  CHECK(command().empty());
+}
+
+TEST_CASE("options of a job script in a platform's form") {
+  Step step = run_step("prog");
+  step.resources.extra.push_back({{"l", {}}, {"place=scatter", {}}});
+  step.resources.extra.push_back({{"V", {}}, {"", {}}});
+  const std::string form = "#PBS -NAME VALUE";
+  for (const auto& [name, value] : kind_values(step, [&](std::string_view asked) {
+         return asked == "option_line" ? &form : nullptr;
+       })) {
+    if (name == "scheduler_options") CHECK(value == "#PBS -l place=scatter\n#PBS -V");
+  }
 }
 
 TEST_CASE("durations") {

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""What the job script of a platform does on a real Slurm.   platform_test.py TALLY [TEST ...]"""
+import os
+import pathlib
+import sys
+
+import cluster as slurm
+import place
+from place import SlurmTest
+
+SITE = """\
+platform:
+  name: site
+  partition: {partition}
+  signal: "B:TERM@60"
+  env: {{SITE_SAYS: hello, FROM_JOB: "job $SLURM_JOB_ID"}}
+  interconnect: {{NCCL_SOCKET_IFNAME: lo}}
+  options: {{comment: of-the-site}}
+  cache: $PWD/../../../../cache
+"""
+WORKFLOW = """\
+name: small
+outpath: run
+step:
+  name: train
+  kind: run
+  platform: site
+  resources: {{nodes: {nodes}, tasks_per_node: 1, cpus_per_task: 1, time: "00:05:00"}}
+  {keys}
+  launch: {launch}
+"""
+
+
+class Platform(SlurmTest):
+    options = {"nodes": 2}
+
+    def write(self, launch, keys="max_async: 0", nodes="1"):
+        partition = self.cluster.run("sinfo", "--noheader", "--format=%P").split()[0].rstrip("*")
+        (self.place.root / "site.yaml").write_text(SITE.format(partition=partition))
+        (self.place.root / "small.yaml").write_text(WORKFLOW.format(launch=launch, keys=keys, nodes=nodes))
+
+    def test_what_the_site_says_reaches_the_program(self):
+        program = self.place.program("show", 'echo "$SITE_SAYS $FROM_JOB $NCCL_SOCKET_IFNAME"\n'
+                                             'echo "tmp $TMPDIR"; echo "cache $(realpath "$TALLY_CACHE_DIR")"\n'
+                                             'touch "$TMPDIR/mine.$SLURM_PROCID"; ls "$TMPDIR" | wc -l\n')
+        self.write(program)
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        job = self.place.packages()[0]["job_id"]
+        lines = (self.place.work(0) / "stdout").read_text().splitlines()
+        self.assertEqual(lines[0], f"hello job {job} lo")
+        folder = lines[1].split()[1]
+        self.assertIn(f"tally-{job}-", folder)
+        self.assertFalse(os.path.exists(folder), "the job's temporary folder outlives it")
+        self.assertEqual(lines[2], f"cache {self.place.root.resolve()}/cache")
+        self.assertEqual(self.cluster.run("squeue", "--states=all", "--noheader", f"--jobs={job}",
+                                          "--Format=Comment").strip(), "of-the-site")
+
+    def test_of_several_nodes_all_see_the_temporary_folder(self):
+        program = self.place.program("show", 'echo "$TMPDIR" > "tmp.$SLURM_PROCID"\n')
+        self.write(program, nodes="2")
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        folders = {(self.place.work(0) / f"tmp.{rank}").read_text().strip() for rank in (0, 1)}
+        self.assertEqual(len(folders), 1)
+        self.assertEqual(pathlib.Path(folders.pop()).parent, self.place.work(0))
+
+    def start_and_signal(self, program, keys):
+        """A run whose program waits; its job script gets the signal that Slurm sends before the time limit."""
+        self.write(self.place.program("wait", program), keys)
+        engine = self.place.start("run", "small.yaml")
+        started = self.place.work(0) / "started"
+        slurm.wait_for(started.exists, "the program's start")
+        job = self.cluster.jobs()[0][0]
+        self.cluster.run("scancel", "--batch", "--signal=TERM", job)
+        return self.place.finish(engine)
+
+    def test_before_the_time_limit_the_program_is_told_and_the_reason_kept(self):
+        code, out = self.start_and_signal("touch started; exec sleep 600\n", "max_async: 0")
+        self.assertEqual(code, 1, out)
+        work = self.place.work(0)
+        self.assertEqual((work / "job.status").read_text(), "4\n")
+        self.assertEqual((work / "job.reason").read_text(), "time limit\n")
+
+    def test_a_time_limit_that_is_expected_is_a_result(self):
+        code, out = self.start_and_signal("touch started; exec sleep 600\n", "expect: timeout")
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.place.packages()[0]["note"], "time limit")
+
+    def test_a_program_that_ends_in_order_when_told_is_done(self):
+        code, out = self.start_and_signal(
+            "trap 'echo saved > saved; kill $!; exit 0' TERM; touch started; sleep 600 & wait\n", "max_async: 0")
+        self.assertEqual(code, 0, out)
+        self.assertEqual((self.place.work(0) / "saved").read_text(), "saved\n")
+        self.assertEqual((self.place.work(0) / "job.status").read_text(), "0\n")
+
+    def test_a_cancelled_job_is_not_taken_for_one_that_ran_out_of_time(self):
+        self.write(self.place.program("wait", "touch started; exec sleep 600\n"), "expect: timeout")
+        engine = self.place.start("run", "small.yaml")
+        slurm.wait_for((self.place.work(0) / "started").exists, "the program's start")
+        job = self.cluster.jobs()[0][0]
+        self.cluster.run("scancel", job)
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the job's end")
+        engine.terminate()
+        self.place.finish(engine)
+        self.assertFalse((self.place.work(0) / "job.reason").exists())
+        self.assertFalse((self.place.work(0) / "job.status").exists())
+
+
+if __name__ == "__main__":
+    place.main(list(sys.argv))
