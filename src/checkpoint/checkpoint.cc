@@ -14,6 +14,7 @@
 #include "src/checkpoint/latest_checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
 #include "src/checkpoint/safetensors.h"
+#include "src/data/json_fault.h"
 #include "src/data/mapped_file.h"
 #include "src/data/output_file.h"
 #include "src/ops/convert.h"
@@ -97,7 +98,7 @@ TrainingState read_state(const std::string& path) {
     s.sequence = json.at("sequence").get<int64_t>();
     if (!json.at("config").is_null()) s.config_json = json.at("config").dump();
   } catch (const Json::exception& error) {
-    throw std::runtime_error(fmt::format("'{}' is damaged: {}", path, error.what()));
+    throw std::runtime_error(fmt::format("'{}' is damaged: {}", path, json_fault(error)));
   }
   return s;
 }
@@ -181,6 +182,18 @@ void round_master(const ParameterState& state, Stream& stream) {
 }
 
 }  // namespace
+
+void check_checkpoint_target(const std::string& root) {
+  std::error_code error;
+  fs::path there = fs::absolute(root).lexically_normal();
+  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  int fault = 0;
+  if (!fs::is_directory(there, error)) fault = ENOTDIR;
+  if (fault == 0 && access(there.c_str(), W_OK | X_OK) != 0) fault = errno;
+  if (fault == 0) return;
+  throw std::runtime_error(fmt::format("checkpoints cannot be written under '{}': '{}': {}", root,
+                                       there.string(), std::strerror(fault)));
+}
 
 std::string save_checkpoint(const std::string& root, const TrainingState& state,
                             const ModelConfig& config, const ParameterState& parameters,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "src/data/json_fault.h"
 #include "src/data/mapped_file.h"
 
 namespace tally::train {
@@ -70,7 +71,7 @@ Reader open_config(const std::string& path) {
     Json json = Json::parse(file.data(), file.data() + file.size());
     if (json.is_object()) return {name, std::move(json)};
   } catch (const Json::exception& error) {
-    throw std::runtime_error(fmt::format("'{}' is no JSON: {}", name, error.what()));
+    throw std::runtime_error(fmt::format("'{}' is no JSON: {}", name, json_fault(error)));
   }
   throw std::runtime_error(fmt::format("'{}' is no model's configuration (a JSON object)", name));
 }

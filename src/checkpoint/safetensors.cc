@@ -10,6 +10,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "src/data/json_fault.h"
+
 namespace tally::train {
 namespace {
 
@@ -45,7 +47,7 @@ Json parse_unique(const std::string& path, const char* begin, const char* end) {
   try {
     return Json::parse(begin, end, check);
   } catch (const Json::exception& error) {
-    throw bad_file(path, fmt::format("its header is no JSON ({})", error.what()));
+    throw bad_file(path, fmt::format("its header is no JSON ({})", json_fault(error)));
   }
 }
 
@@ -217,7 +219,7 @@ void WeightFiles::open_shards(const std::string& index) {
   } catch (const Json::exception& error) {
     throw std::runtime_error(
         fmt::format("'{}' is no index of safetensors shards (JSON with a weight_map): {}", index,
-                    error.what()));
+                    json_fault(error)));
   }
   std::map<std::string, const SafetensorsFile*> opened;
   for (const auto& [name, shard] : map.items()) {

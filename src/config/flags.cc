@@ -31,6 +31,12 @@ T parse_number(const std::string& flag, const std::string& given, T least, T mos
   if (first != last && *first == '+') ++first;
   const auto [end, error] = std::from_chars(first, last, value);
   const char* kind = std::is_floating_point_v<T> ? "number" : "whole number";
+  if constexpr (std::is_unsigned_v<T>) {
+    int64_t negative{};
+    const auto sign = std::from_chars(first, last, negative);
+    if (sign.ec == std::errc() && sign.ptr == last && negative < 0)
+      throw CLI::ValidationError(flag, fmt::format("{} is too small: at least {}", given, least));
+  }
   if (error == std::errc::result_out_of_range)
     throw CLI::ValidationError(flag, fmt::format("{} is too large", given));
   if (error != std::errc() || end != last)

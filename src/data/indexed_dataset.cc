@@ -31,7 +31,9 @@ constexpr TokenType kTypes[] = {{1, 1, "u8"},  {2, 1, "i8"},  {3, 2, "i16"}, {4,
 template <typename T>
 void widen(const char* from, int64_t count, int32_t* out) {
   for (int64_t i = 0; i < count; ++i) {
-    out[i] = static_cast<int32_t>(load<T>(from + static_cast<size_t>(i) * sizeof(T)));
+    // Type 2 of the format is a signed byte.
+    const T value = load<T>(from + static_cast<size_t>(i) * sizeof(T));
+    out[i] = static_cast<int32_t>(value);  // NOLINT(bugprone-signed-char-misuse)
   }
 }
 
@@ -63,6 +65,13 @@ struct IndexedDataset::Impl {
 static std::string existing(const std::string& prefix, const char* suffix) {
   std::string path = prefix + suffix;
   if (!std::filesystem::exists(path)) {
+    const std::filesystem::path named(prefix);
+    const std::string ending = named.extension().string();
+    if ((ending == ".bin" || ending == ".idx") && std::filesystem::exists(prefix)) {
+      throw std::runtime_error(
+          fmt::format("'{}' is one file of a dataset, which is named by their prefix: '{}'", prefix,
+                      prefix.substr(0, prefix.size() - ending.size())));
+    }
     throw std::runtime_error(fmt::format(
         "there is no '{}': a dataset is named by the prefix of its .bin and .idx files, and "
         "tally-train prepare makes one from text",

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace tally::train {
@@ -28,7 +29,7 @@ std::string progress_line(int64_t done, int64_t total, double seconds, int64_t d
   const auto full = static_cast<size_t>(share * kWidth);
   std::string left;
   if (rate > 0 && done < total) {
-    const auto rest = static_cast<int64_t>(static_cast<double>(total - done) / rate + 0.5);
+    const auto rest = std::llround(static_cast<double>(total - done) / rate);
     left = fmt::format("  {}:{:02d} left", rest / 60, rest % 60);
   }
   return fmt::format("[{}{}] {:3.0f}%  {} of {}  {}{}", std::string(full, '#'),

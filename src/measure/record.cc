@@ -155,6 +155,11 @@ json intervals_json(const std::vector<Interval>& intervals) {
   return rows;
 }
 
+nlohmann::ordered_json capability_or_null(const Record& r) {
+  if (!r.device.is_cuda()) return nullptr;
+  return r.device_info.capability;
+}
+
 [[noreturn]] void fail(const std::string& path, const char* what) {
   throw std::runtime_error(
       fmt::format("{}: the record cannot be {}: {}", path, what, std::strerror(errno)));
@@ -167,7 +172,7 @@ nlohmann::ordered_json environment_json(const Record& r) {
   return {{"host", host_name()},
           {"device", r.device.is_cuda() ? fmt::format("cuda:{}", r.device.index) : "cpu"},
           {"device_name", r.device_info.name},
-          {"compute_capability", r.device_info.capability},
+          {"compute_capability", capability_or_null(r)},
           {"device_bytes", r.device_info.total_bytes},
           {"threads", r.threads},
           {"attention_backend", text_or_null(r.attention_backend)},

@@ -53,25 +53,31 @@ bool find_checkpoint(const Config& c) {
   return false;
 }
 
-// Hugging Face's folders, before anything is allocated.
-void check_model_folders(const Config& c) {
+// The sentence of `check`, with the flag that asked for it.
+template <typename Check>
+void check_flag(const char* flag, const Check& check) {
   try {
-    if (!c.load_hf_dir.empty()) {
-      ParameterTable names;
-      register_gpt(c.model, &names);
-      check_model_weights(c.load_hf_dir, c.model, names.all());
-    }
+    check();
   } catch (const std::runtime_error& e) {
-    throw InputError(fmt::format("--load-hf: {}", e.what()));
+    throw InputError(fmt::format("{}: {}", flag, e.what()));
   }
+}
+
+// Where the model comes from and goes to, before anything is allocated. `resume`: --load holds a
+// checkpoint.
+void check_model_folders(const Config& c, bool resume) {
+  const auto fits = [&](const std::string& folder) {
+    ParameterTable names;
+    register_gpt(c.model, &names);
+    check_model_weights(folder, c.model, names.all());
+  };
+  if (resume) check_flag("--load", [&] { fits(*latest_checkpoint(c.load_dir)); });
+  if (!c.load_hf_dir.empty()) check_flag("--load-hf", [&] { fits(c.load_hf_dir); });
+  if (!c.save_dir.empty()) check_flag("--save", [&] { check_checkpoint_target(c.save_dir); });
   if (c.save_hf_dir.empty()) return;
   if (c.model.positions == Positions::rotary)
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
-  try {
-    check_hugging_face_target(c.save_hf_dir);
-  } catch (const std::runtime_error& e) {
-    throw InputError(fmt::format("--save-hf: {}", e.what()));
-  }
+  check_flag("--save-hf", [&] { check_hugging_face_target(c.save_hf_dir); });
 }
 
 // Everything that lives on the device, in the order in which it is made.
@@ -258,9 +264,9 @@ int run(const Config& config, TimeLimit::Clock::time_point start) {
     if (const std::string reason = several_processes_reason(); !reason.empty())
       throw InputError(reason);
     auto files = tokenizer_files(config);
-    check_model_folders(config);
-    DataSources data = open_data(config);
     const bool resume = find_checkpoint(config);
+    check_model_folders(config, resume);
+    DataSources data = open_data(config);
     record.data = data.description;
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);

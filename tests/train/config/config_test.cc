@@ -263,6 +263,7 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"--hidden-dropout 1", 1, "--hidden-dropout: 1 is too large: it must be below 1"},
       {"--lr nan", 1, "--lr: 'nan' is not a number"},
       {"--lr -1", 1, "--lr: -1 is too small: at least 0"},
+      {"--seed -1", 1, "--seed: -1 is too small: at least 0"},
       {"--num-layers", 1, "--num-layers: needs a value"},
       {"--num-layer 5", 1, "--num-layer: unknown flag; did you mean '--num-layers'?"},
       {"--num_layers=5", 1, "--num_layers: unknown flag; did you mean '--num-layers'?"},

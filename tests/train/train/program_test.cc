@@ -128,6 +128,22 @@ TEST_CASE("a record that cannot be written is found before training") {
   CHECK(contains(ended.err, "/proc/none/r.json: the record cannot be written"));
 }
 
+TEST_CASE("folders of checkpoints are looked at before training") {
+  const Folder folder("folders");
+  std::ofstream(folder / "file").put(0);
+  Ended ended = tally_train(mock + "--train-iters 1 --save " + folder / "file");
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(contains(ended.err, "--save: checkpoints cannot be written under '" + folder / "file'"));
+
+  const std::string saved = folder / "saved";
+  REQUIRE(tally_train(mock + "--train-iters 1 --save " + saved).code == 0);
+  ended = tally_train(mock + "--train-iters 2 --num-layers 3 --load " + saved);
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(contains(ended.err, "--load: the weights in '" + saved + "/iter_0000001' do not fit"));
+}
+
 TEST_CASE("a run from header to record") {
   const Folder folder("run");
   const Ended ended =
