@@ -142,8 +142,10 @@ Element submit_set(const Element& platform, const std::string& file) {
   if (const Attribute* mpi = platform.find("mpi")) {
     set.children.push_back(parameter("site_mpi", {"--mpi=" + mpi->value.value, mpi->value.mark}));
   }
-  if (const Attribute* limit = platform.find("max_node_hours")) {
-    set.children.push_back(parameter("max_node_hours", limit->value));
+  for (const char* limit : {"max_node_hours", "max_time"}) {
+    if (const Attribute* given = platform.find(limit)) {
+      set.children.push_back(parameter(limit, given->value));
+    }
   }
   return set;
 }

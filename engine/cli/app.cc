@@ -246,6 +246,10 @@ class Application {
                     "with -n: print the files made for this workpackage, byte for byte")
         ->check(at_least(0))
         ->option_text("WP");
+    sub->add_option("--max-node-hours", run_.max_node_hours,
+                    "refuse a run whose jobs may take more, before the first is submitted")
+        ->check(CLI::NonNegativeNumber)
+        ->option_text("N");
     sub->add_flag("--all,--list-all", run_.all, "with -n: list every workpackage");
     sub->add_flag("-e,--error", run_.exit_on_error, "stop at the first error");
     sub->add_flag("-a,--analyse", run_.analyse, "analyse after the run");

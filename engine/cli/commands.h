@@ -48,6 +48,7 @@ struct RunArgs {
   bool exit_on_error = false, hide_animation = false;
   bool analyse = false, result = false;
   bool no_wait = false;
+  double max_node_hours = -1;  // a run that may take more is refused; negative: no limit
 };
 int run_command(const Invocation& invocation, const RunArgs& args);
 

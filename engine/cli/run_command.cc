@@ -12,12 +12,14 @@
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/generated_files.h"
+#include "engine/cli/job_plan.h"
 #include "engine/cli/jube_files.h"
 #include "engine/cli/results.h"
 #include "engine/cli/summary.h"
 #include "engine/cli/version.h"
 #include "engine/execute/execute.h"
 #include "engine/expand/evaluator.h"
+#include "engine/plan/estimate.h"
 #include "engine/plan/plan.h"
 
 namespace tally {
@@ -64,6 +66,10 @@ Status make_run_directory(const std::string& outpath, const std::vector<std::str
   return Status::ok();
 }
 
+std::optional<double> node_hours_limit(const RunArgs& args) {
+  return args.max_node_hours < 0 ? std::nullopt : std::optional<double>(args.max_node_hours);
+}
+
 int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
             const Benchmark& benchmark) {
   std::string outpath = outpath_of(benchmark, args.outpath);
@@ -100,6 +106,11 @@ int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
   if (args.all) print.most = static_cast<size_t>(-1);
   print_plan(plan, expander, pool, print, std::cout);
   std::cout.flush();
+  const std::string why = refusal(estimate_jobs(plan, expander), node_hours_limit(args));
+  if (!why.empty()) {
+    print_error(invocation, why, "a run would submit nothing");
+    return kBadInput;
+  }
   const bool fails = std::any_of(plan.packages.begin(), plan.packages.end(),
                                  [](const WorkPackage& package) { return !package.note.empty(); });
   return fails ? kFailed : kFine;
@@ -159,9 +170,14 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
 int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::string& file,
                   Input& input, const Benchmark& benchmark, size_t which) {
   if (args.dry_run) return dry_run(invocation, args, input, benchmark);
+  const std::string outpath = outpath_of(benchmark, args.outpath);
+  if (!announce_jobs(invocation, input, benchmark,
+                     run_info(benchmark, 0, outpath + "/" + padded_id(0), start_time()),
+                     node_hours_limit(args))) {
+    return kBadInput;
+  }
   RunDirectory directory;
-  Status made =
-      make_run_directory(outpath_of(benchmark, args.outpath), args.ids, which, &directory);
+  Status made = make_run_directory(outpath, args.ids, which, &directory);
   if (!made) {
     print_error(invocation, made.message());
     return kBadInput;

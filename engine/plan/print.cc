@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/base/text.h"
+#include "engine/plan/estimate.h"
 #include "engine/plan/package_names.h"
 #include "engine/plan/plan.h"
 #include "steps/kinds.h"
@@ -43,14 +44,6 @@ std::string shown(const std::string& value) {
 std::string counted(size_t n, const char* one, const char* many) {
   return fmt::format("{} {}", n, n == 1 ? one : many);
 }
-
-// A job as far as the plan knows it.
-struct Job {
-  bool submitted = false;
-  std::string script;
-  double node_hours = 0;
-  bool known = false;  // node_hours
-};
 
 class Printer {
  public:
@@ -127,57 +120,20 @@ class Printer {
     }
   }
 
-  Job job_of(const WorkPackage& package) const {
-    const Step& step = step_of(package);
-    Job job;
-    if (step.kind != StepKind::run) return job;
-    const NamedValues builtins =
-        package_builtins(*plan_.benchmark, expander_, plan_.packages, package);
-    NamedValues all = builtins;
-    const Lookup plain = package_lookup(expander_, package, builtins);
-    for (auto& value : kind_values(step, plain)) all.insert(all.begin(), std::move(value));
-    const Lookup lookup = [&](std::string_view name) -> const std::string* {
-      for (const auto& [key, value] : all) {
-        if (key == name) return &value;
-      }
-      return plain(name);
-    };
-    const Platform platform = platform_of(step, lookup);
-    job.submitted = !platform.local();
-    job.script = platform.submit_script;
-    const std::string* nodes = lookup("nodes");
-    const std::string* limit = lookup("timelimit");
-    if (nodes == nullptr || limit == nullptr) return job;
-    const std::optional<double> seconds = parse_duration(*limit);
-    char* end = nullptr;
-    const double count = strtod(nodes->c_str(), &end);
-    if (!seconds || end == nodes->c_str() || *end != '\0') return job;
-    job.node_hours = count * *seconds / 3600;
-    job.known = true;
-    return job;
-  }
-
   void print_totals() {
-    double hours = 0;
-    bool hours_known = false;
-    for (const WorkPackage& package : plan_.packages) {
-      if (step_of(package).kind != StepKind::run) continue;
-      const Job job = job_of(package);
-      if (!job.submitted) continue;
-      ++jobs_;
-      if (job.known) {
-        hours += job.node_hours;
-        hours_known = true;
-      }
-    }
+    const Estimate estimate = estimate_jobs(plan_, expander_);
+    jobs_ = estimate.jobs;
     out_ << fmt::format("plan  {}: {}", plan_.benchmark->name.value,
                         counted(static_cast<size_t>(plan_.points), "point", "points"));
     if (!plan_.excluded.empty()) out_ << fmt::format(", {} excluded", plan_.excluded.size());
     if (plan_.repeats > 1) out_ << fmt::format(", {} repeats", plan_.repeats);
     out_ << " -> " << counted(plan_.packages.size(), "workpackage", "workpackages");
     if (jobs_ > 0) out_ << ", " << counted(jobs_, "job", "jobs");
-    if (hours_known) out_ << fmt::format(", {:.1f} node-hours at most", hours);
+    if (jobs_ > estimate.unknown) {
+      out_ << fmt::format(", {:.1f} node-hours at most", estimate.node_hours);
+    }
     out_ << '\n';
+    print_estimate(estimate, out_);
   }
 
   // One line broken into several at `width`, `parts` after `title`.
@@ -252,7 +208,7 @@ class Printer {
            << fmt::format("#{:06} {}", id,
                           step_of(plan_.packages[static_cast<size_t>(id)]).name.value);
     }
-    const Job job = job_of(package);
+    const PlannedJob job = planned_job(plan_, expander_, package);
     if (job.submitted) {
       out_ << fmt::format("  job {}/{}", ++job_number_, jobs_);
       if (!job.script.empty()) {

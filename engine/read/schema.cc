@@ -307,6 +307,8 @@ const std::vector<KeyRule>& key_rules() {
        "Folder in which every job gets a temporary one of its own; all nodes of a job see it."},
       {"platform", "cache", R::text, "", T, false, "$HOME/.cache/tally",
        "Folder in which programs keep what later jobs may use again."},
+      {"platform", "max_time", R::duration, "", T, false, "",
+       "The longest time limit that jobs may have there; a run that asks for more is refused."},
       {"platform", "max_node_hours", R::number, "", T, false, "",
        "A run that may take more is refused before anything is submitted."},
 

@@ -56,6 +56,18 @@ class Platform(SlurmTest):
         self.assertEqual(self.cluster.run("squeue", "--states=all", "--noheader", f"--jobs={job}",
                                           "--Format=Comment").strip(), "of-the-site")
 
+    def test_what_a_run_may_take_is_said_first_and_refused(self):
+        self.write("/bin/true", nodes="2")
+        code, out, err = self.place.tally("run", "small.yaml", "--max-node-hours", "0.1")
+        self.assertEqual(code, 2, out + err)
+        self.assertIn("the run may take 0.2 node-hours in 1 job, more than the 0.1 that --max-node-hours allows", err)
+        self.assertEqual(self.cluster.run("squeue", "--noheader", "--states=all", "--name=tally").strip(), "")
+        self.assertFalse((self.place.root / "run").exists(), "a run that was refused left a folder")
+        code, out, err = self.place.tally("run", "small.yaml", "--max-node-hours", "0.2")
+        self.assertEqual(code, 0, out + err)
+        self.assertTrue(out.startswith("small: 1 job for 0.2 node-hours at most\n"
+                                       "  train: 1 job x 2 nodes x 00:05:00 = 0.2 node-hours at most\n"), out)
+
     def test_of_several_nodes_all_see_the_temporary_folder(self):
         program = self.place.program("show", 'echo "$TMPDIR" > "tmp.$SLURM_PROCID"\n')
         self.write(program, nodes="2")

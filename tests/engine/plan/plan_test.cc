@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 
+#include "engine/plan/estimate.h"
 #include "engine/plan/lineage.h"
 #include "tests/engine/expand/small_workflow.h"
 
@@ -236,10 +237,49 @@ step: [{name: train, kind: run, use: p, nodes: $nodes, time: "00:30:00"}])yaml")
   print_plan(plan, expander, pool, {}, out);
   CHECK(out.str() ==
         "plan  llm: 2 points -> 2 workpackages, 2 jobs, 1.5 node-hours at most\n"
+        "  train: 1 job x 1 node x 00:30:00 = 0.5 node-hours at most\n"
+        "  train: 1 job x 2 nodes x 00:30:00 = 1.0 node-hours at most\n"
         "  train asks for: nodes=$nodes time=00:30:00\n"
         "  the same everywhere: scheduler=slurm submit_script=submit.job\n"
         "  #000000 train  nodes=1  job 1/2  000000_train/work/submit.job\n"
         "  #000001 train  nodes=2  job 2/2  000001_train/work/submit.job\n");
+}
+
+// Nodes, time limit and platform's limits of one step with two points; what refusal() says.
+std::string refused(const std::string& parameters, std::optional<double> limit = {}) {
+  Planned p(
+      "name: llm\nparameterset: {name: p, parameter: [{name: i, _: '1,2'},\n"
+      "  {name: scheduler, _: slurm}, " +
+      parameters + "]}\nstep: [{name: train, kind: run, use: p}]");
+  Benchmark benchmark = p.benchmark;
+  benchmark.steps[0].launch.value = "tally-train";
+  TextPool pool;
+  const auto evaluator = make_evaluator("");
+  Expander expander(benchmark, RunInfo{0, "llm", "/home", "out/000000", ""}, *evaluator, pool, {});
+  Diagnostics diagnostics;
+  return refusal(estimate_jobs(make_plan(benchmark, expander, diagnostics), expander), limit);
+}
+
+TEST_CASE("a run that may take too much is refused in one sentence") {
+  const std::string job = "{name: nodes, _: '4'}, {name: timelimit, _: '01:30:00'}";
+  CHECK(refused(job) == "");
+  CHECK(refused(job, 12) == "");
+  CHECK(refused(job, 11.5) ==
+        "the run may take 12.0 node-hours in 2 jobs, more than the 11.5 that --max-node-hours "
+        "allows");
+  CHECK(refused(job, 0) != "");
+  CHECK(refused(job + ", {name: max_node_hours, _: '10'}")
+            .find("more than the 10 that "
+                  "max_node_hours of its platform") != std::string::npos);
+  CHECK(refused(job + ", {name: max_time, _: '02:00:00'}") == "");
+  CHECK(refused(job + ", {name: max_time, _: '01:00:00'}") ==
+        "the time limit 01:30:00 of step 'train' is beyond the 01:00:00 that its platform takes");
+}
+
+TEST_CASE("node-hours that nobody knows are not below a limit") {
+  const std::string job = "{name: nodes, _: '4'}, {name: timelimit, _: ''}";
+  CHECK(refused(job) == "");
+  CHECK(refused(job, 1000).find("the node-hours of 2 jobs are not known") == 0);
 }
 
 TEST_CASE("the exact bytes of one workpackage's files") {
