@@ -193,7 +193,7 @@ class Run {
         config_,     stream_,         session.table, *session.model, *session.optimizer,
         data_.train, data_.validation};
     StepLoop loop(parts, hooks, &record_);
-    const Ending ending = loop.run(iteration, consumed);
+    Ending ending = loop.run(iteration, consumed);
     record_.device_bytes_peak = stream_.bytes_peak();
     if (!config_.save_hf_dir.empty()) session.save_to_hugging_face();
     return ending;
