@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -43,18 +44,35 @@ std::string option_line(std::string form, const std::string& name, const std::st
   return line + form.substr(to + 5);
 }
 
-void add_tasks(Named& values, const Lookup& lookup) {
-  std::string nodes, tasks_per_node;
-  for (const auto& [name, value] : values) {
-    if (name == "nodes") nodes = value;
-    if (name == "taskspernode") tasks_per_node = value;
+std::string added_or(const Named& values, const Lookup& lookup, std::string_view name) {
+  for (const auto& [key, value] : values) {
+    if (key == name) return value;
   }
-  if (nodes.empty() && tasks_per_node.empty()) return;
-  if (nodes.empty()) nodes = value_of(lookup, "nodes");
-  if (tasks_per_node.empty()) tasks_per_node = value_of(lookup, "taskspernode");
-  const auto a = whole_number(nodes);
-  const auto b = whole_number(tasks_per_node);
-  if (a && b) values.emplace_back("tasks", std::to_string(*a * *b));
+  return value_of(lookup, name);
+}
+
+void add_product(Named& values, const Lookup& lookup, const char* name, const char* first,
+                 const char* second) {
+  const auto a = whole_number(added_or(values, lookup, first));
+  const auto b = whole_number(added_or(values, lookup, second));
+  if (a && b) values.emplace_back(name, std::to_string(*a * *b));
+}
+
+// Values that follow from what the step asks for.
+void add_derived(const Step& step, Named& values, const Lookup& lookup) {
+  const Resources& r = step.resources;
+  if (!r.nodes.value.empty() || !r.tasks_per_node.value.empty()) {
+    add_product(values, lookup, "tasks", "nodes", "taskspernode");
+  }
+  if (!r.tasks_per_node.value.empty() || !r.cpus_per_task.value.empty()) {
+    add_product(values, lookup, "cpuspernode", "taskspernode", "threadspertask");
+  }
+  // The time limit as schedulers want it that do not read Slurm's forms.
+  if (const auto limit = parse_duration(added_or(values, lookup, "timelimit"))) {
+    const auto seconds = static_cast<long long>(std::ceil(*limit));
+    values.emplace_back("timelimit_seconds", std::to_string(seconds));
+    values.emplace_back("timelimit_minutes", std::to_string((seconds + 59) / 60));
+  }
 }
 
 // A site's launcher may name what a step asks for, as `mpirun -n $tasks`: known only here, behind
@@ -86,7 +104,7 @@ Named kind_values(const Step& step, const Lookup& lookup) {
                                                            {"account", &r.account},
                                                            {"memory", &r.memory}};
   for (const auto& [name, text] : resources) add_text(values, name, *text, lookup);
-  add_tasks(values, lookup);
+  if (step.kind == StepKind::run) add_derived(step, values, lookup);
   add_starter(values, lookup);
   if (step.kind == StepKind::run) {
     std::string extra;

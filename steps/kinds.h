@@ -15,7 +15,8 @@ namespace tally {
 // platform's job template (templates/) finds them whether they come from `resources:` or, in JUBE's
 // way, from a parameter set called systemParameter:
 //   resources  nodes, taskspernode, threadspertask, gpuspernode, timelimit, queue, account, memory,
-//              tasks (nodes x taskspernode, when both are numbers)
+//              tasks (nodes x taskspernode, when both are numbers), cpuspernode (taskspernode x
+//              threadspertask), timelimit_seconds, timelimit_minutes
 //   launch     launch (the program's command line), starter and args_starter stay the platform's
 //   container  container (the command that puts the program into its image, or empty)
 //   options    scheduler_options (lines of a job script, in the form of the platform's option_line)

@@ -16,7 +16,8 @@ TALLY = os.path.abspath(sys.argv[1])
 SOURCE = pathlib.Path(sys.argv[2]).resolve()
 HERE = SOURCE / "tests/acceptance/platforms"
 CASES = {"slurm": ["slurm"], "site": ["site"], "apptainer": ["container"], "docker": ["docker"],
-         "podman": ["podman"], "local": ["local"]}
+         "podman": ["podman"], "local": ["local"], "pbs": ["pbs"], "pbs_site": ["pbs_full"],
+         "lsf": ["lsf"], "lsf_site": ["lsf_full"]}
 
 
 def tally(*arguments, cwd):

@@ -286,6 +286,8 @@ TEST_CASE("values of the kinds: resources, modules, environment") {
   CHECK(all.at("nodes") == "2");
   CHECK(all.at("tasks") == "8");
   CHECK(all.at("timelimit") == "00:30:00");
+  CHECK(all.at("timelimit_seconds") == "1800");
+  CHECK(all.at("timelimit_minutes") == "30");
   CHECK(all.at("scheduler_options") == "#SBATCH --hint=nomultithread");
   CHECK(all.at("modules") == "module load GCC CUDA/2");
   CHECK(all.at("env") == "unset B\nexport A=\"x \\\"y\\\" $HOME\"");
