@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/analyse/big_int.h"
+#include "engine/base/number.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -32,8 +33,6 @@ bool less(const Value& a, const Value& b);
 
 // Python's repr() of a float: "1.0", "1e+22", "nan", "-inf".
 std::string python_repr(double value);
-// Python's float(text); nothing where it would raise ValueError.
-std::optional<double> python_float(std::string_view text);
 // `text` as `type`: int is int(float(text)), with Python's result. Nothing when it cannot be.
 std::optional<Value> make_value(std::string_view text, ValueType type);
 // An integer of any size, as long long where it fits.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/check/elements.h"
 #include "engine/check/platform.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/values.h"
@@ -12,31 +13,6 @@
 namespace tally {
 
 namespace {
-
-Text stripped(const Text& text) {
-  return {std::string(strip(text.value)), text.mark};
-}
-
-Text text_of(const Element& element) {
-  Text text = stripped(element.text);
-  if (!text.mark.known()) text.mark = element.mark;
-  return text;
-}
-
-Text attribute_text(const Element& element, const char* name, const char* otherwise = "") {
-  const Attribute* found = element.find(name);
-  Text text = found ? stripped(found->value) : Text{};
-  if (text.value.empty()) text.value = otherwise;
-  return text;
-}
-
-std::vector<Text> split_text(const Text& text) {
-  std::vector<Text> parts;
-  for (std::string& part : split_strip(text.value, ",")) {
-    if (!part.empty()) parts.push_back({std::move(part), text.mark});
-  }
-  return parts;
-}
 
 std::vector<std::string> split_attribute(const Element& element, const char* name) {
   std::vector<std::string> parts;

@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/check/build.h"
 #include "engine/check/names.h"
+#include "engine/check/parameter_check.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/select.h"
 #include "engine/check/sets.h"
@@ -15,28 +16,6 @@
 namespace tally {
 
 namespace {
-
-// --set name=value: the parameter has that value, read as plain text, in every set that defines it.
-void apply_set(const std::pair<std::string, std::string>& set, std::vector<Benchmark>* benchmarks,
-               Diagnostics& diagnostics) {
-  std::vector<std::string> names;
-  bool found = false;
-  for (Benchmark& benchmark : *benchmarks) {
-    for (auto& [set_name, parameters] : benchmark.parameter_sets) {
-      for (Parameter& p : parameters.parameters) {
-        names.push_back(p.name.value);
-        if (p.name.value != set.first) continue;
-        found = true;
-        p.value = {std::string(strip(set.second)), {}};
-        p.mode = Mode::text;
-      }
-    }
-  }
-  if (found) return;
-  diagnostics.error(
-      {}, fmt::format("--set {}={}: no parameter is called '{}'", set.first, set.second, set.first),
-      did_you_mean(set.first, names));
-}
 
 Benchmark make_benchmark(const Element& root, const Element& element, const SetFile& home,
                          SetBuilder& sets, Diagnostics& diagnostics) {
@@ -98,6 +77,7 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
   for (const Benchmark& benchmark : workflow.benchmarks) {
     check_references(benchmark, diagnostics);
     check_dollar_names(benchmark, sources, diagnostics);
+    check_parameters(benchmark, strict, diagnostics);
   }
   if (diagnostics.has_errors()) return std::nullopt;
   workflow.tags.assign(tags.begin(), tags.end());

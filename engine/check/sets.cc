@@ -3,15 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "engine/base/text.h"
-#include "engine/check/platform.h"
-#include "engine/check/schema_check.h"
-#include "engine/check/select.h"
+#include "engine/check/elements.h"
 #include "engine/check/values.h"
 #include "engine/read/files.h"
-#include "engine/read/reader.h"
 
 namespace tally {
 
@@ -19,132 +15,10 @@ namespace {
 
 constexpr int kDeepestInit = 20;
 
-Text stripped(const Text& text) {
-  return {std::string(strip(text.value)), text.mark};
-}
-
-Text text_of(const Element& element) {
-  Text text = stripped(element.text);
-  if (!text.mark.known()) text.mark = element.mark;
-  return text;
-}
-
-Text attribute_text(const Element& element, const std::string& name) {
-  const Attribute* found = element.find(name);
-  return found ? stripped(found->value) : Text{};
-}
-
 Text active_of(const Element& element) {
   Text active = attribute_text(element, "active");
   if (active.value.empty()) active.value = "true";
   return active;
-}
-
-std::string absolute(const std::string& path) {
-  std::error_code error;
-  auto full = std::filesystem::absolute(path, error);
-  return error ? path : full.lexically_normal().string();
-}
-
-std::string directory_from_here(const std::string& path) {
-  std::string directory = absolute(directory_of(path));
-  if (directory.size() > 1 && directory.back() == '/') directory.pop_back();
-  if (directory.size() > 2 && directory.compare(directory.size() - 2, 2, "/.") == 0) {
-    directory.resize(directory.size() - 2);
-  }
-  return directory;
-}
-
-bool is_set(const std::string& name) {
-  return name == "parameterset" || name == "substituteset" || name == "fileset" ||
-         name == "patternset";
-}
-
-bool is_file(const std::string& path, const ReadOptions& options) {
-  std::error_code error;
-  return !path.empty() &&
-         (options.stored.count(path) > 0 || !std::filesystem::is_directory(path, error));
-}
-
-// A file as it is named, or the platform of that name: NAME.yaml, or NAME/platform.yaml, which is
-// where the shipped templates have theirs.
-std::string find_set_file(const std::string& name, const std::vector<std::string>& directories,
-                          const ReadOptions& options) {
-  std::string path = find_file(name, directories, options);
-  if (is_file(path, options) || name.find_first_of("./") != std::string::npos) return path;
-  for (const char* ending : {".yaml", "/platform.yaml"}) {
-    path = find_file(name + ending, directories, options);
-    if (is_file(path, options)) return path;
-  }
-  return {};
-}
-
-// The set called `name` of one kind ("" is any kind a step uses) in a file, at its top or in a
-// benchmark.
-const Element* find_set(const Element& parent, const std::string& kind, const std::string& name) {
-  for (const Element& child : parent.children) {
-    bool right_kind =
-        kind.empty() ? is_set(child.name) && child.name != "patternset" : child.name == kind;
-    if (right_kind && strip(child.get("name")) == name) return &child;
-  }
-  for (const Element& child : parent.children) {
-    if (child.name != "benchmark") continue;
-    if (const Element* found = find_set(child, kind, name)) return found;
-  }
-  return nullptr;
-}
-
-std::vector<std::string> set_names(const Element& parent) {
-  std::vector<std::string> names;
-  for (const Element& child : parent.children) {
-    if (is_set(child.name)) names.emplace_back(strip(child.get("name")));
-    if (child.name != "benchmark") continue;
-    for (std::string& name : set_names(child)) names.push_back(std::move(name));
-  }
-  return names;
-}
-
-ValueType value_type(const Element& element) {
-  std::string type(strip(element.get("type")));
-  if (type == "int") return ValueType::integer;
-  if (type == "float") return ValueType::floating;
-  return ValueType::string;
-}
-
-template <typename Enum>
-Enum choice(const std::string& text, std::initializer_list<std::pair<const char*, Enum>> values,
-            Enum otherwise) {
-  std::string_view wanted = strip(text);
-  for (const auto& [name, value] : values) {
-    if (wanted == name) return value;
-  }
-  return otherwise;
-}
-
-Duplicate duplicate_of(const Element& element) {
-  return choice<Duplicate>(
-      element.get("duplicate"),
-      {{"replace", Duplicate::replace}, {"concat", Duplicate::concat}, {"error", Duplicate::error}},
-      Duplicate::none);
-}
-
-// JUBE joins the values of both as a sorted set of texts; scripts lose their mode by it.
-void concatenate(const Parameter& next, Parameter* parameter) {
-  const std::string separator = parameter->separator.empty() ? "," : parameter->separator;
-  std::set<std::string> values;
-  for (const Parameter* each : {static_cast<const Parameter*>(parameter), &next}) {
-    for (std::string& value : split_strip(each->value.value, each->separator)) {
-      values.insert(std::move(value));
-    }
-  }
-  parameter->value = {join({values.begin(), values.end()}, separator), next.value.mark};
-  parameter->separator = separator;
-  parameter->mode = Mode::text;
-}
-
-bool same_options(const Parameter& a, const Parameter& b) {
-  return a.separator == b.separator && a.type == b.type && a.unit == b.unit &&
-         a.exported == b.exported && a.update == b.update;
 }
 
 FileCopy file_copy(const Element& element, const SetFile& home) {
@@ -191,55 +65,6 @@ Pattern pattern(const Element& element) {
 }
 
 }  // namespace
-
-const SetFile* SetFiles::add_main(const Document& document, const Element& filtered_root) {
-  auto file = std::make_unique<SetFile>();
-  file->path = document.path;
-  file->directory = directory_from_here(document.path);
-  file->document.path = document.path;
-  file->document.is_xml = document.is_xml;
-  file->document.root = filtered_root;
-  add_platform_sets(&file->document.root, diagnostics_);
-  file->include_paths = include_paths_of(filtered_root);
-  const SetFile* result = file.get();
-  files_[document.path] = std::move(file);
-  return result;
-}
-
-const SetFile* SetFiles::open(const std::string& name, const SetFile& home, const Mark& mark) {
-  if (name.empty()) return &home;
-  std::string directory = directory_of(home.path);
-  auto directories = include_directories(IncludeKind::set, options_.read, home.include_paths,
-                                         directory, directory);
-  std::string path = find_set_file(name, directories, options_.read);
-  if (path.empty()) {
-    diagnostics_.error(mark, fmt::format("file '{}' not found", name),
-                       "searched in: " + join(directories, ", "));
-    return nullptr;
-  }
-  auto known = files_.find(path);
-  if (known != files_.end()) return known->second.get();
-  size_t errors = diagnostics_.error_count();
-  auto file = std::make_unique<SetFile>();
-  file->path = path;
-  file->directory = directory_from_here(path);
-  ReadOptions options = options_.read;
-  options.tags = std::vector<std::string>(tags_.begin(), tags_.end());
-  file->document = read_document(path, options, sources_, diagnostics_);
-  const bool strict = options_.strict || uses_tally_keys(file->document.root);
-  check_set_schema(file->document.root, strict, file->document.is_xml, diagnostics_);
-  if (diagnostics_.error_count() > errors) {
-    files_[path] = nullptr;
-    return nullptr;
-  }
-  collect_tag_names(file->document.root, &used_tags_);
-  remove_untagged(tags_, &file->document.root);
-  add_platform_sets(&file->document.root, diagnostics_);
-  file->include_paths = include_paths_of(file->document.root);
-  const SetFile* result = file.get();
-  files_[path] = std::move(file);
-  return result;
-}
 
 void SetBuilder::add_all(const Element& parent, const SetFile& home, Benchmark* benchmark) {
   for (const Element& child : parent.children) {
@@ -343,129 +168,6 @@ const Element* SetBuilder::initial(const Element& element, const SetFile& home, 
     return nullptr;
   }
   return found;
-}
-
-Parameter SetBuilder::parameter(const Element& element) {
-  Parameter p;
-  p.name = attribute_text(element, "name");
-  p.value = text_of(element);
-  p.mode = choice<Mode>(element.get("mode"),
-                        {{"python", Mode::python},
-                         {"perl", Mode::perl},
-                         {"shell", Mode::shell},
-                         {"env", Mode::env},
-                         {"tag", Mode::tag}},
-                        Mode::text);
-  p.type = value_type(element);
-  p.separator = element.get("separator", ",");
-  p.unit = strip(element.get("unit"));
-  p.exported = boolean_or(element.get("export"), false);
-  p.update = choice<UpdateMode>(element.get("update_mode"),
-                                {{"use", UpdateMode::use},
-                                 {"step", UpdateMode::step},
-                                 {"cycle", UpdateMode::cycle},
-                                 {"always", UpdateMode::always}},
-                                UpdateMode::never);
-  p.duplicate = duplicate_of(element);
-  return p;
-}
-
-void SetBuilder::add_parameter(Parameter next, const Element& element, const Element& set,
-                               size_t inherited, std::vector<const Element*>* origins,
-                               ParameterSet* result) {
-  auto& all = result->parameters;
-  auto known = std::find_if(all.begin(), all.end(),
-                            [&](const Parameter& p) { return p.name.value == next.name.value; });
-  if (known == all.end()) {
-    all.push_back(std::move(next));
-    origins->push_back(&element);
-    return;
-  }
-  auto index = static_cast<size_t>(known - all.begin());
-  const bool own = index >= inherited;
-  const std::string name = next.name.value;
-  const Mark here = next.name.mark;
-  if (own && known->duplicate != next.duplicate) {
-    diagnostics_.error(here, fmt::format("the definitions of parameter '{}' say different "
-                                         "things about duplicates",
-                                         name));
-    diagnostics_.note(known->name.mark, "the other one is here");
-    return;
-  }
-  Duplicate how = next.duplicate == Duplicate::none ? duplicate_of(set) : next.duplicate;
-  if (how == Duplicate::error) {
-    diagnostics_.error(here, fmt::format("parameter '{}' is defined twice", name),
-                       "'duplicate: error' forbids it");
-    diagnostics_.note(known->name.mark, "the first one is here");
-  } else if (how == Duplicate::concat) {
-    if (!same_options(*known, next)) {
-      diagnostics_.error(here,
-                         fmt::format("the definitions of parameter '{}' cannot be joined: they "
-                                     "differ in type, separator, unit, export or update_mode",
-                                     name));
-      diagnostics_.note(known->name.mark, "the other one is here");
-      return;
-    }
-    concatenate(next, &*known);
-  } else {
-    // A definition that a tag chooses over a plain one is meant; two plain ones look like a slip.
-    const Element* before = (*origins)[index];
-    if (own && how == Duplicate::none && !element.find("tag") && !before->find("tag")) {
-      diagnostics_.warning(
-          here, fmt::format("parameter '{}' is defined twice; the last one counts", name),
-          "say 'duplicate: replace' to mean it, or 'concat' to have both values");
-      diagnostics_.note(known->name.mark, "the first one is here");
-    }
-    *known = std::move(next);
-    (*origins)[index] = &element;
-  }
-}
-
-ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& home, int depth) {
-  ParameterSet set;
-  const SetFile* file = nullptr;
-  if (const Element* base = initial(element, home, depth, &file)) {
-    set = parameter_set(*base, *file, depth + 1);
-  }
-  const size_t inherited = set.parameters.size();
-  std::vector<const Element*> origins(inherited, nullptr);
-  std::vector<std::string> single_zip;
-  for (const Element& child : element.children) {
-    if (child.name == "parameter") {
-      Parameter next = parameter(child);
-      if (next.name.value.empty()) continue;
-      add_parameter(std::move(next), child, element, inherited, &origins, &set);
-    } else if (child.name == "where") {
-      set.where.push_back(text_of(child));
-    } else if (child.name == "zip") {
-      std::vector<std::string> names = split_strip(child.text.value, ",");
-      if (names.size() == 1) {
-        single_zip.push_back(names[0]);  // `zip: [a, b]` arrives as one element a name
-      } else {
-        set.zip.push_back(std::move(names));
-      }
-    }
-  }
-  if (!single_zip.empty()) set.zip.push_back(std::move(single_zip));
-  std::vector<std::string> names;
-  for (const Parameter& p : set.parameters) names.push_back(p.name.value);
-  std::set<std::string> zipped;
-  for (const auto& group : set.zip) {
-    for (const std::string& name : group) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) {
-        diagnostics_.error(element.mark,
-                           fmt::format("zip names '{}', which is no parameter of this set", name),
-                           did_you_mean(name, names));
-      } else if (!zipped.insert(name).second) {
-        diagnostics_.error(element.mark, fmt::format("zip names '{}' twice", name));
-      }
-    }
-    if (group.size() == 1) {
-      diagnostics_.error(element.mark,
-                         fmt::format("zip needs two parameters or more, not '{}' alone", group[0]));
-    }
-  }
-  return set;
 }
 
 SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& home, int depth) {

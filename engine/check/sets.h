@@ -19,6 +19,14 @@ struct SetFile {
   std::vector<std::string> include_paths;  // its own
 };
 
+// Whether an element of this name is one of the four kinds of set.
+bool is_set(const std::string& name);
+// The set called `name` of one kind ("" is any kind a step uses) in a file, at its top or in a
+// benchmark; null when there is none.
+const Element* find_set(const Element& parent, const std::string& kind, const std::string& name);
+// The names of all sets there, for messages.
+std::vector<std::string> set_names(const Element& parent);
+
 // Reads set files, each once, and keeps them.
 class SetFiles {
  public:

@@ -10,6 +10,7 @@
 #include "engine/cli/generated_files.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
+#include "engine/cli/source_check.h"
 #include "engine/expand/evaluator.h"
 #include "engine/plan/plan.h"
 #include "engine/tags/tags.h"
@@ -71,8 +72,12 @@ int validate_command(const Invocation& invocation, const ValidateArgs& args) {
     std::vector<std::string> parts;
     for (const Benchmark& benchmark : input->workflow->benchmarks) {
       check_patterns(benchmark, patterns);
-      parts.push_back(fmt::format("{} ({} step{})", benchmark.name.value, benchmark.steps.size(),
-                                  benchmark.steps.size() == 1 ? "" : "s"));
+      check_sources(benchmark, patterns);
+      const size_t steps = benchmark.steps.size();
+      parts.push_back(
+          steps == 0
+              ? fmt::format("{} (no step: nothing would run)", benchmark.name.value)
+              : fmt::format("{} ({} step{})", benchmark.name.value, steps, steps == 1 ? "" : "s"));
     }
     print_diagnostics(patterns, input->sources);
     if (patterns.has_errors()) {

@@ -15,6 +15,7 @@
 #include "engine/cli/job_plan.h"
 #include "engine/cli/jube_files.h"
 #include "engine/cli/results.h"
+#include "engine/cli/source_check.h"
 #include "engine/cli/summary.h"
 #include "engine/cli/version.h"
 #include "engine/execute/execute.h"
@@ -70,6 +71,17 @@ std::optional<double> node_hours_limit(const RunArgs& args) {
   return args.max_node_hours < 0 ? std::nullopt : std::optional<double>(args.max_node_hours);
 }
 
+// A benchmark that comes to no workpackage at all is rarely meant.
+void warn_of_nothing(const Benchmark& benchmark) {
+  std::string why = "its steps are not active, or their parameter sets contradict each other";
+  if (benchmark.steps.empty()) why = "it has no step";
+  for (const auto& [name, set] : benchmark.parameter_sets) {
+    if (!set.where.empty()) why = "the rules under 'where' exclude every point";
+  }
+  fmt::print(stderr, "warning: benchmark '{}' has no workpackages: {}\n", benchmark.name.value,
+             why);
+}
+
 int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
             const Benchmark& benchmark) {
   std::string outpath = outpath_of(benchmark, args.outpath);
@@ -84,6 +96,7 @@ int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
   Plan plan = make_plan(benchmark, expander, diagnostics);
   print_diagnostics(diagnostics, input.sources);
   if (diagnostics.has_errors()) return kBadInput;
+  if (plan.packages.empty()) warn_of_nothing(benchmark);
   if (args.script >= 0 && static_cast<size_t>(args.script) >= plan.packages.size()) {
     print_error(invocation, fmt::format("--script: there is no workpackage {}", args.script),
                 plan.packages.empty()
@@ -142,6 +155,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   RunSummary summary;
   Status status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
   print_summary(invocation, benchmark, *journal, directory, summary);
+  if (status && journal->states().empty()) warn_of_nothing(benchmark);
   if (!status) print_error(invocation, status.message());
   if (Status s = write_workpackages_xml(benchmark, *journal, directory.path); !s && status) {
     status = s;
@@ -220,6 +234,7 @@ int run_command(const Invocation& invocation, const RunArgs& args) {
     Diagnostics patterns;
     for (const Benchmark& benchmark : input->workflow->benchmarks) {
       check_patterns(benchmark, patterns);
+      check_sources(benchmark, patterns);
     }
     print_diagnostics(patterns, input->sources);
     if (patterns.has_errors()) return kBadInput;

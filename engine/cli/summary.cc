@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kBoxWidth = 70;
 constexpr size_t kMostFailures = 5;
+constexpr size_t kMostNotes = 5;
 
 struct Counts {
   int all = 0, open = 0, waiting = 0, failed = 0, done = 0;
@@ -67,6 +68,28 @@ void print_failures(const Journal& journal, const RunDirectory& directory) {
   if (failures != 0) fmt::print("\n");
 }
 
+// What is worth knowing of workpackages that ended well: an outcome that was expected, work taken
+// over.
+void print_notes(const Journal& journal, const RunDirectory& directory) {
+  size_t notes = 0;
+  for (const Journal::Stored& stored : journal.packages()) {
+    const WorkPackage& package = stored.package;
+    if (!finished_well(package.state) || package.note.empty() || ++notes > kMostNotes) continue;
+    const size_t colon = package.note.find(": ");
+    if (package.state == State::expected || colon == std::string::npos) {
+      fmt::print("{} {} ({}): {}\n", state_name(package.state), package.id, stored.step,
+                 package.note);
+    } else {
+      fmt::print("{} {} ({}): {}\n", package.note.substr(0, colon), package.id, stored.step,
+                 package.note.substr(colon + 2));
+    }
+  }
+  if (notes > kMostNotes) {
+    fmt::print("and {} more: see {}/run.log\n", notes - kMostNotes, directory.path);
+  }
+  if (notes != 0) fmt::print("\n");
+}
+
 }  // namespace
 
 std::string boxed(const std::vector<std::string>& lines) {
@@ -99,8 +122,11 @@ void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDir
   fmt::print("{}", boxed(lines));
   std::vector<std::string> steps;
   for (const Step& step : benchmark.steps) steps.push_back(step.name.value);
-  fmt::print("\nRunning {} in {}\n",
-             steps.size() == 1 ? "step " + steps[0] : "steps " + join(steps, ", "), directory.path);
+  if (!steps.empty()) {
+    fmt::print("\nRunning {} in {}\n",
+               steps.size() == 1 ? "step " + steps[0] : "steps " + join(steps, ", "),
+               directory.path);
+  }
   std::fflush(stdout);
 }
 
@@ -108,6 +134,7 @@ void print_summary(const Invocation& invocation, const Benchmark& benchmark, con
                    const RunDirectory& directory, const RunSummary& summary) {
   print_steps(benchmark, journal);
   print_failures(journal, directory);
+  print_notes(journal, directory);
   std::string handle = directory.path.substr(0, directory.path.rfind('/'));
   const std::string& program = invocation.program;
   auto command = [&](const char* name) {

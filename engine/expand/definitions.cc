@@ -1,9 +1,8 @@
 #include "engine/expand/definitions.h"
 
-#include <cctype>
 #include <cmath>
-#include <cstdlib>
 
+#include "engine/base/number.h"
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 
@@ -54,66 +53,11 @@ const std::vector<TextId>& Definitions::references(TextId text) {
   return entry->second;
 }
 
-namespace {
-
-// Digits with single underscores between them, as Python allows; appended to `out` without them.
-size_t digits(const std::string& text, size_t at, std::string& out) {
-  size_t count = 0;
-  while (at < text.size()) {
-    if (isdigit(static_cast<unsigned char>(text[at])) != 0) {
-      out += text[at++];
-      ++count;
-    } else if (text[at] == '_' && count > 0 && at + 1 < text.size() &&
-               isdigit(static_cast<unsigned char>(text[at - 1])) != 0 &&
-               isdigit(static_cast<unsigned char>(text[at + 1])) != 0) {
-      ++at;
-    } else {
-      break;
-    }
-  }
-  return at;
-}
-
-}  // namespace
-
-bool is_python_float(const std::string& text, double* value) {
-  std::string word(strip(text));
-  std::string plain;
-  size_t at = 0;
-  if (at < word.size() && (word[at] == '+' || word[at] == '-')) plain += word[at++];
-  std::string rest = word.substr(at);
-  for (char& c : rest) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
-  if (rest == "inf" || rest == "infinity" || rest == "nan") {
-    plain += rest;
-  } else {
-    const size_t begin = at;
-    at = digits(word, at, plain);
-    size_t mantissa = at - begin;
-    if (at < word.size() && word[at] == '.') {
-      plain += word[at++];
-      const size_t fraction = at;
-      at = digits(word, at, plain);
-      mantissa += at - fraction;
-    }
-    if (mantissa == 0) return false;
-    if (at < word.size() && (word[at] == 'e' || word[at] == 'E')) {
-      plain += word[at++];
-      if (at < word.size() && (word[at] == '+' || word[at] == '-')) plain += word[at++];
-      const size_t exponent = at;
-      at = digits(word, at, plain);
-      if (at == exponent) return false;
-    }
-    if (at != word.size()) return false;
-  }
-  if (value != nullptr) *value = strtod(plain.c_str(), nullptr);
-  return true;
-}
-
 std::string type_error(const Parameter& parameter, const std::string& value) {
   if (parameter.type == ValueType::string) return {};
-  double number = 0;
+  const std::optional<double> number = python_float(value);
   const bool integer = parameter.type == ValueType::integer;
-  if (is_python_float(value, &number) && (!integer || std::isfinite(number))) return {};
+  if (number && (!integer || std::isfinite(*number))) return {};
   return '"' + value + "\" from \"" + parameter.name.value + "\" cannot be represented as a \"" +
          (integer ? "int" : "float") + '"';
 }

@@ -62,8 +62,6 @@ class Definitions {
   std::unordered_map<TextId, std::vector<TextId>> references_;
 };
 
-// Python's float(text) and int(float(text)) would accept it.
-bool is_python_float(const std::string& text, double* value = nullptr);
 // "" or the message for a value that is not of its parameter's type.
 std::string type_error(const Parameter& parameter, const std::string& value);
 

@@ -81,10 +81,10 @@ bool Expansion::inherit(const std::vector<const Point*>& parents, Layout& layout
 }
 
 void Expansion::add_zips(const ParameterSet& set, Layout& layout) {
-  for (const std::vector<std::string>& group : set.zip) {
+  for (const std::vector<Text>& group : set.zip) {
     std::vector<uint32_t> slots;
-    for (const std::string& name : group) {
-      const auto slot = layout.slots.find(name);
+    for (const Text& name : group) {
+      const auto slot = layout.slots.find(name.value);
       if (slot != layout.slots.end()) slots.push_back(slot->second);
     }
     for (const uint32_t slot : slots) layout.zip_of[slot] = static_cast<int>(layout.zips.size());

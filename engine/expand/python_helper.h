@@ -35,6 +35,8 @@ def evaluate(text):
                 compiled.clear()
             compiled[text] = code
         return True, str(eval(code, dict(names)))
+    except SystemExit as error:
+        return False, f'it ends Python, exit({error.code!r}), instead of giving a value'
     except BaseException as error:
         kind = type(error).__name__
         return False, str(error) or kind

@@ -1,4 +1,5 @@
 #include "engine/expand/rules.h"
+#include "engine/base/number.h"
 
 #include <algorithm>
 #include <cctype>
@@ -17,12 +18,11 @@ bool is_word(char c) {
 
 // Python's literal for a parameter's value.
 std::string literal(const Parameter& parameter, const std::string& value) {
-  double number = 0;
   const bool digits = !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
     return isdigit(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '+' || c == '.' ||
            c == 'e' || c == 'E';
   });
-  if (digits && is_python_float(value, &number)) {
+  if (digits && python_float(value)) {
     const bool integer = value.find_first_of(".eE") == std::string::npos;
     if (!integer) return value;
     // 007 is no Python literal: leading zeros are dropped.

@@ -63,8 +63,7 @@ const std::vector<ElementRule>& element_rules() {
       {"env_unset", "env_unset", "step", T, false, "Environment variables to remove in the step."},
       {"modules", "modules", "step platform", T, false,
        "Environment modules to load, in order; a step's come after its platform's."},
-      {"expect", "expect", "step", T, false,
-       "Outcomes that are results, not failures: oom, timeout."},
+      {"expect", "expect", "step", T, false, "Outcomes that are results, not failures."},
       {"step.platform", "platform", "step", T, false,
        "Where a run step's jobs go: a file with a `platform`, or the name of one: `NAME.yaml` or "
        "`NAME/platform.yaml` in the include path or the shipped templates (local, slurm, pbs, "
@@ -225,7 +224,10 @@ const std::vector<KeyRule>& key_rules() {
       {"launch", "_", R::text, "", T, true, "", "The command line."},
       {"env_unset", "_", R::names, "", T, true, "", "Variable names."},
       {"modules", "_", R::names, "", T, true, "", "Module names."},
-      {"expect", "_", R::names, "oom|timeout|error", T, true, "", "Outcomes."},
+      {"expect", "_", R::names, "oom|timeout|check", T, true, "",
+       "oom: exit code 3, or the scheduler's OUT_OF_MEMORY; timeout: exit code 4, or the time "
+       "limit "
+       "passed; check: exit code 5. The exit codes are those of tally-train."},
 
       {"analyser", "name", R::name, "", J, true, "", "The analyser's name."},
       {"analyser", "reduce", R::boolean, "", J, false, "true",
@@ -250,7 +252,9 @@ const std::vector<KeyRule>& key_rules() {
       {"column", "colw", R::text, "", J, false, "", "Column width."},
       {"column", "null_value", R::text, "", J, false, "", "Shown when there is no value."},
       {"column", "expression", R::text, "", T, false, "",
-       "Python over the row's values and, with relative_to, over `baseline`."},
+       "Python over the row's values; with relative_to, `baseline.NAME` is a value of the baseline "
+       "row, "
+       "and without any such the result is divided by the baseline row's."},
       {"column.reference", "_", R::text, "", T, true, "", "Comparison with a number, as `<= 560`."},
       {"column.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
       {"column.reference", "note", R::text, "", T, false, "", "Where the number comes from."},

@@ -36,7 +36,7 @@ struct ParameterSet {
   std::vector<Parameter> parameters;  // one a name; duplicates already resolved by their mode
   // Parameters that advance together instead of crossing: lists of names, equal lengths (Tally's
   // own).
-  std::vector<std::vector<std::string>> zip;
+  std::vector<std::vector<Text>> zip;
   // Python expressions; a point for which one is false is left out (Tally's own).
   std::vector<Text> where;
 };

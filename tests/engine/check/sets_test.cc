@@ -188,7 +188,7 @@ TEST_CASE("zip and where") {
     CHECK(checked.set("p").where.size() == 2);
     std::string text;
     for (const auto& group : checked.set("p").zip) {
-      for (const std::string& name : group) text += name;
+      for (const Text& name : group) text += name.value;
       text += ";";
     }
     return text;
@@ -217,4 +217,79 @@ TEST_CASE("--set replaces a parameter in every set, as plain text") {
   options.set = {{"xx", "3"}};
   CHECK(Checked(text, options).messages() ==
         "tally: error: --set xx=3: no parameter is called 'xx'\nhint: did you mean 'x'?\n");
+}
+
+TEST_CASE("--set with a value that is not of the parameter's type") {
+  CheckOptions options;
+  options.set = {{"x", "3,two"}};
+  CHECK(
+      Checked("name: b\nparameterset: {name: p, parameter: {name: x, type: int, _: 1}}\n", options)
+          .messages() ==
+      "tally: error: --set x=3,two: 'two' is no int, which parameter 'x' has to be\n"
+      "f.yaml:2:43: note: 'x' is defined here\n"
+      "    parameterset: {name: p, parameter: {name: x, type: int, _: 1}}\n"
+      "                                              ^\n");
+  options.set = {{"x", "1.5, 1_000, $y, inf"}};
+  CHECK(Checked("name: b\nparameterset: {name: p, parameter: {name: x, type: float, _: 1}}\n",
+                options)
+            .messages() == "");
+  options.set = {{"x", "inf"}};
+  CHECK(
+      Checked("name: b\nparameterset: {name: p, parameter: {name: x, type: int, _: 1}}\n", options)
+          .says("'inf' is no int"));
+}
+
+TEST_CASE("parameters that refer to each other in a circle") {
+  const std::string text =
+      "name: b\n"
+      "parameterset:\n"
+      "  - {name: p, parameter: [{name: x, _: \"$y\"}, {name: y, _: \"${z}1\"}, {name: w, _: $x},\n"
+      "     {name: PATH, _: \"$PATH:/more\"}, {name: money, _: \"$$money\"}]}\n"
+      "  - {name: q, parameter: {name: z, mode: python, _: \"$x + 1\"}}\n";
+  const Checked apart(text);
+  CHECK(apart.messages() == "");  // no step brings them together
+  const Checked together(text + "step: {name: s, use: [p, q], do: x}\n");
+  CHECK(together.workflow);
+  CHECK(together.messages() ==
+        "f.yaml:3:40: warning: parameters refer to each other in a circle: x -> y -> z -> x\n"
+        "      - {name: p, parameter: [{name: x, _: \"$y\"}, {name: y, _: \"${z}1\"}, {name: w, _: "
+        "$x},\n"
+        "                                           ^~~~\n"
+        "hint: none of them has a value: their $names stay as they are\n"
+        "f.yaml:3:60: note: 'y' is here\n"
+        "      - {name: p, parameter: [{name: x, _: \"$y\"}, {name: y, _: \"${z}1\"}, {name: w, _: "
+        "$x},\n"
+        "                                                               ^~~~~~~\n"
+        "f.yaml:5:53: note: 'z' is here\n"
+        "      - {name: q, parameter: {name: z, mode: python, _: \"$x + 1\"}}\n"
+        "                                                        ^~~~~~~~\n");
+  // A file in Tally's own language does not get away with it.
+  CHECK(!Checked(text + "step: {name: s, use: [p, q], timeout: 1s, do: x}\n").workflow);
+  CheckOptions strict;
+  strict.strict = true;
+  CHECK(!Checked(text + "step: {name: s, use: [p, q], do: x}\n", strict).workflow);
+}
+
+TEST_CASE("zipped lists of unequal length, as far as the file says") {
+  auto checked = [](const std::string& values) {
+    return Checked(
+        "name: b\nparameterset: {name: p, zip: [a, b, c], parameter: [{name: a, _: \"1,2\"}, "
+        "{name: b, "
+        "separator: \";\", _: \"1;2\"}, {name: c, " +
+        values + "}]}\n");
+  };
+  CHECK(checked("_: \"5,6\"").messages() == "");
+  CHECK(checked("_: \"$d\"").messages() == "");
+  CHECK(checked("mode: python, _: \"1\"").messages() == "");
+  CHECK(checked("_: \"5,6,7\"")
+            .says("f.yaml:2:31: error: zipped parameters differ in their number of values: a has "
+                  "2, b has 2, c "
+                  "has 3\n"));
+}
+
+TEST_CASE("a python parameter that prints has no value") {
+  const Checked checked(
+      "name: b\nparameterset: {name: p, parameter: {name: x, mode: python, _: \"print('a')\"}}\n");
+  CHECK(checked.workflow);
+  CHECK(checked.says("the value of parameter 'x' is None: print() gives nothing back"));
 }

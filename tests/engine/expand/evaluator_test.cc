@@ -57,7 +57,7 @@ TEST_CASE("python: what ends or floods the interpreter is an error of that expre
   CHECK(results[0].value == "1");
   CHECK(results[1].error == "python3 exited with code 3 while evaluating it");
   CHECK(results[2].value == "2");
-  CHECK(results[3].error == "4");
+  CHECK(results[3].error == "it ends Python, exit(4), instead of giving a value");
   CHECK(results[4].error == "python3 was ended by signal 9 (Killed) while evaluating it");
   CHECK(results[5].value == "5");
   CHECK(results[6].value == "6");

@@ -74,7 +74,10 @@ ParameterSet parameter_set(const YAML::Node& node) {
   each(node["parameter"], [&](const YAML::Node& p) { set.parameters.push_back(parameter(p)); });
   each(node["where"], [&](const YAML::Node& rule) { set.where.push_back(text_of(rule)); });
   each(node["zip"], [&](const YAML::Node& group) {
-    set.zip.push_back(split_strip(group.as<std::string>(), ","));
+    std::vector<Text>& names = set.zip.emplace_back();
+    for (std::string& name : split_strip(group.as<std::string>(), ",")) {
+      names.push_back({std::move(name), {}});
+    }
   });
   return set;
 }

@@ -1,0 +1,200 @@
+#include "engine/check/parameter_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "engine/base/number.h"
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+bool has_dollar(const std::string& text) {
+  return text.find('$') != std::string::npos;
+}
+
+const Parameter* find(const ParameterSet& set, const std::string& name) {
+  for (const Parameter& parameter : set.parameters) {
+    if (parameter.name.value == name) return &parameter;
+  }
+  return nullptr;
+}
+
+// Lists that stand in the file are compared; what scripts and references give, expansion compares.
+void check_zips(const ParameterSet& set, Diagnostics& diagnostics) {
+  for (const std::vector<Text>& group : set.zip) {
+    std::string lengths;
+    std::set<size_t> different;
+    for (const Text& name : group) {
+      const Parameter* parameter = find(set, name.value);
+      if (parameter == nullptr || parameter->mode != Mode::text ||
+          has_dollar(parameter->value.value)) {
+        continue;
+      }
+      const size_t count = split_strip(parameter->value.value, parameter->separator).size();
+      different.insert(count);
+      lengths += fmt::format("{}{} has {}", lengths.empty() ? "" : ", ", name.value, count);
+    }
+    if (different.size() < 2) continue;
+    diagnostics.error(group.front().mark,
+                      "zipped parameters differ in their number of values: " + lengths,
+                      "parameters that advance together need lists of equal length");
+  }
+}
+
+// The $names and ${names} of a text.
+std::set<std::string> references(const std::string& text) {
+  auto is_name = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  std::set<std::string> names;
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] != '$') continue;
+    if (text[i + 1] == '$') {
+      ++i;
+      continue;
+    }
+    size_t begin = i + 1 + (text[i + 1] == '{' ? 1 : 0);
+    size_t end = begin;
+    while (end < text.size() && is_name(text[end])) ++end;
+    if (end > begin) names.insert(text.substr(begin, end - begin));
+  }
+  return names;
+}
+
+// Circles among parameters that are used together.
+class Circles {
+ public:
+  Circles(bool strict, Diagnostics& diagnostics) : strict_(strict), diagnostics_(diagnostics) {}
+
+  void check(const std::vector<const ParameterSet*>& sets) {
+    parameters_.clear();
+    done_.clear();
+    for (const ParameterSet* set : sets) {
+      for (const Parameter& p : set->parameters) parameters_[p.name.value] = &p;
+    }
+    for (const ParameterSet* set : sets) {
+      for (const Parameter& p : set->parameters) visit(p.name.value);
+    }
+  }
+
+ private:
+  void visit(const std::string& name) {
+    if (done_.count(name) != 0) return;
+    const auto before = std::find(path_.begin(), path_.end(), name);
+    if (before != path_.end()) {
+      report({before, path_.end()});
+      return;
+    }
+    path_.push_back(name);
+    for (const std::string& next : references(parameters_[name]->value.value)) {
+      // A parameter that names itself is left to the shell: PATH=$PATH:/more.
+      if (next != name && parameters_.count(next) != 0) visit(next);
+    }
+    path_.pop_back();
+    done_.insert(name);
+  }
+
+  void report(const std::vector<std::string>& circle) {
+    const Parameter& first = *parameters_[circle.front()];
+    if (!reported_.insert(&first).second) return;
+    const std::string message = fmt::format("parameters refer to each other in a circle: {} -> {}",
+                                            join(circle, " -> "), circle.front());
+    const std::string hint = "none of them has a value: their $names stay as they are";
+    if (strict_) {
+      diagnostics_.error(first.value.mark, message, hint);
+    } else {
+      diagnostics_.warning(first.value.mark, message, hint);
+    }
+    for (size_t i = 1; i < circle.size(); ++i) {
+      const Parameter& other = *parameters_[circle[i]];
+      diagnostics_.note(other.value.mark, fmt::format("'{}' is here", circle[i]));
+    }
+  }
+
+  bool strict_;
+  Diagnostics& diagnostics_;
+  std::map<std::string, const Parameter*> parameters_;
+  std::vector<std::string> path_;
+  std::set<std::string> done_;
+  std::set<const Parameter*> reported_;
+};
+
+bool is_of_type(const Parameter& parameter, const std::string& value) {
+  if (parameter.type == ValueType::string || has_dollar(value)) return true;
+  const std::optional<double> number = python_float(value);
+  return number && (parameter.type == ValueType::floating || std::isfinite(*number));
+}
+
+void check_set_value(const std::pair<std::string, std::string>& set, const Parameter& parameter,
+                     Diagnostics& diagnostics) {
+  const char* type = parameter.type == ValueType::integer ? "int" : "float";
+  for (const std::string& piece : split_strip(parameter.value.value, parameter.separator)) {
+    if (is_of_type(parameter, piece)) continue;
+    diagnostics.error({}, fmt::format("--set {}={}: '{}' is no {}, which parameter '{}' has to be",
+                                      set.first, set.second, piece, type, set.first));
+    diagnostics.note(parameter.name.mark, fmt::format("'{}' is defined here", set.first));
+    return;
+  }
+}
+
+// print() shows its text on the terminal and gives None, in JUBE, too.
+void check_print(const ParameterSet& set, Diagnostics& diagnostics) {
+  for (const Parameter& parameter : set.parameters) {
+    if (parameter.mode != Mode::python || !starts_with(parameter.value.value, "print(")) continue;
+    diagnostics.warning(
+        parameter.value.mark,
+        fmt::format("the value of parameter '{}' is None: print() gives nothing back",
+                    parameter.name.value),
+        "the value is what the expression comes to: leave print() away");
+  }
+}
+
+}  // namespace
+
+void check_parameters(const Benchmark& benchmark, bool strict, Diagnostics& diagnostics) {
+  Circles circles(strict, diagnostics);
+  for (const Step& step : benchmark.steps) {
+    std::vector<const ParameterSet*> used;
+    for (const Text& use : step.use) {
+      for (const std::string& name : split_strip(use.value, ",")) {
+        const auto set = benchmark.parameter_sets.find(name);
+        if (set != benchmark.parameter_sets.end()) used.push_back(&set->second);
+      }
+    }
+    circles.check(used);
+  }
+  for (const auto& [name, set] : benchmark.parameter_sets) {
+    check_zips(set, diagnostics);
+    check_print(set, diagnostics);
+    circles.check({&set});
+  }
+}
+
+void apply_set(const std::pair<std::string, std::string>& set, std::vector<Benchmark>* benchmarks,
+               Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  bool found = false;
+  for (Benchmark& benchmark : *benchmarks) {
+    for (auto& [set_name, parameters] : benchmark.parameter_sets) {
+      for (Parameter& p : parameters.parameters) {
+        names.push_back(p.name.value);
+        if (p.name.value != set.first) continue;
+        found = true;
+        p.value = {std::string(strip(set.second)), {}};
+        p.mode = Mode::text;
+        check_set_value(set, p, diagnostics);
+      }
+    }
+  }
+  if (found) return;
+  diagnostics.error(
+      {}, fmt::format("--set {}={}: no parameter is called '{}'", set.first, set.second, set.first),
+      did_you_mean(set.first, names));
+}
+
+}  // namespace tally

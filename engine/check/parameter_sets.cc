@@ -1,0 +1,171 @@
+// Parameter sets from their elements.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/check/elements.h"
+#include "engine/check/sets.h"
+#include "engine/check/values.h"
+
+namespace tally {
+
+namespace {
+
+Duplicate duplicate_of(const Element& element) {
+  return choice<Duplicate>(
+      element.get("duplicate"),
+      {{"replace", Duplicate::replace}, {"concat", Duplicate::concat}, {"error", Duplicate::error}},
+      Duplicate::none);
+}
+
+// JUBE joins the values of both as a sorted set of texts; scripts lose their mode by it.
+void concatenate(const Parameter& next, Parameter* parameter) {
+  const std::string separator = parameter->separator.empty() ? "," : parameter->separator;
+  std::set<std::string> values;
+  for (const Parameter* each : {static_cast<const Parameter*>(parameter), &next}) {
+    for (std::string& value : split_strip(each->value.value, each->separator)) {
+      values.insert(std::move(value));
+    }
+  }
+  parameter->value = {join({values.begin(), values.end()}, separator), next.value.mark};
+  parameter->separator = separator;
+  parameter->mode = Mode::text;
+}
+
+bool same_options(const Parameter& a, const Parameter& b) {
+  return a.separator == b.separator && a.type == b.type && a.unit == b.unit &&
+         a.exported == b.exported && a.update == b.update;
+}
+
+void check_zip_names(const ParameterSet& set, Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  for (const Parameter& p : set.parameters) names.push_back(p.name.value);
+  std::set<std::string> zipped;
+  for (const std::vector<Text>& group : set.zip) {
+    for (const Text& name : group) {
+      if (std::find(names.begin(), names.end(), name.value) == names.end()) {
+        diagnostics.error(
+            name.mark, fmt::format("zip names '{}', which is no parameter of this set", name.value),
+            did_you_mean(name.value, names));
+      } else if (!zipped.insert(name.value).second) {
+        diagnostics.error(name.mark, fmt::format("zip names '{}' twice", name.value));
+      }
+    }
+    if (group.size() == 1) {
+      diagnostics.error(
+          group[0].mark,
+          fmt::format("zip needs two parameters or more, not '{}' alone", group[0].value));
+    }
+  }
+}
+
+}  // namespace
+
+Parameter SetBuilder::parameter(const Element& element) {
+  Parameter p;
+  p.name = attribute_text(element, "name");
+  p.value = text_of(element);
+  p.mode = choice<Mode>(element.get("mode"),
+                        {{"python", Mode::python},
+                         {"perl", Mode::perl},
+                         {"shell", Mode::shell},
+                         {"env", Mode::env},
+                         {"tag", Mode::tag}},
+                        Mode::text);
+  p.type = value_type(element);
+  p.separator = element.get("separator", ",");
+  p.unit = strip(element.get("unit"));
+  p.exported = boolean_or(element.get("export"), false);
+  p.update = choice<UpdateMode>(element.get("update_mode"),
+                                {{"use", UpdateMode::use},
+                                 {"step", UpdateMode::step},
+                                 {"cycle", UpdateMode::cycle},
+                                 {"always", UpdateMode::always}},
+                                UpdateMode::never);
+  p.duplicate = duplicate_of(element);
+  return p;
+}
+
+void SetBuilder::add_parameter(Parameter next, const Element& element, const Element& set,
+                               size_t inherited, std::vector<const Element*>* origins,
+                               ParameterSet* result) {
+  auto& all = result->parameters;
+  auto known = std::find_if(all.begin(), all.end(),
+                            [&](const Parameter& p) { return p.name.value == next.name.value; });
+  if (known == all.end()) {
+    all.push_back(std::move(next));
+    origins->push_back(&element);
+    return;
+  }
+  auto index = static_cast<size_t>(known - all.begin());
+  const bool own = index >= inherited;
+  const std::string name = next.name.value;
+  const Mark here = next.name.mark;
+  if (own && known->duplicate != next.duplicate) {
+    diagnostics_.error(here, fmt::format("the definitions of parameter '{}' say different "
+                                         "things about duplicates",
+                                         name));
+    diagnostics_.note(known->name.mark, "the other one is here");
+    return;
+  }
+  Duplicate how = next.duplicate == Duplicate::none ? duplicate_of(set) : next.duplicate;
+  if (how == Duplicate::error) {
+    diagnostics_.error(here, fmt::format("parameter '{}' is defined twice", name),
+                       "'duplicate: error' forbids it");
+    diagnostics_.note(known->name.mark, "the first one is here");
+  } else if (how == Duplicate::concat) {
+    if (!same_options(*known, next)) {
+      diagnostics_.error(here,
+                         fmt::format("the definitions of parameter '{}' cannot be joined: they "
+                                     "differ in type, separator, unit, export or update_mode",
+                                     name));
+      diagnostics_.note(known->name.mark, "the other one is here");
+      return;
+    }
+    concatenate(next, &*known);
+  } else {
+    // A definition that a tag chooses over a plain one is meant; two plain ones look like a slip.
+    const Element* before = (*origins)[index];
+    if (own && how == Duplicate::none && !element.find("tag") && !before->find("tag")) {
+      diagnostics_.warning(
+          here, fmt::format("parameter '{}' is defined twice; the last one counts", name),
+          "say 'duplicate: replace' to mean it, or 'concat' to have both values");
+      diagnostics_.note(known->name.mark, "the first one is here");
+    }
+    *known = std::move(next);
+    (*origins)[index] = &element;
+  }
+}
+
+ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& home, int depth) {
+  ParameterSet set;
+  const SetFile* file = nullptr;
+  if (const Element* base = initial(element, home, depth, &file)) {
+    set = parameter_set(*base, *file, depth + 1);
+  }
+  const size_t inherited = set.parameters.size();
+  std::vector<const Element*> origins(inherited, nullptr);
+  std::vector<Text> single_zip;
+  for (const Element& child : element.children) {
+    if (child.name == "parameter") {
+      Parameter next = parameter(child);
+      if (next.name.value.empty()) continue;
+      add_parameter(std::move(next), child, element, inherited, &origins, &set);
+    } else if (child.name == "where") {
+      set.where.push_back(text_of(child));
+    } else if (child.name == "zip") {
+      std::vector<Text> names = split_text(text_of(child));
+      if (names.size() == 1) {
+        single_zip.push_back(names[0]);  // `zip: [a, b]` arrives as one element a name
+      } else {
+        set.zip.push_back(std::move(names));
+      }
+    }
+  }
+  if (!single_zip.empty()) set.zip.push_back(std::move(single_zip));
+  check_zip_names(set, diagnostics_);
+  return set;
+}
+
+}  // namespace tally

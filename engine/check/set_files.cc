@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "engine/base/text.h"
+#include "engine/check/platform.h"
+#include "engine/check/schema_check.h"
+#include "engine/check/select.h"
+#include "engine/check/sets.h"
+#include "engine/read/files.h"
+#include "engine/read/reader.h"
+
+namespace tally {
+
+namespace {
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  auto full = std::filesystem::absolute(path, error);
+  return error ? path : full.lexically_normal().string();
+}
+
+std::string directory_from_here(const std::string& path) {
+  std::string directory = absolute(directory_of(path));
+  if (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  if (directory.size() > 2 && directory.compare(directory.size() - 2, 2, "/.") == 0) {
+    directory.resize(directory.size() - 2);
+  }
+  return directory;
+}
+
+bool is_file(const std::string& path, const ReadOptions& options) {
+  std::error_code error;
+  return !path.empty() &&
+         (options.stored.count(path) > 0 || !std::filesystem::is_directory(path, error));
+}
+
+// A file as it is named, or the platform of that name: NAME.yaml, or NAME/platform.yaml, which is
+// where the shipped templates have theirs.
+std::string find_set_file(const std::string& name, const std::vector<std::string>& directories,
+                          const ReadOptions& options) {
+  std::string path = find_file(name, directories, options);
+  if (is_file(path, options) || name.find_first_of("./") != std::string::npos) return path;
+  for (const char* ending : {".yaml", "/platform.yaml"}) {
+    path = find_file(name + ending, directories, options);
+    if (is_file(path, options)) return path;
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_set(const std::string& name) {
+  return name == "parameterset" || name == "substituteset" || name == "fileset" ||
+         name == "patternset";
+}
+
+const Element* find_set(const Element& parent, const std::string& kind, const std::string& name) {
+  for (const Element& child : parent.children) {
+    bool right_kind =
+        kind.empty() ? is_set(child.name) && child.name != "patternset" : child.name == kind;
+    if (right_kind && strip(child.get("name")) == name) return &child;
+  }
+  for (const Element& child : parent.children) {
+    if (child.name != "benchmark") continue;
+    if (const Element* found = find_set(child, kind, name)) return found;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> set_names(const Element& parent) {
+  std::vector<std::string> names;
+  for (const Element& child : parent.children) {
+    if (is_set(child.name)) names.emplace_back(strip(child.get("name")));
+    if (child.name != "benchmark") continue;
+    for (std::string& name : set_names(child)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+const SetFile* SetFiles::add_main(const Document& document, const Element& filtered_root) {
+  auto file = std::make_unique<SetFile>();
+  file->path = document.path;
+  file->directory = directory_from_here(document.path);
+  file->document.path = document.path;
+  file->document.is_xml = document.is_xml;
+  file->document.root = filtered_root;
+  add_platform_sets(&file->document.root, diagnostics_);
+  file->include_paths = include_paths_of(filtered_root);
+  const SetFile* result = file.get();
+  files_[document.path] = std::move(file);
+  return result;
+}
+
+const SetFile* SetFiles::open(const std::string& name, const SetFile& home, const Mark& mark) {
+  if (name.empty()) return &home;
+  std::string directory = directory_of(home.path);
+  auto directories = include_directories(IncludeKind::set, options_.read, home.include_paths,
+                                         directory, directory);
+  std::string path = find_set_file(name, directories, options_.read);
+  if (path.empty()) {
+    diagnostics_.error(mark, fmt::format("file '{}' not found", name),
+                       "searched in: " + join(directories, ", "));
+    return nullptr;
+  }
+  auto known = files_.find(path);
+  if (known != files_.end()) return known->second.get();
+  size_t errors = diagnostics_.error_count();
+  auto file = std::make_unique<SetFile>();
+  file->path = path;
+  file->directory = directory_from_here(path);
+  ReadOptions options = options_.read;
+  options.tags = std::vector<std::string>(tags_.begin(), tags_.end());
+  file->document = read_document(path, options, sources_, diagnostics_);
+  const bool strict = options_.strict || uses_tally_keys(file->document.root);
+  check_set_schema(file->document.root, strict, file->document.is_xml, diagnostics_);
+  if (diagnostics_.error_count() > errors) {
+    files_[path] = nullptr;
+    return nullptr;
+  }
+  collect_tag_names(file->document.root, &used_tags_);
+  remove_untagged(tags_, &file->document.root);
+  add_platform_sets(&file->document.root, diagnostics_);
+  file->include_paths = include_paths_of(file->document.root);
+  const SetFile* result = file.get();
+  files_[path] = std::move(file);
+  return result;
+}
+
+}  // namespace tally

@@ -1,0 +1,177 @@
+#include "engine/report/expressions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
+
+namespace tally {
+
+bool is_name_char(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         static_cast<unsigned char>(c) >= 128;
+}
+
+namespace {
+
+// A Python literal of the value.
+std::string literal(const Value& value) {
+  if (value.none()) return "None";
+  const auto* text = std::get_if<std::string>(&value.data);
+  if (text == nullptr) {
+    std::string number = value.str();
+    bool plain = number.find_first_not_of("0123456789.+-e") == std::string::npos;
+    return plain ? number : "float('" + number + "')";
+  }
+  std::string out = "'";
+  for (char c : *text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (c == '\0') {
+      out += "\\0";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+bool keyword(const std::string& word) {
+  static const std::set<std::string> words = {"and",  "or",     "not", "in",   "is",    "if",
+                                              "else", "lambda", "for", "True", "False", "None"};
+  return words.count(word) != 0;
+}
+
+// The names an expression uses: $name, ${name} and bare words that are no attribute (x.real) and
+// stand in no string.
+std::set<std::string> names_in(const std::string& expression) {
+  std::set<std::string> names;
+  for (const std::string& name : referenced_names(expression)) names.insert(name);
+  char quote = '\0';
+  for (size_t i = 0; i < expression.size();) {
+    char c = expression[i];
+    if (quote != '\0') {
+      if (c == quote) quote = '\0';
+      ++i;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+      ++i;
+    } else if (is_name_char(c)) {
+      size_t end = i;
+      while (end < expression.size() && is_name_char(expression[end])) ++end;
+      bool attribute = i > 0 && expression[i - 1] == '.';
+      bool starts_well = (c < '0' || c > '9') && !keyword(expression.substr(i, end - i));
+      if (!attribute && starts_well) names.insert(expression.substr(i, end - i));
+      i = end;
+    } else {
+      ++i;
+    }
+  }
+  return names;
+}
+
+// '$name' and "${name}", alone in quotes, become str(name): a value with a quote in it is then no
+// different from others.
+std::string unquote_names(const std::string& expression, const Values& values) {
+  std::string out;
+  for (size_t i = 0; i < expression.size(); ++i) {
+    char quote = expression[i];
+    size_t end = quote == '\'' || quote == '"' ? expression.find(quote, i + 1) : std::string::npos;
+    if (end == std::string::npos) {
+      out += quote;
+      continue;
+    }
+    std::string inside = expression.substr(i + 1, end - i - 1);
+    std::string name = inside.substr(0, 1) == "$" ? inside.substr(1) : std::string();
+    if (name.size() > 2 && name.front() == '{' && name.back() == '}') {
+      name = name.substr(1, name.size() - 2);
+    }
+    bool whole = !name.empty() && std::all_of(name.begin(), name.end(), is_name_char);
+    out +=
+        whole && values.count(name) != 0 ? "str(" + name + ")" : expression.substr(i, end - i + 1);
+    i = end;
+  }
+  return out;
+}
+
+// An expression with $names replaced and bare names bound to the row's values. Empty when the row
+// lacks a value that a $name or bare name of `known` asks for.
+std::string bind(const std::string& written, const Values& values,
+                 const std::set<std::string>& known) {
+  std::string expression = unquote_names(written, values);
+  std::string parameters;
+  std::string arguments;
+  for (const std::string& name : names_in(expression)) {
+    auto found = values.find(name);
+    if (found == values.end() || found->second.none()) {
+      if (known.count(name) != 0) return {};
+      continue;
+    }
+    parameters += (parameters.empty() ? "" : ", ") + name;
+    arguments += (arguments.empty() ? "" : ", ") + literal(found->second);
+  }
+  std::string text;
+  std::map<std::string, std::string> texts;
+  text = substitute(expression, [&](std::string_view name) -> const std::string* {
+    auto found = values.find(std::string(name));
+    if (found == values.end()) return nullptr;
+    return &texts.insert_or_assign(found->first, found->second.str()).first->second;
+  });
+  if (parameters.empty()) return text;
+  return fmt::format("(lambda {}: ({}))({})", parameters, text, arguments);
+}
+
+}  // namespace
+
+// What Python printed, with the type it must have had.
+Value typed(const std::string& text) {
+  if (text == "None") return {};
+  bool whole = !text.empty() &&
+               text.find_first_not_of("0123456789", text[0] == '-' ? 1 : 0) == std::string::npos &&
+               text != "-";
+  if (whole && text.size() < 19) return {std::stoll(text)};
+  std::optional<double> number = python_float(text);
+  if (number && !whole) return {*number};
+  return {text};
+}
+
+// All names that any row has a value for, or could have had.
+std::set<std::string> known_names(const std::vector<Record>& rows, const Records* records) {
+  std::set<std::string> names;
+  for (const Record& row : rows) {
+    for (const auto& [name, value] : row.values) names.insert(name);
+  }
+  if (records != nullptr) {
+    for (const auto& [name, type] : records->types) names.insert(name);
+  }
+  return names;
+}
+
+std::vector<Evaluated> evaluate(const std::string& expression, const std::vector<Record>& rows,
+                                const std::set<std::string>& known, Evaluator& evaluator) {
+  std::vector<Evaluated> out(rows.size());
+  std::vector<std::string> expressions;
+  std::vector<size_t> which;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::string bound = bind(expression, rows[i].values, known);
+    if (bound.empty()) continue;
+    expressions.push_back(std::move(bound));
+    which.push_back(i);
+  }
+  if (expressions.empty()) return out;
+  std::vector<Evaluation> results = evaluator.evaluate(Mode::python, expressions);
+  for (size_t i = 0; i < which.size(); ++i) out[which[i]] = {true, std::move(results[i])};
+  return out;
+}
+
+bool truth(const std::string& text) {
+  return !(text == "False" || text == "0" || text == "0.0" || text == "None" || text.empty() ||
+           text == "[]" || text == "()" || text == "{}");
+}
+
+}  // namespace tally

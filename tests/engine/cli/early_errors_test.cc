@@ -1,0 +1,77 @@
+// Mistakes that are seen before anything runs, through the program.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+TEST_CASE("files that the first step copies and nothing can have made are missed at once") {
+  const Shell shell;
+  auto bench = [&](const std::string& fileset, const std::string& steps) {
+    shell.file("bench.yaml", "name: b\noutpath: runs\nfileset: {name: fs, " + fileset +
+                                 "}\nstep: [" + steps + "]\n");
+  };
+  bench("copy: nofile.txt", "{name: s, use: fs, do: cat nofile.txt}");
+  for (const char* command : {"run bench.yaml", "run -n bench.yaml", "validate bench.yaml"}) {
+    CAPTURE(std::string(command));
+    Ran ran = shell.tally(command);
+    CHECK(ran.code == 2);
+    CHECK(has(ran.err, "bench.yaml:3:27: error: step 's': no files found using \"nofile.txt\"\n"));
+  }
+  CHECK(!shell.exists("runs"));
+  // What an earlier step or command may make is looked for when it is needed.
+  bench("copy: $jube_benchmark_home/nofile.txt", "{name: s, use: fs, do: echo}");
+  CHECK(shell.tally("validate bench.yaml").code == 0);
+  bench(
+      "copy: made.txt",
+      "{name: m, do: echo 1 >$jube_benchmark_home/made.txt}, {name: s, use: fs, do: cat made.txt}");
+  Ran ran = shell.tally("run bench.yaml");
+  CHECK(ran.code == 0);
+  CHECK(has(ran.err, "warning: step 's': no files found using \"made.txt\"\n"));
+  shell.sh("rm made.txt");
+  bench(
+      "copy: made.txt",
+      "{name: m, do: echo 1 >$jube_benchmark_home/made.txt}, {name: s, depend: m, use: fs, do: cat "
+      "made.txt}");
+  ran = shell.tally("run bench.yaml");
+  CHECK(ran.code == 0);
+  CHECK(ran.err.empty());
+}
+
+TEST_CASE("a benchmark that has nothing to run says so") {
+  const Shell shell;
+  shell.file("none.yaml", "name: n\noutpath: runs\nparameterset: {name: p}\n");
+  for (const char* command : {"run none.yaml", "run -n none.yaml"}) {
+    Ran ran = shell.tally(command);
+    CHECK(ran.code == 0);
+    CHECK(has(ran.err, "warning: benchmark 'n' has no workpackages: it has no step\n"));
+  }
+  CHECK(shell.tally("validate none.yaml").out ==
+        "none.yaml: fine: n (no step: nothing would run)\n");
+}
+
+TEST_CASE(
+    "values of the command line that a parameter cannot have, and expressions that cannot be") {
+  const Shell shell;
+  shell.file(
+      "fails.yaml",
+      "name: f\nparameterset: {name: p, parameter: [{name: layers, type: int, _: 2}, {name: a, "
+      "mode: "
+      "python, _: \"$b * 2\"}, {name: b, _: 1}, {name: c, mode: python, _: exit(1)}]}\n"
+      "step: {name: s, use: p, do: echo $a}\n");
+  Ran ran = shell.tally("run fails.yaml -n --set b=two --set c=1");
+  CHECK(ran.code == 1);
+  CHECK(has(ran.out,
+            "fails: Cannot evaluate \"two * 2\" for parameter \"a\": name 'two' is not defined\n"));
+  ran = shell.tally("run fails.yaml -n --set layers=two");
+  CHECK(ran.code == 2);
+  CHECK(has(ran.err, "--set layers=two: 'two' is no int, which parameter 'layers' has to be\n"));
+  CHECK(has(
+      shell.tally("run fails.yaml -n").out,
+      "fails: Cannot evaluate \"exit(1)\" for parameter \"c\": it ends Python, exit(1), instead "
+      "of giving a value\n"));
+}

@@ -1,0 +1,401 @@
+// Tally's own keys through the program: what a person writes, the table and the messages that
+// person sees, when it goes well and when it does not.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::count_of;
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+// A benchmark of one parameter set and one step, whose output `v=NUMBER` is the table's last
+// column. Each argument is the inside of a YAML flow mapping or list.
+std::string bench(const std::string& set, const std::string& step, const std::string& columns,
+                  const std::string& table = {}) {
+  return "name: b\noutpath: run\nparameterset: {name: ps, " + set +
+         "}\n"
+         "patternset: {name: pt, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
+         "step: {name: s, use: ps, " +
+         step +
+         "}\n"
+         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+         "result: {use: a, table: {name: t, style: pretty, column: [" +
+         columns + "]" + table + "}}\n";
+}
+
+constexpr const char* kNodesTasks =
+    "parameter: [{name: nodes, type: int, _: \"1,2,4\"}, {name: tasks, type: int, _: \"2,4,8\"}]";
+
+}  // namespace
+
+TEST_CASE("where: excluded points are in the plan with their rule, and in no table") {
+  const Shell shell;
+  const std::string step = "do: \"echo v=$$(( $nodes * $tasks ))\"";
+  shell.file("b.yaml", bench("where: \"$nodes * $tasks <= 8\", " + std::string(kNodesTasks), step,
+                             "nodes, tasks, v"));
+  const Ran plan = shell.tally("run -n b.yaml");
+  CHECK(plan.code == 0);
+  CHECK(plan.out ==
+        "plan  b: 6 points, 3 excluded -> 6 workpackages\n"
+        "  #000000 s  nodes=1 tasks=2\n"
+        "  #000001 s  nodes=1 tasks=4\n"
+        "  #000002 s  nodes=1 tasks=8\n"
+        "  #000003 s  nodes=2 tasks=2\n"
+        "  #000004 s  nodes=2 tasks=4\n"
+        "  #000005 s  nodes=4 tasks=2\n"
+        "excluded by a rule:\n"
+        "  s  nodes=2 tasks=8  where: $nodes * $tasks <= 8\n"
+        "  s  nodes=4 tasks=4  where: $nodes * $tasks <= 8\n"
+        "  s  nodes=4 tasks=8  where: $nodes * $tasks <= 8\n");
+  const Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out,
+                    "| nodes | tasks |   v |\n"
+                    "|-------|-------|-----|\n"
+                    "|     1 |     2 | 2.0 |\n"
+                    "|     1 |     4 | 4.0 |\n"
+                    "|     1 |     8 | 8.0 |\n"
+                    "|     2 |     2 | 4.0 |\n"
+                    "|     2 |     4 | 8.0 |\n"
+                    "|     4 |     2 | 8.0 |\n"),
+                ran.out);
+}
+
+TEST_CASE("where: a rule that cannot be evaluated fails its points; one that leaves none is said") {
+  const Shell shell;
+  const std::string step = "do: echo v=1";
+  shell.file("b.yaml",
+             bench("where: \"$nodes < many\", " + std::string(kNodesTasks), step, "nodes, v"));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out,
+                    "failed 0 (s): Cannot evaluate the rule \"$nodes < many\": name 'many' is not "
+                    "defined\n"),
+                ran.out);
+  shell.file("b.yaml",
+             bench("where: \"$nodes > 4\", " + std::string(kNodesTasks), step, "nodes, v"));
+  for (const char* command : {"run -n b.yaml", "run b.yaml"}) {
+    ran = shell.tally(command);
+    CHECK(ran.code == 0);
+    CHECK_MESSAGE(has(ran.err,
+                      "warning: benchmark 'b' has no workpackages: the rules under 'where' exclude "
+                      "every point\n"),
+                  ran.err);
+  }
+}
+
+TEST_CASE("zip: lists that advance together, crossed with the rest") {
+  const Shell shell;
+  const std::string set =
+      "zip: [nodes, tasks], parameter: [{name: nodes, type: int, _: \"1,2,4\"}, {name: tasks, "
+      "type: "
+      "int, _: \"2,4,8\"}, {name: m, _: \"a,b\"}]";
+  shell.file("b.yaml", bench(set, "do: \"echo v=$$(( $nodes * $tasks ))\"", "m, nodes, tasks, v"));
+  const Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out,
+                    "| m | nodes | tasks |    v |\n"
+                    "|---|-------|-------|------|\n"
+                    "| a |     1 |     2 |  2.0 |\n"
+                    "| b |     1 |     2 |  2.0 |\n"
+                    "| a |     2 |     4 |  8.0 |\n"
+                    "| b |     2 |     4 |  8.0 |\n"
+                    "| a |     4 |     8 | 32.0 |\n"
+                    "| b |     4 |     8 | 32.0 |\n"),
+                ran.out);
+}
+
+TEST_CASE(
+    "zip: lists of unequal length and unknown names are errors of the file, nothing is made") {
+  const Shell shell;
+  const std::string step = "do: echo v=$nodes";
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nparameterset:\n  name: ps\n  zip: [nodes, tasks]\n"
+             "  parameter:\n    - {name: nodes, type: int, _: \"1,2,4\"}\n"
+             "    - {name: tasks, type: int, _: \"2,4\"}\n"
+             "step: {name: s, use: ps, do: echo $nodes $tasks}\n");
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(
+      has(ran.err,
+          "b.yaml:5:9: error: zipped parameters differ in their number of values: nodes has 3, "
+          "tasks has 2\n"
+          "      zip: [nodes, tasks]\n"
+          "            ^~~~~"),
+      ran.err);
+  CHECK(!shell.exists("run"));
+  // The list of one of them is known only when the script has run: then the step has no points.
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nparameterset:\n  name: ps\n  zip: [nodes, tasks]\n"
+             "  parameter:\n    - {name: nodes, type: int, _: \"1,2,4\"}\n"
+             "    - {name: tasks, type: int, mode: python, _: \"'2,4'\"}\n"
+             "step: {name: s, use: ps, do: echo $nodes $tasks}\n");
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code != 0);
+  CHECK_MESSAGE(
+      has(ran.err, "zipped parameters differ in their number of values: nodes has 3, tasks has 2"),
+      ran.err);
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nparameterset:\n  name: ps\n  zip: [nodes, tsks]\n"
+             "  parameter:\n    - {name: nodes, _: \"1,2\"}\n    - {name: tasks, _: \"2,4\"}\n"
+             "step: {name: s, use: ps, do: echo $nodes $tasks}\n");
+  ran = shell.tally("validate b.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(
+      has(ran.err, "b.yaml:5:16: error: zip names 'tsks', which is no parameter of this set\n"),
+      ran.err);
+  CHECK(has(ran.err, "hint: did you mean 'tasks'?\n"));
+}
+
+TEST_CASE("repeat: interleaved over the points, one row a point with its statistics") {
+  const Shell shell;
+  // The m-th command of all prints n.m: 1.1, 1.3, 1.5 for n=1 and 2.2, 2.4, 2.6 for n=2.
+  const std::string step =
+      "repeat: 3, do: \"echo $n >>$jube_benchmark_home/order; "
+      "echo v=$n.$$(wc -l <$jube_benchmark_home/order)\"";
+  const std::string set = "parameter: {name: n, type: int, _: \"1,2\"}";
+  const std::string columns = "n, v, v_avg, {_: v_std, format: .4f}, v_min, v_max, v_cnt";
+  shell.file("b.yaml", bench(set, step, columns));
+  const Ran plan = shell.tally("run -n b.yaml");
+  CHECK_MESSAGE(has(plan.out, "plan  b: 2 points, 3 repeats -> 6 workpackages\n"), plan.out);
+  CHECK(has(plan.out, "  #000003 s  n=2  repeat 2\n"));
+  Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 0);
+  CHECK(shell.content("order") == "1\n2\n1\n2\n1\n2\n");
+  CHECK_MESSAGE(has(ran.out,
+                    "| n |   v | v_avg |  v_std | v_min | v_max | v_cnt |\n"
+                    "|---|-----|-------|--------|-------|-------|-------|\n"
+                    "| 1 | 1.1 |   1.3 | 0.2000 |   1.1 |   1.5 |     3 |\n"
+                    "| 2 | 2.2 |   2.4 | 0.2000 |   2.2 |   2.6 |     3 |\n"),
+                ran.out);
+  // One repeat of n=2 fails: the row goes on with what there is and says so.
+  shell.sh("rm order");
+  shell.file("b.yaml", bench(set,
+                             "repeat: 3, do: \"echo $n >>$jube_benchmark_home/order; test $$(wc -l "
+                             "<$jube_benchmark_home/order) -ne 4 || exit 1; echo v=$n\"",
+                             "n, v_avg, v_cnt"));
+  ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out, "| 1 |   1.0 |     3 |\n| 2 |   2.0 |     2 |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "note: t: row 2: workpackage 3 (s) failed: Error (returncode <> 0)"),
+                ran.err);
+}
+
+TEST_CASE("retry: a new try in a fresh folder, the failed one kept; no more tries than that") {
+  const Shell shell;
+  const std::string set = "parameter: {name: p, type: int, _: \"1,2,3\"}";
+  // Workpackage p succeeds at its p-th try.
+  const std::string step =
+      "do: \"echo try $p >>$jube_benchmark_home/tries; test $$(grep -c $p "
+      "$jube_benchmark_home/tries) -ge $p || exit 7; echo v=$p\"";
+  shell.file("b.yaml", bench(set, "retry: 2, " + step, "p, v"));
+  Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "| 1 | 1.0 |\n| 2 | 2.0 |\n| 3 | 3.0 |\n"), ran.out);
+  CHECK(shell.exists("run/000000/000002_s/work.failed.1/stdout"));
+  CHECK(shell.exists("run/000000/000002_s/work.failed.2/stdout"));
+  CHECK(!shell.exists("run/000000/000000_s/work.failed.1"));
+  CHECK(has(shell.content("run/000000/run.log"), "trying again, 2 of 2"));
+  shell.sh("rm tries");
+  shell.file("b.yaml", bench(set, "retry: 1, " + step, "p, v"));
+  ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out, "failed 2 (s): Error (returncode <> 0) while running \""), ran.out);
+  CHECK_MESSAGE(has(ran.out, "| 2 | 2.0 |\n| 3 |     |\n"), ran.out);
+  CHECK(count_of(shell.content("tries"), "try 3") == 2);
+}
+
+TEST_CASE("timeout: ends the commands, says so, keeps what was printed") {
+  const Shell shell;
+  const std::string set = "parameter: {name: p, type: int, _: \"0,600\"}";
+  const std::string step = "do: \"echo v=$p; exec sleep $p\"";
+  shell.file("b.yaml", bench(set, "timeout: 1s, " + step, "p, v"));
+  Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out,
+                    "failed 1 (s): time limit of 1s reached while running \"echo v=600; exec sleep "
+                    "600\" in directory \""),
+                ran.out);
+  CHECK_MESSAGE(has(ran.out, "|   0 |   0.0 |\n| 600 | 600.0 |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "note: t: row 2: workpackage 1 (s) failed: time limit of 1s"),
+                ran.err);
+  shell.file("b.yaml", bench(set, "timeout: soon, " + step, "p, v"));
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "b.yaml:5:35: error: 'soon' is no value for 'timeout' in step 's'\n"),
+                ran.err);
+}
+
+TEST_CASE("expect: the row says what came of it, dependent steps and the rest go on, exit code 0") {
+  const Shell shell;
+  const std::string set = "parameter: {name: p, type: int, _: \"1,2,3,4\"}";
+  const std::string step =
+      "kind: run, timeout: 1s, launch: \"sh -c 'test $p -ne 2 || exit 3; test $p -ne 3 || exec "
+      "sleep 600; test $p -ne 4 || exit 5; echo v=$p'\"";
+  shell.file("b.yaml", bench(set, "expect: [oom, timeout, check], " + step, "p, v"));
+  Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "|        s |   4 |    0 |    0 |     0 |    4 |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "expected 1 (s): out of memory\nexpected 2 (s): time limit\n"),
+                ran.out);
+  CHECK_MESSAGE(has(ran.out, "| 1 | 1.0 |\n| 2 |     |\n| 3 |     |\n| 4 |     |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err,
+                    "note: t: row 2: workpackage 1 (s) expected: out of memory\n"
+                    "note: t: row 3: workpackage 2 (s) expected: time limit\n"
+                    "note: t: row 4: workpackage 3 (s) expected: check failed\n"),
+                ran.err);
+  CHECK(shell.tally("status run").out == "FINISHED\n");
+  // Not expected, the same outcomes are failures.
+  shell.file("b.yaml", bench(set, "expect: oom, " + step, "p, v"));
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK(has(ran.out, "failed 2 (s): time limit of 1s reached"));
+  CHECK(!has(ran.out, "failed 1 (s)"));
+  shell.file("b.yaml", bench(set, "expect: [oom, timeot], " + step, "p, v"));
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "error: 'timeot' is no value for 'expect'\n"), ran.err);
+  CHECK(has(ran.err, "hint: did you mean 'timeout'?\n"));
+}
+
+TEST_CASE("gpu_slots: a GPU belongs to one workpackage at a time") {
+  const Shell shell;
+  // Two by two the workpackages meet at a pipe, so that both hold their GPU at that time; a GPU
+  // that is held twice shows as a folder that is there already.
+  const std::string set =
+      "parameter: [{name: p, type: int, _: \"1,2,3,4\"}, {name: pair, mode: python, _: \"($p + 1) "
+      "// 2\"}, {name: meet, mode: python, _: \"['read x <','echo here >'][$p % 2]\"}]";
+  const std::string step =
+      "gpu_slots: 1, do: [\"cd $jube_benchmark_home; mkdir held$$CUDA_VISIBLE_DEVICES && $meet "
+      "pipe$pair && rmdir held$$CUDA_VISIBLE_DEVICES\", \"echo v=$$CUDA_VISIBLE_DEVICES\"]";
+  shell.file("b.yaml", bench(set, step, "p, v"));
+  shell.sh("mkfifo pipe1 pipe2");
+  Ran ran = shell.sh("CUDA_VISIBLE_DEVICES=3,5 \"$TALLY\" run -r -j 4 b.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.out);
+  CHECK_MESSAGE(has(ran.out, "| 1 | 3.0 |\n| 2 | 5.0 |\n"), ran.out);
+  shell.file("b.yaml", bench(set, "gpu_slots: 3, do: echo v=1", "p, v"));
+  ran = shell.sh("CUDA_VISIBLE_DEVICES=3,5 \"$TALLY\" run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out, "failed 0 (s): needs 3 GPU slots, this machine has 2\n"), ran.out);
+}
+
+TEST_CASE(
+    "relative_to: speedup and efficiency against the baseline row of equal other parameters") {
+  const Shell shell;
+  const std::string set =
+      "parameter: [{name: devices, type: int, _: \"1,2,4\"}, {name: model, _: \"small,large\"}]";
+  const std::string columns =
+      "devices, model, v, {_: v, title: speedup, format: .2f, relative_to: {devices: 1}}, {_: eff, "
+      "format: .3f, expression: \"$v / baseline.v / $devices\", relative_to: {devices: 1}}";
+  const std::string step = "do: \"echo v=$$(( $devices * 90 + 10 ))\"";
+  shell.file("b.yaml", bench(set, step, columns));
+  Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 0);
+  CHECK(ran.err.empty());
+  CHECK_MESSAGE(has(ran.out,
+                    "| devices | model |     v | speedup |   eff |\n"
+                    "|---------|-------|-------|---------|-------|\n"
+                    "|       1 | small | 100.0 |    1.00 | 1.000 |\n"
+                    "|       1 | large | 100.0 |    1.00 | 1.000 |\n"
+                    "|       2 | small | 190.0 |    1.90 | 0.950 |\n"
+                    "|       2 | large | 190.0 |    1.90 | 0.950 |\n"
+                    "|       4 | small | 370.0 |    3.70 | 0.925 |\n"
+                    "|       4 | large | 370.0 |    3.70 | 0.925 |\n"),
+                ran.out);
+  ran = shell.tally("run -r b.yaml --set devices=2 --set model=large");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "|       2 | large | 190.0 |         |     |\n"), ran.out);
+  CHECK(ran.err ==
+        "note: t: row 1: 'speedup' is empty: there is no baseline row with devices=1\n"
+        "note: t: row 1: 'eff' is empty: there is no baseline row with devices=1\n");
+  shell.file("b.yaml", bench(set, step,
+                             "devices, {_: e, expression: \"v / baseline.w\", relative_to: "
+                             "{devices: 1}}"));
+  ran = shell.tally("run -r b.yaml");
+  CHECK_MESSAGE(has(ran.err, "warning: column 'e': baseline.w: no row has a value of that name\n"),
+                ran.err);
+}
+
+TEST_CASE("references: pass or FAIL below the table, with the value and where the number is from") {
+  const Shell shell;
+  const std::string set = "parameter: {name: n, type: int, _: \"1,2\"}";
+  const std::string step = "do: \"echo v=$n.25\"";
+  shell.file(
+      "b.yaml",
+      bench(set, step, "n, {_: v, format: .1f}",
+            ", reference: [{column: v, _: \"<= 2\", note: \"last year's machine\"}, {column: "
+            "v, _: \"2.3 +- 5%\", where: \"$n == 2\"}]"));
+  Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.err,
+                    "note: t: reference v <= 2 (last year's machine): pass, it is 1.2\n"
+                    "note: t: reference v <= 2 (last year's machine): FAIL, it is 2.2\n"
+                    "note: t: reference v 2.3 +- 5%: pass, it is 2.2\n"),
+                ran.err);
+  shell.file("b.yaml", bench(set, step, "n, v", ", reference: {column: w, _: \"<= 2\"}"));
+  ran = shell.tally("run -r b.yaml");
+  CHECK_MESSAGE(has(ran.err, "error: unknown column 'w' in table 't'\n"), ran.err);
+}
+
+TEST_CASE("setup work: done once for all that need it, across runs too, and said") {
+  const Shell shell;
+  const std::string text =
+      "name: b\noutpath: run\n"
+      "parameterset: {name: ps, parameter: {name: size, type: int, _: \"1,2\"}}\n"
+      "fileset: {name: fs, copy: in.txt}\n"
+      "patternset: {name: pt, pattern: {name: v, type: int, _: \"v=$jube_pat_int\"}}\n"
+      "step:\n"
+      "  - {name: corpus, kind: setup, use: [ps, fs], do: \"echo made "
+      ">>$jube_benchmark_home/times; cp in.txt data\"}\n"
+      "  - {name: train, kind: run, depend: corpus, launch: \"cat corpus/data\"}\n"
+      "analyser: {name: a, use: pt, analyse: {step: train, file: stdout}}\n"
+      "result: {use: a, table: {name: t, style: pretty, column: [size, v]}}\n";
+  shell.file("b.yaml", text);
+  shell.file("in.txt", "v=10\n");
+  Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out,
+                    "reused 1 (corpus): commands, environment and files are those of workpackage "
+                    "0\n"),
+                ran.out);
+  CHECK_MESSAGE(has(ran.out, "|    1 | 10 |\n|    2 | 10 |\n"), ran.out);
+  CHECK(shell.content("times") == "made\n");
+  ran = shell.tally("run -r b.yaml");
+  CHECK_MESSAGE(
+      has(ran.out, "reused 0 (corpus): commands, environment and files are the same as in " +
+                       shell.root() + "/run/000000/000000_corpus/work\n"),
+      ran.out);
+  CHECK(shell.content("times") == "made\n");
+  // Another input is other work.
+  shell.file("in.txt", "v=20\n");
+  ran = shell.tally("run -r b.yaml");
+  CHECK(!has(ran.out, "reused 0"));
+  CHECK_MESSAGE(has(ran.out, "|    1 | 20 |\n|    2 | 20 |\n"), ran.out);
+  CHECK(has(shell.content("run/000002/run.log"),
+            "000000_corpus: done here, against the work kept last: file in.txt changed; key "));
+  CHECK(shell.content("times") == "made\nmade\n");
+}
+
+TEST_CASE("setup work that fails is nobody's: it is done again, and what needs it does not run") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nstep:\n"
+             "  - {name: corpus, kind: setup, do: \"echo try >>$jube_benchmark_home/times; test -e "
+             "$jube_benchmark_home/net\"}\n"
+             "  - {name: train, kind: run, depend: corpus, launch: \"echo trained\"}\n");
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out, "failed 0 (corpus): Error (returncode <> 0) while running \""),
+                ran.out);
+  CHECK(!shell.exists("run/000000/000001_train"));
+  shell.file("net", "");
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK(shell.content("run/000001/000001_train/work/stdout") == "trained\n");
+  CHECK(shell.content("times") == "try\ntry\n");
+}
