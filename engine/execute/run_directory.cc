@@ -14,6 +14,8 @@
 #include <ctime>
 #include <filesystem>
 
+#include "engine/base/host.h"
+
 namespace tally {
 namespace {
 
@@ -122,7 +124,8 @@ Status create_run_directory(const std::string& outpath, RunDirectory* out) {
 }
 
 Status write_file(const std::string& path, const std::string& bytes, int mode) {
-  const std::string aside = path + ".tally-new";
+  // Of this process alone: others, on other hosts, may write the same file at the same moment.
+  const std::string aside = name_beside(path);
   const int fd = open(aside.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
   if (fd < 0) return failed(path, "cannot write", errno);
   Status status = write_all(fd, bytes, path);

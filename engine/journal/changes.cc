@@ -56,6 +56,11 @@ Status SqliteJournal::commit() {
 
 // One change: inside begin() and commit() a part of that, else a transaction of its own.
 Status SqliteJournal::change(Statement& statement) {
+  if (lost_) {
+    return Status::error(run_dir_ +
+                         ": another engine has taken this run over while this one stood "
+                         "still; it goes on there");
+  }
   if (in_transaction_) {
     Status status = statement.run();
     // A full disk ends the whole transaction in SQLite; know it.
@@ -92,7 +97,7 @@ void SqliteJournal::write_snapshot() {
 void SqliteJournal::heartbeat() {
   const auto now = Clock::now();
   if (now >= next_renewal_) {
-    lease_.renew();
+    renew_lease();
     next_renewal_ = now + std::chrono::seconds(15);
   }
   if (!in_transaction_ && writable_ && now >= next_snapshot_ && commits_ > 0) write_snapshot();

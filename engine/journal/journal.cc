@@ -30,6 +30,9 @@ constexpr int schema_version = 1;
 
 Status SqliteJournal::lock_and_configure(const std::string& run_dir) {
   run_dir_ = run_dir;
+  // The lease before the database: some file systems lock nothing, and opening a database that
+  // another host writes would recover it under the writer's hands.
+  if (Status taken = lease_.take(lease_file(run_dir), run_name(run_dir)); !taken) return taken;
   // The exclusive lock has to be asked for before the first access: only then does WAL need no
   // shared memory. Checkpoints are ours (see write_snapshot): the main file stays still between
   // them.
@@ -38,15 +41,15 @@ Status SqliteJournal::lock_and_configure(const std::string& run_dir) {
         "PRAGMA wal_autocheckpoint=0", "PRAGMA cache_size=-16000", "BEGIN EXCLUSIVE", "COMMIT"}) {
     if (Status status = database_.run(setting); !status) {
       const int code = database_.code();
+      lease_.release();
       if (code == SQLITE_BUSY || code == SQLITE_LOCKED) {
         return Status::error(in_use_message(run_name(run_dir), Lease::read(lease_file(run_dir))));
       }
       return status;
     }
   }
-  Status taken = lease_.take(lease_file(run_dir), run_name(run_dir));
-  writable_ = static_cast<bool>(taken);
-  return taken;
+  writable_ = true;
+  return Status::ok();
 }
 
 Status SqliteJournal::start_create(const std::string& run_dir, const RunRecord& run,

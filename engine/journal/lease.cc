@@ -12,17 +12,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/base/host.h"
+
 namespace tally {
 namespace {
 
 // A holder on another host that has not renewed for this long is taken for dead.
 constexpr int other_host_seconds = 120;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
 
 // Boot id and start time in clock ticks (field 22 of /proc/PID/stat, after the command's ')').
 std::string process_start(int pid) {
@@ -42,6 +38,11 @@ std::string process_start(int pid) {
   return boot + "/" + field;
 }
 
+bool same_boot(const std::string& start) {
+  const std::string own = process_start(getpid());
+  return start.substr(0, start.find('/')) == own.substr(0, own.find('/'));
+}
+
 std::string now_text() {
   const time_t now = time(nullptr);
   tm parts{};
@@ -55,10 +56,16 @@ std::string now_text() {
 // beside it to ask for the time, since hosts disagree. Where that cannot be done, the host's clock
 // must do.
 double age_of(const std::string& path) {
+  // Opened, not only asked for: a network file system answers stat() from what it saw a minute ago,
+  // but looks again at a file that is opened.
   struct stat lease {};
-  if (stat(path.c_str(), &lease) != 0) return 1e9;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 1e9;
+  const int known = fstat(file, &lease);
+  close(file);
+  if (known != 0) return 1e9;
   double now = static_cast<double>(time(nullptr));
-  const std::string probe = path + "." + host_name() + "." + std::to_string(getpid());
+  const std::string probe = name_beside(path);
   const int fd = open(probe.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   if (fd >= 0) {
     struct stat fresh {};
@@ -86,7 +93,9 @@ std::optional<LeaseHolder> Lease::read(const std::string& path) {
 std::optional<LeaseHolder> Lease::live_holder(const std::string& path) {
   auto holder = read(path);
   if (!holder) return std::nullopt;
-  if (holder->host == host_name()) {
+  // Two machines may have one name, but not one boot: then only its age tells, as of any other
+  // host.
+  if (holder->host == host_identity() && same_boot(holder->process_start)) {
     const std::string start = process_start(holder->pid);
     if (start.empty() || start != holder->process_start) return std::nullopt;
     return holder;
@@ -106,37 +115,89 @@ std::string in_use_message(const std::string& what, const std::optional<LeaseHol
   return message + "; wait for it to end, or end it, then continue";
 }
 
-Status Lease::take(const std::string& path, const std::string& what) {
-  if (auto holder = live_holder(path)) return Status::error(in_use_message(what, holder));
-  // Written aside and renamed: a reader never sees half of it.
-  const std::string fresh = path + ".new." + std::to_string(getpid());
-  {
-    std::ofstream file(fresh);
-    file << host_name() << '\n'
-         << getpid() << '\n'
-         << process_start(getpid()) << '\n'
-         << now_text() << '\n';
-    file.flush();
-    if (!file) {
-      unlink(fresh.c_str());
-      return Status::error(path + ": cannot write: " + strerror(errno));
-    }
+namespace {
+
+// Writes `text` to a name of this process alone and links it to `path`: false when `path` is there.
+// On a file system without hard links, open() with O_EXCL must do.
+Status make_once(const std::string& path, const std::string& text, bool* made) {
+  *made = false;
+  const std::string fresh = name_beside(path);
+  const int fd = open(fresh.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+  if (fd < 0) return Status::error(path + ": cannot write: " + strerror(errno));
+  bool whole = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  int reason = errno;
+  if (close(fd) != 0 && whole) {
+    whole = false;
+    reason = errno;
   }
-  if (rename(fresh.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
+  if (!whole) {
     unlink(fresh.c_str());
     return Status::error(path + ": cannot write: " + strerror(reason));
   }
-  path_ = path;
+  if (link(fresh.c_str(), path.c_str()) == 0) {
+    *made = true;
+  } else if (errno == EEXIST) {
+    // The answer of a server may have been lost and the question put again: two names, one file.
+    struct stat info {};
+    *made = stat(fresh.c_str(), &info) == 0 && info.st_nlink == 2;
+  } else {
+    const int direct = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+    *made =
+        direct >= 0 && write(direct, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    if (direct >= 0) close(direct);
+  }
+  unlink(fresh.c_str());
   return Status::ok();
 }
 
-void Lease::renew() {
-  if (!path_.empty()) utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);
+}  // namespace
+
+Status Lease::take(const std::string& path, const std::string& what) {
+  if (auto holder = live_holder(path)) return Status::error(in_use_message(what, holder));
+  const std::string text = host_identity() + "\n" + std::to_string(getpid()) + "\n" +
+                           process_start(getpid()) + "\n" + now_text() + "\n";
+  bool made = false;
+  if (Status s = make_once(path, text, &made); !s) return s;
+  if (!made) {
+    // There is one of a dead holder. Who takes it away must be alone, or the second to do so would
+    // take away the lease of the first.
+    const std::string door = path + ".take";
+    if (age_of(door) > other_host_seconds) unlink(door.c_str());  // of one that died in here
+    bool alone = false;
+    if (Status s = make_once(door, text, &alone); !s) return s;
+    if (!alone) return Status::error(in_use_message(what, std::nullopt));
+    Status status;
+    if (auto holder = live_holder(path)) {
+      status = Status::error(in_use_message(what, holder));
+    } else {
+      unlink(path.c_str());
+      status = make_once(path, text, &made);
+    }
+    unlink(door.c_str());
+    if (!status) return status;
+    if (!made) return Status::error(in_use_message(what, live_holder(path)));
+  }
+  path_ = path;
+  text_ = text;
+  return Status::ok();
+}
+
+bool Lease::ours() const {
+  std::ifstream file(path_);
+  std::stringstream found;
+  found << file.rdbuf();
+  return file && found.str() == text_;
+}
+
+bool Lease::renew() {
+  if (path_.empty()) return true;
+  if (!ours()) return false;
+  utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);
+  return true;
 }
 
 void Lease::release() {
-  if (!path_.empty()) unlink(path_.c_str());
+  if (!path_.empty() && ours()) unlink(path_.c_str());
   path_.clear();
 }
 

@@ -19,11 +19,13 @@ struct LeaseHolder {
 class Lease {
  public:
   // Takes the lease of `path` unless a live holder has it: a live process of this host, or a
-  // process of another host that renewed it within the last two minutes. To be called with the
-  // database locked.
+  // process of another host that renewed it within the last two minutes. Of several that try at the
+  // same moment, from whatever hosts, one gets it, also where the file system locks nothing: all
+  // that is asked of it is that link() makes a name once.
   Status take(const std::string& path, const std::string& what);
-  // Marks the lease as fresh.
-  void renew();
+  // Marks the lease as fresh. False: it is another's by now, because this process stood still for
+  // too long (a suspended machine); what it still writes nobody must believe.
+  bool renew();
   // Gives it back; also done at the end.
   void release();
   Lease() = default;
@@ -36,7 +38,9 @@ class Lease {
   static std::optional<LeaseHolder> read(const std::string& path);
 
  private:
+  bool ours() const;
   std::string path_;
+  std::string text_;  // what the file says while it is ours
 };
 
 // "run 000003 is in use by tally on host X, process 123, since ..., ".

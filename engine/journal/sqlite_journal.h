@@ -44,6 +44,8 @@ class SqliteJournal final : public Journal {
   Status set_shared(const std::string& key, const std::string& value) override;
   std::optional<std::string> shared(const std::string& key) const override;
   void heartbeat() override;
+  // What a heartbeat does four times a minute. A lease that is another's ends all writing.
+  void renew_lease() { lost_ = lost_ || !lease_.renew(); }
   void on_commit(std::function<void(int, bool)> hook) override { hook_ = std::move(hook); }
   std::vector<Stored> packages() const override;
   std::vector<Tally> states() const override;
@@ -66,6 +68,7 @@ class SqliteJournal final : public Journal {
   bool writable_ = false;
   mutable SqliteDatabase database_;
   Lease lease_;
+  bool lost_ = false;  // the lease is another's
   RunRecord run_;
   Statement begin_, commit_, add_, state_, parameters_, operation_, reset_, remove_, job_name_,
       job_id_, set_shared_, set_run_;

@@ -248,10 +248,19 @@ TEST_CASE("a lease of a dead process, of a reused pid, of another host") {
   char host[256] = {};
   REQUIRE(gethostname(host, sizeof host - 1) == 0);
   std::unique_ptr<Journal> journal;
-  std::ofstream(lease) << host << "\n999999999\nboot/1\n2026-11-21 01:00:00\n";
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::ofstream(lease) << host << "\n999999999\n" << boot << "/1\n2026-11-21 01:00:00\n";
+  CHECK(Journal::open(folder.run(), &journal));
+  journal.reset();
+  std::ofstream(lease) << host << "\n" << getpid() << "\n" << boot << "/1\n2026-11-21 01:00:00\n";
   CHECK(Journal::open(folder.run(), &journal));
   journal.reset();
   std::ofstream(lease) << host << "\n" << getpid() << "\nanother-boot/1\n2026-11-21 01:00:00\n";
+  // A machine of the same name, or this one before it was started anew: its age decides.
+  CHECK_FALSE(Journal::open(folder.run(), &journal));
+  const timespec old[2] = {{1000, 0}, {1000, 0}};
+  REQUIRE(utimensat(AT_FDCWD, lease.c_str(), old, 0) == 0);
   CHECK(Journal::open(folder.run(), &journal));
   journal.reset();
   std::ofstream(lease) << "elsewhere\n12\nboot/1\n2026-11-21 01:00:00\n";
@@ -262,7 +271,6 @@ TEST_CASE("a lease of a dead process, of a reused pid, of another host") {
         "wait for "
         "it to end, or end it, then continue");
   // Not renewed for long: dead.
-  const timespec old[2] = {{1000, 0}, {1000, 0}};
   REQUIRE(utimensat(AT_FDCWD, lease.c_str(), old, 0) == 0);
   CHECK(Journal::open(folder.run(), &journal));
 }
