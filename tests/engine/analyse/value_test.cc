@@ -11,7 +11,6 @@
 #include "tests/engine/analyse/python.h"
 
 using namespace tally;
-using tally::testing::hex;
 using tally::testing::run_python;
 
 TEST_CASE("floats print as Python's repr") {

@@ -225,8 +225,9 @@ TEST_CASE_FIXTURE(Shell,
            {"info bench_run -s s -w 99", "run 0 has no workpackage '99'"},
            {"info bench_run -p", "add -s"},
            {"log bench_run -c nope", "run 0 has no log 'nope.log'"}}) {
-    CAPTURE(std::string(arguments));
-    Ran ran = tally(arguments);
+    const std::string command = arguments;
+    CAPTURE(command);
+    Ran ran = tally(command);
     CHECK(ran.code == 2);
     CHECK(has(ran.err, said));
   }

@@ -51,7 +51,8 @@ TEST_CASE("golden: each way a command can end keeps the environment") {
   };
   for (const char* shell : {"/bin/sh", "/bin/bash"}) {
     if (access(shell, X_OK) != 0) continue;
-    for (const auto& [first, expected] : cases) {
+    for (const auto& [command, expected] : cases) {
+      const std::string first = command;
       CAPTURE(shell);
       CAPTURE(first);
       CHECK(last_line({first, "printf '[%s]\\n' \"$Q\""}, shell) == expected);

@@ -23,7 +23,7 @@ struct Planned {
                  pool, {}),
         plan(make_plan(benchmark, expander, diagnostics)) {}
 
-  std::string print(PlanPrint options = {}) const {
+  std::string print(const PlanPrint& options = {}) const {
     std::ostringstream out;
     print_plan(plan, expander, pool, options, out);
     return out.str();

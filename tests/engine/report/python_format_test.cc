@@ -81,7 +81,9 @@ void compare(const char* reference, Formatter formatter, const std::vector<std::
   REQUIRE(expected.size() == specs.size() * values.size());
   size_t at = 0;
   for (const std::string& spec : specs) {
-    for (const auto& [kind, text] : values) {
+    for (const auto& value : values) {
+      const auto kind = value.first;
+      const std::string text = value.second;
       std::string out;
       std::string error;
       std::string ours = formatter(make(kind, text), spec, &out, &error) ? hex(out) : "error";

@@ -142,7 +142,8 @@ TEST_CASE("killed between system calls, then continued") {
   int kills = 0;
   // A prime stride: the calls of one workpackage are met at different places in each of them.
   for (size_t i = 0; i < calls.size(); i += 7) {
-    const auto& [name, when] = calls[i];
+    const auto name = calls[i].first;
+    const auto when = calls[i].second;
     CAPTURE(name);
     CAPTURE(when);
     if (name == "execve" || !killed_at(shell, name, when)) continue;
