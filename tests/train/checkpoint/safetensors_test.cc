@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/train/data/temp_dir.h"
@@ -14,7 +15,7 @@ namespace {
 TensorSource source(const std::string& name, DType dtype, std::vector<int64_t> shape,
                     const std::string& bytes) {
   return {name, dtype, std::move(shape),
-          [bytes](char* out) { std::memcpy(out, bytes.data(), bytes.size()); }};
+          [bytes](char* out) { std::copy(bytes.begin(), bytes.end(), out); }};
 }
 
 std::string file_of(const std::string& header, const std::string& buffer) {

@@ -122,8 +122,9 @@ TEST_CASE("presets, and flags that override them in any order") {
   for (const auto& [name, layers, hidden, heads] :
        {std::tuple{"gpt2", 12, 768, 12}, std::tuple{"355M", 24, 1024, 16},
         std::tuple{"gpt2-large", 36, 1280, 20}, std::tuple{"1.5b", 48, 1600, 25}}) {
-    CAPTURE(std::string(name));
-    const Config c = parse(fmt::format("{} --model {}", base, name));
+    const std::string model = name;
+    CAPTURE(model);
+    const Config c = parse(fmt::format("{} --model {}", base, model));
     CHECK(c.model.layers == layers);
     CHECK(c.model.hidden == hidden);
     CHECK(c.model.heads == heads);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "src/ops/convert.h"
 #include "src/ops/stream.h"
 #include "src/ops/tensor.h"
 
@@ -25,9 +26,22 @@ inline bool no_gpu() {
 // A test case that needs a GPU: TEST_CASE("..." * NEEDS_GPU).
 #define NEEDS_GPU doctest::skip(::tally::train::no_gpu())
 
+// The f16 nearest to x, as bits, and back (convert_elements() has its own test).
+inline uint16_t to_f16(double x) {
+  auto f = static_cast<float>(x);
+  uint16_t bits = 0;
+  convert_elements(Tensor(&f, DType::f32, {1}), Tensor(&bits, DType::f16, {1}));
+  return bits;
+}
+inline double from_f16(uint16_t bits) {
+  float f = 0;
+  convert_elements(Tensor(&bits, DType::f16, {1}), Tensor(&f, DType::f32, {1}));
+  return f;
+}
+
 inline double rounded(double x, DType t) {
   if (t == DType::f32) return static_cast<float>(x);
-  if (t == DType::f16) return static_cast<double>(static_cast<_Float16>(x));
+  if (t == DType::f16) return from_f16(to_f16(x));
   if (t != DType::bf16) return x;
   const auto f = static_cast<float>(x);
   uint32_t bits = 0;
@@ -46,7 +60,7 @@ inline void encode(double x, DType t, void* at) {
     std::memcpy(at, &f, 4);
   }
   if (t == DType::f16) {
-    const auto h = static_cast<_Float16>(x);
+    const uint16_t h = to_f16(x);
     std::memcpy(at, &h, 2);
   }
   if (t == DType::bf16) {
@@ -74,9 +88,9 @@ inline double decode(const void* at, DType t) {
     return x;
   }
   if (t == DType::f16) {
-    _Float16 x = 0;
+    uint16_t x = 0;
     std::memcpy(&x, at, 2);
-    return static_cast<double>(x);
+    return from_f16(x);
   }
   if (t == DType::i32) {
     int32_t x = 0;

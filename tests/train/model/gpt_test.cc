@@ -136,7 +136,7 @@ TEST_CASE("recomputation changes nothing, bit for bit") {
 
 TEST_CASE("recomputation saves memory") {
   auto stream = make_stream(Device{});
-  size_t bytes[3];
+  size_t bytes[3] = {};
   for (const Recompute r : {Recompute::none, Recompute::selective, Recompute::full}) {
     Config c = tiny_config(DType::f32);
     c.model.layers = 8;

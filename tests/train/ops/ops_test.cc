@@ -130,8 +130,9 @@ Numbers rounded(Numbers n, DType type) {
 TEST_CASE("linear in f32, bf16 and f16 equals float64 to their precision") {
   auto stream = make_stream(Device{});
   Stream& s = *stream;
-  for (const auto& [type, tolerance] : precisions) {
-    CAPTURE(dtype_name(type));
+  for (const auto& precision : precisions) {
+    const auto [type, tolerance] = precision;
+    CAPTURE(dtype_name(precision.type));
     const Numbers x = rounded(Numbers({33, 20}, 1), type), w = rounded(Numbers({12, 20}, 2), type);
     const Numbers b = rounded(Numbers({12}, 3), type), dy = rounded(Numbers({33, 12}, 4), type);
     Numbers pre = zeros({33, 12}), y = zeros({33, 12}), dx = zeros({33, 20}), dw = zeros({12, 20});
@@ -159,8 +160,9 @@ TEST_CASE("attention and rotary in f32, bf16 and f16 equal float64 to their prec
   auto stream = make_stream(Device{});
   Stream& s = *stream;
   const AttentionShape shape{2, 45, 2, 20, true, 1 / std::sqrt(20.0), 0.1};
-  for (const auto& [type, tolerance] : precisions) {
-    CAPTURE(dtype_name(type));
+  for (const auto& precision : precisions) {
+    const auto [type, tolerance] = precision;
+    CAPTURE(dtype_name(precision.type));
     const Numbers qkv = rounded(Numbers({2, 45, 3, 2, 20}, 1), type);
     const Numbers dout = rounded(Numbers({2, 45, 2, 20}, 2), type);
     Numbers rotated = qkv, out = zeros({2, 45, 2, 20}), stats = zeros({2, 2, 45});
@@ -186,8 +188,9 @@ TEST_CASE("LayerNorm, embeddings and loss in f32, bf16 and f16 equal float64 to 
   std::vector<int32_t> tokens(24);
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i * i % 11);
   const Tensor ids(tokens.data(), DType::i32, {2, 12}), targets = ids.view({24});
-  for (const auto& [type, tolerance] : precisions) {
-    CAPTURE(dtype_name(type));
+  for (const auto& precision : precisions) {
+    const auto [type, tolerance] = precision;
+    CAPTURE(dtype_name(precision.type));
     const DType w = wide(type);
     const Numbers wte = rounded(Numbers({11, 30}, 1), type);
     const Numbers wpe = rounded(Numbers({12, 30}, 2), type);
