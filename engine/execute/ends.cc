@@ -80,10 +80,14 @@ Status Engine::ended_badly(Task& task) {
   const State state = task.state();
   const int retries =
       static_cast<int>(strtol(task.values().apply(task.step().retry).c_str(), nullptr, 10));
-  if (state == State::failed && package.attempts < retries && may_start()) {
-    ++package.attempts;
+  const int tries = package.attempts - package.resubmits;
+  const bool retry = state == State::failed && tries < retries && may_start();
+  if (retry || again_) {
     log_.write(package.directory + ": " + task.note() + "\ntrying again, " +
-               std::to_string(package.attempts) + " of " + std::to_string(retries));
+               (again_ ? "through no fault of its own"
+                       : std::to_string(tries + 1) + " of " + std::to_string(retries)));
+    ++package.attempts;
+    again_ = false;
     // The failed try's files stay for people to look at.
     const std::string work = graph_.folder(package) + "/work";
     const std::string kept = work + ".failed." + std::to_string(package.attempts);

@@ -45,6 +45,8 @@ class Engine {
   Status submit(Task& task);
   Status take_job_ends();
   Status job_ended(const JobEnd& end);
+  Status put_back(const std::vector<int>& packages, const char* note);
+  Status stop_jobs(bool* stop);
   Status gather_shared(Task& task);
   Status run_shared(const std::vector<int>& group);
   Status release_complete_groups();
@@ -61,7 +63,7 @@ class Engine {
   void count(RunSummary* summary) const;
   bool may_start() const { return !interrupted_ && !(options_.exit_on_error && failed_ > 0); }
   std::string job_name(int id) const;
-  std::string status_file(const Task& task) const;
+  JobMarks job_marks(const Task& task) const;
 
   const Benchmark& benchmark_;
   Journal& journal_;
@@ -87,6 +89,9 @@ class Engine {
   std::map<std::string, std::vector<int>> setup_waiters_;
   std::vector<int> open_of_step_;  // packages not ended
   int done_ = 0, failed_ = 0, waiting_ = 0, lost_ = 0;
+  std::map<int, int> resubmits_;  // how often the platform allows it, by package
+  bool again_ = false;            // the task that ended now is to be submitted again
+  int answered_ = 0;              // requests to stop that were taken back
   int last_started_ = -1;
   bool interrupted_ = false;
 };

@@ -49,12 +49,14 @@ Status Engine::run(RunSummary* summary) {
   while (status) {
     status = fill_slots();
     if (!status) break;
-    if (interrupted_ || processes_.interrupted() > 0) {
-      interrupted_ = true;
-      status = stop_children();
-      break;
+    if (processes_.interrupted() > answered_) {
+      status = stop_jobs(&interrupted_);
+      answered_ = processes_.interrupted();
+      if (status && interrupted_) status = stop_children();
+      if (!status || interrupted_) break;
     }
-    if (by_pid_.empty() && (jobs_.count() == 0 || !options_.wait_for_jobs)) {
+    const bool leave = !options_.wait_for_jobs && jobs_.settled();
+    if (by_pid_.empty() && (jobs_.count() == 0 || leave)) {
       if (may_start() && !gathered_.empty()) {
         const size_t before = gathered_.size();
         status = release_complete_groups();
@@ -71,6 +73,7 @@ Status Engine::run(RunSummary* summary) {
     if (!stopped) log_.write(stopped.message());
   }
   status_line_.finish();
+  if (status) status = put_back(jobs_.unsubmitted(), "");
   // Packages that stand before a shared operation are taken up again where they are.
   for (const auto& [key, group] : gathered_) {
     for (const int id : group) {
@@ -115,8 +118,12 @@ Status Engine::take_up() {
         mark(id, "error", package.wp.note);
         break;
       case State::lost:
-        ++lost_;
-        break;
+        // Its job may have said a word since: looked at once more.
+        if (package.job_name.empty()) {
+          ++lost_;
+          break;
+        }
+        [[fallthrough]];
       case State::running:
         left_running = left_running || package.job_name.empty();
         [[fallthrough]];
@@ -227,7 +234,7 @@ void Engine::show() {
 Status Engine::wait() {
   auto until = Clock::now() + std::chrono::seconds(15);
   if (status_line_.shown()) until = std::min(until, Clock::now() + std::chrono::seconds(1));
-  if (jobs_.count() > 0) until = std::min(until, jobs_.next_poll());
+  if (jobs_.count() > 0) until = std::min(until, jobs_.next());
   for (const auto& [pid, id] : by_pid_) {
     if (const auto deadline = tasks_.at(id)->deadline()) until = std::min(until, *deadline);
   }

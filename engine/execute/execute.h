@@ -22,6 +22,10 @@ struct RunOptions {
   bool hide_animation = false;
   bool verbose = false;  // one line for each workpackage that ended, on standard error
   bool wait_for_jobs = true;
+  // Asked when somebody wants the engine to stop while jobs are in the queue: how many there are,
+  // and whether the wish was repeated meanwhile. Null: they are left.
+  enum class OnInterrupt { leave, cancel, go_on };
+  std::function<OnInterrupt(size_t jobs, const std::function<bool()>& repeated)> on_interrupt;
   std::string shell = "/bin/sh";
   // GPUs of this machine that gpu_slots may give out, as CUDA_VISIBLE_DEVICES names them; empty:
   // asked of the machine.

@@ -1,24 +1,66 @@
-// Jobs in a scheduler's queue: submitted once, followed until their fate is established.
+// Jobs in a scheduler's queue: named, submitted once, followed until their fate is established.
+//
+// A job's way: its name goes to the journal, then it is submitted, then its id goes there. A name
+// without an id (the engine was killed, or the scheduler's answer was lost) is looked for before
+// anything is submitted again. Its end is what it wrote into its status file; without one, what the
+// scheduler says; when neither says anything for the grace period, it is lost.
 #pragma once
 
 #include <chrono>
-#include <functional>
+#include <deque>
+#include <future>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/execute/job_rules.h"
 #include "engine/execute/run_log.h"
 #include "engine/execute/scheduler.h"
 #include "engine/journal/journal.h"
 
 namespace tally {
 
-// How a job ended. `known` false: its fate cannot be established (LOST).
-struct JobEnd {
+// Files by which a job says how it ended, absolute. Without a status file, JUBE's way: an error
+// file, or a done file. With none of them the scheduler's word decides.
+struct JobMarks {
+  std::string status_file, done_file, error_file;
+  bool any() const { return !status_file.empty() || !done_file.empty() || !error_file.empty(); }
+};
+// The exit status that a job left, or nothing yet.
+std::optional<int> exit_left(const JobMarks& marks);
+
+struct Job {
   int package = 0;
-  bool known = false;
-  int exit_code = 0;   // of the job script's program; -1: ended without one
-  std::string reason;  // the scheduler's words, when the program did not say
+  JobRequest request;
+  JobMarks marks;
+  JobRules rules;
+  std::string label;       // for people: the workpackage's folder
+  std::string id;          // of one that an earlier engine submitted
+  bool named = false;      // the journal has request.name: it may have been submitted
+  long long named_at = 0;  // not submitted before; seconds since 1970
+};
+
+struct JobEnd {
+  enum class Kind {
+    exit,       // its program ended with exit_code
+    rejected,   // the scheduler does not take it
+    failed,     // the scheduler ended it, or it waited too long
+    retryable,  // ended through no fault of its own
+    lost,       // nobody knows
+  };
+  int package = 0;
+  Kind kind = Kind::lost;
+  int exit_code = 0;
+  std::string word;   // the scheduler's state, as TIMEOUT
+  std::string words;  // in a sentence, the scheduler's own
+};
+
+// What people see of a job.
+struct JobView {
+  std::string label, id, state, reason;
+  long long since = 0;  // seconds since 1970: in the queue, or running; 0: not known
+  bool running = false;
 };
 
 class JobFollower {
@@ -26,45 +68,94 @@ class JobFollower {
   using Clock = std::chrono::steady_clock;
   JobFollower(Scheduler& scheduler, Journal& journal, RunLog& log)
       : scheduler_(scheduler), journal_(journal), log_(log) {}
+  ~JobFollower();
+  JobFollower(const JobFollower&) = delete;
+  JobFollower& operator=(const JobFollower&) = delete;
 
   struct Timing {
-    std::chrono::milliseconds first_poll{200}, slowest_poll{30000};
-    // After the scheduler knows a job no more, or says that it has ended, its exit status may still
-    // be on its way through a network file system.
-    std::chrono::milliseconds grace{60000};
+    std::chrono::milliseconds first_look{200}, slowest_look{5000};      // at the files
+    std::chrono::milliseconds first_query{1000}, slowest_query{30000};  // to the scheduler
+    bool background = true;  // queries in a thread of their own: they may hang
   };
   void set_timing(const Timing& timing) { timing_ = timing; }
 
-  // Names the job in the journal, submits it, records its id. `rejected` tells a job script that
-  // the scheduler does not take from a failure of the journal.
-  Status submit(int package, const JobRequest& request, const std::string& status_file,
-                std::string* rejected);
-  // A job of an earlier engine: by id, or, when it was killed between submission and record, by
-  // name. `found` false: there is none, it has to be submitted.
-  Status adopt(int package, const std::string& name, const std::string& id,
-               const std::string& status_file, bool* found);
-  // Those that ended since. Asks the scheduler at most as often as its timing allows.
-  std::vector<JobEnd> poll(Clock::time_point now = Clock::now());
-  Clock::time_point next_poll() const { return next_; }
+  void add(Job job);
+  // Submits, looks and asks as far as it is time for, and says which jobs ended. Never waits; a
+  // submission takes as long as the scheduler's command. A status is a failure of the journal.
+  Status turn(std::vector<JobEnd>* ended, Clock::time_point now = Clock::now());
+  // When there may be something to do again.
+  Clock::time_point next() const;
+
   size_t count() const { return jobs_.size(); }
+  // Submitted, as far as is known.
   std::vector<std::string> ids() const;
+  // Not submitted yet; nothing of them is in the scheduler.
+  std::vector<int> unsubmitted() const;
+  // Nothing is left to submit or look for, except what waits for the end of other jobs.
+  bool settled() const;
+  std::vector<JobView> views() const;
+  // All that are in the queue, by one command, and forgets them all; their packages.
+  Status cancel_all(std::vector<int>* packages);
 
  private:
-  struct Job {
-    std::string id, status_file;
-    bool gone = false;  // the scheduler does not know it, or says it has ended
-    Clock::time_point gone_since;
-    std::string reason;
+  enum class Stage { find, submit, follow };
+  struct Tracked {
+    Job job;
+    Stage stage = Stage::submit;
+    JobReport report;
+    std::optional<Clock::time_point> gone_since;     // ended or unknown, by the scheduler
+    std::optional<Clock::time_point> trouble_since;  // of its submission
+    std::optional<Clock::time_point> stuck_since;    // in the queue for a reason that will not pass
+    // A failure it left; the scheduler may know why: asked before it counts.
+    std::optional<int> exit;
+    Clock::time_point exit_seen;
+    bool heard = false;
   };
-  void follow(int package, const std::string& id, const std::string& status_file);
+  struct Asked {
+    std::vector<std::string> ids;
+    std::map<std::string, JobReport> reports;
+    Status status;
+  };
+
+  void find_named(Clock::time_point now, std::vector<JobEnd>* ended);
+  Status submit_ready(Clock::time_point now, std::vector<JobEnd>* ended);
+  Status submit(Tracked& tracked, Clock::time_point now, std::vector<JobEnd>* ended);
+  Status name_ready();
+  bool may_submit(const Tracked& tracked, Clock::time_point now) const;
+  void refused(Tracked& tracked, Refusal refusal, const std::string& words, Clock::time_point now,
+               std::vector<JobEnd>* ended);
+  void trouble(Tracked& tracked, const std::string& words, Clock::time_point now,
+               std::vector<JobEnd>* ended);
+  void look(Clock::time_point now, std::vector<JobEnd>* ended);
+  void take_exit(Tracked& tracked, int exit, Clock::time_point now, std::vector<JobEnd>* ended);
+  void start_query(Clock::time_point now);
+  void take_query(Clock::time_point now, std::vector<JobEnd>* ended);
+  void take_report(Tracked& tracked, const Asked& asked, Clock::time_point now,
+                   std::vector<JobEnd>* ended);
+  bool waits_too_long(Tracked& tracked, Clock::time_point now, std::string* words) const;
+  JobEnd end_without_exit(const Tracked& tracked) const;
+  JobEnd end_of_failure(const Tracked& tracked) const;
+  void forget(const std::vector<JobEnd>& ended, size_t from);
+  void hurry(Clock::time_point now);
+  size_t followed() const;
 
   Scheduler& scheduler_;
   Journal& journal_;
   RunLog& log_;
   Timing timing_;
-  std::map<int, Job> jobs_;  // by package
-  Clock::time_point next_ = Clock::now();
-  std::chrono::milliseconds interval_{0};
+  std::map<int, Tracked> jobs_;  // by package
+  std::deque<int> queue_;        // to be submitted, in order
+  double tokens_ = burst;        // submissions that the rate allows at once
+  Clock::time_point tokens_at_ = Clock::now();
+  Clock::time_point submit_next_ = Clock::time_point(), find_next_ = Clock::time_point();
+  std::chrono::milliseconds back_off_{0};
+  bool full_ = false;  // a limit on queued jobs was met
+  Clock::time_point look_next_ = Clock::time_point(), query_next_ = Clock::time_point();
+  std::chrono::milliseconds look_interval_{0}, query_interval_{0};
+  std::optional<std::future<Asked>> query_;
+  Clock::time_point query_started_;
+  std::string last_trouble_;
+  static constexpr double burst = 500;
 };
 
 // The exit status that a job script left (a number and a newline, moved into place), or nothing.

@@ -19,7 +19,8 @@ struct Package {
   OutputSizes outputs;  // as the journal had them when it was restored
   std::string job_name, job_id;
   int operations_done = 0;
-  int attempts = 0;
+  int attempts = 0;   // begun anew, for whatever reason
+  int resubmits = 0;  // of these, because of the scheduler
   bool prepared = false;
 };
 

@@ -11,37 +11,68 @@
 namespace tally {
 
 struct JobRequest {
-  std::string name;       // unique to workpackage and run, so that a job can be found again by it
+  std::string name;       // unique to workpackage, run and try: a job can be found again by it
   std::string directory;  // where the script lies and the job starts
   std::string script;     // file name in `directory`
   std::string submit;     // the command that takes the script, as `sbatch --parsable`
   std::vector<std::string> environment;  // NAME=value, complete
 };
 
-// What the scheduler says of a job. Unknown is never a success.
-enum class JobState { queued, running, ended, unknown };
+// What the many states of a scheduler come to.
+enum class JobState {
+  queued,
+  running,
+  ok,         // ended, and well as far as the scheduler can see
+  failed,     // ended by a failure, a limit or a person
+  retryable,  // ended through no fault of its own: a lost node, preemption
+  unheard,    // nothing could be learned this time
+};
+inline bool is_active(JobState state) {
+  return state == JobState::queued || state == JobState::running;
+}
+
 struct JobReport {
-  JobState state = JobState::unknown;
-  std::string reason;  // in the scheduler's own words
+  JobState state = JobState::unheard;
+  std::string word;         // the scheduler's own for the state, as TIMEOUT
+  std::string reason;       // why it waits, or why it ended so; may be empty
+  std::string name;         // of the job: an id may be used again for another's job
+  long long submitted = 0;  // seconds since 1970; 0: not known
+  long long started = 0;
+};
+
+// Why a job was not taken.
+enum class Refusal {
+  none,
+  transient,  // the scheduler could not be asked, or was too busy: try again
+  full,       // a limit on how many jobs may be queued: try again when one has ended
+  rejected,   // this job will not be taken
 };
 
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  // Submits; on success *id is the job's. An error carries the scheduler's own words; `transient`
-  // tells whether trying again later makes sense.
-  virtual Status submit(const JobRequest& request, std::string* id, bool* transient) = 0;
-  // A job by its name, for one submitted just before the engine was killed: empty id when there is
-  // none.
-  virtual Status find(const std::string& name, std::string* id) = 0;
+  // Submits; on success *id is the job's. An error carries the scheduler's own words.
+  virtual Status submit(const JobRequest& request, std::string* id, Refusal* refusal) = 0;
+  // Jobs by their names, for those submitted just before the engine was killed: in one query. A
+  // name that is not in the answer has no job. `since`: none of them was submitted before (seconds
+  // since 1970).
+  virtual Status find(const std::vector<std::string>& names, long long since,
+                      std::map<std::string, std::string>* ids) = 0;
   // Reports of jobs, by id, in one query; an id that is not in the answer is unknown to the
-  // scheduler. An error is no information: nothing may be concluded from it.
-  virtual Status query(const std::vector<std::string>& ids,
+  // scheduler. An error is no information: nothing may be concluded from it. May be called in a
+  // thread of its own.
+  virtual Status query(const std::vector<std::string>& ids, long long since,
                        std::map<std::string, JobReport>* reports) = 0;
+  // All of them by one command.
   virtual Status cancel(const std::vector<std::string>& ids) = 0;
+  // Ends a query that goes on in another thread; it fails.
+  virtual void abandon_query() {}
 };
 
-// Slurm, through sbatch, squeue and scancel of PATH.
+// Slurm, through sbatch, sacct, squeue and scancel of PATH.
 std::unique_ptr<Scheduler> make_slurm_scheduler();
+
+// What Slurm's state comes to; only the first word counts ("CANCELLED by 1000").
+JobState slurm_state(const std::string& text);
 
 }  // namespace tally

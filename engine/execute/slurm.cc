@@ -1,226 +1,298 @@
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
-#include <cstring>
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+#include <utility>
 
 #include "engine/base/text.h"
+#include "engine/execute/ask.h"
+#include "engine/execute/environment.h"
 #include "engine/execute/scheduler.h"
 
 namespace tally {
 namespace {
 
-struct Answer {
-  int status = -1;  // exit code; -1: could not be run, or took too long
-  std::string out, err;
-};
-
-// Takes what has come on a pipe; false when it has ended.
-bool drain(int fd, std::string& text) {
-  std::array<char, 4096> buffer{};
-  const ssize_t got = read(fd, buffer.data(), buffer.size());
-  if (got > 0) text.append(buffer.data(), static_cast<size_t>(got));
-  return got > 0 || (got < 0 && errno == EINTR);
+bool contains_any(const std::string& text, const std::vector<const char*>& signs) {
+  return std::any_of(signs.begin(), signs.end(),
+                     [&](const char* sign) { return text.find(sign) != std::string::npos; });
 }
 
-// Runs a command of the scheduler, a minute at most: when munge or the controller is away they
-// hang.
-Answer ask(const std::vector<std::string>& words, const std::string& directory,
-           const std::vector<std::string>* environment) {
-  Answer answer;
-  std::array<int, 2> out{}, err{};
-  if (pipe2(out.data(), O_CLOEXEC) != 0) return answer;
-  if (pipe2(err.data(), O_CLOEXEC) != 0) {
-    close(out[0]);
-    close(out[1]);
-    return answer;
+Refusal refusal_of(const std::string& words) {
+  // A limit of a user, an account or the whole cluster on queued jobs; not one on a job's size.
+  if (contains_any(words, {"job submit limit", "MaxSubmitJob", "Slurm temporarily unable to accept",
+                           "Resource temporarily unavailable"})) {
+    return Refusal::full;
   }
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (!directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-  posix_spawn_file_actions_adddup2(&actions, err[1], 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  // Ctrl-C is for the engine: a submission is not to be torn apart.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  std::vector<char*> argv, env;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  if (environment != nullptr) {
-    for (const std::string& entry : *environment) env.push_back(const_cast<char*>(entry.c_str()));
-    env.push_back(nullptr);
+  if (contains_any(words,
+                   {"Unable to contact slurm controller", "Socket timed out", "no answer within",
+                    "Protocol authentication error", "Zero Bytes were transmitted",
+                    "controller not responding", "Connection refused", "Connection timed out",
+                    "Connection reset", "Munge decode failed", "Transport endpoint",
+                    "Slurm backup controller in standby mode", "Communication connection failure",
+                    "Message send failure", "Message receive failure"})) {
+    return Refusal::transient;
   }
-  pid_t pid = 0;
-  const int failed = posix_spawnp(&pid, argv.front(), &actions, &attributes, argv.data(),
-                                  environment != nullptr ? env.data() : environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  close(out[1]);
-  close(err[1]);
-  if (failed != 0) {
-    answer.err = words.front() + ": " + strerror(failed);
-  } else {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    std::array<pollfd, 2> waiting{{{out[0], POLLIN, 0}, {err[0], POLLIN, 0}}};
-    while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-          end - std::chrono::steady_clock::now());
-      if (left.count() <= 0) {
-        kill(-pid, SIGKILL);
-        answer.err += words.front() + ": no answer within a minute";
-        break;
-      }
-      if (poll(waiting.data(), waiting.size(), static_cast<int>(left.count())) <= 0) continue;
-      if (waiting[0].revents != 0 && !drain(out[0], answer.out)) waiting[0].fd = -1;
-      if (waiting[1].revents != 0 && !drain(err[0], answer.err)) waiting[1].fd = -1;
-    }
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (WIFEXITED(status)) answer.status = WEXITSTATUS(status);
-  }
-  close(out[0]);
-  close(err[0]);
-  return answer;
+  return Refusal::rejected;
 }
 
-std::string words_of(const Answer& answer, const std::string& command) {
-  const std::string text(strip(answer.err.empty() ? answer.out : answer.err));
-  return command + ": " + (text.empty() ? "failed without a word" : text);
-}
-
-bool is_transient(const std::string& words) {
-  for (const char* sign :
-       {"Unable to contact slurm controller", "Socket timed out", "Protocol authentication error",
-        "Slurm temporarily unable to accept job", "Zero Bytes were transmitted",
-        "no answer within a minute", "Resource temporarily unavailable"}) {
-    if (words.find(sign) != std::string::npos) return true;
+// What a person set for squeue and sacct at the terminal (SQUEUE_PARTITION, SLURM_TIME_FORMAT)
+// would hide jobs from us; only what says which Slurm it is stays.
+std::vector<std::string> question_environment() {
+  Environment environment = current_environment();
+  for (auto entry = environment.begin(); entry != environment.end();) {
+    const std::string& name = entry->first;
+    const bool slurms = starts_with(name, "SLURM_") || starts_with(name, "SQUEUE_") ||
+                        starts_with(name, "SACCT_") || starts_with(name, "SCANCEL_");
+    const bool which = name == "SLURM_CONF" || name == "SLURM_CLUSTERS";
+    entry = slurms && !which ? environment.erase(entry) : std::next(entry);
   }
-  return false;
+  environment["SLURM_TIME_FORMAT"] = "%s";
+  environment["LC_ALL"] = "C";
+  return entries(environment);
 }
 
-// Variables of an allocation the engine itself runs in would change the job: kept out.
-std::vector<std::string> clean_environment(const std::vector<std::string>& environment) {
-  std::vector<std::string> clean;
-  for (const std::string& entry : environment) {
-    if (starts_with(entry, "SBATCH_") || starts_with(entry, "SRUN_")) continue;
-    if (starts_with(entry, "SLURM_") && !starts_with(entry, "SLURM_CONF=")) continue;
-    clean.push_back(entry);
+std::string slurm_time(long long seconds) {
+  const std::time_t time = seconds;
+  std::tm local{};
+  localtime_r(&time, &local);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &local);
+  return text.data();
+}
+
+long long number_of(const std::string& text) {
+  return strtoll(text.c_str(), nullptr, 10);  // 0 for "N/A" and "Unknown"
+}
+
+std::vector<std::string> words_of_line(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::string& word : split_strip(text, " ")) {
+    if (!word.empty()) words.push_back(std::move(word));
   }
-  return clean;
+  return words;
 }
 
-// A state's first word only: "CANCELLED by 1000".
-JobReport report_of(const std::string& state, const std::string& reason) {
-  const std::string word = state.substr(0, state.find_first_of(" +"));
-  static const std::vector<std::string> queued{"PENDING",      "CONFIGURING", "REQUEUED",
-                                               "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD",
-                                               "SPECIAL_EXIT"};
-  static const std::vector<std::string> running{"RUNNING",  "COMPLETING", "SUSPENDED",
-                                                "STOPPED",  "STAGE_OUT",  "SIGNALING",
-                                                "RESIZING", "PREEMPTED"};
-  const auto is = [&](const std::vector<std::string>& list) {
-    for (const std::string& entry : list) {
-      if (entry == word) return true;
-    }
-    return false;
-  };
-  if (is(queued)) return {JobState::queued, reason};
-  if (is(running)) return {JobState::running, reason};
-  return {JobState::ended, word + (reason.empty() || reason == "None" ? "" : " (" + reason + ")")};
+// "123" or "123;cluster" of --parsable, or "Submitted batch job 123", below whatever a site's
+// wrapper prints.
+std::string id_of(const std::string& printed) {
+  std::string text(strip(printed));
+  text = text.substr(text.rfind('\n') + 1);
+  text = text.substr(text.rfind(' ') + 1);
+  text = text.substr(0, text.find(';'));
+  return text.find_first_not_of("0123456789_") == std::string::npos ? text : std::string();
+}
+
+// A line's fields: as many as asked for; the last takes what is left.
+std::vector<std::string> fields_of(const std::string& line, size_t count) {
+  std::vector<std::string> fields;
+  size_t at = 0;
+  while (fields.size() + 1 < count) {
+    const size_t end = line.find('|', at);
+    if (end == std::string::npos) return {};
+    fields.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  fields.push_back(line.substr(at));
+  return fields;
+}
+
+std::string plain_reason(const std::string& reason) {
+  return reason == "None" || reason == "(null)" ? std::string() : reason;
 }
 
 class Slurm final : public Scheduler {
  public:
-  Status submit(const JobRequest& request, std::string* id, bool* transient) override {
-    std::vector<std::string> words;
-    for (std::string& word : split_words(request.submit)) words.push_back(std::move(word));
-    words.push_back("--job-name=" + request.name);
-    words.push_back(request.script);
-    const std::vector<std::string> environment = clean_environment(request.environment);
-    const Answer answer = ask(words, request.directory, &environment);
+  Status submit(const JobRequest& request, std::string* id, Refusal* refusal) override {
+    Question question;
+    question.words = words_of_line(request.submit);
+    question.words.push_back("--job-name=" + request.name);
+    question.words.push_back(request.script);
+    question.directory = request.directory;
+    question.environment = request.environment;
+    const Answer answer = ask(question);
+    const std::string& program = question.words.front();
+    *refusal = Refusal::none;
     if (answer.status != 0) {
-      const std::string said = words_of(answer, words.front());
-      *transient = is_transient(said);
+      const std::string said = words_of(answer, program);
+      *refusal = refusal_of(said);
       return Status::error(said);
     }
-    *transient = false;
-    // "123" or "123;cluster" of --parsable, or "Submitted batch job 123".
-    std::string text(strip(answer.out));
-    if (const size_t line = text.rfind('\n'); line != std::string::npos)
-      text = text.substr(line + 1);
-    if (const size_t blank = text.rfind(' '); blank != std::string::npos)
-      text = text.substr(blank + 1);
-    text = text.substr(0, text.find(';'));
-    if (text.empty() || text.find_first_not_of("0123456789_") != std::string::npos) {
-      return Status::error(words.front() +
-                           " took the job but gave no id: " + std::string(strip(answer.out)));
-    }
-    *id = text;
-    return Status::ok();
+    *id = id_of(answer.out);
+    if (!id->empty()) return Status::ok();
+    // It may have been taken: looked for by its name before it is tried again.
+    *refusal = Refusal::transient;
+    return Status::error(program + " gave no job id: " + std::string(strip(answer.out)));
   }
 
-  Status find(const std::string& name, std::string* id) override {
-    id->clear();
-    const Answer answer =
-        ask({"squeue", "--noheader", "--states=all", "--name=" + name, "--format=%i"}, "", nullptr);
-    if (answer.status != 0) return Status::error(words_of(answer, "squeue"));
-    for (const std::string& line : split_strip(answer.out, "\n")) {
-      if (!line.empty()) *id = line;
+  Status find(const std::vector<std::string>& names, long long since,
+              std::map<std::string, std::string>* ids) override {
+    for (size_t at = 0; at < names.size(); at += batch) {
+      const std::string list = joined(names, at);
+      Answer answer = run(
+          {"squeue", "--noheader", "--array", "--states=all", "--name=" + list, "--format=%F|%j"});
+      if (answer.status != 0) return Status::error(words_of(answer, "squeue"));
+      take_names(answer.out, ids);
+      // Ended long ago, and only the accounting knows it.
+      answer = account({"--name=" + list, "--format=jobid,jobname"}, since);
+      if (answer.status == 0) take_names(answer.out, ids);
+      if (answer.status != 0 && accounting_) return Status::error(words_of(answer, "sacct"));
     }
     return Status::ok();
   }
 
-  Status query(const std::vector<std::string>& ids,
+  Status query(const std::vector<std::string>& ids, long long since,
                std::map<std::string, JobReport>* reports) override {
-    // A few hundred ids a call: a command line has an end.
-    for (size_t at = 0; at < ids.size(); at += 500) {
-      std::string list;
-      for (size_t i = at; i < ids.size() && i < at + 500; ++i) {
-        if (!list.empty()) list += ',';
-        list += ids[i];
-      }
-      const Answer answer =
-          ask({"squeue", "--noheader", "--states=all", "--jobs=" + list, "--format=%i|%T|%r"}, "",
-              nullptr);
-      // One unknown id alone is an error of squeue's, and an answer.
-      if (answer.status != 0 && answer.err.find("Invalid job id specified") == std::string::npos) {
-        return Status::error(words_of(answer, "squeue"));
-      }
-      for (const std::string& line : split_strip(answer.out, "\n")) {
-        const std::vector<std::string> fields = split_strip(line, "|");
-        if (fields.size() >= 3) (*reports)[fields[0]] = report_of(fields[1], fields[2]);
-      }
+    for (size_t at = 0; at < ids.size(); at += batch) {
+      if (Status s = query_some(ids, at, since, reports); !s) return s;
     }
     return Status::ok();
   }
 
   Status cancel(const std::vector<std::string>& ids) override {
-    std::vector<std::string> words{"scancel"};
-    words.insert(words.end(), ids.begin(), ids.end());
-    const Answer answer = ask(words, "", nullptr);
+    Question question;
+    question.words = {"scancel"};
+    question.words.insert(question.words.end(), ids.begin(), ids.end());
+    question.environment = environment_;
+    const Answer answer = ask(question);
     return answer.status == 0 ? Status::ok() : Status::error(words_of(answer, "scancel"));
   }
 
+  void abandon_query() override { given_up_ = true; }
+
  private:
-  static std::vector<std::string> split_words(const std::string& text) {
-    std::vector<std::string> words;
-    for (std::string& word : split_strip(text, " ")) {
-      if (!word.empty()) words.push_back(std::move(word));
+  static constexpr size_t batch = 1000;  // ids a call: a command line has an end
+
+  static std::string joined(const std::vector<std::string>& list, size_t from) {
+    std::string text;
+    for (size_t i = from; i < list.size() && i < from + batch; ++i) {
+      if (!text.empty()) text += ',';
+      text += list[i];
     }
-    return words;
+    return text;
   }
+
+  Answer run(std::vector<std::string> words) {
+    Question question;
+    question.words = std::move(words);
+    question.environment = environment_;
+    question.given_up = &given_up_;
+    return ask(question);
+  }
+
+  // sacct, where there is accounting; known for good after the first call.
+  Answer account(std::vector<std::string> what, long long since) {
+    Answer answer;
+    if (!accounting_) return answer;
+    std::vector<std::string> words{"sacct", "--allocations", "--noheader", "--parsable2",
+                                   "--starttime=" + slurm_time(since)};
+    words.insert(words.end(), what.begin(), what.end());
+    answer = run(std::move(words));
+    if (answer.status != 0 && contains_any(answer.err, {"accounting storage is disabled",
+                                                        "sacct: No such file or directory"})) {
+      accounting_ = false;
+    }
+    return answer;
+  }
+
+  static void take_names(const std::string& text, std::map<std::string, std::string>* ids) {
+    for (const std::string& line : split_strip(text, "\n")) {
+      const std::vector<std::string> fields = fields_of(line, 2);
+      if (fields.size() == 2) ids->emplace(fields[1], fields[0].substr(0, fields[0].find('_')));
+    }
+  }
+
+  // squeue knows what waits or runs, and why; sacct how the others ended, also long after squeue
+  // has forgotten them. An ended state of squeue's is good where there is no accounting.
+  Status query_some(const std::vector<std::string>& ids, size_t at, long long since,
+                    std::map<std::string, JobReport>* reports) {
+    const std::string list = joined(ids, at);
+    const Answer queue = run({"squeue", "--noheader", "--array", "--states=all", "--jobs=" + list,
+                              "--format=%i|%T|%r|%V|%S|%j"});
+    // That none of the ids is known is an error of squeue's, and an answer.
+    const bool heard =
+        queue.status == 0 || queue.err.find("Invalid job id specified") != std::string::npos;
+    if (heard) take_reports(queue.out, reports);
+    std::vector<std::string> open;
+    for (size_t i = at; i < ids.size() && i < at + batch; ++i) {
+      const auto report = reports->find(ids[i]);
+      if (report == reports->end() || !is_active(report->second.state)) open.push_back(ids[i]);
+    }
+    Answer account_says;
+    if (!open.empty()) {
+      account_says = account(
+          {"--jobs=" + joined(open, 0), "--format=jobid,state,reason,submit,start,jobname"}, since);
+      if (account_says.status == 0) take_ends(account_says.out, reports);
+    }
+    if (!heard && account_says.status != 0) return Status::error(words_of(queue, "squeue"));
+    // A witness that was not heard may know what the other does not.
+    const bool both = heard && (open.empty() || account_says.status == 0 || !accounting_);
+    for (const std::string& id : both ? std::vector<std::string>() : open) reports->try_emplace(id);
+    return Status::ok();
+  }
+
+  static void take_reports(const std::string& text, std::map<std::string, JobReport>* reports) {
+    for (const std::string& line : split_strip(text, "\n")) {
+      const std::vector<std::string> fields = fields_of(line, 6);
+      if (fields.empty()) continue;
+      (*reports)[fields[0]] = report_of(fields);
+    }
+  }
+
+  static JobReport report_of(const std::vector<std::string>& fields) {
+    return {slurm_state(fields[1]),  fields[1].substr(0, fields[1].find_first_of(" +")),
+            plain_reason(fields[2]), fields[5],
+            number_of(fields[3]),    number_of(fields[4])};
+  }
+
+  // What sacct says of a job that is over. That one still waits or runs it says for ever of a job
+  // that the controller has lost, and its record lags behind: only ends count, and only those of
+  // records that have got their name already.
+  static void take_ends(const std::string& text, std::map<std::string, JobReport>* reports) {
+    for (const std::string& line : split_strip(text, "\n")) {
+      const std::vector<std::string> fields = fields_of(line, 6);
+      if (fields.empty()) continue;
+      const JobReport report = report_of(fields);
+      const auto known = reports->find(fields[0]);
+      if (is_active(report.state)) continue;
+      if (known != reports->end() && known->second.name != report.name) continue;
+      if (known != reports->end() && report.reason.empty()) {
+        const std::string reason = known->second.reason;
+        known->second = report;
+        known->second.reason = reason;
+      } else {
+        (*reports)[fields[0]] = report;
+      }
+    }
+  }
+
+  const std::vector<std::string> environment_ = question_environment();
+  std::atomic<bool> given_up_ = false;
+  std::atomic<bool> accounting_ = true;
 };
 
 }  // namespace
+
+JobState slurm_state(const std::string& text) {
+  static const std::map<std::string, JobState> states{
+      {"PENDING", JobState::queued},       {"CONFIGURING", JobState::queued},
+      {"REQUEUED", JobState::queued},      {"REQUEUE_HOLD", JobState::queued},
+      {"REQUEUE_FED", JobState::queued},   {"RESV_DEL_HOLD", JobState::queued},
+      {"SPECIAL_EXIT", JobState::queued},  {"POWER_UP_NODE", JobState::queued},
+      {"RUNNING", JobState::running},      {"COMPLETING", JobState::running},
+      {"SUSPENDED", JobState::running},    {"STOPPED", JobState::running},
+      {"STAGE_OUT", JobState::running},    {"SIGNALING", JobState::running},
+      {"RESIZING", JobState::running},     {"UPDATE_DB", JobState::running},
+      {"COMPLETED", JobState::ok},         {"NODE_FAIL", JobState::retryable},
+      {"BOOT_FAIL", JobState::retryable},  {"PREEMPTED", JobState::retryable},
+      {"REVOKED", JobState::retryable},    {"FAILED", JobState::failed},
+      {"CANCELLED", JobState::failed},     {"TIMEOUT", JobState::failed},
+      {"OUT_OF_MEMORY", JobState::failed}, {"DEADLINE", JobState::failed},
+      {"LAUNCH_FAILED", JobState::failed}, {"RECONFIG_FAIL", JobState::failed}};
+  const auto found = states.find(text.substr(0, text.find_first_of(" +")));
+  // Of a state of a Slurm to come nothing is concluded.
+  return found != states.end() ? found->second : JobState::unheard;
+}
 
 std::unique_ptr<Scheduler> make_slurm_scheduler() {
   return std::make_unique<Slurm>();

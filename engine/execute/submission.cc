@@ -1,51 +1,93 @@
 // Workpackages that go to a scheduler: submitted as a job, ended by what became of it.
+#include <unistd.h>
+
+#include <array>
+#include <ctime>
+#include <random>
+
 #include "engine/execute/engine.h"
 
 namespace tally {
+namespace {
 
-// Unique to run and workpackage, and the same each time: a job can be found again by it.
+// "2026-11-21T01:18:53" of the run's record; 0 when it is not that.
+long long seconds_of(const std::string& text) {
+  std::tm local{};
+  if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &local) == nullptr) return 0;
+  local.tm_isdst = -1;
+  return std::mktime(&local);
+}
+
+}  // namespace
+
+// Unique to run, workpackage and try: a job can be found again by it, and its id, which the
+// scheduler may use again, can be checked.
 std::string Engine::job_name(int id) const {
-  std::string digest = content_hash({absolute_path(run_dir_) + journal_.run().start, {}, {}, {}});
+  std::random_device random;
+  const std::string place = absolute_path(run_dir_) + journal_.run().start;
+  const std::string seed = std::to_string(random()) + std::to_string(random());
+  const std::string digest = content_hash({place, {seed}, {}, {}});
   return "tally-" + padded_id(journal_.run().id) + "-" + padded_id(id) + "-" + digest.substr(0, 8);
 }
 
-std::string Engine::status_file(const Task& task) const {
-  const std::string* name = task.values().find("status_file");
-  return absolute_path(name != nullptr && !name->empty() ? *name : "job.status", task.work_dir());
+// Where the platform's job script says how it ended; JUBE's platforms know two of the three.
+JobMarks Engine::job_marks(const Task& task) const {
+  const auto file = [&](const char* name, const char* otherwise) {
+    const std::string* value = task.values().find(name);
+    const std::string path = value != nullptr ? *value : otherwise;
+    return path.empty() ? path : absolute_path(path, task.work_dir());
+  };
+  JobMarks marks;
+  marks.done_file = file("done_file", "");
+  marks.error_file = file("error_file", "");
+  marks.status_file = file("status_file", marks.done_file.empty() ? "job.status" : "");
+  return marks;
 }
 
 Status Engine::submit(Task& task) {
   const int id = task.id();
   Package& package = graph_[id];
-  if (!package.job_name.empty()) {
-    bool found = false;
-    if (Status s = jobs_.adopt(id, package.job_name, package.job_id, status_file(task), &found);
-        !s) {
-      return s;
-    }
-    if (found) return Status::ok();
-  }
   if (task.platform().submit.empty() || task.platform().submit_script.empty()) {
     task.fail("platform '" + task.platform().scheduler +
               "' needs the parameters submit and submit_script (its executeset)");
     return ended(task);
   }
-  JobRequest request;
-  request.name = job_name(id);
-  request.directory = task.work_dir();
-  request.script = task.platform().submit_script;
-  request.submit = task.platform().submit;
-  request.environment = task.process_environment(task.work_dir());
-  package.job_name = request.name;
-  std::string rejected;
-  if (Status s = jobs_.submit(id, request, status_file(task), &rejected); !s) return s;
-  if (rejected.empty()) return Status::ok();
-  task.fail(rejected);
-  return ended(task);
+  Job job;
+  if (Status s = read_job_rules(task.values().lookup(), &job.rules); !s) {
+    task.fail(s.message());
+    return ended(task);
+  }
+  job.package = id;
+  job.label = package.directory;
+  job.marks = job_marks(task);
+  job.named = !package.job_name.empty();
+  job.id = package.job_id;
+  job.named_at = seconds_of(journal_.run().start);
+  if (!job.named) {
+    package.job_name = job_name(id);
+    // What an earlier try left is not this job's word.
+    for (const std::string* mark :
+         {&job.marks.status_file, &job.marks.done_file, &job.marks.error_file}) {
+      if (!mark->empty()) unlink(mark->c_str());
+    }
+  }
+  job.request.name = package.job_name;
+  job.request.directory = task.work_dir();
+  job.request.script = task.platform().submit_script;
+  job.request.submit = task.platform().submit;
+  Environment environment =
+      with_changes(job_environment(context_.base, job.rules.environment), task.environment());
+  environment["PWD"] = task.work_dir();
+  job.request.environment = entries(environment);
+  resubmits_[id] = job.rules.resubmits;
+  jobs_.add(std::move(job));
+  return Status::ok();
 }
 
 Status Engine::take_job_ends() {
-  for (const JobEnd& end : jobs_.poll()) {
+  std::vector<JobEnd> ends;
+  if (Status s = jobs_.turn(&ends); !s) return s;
+  for (const JobEnd& end : ends) {
     if (Status s = job_ended(end); !s) return s;
   }
   return Status::ok();
@@ -53,27 +95,69 @@ Status Engine::take_job_ends() {
 
 Status Engine::job_ended(const JobEnd& end) {
   Task& task = *tasks_.at(end.package);
-  if (!end.known) {
-    task.end(State::lost, "the scheduler no longer knows the job and it left no exit status" +
-                              (end.reason.empty() ? std::string() : " (" + end.reason + ")"));
-  } else if (end.exit_code == 0) {
+  Package& package = graph_[end.package];
+  std::string outcome;
+  if (end.kind == JobEnd::Kind::exit) outcome = outcome_of(end.exit_code);
+  if (end.word == "TIMEOUT") outcome = "timeout";
+  if (end.word == "OUT_OF_MEMORY") outcome = "oom";
+  if (end.kind == JobEnd::Kind::exit && end.exit_code == 0) {
     task.end(State::done, {});
+  } else if (end.kind == JobEnd::Kind::lost) {
+    task.end(State::lost, end.words);
+  } else if (is_expected(task.step(), outcome, task.values().lookup())) {
+    task.end(State::expected, plain_words(outcome));
+  } else if (end.kind == JobEnd::Kind::exit) {
+    task.fail("the job's program ended with exit code " + std::to_string(end.exit_code) +
+              "; its output is in \"" + task.work_dir() + "\"");
   } else {
-    std::string outcome = outcome_of(end.exit_code);
-    if (end.exit_code < 0 && end.reason.rfind("TIMEOUT", 0) == 0) outcome = "timeout";
-    if (end.exit_code < 0 && end.reason.rfind("OUT_OF_MEMORY", 0) == 0) outcome = "oom";
-    if (is_expected(task.step(), outcome, task.values().lookup())) {
-      task.end(State::expected, outcome == "oom"       ? "out of memory"
-                                : outcome == "timeout" ? "time limit"
-                                                       : "check failed");
-    } else if (end.exit_code < 0) {
-      task.fail("the job ended without an exit status: " + end.reason);
-    } else {
-      task.fail("the job's program ended with exit code " + std::to_string(end.exit_code) +
-                "; its output is in \"" + task.work_dir() + "\"");
-    }
+    task.fail(end.words);
+    again_ = end.kind == JobEnd::Kind::retryable && package.resubmits < resubmits_[end.package] &&
+             may_start();
+    if (again_) ++package.resubmits;
   }
   return ended(task);
+}
+
+// What is not in the queue yet is not begun.
+Status Engine::put_back(const std::vector<int>& packages, const char* note) {
+  for (const int id : packages) {
+    if (Status s = journal_.set_state(id, State::pending, note); !s) return s;
+    graph_[id].wp.state = State::pending;
+  }
+  return Status::ok();
+}
+
+// Somebody asked the engine to stop while jobs are in the queue: they are left, for `continue`, or
+// cancelled. False: it was not meant.
+Status Engine::stop_jobs(bool* stop) {
+  *stop = true;
+  const size_t count = jobs_.ids().size();
+  if (count == 0) return Status::ok();
+  const int asked = processes_.interrupted();
+  status_line_.finish();
+  auto answer = RunOptions::OnInterrupt::leave;
+  if (options_.on_interrupt) {
+    answer = options_.on_interrupt(count, [&] { return processes_.interrupted() > asked; });
+  }
+  if (answer == RunOptions::OnInterrupt::go_on) {
+    *stop = false;
+    return Status::ok();
+  }
+  if (answer == RunOptions::OnInterrupt::leave) {
+    log_.write("stopped; " + std::to_string(count) + " jobs are left in the queue");
+    return Status::ok();
+  }
+  std::vector<int> packages;
+  if (Status s = jobs_.cancel_all(&packages); !s) {
+    log_.write(s.message());
+    status_line_.print(s.message() + "; the jobs are left in the queue", true);
+    return Status::ok();
+  }
+  log_.write(std::to_string(count) + " jobs cancelled");
+  std::vector<std::pair<int, std::string>> names;
+  for (const int id : packages) names.emplace_back(id, std::string());
+  if (Status s = journal_.jobs_named(names); !s) return s;
+  return put_back(packages, "its job was cancelled");
 }
 
 }  // namespace tally

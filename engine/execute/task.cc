@@ -87,7 +87,8 @@ void Task::prepare_folder() {
         if (!name->value.empty()) own.push_back(absolute_path(values_->apply(*name), work_dir_));
       }
     }
-    if (!check_waiting_) cut_back(own, package().outputs);
+    // Unless they are those of its job, which may be running.
+    if (!check_waiting_ && package().job_name.empty()) cut_back(own, package().outputs);
   }
   start_environment();
   const std::string timeout = values_->apply(step_.timeout);

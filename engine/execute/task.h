@@ -30,6 +30,9 @@ struct TaskContext {
   RunLog& log;
 };
 
+// "oom" as people say it: "out of memory"; empty for what is no outcome.
+const char* plain_words(const std::string& outcome);
+
 class Task {
  public:
   using Clock = std::chrono::steady_clock;

@@ -25,14 +25,14 @@ std::string trimmed_command(const std::string& text) {
   return std::string(command);
 }
 
+}  // namespace
+
 const char* plain_words(const std::string& outcome) {
   if (outcome == "oom") return "out of memory";
   if (outcome == "timeout") return "time limit";
   if (outcome == "check") return "check failed";
   return "";
 }
-
-}  // namespace
 
 bool Task::more_to_come() const {
   if (step_.exported || !platform_.local()) return true;

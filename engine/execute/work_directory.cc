@@ -62,7 +62,20 @@ Status copy_entry(const std::string& from, const std::string& to, bool follow) {
   return Status::ok();
 }
 
-// The processes whose standard output or error is a file below `folder`.
+// Whether a process belongs to another job of a scheduler than we do: jobs may run on this host.
+bool of_another_job(const std::string& pid) {
+  const char* own = getenv("SLURM_JOB_ID");
+  std::string text;
+  if (!read_file("/proc/" + pid + "/environ", &text)) return false;
+  text.insert(0, 1, '\0');
+  const std::string name = std::string(1, '\0') + "SLURM_JOB_ID=";
+  const size_t at = text.find(name);
+  if (at == std::string::npos) return false;
+  const size_t start = at + name.size();
+  return text.substr(start, text.find('\0', start) - start) != (own != nullptr ? own : "");
+}
+
+// The processes whose standard output or error is a file below `folder`; jobs are not ours to end.
 std::vector<int> writers_below(const std::string& folder) {
   std::vector<int> pids;
   DIR* list = opendir("/proc");
@@ -76,7 +89,7 @@ std::vector<int> writers_below(const std::string& folder) {
       const ssize_t size = readlink(link.c_str(), target.data(), target.size() - 1);
       if (size > 0 &&
           std::string(target.data(), static_cast<size_t>(size)).rfind(folder + "/", 0) == 0) {
-        pids.push_back(pid);
+        if (!of_another_job(entry->d_name)) pids.push_back(pid);
         break;
       }
     }

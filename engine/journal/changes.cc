@@ -103,14 +103,6 @@ void SqliteJournal::heartbeat() {
   if (!in_transaction_ && writable_ && now >= next_snapshot_ && commits_ > 0) write_snapshot();
 }
 
-Status SqliteJournal::durable(Statement& statement) {
-  if (in_transaction_) return change(statement);
-  if (Status s = database_.run("PRAGMA synchronous=FULL"); !s) return s;
-  Status status = change(statement);
-  if (Status s = database_.run("PRAGMA synchronous=NORMAL"); !s) return s;
-  return status;
-}
-
 Status SqliteJournal::add(const WorkPackage& package, const TextPool& pool,
                           const std::vector<std::string>& definitions, const std::string& step,
                           const std::string& directory, const std::string& work_dir) {
@@ -178,14 +170,28 @@ Status SqliteJournal::remove(int package) {
   return change(remove_);
 }
 
-Status SqliteJournal::job_named(int package, const std::string& job_name) {
-  job_name_.bind(1, static_cast<long long>(package)).bind(2, job_name);
-  return durable(job_name_);
+Status SqliteJournal::jobs_named(const std::vector<std::pair<int, std::string>>& names) {
+  if (names.empty()) return Status::ok();
+  const bool own = !in_transaction_;
+  // Cannot be changed inside a transaction.
+  if (own) {
+    if (Status s = database_.run("PRAGMA synchronous=FULL"); !s) return s;
+  }
+  Status status = begin();
+  for (const auto& [package, name] : names) {
+    if (!status) break;
+    job_name_.bind(1, static_cast<long long>(package)).bind(2, name);
+    status = change(job_name_);
+  }
+  if (!own) return status;
+  if (status) status = commit();
+  const Status back = database_.run("PRAGMA synchronous=NORMAL");
+  return status ? back : status;
 }
 
 Status SqliteJournal::job_submitted(int package, const std::string& job_id) {
   job_id_.bind(1, static_cast<long long>(package)).bind(2, job_id);
-  return durable(job_id_);
+  return change(job_id_);
 }
 
 Status SqliteJournal::set_shared(const std::string& key, const std::string& value) {

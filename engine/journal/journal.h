@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/mark.h"
@@ -79,9 +80,11 @@ class Journal {
   // Forgets what a workpackage did, for it to be run again (`remove -w`, a retry).
   virtual Status reset(int package) = 0;
   virtual Status remove(int package) = 0;
-  // Before and after a job is submitted: the name it will have, then the id it got. Both are
-  // flushed to the disk: a crash of the node must not forget a job.
-  virtual Status job_named(int package, const std::string& job_name) = 0;
+  // Before jobs are submitted: the names they will have, by package, all in one flush to the disk:
+  // a crash of the node must not forget a job. A name forgets the id before it; an empty one says
+  // that there is no job any more.
+  virtual Status jobs_named(const std::vector<std::pair<int, std::string>>& names) = 0;
+  // After: the id it got. One that is lost is found again by the name.
   virtual Status job_submitted(int package, const std::string& job_id) = 0;
   // Work that workpackages share (a shared operation, a setup or build step's result), by a unique
   // key: what the one who did it left, kept for the others.

@@ -39,7 +39,7 @@ class SqliteJournal final : public Journal {
                         const OutputSizes& outputs) override;
   Status reset(int package) override;
   Status remove(int package) override;
-  Status job_named(int package, const std::string& job_name) override;
+  Status jobs_named(const std::vector<std::pair<int, std::string>>& names) override;
   Status job_submitted(int package, const std::string& job_id) override;
   Status set_shared(const std::string& key, const std::string& value) override;
   std::optional<std::string> shared(const std::string& key) const override;
@@ -58,7 +58,6 @@ class SqliteJournal final : public Journal {
   Status read_run();
   Status write_run(const RunRecord& run);
   Status change(Statement& statement);
-  Status durable(Statement& statement);
   Status committed();
   void write_snapshot();
   void close();

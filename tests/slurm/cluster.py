@@ -200,6 +200,7 @@ class Cluster:
         self.conf, self.min_job_age = conf, min_job_age
         self.directory = ""
         self.keeper = None
+        self.up_now = set()
 
     # The environment of a person on the cluster's login node: nothing of a Slurm around the test.
     @property
@@ -242,6 +243,8 @@ class Cluster:
         for node in self.nodes:
             self.up(node)
         wait_for(lambda: self.states() == ["idle"] * len(self.nodes), "all nodes idle", 20)
+        if self.accounting:
+            wait_for(lambda: self.database_answers("controlport").strip() not in ("", "0"), "the cluster in the database")
 
     def stop(self):
         if self.keeper is None:
@@ -282,12 +285,17 @@ class Cluster:
             os.makedirs(f"{d}/spool/{name}", exist_ok=True)
             argv = ["slurmd", "-D", "-f", f"{d}/slurm.conf", "-N", name]
         self.ask({"do": "start", "name": name, "argv": argv, "env": self.env})
+        self.up_now.add(name)
         if name == "munged":
             wait_for(lambda: os.path.exists(f"{d}/run/munge"), "munged's socket")
 
     def down(self, name, number=signal.SIGKILL):
         """Ends a daemon; the steps of a node live on."""
         self.ask({"do": "end", "name": name, "signal": int(number)})
+        self.up_now.discard(name)
+
+    def running(self, name):
+        return name in self.up_now
 
     def crash(self, node):
         """A node as if unplugged: its slurmd and everything that it runs."""
@@ -392,12 +400,11 @@ class Cluster:
         subprocess.run(["sacctmgr", "-i", "add", "cluster", "tally"], env=self.env, stdout=subprocess.DEVNULL,
                        timeout=30, check=True)
 
-    def database_answers(self):
+    def database_answers(self, column="cluster"):
         try:
-            self.run("sacctmgr", "-n", "show", "cluster", seconds=5)
-            return True
+            return self.run("sacctmgr", "-n", "-P", "show", "cluster", f"format={column}", seconds=5) or "\n"
         except subprocess.SubprocessError:
-            return False
+            return ""
 
 
 SLURM_CONF = """ClusterName=tally

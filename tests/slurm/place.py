@@ -133,15 +133,19 @@ class SlurmTest(unittest.TestCase):
         self.place = Place(self.cluster)
 
     def tearDown(self):
-        if sys.exc_info()[0] is None and self._outcome.success:
-            self.assertEqual(self.cluster.jobs(), [], "jobs nobody owns")
+        failed = any(error for _, error in getattr(self._outcome, "errors", [])) or bool(
+            getattr(self._outcome.result, "failures", []) and self._outcome.result.failures[-1][0] is self) or bool(
+            getattr(self._outcome.result, "errors", []) and self._outcome.result.errors[-1][0] is self)
+        log = self.place.root / "run/000000/run.log"
+        words = (log.read_text() if log.exists() else "no run.log\n") if failed else ""
+        self.place.close()  # ends engines first: nothing is submitted any more
+        left = self.cluster.jobs() if self.cluster.running("slurmctld") else []
+        if left:
+            self.cluster.run("scancel", *[job for job, _, _ in left])
+        if failed:
+            print(words + self.cluster.logs(), file=sys.stderr)
         else:
-            log = self.place.root / "run/000000/run.log"
-            print(log.read_text() if log.exists() else "no run.log", self.cluster.logs(), file=sys.stderr)
-            ids = [job for job, _, _ in self.cluster.jobs()]
-            if ids:
-                self.cluster.run("scancel", *ids)
-        self.place.close()
+            self.assertEqual(left, [], "jobs nobody owns")
 
     def until_state(self, state, count=1, seconds=30):
         """Waits until `count` jobs are in the state; their ids."""

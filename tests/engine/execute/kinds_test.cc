@@ -4,50 +4,16 @@
 
 #include <map>
 
-#include "engine/execute/jobs.h"
 #include "engine/execute/status_line.h"
 #include "steps/container.h"
 #include "steps/kinds.h"
+#include "tests/engine/execute/fake_scheduler.h"
 #include "tests/engine/execute/run_fixture.h"
 
 using namespace tally;
 using namespace tally::testing;
 
 namespace {
-
-// A scheduler that starts nothing: what it answers is set by the test.
-class FakeScheduler final : public Scheduler {
- public:
-  Status submit(const JobRequest& request, std::string* id, bool* transient) override {
-    requests.push_back(request);
-    *transient = false;
-    if (!rejection.empty()) return Status::error(rejection);
-    *id = std::to_string(100 + requests.size());
-    if (on_submit) on_submit(request, *id);
-    return Status::ok();
-  }
-  Status find(const std::string& name, std::string* id) override {
-    asked_for = name;
-    *id = found;
-    return Status::ok();
-  }
-  Status query(const std::vector<std::string>& ids,
-               std::map<std::string, JobReport>* reports) override {
-    ++queries;
-    for (const std::string& id : ids) {
-      if (known.count(id) != 0) (*reports)[id] = known[id];
-    }
-    return outage ? Status::error("squeue: no answer within a minute") : Status::ok();
-  }
-  Status cancel(const std::vector<std::string>&) override { return Status::ok(); }
-
-  std::vector<JobRequest> requests;
-  std::map<std::string, JobReport> known;
-  std::function<void(const JobRequest&, const std::string&)> on_submit;
-  std::string rejection, found, asked_for;
-  int queries = 0;
-  bool outage = false;
-};
 
 Step run_step(const std::string& launch) {
   Step step = step_of("train", {}, {"ps"});
@@ -158,7 +124,8 @@ TEST_CASE("a run step on a scheduler: submitted once, its exit status decides") 
   }
   SUBCASE("rejected, in the scheduler's words") {
     run.add(step);
-    scheduler.rejection = "sbatch: error: invalid partition specified: x";
+    scheduler.refuse_with = Refusal::rejected;
+    scheduler.words = "sbatch: error: invalid partition specified: x";
     CHECK(run.run().failed == 1);
     CHECK(run.file("000000_train/error") == "sbatch: error: invalid partition specified: x");
   }
@@ -194,79 +161,14 @@ TEST_CASE("jobs: a kill between submission and record is healed by the job's nam
   {
     std::unique_ptr<Journal> journal;
     REQUIRE(Journal::open(run.directory.path, &journal));
-    REQUIRE(journal->job_named(0, name));  // forgets the id, as if the engine had ended before it
+    REQUIRE(
+        journal->jobs_named({{0, name}}));  // forgets the id, as if the engine had ended before it
   }
-  scheduler.found = "101";
+  scheduler.found[name] = "101";
   CHECK(run.continue_run().running == 1);
-  CHECK(scheduler.asked_for == name);
+  CHECK(scheduler.asked_for == std::vector<std::string>{name});
   CHECK(scheduler.requests.size() == 1);
   CHECK(run.stored()[0].job_id == "101");
-}
-
-TEST_CASE(
-    "following: the status file first, then the scheduler, unknown is lost, never a success") {
-  TemporaryFolder folder;
-  std::unique_ptr<Journal> journal;
-  REQUIRE(Journal::create(folder.path(), RunRecord(), Sources(), &journal));
-  RunLog log(folder.path() + "/log");
-  FakeScheduler scheduler;
-  JobFollower jobs(scheduler, *journal, log);
-  JobFollower::Timing timing;
-  timing.first_poll = std::chrono::milliseconds(100);
-  timing.grace = std::chrono::seconds(60);
-  jobs.set_timing(timing);
-  std::string rejected;
-  REQUIRE(jobs.submit(5, {"name", folder.path(), "script", "sbatch", {}},
-                      folder.path() + "/job.status", &rejected));
-  const std::string id = jobs.ids().front();
-  auto now = JobFollower::Clock::now();
-  const auto later = [&](int seconds) {
-    now += std::chrono::seconds(seconds);
-    return jobs.poll(now);
-  };
-  scheduler.known[id] = {JobState::queued, "Priority"};
-  CHECK(later(1).empty());
-  SUBCASE("status file") {
-    folder.write("job.status", "4\n");
-    const auto ended = later(60);
-    REQUIRE(ended.size() == 1);
-    CHECK(ended[0].package == 5);
-    CHECK(ended[0].known);
-    CHECK(ended[0].exit_code == 4);
-  }
-  SUBCASE("half a status file is none") {
-    folder.write("job.status", "0");
-    CHECK(later(60).empty());
-  }
-  SUBCASE("time limit, in Slurm's words, after the grace period") {
-    scheduler.known[id] = {JobState::ended, "TIMEOUT"};
-    CHECK(later(60).empty());
-    const auto ended = later(61);
-    REQUIRE(ended.size() == 1);
-    CHECK(ended[0].known);
-    CHECK(ended[0].exit_code == -1);
-    CHECK(ended[0].reason == "TIMEOUT");
-  }
-  SUBCASE("the scheduler knows it no more: lost, not before the grace period") {
-    scheduler.known.clear();
-    CHECK(later(60).empty());
-    CHECK(later(30).empty());
-    const auto ended = later(61);
-    REQUIRE(ended.size() == 1);
-    CHECK_FALSE(ended[0].known);
-  }
-  SUBCASE("completed without an exit status is lost too") {
-    scheduler.known[id] = {JobState::ended, "COMPLETED"};
-    later(60);
-    const auto ended = later(61);
-    REQUIRE(ended.size() == 1);
-    CHECK_FALSE(ended[0].known);
-  }
-  SUBCASE("a scheduler that does not answer tells nothing") {
-    scheduler.outage = true;
-    scheduler.known.clear();
-    for (int i = 0; i < 10; ++i) CHECK(later(3600).empty());
-  }
 }
 
 TEST_CASE("values of the kinds: resources, modules, environment") {

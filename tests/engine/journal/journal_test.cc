@@ -102,7 +102,7 @@ TEST_CASE("everything written is read back") {
     REQUIRE(journal->set_state(0, State::running, ""));
     REQUIRE(journal->operation_done(0, 1, 2, {"A=b=c", "GONE", "L=1\n2"}, {{"/x/stdout", 123}}));
     REQUIRE(journal->set_state(0, State::failed, "why"));
-    REQUIRE(journal->job_named(1, "tally-1"));
+    REQUIRE(journal->jobs_named({{1, "tally-1"}}));
     REQUIRE(journal->job_submitted(1, "4711"));
     REQUIRE(journal->set_shared("k", "v"));
   }

@@ -1,0 +1,180 @@
+// The way of jobs into the scheduler's queue: named, looked for, submitted.
+#include <algorithm>
+#include <ctime>
+
+#include "engine/execute/jobs.h"
+
+namespace tally {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds first_retry{1000}, slowest_retry{60000};
+// A turn leaves the engine's loop alone for no longer than this.
+constexpr milliseconds longest_turn{250};
+constexpr size_t names_at_once = 64;
+
+}  // namespace
+
+bool JobFollower::settled() const {
+  for (const auto& [package, tracked] : jobs_) {
+    if (tracked.stage == Stage::find) return false;
+  }
+  if (queue_.empty()) return true;
+  const Tracked& first = jobs_.at(queue_.front());
+  const int most = first.job.rules.in_flight;
+  const size_t flying = jobs_.size() - queue_.size();
+  return flying > 0 && ((most > 0 && flying >= static_cast<size_t>(most)) || full_);
+}
+
+bool JobFollower::may_submit(const Tracked& tracked, Clock::time_point now) const {
+  const JobRules& rules = tracked.job.rules;
+  const size_t flying = jobs_.size() - queue_.size();
+  if (rules.in_flight > 0 && flying >= static_cast<size_t>(rules.in_flight)) return false;
+  return now >= submit_next_ && (rules.per_second <= 0 || tokens_ >= 1);
+}
+
+// Jobs that an earlier engine, or we ourselves, may have submitted without hearing the id: one
+// question for all.
+void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) {
+  if (now < find_next_) return;
+  std::vector<std::string> names;
+  long long since = std::time(nullptr);
+  for (auto& [package, tracked] : jobs_) {
+    if (tracked.stage != Stage::find) continue;
+    if (const auto exit = exit_left(tracked.job.marks)) {
+      // It needs no finding any more.
+      ended->push_back({package, JobEnd::Kind::exit, *exit, {}, {}});
+      tracked.stage = Stage::follow;
+      continue;
+    }
+    names.push_back(tracked.job.request.name);
+    since = std::min(since, tracked.job.named_at);
+  }
+  if (names.empty()) return;
+  std::map<std::string, std::string> ids;
+  const Status asked = scheduler_.find(names, since - 3600, &ids);
+  if (!asked) back_off_ = std::clamp(back_off_ * 2, first_retry, slowest_retry);
+  find_next_ = asked ? now : now + back_off_;
+  for (auto& [package, tracked] : jobs_) {
+    if (tracked.stage != Stage::find) continue;
+    if (!asked) {
+      trouble(tracked, asked.message(), now, ended);
+      continue;
+    }
+    const auto id = ids.find(tracked.job.request.name);
+    if (id != ids.end()) {
+      log_.write(tracked.job.label + ": found job " + id->second + " (" + id->first + ")");
+      // Not recorded is no harm: it is found again.
+      const Status recorded = journal_.job_submitted(package, id->second);
+      if (!recorded) log_.write(recorded.message());
+      tracked.job.id = id->second;
+      tracked.stage = Stage::follow;
+      tracked.trouble_since.reset();
+      hurry(now);
+    } else {
+      tracked.stage = Stage::submit;
+      queue_.push_back(package);
+    }
+  }
+}
+
+// Names go to the disk before anything is submitted, many by one flush.
+Status JobFollower::name_ready() {
+  std::vector<std::pair<int, std::string>> names;
+  for (const int package : queue_) {
+    Tracked& tracked = jobs_.at(package);
+    if (!tracked.job.named) names.emplace_back(package, tracked.job.request.name);
+    if (names.size() == names_at_once) break;
+  }
+  if (Status s = journal_.jobs_named(names); !s) return s;
+  for (const auto& [package, name] : names) {
+    Tracked& tracked = jobs_.at(package);
+    tracked.job.named = true;
+    tracked.job.named_at = std::time(nullptr);
+  }
+  return Status::ok();
+}
+
+Status JobFollower::submit_ready(Clock::time_point now, std::vector<JobEnd>* ended) {
+  const auto start = Clock::now();
+  while (!queue_.empty()) {
+    Tracked& tracked = jobs_.at(queue_.front());
+    const double rate = tracked.job.rules.per_second;
+    tokens_ =
+        std::min(burst, tokens_ + std::chrono::duration<double>(now - tokens_at_).count() * rate);
+    tokens_at_ = now;
+    if (!may_submit(tracked, now)) return Status::ok();
+    if (!tracked.job.named) {
+      if (Status s = name_ready(); !s) return s;
+    }
+    tokens_ -= 1;
+    queue_.pop_front();
+    if (Status s = submit(tracked, now, ended); !s) return s;
+    if (Clock::now() - start > longest_turn) return Status::ok();
+  }
+  return Status::ok();
+}
+
+Status JobFollower::submit(Tracked& tracked, Clock::time_point now, std::vector<JobEnd>* ended) {
+  Refusal refusal = Refusal::none;
+  std::string id;
+  const Status status = scheduler_.submit(tracked.job.request, &id, &refusal);
+  if (!status) {
+    refused(tracked, refusal, status.message(), now, ended);
+    return Status::ok();
+  }
+  back_off_ = milliseconds(0);
+  full_ = false;
+  tracked.trouble_since.reset();
+  tracked.job.id = id;
+  tracked.stage = Stage::follow;
+  log_.write(tracked.job.label + ": job " + id + " (" + tracked.job.request.name + ")");
+  hurry(now);
+  return journal_.job_submitted(tracked.job.package, id);
+}
+
+void JobFollower::refused(Tracked& tracked, Refusal refusal, const std::string& words,
+                          Clock::time_point now, std::vector<JobEnd>* ended) {
+  const int package = tracked.job.package;
+  if (refusal == Refusal::rejected) {
+    ended->push_back({package, JobEnd::Kind::rejected, -1, {}, words});
+    return;
+  }
+  back_off_ = std::clamp(back_off_ * 2, first_retry, slowest_retry);
+  submit_next_ = find_next_ = now + back_off_;
+  if (refusal == Refusal::full) {
+    full_ = true;
+    queue_.push_front(package);
+    // With jobs of ours in the queue there will be room; else somebody's limit leaves us none.
+    if (jobs_.size() > queue_.size()) tracked.trouble_since.reset();
+  } else {
+    // The answer may have been lost, not the job: it is looked for before it is submitted again.
+    tracked.stage = Stage::find;
+  }
+  trouble(tracked, words, now, ended);
+  if (!ended->empty() && ended->back().package == package && refusal == Refusal::full) {
+    queue_.pop_front();
+  }
+}
+
+// The scheduler could not be asked, or takes nothing now: said once, endured for a while.
+void JobFollower::trouble(Tracked& tracked, const std::string& words, Clock::time_point now,
+                          std::vector<JobEnd>* ended) {
+  if (words != last_trouble_) log_.write(tracked.job.label + ": " + words + "; trying again");
+  last_trouble_ = words;
+  if (!tracked.trouble_since) tracked.trouble_since = now;
+  if (now - *tracked.trouble_since < tracked.job.rules.patience) return;
+  if (tracked.stage == Stage::find) {
+    ended->push_back(
+        {tracked.job.package,
+         JobEnd::Kind::lost,
+         -1,
+         {},
+         "whether job " + tracked.job.request.name + " was submitted cannot be told: " + words});
+  } else {
+    ended->push_back({tracked.job.package, JobEnd::Kind::rejected, -1, {}, words});
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""What a real Slurm does to jobs, and what becomes of the run.   failures_test.py TALLY [TEST ...]"""
+import os
+import signal
+import subprocess
+import time
+
+import cluster as slurm
+import place
+from place import SlurmTest
+
+# Jobs of the tests wait for a file that the test makes: no test depends on how long something takes.
+WAITS = "bash -c 'echo v=${i}0; touch $jube_wp_abspath/begun; until [ -e $jube_benchmark_home/free ]; do sleep 0.05; done'"
+LOST = 6  # a workpackage's state in the journal
+# Questions once a second at least, and no long wait for a status file that will not come.
+QUICK = """parameterset:
+  - name: executeset
+    init_with: slurm/platform.yaml:executeset
+    parameter:
+      - {{name: poll_slowest, _: 1s}}
+      - {{name: status_grace, _: 1s}}
+      - {{name: pending_limit, _: "{pending}"}}
+      - {{name: resubmit, _: "{resubmit}"}}
+      - {{name: jobs_in_flight, _: "{in_flight}"}}
+      - {{name: submit_patience, _: "{patience}"}}
+      - {{name: scheduler_options_here, separator: "", _: ""}}
+"""
+
+
+class FailureTest(SlurmTest):
+    def write(self, values="1,2", launch=WAITS, keys="", pending="0", resubmit="2", in_flight="0", patience="1h",
+              system="", nodes="1", options=""):
+        quick = QUICK.format(pending=pending, resubmit=resubmit, in_flight=in_flight, patience=patience)
+        quick += ("  - name: systemParameter\n    init_with: slurm/platform.yaml:systemParameter\n    parameter:\n"
+                  "      - {name: signal, _: \"\"}\n" + "".join(f"      - {line}\n" for line in system.splitlines()))
+        (self.place.root / "quick.yaml").write_text(quick)
+        text = place.WORKFLOW.replace(
+            '_: "systemParameter,executeset,executesub,jobfiles"}}',
+            '_: "executesub,jobfiles"}}\n      - {{from: quick.yaml, _: "systemParameter,executeset"}}')
+        text = text.replace("nodes: 1,", f"nodes: {nodes}, options: {{{{{options}}}}},")
+        self.place.write(values=values, launch=launch.replace("{", "{{").replace("}", "}}").format(), keys=keys, text=text)
+
+    def free(self):
+        (self.place.root / "free").touch()
+
+    def begun(self, *numbers):
+        slurm.wait_for(lambda: all((self.place.work(n) / "begun").exists() for n in numbers), f"jobs of {numbers} begun")
+
+    def job_of(self, number):
+        return slurm.wait_for(lambda: self.place.packages()[number]["job_id"], "a job id in the journal")
+
+    def ends(self, engine, code):
+        got, out = self.place.finish(engine)
+        self.assertEqual(got, code, out)
+        return out
+
+
+class Jobs(FailureTest):
+    def test_time_limit(self):
+        # Slurm looks for them every half minute: both ways of taking one by one wait.
+        self.write(values="1,2")
+        engine = self.place.start("run", "small.yaml")
+        other = place.Place(self.cluster)
+        self.addCleanup(other.close)
+        for name in ("small.yaml", "quick.yaml"):
+            text = (self.place.root / name).read_text()
+            (other.root / name).write_text(text.replace("max_async: 0", "expect: [timeout]"))
+        expecting = other.start("run", "small.yaml")
+        self.begun(0, 1)
+        slurm.wait_for(lambda: len([job for job in self.cluster.jobs() if job[2] == "RUNNING"]) == 4, "all run")
+        for job in (self.job_of(0), other.packages()[0]["job_id"]):
+            self.cluster.run("scontrol", "update", f"jobid={job}", "EndTime=now+1")
+        slurm.wait_for(lambda: len(self.cluster.jobs()) == 2, "two jobs have met their limit", 90)
+        self.free()
+        (other.root / "free").touch()
+        self.assertIn("2,20\n", self.ends(engine, 1))
+        self.assertIn("TIMEOUT", self.place.packages()[0]["note"])
+        code, out = other.finish(expecting)
+        self.assertEqual(code, 0, out)
+        self.assertIn("1,10\n2,20\n", out)
+
+    def test_scancel_from_outside(self):
+        self.write()
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0, 1)
+        self.cluster.run("scancel", self.job_of(0))
+        slurm.wait_for(lambda: len(self.cluster.jobs()) == 1, "the job is gone")
+        self.free()
+        self.assertIn("2,20\n", self.ends(engine, 1))
+        self.assertIn("CANCELLED", self.place.packages()[0]["note"])
+
+    def test_a_failing_program(self):
+        self.write(values="0,7", launch="bash -c 'echo v=1; exit $i'")
+        code, out, _ = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 1)
+        self.assertIn("0,1\n", out)
+        self.assertIn("ended with exit code 7", self.place.packages()[1]["note"])
+
+    def test_rejected_in_slurms_own_words(self):
+        self.write(values="1", system='{name: queue, _: nowhere}')
+        code, out, _ = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 1)
+        self.assertIn("invalid partition specified: nowhere", self.place.packages()[0]["note"])
+        self.assertIn("Batch job submission failed: Invalid partition name specified", out)
+
+    def test_a_job_that_can_never_start_is_cancelled(self):
+        self.write(values="1", nodes="99")
+        code, _, _ = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 1)
+        self.assertIn("for the reason Partition", self.place.packages()[0]["note"])
+
+    def test_pending_limit(self):
+        self.write(values="1", pending="2s", options="begin: now+1000")
+        code, _, _ = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 1)
+        self.assertIn("longer than its pending_limit of 2 s (BeginTime)", self.place.packages()[0]["note"])
+
+    def test_jobs_in_flight(self):
+        self.write(values="1,2,3", in_flight="1")
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0)
+        self.assertEqual([package["job_id"] is None for package in self.place.packages()], [False, True, True])
+        self.free()
+        self.assertIn("1,10\n2,20\n3,30\n", self.ends(engine, 0))
+
+    def test_a_job_gets_an_environment_of_its_own(self):
+        launch = "bash -c 'echo v=${i}0; env > env; scontrol show job $SLURM_JOB_ID > job'"
+        self.write(values="1", launch=launch)
+        code, out, _ = self.place.tally("run", "small.yaml", env={
+            "SBATCH_TIMELIMIT": "1", "SLURM_NTASKS": "77", "SBATCH_EXPORT": "NONE", "OMP_PLACES": "cores", "LC_TIME": "C",
+            "SQUEUE_PARTITION": "none", "SLURM_TIME_FORMAT": "relative"})
+        self.assertEqual(code, 0, out)
+        lines = (self.place.work(0) / "env").read_text().splitlines()
+        self.assertNotIn("SBATCH_TIMELIMIT=1", lines)
+        self.assertIn("SLURM_NTASKS=1", lines)
+        self.assertNotIn("OMP_PLACES=cores", lines)
+        self.assertIn("LC_TIME=C", lines)
+        self.assertIn("TimeLimit=00:05:00", (self.place.work(0) / "job").read_text())
+
+    def test_the_programs_last_word_counts_when_slurm_ends_the_job_after_it(self):
+        self.write(values="1", launch="bash -c 'echo v=10; exit 0'",
+                   system='{name: postprocess, separator: "", _: "echo 0 > job.status; exec sleep 1000"}')
+        engine = self.place.start("run", "small.yaml")
+        self.assertIn("1,10\n", self.ends(engine, 0))
+        self.cluster.run("scancel", self.place.packages()[0]["job_id"])
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the job is gone")
+
+
+class Nodes(FailureTest):
+    def test_a_lost_node_is_tried_again_elsewhere(self):
+        self.write(values="1", options='no-requeue: ""')
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0)
+        first = self.job_of(0)
+        node = self.cluster.run("squeue", "-h", "-o", "%N").strip()
+        self.cluster.crash(node)
+        slurm.wait_for(lambda: self.place.packages()[0]["job_id"] not in (None, first), "a second job", 60)
+        self.begun(0)
+        self.free()
+        self.assertIn("1,10\n", self.ends(engine, 0))
+        self.assertIn("NODE_FAIL", self.place.log())
+        self.cluster.up(node)
+        slurm.wait_for(lambda: "down" not in "".join(self.cluster.states()), "the node is back")
+
+    def test_a_lost_node_more_often_than_allowed(self):
+        self.write(values="1", resubmit="0", options='no-requeue: ""')
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0)
+        node = self.cluster.run("squeue", "-h", "-o", "%N").strip()
+        self.cluster.crash(node)
+        self.ends(engine, 1)
+        self.assertIn("NODE_FAIL", self.place.packages()[0]["note"])
+        self.cluster.up(node)
+
+
+class Daemons(FailureTest):
+    def test_slurmctld_killed_and_restarted(self):
+        self.write()
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0, 1)
+        self.cluster.run("scontrol", "reconfigure")
+        saved = f"{self.cluster.directory}/state/job_state"
+        slurm.wait_for(lambda: os.path.exists(saved), "the controller has saved its jobs")
+        time_of_save = os.stat(saved).st_mtime_ns
+        self.cluster.run("scontrol", "update", f"jobid={self.job_of(1)}", "Comment=x")
+        slurm.wait_for(lambda: os.stat(saved).st_mtime_ns > time_of_save, "the controller has saved them again")
+        self.cluster.down("slurmctld")
+        self.free()
+        slurm.wait_for(lambda: all((self.place.work(n) / "job.status").exists() for n in (0, 1)), "the jobs have ended")
+        self.cluster.up("slurmctld")
+        self.assertIn("1,10\n2,20\n", self.ends(engine, 0))
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the controller has heard of the ends")
+
+    def test_a_submission_waits_for_the_controller(self):
+        self.write(values="1", launch="echo v=10")
+        self.cluster.down("slurmctld", signal.SIGTERM)
+        engine = self.place.start("run", "small.yaml")
+        log = self.place.root / "run/000000/run.log"
+        slurm.wait_for(lambda: log.exists() and "Unable to contact" in log.read_text(), "a refusal")
+        self.cluster.up("slurmctld")
+        self.assertIn("1,10\n", self.ends(engine, 0))
+
+    def test_an_unheard_scheduler_fails_a_submission_in_the_end(self):
+        self.write(values="1", launch="echo v=10", patience="1s")
+        self.cluster.down("slurmctld", signal.SIGTERM)
+        self.ends(self.place.start("run", "small.yaml"), 1)
+        self.assertIn("Unable to contact slurm controller", self.place.packages()[0]["note"])
+        self.cluster.up("slurmctld")
+        slurm.wait_for(lambda: self.cluster.states() == ["idle"] * 2, "nodes idle")
+
+    def test_an_id_that_is_used_again_is_not_taken_for_ours(self):
+        self.write(values="1")
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0)
+        ours = self.job_of(0)
+        # As after a controller that lost its last minutes: the job is unknown, its id is another's.
+        self.cluster.down("slurmctld")
+        for file in os.listdir(f"{self.cluster.directory}/state"):
+            if file.startswith("job_state"):
+                os.unlink(f"{self.cluster.directory}/state/{file}")
+        (path := self.place.root / "other.sh").write_text("#!/bin/bash\nexit 0\n")
+        with open(f"{self.cluster.directory}/slurm.conf", "a", encoding="utf-8") as conf:
+            conf.write(f"FirstJobId={ours}\n")
+        self.cluster.up("slurmctld")
+        def submit_other():
+            done = subprocess.run(["sbatch", "--parsable", "--job-name=other", str(path)], env=self.cluster.env,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=self.place.root)
+            return done.stdout.strip()
+        other = slurm.wait_for(submit_other, "another's job")
+        self.assertEqual(other, ours)
+        out = self.ends(engine, 1)
+        self.assertEqual(self.place.packages()[0]["state"], LOST, out)
+        self.cluster.run("scancel", other)
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the other job is gone")
+        self.free()
+
+
+if __name__ == "__main__":
+    import sys
+    place.main(sys.argv)
