@@ -9,6 +9,7 @@
 
 #include "engine/analyse/derived.h"
 #include "engine/analyse/scan.h"
+#include "engine/analyse/wanted.h"
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 
@@ -21,58 +22,6 @@ struct Group {
   std::vector<const PackageView*> members;  // by id
   Found found;
   bool leaf = true;
-};
-
-// Every word of `text` that could be a name.
-void add_words(const std::string& text, std::set<std::string>& out) {
-  std::string word;
-  for (char c : text + " ") {
-    bool part = c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 128;
-    if (part) {
-      word += c;
-    } else if (!word.empty()) {
-      out.insert(word);
-      word.clear();
-    }
-  }
-}
-
-// The names the benchmark's results can ask for, so that a record of a run with 100,000
-// workpackages holds these and no others. Nothing when they cannot be known (relative_to compares
-// all parameters).
-class Wanted {
- public:
-  explicit Wanted(const Benchmark& benchmark) {
-    for (const Result& result : benchmark.results) {
-      for (const auto& output : result.outputs) {
-        if (const auto* table = std::get_if<Table>(&output)) {
-          columns(table->columns);
-          add_words(join(table->sort, " ") + " " + table->filter.value, names_);
-          for (const Reference& r : table->references) {
-            add_words(r.column.value + " " + r.condition.value + " " + r.where.value, names_);
-          }
-        } else if (const auto* database = std::get_if<Database>(&output)) {
-          columns(database->keys);
-          add_words(join(database->primary_keys, " ") + " " + database->filter.value, names_);
-        } else if (const auto* syslog = std::get_if<Syslog>(&output)) {
-          columns(syslog->keys);
-          add_words(join(syslog->sort, " ") + " " + syslog->filter.value, names_);
-        }
-      }
-    }
-  }
-  bool has(const std::string& name) const { return all_ || names_.count(name) != 0; }
-
- private:
-  void columns(const std::vector<Column>& list) {
-    for (const Column& column : list) {
-      add_words(column.name.value + " " + column.expression.value, names_);
-      if (!column.relative_to.empty()) all_ = true;
-    }
-  }
-  std::set<std::string> names_;
-  bool all_ = false;
 };
 
 class Analysis {
@@ -95,7 +44,7 @@ class Analysis {
     find_dependent_parameters();
   }
 
-  Records run() {
+  Records run(std::vector<PackageResult>* each) {
     if (clashes()) return {};
     make_groups();
     Scanner scanner(benchmark_, analyser_, diagnostics_);
@@ -105,6 +54,7 @@ class Analysis {
         scanner.scan(*analyse, *package, group.found);
     }
     scanner.report();
+    if (each != nullptr) *each = package_results();
     return make_records();
   }
 
@@ -254,6 +204,45 @@ class Analysis {
     }
   }
 
+  // What each group's own files yielded, in the order of steps and ids.
+  std::vector<PackageResult> package_results() {
+    std::vector<PackageResult> results;
+    Diagnostics said_elsewhere;
+    for (const Analyse& analyse : analyser_.analyse) {
+      const std::vector<const Pattern*> patterns = patterns_of_step(analyse);
+      std::vector<const Pattern*> derived;
+      std::vector<Line> lines;
+      std::vector<const PackageView*> packages;
+      for (const Pattern* pattern : patterns) {
+        if (pattern->mode != PatternMode::pattern) derived.push_back(pattern);
+      }
+      for (const Group& group : groups_) {
+        if (group.members.front()->step != analyse.step.value) continue;
+        Line& line = lines.emplace_back();
+        line.parameters = &group.members.front()->values;
+        add_found(group.found, {}, line.values);
+        for (const Pattern* pattern : patterns) {
+          if (group.found.count(pattern->name.value) != 0) add_default(*pattern, line.values);
+        }
+        packages.push_back(group.members.front());
+      }
+      derive(derived, lines, evaluator_, said_elsewhere);
+      for (size_t i = 0; i < lines.size(); ++i) {
+        PackageResult& result = results.emplace_back();
+        result.id = packages[i]->id;
+        result.step = analyse.step.value;
+        for (const Pattern* pattern : patterns) {
+          for (const char* suffix :
+               {"", "_first", "_min", "_max", "_sum", "_sum2", "_cnt", "_avg", "_std", "_last"}) {
+            const auto found = lines[i].values.find(pattern->name.value + suffix);
+            if (found != lines[i].values.end()) result.values.emplace_back(*found);
+          }
+        }
+      }
+    }
+    return results;
+  }
+
   Records make_records() {
     std::vector<const Pattern*> patterns = all_patterns();
     std::map<std::string, const Pattern*> by_name;
@@ -393,8 +382,8 @@ class Analysis {
 
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<PackageView>& packages, Evaluator& evaluator,
-                Diagnostics& diagnostics) {
-  return Analysis(benchmark, analyser, packages, evaluator, diagnostics).run();
+                Diagnostics& diagnostics, std::vector<PackageResult>* each) {
+  return Analysis(benchmark, analyser, packages, evaluator, diagnostics).run(each);
 }
 
 }  // namespace tally

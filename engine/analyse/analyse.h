@@ -32,15 +32,24 @@ struct PackageView {
   std::string log;
 };
 
+// What the files of one workpackage yielded, as JUBE's analyse.xml has it: with `reduce`, of all
+// workpackages that differ in their iteration only, under the lowest id.
+struct PackageResult {
+  int id = 0;
+  std::string step;
+  std::vector<std::pair<std::string, Value>> values;  // patterns and their statistics, in order
+};
+
 // The records of one analyser, in the order of workpackage ids. A record belongs to a workpackage
 // of an analysed step that no other analysed workpackage depends on; what its parents' files
 // yielded is merged in, its own values first. With `reduce`, workpackages that differ in their
 // iteration only make one record, shown under the lowest id. Files that a glob names are read in
 // natural order (f2 before f10). Problems ("cannot be represented as a int", a file that is not
-// there, a pattern that cannot be read) go to `diagnostics`, each once with a count.
+// there, a pattern that cannot be read) go to `diagnostics`, each once with a count. `each`, when
+// given, gets what every workpackage's own files yielded.
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<PackageView>& packages, Evaluator& evaluator,
-                Diagnostics& diagnostics);
+                Diagnostics& diagnostics, std::vector<PackageResult>* each = nullptr);
 
 // The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl; nothing for another name.
 const std::string* pattern_building_block(std::string_view name);

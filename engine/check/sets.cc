@@ -189,8 +189,7 @@ SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& 
       own.files.push_back(std::move(io));
     } else if (child.name == "sub") {
       Substitution sub;
-      const Attribute* source = child.find("source");
-      if (source) sub.source = source->value;
+      sub.source = attribute_text(child, "source");  // stripped, as JUBE does
       sub.dest = child.find("dest") ? attribute_text(child, "dest") : text_of(child);
       sub.regex = strip(child.get("mode")) == "regex";
       drop(set.substitutions,

@@ -1,18 +1,16 @@
 #include "engine/cli/app.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <functional>
-#include <map>
-#include <set>
 
 #include "engine/base/text.h"
 #include "engine/check/reference.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
@@ -20,46 +18,6 @@
 
 namespace tally {
 namespace {
-
-using Words = std::vector<std::string>;
-
-bool is_file(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
-}
-bool exists(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0;
-}
-bool is_id(const std::string& word) {
-  int id = 0;
-  return word == "last" || word == "all" || parse_id(word, &id);
-}
-
-// JUBE's list options take every word up to the next option, the file behind them too. Gives such
-// words back: `take` says which belong elsewhere, from the end of each list.
-void give_back(const std::vector<Words*>& lists,
-               const std::function<bool(const std::string&)>& take, Words* words) {
-  for (Words* list : lists) {
-    Words back;
-    while (!list->empty() && take(list->back())) {
-      back.push_back(list->back());
-      list->pop_back();
-    }
-    words->insert(words->end(), back.rbegin(), back.rend());
-  }
-}
-
-// CLI11's own check prints the limits of a double.
-CLI::Validator at_least(long least) {
-  return {[least](std::string& word) -> std::string {
-            const bool digits = !word.empty() && word.size() < 10 &&
-                                word.find_first_not_of("0123456789") == std::string::npos;
-            if (digits && std::stol(word) >= least) return {};
-            return fmt::format("'{}' is no whole number from {} on", word, least);
-          },
-          ""};
-}
 
 // Scripts that ask for JUBE's version get the one whose language is read.
 void print_version(const Invocation& invocation) {
@@ -101,14 +59,15 @@ class Application {
   int run(int argc, char** argv) {
     try {
       Words words;  // CLI11 takes them from the end
-      for (int i = argc - 1; i > 0; --i) words.push_back(unabbreviated(argc, argv, argv[i]));
+      for (int i = argc - 1; i > 0; --i) words.push_back(unabbreviated(app_, argc, argv, argv[i]));
       app_.parse(words);
     } catch (const CLI::CallForHelp&) {
       const CLI::App* shown = chosen();
       fmt::print("{}", shown != nullptr ? shown->help(invocation_.program) : app_.help());
       return kFine;
     } catch (const CLI::ParseError& error) {
-      return complain(argc, argv, error);
+      complain(invocation_, app_, argc, argv, error);
+      return kBadInput;
     }
     if (version_) {
       print_version(invocation_);
@@ -119,7 +78,8 @@ class Application {
       return kFine;
     }
     const int code = action_();
-    return invocation_.as_jube && code == kBadInput ? kFailed : code;  // JUBE's 2 is argparse's
+    // JUBE's 2 is argparse's: what is wrong with the command line itself.
+    return invocation_.as_jube && code == kBadInput && !usage_error_ ? kFailed : code;
   }
 
   Words command_names() const {
@@ -130,36 +90,9 @@ class Application {
   }
 
  private:
-  // A long option may be cut short as far as it stays the only one, as in Python's argparse.
-  std::string unabbreviated(int argc, char** argv, const std::string& word) const {
-    if (word.size() < 3 || word.compare(0, 2, "--") != 0) return word;
-    const size_t end = std::min(word.find('='), word.size());
-    const std::string name = word.substr(2, end - 2);
-    const CLI::App* sub = nullptr;
-    for (int i = 1; i < argc && sub == nullptr; ++i) sub = find_command(argv[i]);
-    std::set<std::string> longer;
-    for (const CLI::App* from : {&app_, sub}) {
-      if (from == nullptr) continue;
-      for (const CLI::Option* option : from->get_options()) {
-        for (const std::string& known : option->get_lnames()) {
-          if (known == name) return word;
-          if (starts_with(known, name)) longer.insert(known);
-        }
-      }
-    }
-    return longer.size() == 1 ? "--" + *longer.begin() + word.substr(end) : word;
-  }
-
   const CLI::App* chosen() const {
     std::vector<CLI::App*> commands = app_.get_subcommands();
     return commands.empty() ? nullptr : commands.front();
-  }
-
-  const CLI::App* find_command(const std::string& name) const {
-    for (const CLI::App* sub : app_.get_subcommands(nullptr)) {
-      if (sub->get_name() == name) return sub;
-    }
-    return nullptr;
   }
 
   CLI::App* command(const std::string& name, const std::string& what, std::function<int()> action) {
@@ -202,6 +135,7 @@ class Application {
           &directories_);
     }
     if (directories_.size() > 1) {
+      usage_error_ = true;
       print_error(invocation_, "one directory is expected, not " + join(directories_, " "));
       return false;
     }
@@ -215,6 +149,7 @@ class Application {
     auto takes = [](const std::string& word) { return is_file(word); };
     if (files.empty()) give_back(lists, takes, &files);
     if (!files.empty()) return true;
+    usage_error_ = true;
     print_error(invocation_, fmt::format("{} needs an input file", name),
                 fmt::format("{} {} bench.yaml", invocation_.program, name));
     return false;
@@ -431,11 +366,12 @@ class Application {
 
   void add_help() {
     CLI::App* help = command("help", "help on a command", [this] {
-      if (topic_.empty()) {
-        fmt::print("{}", app_.help());
+      if (topic_.empty()) {  // app_.help() would be the help of `help`
+        fmt::print("{}", app_.get_formatter()->make_help(&app_, invocation_.program,
+                                                         CLI::AppFormatMode::Normal));
         return kFine;
       }
-      const CLI::App* sub = find_command(topic_);
+      const CLI::App* sub = find_command(app_, topic_);
       if (sub == nullptr) {
         print_error(invocation_, fmt::format("there is no command '{}'", topic_),
                     did_you_mean(topic_, command_names()));
@@ -451,7 +387,7 @@ class Application {
     });
     CLI::App* complete =
         command("complete", "completion for bash: eval \"$(tally complete)\"", [this] {
-          print_completion();
+          print_completion(app_, completed_.empty() ? invocation_.program : completed_);
           return kFine;
         });
     complete->add_option("-c,--command-name", completed_, "the program's name");
@@ -462,69 +398,12 @@ class Application {
     })->group("");
   }
 
-  void print_completion() const {
-    std::string name = completed_.empty() ? invocation_.program : completed_;
-    std::string function = "_" + name + "_complete";
-    std::replace(function.begin(), function.end(), '-', '_');
-    fmt::print("{}() {{\n  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" words\n", function);
-    fmt::print("  case \"${{COMP_WORDS[1]}}\" in\n");
-    for (const CLI::App* sub : app_.get_subcommands(nullptr)) {
-      Words options;
-      for (const CLI::Option* option : sub->get_options()) {
-        for (const std::string& s : option->get_snames()) options.push_back("-" + s);
-        for (const std::string& l : option->get_lnames()) options.push_back("--" + l);
-      }
-      fmt::print("    {}) words=\"{}\" ;;\n", sub->get_name(), join(options, " "));
-    }
-    fmt::print("    *) words=\"{}\" ;;\n  esac\n", join(command_names(), " "));
-    fmt::print("  if [ \"$COMP_CWORD\" -eq 1 ]; then words=\"{}\"; fi\n",
-               join(command_names(), " "));
-    fmt::print(
-        "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\") $(compgen -f -- \"$word\"))\n}}\n");
-    fmt::print("complete -o filenames -F {} {}\n", function, name);
-  }
-
-  // A parse error in our words: the option that nobody knows, with the nearest that exists.
-  int complain(int argc, char** argv, const CLI::ParseError& error) const {
-    const CLI::App* sub = nullptr;
-    for (int i = 1; i < argc && sub == nullptr; ++i) {
-      sub = find_command(argv[i]);
-    }
-    Words known;
-    for (const CLI::App* from : {&app_, sub}) {
-      if (from == nullptr) continue;
-      for (const CLI::Option* option : from->get_options()) {
-        for (const std::string& s : option->get_snames()) known.push_back("-" + s);
-        for (const std::string& l : option->get_lnames()) known.push_back("--" + l);
-      }
-    }
-    for (int i = 1; i < argc; ++i) {
-      std::string word = argv[i];
-      if (word.size() < 2 || word[0] != '-' || is_id(word)) continue;
-      if (word == "--") break;
-      word = word.substr(0, word.find('='));
-      if (word[1] != '-') word = word.substr(0, 2);
-      if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-      print_error(invocation_,
-                  fmt::format("unknown option '{}'{}", word,
-                              sub != nullptr ? " of " + sub->get_name() : std::string()),
-                  did_you_mean(word, known));
-      return kBadInput;
-    }
-    const std::string what = error.what();
-    const size_t missing = what.find(": 1 required");
-    print_error(invocation_,
-                missing == std::string::npos ? what : what.substr(0, missing) + " needs a value",
-                fmt::format("see {} help{}", invocation_.program,
-                            sub != nullptr ? " " + sub->get_name() : std::string()));
-    return kBadInput;
-  }
-
   Invocation invocation_;
   CLI::App app_;
   std::function<int()> action_;
   bool version_ = false;
   bool ignored_ = false;
+  bool usage_error_ = false;  // the command line cannot be understood
   bool waits_ = true;
   Words directories_;
   RunsArgs runs_;

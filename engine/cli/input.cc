@@ -10,6 +10,7 @@
 
 #include "engine/base/text.h"
 #include "engine/execute/run_directory.h"
+#include "engine/read/files.h"
 
 #ifndef TALLY_TEMPLATES_DIR
 #define TALLY_TEMPLATES_DIR ""
@@ -113,18 +114,36 @@ std::unique_ptr<Input> load_input(const Invocation& invocation, const std::strin
 std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
                                    const std::string& run_dir) {
   return load_texts(invocation, journal.run(), journal.run().input_file, journal.sources(),
-                    run_dir);
+                    kept_include_path(journal), run_dir);
+}
+
+namespace {
+constexpr const char* kIncludePath = "cli:include-path";
+}  // namespace
+
+Status keep_include_path(const std::vector<std::string>& given, Journal& journal) {
+  std::vector<std::string> all = given;
+  for (std::string& directory : environment_include_path()) all.push_back(std::move(directory));
+  for (std::string& directory : kept_include_path(journal)) all.push_back(std::move(directory));
+  return all.empty() ? Status::ok() : journal.set_shared(kIncludePath, join(all, "\n"));
+}
+
+std::vector<std::string> kept_include_path(const Journal& journal) {
+  const std::optional<std::string> kept = journal.shared(kIncludePath);
+  return kept ? split_strip(*kept, "\n") : std::vector<std::string>();
 }
 
 std::unique_ptr<Input> load_texts(const Invocation& invocation, const RunRecord& run,
                                   const std::string& file,
                                   const std::vector<std::pair<std::string, std::string>>& texts,
+                                  const std::vector<std::string>& include_path,
                                   const std::string& run_dir) {
   auto input = std::make_unique<Input>();
   CheckOptions options;
   options.tags = run.tags;
   options.set = run.set;
   options.read.tags = run.tags;
+  options.read.include_path = include_path;
   options.read.builtin_path = template_directories();
   for (const auto& [path, text] : texts) options.read.stored[path] = text;
   input->set = run.set;

@@ -42,7 +42,12 @@ std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& 
 std::unique_ptr<Input> load_texts(const Invocation& invocation, const RunRecord& run,
                                   const std::string& file,
                                   const std::vector<std::pair<std::string, std::string>>& texts,
+                                  const std::vector<std::string>& include_path,
                                   const std::string& run_dir);
+// The folders in which a run's input looks for included files, kept with the run: those of
+// --include-path and of $JUBE_INCLUDE_PATH as they were.
+Status keep_include_path(const std::vector<std::string>& given, Journal& journal);
+std::vector<std::string> kept_include_path(const Journal& journal);
 
 // Prints diagnostics to standard error, in colour on a terminal. Only those not printed yet when
 // called again with the count it returned.

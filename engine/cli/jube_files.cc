@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/text.h"
 #include "engine/cli/views.h"
 #include "engine/execute/run_directory.h"
 #include "engine/execute/run_log.h"
@@ -17,7 +18,14 @@ namespace {
 
 std::string escaped(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = utf8_length(std::string_view(text).substr(i));
+    if (length != 1) {
+      out += length == 0 ? "\xEF\xBF\xBD" : text.substr(i, length);  // U+FFFD for what is no UTF-8
+      i += std::max<size_t>(length, 1);
+      continue;
+    }
+    const char c = text[i++];
     switch (c) {
       case '&':
         out += "&amp;";
@@ -218,6 +226,31 @@ std::string workpackages_xml(const Benchmark& benchmark, const Journal& journal)
 Status write_workpackages_xml(const Benchmark& benchmark, const Journal& journal,
                               const std::string& run_dir) {
   return write_file(run_dir + "/workpackages.xml", workpackages_xml(benchmark, journal));
+}
+
+Status write_analyse_xml(const std::vector<AnalyserResult>& results, const std::string& run_dir) {
+  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<analyse>\n";
+  for (const AnalyserResult& analyser : results) {
+    out += fmt::format("  <analyser name=\"{}\">\n", escaped(analyser.name));
+    std::string step;
+    for (const PackageResult& package : analyser.packages) {
+      if (package.step != step) {
+        if (!step.empty()) out += "    </step>\n";
+        step = package.step;
+        out += fmt::format("    <step name=\"{}\">\n", escaped(step));
+      }
+      out += fmt::format("      <workpackage id=\"{}\">\n", package.id);
+      for (const auto& [name, value] : package.values) {
+        const char* type = value.number() ? value.type_name() : "string";
+        out += fmt::format("        <pattern name=\"{}\" type=\"{}\">{}</pattern>\n", escaped(name),
+                           type, escaped(value.str()));
+      }
+      out += "      </workpackage>\n";
+    }
+    if (!step.empty()) out += "    </step>\n";
+    out += "  </analyser>\n";
+  }
+  return write_file(run_dir + "/analyse.xml", out + "</analyse>\n");
 }
 
 void note_command(const std::string& run_dir, const std::string& command, const std::string& text) {

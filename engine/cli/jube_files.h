@@ -3,12 +3,20 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "engine/analyse/analyse.h"
 #include "engine/base/status.h"
 #include "engine/journal/journal.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
+
+// What one analyser found.
+struct AnalyserResult {
+  std::string name;
+  std::vector<PackageResult> packages;
+};
 
 // RUNDIR/workpackages.xml: each workpackage's step, iteration, cycle, own parameters (those that
 // its parents do not hand down) with their templates, parents, iteration siblings and environment.
@@ -16,6 +24,9 @@ Status write_workpackages_xml(const Benchmark& benchmark, const Journal& journal
                               const std::string& run_dir);
 // The same as a text.
 std::string workpackages_xml(const Benchmark& benchmark, const Journal& journal);
+
+// RUNDIR/analyse.xml: what the analysers found in each workpackage's files, by analyser and step.
+Status write_analyse_xml(const std::vector<AnalyserResult>& results, const std::string& run_dir);
 
 // A line with the time in RUNDIR/COMMAND.log: parse.log, continue.log, analyse.log, result.log. A
 // folder that cannot be written is another person's run, and no error.

@@ -7,6 +7,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/log_results.h"
 #include "engine/cli/results.h"
+#include "engine/cli/summary.h"
 
 namespace tally {
 namespace {
@@ -58,10 +59,21 @@ int analyse_command(const Invocation& invocation, const ResultArgs& args) {
   if (!open_all(invocation, args, &runs)) return kBadInput;
   int code = kFine;
   for (const OpenRun& run : runs) {
+    const std::string file = run.directory.path + "/analyse.xml";
     size_t rows = 0;
-    if (!analyse_run(invocation, run, &rows)) code = kFailed;
-    fmt::print("{}: {} result line{}; `{} result {} --id {}` shows the tables\n",
-               run.directory.path, rows, rows == 1 ? "" : "s", invocation.program,
+    if (invocation.as_jube) {
+      fmt::print("{}>>> Start analyse\n",
+                 boxed({fmt::format("Analyse benchmark \"{}\" id: {}", run.benchmark->name.value,
+                                    run.directory.id)}));
+    }
+    if (!analyse_run(run, &rows)) code = kFailed;
+    if (invocation.as_jube) {
+      fmt::print(">>> Analyse finished\n>>> Analyse data storage: {}\n{}\n", file,
+                 std::string(70, '#'));
+      continue;
+    }
+    fmt::print("{}: {} result line{} in {}; `{} result {} --id {}` shows the tables\n",
+               run.directory.path, rows, rows == 1 ? "" : "s", file, invocation.program,
                args.runs.directory, run.directory.id);
   }
   return code;

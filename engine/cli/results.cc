@@ -107,10 +107,12 @@ std::vector<std::string> unpack(const std::string& packed) {
 }
 
 // A run that is in use, or another person's, shows the update this time only.
-void keep_update(const std::string& file, OpenRun* run) {
+void keep_update(const std::string& file, const std::vector<std::string>& include_path,
+                 OpenRun* run) {
   run->journal.reset();
   std::unique_ptr<Journal> writable;
   Status kept = Journal::open(run->directory.path, &writable);
+  if (kept) kept = keep_include_path(include_path, *writable);
   if (kept) kept = writable->set_shared(kUpdate, pack(file, run->input->sources));
   if (!kept) {
     fmt::print(stderr, "note: -u {} is not kept for the next time: {}\n", file, kept.message());
@@ -125,7 +127,8 @@ std::unique_ptr<Input> load_kept(const Invocation& invocation, const Journal& jo
   if (texts.empty()) return load_stored(invocation, journal, run_dir);
   std::vector<std::pair<std::string, std::string>> sources;
   for (size_t i = 1; i + 1 < texts.size(); i += 2) sources.emplace_back(texts[i], texts[i + 1]);
-  return load_texts(invocation, journal.run(), texts[0], sources, run_dir);
+  return load_texts(invocation, journal.run(), texts[0], sources, kept_include_path(journal),
+                    run_dir);
 }
 
 }  // namespace
@@ -153,7 +156,7 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
     return false;
   }
   if (update.empty()) return true;
-  keep_update(update, run);
+  keep_update(update, update_input.include_path, run);
   if (Status s = Journal::open_read_only(directory.path, &run->journal); !s) {
     print_error(invocation, s.message());
     return false;
@@ -161,16 +164,35 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
   return true;
 }
 
-bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows) {
-  (void)invocation;
+namespace {
+
+// Analyses with all the input's analysers and keeps what they find as analyse.xml. Returns the
+// number of result lines. A folder that cannot be written is another person's run.
+size_t analyse_all(const OpenRun& run, const std::vector<PackageView>& views, Evaluator& evaluator,
+                   Diagnostics& diagnostics) {
+  size_t rows = 0;
+  std::vector<AnalyserResult> results;
+  for (const Analyser& analyser : run.benchmark->analysers) {
+    AnalyserResult& result = results.emplace_back();
+    result.name = analyser.name.value;
+    rows += analyse(*run.benchmark, analyser, views, evaluator, diagnostics, &result.packages)
+                .rows.size();
+  }
+  if (::access(run.directory.path.c_str(), W_OK) != 0) return rows;
+  if (Status kept = write_analyse_xml(results, run.directory.path); !kept) {
+    diagnostics.warning({}, kept.message());
+  }
+  return rows;
+}
+
+}  // namespace
+
+bool analyse_run(const OpenRun& run, size_t* rows) {
   Diagnostics diagnostics;
   std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
-  std::vector<PackageView> views = package_views(*run.benchmark, *run.journal, run.directory.path);
-  *rows = 0;
   note_command(run.directory.path, "analyse", "analysed");
-  for (const Analyser& analyser : run.benchmark->analysers) {
-    *rows += analyse(*run.benchmark, analyser, views, *evaluator, diagnostics).rows.size();
-  }
+  *rows = analyse_all(run, package_views(*run.benchmark, *run.journal, run.directory.path),
+                      *evaluator, diagnostics);
   print_diagnostics(diagnostics, run.input->sources);
   return !diagnostics.has_errors();
 }
@@ -184,6 +206,9 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
   std::vector<std::vector<PackageView>> views;
   for (const OpenRun& run : runs) {
     views.push_back(package_views(*run.benchmark, *run.journal, run.directory.path));
+    // JUBE's result leaves the analysis, too; its problems are those that show below.
+    Diagnostics said_below;
+    if (invocation.as_jube && options.write) analyse_all(run, views.back(), *evaluator, said_below);
   }
   int code = kFine;
   size_t tables = 0;

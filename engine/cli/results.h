@@ -41,7 +41,7 @@ Records result_records(const Benchmark& benchmark, const Result& result,
                        Diagnostics& diagnostics);
 // Tables to standard output, notes to standard error.
 void print_results(const std::vector<RenderedResult>& rendered);
-// Analyses alone; true when it went well. `rows` counts result lines.
-bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows);
+// Analyses alone and writes analyse.xml; true when it went well. `rows` counts result lines.
+bool analyse_run(const OpenRun& run, size_t* rows);
 
 }  // namespace tally

@@ -163,19 +163,22 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   }
   journal.reset();
   int code = status ? summary.exit_code() : kFailed;
+  const bool stopped = execution.exit_on_error && summary.failed > 0;
+  if (invocation.as_jube && stopped) return code;  // -e ends JUBE before it analyses
   bool show = wants_result(invocation, benchmark, execution.result) && has_results(benchmark);
-  if (show || execution.analyse) {
+  // JUBE analyses with -r even where there is no result to show.
+  const bool analyse = execution.analyse || (invocation.as_jube && execution.result);
+  if (show || analyse) {
     std::vector<OpenRun> runs(1);
     runs[0].directory = directory;
     if (!open_run(invocation, directory, "", {}, runs.data())) return kFailed;
     ShowOptions show_options;
     size_t rows = 0;
     int shown = show ? show_results(invocation, runs, show_options)
-                     : (analyse_run(invocation, runs[0], &rows) ? kFine : kFailed);
+                     : (analyse_run(runs[0], &rows) ? kFine : kFailed);
     code = std::max(code, shown);
   }
-  if (invocation.as_jube && status && !summary.interrupted &&
-      !(execution.exit_on_error && summary.failed > 0)) {
+  if (invocation.as_jube && status && !summary.interrupted) {
     return kFine;  // JUBE's exit code says nothing of failed workpackages
   }
   return code;
@@ -210,6 +213,7 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
   std::unique_ptr<Journal> journal;
   Status ready = write_run_files(directory.path, document_to_xml(input.document));
   if (ready) ready = Journal::create(directory.path, record, input.sources, &journal);
+  if (ready) ready = keep_include_path(args.input.include_path, *journal);
   if (!ready) {
     print_error(invocation, ready.message());
     return kFailed;

@@ -5,7 +5,8 @@ usage: jube_differential.py TALLY INPUT_DIR [NAME...]
 
 For each input of INPUT_DIR, in two fresh copies of it: `jube run -r`, once by JUBE and once by Tally
 called by the name jube. Compared are every workpackage's folder name, its marks (done, error), the
-bytes of all files in its work directory, and every result file (databases by their rows). The comment
+bytes of all files in its work directory, every result file (databases by their rows), and what
+analyse.xml says. The comment
 at the top of an input says which row of the specification it covers and
 
   compare: VERSION  the version of JUBE it is compared with
@@ -13,6 +14,7 @@ at the top of an input says which row of the specification it covers and
   options: WORD...  further options of `run`
   then: COMMAND     a shell command after the run; `jube` is the program under test
   shows: COMMAND    the same, and what it prints is compared, too
+  analyse: WORD     analyse.xml without first and last values, which JUBE takes from any iteration
 
 Exits 77 ("skipped" for CTest) when there is no jube, 1 when something differs.
 """
@@ -25,6 +27,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 TIME = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 
@@ -34,13 +37,13 @@ def header(path):
     found = {"tags": [], "options": [], "after": []}
     with open(path, encoding="utf-8") as file:
         for line in file.read(2000).splitlines():
-            match = re.match(r"[#\s]*(compare|tags|options|then|shows):\s*(.*?)\s*(?:-->)?$", line)
+            match = re.match(r"[#\s]*(compare|tags|options|then|shows|analyse):\s*(.*?)\s*(?:-->)?$", line)
             if not match:
                 continue
             if match[1] in ("then", "shows"):
                 found["after"].append((match[1], match[2]))
             else:
-                found[match[1]] = match[2] if match[1] == "compare" else match[2].split()
+                found[match[1]] = match[2] if match[1] in ("compare", "analyse") else match[2].split()
     return found
 
 
@@ -63,7 +66,20 @@ def content(path, root):
     return TIME.sub(b"TIME", data)
 
 
-def collect(root):
+def analysis(path, first):
+    """What analyse.xml says, without the ids and the order, which JUBE leaves to chance. `first`: with
+    the first and last values, too; with iterations they are those of any of them."""
+    found = {}
+    for analyser in xml.etree.ElementTree.parse(path).getroot():
+        for step in analyser:
+            lines = found.setdefault((analyser.get("name"), step.get("name")), [])
+            for package in step:
+                lines.append(sorted((p.get("name"), p.get("type"), p.text or "") for p in package
+                                    if first or re.search("_(cnt|min|max|sum2?|avg|std)$", p.get("name"))))
+    return repr(sorted((key, sorted(lines)) for key, lines in found.items())).encode()
+
+
+def collect(root, first):
     """Everything of a run that people's scripts rely on: {relative path: bytes}."""
     found = {}
     for outpath in ("run",):
@@ -78,8 +94,11 @@ def collect(root):
             for name in files:
                 path = os.path.join(folder, name)
                 key = os.path.relpath(path, root)
-                if len(parts) == 1:
-                    continue  # the run's own bookkeeping
+                if len(parts) == 1:  # the run's own bookkeeping
+                    if name == "analyse.xml":
+                        found[key] = TIME.sub(b"TIME", analysis(path, first).replace(
+                            os.path.realpath(root).encode(), b"ROOT"))
+                    continue
                 if len(parts) == 2 and parts[1] != "result":
                     if name in ("done", "error"):
                         found[key] = b"mark"
@@ -149,7 +168,7 @@ def compare(tally, inputs, name):
                     shown[f"printed by {number}: {line}"] = text
                 else:
                     texts[-1] += text
-            results.append(collect(root))
+            results.append(collect(root, words.get("analyse") is None))
             results[-1].update(shown)
             sent = listener.taken()
             if sent:

@@ -298,7 +298,36 @@ TEST_CASE_FIXTURE(Shell, "what JUBE leaves for scripts, and options cut short") 
   CHECK(has(content("bench_run/000000/parse.log"), "bench.yaml read by tally"));
   CHECK(tally("--version", "jube").out.rfind("JUBE, version 2.7.1 (tally ", 0) == 0);
   CHECK(tally("result nowhere", "jube").code == 1);
+  CHECK(tally("run", "jube").code == 2);
+  CHECK(tally("run bench.yaml -q", "jube").code == 2);
   CHECK(tally("result nowhere").code == 2);
+}
+
+TEST_CASE_FIXTURE(Shell,
+                  "analyse.xml as JUBE leaves it, from analyse, and from -r under its name") {
+  file("bench.yaml", kBench);
+  tally("run bench.yaml -r");
+  CHECK(!exists("bench_run/000000/analyse.xml"));
+  const Ran analysed = tally("analyse bench_run");
+  CHECK(has(analysed.out, "bench_run/000000: 3 result lines in bench_run/000000/analyse.xml; "));
+  const std::string one = content("bench_run/000000/analyse.xml");
+  CHECK(
+      one.rfind("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<analyse>\n  <analyser name=\"an\">\n"
+                "    <step name=\"s\">\n      <workpackage id=\"0\">\n"
+                "        <pattern name=\"t\" type=\"float\">1.5</pattern>\n"
+                "        <pattern name=\"t_first\" type=\"float\">1.5</pattern>\n",
+                0) == 0);
+  CHECK(has(one, "<pattern name=\"t_cnt\" type=\"int\">1</pattern>\n"));
+  tally("run bench.yaml -r", "jube");
+  CHECK(content("bench_run/000001/analyse.xml") == one);
+  CHECK(tally("analyse bench_run", "jube").out ==
+        "######################################################################\n"
+        "# Analyse benchmark \"bench\" id: 1\n"
+        "######################################################################\n"
+        ">>> Start analyse\n"
+        ">>> Analyse finished\n"
+        ">>> Analyse data storage: bench_run/000001/analyse.xml\n"
+        "######################################################################\n");
 }
 
 TEST_CASE_FIXTURE(Shell, "what there is to know about runs") {

@@ -1,0 +1,133 @@
+#include "engine/cli/command_line.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/base/text.h"
+#include "engine/cli/runs.h"
+
+namespace tally {
+
+bool is_file(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+bool exists(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0;
+}
+bool is_id(const std::string& word) {
+  int id = 0;
+  return word == "last" || word == "all" || parse_id(word, &id);
+}
+
+void give_back(const std::vector<Words*>& lists,
+               const std::function<bool(const std::string&)>& take, Words* words) {
+  for (Words* list : lists) {
+    Words back;
+    while (!list->empty() && take(list->back())) {
+      back.push_back(list->back());
+      list->pop_back();
+    }
+    words->insert(words->end(), back.rbegin(), back.rend());
+  }
+}
+
+// CLI11's own check prints the limits of a double.
+CLI::Validator at_least(long least) {
+  return {[least](std::string& word) -> std::string {
+            const bool digits = !word.empty() && word.size() < 10 &&
+                                word.find_first_not_of("0123456789") == std::string::npos;
+            if (digits && std::stol(word) >= least) return {};
+            return fmt::format("'{}' is no whole number from {} on", word, least);
+          },
+          ""};
+}
+
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) {
+    if (sub->get_name() == name) return sub;
+  }
+  return nullptr;
+}
+
+std::string unabbreviated(const CLI::App& app, int argc, char** argv, const std::string& word) {
+  if (word.size() < 3 || word.compare(0, 2, "--") != 0) return word;
+  const size_t end = std::min(word.find('='), word.size());
+  const std::string name = word.substr(2, end - 2);
+  const CLI::App* sub = nullptr;
+  for (int i = 1; i < argc && sub == nullptr; ++i) sub = find_command(app, argv[i]);
+  std::set<std::string> longer;
+  for (const CLI::App* from : {&app, sub}) {
+    if (from == nullptr) continue;
+    for (const CLI::Option* option : from->get_options()) {
+      for (const std::string& known : option->get_lnames()) {
+        if (known == name) return word;
+        if (starts_with(known, name)) longer.insert(known);
+      }
+    }
+  }
+  return longer.size() == 1 ? "--" + *longer.begin() + word.substr(end) : word;
+}
+
+void complain(const Invocation& invocation, const CLI::App& app, int argc, char** argv,
+              const CLI::ParseError& error) {
+  const CLI::App* sub = nullptr;
+  for (int i = 1; i < argc && sub == nullptr; ++i) {
+    sub = find_command(app, argv[i]);
+  }
+  Words known;
+  for (const CLI::App* from : {&app, sub}) {
+    if (from == nullptr) continue;
+    for (const CLI::Option* option : from->get_options()) {
+      for (const std::string& s : option->get_snames()) known.push_back("-" + s);
+      for (const std::string& l : option->get_lnames()) known.push_back("--" + l);
+    }
+  }
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (word.size() < 2 || word[0] != '-' || is_id(word)) continue;
+    if (word == "--") break;
+    word = word.substr(0, word.find('='));
+    if (word[1] != '-') word = word.substr(0, 2);
+    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    print_error(invocation,
+                fmt::format("unknown option '{}'{}", word,
+                            sub != nullptr ? " of " + sub->get_name() : std::string()),
+                did_you_mean(word, known));
+    return;
+  }
+  const std::string what = error.what();
+  const size_t missing = what.find(": 1 required");
+  print_error(invocation,
+              missing == std::string::npos ? what : what.substr(0, missing) + " needs a value",
+              fmt::format("see {} help{}", invocation.program,
+                          sub != nullptr ? " " + sub->get_name() : std::string()));
+}
+
+void print_completion(const CLI::App& app, const std::string& name) {
+  std::string function = "_" + name + "_complete";
+  std::replace(function.begin(), function.end(), '-', '_');
+  fmt::print("{}() {{\n  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" words\n", function);
+  Words names;
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) names.push_back(sub->get_name());
+  fmt::print("  case \"${{COMP_WORDS[1]}}\" in\n");
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) {
+    Words options;
+    for (const CLI::Option* option : sub->get_options()) {
+      for (const std::string& s : option->get_snames()) options.push_back("-" + s);
+      for (const std::string& l : option->get_lnames()) options.push_back("--" + l);
+    }
+    fmt::print("    {}) words=\"{}\" ;;\n", sub->get_name(), join(options, " "));
+  }
+  fmt::print("    *) words=\"{}\" ;;\n  esac\n", join(names, " "));
+  fmt::print("  if [ \"$COMP_CWORD\" -eq 1 ]; then words=\"{}\"; fi\n", join(names, " "));
+  fmt::print(
+      "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\") $(compgen -f -- \"$word\"))\n}}\n");
+  fmt::print("complete -o filenames -F {} {}\n", function, name);
+}
+
+}  // namespace tally
