@@ -9,9 +9,6 @@
 namespace tally {
 namespace {
 
-// More points than this are a mistake in the file: a point too many costs memory, not time.
-constexpr size_t most_points = 20'000'000;
-
 bool has_dollar(const std::string& text) {
   return text.find('$') != std::string::npos;
 }
@@ -158,318 +155,6 @@ bool Expansion::add_use(const Text& use, const std::string& names, Layout& layou
   return true;
 }
 
-// ---- value lists
-
-bool Expansion::has_lists() const {
-  for (const Work& work : works_) {
-    for (const uint32_t slot : work.open) {
-      if (progress(work.point.bindings[slot]) > Progress::raw && work.error.empty()) return true;
-    }
-  }
-  return false;
-}
-
-// The groups of slots to expand, in definition order; zipped parameters form one group. False:
-// failed.
-bool Expansion::axes(const Work& work, uint32_t from, std::vector<std::vector<uint32_t>>& out,
-                     Work& failed) {
-  const auto& bindings = work.point.bindings;
-  std::vector<bool> zip_seen(work.layout->zips.size());
-  for (const uint32_t slot : work.open) {
-    if (slot < from || progress(bindings[slot]) == Progress::raw) continue;
-    const int zip = work.layout->zip_of[slot];
-    if (zip < 0) {
-      out.push_back({slot});
-      continue;
-    }
-    if (zip_seen[static_cast<size_t>(zip)]) continue;
-    zip_seen[static_cast<size_t>(zip)] = true;
-    const std::vector<uint32_t>& group = work.layout->zips[static_cast<size_t>(zip)];
-    size_t length = 0;
-    bool waits = false;
-    std::string lengths;
-    bool equal = true;
-    for (const uint32_t member : group) {
-      const Binding& b = bindings[member];
-      const Definition& d = context_.definitions.of(b);
-      waits = waits || progress(b) == Progress::raw;
-      const size_t count = progress(b) > Progress::raw
-                               ? context_.definitions.pieces(b.value, d.parameter->separator).size()
-                               : 1;
-      if (length == 0) length = count;
-      equal = equal && count == length;
-      lengths +=
-          (lengths.empty() ? "" : ", ") + d.parameter->name.value + " has " + std::to_string(count);
-    }
-    if (waits) continue;
-    if (!equal) {
-      const Definition& d = context_.definitions.of(bindings[group.front()]);
-      failed.error = "zipped parameters differ in their number of values: " + lengths;
-      if (!first_report(d.parameter->value)) return false;
-      diagnostics_.error(d.parameter->value.mark, failed.error,
-                         "parameters that advance together need lists of equal length");
-      return false;
-    }
-    out.push_back(group);
-  }
-  return true;
-}
-
-void Expansion::split_one(Work& work, uint32_t from, std::vector<Work>& out) {
-  std::vector<std::vector<uint32_t>> groups;
-  if (!work.error.empty() || !axes(work, from, groups, work) || groups.empty()) {
-    out.push_back(std::move(work));
-    return;
-  }
-  struct Axis {
-    uint32_t slot;
-    uint32_t group;
-    const std::vector<TextId>* pieces;
-    Progress from;
-  };
-  std::vector<Axis> members;
-  std::vector<size_t> lengths, position(groups.size(), 0);
-  size_t total = 1;
-  for (uint32_t g = 0; g < groups.size(); ++g) {
-    for (const uint32_t slot : groups[g]) {
-      const Binding& b = work.point.bindings[slot];
-      const Definition& d = context_.definitions.of(b);
-      members.push_back(
-          {slot, g, &context_.definitions.pieces(b.value, d.parameter->separator), progress(b)});
-    }
-    lengths.push_back(members.back().pieces->size());
-    total = total > most_points ? total : total * lengths.back();
-  }
-  if (total + out.size() > most_points) {
-    diagnostics_.error(step_.name.mark,
-                       "step '" + step_.name.value + "' would have more than " +
-                           std::to_string(most_points) + " points",
-                       "its parameters' value lists are multiplied: shorten or zip them");
-    work.error = "too many points";
-    out.push_back(std::move(work));
-    return;
-  }
-  const TextPool& pool = context_.definitions.pool();
-  out.reserve(out.size() + total);
-  for (size_t i = 0; i < total; ++i) {
-    Work& next = out.emplace_back();
-    next.layout = work.layout;
-    next.point.bindings.reserve(work.point.bindings.size());
-    next.point.bindings = work.point.bindings;
-    for (const Axis& axis : members) {
-      Binding& b = next.point.bindings[axis.slot];
-      const auto index = static_cast<uint32_t>(position[axis.group]);
-      b.value = (*axis.pieces)[index];
-      b.index = index;
-      const bool raw = axis.from == Progress::split_raw && has_dollar(pool[b.value]);
-      b.definition = with_progress(definition_number(b), raw ? Progress::raw : Progress::closed);
-    }
-    for (const uint32_t slot : work.open) {
-      if (progress(next.point.bindings[slot]) != Progress::closed) next.open.push_back(slot);
-    }
-    for (size_t g = groups.size(); g-- > 0;) {  // the first parameter is the slowest
-      if (++position[g] < lengths[g]) break;
-      position[g] = 0;
-    }
-  }
-}
-
-// Expands all value lists. At the start (`own_first`) the step's own come before the updated ones
-// of its parents, which then vary fastest.
-void Expansion::split(bool own_first) {
-  std::vector<Work> out;
-  for (Work& work : works_) {
-    uint32_t from = 0;
-    if (own_first) {
-      for (const uint32_t slot : work.open) {
-        if (slot >= work.layout->own_begin && progress(work.point.bindings[slot]) > Progress::raw) {
-          from = work.layout->own_begin;
-        }
-      }
-    }
-    if (work.open.empty()) {
-      out.push_back(std::move(work));
-    } else {
-      split_one(work, from, out);
-    }
-  }
-  works_.swap(out);
-}
-
-// ---- substitution and scripts
-
-// Whether a slot needs what only finish() can tell, itself or through others.
-bool Expansion::is_late(const Work& work, uint32_t slot) const {
-  std::vector<uint32_t> todo{slot};
-  std::vector<bool> seen(work.layout->names.size());
-  seen[slot] = true;
-  while (!todo.empty()) {
-    const uint32_t at = todo.back();
-    todo.pop_back();
-    for (const TextId name : context_.definitions.references(work.point.bindings[at].value)) {
-      const std::string& text = context_.definitions.pool()[name];
-      const auto found = work.layout->slots.find(text);
-      if (found == work.layout->slots.end()) {
-        if (is_late_name(text)) return true;
-      } else if (!seen[found->second] &&
-                 progress(work.point.bindings[found->second]) == Progress::raw) {
-        seen[found->second] = true;
-        todo.push_back(found->second);
-      }
-    }
-  }
-  return false;
-}
-
-// Whether a reference of this slot has no value yet.
-bool Expansion::is_blocked(const Work& work, uint32_t slot, Force force) const {
-  const Binding& b = work.point.bindings[slot];
-  const bool script = context_.definitions.of(b).parameter->mode != Mode::text;
-  for (const TextId name : context_.definitions.references(b.value)) {
-    const std::string& text = context_.definitions.pool()[name];
-    const auto found = work.layout->slots.find(text);
-    if (found != work.layout->slots.end()) {
-      if (force != Force::everything &&
-          progress(work.point.bindings[found->second]) != Progress::closed) {
-        return true;
-      }
-      continue;
-    }
-    if (is_late_name(text)) return true;
-    if (force != Force::none) continue;
-    // A name that nobody gives: a set that is still to come may; a script waits until nothing else
-    // is left to do.
-    if (!script && work.layout->uses.empty()) continue;
-    const auto& builtins = context_.builtins;
-    if (std::none_of(builtins.begin(), builtins.end(),
-                     [&](const auto& entry) { return entry.first == text; })) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// The slot's text with its references replaced. *blocked: a name that turned up meanwhile (as in
-// ${x_$y}) has no value yet.
-std::string Expansion::substituted(const Work& work, uint32_t slot, Force force,
-                                   bool* blocked) const {
-  const TextPool& pool = context_.definitions.pool();
-  const Lookup lookup = [&](std::string_view name) -> const std::string* {
-    const auto found = work.layout->slots.find(name);
-    if (found != work.layout->slots.end()) {
-      const Binding& b = work.point.bindings[found->second];
-      if (progress(b) == Progress::closed) return &pool[b.value];
-      if (force != Force::everything) *blocked = true;
-      return nullptr;
-    }
-    if (is_late_name(name)) *blocked = true;
-    for (const auto& [key, value] : context_.builtins) {
-      if (key == name) return &value;
-    }
-    return nullptr;
-  };
-  return substitute(pool[work.point.bindings[slot].value], lookup);
-}
-
-// Stores a value that a substitution or a script gave; a list of them when it splits.
-void Expansion::set_value(Work& work, uint32_t slot, std::string_view value) {
-  Binding& b = work.point.bindings[slot];
-  const Parameter& parameter = *context_.definitions.of(b).parameter;
-  b.value = context_.definitions.pool().intern(value);
-  // A piece of a list stays one value, even when its text came to hold separators.
-  const bool list = b.index == Binding::no_index && !parameter.separator.empty() &&
-                    value.find(parameter.separator) != std::string_view::npos;
-  b.definition =
-      with_progress(definition_number(b), list ? Progress::split_value : Progress::closed);
-}
-
-// One pass over a work's open slots: texts are substituted, scripts that are ready are collected.
-bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index) {
-  // Values that wait for each other all see what was there before, whatever their order.
-  std::vector<std::pair<uint32_t, std::string>> forced;
-  bool changed = false;
-  for (const uint32_t slot : work.open) {
-    const Binding& b = work.point.bindings[slot];
-    if (progress(b) != Progress::raw || is_blocked(work, slot, force)) continue;
-    if (force == Force::everything && is_late(work, slot)) continue;
-    bool blocked = false;
-    std::string text = substituted(work, slot, force, &blocked);
-    if (blocked) continue;
-    const Mode mode = context_.definitions.of(b).parameter->mode;
-    if (mode != Mode::text && mode != Mode::tag) {
-      scripts.push_back({index, slot, std::move(text)});
-      continue;
-    }
-    if (mode == Mode::tag && context_.tags.count(text) == 0) text.clear();
-    changed = true;
-    if (force == Force::everything) {
-      forced.emplace_back(slot, std::move(text));
-    } else {
-      set_value(work, slot, text);
-    }
-  }
-  for (const auto& [slot, text] : forced) set_value(work, slot, text);
-  return changed;
-}
-
-void Expansion::run_scripts(std::vector<Task>& scripts) {
-  for (const Mode mode : {Mode::env, Mode::python, Mode::perl, Mode::shell}) {
-    std::vector<const Task*> tasks;
-    std::vector<std::string> expressions;
-    for (Task& task : scripts) {
-      const Binding& b = works_[task.work].point.bindings[task.slot];
-      if (context_.definitions.of(b).parameter->mode != mode) continue;
-      tasks.push_back(&task);
-      expressions.push_back(task.expression);
-    }
-    if (tasks.empty()) continue;
-    const std::vector<Evaluation> results = context_.evaluator.evaluate(mode, expressions);
-    for (size_t i = 0; i < tasks.size(); ++i) {
-      Work& work = works_[tasks[i]->work];
-      if (!results[i].ok) {
-        const Binding& b = work.point.bindings[tasks[i]->slot];
-        if (work.error.empty()) {
-          work.error =
-              evaluation_error(*context_.definitions.of(b).parameter, expressions[i], results[i]);
-        }
-        continue;
-      }
-      set_value(work, tasks[i]->slot, results[i].value);
-    }
-  }
-}
-
-// Substitutes and evaluates until nothing more is ready. Returns whether anything happened.
-bool Expansion::settle(Force force) {
-  bool any = false;
-  for (;;) {
-    bool changed = false;
-    std::vector<Task> scripts;
-    for (size_t i = 0; i < works_.size(); ++i) {
-      Work& work = works_[i];
-      if (work.open.empty() || !work.error.empty()) continue;
-      if (settle_text(work, force, scripts, i)) changed = true;
-    }
-    if (!scripts.empty()) {
-      run_scripts(scripts);
-      changed = true;
-    }
-    if (!changed) return any;
-    any = true;
-    for (Work& work : works_) {
-      if (work.open.empty()) continue;
-      work.open.erase(std::remove_if(work.open.begin(), work.open.end(),
-                                     [&](uint32_t slot) {
-                                       return progress(work.point.bindings[slot]) ==
-                                              Progress::closed;
-                                     }),
-                      work.open.end());
-    }
-    // What was forced may make others ready in the ordinary way.
-    if (force != Force::none) return true;
-  }
-}
-
 // ---- sets whose names depend on parameters
 
 // Whether the names in `use` are not known yet for this work.
@@ -494,6 +179,26 @@ bool Expansion::waits(const Work& work, const Text& use, std::string* names) con
   return open;
 }
 
+// Gives a work the sets of a layout that another work has had made: only the values are to be
+// added.
+void Expansion::take_layout(Work& work, const Layout& layout) const {
+  for (const ParameterSet* set : layout.sets) {
+    const bool in_old = std::find(work.layout->sets.begin(), work.layout->sets.end(), set) !=
+                        work.layout->sets.end();
+    for (const Parameter& parameter : set->parameters) {
+      const Binding fresh =
+          context_.definitions.fresh(context_.definitions.number(*set, parameter));
+      const uint32_t slot = layout.slots.at(parameter.name.value);
+      if (slot >= work.point.bindings.size()) {
+        work.point.bindings.push_back(fresh);
+      } else if (!in_old && slot < layout.own_begin && updates_in_step(parameter.update, true)) {
+        work.point.bindings[slot] = fresh;
+      }
+    }
+  }
+  work.layout = &layout;
+}
+
 // Adds the sets whose names have become known. Returns whether there were any.
 bool Expansion::resolve_uses() {
   struct Key {
@@ -514,28 +219,11 @@ bool Expansion::resolve_uses() {
       any = true;
       const Key key{work.layout, use, names};
       const auto known = made.find(key);
-      Layout next = known != made.end() ? *known->second : *work.layout;
       if (known != made.end()) {
-        // The same sets again: only this work's values are to be added.
-        for (const ParameterSet* set : known->second->sets) {
-          for (const Parameter& parameter : set->parameters) {
-            const Binding fresh =
-                context_.definitions.fresh(context_.definitions.number(*set, parameter));
-            const uint32_t slot = next.slots.at(parameter.name.value);
-            const bool added = slot >= work.point.bindings.size();
-            const bool in_old = std::find(work.layout->sets.begin(), work.layout->sets.end(),
-                                          set) != work.layout->sets.end();
-            if (added) {
-              work.point.bindings.push_back(fresh);
-            } else if (!in_old && slot < next.own_begin &&
-                       updates_in_step(parameter.update, true)) {
-              work.point.bindings[slot] = fresh;
-            }
-          }
-        }
-        work.layout = known->second;
+        take_layout(work, *known->second);
         continue;
       }
+      Layout next = *work.layout;
       next.uses.erase(std::find(next.uses.begin(), next.uses.end(), use));
       if (!add_use(*use, names, next, work.point)) {
         work.error = "the sets that this point uses do not fit together";

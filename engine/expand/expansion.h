@@ -77,6 +77,12 @@ class Expansion {
     uint32_t slot;
     std::string expression;
   };
+  struct Axis {  // a list that is split, alone or zipped with others of its group
+    uint32_t slot;
+    uint32_t group;
+    const std::vector<TextId>* pieces;
+    Progress from;
+  };
   enum class Force { none, unknown_names, everything };
 
   bool inherit(const std::vector<const Point*>& parents, Layout& layout, Point& point);
@@ -90,6 +96,8 @@ class Expansion {
   void split(bool own_first);
   void split_one(Work& work, uint32_t from, std::vector<Work>& out);
   bool axes(const Work& work, uint32_t from, std::vector<std::vector<uint32_t>>& out, Work& failed);
+  void cross(const Work& work, const std::vector<Axis>& members, const std::vector<size_t>& lengths,
+             std::vector<Work>& out) const;
   bool settle(Force force);
   bool settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index);
   bool is_late(const Work& work, uint32_t slot) const;
@@ -102,6 +110,7 @@ class Expansion {
   }
   bool has_lists() const;
   bool resolve_uses();
+  void take_layout(Work& work, const Layout& layout) const;
   bool waits(const Work& work, const Text& use, std::string* names) const;
   void check_types();
   void apply_rules(StepPoints& result);

@@ -129,14 +129,16 @@ TEST_CASE("output with NUL bytes and invalid UTF-8 gives its values") {
   const Shell shell;
   shell.file("odd.yaml", R"yaml(name: odd
 outpath: run
-patternset: {name: pt, pattern: {name: v, type: int, _: "v=$jube_pat_int"}}
+patternset:
+  name: pt
+  pattern: [{name: v, type: int, _: "v=$jube_pat_int"}, {name: u, type: int, _: "[^é]v=$jube_pat_int"}]
 step: {name: s, do: "printf 'a\\000b\\nv=1\\n\\377\\376 v=2\\n\\303(v=3\\n'"}
 analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}
-result: {use: a, table: {name: t, style: csv, column: [v_cnt, v_last]}}
+result: {use: a, table: {name: t, style: csv, column: [v_cnt, v_last, u_cnt, u_last]}}
 )yaml");
   const Ran ran = shell.tally("run -r odd.yaml");
   CHECK_MESSAGE(ran.code == 0, ran.err);
-  CHECK_MESSAGE(has(ran.out, "v_cnt,v_last\n3,3\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "v_cnt,v_last,u_cnt,u_last\n3,3,3,3\n"), ran.out);
 }
 
 TEST_CASE("an output file of 10 GB") {

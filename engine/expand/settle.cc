@@ -1,0 +1,181 @@
+// The part of an expansion that gives values: substitution and scripts, in batches.
+#include <algorithm>
+
+#include "engine/expand/expansion.h"
+#include "engine/expand/substitute.h"
+
+namespace tally {
+
+// Whether a slot needs what only finish() can tell, itself or through others.
+bool Expansion::is_late(const Work& work, uint32_t slot) const {
+  std::vector<uint32_t> todo{slot};
+  std::vector<bool> seen(work.layout->names.size());
+  seen[slot] = true;
+  while (!todo.empty()) {
+    const uint32_t at = todo.back();
+    todo.pop_back();
+    for (const TextId name : context_.definitions.references(work.point.bindings[at].value)) {
+      const std::string& text = context_.definitions.pool()[name];
+      const auto found = work.layout->slots.find(text);
+      if (found == work.layout->slots.end()) {
+        if (is_late_name(text)) return true;
+      } else if (!seen[found->second] &&
+                 progress(work.point.bindings[found->second]) == Progress::raw) {
+        seen[found->second] = true;
+        todo.push_back(found->second);
+      }
+    }
+  }
+  return false;
+}
+
+// Whether a reference of this slot has no value yet.
+bool Expansion::is_blocked(const Work& work, uint32_t slot, Force force) const {
+  const Binding& b = work.point.bindings[slot];
+  const bool script = context_.definitions.of(b).parameter->mode != Mode::text;
+  for (const TextId name : context_.definitions.references(b.value)) {
+    const std::string& text = context_.definitions.pool()[name];
+    const auto found = work.layout->slots.find(text);
+    if (found != work.layout->slots.end()) {
+      if (force != Force::everything &&
+          progress(work.point.bindings[found->second]) != Progress::closed) {
+        return true;
+      }
+      continue;
+    }
+    if (is_late_name(text)) return true;
+    if (force != Force::none) continue;
+    // A name that nobody gives: a set that is still to come may; a script waits until nothing else
+    // is left to do.
+    if (!script && work.layout->uses.empty()) continue;
+    const auto& builtins = context_.builtins;
+    if (std::none_of(builtins.begin(), builtins.end(),
+                     [&](const auto& entry) { return entry.first == text; })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The slot's text with its references replaced. *blocked: a name that turned up meanwhile (as in
+// ${x_$y}) has no value yet.
+std::string Expansion::substituted(const Work& work, uint32_t slot, Force force,
+                                   bool* blocked) const {
+  const TextPool& pool = context_.definitions.pool();
+  const Lookup lookup = [&](std::string_view name) -> const std::string* {
+    const auto found = work.layout->slots.find(name);
+    if (found != work.layout->slots.end()) {
+      const Binding& b = work.point.bindings[found->second];
+      if (progress(b) == Progress::closed) return &pool[b.value];
+      if (force != Force::everything) *blocked = true;
+      return nullptr;
+    }
+    if (is_late_name(name)) *blocked = true;
+    for (const auto& [key, value] : context_.builtins) {
+      if (key == name) return &value;
+    }
+    return nullptr;
+  };
+  return substitute(pool[work.point.bindings[slot].value], lookup);
+}
+
+// Stores a value that a substitution or a script gave; a list of them when it splits.
+void Expansion::set_value(Work& work, uint32_t slot, std::string_view value) {
+  Binding& b = work.point.bindings[slot];
+  const Parameter& parameter = *context_.definitions.of(b).parameter;
+  b.value = context_.definitions.pool().intern(value);
+  // A piece of a list stays one value, even when its text came to hold separators.
+  const bool list = b.index == Binding::no_index && !parameter.separator.empty() &&
+                    value.find(parameter.separator) != std::string_view::npos;
+  b.definition =
+      with_progress(definition_number(b), list ? Progress::split_value : Progress::closed);
+}
+
+// One pass over a work's open slots: texts are substituted, scripts that are ready are collected.
+bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index) {
+  // Values that wait for each other all see what was there before, whatever their order.
+  std::vector<std::pair<uint32_t, std::string>> forced;
+  bool changed = false;
+  for (const uint32_t slot : work.open) {
+    const Binding& b = work.point.bindings[slot];
+    if (progress(b) != Progress::raw || is_blocked(work, slot, force)) continue;
+    if (force == Force::everything && is_late(work, slot)) continue;
+    bool blocked = false;
+    std::string text = substituted(work, slot, force, &blocked);
+    if (blocked) continue;
+    const Mode mode = context_.definitions.of(b).parameter->mode;
+    if (mode != Mode::text && mode != Mode::tag) {
+      scripts.push_back({index, slot, std::move(text)});
+      continue;
+    }
+    if (mode == Mode::tag && context_.tags.count(text) == 0) text.clear();
+    changed = true;
+    if (force == Force::everything) {
+      forced.emplace_back(slot, std::move(text));
+    } else {
+      set_value(work, slot, text);
+    }
+  }
+  for (const auto& [slot, text] : forced) set_value(work, slot, text);
+  return changed;
+}
+
+void Expansion::run_scripts(std::vector<Task>& scripts) {
+  for (const Mode mode : {Mode::env, Mode::python, Mode::perl, Mode::shell}) {
+    std::vector<const Task*> tasks;
+    std::vector<std::string> expressions;
+    for (Task& task : scripts) {
+      const Binding& b = works_[task.work].point.bindings[task.slot];
+      if (context_.definitions.of(b).parameter->mode != mode) continue;
+      tasks.push_back(&task);
+      expressions.push_back(task.expression);
+    }
+    if (tasks.empty()) continue;
+    const std::vector<Evaluation> results = context_.evaluator.evaluate(mode, expressions);
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      Work& work = works_[tasks[i]->work];
+      if (!results[i].ok) {
+        const Binding& b = work.point.bindings[tasks[i]->slot];
+        if (work.error.empty()) {
+          work.error =
+              evaluation_error(*context_.definitions.of(b).parameter, expressions[i], results[i]);
+        }
+        continue;
+      }
+      set_value(work, tasks[i]->slot, results[i].value);
+    }
+  }
+}
+
+// Substitutes and evaluates until nothing more is ready. Returns whether anything happened.
+bool Expansion::settle(Force force) {
+  bool any = false;
+  for (;;) {
+    bool changed = false;
+    std::vector<Task> scripts;
+    for (size_t i = 0; i < works_.size(); ++i) {
+      Work& work = works_[i];
+      if (work.open.empty() || !work.error.empty()) continue;
+      if (settle_text(work, force, scripts, i)) changed = true;
+    }
+    if (!scripts.empty()) {
+      run_scripts(scripts);
+      changed = true;
+    }
+    if (!changed) return any;
+    any = true;
+    for (Work& work : works_) {
+      if (work.open.empty()) continue;
+      work.open.erase(std::remove_if(work.open.begin(), work.open.end(),
+                                     [&](uint32_t slot) {
+                                       return progress(work.point.bindings[slot]) ==
+                                              Progress::closed;
+                                     }),
+                      work.open.end());
+    }
+    // What was forced may make others ready in the ordinary way.
+    if (force != Force::none) return true;
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,156 @@
+// The part of an expansion that makes several points of one: value lists, crossed or zipped.
+#include <algorithm>
+
+#include "engine/expand/expansion.h"
+
+namespace tally {
+namespace {
+
+// More points than this are a mistake in the file: a point too many costs memory, not time.
+constexpr size_t most_points = 20'000'000;
+
+bool has_dollar(const std::string& text) {
+  return text.find('$') != std::string::npos;
+}
+
+}  // namespace
+
+bool Expansion::has_lists() const {
+  for (const Work& work : works_) {
+    for (const uint32_t slot : work.open) {
+      if (progress(work.point.bindings[slot]) > Progress::raw && work.error.empty()) return true;
+    }
+  }
+  return false;
+}
+
+// The groups of slots to expand, in definition order; zipped parameters form one group. False:
+// failed.
+bool Expansion::axes(const Work& work, uint32_t from, std::vector<std::vector<uint32_t>>& out,
+                     Work& failed) {
+  const auto& bindings = work.point.bindings;
+  std::vector<bool> zip_seen(work.layout->zips.size());
+  for (const uint32_t slot : work.open) {
+    if (slot < from || progress(bindings[slot]) == Progress::raw) continue;
+    const int zip = work.layout->zip_of[slot];
+    if (zip < 0) {
+      out.push_back({slot});
+      continue;
+    }
+    if (zip_seen[static_cast<size_t>(zip)]) continue;
+    zip_seen[static_cast<size_t>(zip)] = true;
+    const std::vector<uint32_t>& group = work.layout->zips[static_cast<size_t>(zip)];
+    size_t length = 0;
+    bool waits = false;
+    std::string lengths;
+    bool equal = true;
+    for (const uint32_t member : group) {
+      const Binding& b = bindings[member];
+      const Definition& d = context_.definitions.of(b);
+      waits = waits || progress(b) == Progress::raw;
+      const size_t count = progress(b) > Progress::raw
+                               ? context_.definitions.pieces(b.value, d.parameter->separator).size()
+                               : 1;
+      if (length == 0) length = count;
+      equal = equal && count == length;
+      lengths +=
+          (lengths.empty() ? "" : ", ") + d.parameter->name.value + " has " + std::to_string(count);
+    }
+    if (waits) continue;
+    if (!equal) {
+      const Definition& d = context_.definitions.of(bindings[group.front()]);
+      failed.error = "zipped parameters differ in their number of values: " + lengths;
+      if (!first_report(d.parameter->value)) return false;
+      diagnostics_.error(d.parameter->value.mark, failed.error,
+                         "parameters that advance together need lists of equal length");
+      return false;
+    }
+    out.push_back(group);
+  }
+  return true;
+}
+
+void Expansion::split_one(Work& work, uint32_t from, std::vector<Work>& out) {
+  std::vector<std::vector<uint32_t>> groups;
+  if (!work.error.empty() || !axes(work, from, groups, work) || groups.empty()) {
+    out.push_back(std::move(work));
+    return;
+  }
+  std::vector<Axis> members;
+  std::vector<size_t> lengths;
+  size_t total = 1;
+  for (uint32_t g = 0; g < groups.size(); ++g) {
+    for (const uint32_t slot : groups[g]) {
+      const Binding& b = work.point.bindings[slot];
+      const Definition& d = context_.definitions.of(b);
+      members.push_back(
+          {slot, g, &context_.definitions.pieces(b.value, d.parameter->separator), progress(b)});
+    }
+    lengths.push_back(members.back().pieces->size());
+    total = total > most_points ? total : total * lengths.back();
+  }
+  if (total + out.size() > most_points) {
+    diagnostics_.error(step_.name.mark,
+                       "step '" + step_.name.value + "' would have more than " +
+                           std::to_string(most_points) + " points",
+                       "its parameters' value lists are multiplied: shorten or zip them");
+    work.error = "too many points";
+    out.push_back(std::move(work));
+    return;
+  }
+  out.reserve(out.size() + total);
+  cross(work, members, lengths, out);
+}
+
+// Appends one work for each combination of the groups' values; the first parameter is the slowest.
+void Expansion::cross(const Work& work, const std::vector<Axis>& members,
+                      const std::vector<size_t>& lengths, std::vector<Work>& out) const {
+  const TextPool& pool = context_.definitions.pool();
+  std::vector<size_t> position(lengths.size(), 0);
+  for (bool more = true; more;) {
+    Work& next = out.emplace_back();
+    next.layout = work.layout;
+    next.point.bindings.reserve(work.point.bindings.size());
+    next.point.bindings = work.point.bindings;
+    for (const Axis& axis : members) {
+      Binding& b = next.point.bindings[axis.slot];
+      const auto index = static_cast<uint32_t>(position[axis.group]);
+      b.value = (*axis.pieces)[index];
+      b.index = index;
+      const bool raw = axis.from == Progress::split_raw && has_dollar(pool[b.value]);
+      b.definition = with_progress(definition_number(b), raw ? Progress::raw : Progress::closed);
+    }
+    for (const uint32_t slot : work.open) {
+      if (progress(next.point.bindings[slot]) != Progress::closed) next.open.push_back(slot);
+    }
+    more = false;
+    for (size_t g = lengths.size(); g-- > 0 && !more;) {
+      more = ++position[g] < lengths[g];
+      if (!more) position[g] = 0;
+    }
+  }
+}
+
+// Expands all value lists. At the start (`own_first`) the step's own come before the updated ones
+// of its parents, which then vary fastest.
+void Expansion::split(bool own_first) {
+  std::vector<Work> out;
+  for (Work& work : works_) {
+    uint32_t from = 0;
+    if (own_first) {
+      for (const uint32_t slot : work.open) {
+        if (slot >= work.layout->own_begin && progress(work.point.bindings[slot]) > Progress::raw) {
+          from = work.layout->own_begin;
+        }
+      }
+    }
+    if (work.open.empty()) {
+      out.push_back(std::move(work));
+    } else {
+      split_one(work, from, out);
+    }
+  }
+  works_.swap(out);
+}
+
+}  // namespace tally
