@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 
@@ -430,6 +431,7 @@ int run_application(int argc, char** argv) {
   std::string path = argc > 0 ? argv[0] : "tally";
   invocation.program = path.substr(path.rfind('/') + 1);
   invocation.as_jube = invocation.program == "jube";
+  if (const char* verbose = std::getenv("JUBE_VERBOSE")) invocation.verbose = std::atoi(verbose);
   if (argc == 2 && (std::strcmp(argv[1], "--version") == 0 || std::strcmp(argv[1], "-V") == 0)) {
     print_version(invocation);
     return kFine;

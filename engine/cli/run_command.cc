@@ -1,6 +1,7 @@
 // tally run, tally continue.
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/generated_files.h"
+#include "engine/cli/group.h"
 #include "engine/cli/job_plan.h"
 #include "engine/cli/jube_files.h"
 #include "engine/cli/results.h"
@@ -194,7 +196,12 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
     return kBadInput;
   }
   RunDirectory directory;
-  Status made = make_run_directory(outpath, args.ids, which, &directory);
+  RunGroup group;
+  const bool outpath_is_new = ::access(outpath.c_str(), F_OK) != 0;
+  Status made = RunGroup::from_environment(&group);
+  if (made) made = make_run_directory(outpath, args.ids, which, &directory);
+  if (made && outpath_is_new) made = group.give(outpath, false);
+  if (made) made = group.give(directory.path, true);
   if (!made) {
     print_error(invocation, made.message());
     return kBadInput;
@@ -214,6 +221,9 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
   Status ready = write_run_files(directory.path, document_to_xml(input.document));
   if (ready) ready = Journal::create(directory.path, record, input.sources, &journal);
   if (ready) ready = keep_include_path(args.input.include_path, *journal);
+  for (const char* part : {"/journal.sqlite", "/journal.sqlite-wal"}) {
+    group.open_to(directory.path + part);
+  }
   if (!ready) {
     print_error(invocation, ready.message());
     return kFailed;
@@ -266,6 +276,11 @@ int continue_command(const Invocation& invocation, const ContinueArgs& args) {
   std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
   if (runs.empty()) return kBadInput;
   int code = kFine;
+  RunGroup group;  // its folders have it already
+  if (Status s = RunGroup::from_environment(&group); !s) {
+    print_error(invocation, s.message());
+    return kBadInput;
+  }
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
     if (Status s = Journal::open(directory.path, &journal); !s) {

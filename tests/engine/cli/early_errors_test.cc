@@ -75,3 +75,22 @@ TEST_CASE(
       "fails: Cannot evaluate \"exit(1)\" for parameter \"c\": it ends Python, exit(1), instead "
       "of giving a value\n"));
 }
+
+TEST_CASE("JUBE_GROUP_NAME: a run belongs to the group and its members may go on with it") {
+  const Shell shell;
+  shell.file("b.yaml", "name: b\noutpath: run\nstep: {name: s, do: mkdir made}\n");
+  Ran ran = shell.sh("JUBE_GROUP_NAME=no-such-group \"$TALLY\" run b.yaml");
+  CHECK(ran.code == 2);
+  CHECK(has(ran.err, "Failed to get group ID, group \"no-such-group\" does not exist"));
+  CHECK(!shell.exists("run"));
+  ran = shell.sh("umask 077; JUBE_GROUP_NAME=$(id -gn) \"$TALLY\" run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK(shell
+            .sh("stat -c %a run run/000000 run/000000/000000_s run/000000/000000_s/work/made "
+                "run/000000/journal.sqlite")
+            .out == "775\n2775\n2775\n2775\n664\n");
+  if (shell.sh("test $(id -u) = 0 && getent group adm").code != 0) return;
+  CHECK(shell.sh("JUBE_GROUP_NAME=adm \"$TALLY\" run b.yaml").code == 0);
+  CHECK(shell.sh("stat -c %G run/000001 run/000001/000000_s/work/made run/000001/journal.sqlite")
+            .out == "adm\nadm\nadm\n");
+}
