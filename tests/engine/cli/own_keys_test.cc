@@ -399,3 +399,20 @@ TEST_CASE("setup work that fails is nobody's: it is done again, and what needs i
   CHECK(shell.content("run/000001/000001_train/work/stdout") == "trained\n");
   CHECK(shell.content("times") == "try\ntry\n");
 }
+
+TEST_CASE(
+    "env and env_unset: variables of one step, with parameters; a name that cannot be is said") {
+  const Shell shell;
+  const std::string set = "parameter: {name: n, type: int, _: \"1,2\"}";
+  const std::string step = "do: \"echo v=$${SPEED-0} $${HOME-gone} >>out; cat out\"";
+  shell.file("b.yaml", bench(set, "env: {SPEED: \"1$n\"}, env_unset: [HOME], " + step, "n, v"));
+  Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "| 1 | 11.0 |\n| 2 | 12.0 |\n"), ran.out);
+  CHECK(shell.content("run/000000/000000_s/work/out") == "v=11 gone\n");
+  shell.file("b.yaml", bench(set, "enw: {SPEED: \"1$n\"}, timeout: 5s, " + step, "n, v"));
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "unknown key 'enw' in step 's'"), ran.err);
+  CHECK(has(ran.err, "hint: did you mean 'env'?\n"));
+}
