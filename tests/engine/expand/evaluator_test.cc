@@ -84,7 +84,9 @@ TEST_CASE("python: one expression's variables do not reach another") {
 }
 
 TEST_CASE("python: no python3 is one clear error") {
-  const std::string before = getenv("PATH");
+  const char* path = getenv("PATH");
+  REQUIRE(path != nullptr);
+  const std::string before = path;
   setenv("PATH", "/nonexistent", 1);
   const auto e = make_evaluator("");
   const Evaluation result = e->evaluate_one(Mode::python, "1");

@@ -36,7 +36,8 @@ const std::vector<std::pair<std::string, std::string>> golden = {
 
 TEST_CASE("the golden table of JUBE's substitution") {
   const std::map<std::string, std::string> values{{"x", "X"}, {"y", "$x"}};
-  for (const auto& [text, expected] : golden) {
+  for (const auto& [given, expected] : golden) {
+    const std::string text = given;
     CAPTURE(text);
     CHECK(with(values, text) == expected);
   }

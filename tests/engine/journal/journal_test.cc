@@ -189,7 +189,7 @@ TEST_CASE("killed at every commit: what was committed is there, the lease is tak
       const Status read = Journal::open_read_only(folder.run(), &journal);
       CAPTURE(read.message());
       REQUIRE(read);
-      const auto expected = static_cast<size_t>(kill_at + (after ? 1 : 0));
+      const auto expected = static_cast<size_t>(kill_at) + (after ? 1U : 0U);
       CHECK(journal->packages().size() == expected);
       const Status open = Journal::open(folder.run(), &journal);
       CAPTURE(open.message());
