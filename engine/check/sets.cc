@@ -192,6 +192,8 @@ SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& 
       sub.source = attribute_text(child, "source");  // stripped, as JUBE does
       sub.dest = child.find("dest") ? attribute_text(child, "dest") : text_of(child);
       sub.regex = strip(child.get("mode")) == "regex";
+      // A newline before it, which no stripped source has, says that it stands for whole lines.
+      if (strip(child.get("mode")) == "line") sub.source.value.insert(0, 1, '\n');
       drop(set.substitutions,
            [&](const Substitution& s) { return s.source.value == sub.source.value; });
       own.substitutions.push_back(std::move(sub));

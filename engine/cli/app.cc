@@ -50,6 +50,7 @@ class Application {
     app_.fallthrough();
     add_run();
     add_continue();
+    add_watch();
     add_results();
     add_info();
     add_manage();
@@ -211,6 +212,18 @@ class Application {
     sub->add_flag("--hide-animation", continue_.hide_animation, "no status line");
   }
 
+  void add_watch() {
+    CLI::App* sub =
+        command("watch", "show the jobs of a run until they have ended, then its tables", [this] {
+          if (!settle_runs({})) return kBadInput;
+          continue_.runs = runs_;
+          return watch_command(invocation_, continue_);
+        });
+    runs_options(sub);
+    sub->add_option("-j,--jobs", continue_.jobs, "workpackages at once")->check(at_least(1));
+    sub->add_flag("-r,--result", continue_.result, "show the results at the end");
+  }
+
   // tally result FILE --logs PATH...
   int result_of_logs() {
     Words files = directories_;
@@ -296,7 +309,7 @@ class Application {
                      ->expected(0, 1);
     list(info, "-w,--workpackage", info_.workpackages, "only these workpackages", "ID");
 
-    runs_options(command("status", "RUNNING, ERROR or FINISHED", [this] {
+    runs_options(command("status", "RUNNING, ERROR or FINISHED, and how the jobs are", [this] {
       return settle_runs({}) ? status_command(invocation_, runs_) : kBadInput;
     }));
 

@@ -60,6 +60,8 @@ struct ContinueArgs {
   bool no_wait = false;
 };
 int continue_command(const Invocation& invocation, const ContinueArgs& args);
+// Shows a run that another engine is at until that has ended; then as continue_command().
+int watch_command(const Invocation& invocation, const ContinueArgs& args);
 
 struct ResultArgs {
   RunsArgs runs;

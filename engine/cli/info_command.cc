@@ -255,27 +255,6 @@ int info_command(const Invocation& invocation, const InfoArgs& args) {
   return kFine;
 }
 
-int status_command(const Invocation& invocation, const RunsArgs& args) {
-  std::vector<RunDirectory> runs = find_runs(invocation, args);
-  if (runs.empty()) return kBadInput;
-  for (const RunDirectory& directory : runs) {
-    std::unique_ptr<Journal> journal;
-    if (!read_only(invocation, directory, &journal)) return kBadInput;
-    bool open = false;
-    bool failed = false;
-    for (const Journal::Tally& tally : journal->states()) {
-      if (tally.count == 0) continue;
-      if (tally.state == State::failed || tally.state == State::lost) {
-        failed = true;
-      } else if (!finished_well(tally.state)) {
-        open = true;
-      }
-    }
-    fmt::print("{}\n", open ? "RUNNING" : failed ? "ERROR" : "FINISHED");
-  }
-  return kFine;
-}
-
 int log_command(const Invocation& invocation, const LogArgs& args) {
   std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
   if (runs.empty()) return kBadInput;

@@ -14,6 +14,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/generated_files.h"
 #include "engine/cli/group.h"
+#include "engine/cli/interrupt.h"
 #include "engine/cli/job_plan.h"
 #include "engine/cli/jube_files.h"
 #include "engine/cli/results.h"
@@ -149,6 +150,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   options.hide_animation = execution.hide_animation;
   options.verbose = invocation.verbose > 0;
   options.wait_for_jobs = !execution.no_wait;
+  options.on_interrupt = interrupt_question();
   if (shell != nullptr && *shell != '\0') options.shell = shell;
   std::unique_ptr<Evaluator> evaluator = make_evaluator(".", options.shell);
   options.evaluator = evaluator.get();

@@ -110,7 +110,7 @@ Answer ask(const Question& question) {
 }
 
 std::string words_of(const Answer& answer, const std::string& command) {
-  const std::string text(strip(answer.err.empty() ? answer.out : answer.err));
+  std::string text(strip(answer.err.empty() ? answer.out : answer.err));
   if (text.rfind(command + ": ", 0) == 0) return text;
   return command + ": " + (text.empty() ? "failed without a word" : text);
 }

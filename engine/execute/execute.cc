@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 
 #include "engine/execute/engine.h"
+#include "engine/execute/job_table.h"
 #include "engine/execute/work_directory.h"
 
 namespace tally {
@@ -217,7 +219,7 @@ Status Engine::go_on(Task& task) {
 }
 
 void Engine::show() {
-  if (!status_line_.shown()) return;
+  if (!status_line_.due()) return;
   Progress progress;
   progress.total = static_cast<int>(graph_.all().size());
   progress.done = done_;
@@ -228,7 +230,12 @@ void Engine::show() {
   progress.jobs = static_cast<int>(jobs_.count());
   if (last_started_ >= 0 && graph_.has(last_started_))
     progress.current = graph_[last_started_].directory;
-  status_line_.update(progress);
+  std::vector<std::string> table;
+  if (jobs_.count() > 0) {
+    table = job_lines(jobs_.views(), status_line_.table_rows(), status_line_.table_columns(),
+                      std::time(nullptr));
+  }
+  status_line_.update(progress, Clock::now(), table);
 }
 
 Status Engine::wait() {

@@ -27,10 +27,14 @@ namespace {
 // A signal handler can reach nothing else than this.
 std::atomic<int> signal_pipe{-1};
 std::atomic<int> stop_requests{0};
+std::atomic<int> last_request{0};
 
 void on_signal(int number) {
   const int reason = errno;
-  if (number != SIGCHLD) stop_requests.fetch_add(1);
+  if (number != SIGCHLD) {
+    last_request = number;
+    stop_requests.fetch_add(1);
+  }
   const int fd = signal_pipe.load();
   if (fd >= 0) {
     const char byte = 1;
@@ -123,6 +127,7 @@ class SpawnRunner final : public ProcessRunner {
   bool wait_any(std::chrono::milliseconds timeout, ProcessResult* result) override;
   void kill_tree(int pid, int signal) override;
   int interrupted() const override { return stop_requests.load(); }
+  bool by_person() const override { return last_request.load() == SIGINT; }
 
  private:
   struct Child {

@@ -38,6 +38,8 @@ class ProcessRunner {
   virtual void kill_tree(int pid, int signal) = 0;
   // How often the engine was asked to stop.
   virtual int interrupted() const { return 0; }
+  // Whether the last time it was a person at the terminal (SIGINT).
+  virtual bool by_person() const { return true; }
 };
 
 // The real one. While it lives it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD of this process, and

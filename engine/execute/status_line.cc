@@ -22,6 +22,10 @@ class StandardError final : public StatusOutput {
     winsize size{};
     return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
   }
+  int rows() const override {
+    winsize size{};
+    return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+  }
   void write(const std::string& text) override {
     [[maybe_unused]] const ssize_t put = ::write(2, text.data(), text.size());
   }
@@ -76,15 +80,28 @@ std::string StatusLine::text(const Progress& progress, Clock::time_point now) co
   return line;
 }
 
-void StatusLine::update(const Progress& progress, Clock::time_point now) {
+size_t StatusLine::table_rows() const {
+  const int rows = output_->rows() - 3;
+  return rows > 2 ? static_cast<size_t>(rows) : 2;
+}
+
+size_t StatusLine::table_columns() const {
+  return static_cast<size_t>(output_->columns() > 1 ? output_->columns() - 1 : 1);
+}
+
+void StatusLine::update(const Progress& progress, Clock::time_point now,
+                        const std::vector<std::string>& table) {
   if (done_at_start_ < 0) done_at_start_ = progress.done + progress.failed + progress.lost;
   if (!shown_ || now < next_) return;
   next_ = now + std::chrono::milliseconds(100);
   std::string line = text(progress, now);
-  const auto room = static_cast<size_t>(output_->columns() > 1 ? output_->columns() - 1 : 1);
-  if (line.size() > room) line.resize(room);
-  output_->write("\r\033[K" + line);
+  if (line.size() > table_columns()) line.resize(table_columns());
+  std::string drawing = "\r\033[K";
+  if (drawn_above_ > 0) drawing = fmt::format("\r\033[{}A\033[J", drawn_above_);
+  for (const std::string& row : table) drawing += row + "\n";
+  output_->write(drawing + line);
   drawn_ = true;
+  drawn_above_ = table.size();
 }
 
 void StatusLine::print(const std::string& text, bool always) {
@@ -95,8 +112,13 @@ void StatusLine::print(const std::string& text, bool always) {
 }
 
 void StatusLine::finish() {
-  if (drawn_) output_->write("\r\033[K");
+  if (drawn_ && drawn_above_ > 0) {
+    output_->write(fmt::format("\r\033[{}A\033[J", drawn_above_));
+  } else if (drawn_) {
+    output_->write("\r\033[K");
+  }
   drawn_ = false;
+  drawn_above_ = 0;
 }
 
 }  // namespace tally

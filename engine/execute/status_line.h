@@ -1,8 +1,10 @@
-// One line on a terminal that says how a run goes; nothing anywhere else.
+// One line on a terminal that says how a run goes, and a table of its jobs above it; nothing
+// anywhere else.
 #pragma once
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 namespace tally {
 
@@ -12,6 +14,7 @@ class StatusOutput {
   virtual ~StatusOutput() = default;
   virtual bool is_terminal() const = 0;
   virtual int columns() const = 0;
+  virtual int rows() const { return 24; }
   virtual void write(const std::string& text) = 0;
 };
 
@@ -29,14 +32,20 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
-  // Redraws at most ten times a second.
-  void update(const Progress& progress, Clock::time_point now = Clock::now());
+  // Redraws at most ten times a second. `table`: lines above it, drawn anew with it.
+  void update(const Progress& progress, Clock::time_point now = Clock::now(),
+              const std::vector<std::string>& table = {});
+  // How much room there is for such a table.
+  size_t table_rows() const;
+  size_t table_columns() const;
   // A line that stays, above the status line: of workpackages that ended (verbose only), of
   // failures.
   void print(const std::string& text, bool always);
   // Erases the line.
   void finish();
   bool shown() const { return shown_; }
+  // Whether an update now would draw.
+  bool due(Clock::time_point now = Clock::now()) const { return shown_ && now >= next_; }
 
  private:
   std::string text(const Progress& progress, Clock::time_point now) const;
@@ -44,6 +53,7 @@ class StatusLine {
   bool shown_ = false;
   bool verbose_ = false;
   bool drawn_ = false;
+  size_t drawn_above_ = 0;  // lines of the table on the screen
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_ = start_;
   int done_at_start_ = -1;

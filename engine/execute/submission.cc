@@ -136,7 +136,7 @@ Status Engine::stop_jobs(bool* stop) {
   const int asked = processes_.interrupted();
   status_line_.finish();
   auto answer = RunOptions::OnInterrupt::leave;
-  if (options_.on_interrupt) {
+  if (options_.on_interrupt && processes_.by_person()) {
     answer = options_.on_interrupt(count, [&] { return processes_.interrupted() > asked; });
   }
   if (answer == RunOptions::OnInterrupt::go_on) {

@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "engine/base/text.h"
 #include "engine/execute/run_directory.h"
@@ -86,10 +88,31 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
   text = result.append(text, at, std::string::npos);
 }
 
+// Lines that are `from` alone, blanks at their ends aside.
+void replace_lines(std::string& text, std::string_view from, const std::string& to) {
+  std::string result;
+  from = strip(from);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line(text.data() + at, end - at);
+    at = end;
+    if (strip(line) != from) {
+      result.append(line);
+    } else if (!to.empty()) {
+      result.append(to).push_back('\n');
+    }
+  }
+  text = std::move(result);
+}
+
 Status apply_substitution(const Substitution& sub, const Lookup& lookup, Evaluator& evaluator,
                           std::string* text) {
   const std::string source = substitute(sub.source.value, lookup);
   const std::string dest = substitute(sub.dest.value, lookup);
+  if (!source.empty() && source.front() == '\n') {  // of whole lines, see check/sets.cc
+    replace_lines(*text, source, dest);
+    return Status::ok();
+  }
   if (!sub.regex) {
     replace_all(*text, source, dest);
     return Status::ok();

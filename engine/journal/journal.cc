@@ -287,6 +287,13 @@ Status Journal::open_read_only(const std::string& run_dir, std::unique_ptr<Journ
   return Status::ok();
 }
 
+std::optional<std::string> run_holder(const std::string& run_dir) {
+  const auto holder = Lease::live_holder(lease_file(run_dir));
+  if (!holder) return std::nullopt;
+  const std::string message = in_use_message(run_name(run_dir), holder);
+  return message.substr(0, message.find(';'));
+}
+
 bool has_journal(const std::string& run_dir) {
   return access(main_file(run_dir).c_str(), F_OK) == 0;
 }

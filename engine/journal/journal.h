@@ -123,5 +123,7 @@ class Journal {
 
 // Names of the journal's files, for those who list or remove a run.
 bool has_journal(const std::string& run_dir);
+// "run 000003 is in use by tally on host X, ..." while an engine is at it.
+std::optional<std::string> run_holder(const std::string& run_dir);
 
 }  // namespace tally

@@ -153,7 +153,10 @@ const std::vector<KeyRule>& key_rules() {
       {"sub", "source", R::text, "", J, true, "", "What to replace."},
       {"sub", "dest", R::text, "", J, false, "", "By what; or the element's text."},
       {"sub", "_", R::text, "", J, false, "", "By what, when there is no `dest`."},
-      {"sub", "mode", R::choice, "text|regex", J, false, "text", "Plain text or Python's re.sub."},
+      {"sub", "mode", R::choice, "text|regex|line", J, false, "text",
+       "Plain text, Python's re.sub, or (Tally) whole lines: one that is the source alone is "
+       "replaced, "
+       "and left out when dest is empty."},
 
       {"fileset", "name", R::name, "", J, true, "", "The set's name."},
       {"fileset", "init_with", R::text, "", J, false, "",

@@ -1,0 +1,114 @@
+#include "engine/execute/job_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <map>
+
+#include "engine/execute/status_line.h"
+
+namespace tally {
+namespace {
+
+using Row = std::array<std::string, 5>;
+
+Row row_of(const JobView& view, long long now) {
+  const std::string time =
+      view.since > 0 ? format_duration(static_cast<double>(std::max(0LL, now - view.since))) : "";
+  return {view.id.empty() ? "-" : view.id, view.label, view.state, time, view.reason};
+}
+
+std::string line_of(const Row& row, const std::array<size_t, 5>& widths, size_t columns) {
+  std::string line = fmt::format("  {:<{}}  {:<{}}  {:<{}}  {:>{}}  {}", row[0], widths[0], row[1],
+                                 widths[1], row[2], widths[2], row[3], widths[3], row[4]);
+  line.erase(line.find_last_not_of(' ') + 1);
+  if (columns > 0 && line.size() > columns) line.resize(columns);
+  return line;
+}
+
+}  // namespace
+
+std::vector<std::string> job_lines(const std::vector<JobView>& views, size_t most, size_t columns,
+                                   long long now) {
+  if (views.empty()) return {};
+  std::vector<const JobView*> order;
+  for (const JobView& view : views) order.push_back(&view);
+  std::stable_sort(order.begin(), order.end(), [](const JobView* a, const JobView* b) {
+    return a->running != b->running ? a->running : a->id.empty() < b->id.empty();
+  });
+  const size_t shown = order.size() > most && most > 0 ? most - 1 : order.size();
+  std::vector<Row> rows{{"job", "workpackage", "state", "time", "why"}};
+  for (size_t i = 0; i < shown; ++i) rows.push_back(row_of(*order[i], now));
+  std::array<size_t, 5> widths{};
+  for (const Row& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::vector<std::string> lines;
+  for (const Row& row : rows) lines.push_back(line_of(row, widths, columns));
+  if (shown < order.size()) {
+    std::map<std::string, int> rest;
+    for (size_t i = shown; i < order.size(); ++i) ++rest[order[i]->state];
+    std::string text = fmt::format("  and {} more:", order.size() - shown);
+    for (const auto& [state, count] : rest) text += fmt::format(" {} {}", count, state);
+    if (columns > 0 && text.size() > columns) text.resize(columns);
+    lines.push_back(text);
+  }
+  return lines;
+}
+
+std::string JobCounts::text() const {
+  std::string text = fmt::format("{} queued, {} running, {} ended", queued, running, ended);
+  if (to_submit > 0) text += fmt::format(", {} to submit", to_submit);
+  return text;
+}
+
+Status jobs_of_run(const Journal& journal, Scheduler& scheduler, std::vector<JobView>* views,
+                   JobCounts* counts) {
+  std::vector<std::string> ids, names;
+  long long since = std::time(nullptr);
+  for (const Journal::Stored& stored : journal.packages()) {
+    if (stored.job_name.empty()) continue;
+    if (stored.package.state != State::running && stored.package.state != State::pending) {
+      ++counts->ended;
+      continue;
+    }
+    JobView view;
+    view.label = stored.directory;
+    view.id = stored.job_id;
+    view.state = stored.job_id.empty() ? "to submit" : "submitted";
+    if (stored.started > 0) since = std::min(since, static_cast<long long>(stored.started));
+    if (!view.id.empty()) ids.push_back(view.id);
+    names.push_back(stored.job_name);
+    views->push_back(std::move(view));
+  }
+  std::map<std::string, JobReport> reports;
+  const Status asked = ids.empty() ? Status::ok() : scheduler.query(ids, since - 3600, &reports);
+  for (size_t i = 0; i < views->size(); ++i) {
+    JobView& view = (*views)[i];
+    const auto report = reports.find(view.id);
+    const bool ours =
+        report != reports.end() && (report->second.name.empty() || report->second.name == names[i]);
+    if (ours && report->second.state != JobState::unheard) {
+      view.running = report->second.state == JobState::running;
+      view.state = report->second.word;
+      view.reason = report->second.reason;
+      view.since = view.running ? report->second.started : report->second.submitted;
+    } else if (asked && !view.id.empty()) {
+      view.state = "gone";
+    }
+    if (view.id.empty()) {
+      ++counts->to_submit;
+    } else if (view.running) {
+      ++counts->running;
+    } else if (ours && report->second.state != JobState::queued) {
+      ++counts->ended;
+    } else {
+      ++counts->queued;
+    }
+  }
+  return asked;
+}
+
+}  // namespace tally

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""The engine killed at each stage of a job's way, then continued: one job a workpackage, the right table.
+
+killed_test.py TALLY [TEST ...]
+"""
+import os
+import signal
+import sys
+
+import cluster as slurm
+import place
+from failures_test import FailureTest
+
+
+class Killed(FailureTest):
+    def sbatch(self, text):
+        """A command `sbatch` before the real one in PATH; $REAL is that. Once only: `once` tells whether it is now."""
+        folder = self.place.root / "bin"
+        folder.mkdir(exist_ok=True)
+        real = slurm.shutil.which("sbatch", path=slurm.search_path())
+        once = f'once() {{ mkdir "{self.place.root}/once" 2>/dev/null; }}\nREAL={real}\n'
+        self.place.program("bin/sbatch", once + text)
+        return {"PATH": f"{folder}:{slurm.search_path()}"}
+
+    def names(self):
+        """Names of all jobs that there have been."""
+        return self.cluster.run("squeue", "-h", "--states=all", "-o", "%j").split()
+
+    def check_continued(self, env=None):
+        self.free()
+        code, out, err = self.place.tally("continue", "run", env=env)
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("1,10\n2,20\n", out)
+        packages = self.place.packages()
+        for package in packages:
+            self.assertEqual(self.names().count(package["job_name"]), 1)
+        run = [name for name in self.names() if name[-8:] in {package["job_name"][-8:] for package in packages}]
+        self.assertEqual(len(run), 2)
+        jobs = [line for line in self.place.log().splitlines() if ": job " in line or "found job" in line]
+        self.assertEqual(len({line.split("job ")[1].split()[0] for line in jobs}), 2, self.place.log())
+
+    def killed(self, env):
+        engine = self.place.start("run", "small.yaml", env=env)
+        code, _ = self.place.finish(engine)
+        self.assertEqual(code, -signal.SIGKILL)
+
+    def test_before_the_submission(self):
+        self.write()
+        self.killed(self.sbatch('if once; then kill -9 $PPID; exit 1; fi; exec $REAL "$@"'))
+        self.assertEqual(self.cluster.jobs(), [])
+        self.assertTrue(all(package["job_name"] and not package["job_id"] for package in self.place.packages()))
+        self.check_continued()
+
+    def test_between_submission_and_journal(self):
+        self.write()
+        self.killed(self.sbatch('if once; then $REAL "$@"; kill -9 $PPID; exit 1; fi; exec $REAL "$@"'))
+        self.assertEqual(len(self.cluster.jobs()), 1)
+        self.assertFalse(self.place.packages()[0]["job_id"])
+        self.check_continued()
+
+    def test_an_answer_that_is_lost(self):
+        self.write()
+        env = self.sbatch('if once; then $REAL "$@" >/dev/null; echo "sbatch: error: Socket timed out" >&2; exit 1; fi;'
+                          'exec $REAL "$@"')
+        engine = self.place.start("run", "small.yaml", env=env)
+        self.begun(0, 1)
+        slurm.wait_for(lambda: "found job" in self.place.log(), "the job is found")
+        self.free()
+        self.ends(engine, 0)
+        self.check_continued()
+
+    def test_transient_errors_are_retried(self):
+        self.write()
+        env = self.sbatch(f'if mkdir {self.place.root}/1 2>/dev/null || mkdir {self.place.root}/2 2>/dev/null; then '
+                          'echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2;'
+                          ' exit 1; fi; exec $REAL "$@"')
+        self.free()
+        code, out, err = self.place.tally("run", "small.yaml", env=env)
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("trying again", self.place.log())
+        self.check_continued()
+
+    def test_while_jobs_run(self):
+        self.write()
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0, 1)
+        self.job_of(1)
+        engine.kill()
+        engine.wait()
+        # What the jobs have written so far is theirs: nothing is cut off.
+        self.check_continued()
+
+    def test_when_jobs_have_ended_meanwhile(self):
+        self.write()
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0, 1)
+        self.job_of(1)
+        engine.kill()
+        engine.wait()
+        self.free()
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the jobs have ended")
+        self.check_continued()
+
+    def test_local_work_beside_jobs_does_not_end_them(self):
+        self.write()
+        text = (self.place.root / "small.yaml").read_text()
+        local = ("step:\n  - {name: local, do: \"touch $jube_benchmark_home/local; "
+                 "until [ -e $jube_benchmark_home/free ]; do sleep 0.05; done\"}\n")
+        (self.place.root / "small.yaml").write_text(text.replace("step:\n", local, 1))
+        engine = self.place.start("run", "small.yaml", "-j", "4")
+        slurm.wait_for(lambda: len(list(self.place.root.glob("run/000000/*/work/begun"))) == 2, "the jobs have begun")
+        slurm.wait_for((self.place.root / "local").exists, "the local command has begun")
+        engine.kill()
+        engine.wait()
+        running = self.cluster.jobs()
+        self.free()
+        code, out, err = self.place.tally("continue", "run")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("1,10\n2,20\n", out)
+        self.assertEqual(len(running), 2)
+
+
+if __name__ == "__main__":
+    place.main(sys.argv)
