@@ -143,6 +143,24 @@ std::string flags_reference() {
   return out;
 }
 
+LaunchOptions parse_launch_options(int argc, const char* const* argv) {
+  CLI::App app;
+  Flags flags;
+  configure(&app);
+  declare_flags(&app, &flags);
+  try {
+    std::vector<std::string> words;
+    for (int i = 1; i < argc; ++i) expand(argv[i], 0, &words);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const std::exception&) {  // parse_args() says what is wrong, once for all processes
+    return {};
+  }
+  LaunchOptions launch = flags.launch;
+  launch.processes = flags.processes.value_or(0) > 1 ? *flags.processes : 0;
+  launch.port = flags.port.value_or(0);
+  return launch;
+}
+
 Config parse_args(int argc, const char* const* argv, int world_size, Command command) {
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) expand(argv[i], 0, &words);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/ops/tensor.h"
+#include "src/parallel/launch.h"
 
 namespace tally::train {
 
@@ -65,6 +66,12 @@ struct Config {
   double loss_scale = 0, initial_loss_scale = 4294967296.0, min_loss_scale = 1.0;
   int64_t loss_scale_window = 1000, hysteresis = 2;
   int tensor_parallel = 1, pipeline_parallel = 1, world_size = 1, data_parallel = 1;
+  // This process among the world_size, and among those of its host; set by main.
+  int rank = 0, local_rank = 0, local_size = 1;
+  std::string distributed_backend;  // "nccl", "mpi", "sockets"; "": chosen from device and launcher
+  std::string network_interface;    // "": any
+  int64_t gradient_bucket = 0;      // elements that are reduced beside the backward pass; 0: none
+  int64_t weight_check_interval = 0;  // steps between checks that all ranks have the same weights
   int64_t log_interval = 100, save_interval = 0, eval_interval = 0, eval_iterations = 0;
   double exit_duration_minutes = 0;  // 0: no limit
   int64_t exit_interval = 0;

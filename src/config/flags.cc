@@ -308,6 +308,37 @@ void declare_parallel(CLI::App* app, Flags* f) {
            "Split norms and dropout over the tensor parallel processes");
   g.toggle("--use-distributed-optimizer", &f->distributed_optimizer,
            "Split optimizer state over the data parallel processes");
+  g.number("--ddp-bucket-size", &f->gradient_bucket, 0,
+           "Gradients that data parallel processes add at once while the backward pass goes on; 0: "
+           "all after it");
+  g.number("--check-weight-hash-across-dp-replicas-interval", &f->weight_check_interval, 1,
+           "Steps between checks that all processes have the same weights (default: at the start "
+           "only)");
+}
+
+void declare_launch(CLI::App* app, Flags* f) {
+  Group g(app, "Processes (docs/distributed.md)");
+  g.number("--nproc-per-node", &f->processes, 1,
+           "Start this many processes on this host, one a GPU; under srun with one task a node, on "
+           "every node");
+  g.text("--master-addr", &f->launch.address, "HOST",
+         "Where rank 0 is (default: MASTER_ADDR, this host, or the first of Slurm's hosts)");
+  g.number("--master-port", &f->port, 1,
+           "Port that rank 0 listens on (default: MASTER_PORT, or made of the job's number)",
+           65535);
+  g.text("--master-addr-suffix", &f->launch.address_suffix, "TEXT",
+         "Appended to the first label of the host name that Slurm gives, where that names a faster "
+         "interface: i makes node3i.site of node3.site");
+  g.text("--network-interface", &f->launch.interface, "NAME",
+         "Interface for messages between hosts, as ib0 (NCCL_SOCKET_IFNAME where that is not set)");
+  g.text("--distributed-backend", &f->launch.backend, "NAME",
+         "What carries gradients: nccl (GPUs), mpi or sockets (CPUs; gloo is the same) (default: "
+         "nccl on "
+         "GPUs; else mpi where an MPI launcher started the processes, sockets where none did)");
+  g.number("--distributed-timeout-minutes", &f->launch.timeout_minutes, 0.0,
+           "How long processes wait for each other at the start");
+  g.toggle("--prefix-output", &f->launch.prefix,
+           "Begin every line of output with the process's rank: [rank3]:");
 }
 
 void declare_ignored(CLI::App* app, Flags* f) {
@@ -316,7 +347,7 @@ void declare_ignored(CLI::App* app, Flags* f) {
   const char* fused = "fused kernels are always used";
   const char* tensorboard = "no TensorBoard log is written, see --record";
   g.ignored("--use-flash-attn", false, attention, f);
-  g.ignored("--distributed-backend", true, "chosen from the device", f);
+  g.ignored("--overlap-grad-reduce", false, "always done, see --ddp-bucket-size", f);
   for (const char* flag :
        {"--tensorboard-dir", "--tensorboard-queue-size", "--tensorboard-log-interval"})
     g.ignored(flag, true, tensorboard, f);
@@ -356,6 +387,7 @@ void declare_flags(CLI::App* app, Flags* flags) {
   declare_evaluation(app, flags);
   declare_device(app, flags);
   declare_parallel(app, flags);
+  declare_launch(app, flags);
   declare_ignored(app, flags);
 }
 

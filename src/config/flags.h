@@ -45,6 +45,10 @@ struct Flags {
   int tensor_parallel = 1, pipeline_parallel = 1;
   bool sequence_parallel = false, distributed_optimizer = false;
   std::optional<int64_t> virtual_pipeline_layers;
+  LaunchOptions launch;
+  std::optional<int> processes, port;
+  std::optional<int64_t> weight_check_interval;
+  int64_t gradient_bucket = 25'000'000;
 
   std::string save, load, record, load_hf, save_hf, text;
   std::optional<int64_t> stride;

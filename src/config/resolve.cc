@@ -249,6 +249,15 @@ void resolve_precision(const Flags& f, Config* c) {
   c->hysteresis = f.hysteresis;
 }
 
+void resolve_backend(const Flags& f, Config* c) {
+  const std::string name = lower(f.launch.backend);
+  const bool known =
+      name.empty() || name == "nccl" || name == "mpi" || name == "sockets" || name == "gloo";
+  if (!known)
+    fail("--distributed-backend", "'{}' is not known: nccl, mpi, sockets", f.launch.backend);
+  c->distributed_backend = name == "gloo" ? "sockets" : name;
+}
+
 void resolve_parallel(const Flags& f, int world_size, Config* c) {
   c->world_size = world_size;
   c->tensor_parallel = f.tensor_parallel;
@@ -260,6 +269,10 @@ void resolve_parallel(const Flags& f, int world_size, Config* c) {
   check_micro_batch(*c);
   c->global_batch = f.global_batch.value_or(c->micro_batch * c->data_parallel);
   check_parallel_layout(*c);
+  resolve_backend(f, c);
+  c->network_interface = f.launch.interface;
+  c->gradient_bucket = f.gradient_bucket;
+  c->weight_check_interval = f.weight_check_interval.value_or(0);
   if (f.sequence_parallel && !c->sequence_parallel)
     c->notices.emplace_back("--sequence-parallel has no effect at tensor parallel size 1");
   if (f.distributed_optimizer && c->data_parallel == 1)

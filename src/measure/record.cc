@@ -176,6 +176,13 @@ nlohmann::ordered_json environment_json(const Record& r) {
           {"device_bytes", r.device_info.total_bytes},
           {"threads", r.threads},
           {"attention_backend", text_or_null(r.attention_backend)},
+          {"launcher", text_or_null(r.launcher)},
+          {"hosts", r.hosts.empty() ? json(std::vector<std::string>{host_name()}) : json(r.hosts)},
+          {"communication", text_or_null(r.backend)},
+          {"mpi", r.backend == "mpi" ? json(r.backend_version) : json(nullptr)},
+          {"nccl", r.backend == "nccl"
+                       ? json{{"version", r.backend_version}, {"settings", r.nccl_settings}}
+                       : json(nullptr)},
           {"driver", text_or_null(r.device_info.driver)},
           {"cuda_runtime", text_or_null(r.device_info.runtime)},
           {"cuda_toolkit", text_or_null(b.cuda)},

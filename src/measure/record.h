@@ -51,6 +51,11 @@ struct Record {
   int threads = 0;
   int64_t parameters = 0;
   int64_t first_iteration = 0;  // iterations done before this run (resumed)
+  // Several processes: what carries their messages, who started them, where they are.
+  std::string launcher;                    // "one process", "srun", ...
+  std::string backend, backend_version;    // "single", "nccl", "mpi", "sockets"
+  std::vector<std::string> nccl_settings;  // "NCCL_NVLS_ENABLE=0"
+  std::vector<std::string> hosts;          // of the ranks in their order
   std::vector<Step> steps;
   std::vector<Interval> intervals;
   std::vector<Evaluation> evaluations;

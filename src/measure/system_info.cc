@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <ctime>
@@ -57,26 +58,15 @@ size_t peak_resident_bytes() {
   return static_cast<size_t>(usage.ru_maxrss) * 1024;
 }
 
-int default_threads() {
+int default_threads(int local_size) {
   if (const int n = positive(std::getenv("OMP_NUM_THREADS"))) return n;
   if (const int n = positive(std::getenv("SLURM_CPUS_PER_TASK"))) return n;
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  return 1;
-}
-
-std::string several_processes_reason() {
-  for (const char* name :
-       {"SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"}) {
-    if (const int n = positive(std::getenv(name)); n > 1)
-      return fmt::format(
-          "{}={}: the launcher started {} processes, and this version trains in one: start one "
-          "(srun "
-          "--ntasks=1), or unset the variable",
-          name, n, n);
-  }
-  return "";
+  if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < 1) return 1;
+  const int processors = CPU_COUNT(&set);
+  const bool shared = processors >= sysconf(_SC_NPROCESSORS_ONLN);
+  return shared ? std::max(1, processors / std::max(1, local_size)) : processors;
 }
 
 }  // namespace tally::train

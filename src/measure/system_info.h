@@ -14,10 +14,8 @@ std::string loaded_cudnn_version();
 // Highest resident memory of this process so far, in bytes.
 size_t peak_resident_bytes();
 // Threads to compute with: OMP_NUM_THREADS, else SLURM_CPUS_PER_TASK, else the processors that this
-// process may run on.
-int default_threads();
-// Why this process must not train alone, in one sentence that names the variable and its value,
-// when a launcher started it as one of several; else empty.
-std::string several_processes_reason();
+// process may run on, shared out to the `local_size` processes of the run on this host unless the
+// launcher has done so (some of the host's are not for this process).
+int default_threads(int local_size = 1);
 
 }  // namespace tally::train

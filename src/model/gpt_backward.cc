@@ -39,6 +39,10 @@ void Gpt::backward(const Batch& batch, const Dropout& dropout) {
     recompute(l, dropout);
     backward_mlp(l, dropout);
     backward_attention(l, dropout);
+    // Against the order in which they lie in memory, as the blocks come.
+    const BlockParameters& p = parameters_[l];
+    for (const Trained* w : {&p.out_weight, &p.fc_weight, &p.proj_weight, &p.qkv_weight})
+      gradient_is_final(w->gradient);
   }
   embedding_backward(stream_, batch.ids, residual_grad_, dropout.hidden, dropout.at(embedding_site),
                      token_embedding_.gradient, position_embedding_.gradient, workspace_);

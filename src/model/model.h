@@ -2,6 +2,7 @@
 // the autograd reference behind the same interface.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "src/config/config.h"
@@ -30,6 +31,20 @@ class Model {
   // Forward and loss only, without dropout.
   virtual void evaluate(const Batch& batch, double weight, StepState* state) = 0;
   virtual size_t activation_bytes() const = 0;
+  // `hook` is called by forward_backward() as soon as the gradient of a parameter is final and work
+  // on it may be enqueued: matrices of the blocks, from the last down. Models that do not know
+  // leave it out.
+  void set_gradient_hook(std::function<void(const Tensor& gradient)> hook) {
+    gradient_hook_ = std::move(hook);
+  }
+
+ protected:
+  void gradient_is_final(const Tensor& gradient) const {
+    if (gradient_hook_) gradient_hook_(gradient);
+  }
+
+ private:
+  std::function<void(const Tensor&)> gradient_hook_;
 };
 
 // Registers GPT's parameters in `table` (before layout()).

@@ -17,10 +17,22 @@ Device choose_device(const Config& c) {
                                    cuda_unavailable_reason()));
     return {DeviceKind::cpu, 0};
   }
-  const int index = c.device.rfind("cuda:", 0) == 0 ? std::stoi(c.device.substr(5)) : 0;
+  const bool named = c.device.rfind("cuda:", 0) == 0;
+  if (named && c.local_size > 1)
+    throw InputError(fmt::format(
+        "--device {}: {} processes of this host cannot share one GPU: --device cuda gives each its "
+        "own",
+        c.device, c.local_size));
+  // A launcher that binds shows each process its own GPU alone.
+  const int index = named ? std::stoi(c.device.substr(5)) : gpus == 1 ? 0 : c.local_rank;
   if (gpus == 0)
     throw InputError(
         fmt::format("--device {}: no GPU can be used: {}", c.device, cuda_unavailable_reason()));
+  if (index >= gpus && !named)
+    throw InputError(fmt::format(
+        "process {} of this host has no GPU: {} are there for {} processes; start fewer, or take "
+        "--device cpu",
+        index, gpus, c.local_size));
   if (index >= gpus)
     throw InputError(
         fmt::format("--device {}: there are {} GPUs, numbered from 0", c.device, gpus));
@@ -53,7 +65,7 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   record->device = choose_device(config);
   record->device_info = device_info(record->device);
   check_precision(config, record->device, record->device_info);
-  record->threads = default_threads();
+  record->threads = default_threads(config.local_size);
   set_threads(record->threads);
   std::unique_ptr<Stream> stream = make_stream(record->device);
   stream->deterministic = config.deterministic;

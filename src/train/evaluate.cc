@@ -87,7 +87,8 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
   batch.ids = Tensor(ids.data, DType::i32, {c.micro_batch, c.sequence});
   batch.targets = Tensor(targets.data, DType::i32, {c.micro_batch, c.sequence});
   const auto start = std::chrono::steady_clock::now();
-  result.loss = mean_loss(stream, *model, batch, *blocks, static_cast<StepState*>(state.data));
+  result.loss = mean_loss(stream, *model, batch, *blocks, static_cast<StepState*>(state.data),
+                          *make_single_communicator());
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

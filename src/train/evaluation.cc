@@ -68,13 +68,14 @@ std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSou
 }
 
 double mean_loss(Stream& stream, Model& model, const Batch& batch, const ScoredBlocks& blocks,
-                 StepState* state) {
+                 StepState* state, Communicator& communicator) {
   const int64_t rows = batch.ids.dim(0), sequence = batch.ids.dim(1), count = blocks.blocks();
   const int64_t numbers = rows * sequence;
   const auto total = static_cast<double>(blocks.targets());
   const HostMemory host(stream, static_cast<size_t>(in_flight * 2 * numbers) * sizeof(int32_t));
   stream.fill_zero(state, sizeof(StepState));
-  for (int64_t first = 0, k = 0; first < count; first += rows, ++k) {
+  const int64_t stride = rows * communicator.size();
+  for (int64_t first = rows * communicator.rank(), k = 0; first < count; first += stride, ++k) {
     if (k > 0 && k % in_flight == 0) stream.synchronize();
     int32_t* ids = host.as<int32_t>() + k % in_flight * 2 * numbers;
     int32_t* targets = ids + numbers;
@@ -90,6 +91,7 @@ double mean_loss(Stream& stream, Model& model, const Batch& batch, const ScoredB
     filled.counted = counted;
     model.evaluate(filled, static_cast<double>(counted) / total, state);
   }
+  communicator.all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
   StepState result{};
   stream.copy(&result, state, sizeof result);
   stream.synchronize();

@@ -7,6 +7,7 @@
 
 #include "src/data/dataset.h"
 #include "src/model/model.h"
+#include "src/parallel/communicator.h"
 
 namespace tally::train {
 
@@ -33,8 +34,8 @@ std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSou
 
 // The mean loss of all scored targets. `batch`: device memory for ids and targets [B, sequence]
 // that the model was planned for; `state`: a StepState in device memory, overwritten. Waits for the
-// end.
+// end. The ranks of `communicator` share the blocks, and all get the mean.
 double mean_loss(Stream& stream, Model& model, const Batch& batch, const ScoredBlocks& blocks,
-                 StepState* state);
+                 StepState* state, Communicator& communicator);
 
 }  // namespace tally::train

@@ -5,8 +5,10 @@
 //   tally-train reference       prints docs/flags.md
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "src/config/args.h"
 #include "src/data/prepare.h"
 #include "src/measure/build_info.h"
+#include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
 #include "src/train/run.h"
 
@@ -21,19 +24,64 @@ namespace {
 
 using namespace tally::train;
 
-int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
-                      Command command) {
+// Starts the ranks of this host when a flag asks for it, once the flags have been found good.
+int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<char*> argv) {
+  const int processes = std::max(1, options.processes);
+  parse_args(static_cast<int>(argv.size()), argv.data(), launch.size * processes, Command::train);
+  argv.push_back(nullptr);
+  return supervise(processes, options, launch, argv.data());
+}
+
+int train_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
+                   World& world) {
   Config config;
   try {
-    config = parse_args(static_cast<int>(argv.size()), argv.data(), 1, command);
+    config = parse_args(static_cast<int>(argv.size()), argv.data(), world.size());
+  } catch (const HelpRequest& help) {
+    if (world.speaks()) fmt::print("{}", help.text);
+    world.done();
+    return 0;
+  } catch (const UsageError& e) {
+    return world.fail(2, e.what());
+  }
+  config.rank = world.rank();
+  config.local_rank = world.launch().local_rank;
+  config.local_size = world.launch().local_size;
+  return run(config, start, world);
+}
+
+int train(const std::vector<char*>& argv, TimeLimit::Clock::time_point start) {
+  const LaunchOptions options = parse_launch_options(static_cast<int>(argv.size()), argv.data());
+  const Launch launch =
+      discover_launch(options, [](const char* name) { return std::getenv(name); });
+  if (!launch.supervised && (options.processes > 1 || options.prefix))
+    return start_ranks(options, launch, argv);
+  World world(launch, options);
+  return train_in_world(argv, start, world);
+}
+
+int evaluate_alone(const std::vector<char*>& argv) {
+  const Launch launch = discover_launch({}, [](const char* name) { return std::getenv(name); });
+  if (launch.size > 1)
+    throw LaunchError(fmt::format("{} started {} processes, and evaluate runs in one: start one",
+                                  launch.source, launch.size));
+  return evaluate(parse_args(static_cast<int>(argv.size()), argv.data(), 1, Command::evaluate));
+}
+
+int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
+                      Command command) {
+  try {
+    return command == Command::evaluate ? evaluate_alone(argv) : train(argv, start);
   } catch (const HelpRequest& help) {
     fmt::print("{}", help.text);
     return 0;
   } catch (const UsageError& e) {
     print_error(e.what());
     return 2;
+  } catch (const LaunchError& e) {
+    print_error(e.what());
+    return 2;
   }
-  return command == Command::evaluate ? evaluate(config) : run(config, start);
 }
 
 int dispatch(int argc, char** argv) {

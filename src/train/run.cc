@@ -9,6 +9,7 @@
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/hugging_face.h"
 #include "src/measure/system_info.h"
+#include "src/parallel/communicator.h"
 #include "src/train/data_sources.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
@@ -18,6 +19,8 @@
 namespace tally::train {
 namespace {
 
+// Of several processes one speaks.
+using Print = std::function<void(const std::string&)>;
 void print(const std::string& line) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -43,12 +46,12 @@ std::map<std::string, std::string> tokenizer_files(const Config& c) {
 }
 
 // Whether there is a checkpoint to resume from.
-bool find_checkpoint(const Config& c) {
+bool find_checkpoint(const Config& c, const Print& notice) {
   if (c.load_dir.empty()) return false;
   if (latest_checkpoint(c.load_dir)) return true;
   if (c.exit_on_missing_checkpoint)
     throw InputError(fmt::format("--load: {} holds no checkpoint", c.load_dir));
-  print_notice(
+  notice(
       fmt::format("--load: {} holds no checkpoint yet, training starts from scratch", c.load_dir));
   return false;
 }
@@ -90,7 +93,7 @@ struct Session {
   }
 
   // Returns the iterations and samples done before.
-  std::pair<int64_t, int64_t> start(bool resume) {
+  std::pair<int64_t, int64_t> start(bool resume, const Print& notice) {
     if (!resume) {
       if (config.load_hf_dir.empty()) {
         table.initialize(config.seed);
@@ -107,9 +110,8 @@ struct Session {
       throw InputError(fmt::format("--seq-length: {} differs from the checkpoint's {}",
                                    config.sequence, state->sequence));
     if (state->seed != config.seed)
-      print_notice(
-          fmt::format("--seed {} differs from the checkpoint's {}: the data's order changes",
-                      config.seed, state->seed));
+      notice(fmt::format("--seed {} differs from the checkpoint's {}: the data's order changes",
+                         config.seed, state->seed));
     optimizer->restore(state->optimizer_steps, {state->loss_scale, state->loss_scale_good_steps,
                                                 state->loss_scale_hysteresis});
     return {state->iteration, state->consumed_samples};
@@ -157,56 +159,83 @@ Ending asked_to_stop(const TimeLimit& limit) {
   return {};
 }
 
+void check_kinds_of_parallelism(const Config& c) {
+  if (c.tensor_parallel > 1)
+    throw InputError(fmt::format(
+        "--tensor-model-parallel-size {}: this version is parallel in data only: take 1",
+        c.tensor_parallel));
+  if (c.pipeline_parallel > 1)
+    throw InputError(fmt::format(
+        "--pipeline-model-parallel-size {}: this version is parallel in data only: take 1",
+        c.pipeline_parallel));
+}
+
 // A run whose input has been checked and whose record has been begun.
 class Run {
  public:
-  Run(const Config& config, DataSources data, Stream* stream, TimeLimit limit, bool resume,
+  Run(const Config& config, World& world, DataSources data, Stream* stream,
+      std::unique_ptr<Communicator> communicator, TimeLimit limit, bool resume,
       std::map<std::string, std::string> files, Record* record)
       : config_(config),
+        world_(world),
+        print_(world.speaks() ? Print(print) : Print([](const std::string&) {})),
+        notice_(world.speaks() ? Print(print_notice) : Print([](const std::string&) {})),
         data_(std::move(data)),
         stream_(*stream),
+        communicator_(std::move(communicator)),
         limit_(limit),
         resume_(resume),
         files_(std::move(files)),
         record_(*record) {}
 
   Ending train() {
-    fmt::print("{}", start_summary(record_));
+    if (world_.speaks()) fmt::print("{}", start_summary(record_));
     std::fflush(stdout);
     Session session(config_, stream_);
-    const auto [iteration, consumed] = session.start(resume_);
+    const auto [iteration, consumed] = session.start(resume_, notice_);
+    const auto check_weights = [&](const char* when) {
+      check_same_weights(world_, stream_, session.table.master(), when);
+    };
+    check_weights("at the start");
     record_.first_iteration = iteration;
     if (iteration > 0)
-      print(fmt::format("  resumed    after {} steps, from {}", iteration, config_.load_dir));
+      print_(fmt::format("  resumed    after {} steps, from {}", iteration, config_.load_dir));
     if (!resume_ && !config_.load_hf_dir.empty())
-      print(fmt::format("  weights    {}", config_.load_hf_dir));
+      print_(fmt::format("  weights    {}", config_.load_hf_dir));
     LoopHooks hooks;
     hooks.stop = [&] { return asked_to_stop(limit_); };
-    hooks.print = print;
+    hooks.print = print_;
+    hooks.check_weights = [&] { check_weights("while training"); };
     if (!config_.save_dir.empty()) {
+      // All processes pause alike; one writes.
       hooks.save = [&](int64_t done, int64_t samples) {
+        if (!world_.speaks()) return;
         session.save(done, samples, record_, files_);
         write_record();
       };
     }
     const LoopParts parts{
-        config_,     stream_,         session.table, *session.model, *session.optimizer,
-        data_.train, data_.validation};
+        config_,     stream_,          session.table, *session.model, *session.optimizer,
+        data_.train, data_.validation, *communicator_};
     StepLoop loop(parts, hooks, &record_);
     Ending ending = loop.run(iteration, consumed);
     record_.device_bytes_peak = stream_.bytes_peak();
-    if (!config_.save_hf_dir.empty()) session.save_to_hugging_face();
+    if (!config_.save_hf_dir.empty() && world_.speaks()) session.save_to_hugging_face();
     return ending;
   }
 
   void write_record() {
-    if (!config_.record_path.empty()) tally::train::write_record(record_, config_.record_path);
+    if (!config_.record_path.empty() && world_.speaks())
+      tally::train::write_record(record_, config_.record_path);
   }
 
  private:
   const Config& config_;
+  World& world_;
+  const Print print_, notice_;
   DataSources data_;
   Stream& stream_;
+  std::unique_ptr<Communicator> communicator_;
   TimeLimit limit_;
   bool resume_;
   std::map<std::string, std::string> files_;
@@ -214,7 +243,7 @@ class Run {
 };
 
 // Trains, and turns whatever ends it into the record and the exit code.
-int run_to_record(Run* run, const Config& config, Record* record, Stream* stream) {
+int run_to_record(Run* run, const Config& config, World* world, Record* record, Stream* stream) {
   int code = 0;
   try {
     const Ending ending = run->train();
@@ -234,16 +263,37 @@ int run_to_record(Run* run, const Config& config, Record* record, Stream* stream
   record->device_bytes_peak = stream->bytes_peak();
   record->ended = utc_now();
   const bool stopped = code == 0 || code == 4;
-  if (stopped) print(end_summary(*record));
-  if (code == 4) fmt::print(stderr, "tally-train: stopped: {}\n", record->message);
-  if (!stopped) print_error(record->message.c_str());
+  if (stopped && world->speaks()) print(end_summary(*record));
+  if (code == 4 && world->speaks())
+    fmt::print(stderr, "tally-train: stopped: {}\n", record->message);
+  std::string unwritten;
   try {
     run->write_record();
   } catch (const std::exception& e) {
-    print_error(e.what());
-    if (code == 0) code = 1;
+    unwritten = e.what();
   }
+  if (!stopped) return world->fail(code, record->message);
+  if (!unwritten.empty()) return world->fail(code == 0 ? 1 : code, unwritten);
+  world->done();
   return code;
+}
+
+// When another process ends the run, the record says so; what this one was doing is left alone.
+void write_record_of_failure(World& world, const Record& record) {
+  if (world.size() == 1 || record.config.record_path.empty()) return;
+  world.set_last_words([begun = record](const Failure& f) {
+    Record last = begun;
+    last.outcome = f.code == exit_code(Outcome::out_of_memory)  ? Outcome::out_of_memory
+                   : f.code == exit_code(Outcome::failed_check) ? Outcome::failed_check
+                                                                : Outcome::error;
+    last.message = fmt::format("rank {} on {}: {}", f.rank, f.host, f.message);
+    last.ended = utc_now();
+    try {
+      tally::train::write_record(last, last.config.record_path);
+    } catch (const std::exception& e) {
+      print_error(e.what());
+    }
+  });
 }
 
 }  // namespace
@@ -252,37 +302,40 @@ void print_error(const char* text) {
   fmt::print(stderr, "tally-train: error: {}\n", text);
 }
 
-int run(const Config& config, TimeLimit::Clock::time_point start) {
+int run(const Config& config, TimeLimit::Clock::time_point start, World& world) {
   const StopSignals signals;
-  for (const std::string& notice : config.notices) print_notice(notice);
+  const Print notice = world.speaks() ? Print(print_notice) : Print([](const std::string&) {});
+  for (const std::string& text : config.notices) notice(text);
   Record record;
   record.config = config;
   record.started = utc_now();
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Run> prepared;
   try {
-    if (const std::string reason = several_processes_reason(); !reason.empty())
-      throw InputError(reason);
+    check_kinds_of_parallelism(config);
     auto files = tokenizer_files(config);
-    const bool resume = find_checkpoint(config);
+    const bool resume = find_checkpoint(config, notice);
     check_model_folders(config, resume);
     DataSources data = open_data(config);
     record.data = data.description;
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);
-    prepared = std::make_unique<Run>(config, std::move(data), stream.get(),
-                                     TimeLimit(config.exit_duration_minutes, start), resume,
-                                     std::move(files), &record);
+    auto communicator = open_communicator(config, world, &record);
+    prepared = std::make_unique<Run>(
+        config, world, std::move(data), stream.get(), std::move(communicator),
+        TimeLimit(config.exit_duration_minutes, start), resume, std::move(files), &record);
     // A record that cannot be written is found now, and a run that is killed leaves "running".
     prepared->write_record();
   } catch (const OutOfMemory& e) {
-    print_error(describe_failure(std::current_exception(), config).message.c_str());
-    return exit_code(Outcome::out_of_memory);
+    return world.fail(exit_code(Outcome::out_of_memory),
+                      describe_failure(std::current_exception(), config).message);
+  } catch (const CommunicationError& e) {
+    return world.fail(1, e.what());
   } catch (const std::exception& e) {
-    print_error(e.what());
-    return 2;
+    return world.fail(2, e.what());
   }
-  return run_to_record(prepared.get(), config, &record, stream.get());
+  write_record_of_failure(world, record);
+  return run_to_record(prepared.get(), config, &world, &record, stream.get());
 }
 
 }  // namespace tally::train

@@ -17,6 +17,9 @@ namespace {
 // flight need little memory.
 constexpr int run_ahead = 2;
 constexpr int most_pending = 256;
+// What a process adds to the others' when it is told to stop; up to a million time limits do not
+// make a signal.
+constexpr double says_time_limit = 1, says_signal = 1 << 20;
 
 // splitmix64 (Steele, Lea & Flood 2014): neighbouring steps get unrelated seeds.
 uint64_t mix(uint64_t x) {
@@ -51,7 +54,12 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
       read_back_(parts.stream, static_cast<size_t>(ring_) * sizeof(StepState)),
       events_(StreamEvents::make(parts.stream, ring_ + 1)),
       micro_graph_(StepGraph::make(parts.stream)),
+      last_graph_(StepGraph::make(parts.stream)),
       update_graph_(StepGraph::make(parts.stream)),
+      reducer_(parts.communicator, parts.stream, parts.table.gradients(),
+               parts.config.gradient_bucket),
+      said_(parts.stream, static_cast<size_t>(ring_) * sizeof(double)),
+      heard_(parts.stream, static_cast<size_t>(ring_) * sizeof(double)),
       rates_(static_cast<size_t>(ring_)) {
   Stream& s = parts_.stream;
   const int64_t b = parts_.config.micro_batch, t = parts_.config.sequence;
@@ -61,6 +69,9 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
   results_ = static_cast<StepState*>(
       s.allocate(static_cast<size_t>(ring_) * sizeof(StepState), "results of steps"));
   evaluation_ = static_cast<StepState*>(s.allocate(sizeof(StepState), "result of an evaluation"));
+  stop_sum_ = static_cast<double*>(s.allocate(sizeof(double), "requests to stop"));
+  if (parts_.communicator.size() > 1)
+    parts_.model.set_gradient_hook([this](const Tensor& gradient) { reducer_.ready(gradient); });
 }
 
 StepLoop::~StepLoop() {
@@ -69,6 +80,8 @@ StepLoop::~StepLoop() {
   s.release(batch_.targets.data);
   s.release(results_);
   s.release(evaluation_);
+  s.release(stop_sum_);
+  parts_.model.set_gradient_hook({});
 }
 
 std::unique_ptr<BatchLoader> StepLoop::make_loader(std::shared_ptr<const SampleSource> source,
@@ -76,7 +89,8 @@ std::unique_ptr<BatchLoader> StepLoop::make_loader(std::shared_ptr<const SampleS
   BatchOrder order;
   order.micro_batch = parts_.config.micro_batch;
   order.sequence = parts_.config.sequence;
-  order.data_parallel_size = parts_.config.data_parallel;
+  order.data_parallel_rank = parts_.communicator.rank();
+  order.data_parallel_size = parts_.communicator.size();
   order.consumed_samples = consumed;
   // The loader asks once; its memory lives as long as it does.
   auto memory = std::make_shared<std::unique_ptr<HostMemory>>();
@@ -108,7 +122,8 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   consumed_ = consumed_samples;
   saved_ = iteration;
   loader_ = make_loader(parts_.train, consumed_, static_cast<int>(run_ahead * micro_batches_));
-  Ending ending = hooks_.stop();
+  told_ = hooks_.stop();
+  Ending ending = agreed_ending();
   parts_.stream.synchronize();
   interval_start_ = Clock::now();
   while (ending.outcome == Outcome::completed && iteration_ < c.train_iterations) {
@@ -120,12 +135,15 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
     const bool last = iteration_ == c.train_iterations;
     const bool epoch_ends =
         c.epochs > 0 && (last || epoch > (consumed_ - c.global_batch) / c.epoch_samples);
-    if (logs || evaluates || saves || epoch_ends || pending_ == ring_) flush();
+    const bool checks = due(c.weight_check_interval);
+    if (logs || evaluates || saves || checks || epoch_ends || pending_ == ring_) flush();
     if (logs) log();
     if (evaluates) untimed([&] { evaluate(fmt::format("iteration {}", iteration_)); });
     if (epoch_ends) untimed([&] { end_epoch(last ? c.epochs : epoch); });
+    if (checks) untimed([&] { hooks_.check_weights(); });
     if (saves) untimed([&] { save(); });
-    ending = hooks_.stop();
+    told_ = hooks_.stop();
+    ending = agreed_ending();
     if (due(c.exit_interval)) break;
   }
   flush();
@@ -141,11 +159,18 @@ void StepLoop::enqueue_step() {
   if (pending_ == 0) events_->record(0);
   const int slot = pending_;
   // Mark k + 1 ends step k: wait for the end of the step `run_ahead` before this one.
-  if (slot >= run_ahead) events_->wait(slot - run_ahead + 1);
+  if (slot >= run_ahead) {
+    events_->wait(slot - run_ahead + 1);
+    hear(slot - run_ahead);
+  }
   rates_[static_cast<size_t>(slot)] = learning_rate(c.optimizer, consumed_);
   parts_.optimizer.begin_step(rates_[static_cast<size_t>(slot)], staging_.as<StepState>() + slot);
   enqueue_micro_batches(static_cast<uint64_t>(iteration_));
-  const auto update = [&] { parts_.optimizer.apply(); };
+  say(slot);
+  const auto update = [&] {
+    share_results();
+    parts_.optimizer.apply();
+  };
   if (graphs_) {
     update_graph_->run(update);
   } else {
@@ -157,21 +182,59 @@ void StepLoop::enqueue_step() {
   consumed_ += c.global_batch;
 }
 
+void StepLoop::say(int slot) {
+  if (parts_.communicator.size() == 1) return;
+  double& said = said_.as<double>()[slot];
+  said = 0;
+  if (told_.outcome == Outcome::time_limit) said = says_time_limit;
+  if (told_.outcome == Outcome::signalled) said = says_signal;
+  parts_.stream.copy(stop_sum_, &said, sizeof said);
+}
+
+// Every process has its share of the loss; the gradients are added up already.
+void StepLoop::share_results() {
+  Communicator& all = parts_.communicator;
+  if (all.size() == 1) return;
+  all.begin_group();
+  all.all_reduce(parts_.stream, Tensor(&parts_.optimizer.state()->loss_sum, DType::f64, {1}));
+  all.all_reduce(parts_.stream, Tensor(stop_sum_, DType::f64, {1}));
+  all.end_group();
+}
+
+// One process stops when it is told to; several when all of them know.
+Ending StepLoop::agreed_ending() const {
+  if (parts_.communicator.size() == 1) return told_;
+  if (told_to_stop_ == 0) return {};
+  if (told_.outcome != Outcome::completed) return told_;
+  if (told_to_stop_ >= says_signal)
+    return {Outcome::signalled, "another process of the run received a signal to stop"};
+  return {Outcome::time_limit, fmt::format("--exit-duration-in-mins {} is over in another process",
+                                           parts_.config.exit_duration_minutes)};
+}
+
 void StepLoop::enqueue_micro_batches(uint64_t step_seed) {
-  const double weight = 1.0 / static_cast<double>(micro_batches_);
+  const auto ranks = static_cast<uint64_t>(parts_.communicator.size());
+  const auto rank = static_cast<uint64_t>(parts_.communicator.rank());
+  // Of all micro batches of all processes.
+  const double weight = 1.0 / (static_cast<double>(micro_batches_) * static_cast<double>(ranks));
   for (int64_t k = 0; k < micro_batches_; ++k) {
     load(loader_.get());
     uint64_t seed = 0;
     if (dropout_) {
+      // Numbered as one process would take them, so that it would draw the same.
       const uint64_t place =
-          step_seed * static_cast<uint64_t>(micro_batches_) + static_cast<uint64_t>(k);
+          (step_seed * static_cast<uint64_t>(micro_batches_) + static_cast<uint64_t>(k)) * ranks +
+          rank;
       seed = std::max<uint64_t>(1, mix(mix(parts_.config.seed) ^ place));
     }
+    const bool last = k == micro_batches_ - 1 && ranks > 1;
     const auto work = [&] {
+      if (last) reducer_.begin();
       parts_.model.forward_backward(batch_, weight, seed, parts_.optimizer.state());
+      if (last) reducer_.finish();
     };
     if (graphs_) {
-      micro_graph_->run(work);
+      (last ? last_graph_ : micro_graph_)->run(work);
     } else {
       work();
     }
@@ -180,6 +243,8 @@ void StepLoop::enqueue_micro_batches(uint64_t step_seed) {
 
 void StepLoop::finish_enqueued(int slot) {
   parts_.stream.copy(results_ + slot, parts_.optimizer.state(), sizeof(StepState));
+  if (parts_.communicator.size() > 1)
+    parts_.stream.copy(heard_.as<double>() + slot, stop_sum_, sizeof(double));
   events_->record(slot + 1);
   // A constant scale: an update that was left out is found at the next flush and ends the run.
   parts_.optimizer.finish_enqueued();
@@ -193,6 +258,7 @@ void StepLoop::flush() {
   parts_.stream.synchronize();
   const int count = pending_;
   pending_ = 0;
+  for (int k = std::max(0, count - run_ahead); k < count; ++k) hear(k);
   parts_.optimizer.learn(states[count - 1]);
   const int64_t first = iteration_ - count;
   for (int k = 0; k < count; ++k) {
@@ -290,7 +356,8 @@ double StepLoop::evaluation_loss() {
   const Config& c = parts_.config;
   if (c.epochs > 0)
     return mean_loss(parts_.stream, parts_.model, batch_,
-                     *make_sample_blocks(parts_.validation, c.sequence), evaluation_);
+                     *make_sample_blocks(parts_.validation, c.sequence), evaluation_,
+                     parts_.communicator);
   Stream& s = parts_.stream;
   // Each evaluation takes the next samples, so that a resumed run takes those that the first would
   // have taken.
@@ -299,12 +366,14 @@ double StepLoop::evaluation_loss() {
   constexpr int in_flight = 16;
   const auto loader =
       make_loader(parts_.validation, before * c.eval_iterations * c.global_batch, in_flight);
+  const double weight = 1.0 / (static_cast<double>(batches) * parts_.communicator.size());
   s.fill_zero(evaluation_, sizeof(StepState));
   for (int64_t k = 0; k < batches; ++k) {
     load(loader.get());
-    parts_.model.evaluate(batch_, 1.0 / static_cast<double>(batches), evaluation_);
+    parts_.model.evaluate(batch_, weight, evaluation_);
     if (k % in_flight == in_flight - 1) s.synchronize();
   }
+  parts_.communicator.all_reduce(s, Tensor(&evaluation_->loss_sum, DType::f64, {1}));
   StepState state{};
   s.copy(&state, evaluation_, sizeof state);
   s.synchronize();

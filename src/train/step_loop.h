@@ -16,6 +16,7 @@
 #include "src/ops/events.h"
 #include "src/ops/graph.h"
 #include "src/optim/optimizer.h"
+#include "src/parallel/gradient_reducer.h"
 #include "src/train/failures.h"
 
 namespace tally::train {
@@ -29,6 +30,9 @@ struct LoopParts {
   Optimizer& optimizer;
   std::shared_ptr<const SampleSource> train;
   std::shared_ptr<const SampleSource> validation;  // null: no evaluation
+  // Between the data parallel processes, of which this is config.rank. All run a loop of their own
+  // and decide alike.
+  Communicator& communicator;
 };
 
 // What the loop asks for from outside.
@@ -37,6 +41,8 @@ struct LoopHooks {
   std::function<Ending()> stop = [] { return Ending{}; };
   // Writes a checkpoint of the state after `iteration` steps; the device is idle.
   std::function<void(int64_t iteration, int64_t consumed_samples)> save;
+  // Sees whether all processes have the same weights; the device is idle.
+  std::function<void()> check_weights = [] {};
   // A line for standard output.
   std::function<void(const std::string&)> print = [](const std::string&) {};
 };
@@ -66,6 +72,12 @@ class StepLoop {
 
   void enqueue_step();
   void enqueue_micro_batches(uint64_t step_seed);
+  void share_results();
+  Ending agreed_ending() const;
+  void say(int slot);
+  void hear(int slot) {
+    if (parts_.communicator.size() > 1) told_to_stop_ += heard_.as<double>()[slot];
+  }
   void finish_enqueued(int slot);
   void flush();
   void take(const StepState& state, double seconds, double learning_rate);
@@ -97,7 +109,14 @@ class StepLoop {
   StepState* evaluation_ = nullptr;  // on the device
   HostMemory staging_, read_back_;   // [ring] StepState each
   std::unique_ptr<StreamEvents> events_;
-  std::unique_ptr<StepGraph> micro_graph_, update_graph_;
+  std::unique_ptr<StepGraph> micro_graph_, last_graph_, update_graph_;
+  GradientReducer reducer_;
+  // Whether a process was told to stop: every step adds up what all of them say, and each learns it
+  // two steps later, so that all stop after the same step and the host never waits.
+  double* stop_sum_ = nullptr;  // on the device
+  HostMemory said_, heard_;     // [ring] doubles each
+  double told_to_stop_ = 0;     // the sums that were heard
+  Ending told_;                 // what this process was told
   std::unique_ptr<BatchLoader> loader_;
 
   int64_t iteration_ = 0;  // enqueued steps, counted from the very first run

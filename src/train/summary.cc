@@ -1,6 +1,9 @@
 #include "src/train/summary.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
 
 #include "src/measure/build_info.h"
 #include "src/measure/statistics.h"
@@ -20,6 +23,19 @@ std::string device_text(const Record& r) {
   return fmt::format("{} (cuda:{}, compute capability {}.{}), {}, driver {}, CUDA {}", d.name,
                      r.device.index, d.capability / 10, d.capability % 10,
                      bytes_text(d.total_bytes), d.driver, d.runtime);
+}
+
+std::string processes_text(const Record& r) {
+  const std::set<std::string> hosts(r.hosts.begin(), r.hosts.end());
+  std::string out =
+      fmt::format("  processes  {} on {} host{} (data parallel), started by {}, joined by {}{}{}\n",
+                  r.config.world_size, hosts.size(), hosts.size() == 1 ? "" : "s", r.launcher,
+                  r.backend, r.backend_version.empty() ? "" : " ", r.backend_version);
+  if (r.backend == "nccl")
+    out += fmt::format(
+        "  NCCL       {}, settings: {}\n", r.backend_version,
+        r.nccl_settings.empty() ? "none" : fmt::format("{}", fmt::join(r.nccl_settings, " ")));
+  return out;
 }
 
 }  // namespace
@@ -42,9 +58,10 @@ std::string start_summary(const Record& r) {
                      c.recompute == Recompute::none
                          ? ""
                          : fmt::format(", recompute: {}", recompute_name(c.recompute)));
-  out +=
-      fmt::format("  batch      {} samples of {} tokens a step, {} x {} at a time; {} steps\n",
-                  c.global_batch, c.sequence, c.micro_batches(), c.micro_batch, c.train_iterations);
+  out += fmt::format("  batch      {} samples of {} tokens a step, {} x {} at a time{}; {} steps\n",
+                     c.global_batch, c.sequence, c.micro_batches(), c.micro_batch,
+                     c.world_size > 1 ? " in each process" : "", c.train_iterations);
+  if (c.world_size > 1) out += processes_text(r);
   out += fmt::format("  data       {}\n", r.data);
   return out;
 }

@@ -110,7 +110,8 @@ struct Fixture {
                           *model,
                           optimizer,
                           numbers,
-                          config.eval_interval > 0 ? numbers : validation};
+                          config.eval_interval > 0 ? numbers : validation,
+                          *communicator};
     StepLoop loop(parts, hooks, &record);
     allocations = stream->allocations();
     const Ending ending = loop.run(iteration, consumed);
@@ -121,6 +122,7 @@ struct Fixture {
 
   Config config;
   LoopHooks hooks;
+  std::unique_ptr<Communicator> communicator = make_single_communicator();
   std::unique_ptr<Stream> stream;
   std::unique_ptr<ParameterTable> table;
   std::unique_ptr<FakeModel> model;

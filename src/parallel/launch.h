@@ -1,0 +1,55 @@
+// Who this process is among the processes of a run, as whatever started it says.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "src/parallel/errors.h"
+
+namespace tally::train {
+
+// What flags say about it.
+struct LaunchOptions {
+  int processes = 0;            // --nproc-per-node; 0: not given
+  std::string address;          // --master-addr
+  std::string address_suffix;   // --master-addr-suffix
+  int port = 0;                 // --master-port; 0: not given
+  std::string interface;        // --network-interface
+  std::string backend;          // --distributed-backend: "nccl", "mpi", "sockets", "" to choose
+  bool prefix = false;          // --prefix-output
+  double timeout_minutes = 10;  // --distributed-timeout-minutes
+};
+
+struct Launch {
+  int rank = 0, size = 1;              // among all processes
+  int local_rank = 0, local_size = 1;  // on this host
+  int nodes = 1;
+  // "one process", "srun", "mpirun", "PMI", "RANK and WORLD_SIZE", "--nproc-per-node"
+  std::string source = "one process";
+  std::string run;  // the same on all ranks, different in runs that might meet by mistake
+  // Where rank 0 waits for the others. Empty and 0 for one process.
+  std::string address;
+  int port = 0;
+  int listening_fd = -1;    // rank 0 under --nproc-per-node: listens already
+  bool supervised = false;  // started by a tally-train, which watches
+  bool mpi = false;         // an MPI launcher started exactly these processes
+};
+
+// Reads one variable of the environment: null when it is not set.
+using Environment = std::function<const char*(const char*)>;
+
+// In this order: a tally-train above us, or torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
+// LOCAL_WORLD_SIZE), mpirun (OMPI_*), PMI_*, srun (SLURM_*). Where two of them speak of the same
+// processes and disagree, or one is incomplete, it throws LaunchError with a sentence that names
+// the variables. A batch script without srun is one process.
+//   address: --master-addr, MASTER_ADDR, this host (one node), the first host of Slurm's list with
+//   the
+//            suffix after its first label
+//   port:    --master-port, MASTER_PORT, one made of Slurm's job and step or of mpirun's job
+// With options.processes this is the launch of the tally-train that starts them: one a node.
+Launch discover_launch(const LaunchOptions& options, const Environment& environment);
+
+// "node3.cluster" with suffix "i": "node3i.cluster".
+std::string with_suffix(const std::string& host, const std::string& suffix);
+
+}  // namespace tally::train

@@ -1,0 +1,223 @@
+// The communicator over NCCL, for GPUs: a module of its own (tally_nccl.so), so that runs on one
+// GPU neither need nor load the library.
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <nccl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "src/parallel/module.h"
+
+namespace tally::train {
+namespace {
+
+void check(ncclResult_t status, const char* op, ncclComm_t comm = nullptr) {
+  if (status == ncclSuccess) return;
+  const std::string detail = ncclGetLastError(comm);
+  throw CommunicationError(fmt::format("NCCL: {}: {}{}{}", op, ncclGetErrorString(status),
+                                       detail.empty() ? "" : ": ", detail));
+}
+
+void check(cudaError_t status, const char* op) {
+  if (status != cudaSuccess)
+    throw DeviceError(fmt::format("NCCL's stream: {}: {}", op, cudaGetErrorString(status)));
+}
+
+ncclDataType_t type_of(DType type) {
+  switch (type) {
+    case DType::f64:
+      return ncclFloat64;
+    case DType::f32:
+      return ncclFloat32;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::i64:
+      return ncclInt64;
+    case DType::i32:
+      return ncclInt32;
+    case DType::u16:
+    case DType::u8:
+      break;
+  }
+  return ncclUint8;
+}
+
+// Elements as NCCL counts them: u16 can only be moved, as bytes.
+size_t count_of(const Tensor& t) {
+  return type_of(t.dtype) == ncclUint8 ? t.bytes() : static_cast<size_t>(t.numel());
+}
+
+ncclRedOp_t operation(Reduce op) {
+  return op == Reduce::sum ? ncclSum : ncclMax;
+}
+
+cudaStream_t native(Stream& s) {
+  return static_cast<cudaStream_t>(s.native());
+}
+
+// A queue beside the computation's, joined to it by events; a CUDA graph records both.
+class Side {
+ public:
+  Side() {
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest),
+          "cudaStreamCreate");
+    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+  }
+  ~Side() {
+    cudaEventDestroy(event_);
+    cudaStreamDestroy(stream_);
+  }
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  // The stream after everything that `s` has been given so far.
+  cudaStream_t after(cudaStream_t s) {
+    wait(s, stream_);
+    busy_ = true;
+    return stream_;
+  }
+  void join(cudaStream_t s) {
+    if (busy_) wait(stream_, s);
+    busy_ = false;
+  }
+
+ private:
+  void wait(cudaStream_t first, cudaStream_t second) {
+    check(cudaEventRecord(event_, first), "cudaEventRecord");
+    check(cudaStreamWaitEvent(second, event_, 0), "cudaStreamWaitEvent");
+  }
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t event_ = nullptr;
+  bool busy_ = false;
+};
+
+class Nccl final : public Communicator {
+ public:
+  Nccl(ncclComm_t comm, int rank, int size, std::vector<std::string> settings)
+      : Communicator(rank, size), comm_(comm), settings_(std::move(settings)) {}
+  ~Nccl() override { ncclCommDestroy(comm_); }
+  Nccl(const Nccl&) = delete;
+  Nccl& operator=(const Nccl&) = delete;
+
+  CommunicatorInfo info() const override {
+    int v = 0;
+    ncclGetVersion(&v);
+    return {"nccl", fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100), settings_};
+  }
+  void join(Stream& s) override { side_.join(native(s)); }
+  void begin_group() override { check(ncclGroupStart(), "ncclGroupStart"); }
+  void end_group() override { check(ncclGroupEnd(), "ncclGroupEnd", comm_); }
+
+ private:
+  void reduce_on(cudaStream_t stream, const Tensor& t, Reduce op) {
+    check(
+        ncclAllReduce(t.data, t.data, count_of(t), type_of(t.dtype), operation(op), comm_, stream),
+        "ncclAllReduce", comm_);
+  }
+  void do_all_reduce(Stream& s, const Tensor& t, Reduce op) override {
+    reduce_on(native(s), t, op);
+  }
+  void do_all_reduce_beside(Stream& s, const Tensor& t, Reduce op) override {
+    reduce_on(side_.after(native(s)), t, op);
+  }
+  void do_broadcast(Stream& s, const Tensor& t, int root) override {
+    check(ncclBroadcast(t.data, t.data, count_of(t), type_of(t.dtype), root, comm_, native(s)),
+          "ncclBroadcast", comm_);
+  }
+  void do_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
+    check(
+        ncclAllGather(part.data, whole.data, count_of(part), type_of(part.dtype), comm_, native(s)),
+        "ncclAllGather", comm_);
+  }
+  void do_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part, Reduce op) override {
+    check(ncclReduceScatter(whole.data, part.data, count_of(part), type_of(part.dtype),
+                            operation(op), comm_, native(s)),
+          "ncclReduceScatter", comm_);
+  }
+  void do_send_receive(Stream& s, const Tensor& out, int to, const Tensor& in, int from) override {
+    begin_group();
+    if (out.defined())
+      check(ncclSend(out.data, count_of(out), type_of(out.dtype), to, comm_, native(s)), "ncclSend",
+            comm_);
+    if (in.defined())
+      check(ncclRecv(in.data, count_of(in), type_of(in.dtype), from, comm_, native(s)), "ncclRecv",
+            comm_);
+    end_group();
+  }
+  std::unique_ptr<Communicator> do_split(int color, int key) override {
+    ncclComm_t made = nullptr;
+    check(ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made, nullptr),
+          "ncclCommSplit", comm_);
+    if (made == nullptr) return nullptr;
+    int rank = 0, size = 0;
+    check(ncclCommUserRank(made, &rank), "ncclCommUserRank");
+    check(ncclCommCount(made, &size), "ncclCommCount");
+    return std::make_unique<Nccl>(made, rank, size, settings_);
+  }
+
+  ncclComm_t comm_;
+  Side side_;
+  std::vector<std::string> settings_;
+};
+
+std::vector<std::string> nccl_variables() {
+  std::vector<std::string> found;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (std::strncmp(*entry, "NCCL_", 5) == 0) found.emplace_back(*entry);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// This GPU among all GPUs of all hosts.
+std::string gpu_name(int index) {
+  std::array<char, 64> bus{};
+  check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index),
+        "cudaDeviceGetPCIBusId");
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return fmt::format("GPU {} of {} ({})", bus.data(), host.data(), boot);
+}
+
+void check_no_shared_gpu(const std::vector<std::string>& gpus) {
+  for (size_t i = 0; i < gpus.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (gpus[i] == gpus[j])
+        throw CommunicationError(
+            fmt::format("ranks {} and {} have the same device, {}: start no more ranks on a host "
+                        "than it has GPUs, or take --device cpu",
+                        j, i, gpus[i].substr(0, gpus[i].rfind(" ("))));
+}
+
+}  // namespace
+}  // namespace tally::train
+
+extern "C" tally::train::Communicator* tally_make_communicator(
+    const tally::train::ModuleContext& context) {
+  using namespace tally::train;
+  if (!context.device.is_cuda())
+    throw CommunicationError(
+        "--distributed-backend nccl carries the memory of GPUs, and this run "
+        "is on the CPU");
+  Rendezvous& meeting = *context.meeting;
+  check(cudaSetDevice(context.device.index), "cudaSetDevice");
+  if (!context.interface.empty()) setenv("NCCL_SOCKET_IFNAME", context.interface.c_str(), 0);
+  check_no_shared_gpu(meeting.exchange(gpu_name(context.device.index)));
+  ncclUniqueId id{};
+  if (meeting.rank() == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  const std::string first = meeting.exchange(std::string(id.internal, sizeof id.internal)).front();
+  std::memcpy(id.internal, first.data(), std::min(first.size(), sizeof id.internal));
+  ncclComm_t comm = nullptr;
+  check(ncclCommInitRank(&comm, meeting.size(), id, meeting.rank()), "ncclCommInitRank");
+  return new Nccl(comm, meeting.rank(), meeting.size(), nccl_variables());
+}

@@ -1,0 +1,58 @@
+// Where the processes of a run meet before anything can carry their data, and what tells all of
+// them when one fails. A star of TCP connections with rank 0 in the middle, kept until the end.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/parallel/errors.h"
+
+namespace tally::train {
+
+// The first failure of a run, the same on all ranks.
+struct Failure {
+  int rank = 0;
+  std::string host;
+  int code = 1;               // exit code that the run ends with
+  std::string message;        // one sentence
+  bool known_to_zero = true;  // rank 0 has heard of it, and reports it
+};
+
+struct RendezvousOptions {
+  int rank = 0, size = 1;
+  std::string address;  // of rank 0
+  int port = 0;
+  int listening_fd = -1;  // rank 0: a socket that listens already; owned from here on
+  std::string host;       // this host's name, for messages
+  std::string run;        // what makes two runs differ (a job id); strangers are turned away
+  double timeout_seconds = 600;
+};
+
+class Rendezvous {
+ public:
+  // Called once, by a thread of its own, when another rank failed or vanished; it should end the
+  // process, for its peers wait no longer. Not called on a rank that is in fail().
+  using OnFailure = std::function<void(const Failure&)>;
+
+  // Returns when all ranks have come. One rank alone meets nobody. Throws CommunicationError that
+  // says who is missing.
+  static std::unique_ptr<Rendezvous> meet(const RendezvousOptions& options, OnFailure on_failure);
+  virtual ~Rendezvous() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // The address of this host by which rank 0 knows it, numeric.
+  virtual const std::string& address() const = 0;
+  // Collective: every rank's text, in the order of ranks. For set-up, not for steps.
+  virtual std::vector<std::string> exchange(const std::string& mine) = 0;
+  // This rank cannot go on: tells all others and returns the failure that came first, which may be
+  // another one's. Whoever is_first prints it.
+  virtual Failure fail(int code, const std::string& message) = 0;
+  // The end of a good run: what happens to the other ranks from now on is no failure. Rank 0 waits
+  // for the others.
+  virtual void done() = 0;
+};
+
+}  // namespace tally::train

@@ -1,0 +1,202 @@
+// The communicator that needs no library: a TCP connection between every two processes, rings over
+// them. For the CPU.
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "src/parallel/module.h"
+#include "src/parallel/tcp.h"
+
+namespace tally::train {
+namespace {
+
+constexpr auto patience = std::chrono::minutes(10);
+constexpr size_t broadcast_piece = size_t{1} << 20;
+
+// One connection to every other rank of the run; shared by all groups.
+using Mesh = std::vector<Socket>;
+
+std::shared_ptr<Mesh> connect_mesh(const ModuleContext& context) {
+  Rendezvous& meeting = *context.meeting;
+  const std::string address =
+      context.interface.empty() ? meeting.address() : interface_address(context.interface);
+  const Socket listener = listen_on(address, 0);
+  const auto places = meeting.exchange(fmt::format("{} {}", address, port_of(listener)));
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  auto mesh = std::make_shared<Mesh>(places.size());
+  const int rank = meeting.rank();
+  for (int r = 0; r < rank; ++r) {
+    const std::string& place = places[static_cast<size_t>(r)];
+    const size_t space = place.find(' ');
+    Socket peer = connect_until(place.substr(0, space), std::stoi(place.substr(space)), deadline);
+    send_all(peer, &rank, sizeof rank);
+    (*mesh)[static_cast<size_t>(r)] = std::move(peer);
+  }
+  for (int left = meeting.size() - 1 - rank; left > 0;) {
+    Socket peer = accept_until(listener, deadline);
+    if (!peer.open()) throw CommunicationError("not all ranks connected to each other");
+    int from = 0;
+    if (!receive_all(peer, &from, sizeof from, deadline) || from <= rank ||
+        from >= meeting.size() || (*mesh)[static_cast<size_t>(from)].open())
+      continue;  // a stranger
+    (*mesh)[static_cast<size_t>(from)] = std::move(peer);
+    --left;
+  }
+  return mesh;
+}
+
+struct Bytes {
+  char* data = nullptr;
+  size_t count = 0;
+};
+
+// Moves what can be moved now; false when the other end is gone.
+bool send_some(const Socket& socket, Bytes* out) {
+  const ssize_t n = send(socket.fd(), out->data, out->count, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  *out = {out->data + n, out->count - static_cast<size_t>(n)};
+  return true;
+}
+bool receive_some(const Socket& socket, Bytes* in) {
+  const ssize_t n = recv(socket.fd(), in->data, in->count, MSG_DONTWAIT);
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  if (n == 0) return false;
+  *in = {in->data + n, in->count - static_cast<size_t>(n)};
+  return true;
+}
+
+class Sockets final : public Communicator {
+ public:
+  // members[i]: which place of the mesh rank i has.
+  Sockets(std::shared_ptr<Mesh> mesh, std::vector<int> members, int rank)
+      : Communicator(rank, static_cast<int>(members.size())),
+        mesh_(std::move(mesh)),
+        members_(std::move(members)) {}
+  CommunicatorInfo info() const override { return {"sockets", "", {}}; }
+
+ private:
+  const Socket& peer(int rank) const {
+    return (*mesh_)[static_cast<size_t>(members_[static_cast<size_t>(rank)])];
+  }
+  int right() const { return (rank() + 1) % size(); }
+  int left() const { return (rank() + size() - 1) % size(); }
+
+  // Sends and receives at the same time, so that no two ranks wait for each other to read.
+  void move(Bytes out, int to, Bytes in, int from) const {
+    while (out.count > 0 || in.count > 0) {
+      pollfd fds[2] = {{out.count > 0 ? peer(to).fd() : -1, POLLOUT, 0},
+                       {in.count > 0 ? peer(from).fd() : -1, POLLIN, 0}};
+      if (poll(fds, 2, -1) < 0) continue;
+      if (fds[0].revents != 0 && !send_some(peer(to), &out)) lost(to);
+      if (fds[1].revents != 0 && !receive_some(peer(from), &in)) lost(from);
+    }
+  }
+  [[noreturn]] void lost(int rank) const {
+    throw CommunicationError(
+        fmt::format("the connection to rank {} was lost", members_[static_cast<size_t>(rank)]));
+  }
+
+  // The share of rank i when `count` elements are divided.
+  Bytes share(const Tensor& t, int i) const {
+    const int64_t n = t.numel(), first = n * i / size(), last = n * (i + 1) / size();
+    const size_t width = size_of(t.dtype);
+    return {static_cast<char*>(t.data) + static_cast<size_t>(first) * width,
+            static_cast<size_t>(last - first) * width};
+  }
+  int wrapped(int i) const { return (i % size() + size()) % size(); }
+
+  // After it, rank i holds the reduced share wrapped(i + offset) of t; the rest of t is used up.
+  void ring_reduce(const Tensor& t, Reduce op, int offset) {
+    scratch_.resize(share(t, size() - 1).count + size_of(t.dtype));
+    for (int step = 0; step < size() - 1; ++step) {
+      const Bytes out = share(t, wrapped(rank() + offset - 1 - step));
+      const Bytes mine = share(t, wrapped(rank() + offset - 2 - step));
+      const Bytes in{scratch_.data(), mine.count};
+      move(out, right(), in, left());
+      reduce_elements(t.dtype, op, in.data, mine.data,
+                      static_cast<int64_t>(mine.count / size_of(t.dtype)));
+    }
+  }
+  // From rank i's share wrapped(i + offset) to all shares on all ranks.
+  void ring_gather(const Tensor& t, int offset) {
+    for (int step = 0; step < size() - 1; ++step)
+      move(share(t, wrapped(rank() + offset - step)), right(),
+           share(t, wrapped(rank() + offset - 1 - step)), left());
+  }
+
+  void do_all_reduce(Stream&, const Tensor& t, Reduce op) override {
+    ring_reduce(t, op, 0);
+    ring_gather(t, 0);
+  }
+  void do_broadcast(Stream&, const Tensor& t, int root) override {
+    const bool first = rank() == root, last = right() == root;
+    for (size_t at = 0; at < t.bytes(); at += broadcast_piece) {
+      const Bytes piece{static_cast<char*>(t.data) + at, std::min(broadcast_piece, t.bytes() - at)};
+      if (!first) move({}, 0, piece, left());
+      if (!last) move(piece, right(), {}, 0);
+    }
+  }
+  void do_all_gather(Stream&, const Tensor& part, const Tensor& whole) override {
+    const Bytes mine = share(whole, rank());
+    if (mine.data != part.data) std::memcpy(mine.data, part.data, mine.count);
+    ring_gather(whole, 0);
+  }
+  void do_reduce_scatter(Stream&, const Tensor& whole, const Tensor& part, Reduce op) override {
+    // The ring uses up its memory, and all but this rank's share of `whole` is to stay.
+    copy_.assign(static_cast<const char*>(whole.data),
+                 static_cast<const char*>(whole.data) + whole.bytes());
+    const Tensor copy(copy_.data(), whole.dtype, {whole.numel()});
+    ring_reduce(copy, op, 0);
+    const Bytes mine = share(copy, rank());
+    std::memcpy(part.data, mine.data, mine.count);
+  }
+  void do_send_receive(Stream&, const Tensor& out, int to, const Tensor& in, int from) override {
+    const auto bytes = [](const Tensor& t) {
+      return t.defined() ? Bytes{static_cast<char*>(t.data), t.bytes()} : Bytes{};
+    };
+    move(bytes(out), to, bytes(in), from);
+  }
+
+  std::unique_ptr<Communicator> do_split(int color, int key) override {
+    std::vector<int32_t> all(static_cast<size_t>(size()) * 2);
+    const Tensor whole(all.data(), DType::i32, {static_cast<int64_t>(all.size())});
+    all[static_cast<size_t>(rank()) * 2] = color;
+    all[static_cast<size_t>(rank()) * 2 + 1] = key;
+    ring_gather(whole, 0);
+    if (color < 0) return nullptr;
+    std::vector<std::pair<int, int>> group;  // key, rank here
+    for (int r = 0; r < size(); ++r)
+      if (all[static_cast<size_t>(r) * 2] == color)
+        group.emplace_back(all[static_cast<size_t>(r) * 2 + 1], r);
+    std::sort(group.begin(), group.end());
+    std::vector<int> members;
+    int mine = 0;
+    for (const auto& [k, r] : group) {
+      if (r == rank()) mine = static_cast<int>(members.size());
+      members.push_back(members_[static_cast<size_t>(r)]);
+    }
+    if (members.size() == 1) return make_single_communicator();
+    return std::make_unique<Sockets>(mesh_, std::move(members), mine);
+  }
+
+  std::shared_ptr<Mesh> mesh_;
+  std::vector<int> members_;
+  std::vector<char> scratch_, copy_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_sockets_communicator(const ModuleContext& context) {
+  if (context.device.is_cuda())
+    throw CommunicationError("sockets carry the memory of CPUs, not of GPUs");
+  std::vector<int> members(static_cast<size_t>(context.meeting->size()));
+  for (size_t i = 0; i < members.size(); ++i) members[i] = static_cast<int>(i);
+  return std::make_unique<Sockets>(connect_mesh(context), std::move(members),
+                                   context.meeting->rank());
+}
+
+}  // namespace tally::train

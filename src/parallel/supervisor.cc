@@ -1,0 +1,266 @@
+#include "src/parallel/supervisor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "src/parallel/tcp.h"
+
+namespace tally::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto grace = std::chrono::seconds(3);
+// Ends in order: completed, or stopped by a time limit or a signal (docs/flags.md).
+constexpr int completed = 0, stopped = 4;
+
+void write_whole(int fd, const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t n = write(fd, text.data() + at, text.size() - at);
+    if (n < 0 && errno != EINTR) return;  // nobody reads any more
+    if (n > 0) at += static_cast<size_t>(n);
+  }
+}
+
+// The output of a rank, copied line by line behind its number.
+class PrefixedLines {
+ public:
+  PrefixedLines(int rank, int to) : prefix_(fmt::format("[rank{}]: ", rank)), to_(to) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+      throw LaunchError(fmt::format("a pipe cannot be made: {}", std::strerror(errno)));
+    from_ = Socket(ends[0]);
+    into_ = Socket(ends[1]);
+    fcntl(from_.fd(), F_SETFL, O_NONBLOCK);
+  }
+  int into() const { return into_.fd(); }
+  int from() const { return from_.fd(); }
+  void close_into() { into_ = Socket(); }
+  // Takes what is there; at the end the pipe is closed and from() is -1.
+  void take() {
+    std::array<char, 1 << 16> buffer;
+    for (;;) {
+      const ssize_t n = from_.open() ? read(from_.fd(), buffer.data(), buffer.size()) : -1;
+      if (n < 0) return;
+      if (n == 0) {
+        finish();
+        from_ = Socket();
+        return;
+      }
+      line_.append(buffer.data(), static_cast<size_t>(n));
+      std::string out;
+      size_t begin = 0;
+      for (size_t end; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1)
+        out += prefix_ + line_.substr(begin, end + 1 - begin);
+      line_.erase(0, begin);
+      write_whole(to_, out);
+    }
+  }
+  void finish() {
+    if (!line_.empty()) write_whole(to_, prefix_ + line_ + "\n");
+    line_.clear();
+  }
+
+ private:
+  std::string prefix_, line_;
+  int to_;
+  Socket from_, into_;
+};
+
+struct Rank {
+  int rank = 0;
+  pid_t pid = -1;                     // -1: has ended
+  std::vector<PrefixedLines> output;  // stdout, stderr; none: inherited
+};
+
+class Supervisor {
+ public:
+  Supervisor(int processes, const LaunchOptions& options, const Launch& outer)
+      : processes_(processes), outer_(outer) {
+    block_signals();
+    run_ = outer.size > 1
+               ? outer.run
+               : fmt::format("process {} {}", getpid(), Clock::now().time_since_epoch().count());
+    address_ = outer.address;
+    port_ = outer.port;
+    if (outer.size == 1) {
+      address_ = "127.0.0.1";
+      listener_ = listen_on(address_, options.port);
+      port_ = port_of(listener_);
+    }
+    for (int i = 0; i < processes; ++i) {
+      Rank& r = ranks_.emplace_back();
+      r.rank = outer.rank * processes + i;
+      if (!options.prefix) continue;
+      r.output.emplace_back(r.rank, STDOUT_FILENO);
+      r.output.emplace_back(r.rank, STDERR_FILENO);
+    }
+  }
+
+  int run(char** argv) {
+    for (int i = 0; i < processes_; ++i) start(i, argv);
+    listener_ = Socket();
+    while (running()) {
+      wait();
+      reap();
+      if (failure_ && Clock::now() >= kill_at_) tell_all(SIGKILL);
+    }
+    for (Rank& r : ranks_) {
+      for (PrefixedLines& lines : r.output) {
+        lines.take();
+        lines.finish();
+      }
+    }
+    return failure_.value_or(stopped_ ? stopped : completed);
+  }
+
+ private:
+  void block_signals();
+  std::vector<std::string> environment_of(int index) const;
+  void start(int index, char** argv);
+  void wait();
+  void reap();
+  void note_end(const Rank& rank, pid_t pid, int status);
+  bool running() const {
+    return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.pid > 0; });
+  }
+  void tell_all(int signal) const {
+    for (const Rank& r : ranks_)
+      if (r.pid > 0) kill(r.pid, signal);
+  }
+
+  const int processes_;
+  const Launch outer_;
+  std::string run_, address_;
+  int port_ = 0;
+  Socket listener_, signals_;
+  sigset_t previous_{};
+  std::vector<Rank> ranks_;
+  std::optional<int> failure_;
+  bool stopped_ = false;
+  Clock::time_point kill_at_;
+};
+
+void Supervisor::block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP}) sigaddset(&set, s);
+  sigprocmask(SIG_BLOCK, &set, &previous_);
+  signals_ = Socket(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+std::vector<std::string> Supervisor::environment_of(int index) const {
+  const bool alone = processes_ == 1;  // for its output's sake: its place is our own
+  std::vector<std::string> all;
+  const std::vector<std::string> ours{
+      fmt::format("TALLY_SUPERVISED={}", run_),
+      fmt::format("RANK={}", outer_.rank * processes_ + index),
+      fmt::format("WORLD_SIZE={}", outer_.size * processes_),
+      fmt::format("LOCAL_RANK={}", alone ? outer_.local_rank : index),
+      fmt::format("LOCAL_WORLD_SIZE={}", alone ? outer_.local_size : processes_),
+      fmt::format("MASTER_ADDR={}", address_),
+      fmt::format("MASTER_PORT={}", port_),
+      fmt::format("TALLY_RENDEZVOUS_FD={}",
+                  index == 0 && listener_.open() ? std::to_string(listener_.fd()) : "")};
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::string name = text.substr(0, text.find('=') + 1);
+    if (std::none_of(ours.begin(), ours.end(),
+                     [&](const std::string& o) { return o.rfind(name, 0) == 0; }))
+      all.push_back(text);
+  }
+  all.insert(all.end(), ours.begin(), ours.end());
+  return all;
+}
+
+void Supervisor::start(int index, char** argv) {
+  Rank& rank = ranks_[static_cast<size_t>(index)];
+  std::vector<std::string> environment = environment_of(index);
+  std::vector<char*> pointers;
+  for (std::string& entry : environment) pointers.push_back(entry.data());
+  pointers.push_back(nullptr);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw LaunchError(fmt::format("fork: {}", std::strerror(errno)));
+  if (pid == 0) {
+    // Only what is allowed between fork and exec. A terminal's ctrl-C reaches us, and we pass it
+    // on: once.
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);
+    sigprocmask(SIG_SETMASK, &previous_, nullptr);
+    if (!rank.output.empty()) {
+      dup2(rank.output[0].into(), STDOUT_FILENO);
+      dup2(rank.output[1].into(), STDERR_FILENO);
+    }
+    if (index == 0 && listener_.open()) fcntl(listener_.fd(), F_SETFD, 0);
+    execve("/proc/self/exe", argv, pointers.data());
+    _exit(127);
+  }
+  rank.pid = pid;
+  for (PrefixedLines& lines : rank.output) lines.close_into();
+}
+
+// Until something happens: output, a signal, the end of a rank, the end of the others' grace.
+void Supervisor::wait() {
+  std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
+  for (const Rank& r : ranks_)
+    for (const PrefixedLines& lines : r.output) fds.push_back({lines.from(), POLLIN, 0});
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(kill_at_ - Clock::now()).count();
+  const int timeout = failure_ ? static_cast<int>(std::max<int64_t>(left, 20)) : -1;
+  if (poll(fds.data(), fds.size(), timeout) < 0) return;
+  for (Rank& r : ranks_)
+    for (PrefixedLines& lines : r.output) lines.take();
+  signalfd_siginfo info{};
+  while (read(signals_.fd(), &info, sizeof info) == sizeof info)
+    if (info.ssi_signo != SIGCHLD) tell_all(static_cast<int>(info.ssi_signo));
+}
+
+void Supervisor::reap() {
+  for (Rank& r : ranks_) {
+    int status = 0;
+    if (r.pid <= 0 || waitpid(r.pid, &status, WNOHANG) != r.pid) continue;
+    const pid_t pid = std::exchange(r.pid, -1);
+    note_end(r, pid, status);
+  }
+}
+
+void Supervisor::note_end(const Rank& rank, pid_t pid, int status) {
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  if (WIFEXITED(status) && code == completed) return;
+  if (WIFEXITED(status) && code == stopped) {
+    stopped_ = true;
+    return;
+  }
+  if (failure_) return;  // the consequences of the first
+  failure_ = code;
+  kill_at_ = Clock::now() + grace;
+  if (WIFSIGNALED(status))
+    write_whole(
+        STDERR_FILENO,
+        fmt::format("tally-train: error: rank {} (process {}) was killed by signal {} ({})\n",
+                    rank.rank, pid, WTERMSIG(status), strsignal(WTERMSIG(status))));
+  if (code == 127)
+    write_whole(STDERR_FILENO, "tally-train: error: the program could not start itself again\n");
+}
+
+}  // namespace
+
+int supervise(int processes, const LaunchOptions& options, const Launch& outer, char** argv) {
+  return Supervisor(processes, options, outer).run(argv);
+}
+
+}  // namespace tally::train

@@ -1,0 +1,185 @@
+#include "src/parallel/tcp.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "src/parallel/errors.h"
+
+namespace tally::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+template <typename... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
+  throw CommunicationError(fmt::format(text, std::forward<Args>(args)...));
+}
+
+int milliseconds_until(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30));
+}
+
+void set_option(int fd, int level, int name, int value) {
+  setsockopt(fd, level, name, &value, sizeof value);
+}
+
+// Small messages at once; a peer whose node died shows within half a minute.
+void prepare(int fd) {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+}
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+Addresses look_up(const std::string& host, int port, int* error) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = host.empty() ? AI_PASSIVE : 0;
+  addrinfo* found = nullptr;
+  *error = getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints,
+                       &found);
+  return {*error == 0 ? found : nullptr, freeaddrinfo};
+}
+
+std::string text_of(const sockaddr_in& address) {
+  std::array<char, INET_ADDRSTRLEN> text{};
+  inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
+  return text.data();
+}
+
+sockaddr_in name_of(const Socket& socket) {
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    fail("getsockname: {}", std::strerror(errno));
+  return address;
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Socket listen_on(const std::string& address, int port) {
+  int error = 0;
+  const Addresses found = look_up(address, port, &error);
+  if (!found) fail("the address '{}' is unknown: {}", address, gai_strerror(error));
+  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.open()) fail("a socket cannot be made: {}", std::strerror(errno));
+  set_option(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (bind(socket.fd(), found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(socket.fd(), SOMAXCONN) != 0) {
+    if (errno == EADDRINUSE)
+      fail("port {} is in use on this host: give another by --master-port or MASTER_PORT", port);
+    fail("port {} of '{}' cannot be listened on: {}", port, address, std::strerror(errno));
+  }
+  return socket;
+}
+
+int port_of(const Socket& socket) {
+  return ntohs(name_of(socket).sin_port);
+}
+
+std::string local_address(const Socket& socket) {
+  return text_of(name_of(socket));
+}
+
+std::string interface_address(const std::string& interface) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) fail("the network interfaces cannot be listed");
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, freeifaddrs);
+  std::string names;
+  for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in address{};
+    std::memcpy(&address, i->ifa_addr, sizeof address);
+    if (interface == i->ifa_name) return text_of(address);
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", i->ifa_name);
+  }
+  fail("--network-interface: this host has no interface '{}' with an address; it has {}", interface,
+       names);
+}
+
+Socket accept_until(const Socket& listener, Deadline deadline) {
+  for (;;) {
+    pollfd wait{listener.fd(), POLLIN, 0};
+    const int ready = poll(&wait, 1, milliseconds_until(deadline));
+    if (ready == 0) return Socket();
+    if (ready < 0 && errno != EINTR) fail("poll: {}", std::strerror(errno));
+    if (ready < 0) continue;
+    Socket peer(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!peer.open()) continue;
+    prepare(peer.fd());
+    return peer;
+  }
+}
+
+Socket connect_until(const std::string& host, int port, Deadline deadline) {
+  std::string why = "nobody listens there";
+  for (int pause = 5;; pause = std::min(pause * 2, 500)) {
+    int error = 0;
+    const Addresses found = look_up(host, port, &error);
+    if (!found && error != EAI_AGAIN)
+      fail(
+          "the host name '{}' is unknown here ({}): give an address by --master-addr, or the "
+          "suffix that names its fast interface by --master-addr-suffix",
+          host, gai_strerror(error));
+    if (found) {
+      Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (connect(socket.fd(), found->ai_addr, found->ai_addrlen) == 0) {
+        prepare(socket.fd());
+        return socket;
+      }
+      why = std::strerror(errno);
+    }
+    if (Clock::now() >= deadline) fail("{}:{} could not be reached: {}", host, port, why);
+    poll(nullptr, 0, std::min(pause, milliseconds_until(deadline)));
+  }
+}
+
+void send_all(const Socket& socket, const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = send(socket.fd(), at, bytes, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("a message could not be sent: {}", std::strerror(errno));
+    at += n;
+    bytes -= static_cast<size_t>(n);
+  }
+}
+
+bool receive_all(const Socket& socket, void* data, size_t bytes, Deadline deadline) {
+  char* at = static_cast<char*>(data);
+  while (bytes > 0) {
+    pollfd wait{socket.fd(), POLLIN, 0};
+    const int ready = poll(&wait, 1, milliseconds_until(deadline));
+    if (ready == 0) return false;
+    if (ready < 0) continue;
+    const ssize_t n = recv(socket.fd(), at, bytes, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += n;
+    bytes -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+}  // namespace tally::train

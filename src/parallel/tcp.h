@@ -1,0 +1,50 @@
+// TCP between the processes of a run: what rendezvous.cc and sockets.cc are made of.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace tally::train {
+
+// A descriptor with an owner.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket();
+  int fd() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+// Listens on `address` ("" for every address of this host) and `port` (0: any free one). Throws
+// CommunicationError; a port in use is said to be so.
+Socket listen_on(const std::string& address, int port);
+int port_of(const Socket& socket);
+// This end's numeric address of a connected socket, as its peer can reach it.
+std::string local_address(const Socket& socket);
+// The numeric IPv4 address of a network interface ("ib0"). Throws CommunicationError.
+std::string interface_address(const std::string& interface);
+// Waits for a connection; not open() when there is none by then.
+Socket accept_until(const Socket& listener, Deadline deadline);
+// Connects, trying again while nobody listens there yet. Throws CommunicationError after the
+// deadline, and at once when the name is unknown.
+Socket connect_until(const std::string& host, int port, Deadline deadline);
+
+// All bytes or CommunicationError (send) or false (receive: the peer closed or the deadline
+// passed).
+void send_all(const Socket& socket, const void* data, size_t bytes);
+bool receive_all(const Socket& socket, void* data, size_t bytes, Deadline deadline);
+
+}  // namespace tally::train

@@ -1,0 +1,133 @@
+#include "src/train/world.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "src/measure/system_info.h"
+#include "src/train/failures.h"
+#include "src/train/run.h"
+
+namespace tally::train {
+namespace {
+
+constexpr size_t hash_piece = size_t{16} << 20;
+
+// What carries messages when no flag says so.
+std::string choose_backend(const Config& c, const Launch& launch, Device device) {
+  const std::string& asked = c.distributed_backend;
+  if (device.is_cuda()) {
+    if (!asked.empty() && asked != "nccl")
+      throw InputError(fmt::format("--distributed-backend {}: GPUs need nccl", asked));
+    return "nccl";
+  }
+  if (asked == "nccl")
+    throw InputError(
+        "--distributed-backend nccl: this run is on the CPU, which needs mpi or sockets");
+  if (!asked.empty()) return asked;
+  return launch.mpi && communicator_unavailable_reason("mpi").empty() ? "mpi" : "sockets";
+}
+
+// Processes that were given different things would wait for each other for ever.
+void check_alike(World& world, const std::string& what, const std::string& mine) {
+  const auto all = world.meeting().exchange(mine);
+  for (size_t r = 1; r < all.size(); ++r)
+    if (all[r] != all[0])
+      throw InputError(
+          fmt::format("{} of rank {} are not those of rank 0: {} | {}", what, r, all[r], all[0]));
+}
+
+}  // namespace
+
+World::World(const Launch& launch, const LaunchOptions& options) : launch_(launch) {
+  RendezvousOptions o;
+  o.rank = launch.rank;
+  o.size = launch.size;
+  o.address = launch.address;
+  o.port = launch.port;
+  o.listening_fd = launch.listening_fd;
+  o.host = host_name();
+  o.run = launch.run;
+  o.timeout_seconds = options.timeout_minutes * 60;
+  meeting_ = Rendezvous::meet(o, [this](const Failure& f) {
+    // Rank 0 speaks for all; of its own loss, the next in line does.
+    end(f, rank() == 0 || (!f.known_to_zero && rank() == 1));
+  });
+}
+
+void World::set_last_words(std::function<void(const Failure&)> words) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  last_words_ = std::move(words);
+}
+
+std::string World::named(const Failure& f) const {
+  return fmt::format("rank {} on {}: {}", f.rank, f.host, f.message);
+}
+
+int World::fail(int code, const std::string& message) {
+  if (size() == 1) {
+    print_error(message.c_str());
+    return code;
+  }
+  const Failure first = meeting_->fail(code, message);
+  end(first, rank() == 0 || !first.known_to_zero);
+}
+
+// Threads of libraries may be waiting for peers that are gone: nothing is destroyed.
+void World::end(const Failure& first, bool report) {
+  std::fflush(stdout);
+  if (report) {
+    print_error(named(first).c_str());
+    std::fflush(stderr);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (last_words_ && first.rank != rank()) last_words_(first);
+  }
+  _exit(first.code);
+}
+
+std::unique_ptr<Communicator> open_communicator(const Config& config, World& world,
+                                                Record* record) {
+  record->launcher = world.launch().source;
+  if (world.size() == 1) {
+    record->backend = "single";
+    return make_single_communicator();
+  }
+  record->hosts = world.meeting().exchange(host_name());
+  const std::string backend = choose_backend(config, world.launch(), record->device);
+  check_alike(world, "devices and back ends",
+              fmt::format("{}, {}", record->device.is_cuda() ? "GPU" : "CPU", backend));
+  if (const std::string why = communicator_unavailable_reason(backend); !why.empty())
+    throw InputError(fmt::format("--distributed-backend {}: {}", backend, why));
+  auto made = make_communicator(backend, world.meeting(), record->device, config.network_interface);
+  const CommunicatorInfo info = made->info();
+  record->backend = info.backend;
+  record->backend_version = info.version;
+  record->nccl_settings = info.settings;
+  return made;
+}
+
+void check_same_weights(World& world, Stream& stream, const Tensor& flat, const char* when) {
+  if (world.size() == 1) return;
+  std::vector<char> piece(std::min(hash_piece, flat.bytes()));
+  XXH64_hash_t hash = 0;
+  for (size_t at = 0; at < flat.bytes(); at += piece.size()) {
+    const size_t n = std::min(piece.size(), flat.bytes() - at);
+    stream.copy(piece.data(), static_cast<const char*>(flat.data) + at, n);
+    stream.synchronize();
+    hash = XXH3_64bits_withSeed(piece.data(), n, hash);
+  }
+  const auto all = world.meeting().exchange(fmt::format("{:016x}", hash));
+  std::vector<size_t> different;
+  for (size_t r = 1; r < all.size(); ++r)
+    if (all[r] != all[0]) different.push_back(r);
+  if (!different.empty())
+    throw CheckFailed(fmt::format("{}: the weights of rank{} {} differ from those of rank 0", when,
+                                  different.size() == 1 ? "" : "s", fmt::join(different, ", ")));
+}
+
+}  // namespace tally::train

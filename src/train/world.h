@@ -1,0 +1,59 @@
+// The processes of a run and how they end together.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/measure/record.h"
+#include "src/parallel/communicator.h"
+#include "src/parallel/launch.h"
+#include "src/parallel/rendezvous.h"
+
+namespace tally::train {
+
+// One process ends a run by itself; of several the first failure ends all, within seconds and with
+// one message, from rank 0. Lives in main() until the process ends.
+class World {
+ public:
+  // Meets the other processes. Throws CommunicationError.
+  World(const Launch& launch, const LaunchOptions& options);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  const Launch& launch() const { return launch_; }
+  int rank() const { return launch_.rank; }
+  int size() const { return launch_.size; }
+  bool speaks() const { return launch_.rank == 0; }  // prints and writes files
+  Rendezvous& meeting() { return *meeting_; }
+
+  // What rank 0 does with the first failure before the process ends: write the record.
+  void set_last_words(std::function<void(const Failure&)> words);
+  // This process cannot go on. One process: prints the message and returns `code`. Several: tells
+  // the others and ends this process.
+  int fail(int code, const std::string& message);
+  // A good end.
+  void done() { meeting_->done(); }
+
+ private:
+  [[noreturn]] void end(const Failure& first, bool report);
+  std::string named(const Failure& f) const;
+
+  const Launch launch_;
+  std::mutex mutex_;
+  std::function<void(const Failure&)> last_words_;
+  std::unique_ptr<Rendezvous> meeting_;
+};
+
+// Makes the communicator that `config`, the device and the launcher ask for, and writes it to
+// `record`. Collective. Throws InputError when the processes do not fit together.
+std::unique_ptr<Communicator> open_communicator(const Config& config, World& world, Record* record);
+
+// Whether all processes hold the same bits in `flat` (device memory). Collective. Throws
+// CheckFailed that names the ranks whose differ from rank 0's.
+void check_same_weights(World& world, Stream& stream, const Tensor& flat, const char* when);
+
+}  // namespace tally::train
