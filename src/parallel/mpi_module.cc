@@ -109,6 +109,7 @@ class Mpi final : public Communicator {
   // Calls f(first element, count) for pieces that MPI can count.
   template <typename F>
   static void pieces(const Tensor& t, F&& f) {
+    if (!t.defined()) return;
     for (int64_t first = 0; first < t.numel(); first += largest_count)
       f(static_cast<char*>(t.data) + static_cast<size_t>(first) * size_of(t.dtype),
         static_cast<int>(std::min(largest_count, t.numel() - first)));

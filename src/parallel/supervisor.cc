@@ -24,6 +24,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto grace = std::chrono::seconds(3);
+// Where a library has started threads of its own, one of them may take the signal that a rank has
+// ended, and nobody be told: then it is found by looking.
+constexpr int look_every_milliseconds = 500;
 // Ends in order: completed, or stopped by a time limit or a signal (docs/flags.md).
 constexpr int completed = 0, stopped = 4;
 
@@ -219,9 +222,7 @@ void Supervisor::wait() {
   std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
   for (const Rank& r : ranks_)
     for (const PrefixedLines& lines : r.output) fds.push_back({lines.from(), POLLIN, 0});
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(kill_at_ - Clock::now()).count();
-  const int timeout = failure_ ? static_cast<int>(std::max<int64_t>(left, 20)) : -1;
-  if (poll(fds.data(), fds.size(), timeout) < 0) return;
+  if (poll(fds.data(), fds.size(), look_every_milliseconds) < 0) return;
   for (Rank& r : ranks_)
     for (PrefixedLines& lines : r.output) lines.take();
   signalfd_siginfo info{};

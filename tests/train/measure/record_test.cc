@@ -131,11 +131,3 @@ TEST_CASE("threads come from OMP_NUM_THREADS, then Slurm, then the processors of
   unsetenv("SLURM_CPUS_PER_TASK");
   CHECK(default_threads() >= 1);
 }
-
-TEST_CASE("one of several processes is told so") {
-  unsetenv("WORLD_SIZE");
-  CHECK(several_processes_reason().empty());
-  setenv("WORLD_SIZE", "4", 1);
-  CHECK(several_processes_reason().find("WORLD_SIZE=4: the launcher started 4 processes") == 0);
-  unsetenv("WORLD_SIZE");
-}

@@ -30,9 +30,9 @@ bool take(int from, std::string* to) {
 }  // namespace
 
 Ended tally_train(const std::string& arguments, const std::string& shell_prefix,
-                  const OnOutput& on_output) {
+                  const OnOutput& on_output, const std::string& launcher) {
   const std::string command =
-      shell_prefix + " exec " TALLY_BINARY_DIR "/bin/tally-train " + arguments;
+      shell_prefix + " exec " + launcher + " " TALLY_BINARY_DIR "/bin/tally-train " + arguments;
   Pipe out, err;
   const pid_t pid = fork();
   if (pid < 0) throw std::runtime_error("fork");

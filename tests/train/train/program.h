@@ -14,6 +14,7 @@ struct Ended {
 using OnOutput = std::function<void(const std::string& out, int pid)>;
 
 // Runs build/bin/tally-train with the words of `arguments` (white space separates). `shell_prefix`,
-// as "ulimit -v 1000;", is run before it by a shell that then becomes the program.
+// as "ulimit -v 1000;", is run before it by a shell that then becomes the program; `launcher`, as
+// "mpirun -n 2", starts it.
 Ended tally_train(const std::string& arguments, const std::string& shell_prefix = "",
-                  const OnOutput& on_output = {});
+                  const OnOutput& on_output = {}, const std::string& launcher = "");

@@ -98,9 +98,7 @@ TEST_CASE("bad input is one line on stderr, exit code 2, and nothing is written"
         "--tensor-model-parallel-size: world size (1) is not divisible by tensor parallel size (2) "
         "times "
         "pipeline parallel size (1)");
-  check(mock + "--train-iters 1",
-        "WORLD_SIZE=4: the launcher started 4 processes, and this version trains in "
-        "one: start one (srun --ntasks=1), or unset the variable",
+  check(mock + "--train-iters 1", "WORLD_SIZE=4 is set and RANK is not: set both or neither",
         "WORLD_SIZE=4;export WORLD_SIZE;");
   check(mock + "--train-iters 1 --load " + folder / "none" + " --exit-on-missing-checkpoint",
         fmt::format("--load: {} holds no checkpoint", folder / "none"));

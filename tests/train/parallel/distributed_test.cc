@@ -1,0 +1,245 @@
+// tally-train with several ranks on this host: the numbers of one rank, one end for all, one error.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/train/train/program.h"
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+// Dropout is on: ranks must draw what one process would have drawn.
+const std::string flags =
+    "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 97 "
+    "--micro-batch-size 2 --global-batch-size 8 --mock-data --precision fp64 --log-interval 2 "
+    "--lr 1e-3 --clip-grad 0.5 --device cpu ";
+const std::string with_evaluation = flags + "--train-iters 6 --eval-interval 3 --eval-iters 2 ";
+
+struct Folder {
+  Folder() : path(fs::temp_directory_path() / fmt::format("tally_distributed_{}", getpid())) {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return (path / name).string(); }
+  fs::path path;
+};
+
+json read_json(const std::string& path) {
+  std::ifstream in(path);
+  REQUIRE_MESSAGE(in.good(), path);
+  return json::parse(in);
+}
+
+int count(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
+  return n;
+}
+bool contains(const std::string& text, const std::string& part) {
+  return count(text, part) > 0;
+}
+
+// Sums in float64 in another order: a few rounding errors of 1e-16 each, which six steps of Adam
+// may enlarge.
+void check_same_numbers(const json& one, const json& several) {
+  for (const char* column : {"loss", "grad_norm"}) {
+    CAPTURE(std::string(column));
+    const json &a = one["steps"][column], &b = several["steps"][column];
+    REQUIRE(a.size() == b.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      // The norm is recorded in float32.
+      const double bound = std::string(column) == "loss" ? 1e-12 : 1e-6;
+      CHECK(std::abs(a[i].get<double>() - b[i].get<double>()) <= bound * a[i].get<double>());
+    }
+  }
+  const json &a = one["results"]["evaluations"], &b = several["results"]["evaluations"];
+  REQUIRE(a.size() == b.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    CHECK(std::abs(a[i]["loss"].get<double>() - b[i]["loss"].get<double>()) <= 1e-12 * 5);
+}
+
+// The processes that the program started: their ranks are in their environment.
+pid_t pid_of_rank(int supervisor, const std::string& rank) {
+  const std::string task = fmt::format("/proc/{0}/task/{0}/children", supervisor);
+  std::ifstream children(task);
+  for (int pid = 0; children >> pid;) {
+    std::ifstream in(fmt::format("/proc/{}/environ", pid));
+    std::stringstream environment;
+    environment << in.rdbuf();
+    if (contains(environment.str(), std::string("LOCAL_RANK=") + rank + '\0')) return pid;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("several ranks compute what one does") {
+  const Folder folder;
+  REQUIRE(tally_train(with_evaluation + "--record " + folder / "1.json").code == 0);
+  const json one = read_json(folder / "1.json");
+  for (const int ranks : {2, 4}) {
+    CAPTURE(ranks);
+    const std::string file = folder / fmt::format("{}.json", ranks);
+    const Ended ended = tally_train(
+        with_evaluation + fmt::format("--nproc-per-node {} --record {} --check-weight-hash-"
+                                      "across-dp-replicas-interval 2",
+                                      ranks, file));
+    INFO(ended.err);
+    CHECK(ended.code == 0);
+    // One process speaks.
+    CHECK(count(ended.out, "consumed samples:           48") == 1);
+    CHECK(contains(ended.out, fmt::format("processes  {} on 1 host (data parallel), started by "
+                                          "--nproc-per-node, joined by sockets",
+                                          ranks)));
+    const json several = read_json(file);
+    check_same_numbers(one, several);
+    CHECK(several["configuration"]["parallel"]["data"] == ranks);
+    CHECK(several["environment"]["hosts"].size() == static_cast<size_t>(ranks));
+    CHECK(several["environment"]["nccl"].is_null());
+  }
+}
+
+#ifdef MPIRUN
+TEST_CASE("over MPI, too") {
+  const Folder folder;
+  REQUIRE(tally_train(with_evaluation + "--record " + folder / "1.json").code == 0);
+  for (const int ranks : {2, 4}) {
+    CAPTURE(ranks);
+    const std::string file = folder / fmt::format("{}.json", ranks);
+    const Ended ended = tally_train(with_evaluation + "--record " + file, "", {},
+                                    fmt::format("{} {}", MPIRUN, ranks));
+    INFO(ended.err);
+    CHECK(ended.code == 0);
+    CHECK(contains(ended.out, "started by mpirun, joined by mpi"));
+    check_same_numbers(read_json(folder / "1.json"), read_json(file));
+  }
+}
+
+TEST_CASE("the error of the one rank that has it is the one that is shown") {
+  // Only rank 1 is given a dataset that is not there.
+  const std::string bad = fmt::format("--train-iters 6 {} --data-path /none/text", flags);
+  const std::string second = std::string(" : -n 1 " TALLY_BINARY_DIR "/bin/tally-train ") +
+                             bad.substr(0, bad.find("--mock-data")) +
+                             bad.substr(bad.find("--mock-data") + 11);
+  const Ended ended =
+      tally_train(flags + "--train-iters 6" + second, "", {}, fmt::format("{} 1", MPIRUN));
+  INFO(ended.err);
+  CHECK(ended.code == 2);
+  CHECK(count(ended.err, "tally-train: error:") == 1);
+  CHECK(contains(ended.err, "tally-train: error: rank 1 on "));
+  CHECK(contains(ended.err, "/none/text"));
+}
+
+TEST_CASE("MPI that no launcher of its own started is refused, not started") {
+  const Ended ended =
+      tally_train(flags + "--train-iters 2 --nproc-per-node 2 --distributed-backend mpi");
+  CHECK(ended.code == 2);
+  CHECK(count(ended.err, "tally-train: error:") == 1);
+  CHECK(contains(ended.err,
+                 "--distributed-backend mpi: no MPI launcher started this process: start "
+                 "it by mpirun, or by srun --mpi=pmix"));
+}
+#endif
+
+TEST_CASE("bad flags are said once, before a rank is started") {
+  const Ended ended = tally_train(flags + "--train-iters 6 --nproc-per-node 3");
+  CHECK(ended.code == 2);
+  CHECK(ended.err ==
+        "tally-train: error: --global-batch-size: global batch size (8) is not divisible by micro "
+        "batch size (2) times data parallel size (3)\n");
+  const Ended tensor =
+      tally_train(flags + "--train-iters 6 --nproc-per-node 2 --tensor-model-parallel-size 2");
+  CHECK(tensor.code == 2);
+  CHECK(count(tensor.err, "tally-train: error:") == 1);
+  CHECK(contains(tensor.err,
+                 "--tensor-model-parallel-size 2: this version is parallel in data only"));
+}
+
+TEST_CASE("a rank that is killed ends the run, within seconds and with its number") {
+  const Folder folder;
+  using Clock = std::chrono::steady_clock;
+  for (const std::string rank : {"1", "0"}) {
+    CAPTURE(rank);
+    Clock::time_point killed{};
+    const Ended ended = tally_train(
+        flags + "--train-iters 100000000 --nproc-per-node 3 --global-batch-size 12 --record " +
+            folder / "r.json",
+        "", [&](const std::string& out, int pid) {
+          if (killed != Clock::time_point{} || !contains(out, "iteration")) return;
+          const pid_t victim = pid_of_rank(pid, rank);
+          REQUIRE(victim > 0);
+          kill(victim, SIGKILL);
+          killed = Clock::now();
+        });
+    INFO(ended.err);
+    CHECK(ended.code == 1);
+    CHECK(contains(ended.err, fmt::format("rank {} (process ", rank)));
+    CHECK(contains(ended.err, "was killed by signal 9"));
+    // A limit against hanging for ever, far from what it takes.
+    CHECK(Clock::now() - killed < std::chrono::seconds(30));
+    if (rank != "1") continue;
+    const json record = read_json(folder / "r.json");
+    CHECK(record["outcome"] == "error");
+    CHECK(contains(record["message"], "rank 1 on "));
+  }
+}
+
+TEST_CASE("asked to stop, all ranks stop after the same step; others go on from there") {
+  const Folder folder;
+  bool told = false;
+  // The supervisor passes the signal on, or one rank alone hears it.
+  for (const bool one_rank : {false, true}) {
+    CAPTURE(one_rank);
+    told = false;
+    const std::string save = folder / (one_rank ? "one" : "all");
+    const Ended ended =
+        tally_train(flags + "--train-iters 100000000 --nproc-per-node 2 --save " + save, "",
+                    [&](const std::string& out, int pid) {
+                      if (told || !contains(out, "iteration")) return;
+                      kill(one_rank ? pid_of_rank(pid, "1") : pid, SIGTERM);
+                      told = true;
+                    });
+    INFO(ended.err);
+    CHECK(ended.code == 4);
+    CHECK(count(ended.err, "tally-train: stopped: ") == 1);
+    CHECK(count(ended.out, "saved checkpoint at iteration") == 1);
+  }
+}
+
+TEST_CASE("a run goes on with another number of ranks") {
+  const Folder folder;
+  REQUIRE(tally_train(with_evaluation + "--record " + folder / "whole.json").code == 0);
+  const std::string save = " --save " + folder / "checkpoint";
+  REQUIRE(tally_train(with_evaluation + "--exit-interval 2 --nproc-per-node 4" + save).code == 0);
+  const Ended ended = tally_train(with_evaluation + "--nproc-per-node 2 --load " +
+                                  folder / "checkpoint" + " --record " + folder / "rest.json");
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  CHECK(contains(ended.out, "resumed    after 2 steps"));
+  const json whole = read_json(folder / "whole.json"), rest = read_json(folder / "rest.json");
+  REQUIRE(rest["steps"]["loss"].size() == 4);
+  for (size_t i = 0; i < 4; ++i)
+    CHECK(std::abs(rest["steps"]["loss"][i].get<double>() -
+                   whole["steps"]["loss"][i + 2].get<double>()) < 1e-11);
+}
+
+TEST_CASE("output with the ranks' numbers") {
+  const Ended ended = tally_train(flags + "--train-iters 2 --nproc-per-node 2 --prefix-output");
+  CHECK(ended.code == 0);
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);) CHECK(line.rfind("[rank0]: ", 0) == 0);
+  CHECK(contains(ended.out, "[rank0]:  iteration        2/       2"));
+}

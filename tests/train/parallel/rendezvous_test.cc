@@ -1,0 +1,148 @@
+// Ranks that are threads of this process, over real connections.
+#include "src/parallel/rendezvous.h"
+
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "src/parallel/tcp.h"
+
+using namespace tally::train;
+
+namespace {
+
+struct Meeting {
+  explicit Meeting(int size)
+      : listener(listen_on("127.0.0.1", 0)), ranks(static_cast<size_t>(size)) {
+    options.size = size;
+    options.address = "127.0.0.1";
+    options.port = port_of(listener);
+    options.host = "here";
+    options.run = "test";
+    options.timeout_seconds = 30;
+  }
+  RendezvousOptions of(int rank) const {
+    RendezvousOptions o = options;
+    o.rank = rank;
+    if (rank == 0) o.listening_fd = dup(listener.fd());
+    return o;
+  }
+  // All ranks meet; failures that others tell of end up in told.
+  void start() {
+    std::vector<std::thread> threads;
+    for (int r = 0; r < options.size; ++r)
+      threads.emplace_back([this, r] {
+        ranks[static_cast<size_t>(r)] = Rendezvous::meet(of(r), [this, r](const Failure& f) {
+          const std::lock_guard<std::mutex> lock(mutex);
+          told[r] = f;
+          changed.notify_all();
+        });
+      });
+    for (std::thread& t : threads) t.join();
+  }
+  Failure wait_for(int rank) {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return told.count(rank) > 0; });
+    return told[rank];
+  }
+
+  Socket listener;
+  RendezvousOptions options;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<int, Failure> told;
+  std::vector<std::unique_ptr<Rendezvous>> ranks;
+};
+
+}  // namespace
+
+TEST_CASE("every rank learns what every rank says, again and again") {
+  Meeting m(4);
+  m.start();
+  std::vector<std::future<bool>> good;
+  for (int r = 0; r < 4; ++r)
+    good.push_back(std::async(std::launch::async, [&m, r] {
+      Rendezvous& me = *m.ranks[static_cast<size_t>(r)];
+      bool ok = true;
+      for (int round = 0; round < 50; ++round) {
+        const std::string mark = std::to_string(round) + ":";
+        ok = ok && me.exchange(mark + std::string(static_cast<size_t>(r * 1000), 'x')) ==
+                       std::vector<std::string>{mark, mark + std::string(1000, 'x'),
+                                                mark + std::string(2000, 'x'),
+                                                mark + std::string(3000, 'x')};
+      }
+      me.done();
+      return ok;
+    }));
+  for (auto& g : good) CHECK(g.get());
+  CHECK(m.told.empty());
+}
+
+TEST_CASE("the first failure is everybody's, and the second is no news") {
+  Meeting m(3);
+  m.start();
+  const Failure mine = m.ranks[2]->fail(2, "the data are missing");
+  CHECK(mine.rank == 2);
+  CHECK(mine.known_to_zero);
+  for (const int r : {0, 1}) {
+    const Failure f = m.wait_for(r);
+    CHECK(f.rank == 2);
+    CHECK(f.code == 2);
+    CHECK(f.host == "here");
+    CHECK(f.message == "the data are missing");
+  }
+  CHECK(m.ranks[2]->fail(1, "a consequence").message == "the data are missing");
+}
+
+TEST_CASE("a rank that vanishes is missed by all others") {
+  Meeting m(3);
+  m.start();
+  m.ranks[1].reset();
+  CHECK(m.wait_for(0).rank == 1);
+  CHECK(m.wait_for(2).rank == 1);
+  CHECK(m.wait_for(0).message.find("its connection closed without a word") == 0);
+}
+
+TEST_CASE("rank 0 that vanishes is missed, too, and nobody has told it") {
+  Meeting m(2);
+  m.start();
+  m.ranks[0].reset();
+  CHECK(m.wait_for(1).rank == 0);
+  CHECK(!m.wait_for(1).known_to_zero);
+}
+
+TEST_CASE("who does not come is named; strangers are turned away") {
+  Meeting m(3);
+  m.options.timeout_seconds = 0.3;
+  RendezvousOptions stranger = m.of(1);
+  stranger.run = "another";
+  auto turned = std::async(std::launch::async, [&]() -> std::string {
+    try {
+      Rendezvous::meet(stranger, {});
+    } catch (const CommunicationError& e) {
+      return e.what();
+    }
+    return "";
+  });
+  try {
+    Rendezvous::meet(m.of(0), {});
+    FAIL("two ranks were not there");
+  } catch (const CommunicationError& e) {
+    CHECK(std::string(e.what()).find("2 of 3 ranks did not come to 127.0.0.1:") == 0);
+    CHECK(std::string(e.what()).find("missing ranks 1, 2") != std::string::npos);
+  }
+  CHECK(turned.get().find("another run listens there") != std::string::npos);
+}
+
+TEST_CASE("a port in use and an unknown host") {
+  const Socket first = listen_on("127.0.0.1", 0);
+  CHECK_THROWS_AS(listen_on("127.0.0.1", port_of(first)), CommunicationError);
+  CHECK_THROWS_AS(interface_address("none0"), CommunicationError);
+  CHECK(interface_address("lo") == "127.0.0.1");
+}
