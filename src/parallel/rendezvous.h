@@ -48,8 +48,9 @@ class Rendezvous {
   // Collective: every rank's text, in the order of ranks. For set-up, not for steps.
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
   // This rank cannot go on: tells all others and returns the failure that came first, which may be
-  // another one's. Whoever is_first prints it.
-  virtual Failure fail(int code, const std::string& message) = 0;
+  // another one's. Rank 0 reports it, or this rank where !known_to_zero. `consequence`: it may be
+  // that a peer failed first (a connection was lost): some seconds are given for the news of it.
+  virtual Failure fail(int code, const std::string& message, bool consequence = false) = 0;
   // The end of a good run: what happens to the other ranks from now on is no failure. Rank 0 waits
   // for the others.
   virtual void done() = 0;

@@ -242,45 +242,10 @@ class Run {
   Record& record_;
 };
 
-// Trains, and turns whatever ends it into the record and the exit code.
-int run_to_record(Run* run, const Config& config, World* world, Record* record, Stream* stream) {
-  int code = 0;
-  try {
-    const Ending ending = run->train();
-    record->outcome = ending.outcome;
-    record->message = ending.message;
-    code = exit_code(ending.outcome);
-  } catch (const InputError& e) {
-    record->outcome = Outcome::error;
-    record->message = e.what();
-    code = 2;
-  } catch (...) {
-    const Ending ending = describe_failure(std::current_exception(), config);
-    record->outcome = ending.outcome;
-    record->message = ending.message;
-    code = exit_code(ending.outcome);
-  }
-  record->device_bytes_peak = stream->bytes_peak();
-  record->ended = utc_now();
-  const bool stopped = code == 0 || code == 4;
-  if (stopped && world->speaks()) print(end_summary(*record));
-  if (code == 4 && world->speaks())
-    fmt::print(stderr, "tally-train: stopped: {}\n", record->message);
-  std::string unwritten;
-  try {
-    run->write_record();
-  } catch (const std::exception& e) {
-    unwritten = e.what();
-  }
-  if (!stopped) return world->fail(code, record->message);
-  if (!unwritten.empty()) return world->fail(code == 0 ? 1 : code, unwritten);
-  world->done();
-  return code;
-}
-
-// When another process ends the run, the record says so; what this one was doing is left alone.
-void write_record_of_failure(World& world, const Record& record) {
-  if (world.size() == 1 || record.config.record_path.empty()) return;
+// When a failure ends several processes, the record of what is known now says so, whichever it was
+// and whoever ends this process first.
+void set_record_of_failure(World& world, const Record& record) {
+  if (!world.speaks() || record.config.record_path.empty()) return;
   world.set_last_words([begun = record](const Failure& f) {
     Record last = begun;
     last.outcome = f.code == exit_code(Outcome::out_of_memory)  ? Outcome::out_of_memory
@@ -294,6 +259,52 @@ void write_record_of_failure(World& world, const Record& record) {
       print_error(e.what());
     }
   });
+}
+
+// Trains, and turns whatever ends it into the record and the exit code.
+int run_to_record(Run* run, const Config& config, World* world, Record* record, Stream* stream) {
+  int code = 0;
+  bool consequence = false;
+  try {
+    const Ending ending = run->train();
+    record->outcome = ending.outcome;
+    record->message = ending.message;
+    code = exit_code(ending.outcome);
+  } catch (const InputError& e) {
+    record->outcome = Outcome::error;
+    record->message = e.what();
+    code = 2;
+  } catch (const CommunicationError& e) {
+    record->outcome = Outcome::error;
+    record->message = e.what();
+    code = exit_code(Outcome::error);
+    consequence = true;
+  } catch (...) {
+    const Ending ending = describe_failure(std::current_exception(), config);
+    record->outcome = ending.outcome;
+    record->message = ending.message;
+    code = exit_code(ending.outcome);
+  }
+  record->device_bytes_peak = stream->bytes_peak();
+  record->ended = utc_now();
+  const bool stopped = code == 0 || code == 4;
+  if (stopped && world->speaks()) print(end_summary(*record));
+  if (code == 4 && world->speaks())
+    fmt::print(stderr, "tally-train: stopped: {}\n", record->message);
+  if (!stopped && world->size() > 1) {
+    set_record_of_failure(*world, *record);
+    return world->fail(code, record->message, consequence);
+  }
+  std::string unwritten;
+  try {
+    run->write_record();
+  } catch (const std::exception& e) {
+    unwritten = e.what();
+  }
+  if (!stopped) world->fail(code, record->message);
+  if (!unwritten.empty()) return world->fail(code == 0 ? 1 : code, unwritten);
+  if (stopped) world->done();
+  return code;
 }
 
 }  // namespace
@@ -330,11 +341,11 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     return world.fail(exit_code(Outcome::out_of_memory),
                       describe_failure(std::current_exception(), config).message);
   } catch (const CommunicationError& e) {
-    return world.fail(1, e.what());
+    return world.fail(exit_code(Outcome::error), e.what(), true);
   } catch (const std::exception& e) {
     return world.fail(2, e.what());
   }
-  write_record_of_failure(world, record);
+  if (world.size() > 1) set_record_of_failure(world, record);
   return run_to_record(prepared.get(), config, &world, &record, stream.get());
 }
 

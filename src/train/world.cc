@@ -69,12 +69,12 @@ std::string World::named(const Failure& f) const {
   return fmt::format("rank {} on {}: {}", f.rank, f.host, f.message);
 }
 
-int World::fail(int code, const std::string& message) {
+int World::fail(int code, const std::string& message, bool consequence) {
   if (size() == 1) {
     print_error(message.c_str());
     return code;
   }
-  const Failure first = meeting_->fail(code, message);
+  const Failure first = meeting_->fail(code, message, consequence);
   end(first, rank() == 0 || !first.known_to_zero);
 }
 
@@ -85,7 +85,7 @@ void World::end(const Failure& first, bool report) {
     print_error(named(first).c_str());
     std::fflush(stderr);
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (last_words_ && first.rank != rank()) last_words_(first);
+    if (last_words_) last_words_(first);
   }
   _exit(first.code);
 }

@@ -34,7 +34,8 @@ class World {
   void set_last_words(std::function<void(const Failure&)> words);
   // This process cannot go on. One process: prints the message and returns `code`. Several: tells
   // the others and ends this process.
-  int fail(int code, const std::string& message);
+  // `consequence`: what failed may be another's failure as seen from here.
+  int fail(int code, const std::string& message, bool consequence = false);
   // A good end.
   void done() { meeting_->done(); }
 
