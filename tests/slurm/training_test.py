@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Data parallel training over nodes of a real Slurm.   training_test.py TALLY --train TALLY_TRAIN [--mpi] [TEST ...]"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import cluster as slurm
+import place
+from place import SlurmTest
+
+TRAIN = ""
+MPI = False
+FLAGS = ("--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 97 --micro-batch-size 2 "
+         "--global-batch-size 8 --train-iters 6 --mock-data --precision fp64 --log-interval 2 --lr 1e-3 --device cpu ")
+# All nodes are this host, whose name no name server knows under theirs. Open MPI's shared memory does not expect that.
+HERE = "--master-addr 127.0.0.1 "
+MANY_ON_ONE = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "OMPI_MCA_btl": "self,tcp",
+               "OMPI_MCA_btl_tcp_if_include": "lo", "OMPI_MCA_mpi_yield_when_idle": "1"}
+SITE = """\
+platform:
+  name: site
+  {mpi}
+  env: {{{env}}}
+"""
+WORKFLOW = """\
+name: parallel
+outpath: run
+step:
+  name: train
+  kind: run
+  platform: site
+  resources: {{nodes: 2, tasks_per_node: 2, cpus_per_task: 1, time: "00:05:00"}}
+  launch: {train} {flags} --record record.json
+"""
+
+
+class Training(SlurmTest):
+    options = {"nodes": 2, "cpus": 4}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = cls.cluster.directory
+        subprocess.run([TRAIN, *FLAGS.split(), "--record", f"{folder}/one.json"], check=True, stdout=subprocess.DEVNULL,
+                       env={**cls.cluster.env, **MANY_ON_ONE})
+        with open(f"{folder}/one.json", encoding="utf-8") as file:
+            cls.one = json.load(file)["steps"]["loss"]
+
+    def tearDown(self):
+        # A step that has ended is for a moment still completing.
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the jobs' end")
+        super().tearDown()
+
+    def srun(self, options, flags, seconds=60):
+        return subprocess.run(["srun", "--immediate=30", *options.split(), TRAIN, *flags.split()], cwd=self.place.root,
+                              env={**self.cluster.env, **MANY_ON_ONE}, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=seconds)
+
+    def check_record(self, path, backend, launcher="srun", ranks=4):
+        record = json.loads(path.read_text())
+        self.assertEqual(record["environment"]["communication"], backend)
+        self.assertEqual(record["environment"]["launcher"], launcher)
+        self.assertEqual(record["configuration"]["parallel"]["data"], ranks)
+        for mine, ours in zip(self.one, record["steps"]["loss"], strict=True):
+            self.assertLessEqual(abs(mine - ours), 1e-12 * mine)
+
+    def test_plain_srun(self):
+        done = self.srun("-N2 -n4", FLAGS + HERE + "--record r.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_record(self.place.root / "r.json", "sockets")
+        self.assertEqual(done.stdout.count("consumed samples:           48"), 1)
+
+    def test_one_task_a_node_that_starts_its_ranks(self):
+        done = self.srun("-N2 --ntasks-per-node=1", FLAGS + HERE + "--nproc-per-node 2 --record r.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_record(self.place.root / "r.json", "sockets", "--nproc-per-node")
+
+    def test_a_tasks_output_behind_its_rank(self):
+        done = self.srun("-N2 -n2", FLAGS + HERE + "--prefix-output --record r.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(all(line.startswith("[rank0]: ") for line in done.stdout.splitlines()), done.stdout)
+        self.check_record(self.place.root / "r.json", "sockets", "--nproc-per-node", ranks=2)
+
+    def test_mpi_without_pmix_is_refused_in_one_sentence(self):
+        done = self.srun("-N2 -n2", FLAGS + HERE + "--distributed-backend mpi")
+        self.assertNotEqual(done.returncode, 0)
+        if MPI:
+            self.assertEqual(done.stderr.count("tally-train: error: "), 1, done.stderr)
+            self.assertIn("no MPI launcher started this process: start it by mpirun, or by srun --mpi=pmix", done.stderr)
+
+    def test_mpi_by_pmix(self):
+        if not MPI or "pmix" not in self.cluster.run("srun", "--mpi=list"):
+            self.skipTest("no MPI in this build, or no PMIx in this Slurm")
+        done = self.srun("--mpi=pmix -N2 -n4", FLAGS + HERE + "--record r.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_record(self.place.root / "r.json", "mpi")
+
+    def test_a_workflow_trains_on_two_nodes(self):
+        pmix = MPI and "pmix" in self.cluster.run("srun", "--mpi=list")
+        env = ", ".join(f"{name}: '{value}'" for name, value in MANY_ON_ONE.items())
+        (self.place.root / "site.yaml").write_text(SITE.format(mpi="mpi: pmix" if pmix else "", env=env))
+        (self.place.root / "parallel.yaml").write_text(WORKFLOW.format(train=TRAIN, flags=FLAGS + HERE))
+        code, out, err = self.place.tally("run", "parallel.yaml", seconds=90)
+        self.assertEqual(code, 0, out + err)
+        self.check_record(self.place.work(0) / "record.json", "mpi" if pmix else "sockets")
+
+    def test_a_killed_rank_ends_all(self):
+        job = subprocess.Popen(["srun", "-N2", "-n4", TRAIN, *(FLAGS + HERE).replace("--train-iters 6", "--train-iters 100000000")
+                                .split()], cwd=self.place.root, env={**self.cluster.env, **MANY_ON_ONE},
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            while "iteration" not in job.stdout.readline():
+                pass
+            step = self.cluster.jobs()[0][0]
+
+            def rank_two():
+                for pid in slurm.processes():
+                    there = slurm.environment_of(pid)
+                    if f"SLURM_JOB_ID={step}".encode() in there and b"SLURM_PROCID=2" in there:
+                        return pid
+                return None
+            os.kill(slurm.wait_for(rank_two, "rank 2"), 9)
+            began = time.monotonic()
+            out, err = job.communicate(timeout=60)
+            self.assertLess(time.monotonic() - began, 30)  # against a hang; it takes a second
+            self.assertNotEqual(job.returncode, 0, out)
+            self.assertEqual(err.count("tally-train: error: "), 1, err)
+            self.assertIn("tally-train: error: rank 2 on ", err)
+        finally:
+            job.kill()
+            job.wait()
+            job.stdout.close()
+            job.stderr.close()
+
+
+if __name__ == "__main__":
+    arguments = list(sys.argv)
+    if "--mpi" in arguments:
+        MPI = True
+        arguments.remove("--mpi")
+    at = arguments.index("--train")
+    TRAIN = shutil.which(arguments[at + 1]) or ""
+    del arguments[at:at + 2]
+    place.main(arguments)
