@@ -146,6 +146,43 @@ class Jobs(FailureTest):
         slurm.wait_for(lambda: not self.cluster.jobs(), "the job is gone")
 
 
+    def test_requeued_it_is_measured_anew(self):
+        program = self.place.program("prog", 'if [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ]; then echo v=10; exit 0; fi\n'
+                                             'echo v=99; touch "$1"; sleep 1000\n')
+        self.write(values="1", launch=f"{program} $jube_wp_abspath/begun")
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0)
+        job = self.job_of(0)
+        self.cluster.run("scontrol", "requeue", job)
+        # Held back for two minutes, unless somebody says otherwise; not before its first start is cleared away.
+        slurm.wait_for(lambda: "BeginTime" in self.cluster.run("squeue", "-h", "-o", "%r"), "the job waits again")
+        self.cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now")
+        self.assertIn("1,10\n", self.ends(engine, 0))
+        self.assertEqual(self.place.packages()[0]["job_id"], job)
+
+    def test_done_file_and_error_file_in_jubes_way(self):
+        program = self.place.program("prog", f'until [ -e {self.place.root}/free ]; do sleep 0.05; done\n'
+                                             'echo "v=${1}0"; exit $(($1 - 1))\n')
+        self.write(system='{name: executable, separator: "", _: "%s"}\n{name: args_executable, _: $i}' % program)
+        text = (self.place.root / "small.yaml").read_text()
+        start, end = text.index("    kind: run\n"), text.index("    use:\n")
+        text = text[:start] + text[end:]
+        start, end = text.index("    resources:"), text.index("analyser:")
+        text = text[:start] + "    do: {done_file: $done_file, error_file: $error_file, _: $submit $submit_script}\n" + text[end:]
+        (self.place.root / "jube.yaml").write_text(text)
+        code, out, err = self.place.tally("run", "jube.yaml")
+        self.assertEqual(code, 1, out + err)
+        self.assertIn("Results are still to come", out)
+        self.assertEqual(len(self.cluster.jobs()), 2)
+        self.free()
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the jobs have ended")
+        code, out, _ = self.place.tally("continue", "run", "-r")
+        self.assertEqual(code, 1)
+        self.assertIn("1,10\n", out)
+        self.assertEqual([package["state"] for package in self.place.packages()], [3, 4])  # done, failed
+        self.assertIn("Error file", self.place.packages()[1]["note"])
+
+
 class Nodes(FailureTest):
     def test_a_lost_node_is_tried_again_elsewhere(self):
         self.write(values="1", options='no-requeue: ""')
