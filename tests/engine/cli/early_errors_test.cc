@@ -94,3 +94,20 @@ TEST_CASE("JUBE_GROUP_NAME: a run belongs to the group and its members may go on
   CHECK(shell.sh("stat -c %G run/000001 run/000001/000000_s/work/made run/000001/journal.sqlite")
             .out == "adm\nadm\nadm\n");
 }
+
+TEST_CASE("a run knows where its included files were: continue and result need no option") {
+  const Shell shell;
+  shell.file("elsewhere/set.yaml", "name: ps\nparameter: {name: a, _: \"7\"}\n");
+  shell.file("b.yaml",
+             "name: b\noutpath: runs\nparameterset: !include set.yaml\n"
+             "patternset: {name: pt, pattern: {name: v, _: \"v=$jube_pat_int\"}}\n"
+             "step: {name: s, use: ps, do: [echo v=$a, test -e $jube_benchmark_home/good]}\n"
+             "analyser: {name: an, use: pt, analyse: {step: s, file: stdout}}\n"
+             "result: {use: an, table: {name: t, style: csv, column: [a, v]}}\n");
+  CHECK(shell.tally("run b.yaml").code == 2);
+  CHECK(has(shell.tally("run b.yaml -r --include-path elsewhere").out, "a,v\n7,7\n"));
+  shell.file("good", "");
+  const Ran ran = shell.tally("remove runs -w 0 -f && \"$TALLY\" continue runs");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(has(shell.tally("result runs").out, "a,v\n7,7\n"));
+}
