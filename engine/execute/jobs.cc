@@ -178,13 +178,14 @@ Status JobFollower::cancel_all(std::vector<int>* packages) {
 void JobFollower::look(Clock::time_point now, std::vector<JobEnd>* ended) {
   for (auto& [package, tracked] : jobs_) {
     if (tracked.stage != Stage::follow) continue;
-    if (tracked.exit) {
-      // The scheduler says nothing about it: the exit status alone.
-      if (now - tracked.exit_seen >= tracked.job.rules.grace) {
-        ended->push_back(end_of_failure(tracked));
-      }
-    } else if (const auto exit = exit_left(tracked.job.marks)) {
+    const auto exit = exit_left(tracked.job.marks);
+    if (!exit || (tracked.requeued && *exit != 0)) {
+      tracked.exit.reset();
+    } else if (!tracked.exit || *exit == 0) {
       take_exit(tracked, *exit, now, ended);
+    } else if (now - tracked.exit_seen >= tracked.job.rules.grace) {
+      // The scheduler says nothing about it: the exit status alone.
+      ended->push_back(end_of_failure(tracked));
     }
   }
 }
@@ -228,8 +229,9 @@ void JobFollower::start_query(Clock::time_point now) {
     since = std::min(since, tracked.job.named_at);
   }
   // Clocks differ between hosts.
-  auto question = [this, list = std::move(list), since = since - 3600]() mutable {
+  auto question = [this, at = now, list = std::move(list), since = since - 3600]() mutable {
     Asked asked;
+    asked.at = at;
     asked.status = scheduler_.query(list, since, &asked.reports);
     asked.ids = std::move(list);
     return asked;
@@ -281,6 +283,13 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
   tracked.heard = true;
   if (ours && is_active(tracked.report.state)) {
     tracked.gone_since.reset();
+    const bool queued = tracked.report.state == JobState::queued;
+    if (!queued || !tracked.exit) {
+      tracked.requeued = tracked.requeued && queued;
+    } else if (asked.at >= tracked.exit_seen) {
+      tracked.requeued = true;
+      tracked.exit.reset();
+    }
     std::string words;
     if (!waits_too_long(tracked, now, &words)) return;
     if (Status s = scheduler_.cancel({tracked.job.id}); !s) {

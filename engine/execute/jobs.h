@@ -109,9 +109,11 @@ class JobFollower {
     // A failure it left; the scheduler may know why: asked before it counts.
     std::optional<int> exit;
     Clock::time_point exit_seen;
+    bool requeued = false;  // it waits again: a failure that its first start left is none
     bool heard = false;
   };
   struct Asked {
+    Clock::time_point at;
     std::vector<std::string> ids;
     std::map<std::string, JobReport> reports;
     Status status;

@@ -156,7 +156,8 @@ class Jobs(FailureTest):
         self.cluster.run("scontrol", "requeue", job)
         # Held back for two minutes, unless somebody says otherwise; not before its first start is cleared away.
         slurm.wait_for(lambda: "BeginTime" in self.cluster.run("squeue", "-h", "-o", "%r"), "the job waits again")
-        self.cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now")
+        # In the same second Slurm would refuse it ("Job credential revoked").
+        self.cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now+3")
         self.assertIn("1,10\n", self.ends(engine, 0))
         self.assertEqual(self.place.packages()[0]["job_id"], job)
 

@@ -103,6 +103,26 @@ TEST_CASE("following: the job's own word, then the scheduler's; unknown is lost,
       CHECK(ended[0].exit_code == 143);
     }
   }
+  SUBCASE("a failure that the first start of a requeued job left is none") {
+    f.folder.write("job.status", "143\n");
+    f.says(JobState::queued, "PENDING", "BeginTime");
+    for (int i = 0; i < 5; ++i) CHECK(f.later(60).empty());
+    f.says(JobState::running, "RUNNING");
+    unlink((f.folder.path() + "/job.status").c_str());  // as its script does when it starts
+    CHECK(f.later(60).empty());
+    SUBCASE("it ends well") {
+      f.folder.write("job.status", "0\n");
+      const auto ended = f.later(60);
+      REQUIRE(ended.size() == 1);
+      CHECK(ended[0].exit_code == 0);
+    }
+    SUBCASE("it fails") {
+      f.folder.write("job.status", "7\n");
+      CHECK(f.later(60).empty());
+      f.says(JobState::failed, "FAILED");
+      REQUIRE(f.later(60).size() == 1);
+    }
+  }
   SUBCASE("ended without an exit status: in Slurm's words, after the grace period") {
     f.says(JobState::failed, "CANCELLED", "None");
     CHECK(f.later(60).empty());
