@@ -57,7 +57,7 @@ class Reader {
     if (text_.size() - at_ < sizeof size) return "";
     std::memcpy(&size, text_.data() + at_, sizeof size);
     at_ += sizeof size;
-    const std::string out = text_.substr(at_, size);
+    std::string out = text_.substr(at_, size);
     at_ += out.size();
     return out;
   }
@@ -267,7 +267,7 @@ void Star::take(size_t peer) {
   std::string body;
   const bool whole = receive_message(peers_[peer], in_seconds(30), &type, &body);
   std::unique_lock<std::mutex> lock(mutex_);
-  if (whole && type == 'X') inbox_[peer].push_back(std::move(body));
+  if (whole && type == 'X') inbox_[peer].push_back(body);
   if (whole && type == 'D') done_[peer] = 1;
   const bool lost = !whole && done_[peer] == 0;
   lock.unlock();
@@ -350,7 +350,7 @@ Failure Star::fail(int code, const std::string& message, bool consequence) {
   if (consequence)
     changed_.wait_for(lock, std::chrono::seconds(5), [&] { return failure_.has_value(); });
   if (failure_) {  // another one's came first, and the watch is about to end this process
-    const Failure first = *failure_;
+    Failure first = *failure_;
     changed_.wait_for(lock, std::chrono::seconds(10), [] { return false; });
     return first;
   }
