@@ -143,6 +143,19 @@ TEST_CASE("the error of the one rank that has it is the one that is shown") {
   CHECK(contains(ended.err, "/none/text"));
 }
 
+TEST_CASE("ranks with different weights do not train") {
+  // Only rank 1 is given another seed.
+  const Ended ended =
+      tally_train(flags + "--train-iters 6 : -n 1 " TALLY_BINARY_DIR "/bin/tally-train " + flags +
+                      "--train-iters 6 --seed 7",
+                  "", {}, fmt::format("{} 1", MPIRUN));
+  INFO(ended.err);
+  CHECK(ended.code == 5);
+  CHECK(count(ended.err, "tally-train: error:") == 1);
+  CHECK(contains(ended.err, "at the start: the weights of rank 1 differ from those of rank 0"));
+  CHECK(!contains(ended.out, "consumed samples"));
+}
+
 TEST_CASE("MPI that no launcher of its own started is refused, not started") {
   const Ended ended =
       tally_train(flags + "--train-iters 2 --nproc-per-node 2 --distributed-backend mpi");
