@@ -84,7 +84,7 @@ Status jobs_of_run(const Journal& journal, Scheduler& scheduler, std::vector<Job
     views->push_back(std::move(view));
   }
   std::map<std::string, JobReport> reports;
-  const Status asked = ids.empty() ? Status::ok() : scheduler.query(ids, since - 3600, &reports);
+  Status asked = ids.empty() ? Status::ok() : scheduler.query(ids, since - 3600, &reports);
   for (size_t i = 0; i < views->size(); ++i) {
     JobView& view = (*views)[i];
     const auto report = reports.find(view.id);

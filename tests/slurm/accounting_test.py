@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """With accounting (slurmdbd), and a controller that forgets jobs soon.   accounting_test.py TALLY --accounting [TEST ...]"""
-import os
 import sys
 
 import cluster as slurm

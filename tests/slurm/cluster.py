@@ -4,16 +4,13 @@
 In a test:        with Cluster(nodes=2) as cluster: subprocess.run(["sbatch", ...], env=cluster.env)
 From a shell:     cluster.py [--nodes N] [--cpus N] [--gpus N] [--mpi pmix] [--accounting] -- COMMAND ...
 
-All daemons are children of a keeper process, which leaves the test's process tree and holds the other end of a
-pipe: when the test ends, in whatever way, the keeper kills every process of the cluster and removes the folder.
+A keeper process (keeper.py) sees to the end, however the test ends.
 """
 import argparse
-import ctypes
 import getpass
 import json
 import os
 import random
-import select
 import shutil
 import signal
 import socket
@@ -22,8 +19,11 @@ import sys
 import tempfile
 import time
 
+from processes import environment_of, kill_quietly, processes
+
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "sinfo", "scontrol"]
 ACCOUNTING_PROGRAMS = ["slurmdbd", "mariadbd", "mariadb-install-db", "mariadb", "sacct", "sacctmgr"]
+KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
 SKIPPED = 77  # exit code of a test that cannot run here
 
 
@@ -58,137 +58,6 @@ def wait_for(condition, what, seconds=30):
         if time.monotonic() > end:
             raise TimeoutError(f"not within {seconds} s: {what}")
         time.sleep(0.02)
-
-
-# --- processes ---------------------------------------------------------------------------------------------
-
-def processes():
-    """pid -> (parent, state) of every process."""
-    found = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", encoding="latin-1") as stat:
-                fields = stat.read().rpartition(")")[2].split()
-        except OSError:
-            continue
-        found[int(name)] = (int(fields[1]), fields[0])
-    return found
-
-
-def environment_of(pid):
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return file.read().split(b"\0")
-    except OSError:
-        return []
-
-
-def descendants(root):
-    everyone = processes()
-    members = {root}
-    grown = True
-    while grown:
-        more = {pid for pid, (parent, _) in everyone.items() if parent in members} - members
-        members |= more
-        grown = bool(more)
-    return {pid for pid in members - {root} if everyone.get(pid, (0, "Z"))[1] != "Z"}
-
-
-def kill_quietly(pid, number):
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        pass
-
-
-# --- the keeper --------------------------------------------------------------------------------------------
-
-class Keeper:
-    """Starts and ends daemons as a client says, one JSON line each; ends them all when the client is gone."""
-
-    def __init__(self, directory):
-        self.directory = directory
-        self.daemons = {}
-
-    def serve(self):
-        self.libc = ctypes.CDLL(None)
-        self.libc.prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: slurmstepd leaves its slurmd, but not us
-        pending = b""
-        while True:
-            self.reap()
-            if not select.select([0], [], [], 0.2)[0]:
-                continue
-            data = os.read(0, 65536)
-            if not data:
-                return
-            pending += data
-            while b"\n" in pending:
-                line, _, pending = pending.partition(b"\n")
-                request = json.loads(line)
-                answer = self.start(request) if request["do"] == "start" else self.end(request)
-                try:
-                    os.write(1, json.dumps(answer).encode() + b"\n")
-                except BrokenPipeError:
-                    return
-
-    def reap(self):
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0] != 0:
-                pass
-        except ChildProcessError:
-            pass
-
-    def start(self, request):
-        with open(f"{self.directory}/log/{request['name']}.out", "ab") as log:
-            process = subprocess.Popen(
-                request["argv"], env=request["env"], cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, start_new_session=True,
-                preexec_fn=lambda: self.libc.prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG
-        self.daemons[request["name"]] = process.pid
-        return {"pid": process.pid}
-
-    def end(self, request):
-        pid = self.daemons.pop(request["name"], 0)
-        if pid:
-            kill_quietly(pid, request["signal"])
-            self.wait_gone(pid, 5) or kill_quietly(pid, signal.SIGKILL)
-            self.wait_gone(pid, 5)
-        return {"pid": pid}
-
-    def wait_gone(self, pid, seconds):
-        limit = time.monotonic() + seconds
-        while time.monotonic() < limit:
-            self.reap()
-            if processes().get(pid, (0, "Z"))[1] == "Z":
-                return True
-            time.sleep(0.01)
-        return False
-
-    def finish(self):
-        limit = time.monotonic() + 20
-        while time.monotonic() < limit:
-            left = descendants(os.getpid())
-            for pid in left:
-                kill_quietly(pid, signal.SIGKILL)
-            self.reap()
-            if not left:
-                break
-            time.sleep(0.01)
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-
-def keep(directory):
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    if os.fork():  # out of the process tree of whoever ends the test
-        os._exit(0)
-    keeper = Keeper(directory)
-    try:
-        keeper.serve()
-    finally:
-        keeper.finish()
 
 
 # --- the cluster -------------------------------------------------------------------------------------------
@@ -231,7 +100,7 @@ class Cluster:
         os.chmod(self.directory, 0o755)
         for name in ("log", "run", "spool", "state", "dev"):
             os.mkdir(f"{self.directory}/{name}", 0o755)
-        first = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--keep", self.directory],
+        first = subprocess.Popen([sys.executable, KEEPER, self.directory],
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         self.keeper = first
         first.wait()
@@ -471,8 +340,6 @@ StorageLoc=slurm
 
 
 def main():
-    if sys.argv[1:2] == ["--keep"]:
-        return keep(sys.argv[2])
     parser = argparse.ArgumentParser(description="Runs a command on a private Slurm cluster of its own.")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--cpus", type=int, default=8, help="of each node; more than there are is fine")

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 
 import cluster as slurm
 import place
@@ -23,14 +22,14 @@ QUICK = """parameterset:
       - {{name: resubmit, _: "{resubmit}"}}
       - {{name: jobs_in_flight, _: "{in_flight}"}}
       - {{name: submit_patience, _: "{patience}"}}
-      - {{name: scheduler_options_here, separator: "", _: ""}}
 """
 
 
 class FailureTest(SlurmTest):
     def write(self, values="1,2", launch=WAITS, keys="", pending="0", resubmit="2", in_flight="0", patience="1h",
-              system="", nodes="1", options=""):
+              system="", execute="", nodes="1", options=""):
         quick = QUICK.format(pending=pending, resubmit=resubmit, in_flight=in_flight, patience=patience)
+        quick += "".join(f"      - {line}\n" for line in execute.splitlines())
         quick += ("  - name: systemParameter\n    init_with: slurm/platform.yaml:systemParameter\n    parameter:\n"
                   "      - {name: signal, _: \"\"}\n" + "".join(f"      - {line}\n" for line in system.splitlines()))
         (self.place.root / "quick.yaml").write_text(quick)
@@ -237,6 +236,31 @@ class Daemons(FailureTest):
         slurm.wait_for(lambda: log.exists() and "Unable to contact" in log.read_text(), "a refusal")
         self.cluster.up("slurmctld")
         self.assertIn("1,10\n", self.ends(engine, 0))
+
+    def test_munge_away_while_jobs_end(self):
+        # Every command of Slurm's hangs now; the status files do not.
+        self.write(execute='{name: starter, _: ""}')
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0, 1)
+        self.job_of(1)
+        self.cluster.down("munged")
+        self.free()
+        self.assertIn("1,10\n2,20\n", self.ends(engine, 0))
+        self.cluster.up("munged")
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the controller has heard of the ends", 60)
+
+    def test_sigterm_leaves_the_jobs(self):
+        self.write()
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0, 1)
+        self.job_of(1)
+        engine.send_signal(signal.SIGTERM)
+        self.ends(engine, 1)
+        self.assertEqual(len(self.cluster.jobs()), 2)
+        self.free()
+        code, out, err = self.place.tally("continue", "run", "-r")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("1,10\n2,20\n", out)
 
     def test_an_unheard_scheduler_fails_a_submission_in_the_end(self):
         self.write(values="1", launch="echo v=10", patience="1s")

@@ -3,7 +3,6 @@
 
 killed_test.py TALLY [TEST ...]
 """
-import os
 import signal
 import sys
 

@@ -5,7 +5,6 @@ import pty
 import select
 import signal
 import sys
-import time
 
 import cluster as slurm
 import place

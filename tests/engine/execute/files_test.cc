@@ -156,6 +156,18 @@ TEST_CASE("substitution: in order, mode kept, append, new folders, one file afte
 }
 
 // Golden: Python's re.sub.
+TEST_CASE("substitution of whole lines: what is the source alone goes, or is replaced") {
+  RunFixture run;
+  run.folder.write("in", "--mem=\n--mem=3\n  --mem= \nkept --mem=\n#A#\n--mem=");
+  run.benchmark.file_sets["fs"] = files_of("fs", {copy_of(run, "in")});
+  // How check/ hands `mode: line` on.
+  run.benchmark.substitute_sets["ss"] =
+      substitution("ss", "in", "out", {sub("\n--mem=", ""), sub("\n#A#", "two\nlines")});
+  run.add(step_of("s", {"true"}, {"fs", "ss"}));
+  REQUIRE(run.run().done == 1);
+  CHECK(run.file("000000_s/work/out") == "--mem=3\nkept --mem=\ntwo\nlines\n");
+}
+
 TEST_CASE("substitution by regular expression") {
   RunFixture run;
   run.folder.write("in", "#SBATCH --account=\nnodes=12 it's \\x\n\n");
