@@ -42,9 +42,9 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
   long long since = std::time(nullptr);
   for (auto& [package, tracked] : jobs_) {
     if (tracked.stage != Stage::find) continue;
-    if (const auto exit = exit_left(tracked.job.marks)) {
+    if (exit_left(tracked.job.marks) == 0) {
       // It needs no finding any more.
-      ended->push_back({package, JobEnd::Kind::exit, *exit, {}, {}});
+      ended->push_back({package, JobEnd::Kind::exit, 0, {}, {}});
       tracked.stage = Stage::follow;
       continue;
     }
@@ -72,6 +72,9 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
       tracked.stage = Stage::follow;
       tracked.trouble_since.reset();
       hurry(now);
+    } else if (const auto exit = exit_left(tracked.job.marks)) {
+      ended->push_back({package, JobEnd::Kind::exit, *exit, {}, {}});
+      tracked.stage = Stage::follow;
     } else {
       tracked.stage = Stage::submit;
       queue_.push_back(package);

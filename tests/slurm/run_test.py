@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import sys
-import unittest
 
 import place
 from place import SOURCE, SlurmTest
