@@ -7,9 +7,9 @@ From a shell:     cluster.py [--nodes N] [--cpus N] [--gpus N] [--mpi pmix] [--a
 A keeper process (keeper.py) sees to the end, however the test ends.
 """
 import argparse
-import getpass
 import json
 import os
+import pwd
 import random
 import shutil
 import signal
@@ -25,6 +25,10 @@ PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scance
 ACCOUNTING_PROGRAMS = ["slurmdbd", "mariadbd", "mariadb-install-db", "mariadb", "sacct", "sacctmgr"]
 KEEPER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
 SKIPPED = 77  # exit code of a test that cannot run here
+
+
+def user_name():
+    return pwd.getpwuid(os.getuid()).pw_name
 
 
 def search_path():
@@ -146,7 +150,7 @@ class Cluster:
         elif name == "slurmdbd":
             argv = ["slurmdbd", "-D"]
         elif name == "mariadb":
-            argv = ["mariadbd", "--no-defaults", f"--user={getpass.getuser()}", f"--datadir={d}/db",
+            argv = ["mariadbd", "--no-defaults", f"--user={user_name()}", f"--datadir={d}/db",
                     f"--socket={d}/run/mariadb", f"--pid-file={d}/run/mariadb.pid", "--bind-address=127.0.0.1",
                     f"--port={self.ports[-2]}", "--innodb-buffer-pool-size=32M",
                     "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin"]
@@ -252,13 +256,13 @@ class Cluster:
             file.write("CgroupPlugin=cgroup/v1\n")  # asked for, never used
 
     def words(self):
-        return {"d": self.directory, "me": getpass.getuser(), "host": socket.gethostname().split(".")[0],
+        return {"d": self.directory, "me": user_name(), "host": socket.gethostname().split(".")[0],
                 "port": self.ports[0], "dbd_port": self.ports[-1], "db_port": self.ports[-2],
                 "mpi": self.mpi, "min_job_age": self.min_job_age}
 
     def start_accounting(self):
         d = self.directory
-        self.run("mariadb-install-db", "--no-defaults", f"--datadir={d}/db", f"--user={getpass.getuser()}",
+        self.run("mariadb-install-db", "--no-defaults", f"--datadir={d}/db", f"--user={user_name()}",
                  "--auth-root-authentication-method=normal", "--skip-test-db", seconds=60)
         self.up("mariadb")
         wait_for(lambda: os.path.exists(f"{d}/run/mariadb"), "MariaDB's socket")
