@@ -61,7 +61,8 @@ const Analyse* logged_step(const Invocation& invocation, const Benchmark& benchm
     }
   }
   std::vector<std::string> last;
-  for (const auto& [name, analyse] : analysed) {
+  for (const auto& entry : analysed) {
+    const std::string& name = entry.first;
     const bool inner = std::any_of(analysed.begin(), analysed.end(), [&](const auto& other) {
       const Step* step = benchmark.find_step(other.first);
       return step != nullptr && depends_on(benchmark, *step, name);
