@@ -37,14 +37,6 @@ FileCopy file_copy(const Element& element, const SetFile& home) {
   return copy;
 }
 
-// JUBE takes all white space off. A newline is meant: it tells a line from the start of others.
-Text source_of(const Text& written) {
-  const size_t begin = written.value.find_first_not_of(" \t");
-  if (begin == std::string::npos) return {"", written.mark};
-  const size_t end = written.value.find_last_not_of(" \t");
-  return {written.value.substr(begin, end + 1 - begin), written.mark};
-}
-
 Prepare prepare(const Element& element) {
   Prepare p;
   p.command = text_of(element);
@@ -197,7 +189,7 @@ SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& 
       own.files.push_back(std::move(io));
     } else if (child.name == "sub") {
       Substitution sub;
-      if (const Attribute* source = child.find("source")) sub.source = source_of(source->value);
+      sub.source = attribute_text(child, "source");  // stripped, as JUBE does
       sub.dest = child.find("dest") ? attribute_text(child, "dest") : text_of(child);
       sub.regex = strip(child.get("mode")) == "regex";
       // A newline before it, which no stripped source has, says that it stands for whole lines.
