@@ -53,9 +53,10 @@ const std::vector<std::pair<const char*, Hosts>> cases{
 }  // namespace
 
 TEST_CASE("lists of hosts are expanded in their order") {
-  for (const auto& [list, hosts] : cases) {
-    CAPTURE(std::string(list));
-    CHECK(expand_host_list(list) == hosts);
+  for (const auto& known : cases) {
+    const std::string list = known.first;
+    CAPTURE(list);
+    CHECK(expand_host_list(list) == known.second);
   }
 }
 
@@ -64,11 +65,12 @@ TEST_CASE("scontrol expands them alike") {
     MESSAGE("SKIPPED: no scontrol");
     return;
   }
-  for (const auto& [list, hosts] : cases) {
-    CAPTURE(std::string(list));
+  for (const auto& known : cases) {
+    const std::string list = known.first;
+    CAPTURE(list);
     // It refuses a name that goes on after its bracket; some sites' lists have them.
-    if (std::string(list) == "n[1-2]-ib") continue;
-    CHECK(scontrol(list) == hosts);
+    if (list == "n[1-2]-ib") continue;
+    CHECK(scontrol(list) == known.second);
   }
 }
 
