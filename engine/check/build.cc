@@ -210,6 +210,8 @@ class BenchmarkBuilder {
       add_platform(child, s);
     } else if (child.name == "container") {
       s->container = container(child);
+    } else if (child.name == "pack") {
+      s->pack = {text_of(child), attribute_text(child, "size"), attribute_text(child, "at_once")};
     } else if (child.name == "launch") {
       if (!s->launch.value.empty()) {
         diagnostics_.error(child.mark, "a step launches one program",
@@ -248,7 +250,8 @@ class BenchmarkBuilder {
     }
     for (const Element& child : element.children) {
       if (s.kind == StepKind::run) break;
-      if (child.name != "resources" && child.name != "platform" && child.name != "container") {
+      if (child.name != "resources" && child.name != "platform" && child.name != "container" &&
+          child.name != "pack") {
         continue;
       }
       diagnostics_.error(child.mark,

@@ -12,6 +12,7 @@
 #include "engine/cli/runs.h"
 #include "engine/cli/source_check.h"
 #include "engine/expand/evaluator.h"
+#include "engine/plan/estimate.h"
 #include "engine/plan/plan.h"
 #include "engine/tags/tags.h"
 
@@ -54,6 +55,20 @@ int write_scripts(const Invocation& invocation, const ScriptArgs& args, Input& i
       print_error(invocation, made.message());
       return kFailed;
     }
+  }
+  for (const std::vector<int>& members : estimate_jobs(plan, expander).packs) {
+    std::string folder;
+    FileBytes file;
+    Status made = generated_pack(benchmark, info, plan.packages, members, expander, pool,
+                                 *evaluator, &folder, &file);
+    const std::string path = args.out + "/" + folder + "/" + file.path;
+    if (made) made = make_directories(args.out + "/" + folder);
+    if (made) made = write_file(path, file.bytes, file.mode);
+    if (!made) {
+      print_error(invocation, made.message());
+      return kFailed;
+    }
+    fmt::print("{}\n", path);
   }
   return kFine;
 }

@@ -18,4 +18,11 @@ Status generated_files(const Benchmark& benchmark, const RunInfo& run,
                        Expander& expander, const TextPool& pool, Evaluator& evaluator,
                        std::string* folder, std::vector<FileBytes>* files);
 
+// The script of the job that `members` (ids of workpackages in `packages`) share, as a run would
+// write it: *folder/pack.job, *folder beside the members' folders.
+Status generated_pack(const Benchmark& benchmark, const RunInfo& run,
+                      const std::vector<WorkPackage>& packages, const std::vector<int>& members,
+                      Expander& expander, const TextPool& pool, Evaluator& evaluator,
+                      std::string* folder, FileBytes* file);
+
 }  // namespace tally

@@ -107,6 +107,7 @@ int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
                     : fmt::format("the plan has 0 to {}", plan.packages.size() - 1));
     return kBadInput;
   }
+  const Estimate estimate = estimate_jobs(plan, expander);
   PlanPrint print;
   print.script_of = args.script;
   print.scripts = [&](const WorkPackage& package) {
@@ -117,12 +118,20 @@ int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
                                   *evaluator, &folder, &files);
     if (!made) print_error(invocation, made.message());
     for (FileBytes& file : files) texts.emplace_back(file.path, std::move(file.bytes));
+    for (const std::vector<int>& members : estimate.packs) {
+      if (std::find(members.begin(), members.end(), package.id) == members.end()) continue;
+      FileBytes pack;
+      made = generated_pack(benchmark, info, plan.packages, members, expander, pool, *evaluator,
+                            &folder, &pack);
+      if (!made) print_error(invocation, made.message());
+      texts.emplace_back("../../" + folder + "/" + pack.path, std::move(pack.bytes));
+    }
     return texts;
   };
   if (args.all) print.most = static_cast<size_t>(-1);
   print_plan(plan, expander, pool, print, std::cout);
   std::cout.flush();
-  const std::string why = refusal(estimate_jobs(plan, expander), node_hours_limit(args));
+  const std::string why = refusal(estimate, node_hours_limit(args));
   if (!why.empty()) {
     print_error(invocation, why, "a run would submit nothing");
     return kBadInput;

@@ -14,6 +14,7 @@
 #include "engine/execute/execute.h"
 #include "engine/execute/graph.h"
 #include "engine/execute/jobs.h"
+#include "engine/execute/packs.h"
 #include "engine/execute/run_directory.h"
 #include "engine/execute/run_log.h"
 #include "engine/execute/slots.h"
@@ -43,6 +44,9 @@ class Engine {
   Status mark_failed_at_birth(const std::vector<int>& created);
   Status wait();
   Status submit(Task& task);
+  Status submit_packs();
+  static void take_name(const std::string& name, Job* job);
+  bool began(const Task& task) const;
   Status take_job_ends();
   Status job_ended(const JobEnd& end);
   Status put_back(const std::vector<int>& packages, const char* note);
@@ -72,6 +76,7 @@ class Engine {
   RunLog log_;
   PackageGraph graph_;
   JobFollower jobs_;
+  Packs packs_;
   Slots slots_;
   TaskContext context_;
   StatusLine status_line_;

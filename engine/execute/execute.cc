@@ -50,6 +50,7 @@ Status Engine::run(RunSummary* summary) {
   Status status = take_up();
   while (status) {
     status = fill_slots();
+    if (status) status = submit_packs();
     if (!status) break;
     if (processes_.interrupted() > answered_) {
       status = stop_jobs(&interrupted_);
@@ -76,6 +77,7 @@ Status Engine::run(RunSummary* summary) {
   }
   status_line_.finish();
   if (status) status = put_back(jobs_.unsubmitted(), "");
+  if (status) status = put_back(packs_.members(), "");
   // Packages that stand before a shared operation are taken up again where they are.
   for (const auto& [key, group] : gathered_) {
     for (const int id : group) {

@@ -42,7 +42,7 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
   long long since = std::time(nullptr);
   for (auto& [package, tracked] : jobs_) {
     if (tracked.stage != Stage::find) continue;
-    if (exit_left(tracked.job.marks) == 0) {
+    if (tracked.job.riders.empty() && exit_left(tracked.job.marks) == 0) {
       // It needs no finding any more.
       ended->push_back({package, JobEnd::Kind::exit, 0, {}, {}});
       tracked.stage = Stage::follow;
@@ -66,15 +66,10 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
     if (id != ids.end()) {
       log_.write(tracked.job.label + ": found job " + id->second + " (" + id->first + ")");
       // Not recorded is no harm: it is found again.
-      const Status recorded = journal_.job_submitted(package, id->second);
+      const Status recorded = follow(tracked, id->second, now);
       if (!recorded) log_.write(recorded.message());
-      tracked.job.id = id->second;
-      tracked.stage = Stage::follow;
-      tracked.trouble_since.reset();
-      hurry(now);
-    } else if (const auto exit = exit_left(tracked.job.marks)) {
-      ended->push_back({package, JobEnd::Kind::exit, *exit, {}, {}});
-      tracked.stage = Stage::follow;
+    } else if (has_run(tracked)) {
+      end_unfound(tracked, ended);
     } else {
       tracked.stage = Stage::submit;
       queue_.push_back(package);
@@ -82,17 +77,53 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
   }
 }
 
+// Whether a job that the scheduler does not know has run: one of those it was for has left its
+// word.
+bool JobFollower::has_run(const Tracked& tracked) {
+  const auto left = [](const Job& job) { return exit_left(job.marks).has_value(); };
+  return left(tracked.job) ||
+         std::any_of(tracked.job.riders.begin(), tracked.job.riders.end(), left);
+}
+
+// What they left is their end; who of a pack left nothing is lost, and not done a second time.
+void JobFollower::end_unfound(Tracked& tracked, std::vector<JobEnd>* ended) {
+  std::vector<Job> riders = std::move(tracked.job.riders);
+  tracked.job.riders.clear();
+  tracked.stage = Stage::follow;
+  const auto end = [&](const Job& job) {
+    const auto exit = exit_left(job.marks);
+    if (exit) {
+      ended->push_back({job.package, JobEnd::Kind::exit, *exit, {}, {}});
+    } else {
+      ended->push_back({job.package,
+                        JobEnd::Kind::lost,
+                        -1,
+                        {},
+                        "its job " + job.request.name + " has run and is not known any more"});
+    }
+  };
+  end(tracked.job);
+  for (const Job& rider : riders) end(rider);
+}
+
 // Names go to the disk before anything is submitted, many by one flush.
 Status JobFollower::name_ready() {
   std::vector<std::pair<int, std::string>> names;
   for (const int package : queue_) {
     Tracked& tracked = jobs_.at(package);
-    if (!tracked.job.named) names.emplace_back(package, tracked.job.request.name);
-    if (names.size() == names_at_once) break;
+    if (!tracked.job.named) {
+      names.emplace_back(package, tracked.job.journal_name());
+      for (const Job& rider : tracked.job.riders) {
+        names.emplace_back(rider.package, rider.journal_name());
+      }
+    }
+    if (names.size() >= names_at_once) break;
   }
   if (Status s = journal_.jobs_named(names); !s) return s;
   for (const auto& [package, name] : names) {
-    Tracked& tracked = jobs_.at(package);
+    const auto known = jobs_.find(package);
+    if (known == jobs_.end()) continue;  // a rider
+    Tracked& tracked = known->second;
     tracked.job.named = true;
     tracked.job.named_at = std::time(nullptr);
   }
@@ -129,12 +160,48 @@ Status JobFollower::submit(Tracked& tracked, Clock::time_point now, std::vector<
   }
   back_off_ = milliseconds(0);
   full_ = false;
+  log_.write(tracked.job.label + ": job " + id + " (" + tracked.job.request.name + ")" +
+             (tracked.job.riders.empty()
+                  ? std::string()
+                  : " with " + std::to_string(tracked.job.riders.size()) + " others"));
+  return follow(tracked, id, now);
+}
+
+Status JobFollower::follow(Tracked& tracked, const std::string& id, Clock::time_point now) {
+  std::vector<Job> riders = std::move(tracked.job.riders);
+  tracked.job.riders.clear();
   tracked.trouble_since.reset();
-  tracked.job.id = id;
+  tracked.job.id = tracked.job.id_in(id);
   tracked.stage = Stage::follow;
-  log_.write(tracked.job.label + ": job " + id + " (" + tracked.job.request.name + ")");
   hurry(now);
-  return journal_.job_submitted(tracked.job.package, id);
+  if (riders.empty()) return journal_.job_submitted(tracked.job.package, tracked.job.id);
+  if (Status s = journal_.begin(); !s) return s;
+  if (Status s = journal_.job_submitted(tracked.job.package, tracked.job.id); !s) return s;
+  for (Job& rider : riders) {
+    rider.id = rider.id_in(id);
+    rider.named = true;
+    rider.named_at = tracked.job.named_at;
+    if (Status s = journal_.job_submitted(rider.package, rider.id); !s) return s;
+    Tracked other;
+    other.stage = Stage::follow;
+    const int package = rider.package;
+    other.job = std::move(rider);
+    jobs_[package] = std::move(other);
+  }
+  return journal_.commit();
+}
+
+// What ends a job before it is followed ends all who ride with it.
+void JobFollower::end_riders(const Tracked& tracked, std::vector<JobEnd>* ended, size_t from) {
+  for (size_t i = from; i < ended->size(); ++i) {
+    if ((*ended)[i].package != tracked.job.package) continue;
+    for (const Job& rider : tracked.job.riders) {
+      JobEnd end = (*ended)[i];
+      end.package = rider.package;
+      ended->push_back(end);
+    }
+    return;
+  }
 }
 
 void JobFollower::refused(Tracked& tracked, Refusal refusal, const std::string& words,

@@ -96,14 +96,14 @@ void JobFollower::add(Job job) {
 Status JobFollower::turn(std::vector<JobEnd>* ended, Clock::time_point now) {
   const size_t before = ended->size();
   find_named(now, ended);
-  forget(*ended, before);
+  forget(ended, before);
   const size_t found = ended->size();
   if (Status s = submit_ready(now, ended); !s) return s;
-  forget(*ended, found);
+  forget(ended, found);
   if (followed() > 0 && now >= look_next_) {
     const size_t looked = ended->size();
     look(now, ended);
-    forget(*ended, looked);
+    forget(ended, looked);
     if (ended->size() == looked) {
       look_interval_ = std::min(timing_.slowest_look, look_interval_ + look_interval_ / 2);
     }
@@ -115,13 +115,19 @@ Status JobFollower::turn(std::vector<JobEnd>* ended, Clock::time_point now) {
     start_query(now);
     take_query(now, ended);
   }
-  forget(*ended, asked);
+  forget(ended, asked);
   if (ended->size() > before) hurry(now);
   return Status::ok();
 }
 
-void JobFollower::forget(const std::vector<JobEnd>& ended, size_t from) {
-  for (size_t i = from; i < ended.size(); ++i) jobs_.erase(ended[i].package);
+void JobFollower::forget(std::vector<JobEnd>* ended, size_t from) {
+  const size_t all = ended->size();
+  for (size_t i = from; i < all; ++i) {
+    const auto tracked = jobs_.find((*ended)[i].package);
+    if (tracked == jobs_.end()) continue;
+    end_riders(tracked->second, ended, i);
+    jobs_.erase(tracked);
+  }
 }
 
 size_t JobFollower::followed() const {
@@ -154,11 +160,19 @@ std::vector<std::string> JobFollower::ids() const {
   for (const auto& [package, tracked] : jobs_) {
     if (tracked.stage == Stage::follow) list.push_back(tracked.job.id);
   }
+  // Steps of one allocation have one id.
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;
 }
 
 std::vector<int> JobFollower::unsubmitted() const {
-  return {queue_.begin(), queue_.end()};
+  std::vector<int> packages;
+  for (const int package : queue_) {
+    packages.push_back(package);
+    for (const Job& rider : jobs_.at(package).job.riders) packages.push_back(rider.package);
+  }
+  return packages;
 }
 
 Status JobFollower::cancel_all(std::vector<int>* packages) {
@@ -166,7 +180,9 @@ Status JobFollower::cancel_all(std::vector<int>* packages) {
   Status status = all.empty() ? Status::ok() : scheduler_.cancel(all);
   if (!status) return status;
   for (const auto& [package, tracked] : jobs_) {
-    if (tracked.stage != Stage::find) packages->push_back(package);
+    if (tracked.stage == Stage::find) continue;
+    packages->push_back(package);
+    for (const Job& rider : tracked.job.riders) packages->push_back(rider.package);
   }
   for (const int package : *packages) jobs_.erase(package);
   queue_.clear();
@@ -228,6 +244,8 @@ void JobFollower::start_query(Clock::time_point now) {
     list.push_back(tracked.job.id);
     since = std::min(since, tracked.job.named_at);
   }
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
   // Clocks differ between hosts.
   auto question = [this, at = now, list = std::move(list), since = since - 3600]() mutable {
     Asked asked;

@@ -39,6 +39,17 @@ struct Job {
   std::string id;          // of one that an earlier engine submitted
   bool named = false;      // the journal has request.name: it may have been submitted
   long long named_at = 0;  // not submitted before; seconds since 1970
+  // Of a workpackage that shares its job with others (pack): "#4", task 4 of an array; "@4", one of
+  // the steps of an allocation. Part of the name that the journal keeps.
+  std::string place;
+  // The others of its job, which are followed like this one as soon as the job is known.
+  std::vector<Job> riders;
+
+  std::string journal_name() const { return request.name + place; }
+  // The scheduler's id for this one, of the job's.
+  std::string id_in(const std::string& job) const {
+    return place.rfind('#', 0) == 0 ? job + "_" + place.substr(1) : job;
+  }
 };
 
 struct JobEnd {
@@ -123,6 +134,11 @@ class JobFollower {
   Status submit_ready(Clock::time_point now, std::vector<JobEnd>* ended);
   Status submit(Tracked& tracked, Clock::time_point now, std::vector<JobEnd>* ended);
   Status name_ready();
+  // The job and its riders have the id `id` and are followed from now on.
+  Status follow(Tracked& tracked, const std::string& id, Clock::time_point now);
+  static bool has_run(const Tracked& tracked);
+  static void end_unfound(Tracked& tracked, std::vector<JobEnd>* ended);
+  static void end_riders(const Tracked& tracked, std::vector<JobEnd>* ended, size_t from);
   bool may_submit(const Tracked& tracked, Clock::time_point now) const;
   void refused(Tracked& tracked, Refusal refusal, const std::string& words, Clock::time_point now,
                std::vector<JobEnd>* ended);
@@ -137,7 +153,7 @@ class JobFollower {
   bool waits_too_long(Tracked& tracked, Clock::time_point now, std::string* words) const;
   JobEnd end_without_exit(const Tracked& tracked) const;
   JobEnd end_of_failure(const Tracked& tracked) const;
-  void forget(const std::vector<JobEnd>& ended, size_t from);
+  void forget(std::vector<JobEnd>* ended, size_t from);
   void hurry(Clock::time_point now);
   size_t followed() const;
 

@@ -30,6 +30,13 @@ std::string Engine::job_name(int id) const {
   return "tally-" + padded_id(journal_.run().id) + "-" + padded_id(id) + "-" + digest.substr(0, 8);
 }
 
+// "NAME", "NAME#4" (task 4 of an array), "NAME@4" (one of the steps of an allocation).
+void Engine::take_name(const std::string& name, Job* job) {
+  const size_t place = name.find_first_of("#@");
+  job->request.name = name.substr(0, place);
+  if (place != std::string::npos) job->place = name.substr(place);
+}
+
 // Where the platform's job script says how it ended; JUBE's platforms know two of the three.
 JobMarks Engine::job_marks(const Task& task) const {
   const auto file = [&](const char* name, const char* otherwise) {
@@ -53,8 +60,15 @@ Status Engine::submit(Task& task) {
     return ended(task);
   }
   Job job;
-  if (Status s = read_job_rules(task.values().lookup(), &job.rules); !s) {
-    task.fail(s.message());
+  PackRule pack;
+  std::string wrong;
+  if (Status s = read_job_rules(task.values().lookup(), &job.rules); !s) wrong = s.message();
+  if (wrong.empty()) pack_rule(task.step(), task.values().lookup(), &pack, &wrong);
+  if (pack.kind != PackRule::Kind::none && task.platform().scheduler != "slurm") {
+    wrong = "pack needs Slurm, and its platform's scheduler is " + task.platform().scheduler;
+  }
+  if (!wrong.empty()) {
+    task.fail(wrong);
     return ended(task);
   }
   job.package = id;
@@ -71,7 +85,7 @@ Status Engine::submit(Task& task) {
       if (!mark->empty()) unlink(mark->c_str());
     }
   }
-  job.request.name = package.job_name;
+  take_name(package.job_name, &job);
   job.request.directory = task.work_dir();
   job.request.script = task.platform().submit_script;
   job.request.submit = task.platform().submit;
@@ -80,7 +94,25 @@ Status Engine::submit(Task& task) {
   environment["PWD"] = task.work_dir();
   job.request.environment = entries(environment);
   resubmits_[id] = job.rules.resubmits;
+  if (pack.kind != PackRule::Kind::none && job.id.empty()) {
+    return packs_.add(std::move(job), pack, task);
+  }
   jobs_.add(std::move(job));
+  return Status::ok();
+}
+
+// Packs that are full, and all of them once nothing is left that could join one.
+Status Engine::submit_packs() {
+  std::vector<Job> ready;
+  if (Status s = packs_.take(by_pid_.empty(), graph_.run().rundir, &ready); !s) return s;
+  for (Job& job : ready) {
+    const auto note_name = [&](const Job& member) {
+      graph_[member.package].job_name = member.journal_name();
+    };
+    note_name(job);
+    for (const Job& rider : job.riders) note_name(rider);
+    jobs_.add(std::move(job));
+  }
   return Status::ok();
 }
 
@@ -98,7 +130,7 @@ Status Engine::job_ended(const JobEnd& end) {
   Package& package = graph_[end.package];
   std::string outcome;
   if (end.kind == JobEnd::Kind::exit) outcome = outcome_of(end.exit_code);
-  if (end.word == "TIMEOUT") outcome = "timeout";
+  if (end.word == "TIMEOUT" && began(task)) outcome = "timeout";
   if (end.word == "OUT_OF_MEMORY") outcome = "oom";
   if (end.kind == JobEnd::Kind::exit && end.exit_code == 0) {
     task.end(State::done, {});
@@ -116,6 +148,14 @@ Status Engine::job_ended(const JobEnd& end) {
     if (again_) ++package.resubmits;
   }
   return ended(task);
+}
+
+// Whether it came to its turn: of several in one allocation, those that did not have no result when
+// the time is over.
+bool Engine::began(const Task& task) const {
+  if (task.step().pack.kind.value != "steps") return true;
+  const std::string* out = task.values().find("stdoutlogfile");
+  return path_exists(absolute_path(out != nullptr ? *out : "stdout", task.work_dir()));
 }
 
 // What is not in the queue yet is not begun.

@@ -46,6 +46,7 @@ class Task {
   Task(TaskContext& context, int id);
 
   int id() const { return id_; }
+  int graph_step() const { return package().wp.step; }
   int pid() const { return pid_; }
   State state() const { return state_; }
   const std::string& note() const { return note_; }

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <map>
 #include <ostream>
-#include <tuple>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/plan/package_names.h"
@@ -56,48 +56,125 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const WorkPac
   job.max_node_hours = number_of(value("max_node_hours"));
   job.max_time = value("max_time");
   job.max_seconds = parse_duration(job.max_time);
+  std::string error;  // said by the run, of the workpackage that has it
+  if (!pack_rule(step, lookup, &job.pack, &error)) job.pack.kind = PackRule::Kind::none;
+  for (const char* name :
+       {"nodes", "taskspernode", "threadspertask", "gpuspernode", "memory", "timelimit", "queue",
+        "account", "signal", "site_hint", "site_options", "scheduler_options"}) {
+    job.asks += value(name) + "\n";
+  }
   return job;
 }
 
+namespace {
+
+// Workpackages of one step that ask for the same, and what their packs come to.
+void add_packs(const std::vector<int>& packages, const PlannedJob& job, Estimate::Group& group,
+               Estimate* estimate) {
+  const auto size = static_cast<size_t>(job.pack.size);
+  for (size_t at = 0; at < packages.size(); at += size) {
+    const size_t members = std::min(size, packages.size() - at);
+    const auto first = packages.begin() + static_cast<std::ptrdiff_t>(at);
+    estimate->packs.emplace_back(first, first + static_cast<std::ptrdiff_t>(members));
+    ++group.jobs;
+    ++estimate->jobs;
+    const std::optional<double> seconds = pack_seconds(job.pack, members);
+    if (job.pack.kind == PackRule::Kind::steps && estimate->too_long.empty() && job.max_seconds &&
+        seconds && *seconds > *job.max_seconds) {
+      estimate->too_long = fmt::format(
+          "{} workpackages of step '{}' in one job need {:.0f} minutes, beyond the {} that its "
+          "platform takes; give pack a smaller size",
+          members, group.step, *seconds / 60, job.max_time);
+    }
+    if (!job.node_hours) {
+      ++estimate->unknown;
+      continue;
+    }
+    double hours = *job.node_hours * static_cast<double>(members);
+    if (job.pack.kind == PackRule::Kind::steps) {
+      hours = *job.node_hours * *pack_seconds(job.pack, members) / *job.pack.seconds;
+    }
+    group.node_hours = group.node_hours.value_or(0) + hours;
+    estimate->node_hours += hours;
+  }
+}
+
+void add_limits(const PlannedJob& job, const Step& step, Estimate* estimate) {
+  if (job.max_node_hours) {
+    estimate->max_node_hours =
+        std::min(*job.max_node_hours, estimate->max_node_hours.value_or(*job.max_node_hours));
+  }
+  std::optional<double> seconds = parse_duration(job.time_limit);
+  if (estimate->too_long.empty() && job.max_seconds && seconds && *seconds > *job.max_seconds) {
+    estimate->too_long =
+        fmt::format("the time limit {} of step '{}' is beyond the {} that its platform takes",
+                    job.time_limit, step.name.value, job.max_time);
+  }
+}
+
+}  // namespace
+
 Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
   Estimate estimate;
-  std::map<std::tuple<int, std::string, std::string>, size_t> known;
+  struct Alike {
+    PlannedJob job;
+    std::vector<int> packages;
+  };
+  std::map<std::pair<int, std::string>, size_t> known;
+  std::vector<Alike> alike;  // one for each group
   for (const WorkPackage& package : plan.packages) {
     const Step& step = plan.benchmark->steps[static_cast<size_t>(package.step)];
     if (step.kind != StepKind::run || !package.note.empty()) continue;
-    const PlannedJob job = planned_job(plan, expander, package);
+    PlannedJob job = planned_job(plan, expander, package);
     if (!job.submitted) continue;
-    ++estimate.jobs;
-    const auto [entry, fresh] =
-        known.try_emplace({package.step, job.nodes, job.time_limit}, estimate.groups.size());
-    if (fresh) estimate.groups.push_back({step.name.value, job.nodes, job.time_limit, 0, {}});
+    add_limits(job, step, &estimate);
+    const bool packed = job.pack.kind != PackRule::Kind::none;
+    const std::string key = packed ? job.asks : job.nodes + "\n" + job.time_limit;
+    const auto [entry, fresh] = known.try_emplace({package.step, key}, alike.size());
+    if (fresh) {
+      Estimate::Group group;
+      group.step = step.name.value;
+      group.nodes = job.nodes;
+      group.time_limit = job.time_limit;
+      group.pack = job.pack;
+      estimate.groups.push_back(group);
+      alike.push_back({job, {}});
+    }
     Estimate::Group& group = estimate.groups[entry->second];
+    ++group.packages;
+    if (packed) {
+      alike[entry->second].packages.push_back(package.id);
+      continue;
+    }
     ++group.jobs;
-    if (job.node_hours) {
-      group.node_hours = group.node_hours.value_or(0) + *job.node_hours;
-      estimate.node_hours += *job.node_hours;
-    } else {
+    ++estimate.jobs;
+    if (!job.node_hours) {
       ++estimate.unknown;
+      continue;
     }
-    if (job.max_node_hours) {
-      estimate.max_node_hours =
-          std::min(*job.max_node_hours, estimate.max_node_hours.value_or(*job.max_node_hours));
-    }
-    const std::optional<double> seconds = parse_duration(job.time_limit);
-    if (estimate.too_long.empty() && job.max_seconds && seconds && *seconds > *job.max_seconds) {
-      estimate.too_long =
-          fmt::format("the time limit {} of step '{}' is beyond the {} that its platform takes",
-                      job.time_limit, step.name.value, job.max_time);
-    }
+    group.node_hours = group.node_hours.value_or(0) + *job.node_hours;
+    estimate.node_hours += *job.node_hours;
   }
+  for (size_t i = 0; i < alike.size(); ++i) {
+    add_packs(alike[i].packages, alike[i].job, estimate.groups[i], &estimate);
+  }
+  std::sort(estimate.packs.begin(), estimate.packs.end());
   return estimate;
 }
 
 void print_estimate(const Estimate& estimate, std::ostream& out) {
   for (const Estimate::Group& group : estimate.groups) {
-    out << fmt::format("  {}: {} x {} node{} x {} = ", group.step, jobs_of(group.jobs),
+    std::string what = jobs_of(group.jobs);
+    std::string round = group.time_limit.empty() ? "no time limit" : group.time_limit;
+    if (group.pack.kind == PackRule::Kind::array) {
+      what = fmt::format("{} tasks in {} array{}", group.packages, group.jobs,
+                         group.jobs == 1 ? "" : "s");
+    } else if (group.pack.kind == PackRule::Kind::steps) {
+      what = fmt::format("{} in {}, {} at once", group.packages, what, group.pack.at_once);
+    }
+    out << fmt::format("  {}: {} x {} node{} x {} = ", group.step, what,
                        group.nodes.empty() ? "?" : group.nodes, group.nodes == "1" ? "" : "s",
-                       group.time_limit.empty() ? "no time limit" : group.time_limit);
+                       round);
     if (group.node_hours) {
       out << fmt::format("{:.1f} node-hours at most\n", *group.node_hours);
     } else {

@@ -8,6 +8,7 @@
 
 #include "engine/expand/expand.h"
 #include "engine/plan/plan.h"
+#include "steps/pack.h"
 
 namespace tally {
 
@@ -21,6 +22,8 @@ struct PlannedJob {
   // seconds.
   std::optional<double> max_node_hours, max_seconds;
   std::string max_time;
+  PackRule pack;
+  std::string asks;  // all that it asks of the scheduler: equal ones may share a job
 };
 PlannedJob planned_job(const Plan& plan, const Expander& expander, const WorkPackage& package);
 
@@ -28,11 +31,14 @@ struct Estimate {
   // Jobs of a step that ask for the same.
   struct Group {
     std::string step, nodes, time_limit;
-    size_t jobs = 0;
+    size_t jobs = 0, packages = 0;
+    PackRule pack;
     std::optional<double> node_hours;  // of all of them
   };
   std::vector<Group> groups;  // in the order of their first jobs
-  size_t jobs = 0;
+  // Workpackages that share a job (pack), by id, in the order of their first.
+  std::vector<std::vector<int>> packs;
+  size_t jobs = 0;                       // of the scheduler's queue
   size_t unknown = 0;                    // jobs whose node-hours are not known
   double node_hours = 0;                 // of the others, at most
   std::optional<double> max_node_hours;  // the least that a platform allows

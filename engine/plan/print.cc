@@ -123,6 +123,9 @@ class Printer {
   void print_totals() {
     const Estimate estimate = estimate_jobs(plan_, expander_);
     jobs_ = estimate.jobs;
+    for (const std::vector<int>& pack : estimate.packs) {
+      for (size_t i = 0; i < pack.size(); ++i) places_[pack[i]] = {pack.front(), i};
+    }
     out_ << fmt::format("plan  {}: {}", plan_.benchmark->name.value,
                         counted(static_cast<size_t>(plan_.points), "point", "points"));
     if (!plan_.excluded.empty()) out_ << fmt::format(", {} excluded", plan_.excluded.size());
@@ -209,14 +212,26 @@ class Printer {
                           step_of(plan_.packages[static_cast<size_t>(id)]).name.value);
     }
     const PlannedJob job = planned_job(plan_, expander_, package);
-    if (job.submitted) {
+    if (job.submitted) print_job(package, job);
+    if (!package.note.empty()) out_ << "  fails: " << package.note;
+    out_ << '\n';
+  }
+
+  void print_job(const WorkPackage& package, const PlannedJob& job) {
+    const auto place = places_.find(package.id);
+    if (place == places_.end()) {
       out_ << fmt::format("  job {}/{}", ++job_number_, jobs_);
       if (!job.script.empty()) {
         out_ << fmt::format("  {}/work/{}", package_folder(*plan_.benchmark, package), job.script);
       }
+      return;
     }
-    if (!package.note.empty()) out_ << "  fails: " << package.note;
-    out_ << '\n';
+    const auto& [leader, member] = place->second;
+    if (member == 0) number_of_[leader] = ++job_number_;
+    const WorkPackage& first = plan_.packages[static_cast<size_t>(leader)];
+    out_ << fmt::format("  job {}/{} {} {}  pack_{}/{}", number_of_[leader], jobs_,
+                        job.pack.kind == PackRule::Kind::array ? "task" : "step", member,
+                        package_folder(*plan_.benchmark, first), pack_script_name);
   }
 
   // A step's excluded points show the parameters that differ within it.
@@ -267,6 +282,8 @@ class Printer {
   std::set<std::string, std::less<>> replaced_;  // parameters that a `resources` key stands before
   size_t jobs_ = 0;
   size_t job_number_ = 0;
+  std::map<int, std::pair<int, size_t>> places_;  // of packed workpackages: the first, its place
+  std::map<int, size_t> number_of_;               // of a pack's job, by its first
 };
 
 }  // namespace

@@ -75,6 +75,8 @@ const std::vector<ElementRule>& element_rules() {
       {"interconnect", "interconnect", "platform", T, true,
        "Environment variables by which NCCL, UCX and MPI find the network, as "
        "`NCCL_SOCKET_IFNAME: ib0`."},
+      {"pack", "pack", "step", T, false,
+       "Several of a run step's workpackages in one job of the scheduler."},
       {"container", "container", "platform step", T, false,
        "The image in which a run step's program is started; a step's keys come before its "
        "platform's."},
@@ -318,6 +320,14 @@ const std::vector<KeyRule>& key_rules() {
        "The longest time limit that jobs may have there; a run that asks for more is refused."},
       {"platform", "max_node_hours", R::number, "", T, false, "",
        "A run that may take more is refused before anything is submitted."},
+
+      {"pack", "_", R::choice, "array|steps", T, true, "",
+       "array: a job array, a task a workpackage; steps: one allocation, in which they run one "
+       "after "
+       "the other or side by side."},
+      {"pack", "size", R::number, "", T, false, "1000", "Workpackages in one job at most."},
+      {"pack", "at_once", R::number, "", T, false, "array: all; steps: 1",
+       "How many of a job's workpackages run at the same time; steps share the nodes of one."},
 
       {"container", "runtime", R::choice, "apptainer|singularity|docker|podman|none", T, false,
        "apptainer", "What runs the image; none: no container."},

@@ -117,6 +117,12 @@ struct Container {
   std::vector<std::pair<Text, Text>> env;
 };
 
+// How a run step's workpackages share jobs.
+struct PackKeys {
+  Text kind;  // array, steps; empty: a job each
+  Text size, at_once;
+};
+
 struct Step {
   Text name;
   StepKind kind = StepKind::plain;
@@ -135,6 +141,7 @@ struct Step {
   // Tally's own keys.
   Resources resources;
   Container container;
+  PackKeys pack;
   Text launch;                             // run: the program's command line
   std::vector<std::pair<Text, Text>> env;  // set (value) in the step's environment
   std::vector<Text> env_unset;

@@ -4,9 +4,11 @@
 
 #include <map>
 
+#include "engine/base/text.h"
 #include "engine/execute/status_line.h"
 #include "steps/container.h"
 #include "steps/kinds.h"
+#include "steps/pack.h"
 #include "tests/engine/execute/fake_scheduler.h"
 #include "tests/engine/execute/run_fixture.h"
 
@@ -259,6 +261,66 @@ TEST_CASE("options of a job script in a platform's form") {
        })) {
     if (name == "scheduler_options") CHECK(value == "#PBS -l place=scatter\n#PBS -V");
   }
+}
+
+TEST_CASE("what a job script asks of the scheduler") {
+  CHECK(script_options("#!/bin/bash\n#SBATCH --nodes=1\n# a comment\n\n#SBATCH --mem=8G\n\n"
+                       "rm -f x\n#SBATCH --time=late\n") ==
+        "#SBATCH --nodes=1\n#SBATCH --mem=8G\n");
+}
+
+TEST_CASE("the script of a pack") {
+  PackRule rule;
+  rule.kind = PackRule::Kind::array;
+  rule.at_once = 3;
+  const std::vector<PackMember> members = {{"/run/a b/work", "submit.job", {}},
+                                           {"/run/c/work", "submit.job", {{"X", "it's"}}}};
+  const std::string options =
+      "#SBATCH --ntasks-per-node=4\n#SBATCH --gres=gpu:a100:1\n#SBATCH --mem=500M\n"
+      "#SBATCH --output=out.log\n#SBATCH --open-mode=truncate\n";
+  std::string script = pack_script(rule, options, members);
+  const auto has = [&](const char* part) { return script.find(part) != std::string::npos; };
+  CHECK(has("#SBATCH --array=0-1%3\n"));
+  CHECK(has("  0) cd '/run/a b/work' && script=submit.job ;;\n"));
+  CHECK(
+      has(("  1) cd /run/c/work && script=submit.job && export X=" + shell_quote("it's") + " ;;\n")
+              .c_str()));
+  CHECK(has("exec bash \"$script\" > out.log 2>&1\n"));
+  // Side by side on one node: what the scheduler gives it grows, and time with the rounds.
+  rule.kind = PackRule::Kind::steps;
+  rule.at_once = 2;
+  rule.seconds = 90;
+  rule.tasks_per_node = "4";
+  rule.gpus_per_node = "1";
+  script = pack_script(rule, options, {members[0], members[1], members[1]});
+  CHECK(
+      has("#SBATCH --time=00:03:00\n#SBATCH --ntasks-per-node=8\n#SBATCH --gres=gpu:a100:2\n"
+          "#SBATCH --mem=1000M\n"));
+  CHECK(has("SLURM_NTASKS=4 "));
+  CHECK(has("export SLURM_STEP_GRES=gpu:1\n"));
+  CHECK(has(("member '/run/a b/work' submit.job\nmember /run/c/work submit.job " +
+             shell_quote("X=it's") + "\n")
+                .c_str()));
+  // One after the other each has all of it.
+  rule.at_once = 1;
+  script = pack_script(rule, options, members);
+  CHECK(has("#SBATCH --time=00:03:00\n#SBATCH --output=pack.out\n"));
+  CHECK_FALSE(has("SLURM_NTASKS"));
+}
+
+TEST_CASE("pack's numbers are numbers") {
+  Step step = run_step("prog");
+  step.pack.kind.value = "steps";
+  step.pack.size.value = "$n";
+  PackRule rule;
+  std::string error, n = "12";
+  const Lookup lookup = [&](std::string_view name) { return name == "n" ? &n : nullptr; };
+  CHECK(pack_rule(step, lookup, &rule, &error));
+  CHECK(rule.size == 12);
+  CHECK(rule.at_once == 1);
+  n = "0";
+  CHECK_FALSE(pack_rule(step, lookup, &rule, &error));
+  CHECK(error == "pack: size is '0', not a whole number of at least 1");
 }
 
 TEST_CASE("durations") {

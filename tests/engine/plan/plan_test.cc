@@ -246,13 +246,15 @@ step: [{name: train, kind: run, use: p, nodes: $nodes, time: "00:30:00"}])yaml")
 }
 
 // Nodes, time limit and platform's limits of one step with two points; what refusal() says.
-std::string refused(const std::string& parameters, std::optional<double> limit = {}) {
+std::string refused(const std::string& parameters, std::optional<double> limit = {},
+                    const PackKeys& pack = {}) {
   Planned p(
       "name: llm\nparameterset: {name: p, parameter: [{name: i, _: '1,2'},\n"
       "  {name: scheduler, _: slurm}, " +
       parameters + "]}\nstep: [{name: train, kind: run, use: p}]");
   Benchmark benchmark = p.benchmark;
   benchmark.steps[0].launch.value = "tally-train";
+  benchmark.steps[0].pack = pack;
   TextPool pool;
   const auto evaluator = make_evaluator("");
   Expander expander(benchmark, RunInfo{0, "llm", "/home", "out/000000", ""}, *evaluator, pool, {});
@@ -274,6 +276,29 @@ TEST_CASE("a run that may take too much is refused in one sentence") {
   CHECK(refused(job + ", {name: max_time, _: '02:00:00'}") == "");
   CHECK(refused(job + ", {name: max_time, _: '01:00:00'}") ==
         "the time limit 01:30:00 of step 'train' is beyond the 01:00:00 that its platform takes");
+}
+
+PackKeys packed(const char* kind, const char* size = "1000", const char* at_once = "1") {
+  PackKeys keys;
+  keys.kind.value = kind;
+  keys.size.value = size;
+  keys.at_once.value = at_once;
+  return keys;
+}
+
+TEST_CASE("packs: an array costs what its tasks do, steps side by side what their rounds do") {
+  const std::string job = "{name: nodes, _: '4'}, {name: timelimit, _: '01:30:00'}";
+  CHECK(refused(job, 11, packed("array")).find("12.0 node-hours in 1 job,") != std::string::npos);
+  CHECK(refused(job, 11, packed("steps")).find("12.0 node-hours in 1 job,") != std::string::npos);
+  CHECK(refused(job, 5, packed("steps", "1000", "2")).find("6.0 node-hours in 1 job,") !=
+        std::string::npos);
+  CHECK(refused(job, 11, packed("steps", "1")).find("12.0 node-hours in 2 jobs,") !=
+        std::string::npos);
+  const std::string limited = job + ", {name: max_time, _: '02:00:00'}";
+  CHECK(refused(limited, {}, packed("steps")) ==
+        "2 workpackages of step 'train' in one job need 180 minutes, beyond the 02:00:00 that its "
+        "platform takes; give pack a smaller size");
+  CHECK(refused(limited, {}, packed("steps", "1000", "2")) == "");
 }
 
 TEST_CASE("node-hours that nobody knows are not below a limit") {

@@ -1,0 +1,92 @@
+#include "engine/execute/packs.h"
+
+#include <algorithm>
+
+#include "engine/execute/environment.h"
+#include "engine/execute/run_directory.h"
+
+namespace tally {
+
+Status Packs::add(Job job, const PackRule& rule, const Task& task) {
+  std::string script;
+  if (Status s = read_file(job.request.directory + "/" + job.request.script, &script); !s) return s;
+  Member member;
+  member.in_script = {job.request.directory, job.request.script, task.values().exported()};
+  const std::string options = script_options(script);
+  // Exported parameters are in the pack's script; what else differs makes another pack.
+  EnvironmentChanges rest = task.environment();
+  for (const auto& [name, value] : member.in_script.environment) rest.erase(name);
+  std::string key = job.named ? job.request.name : options;
+  if (!job.named) {
+    for (const std::string& change : pack_changes(rest)) key += change + "\n";
+  }
+  Pack& pack = open_[{task.graph_step(), key}];
+  pack.rule = rule;
+  pack.options = options;
+  pack.named = job.named;
+  member.job = std::move(job);
+  pack.members.push_back(std::move(member));
+  return Status::ok();
+}
+
+std::vector<int> Packs::members() const {
+  std::vector<int> packages;
+  for (const auto& [key, pack] : open_) {
+    for (const Member& member : pack.members) packages.push_back(member.job.package);
+  }
+  return packages;
+}
+
+Status Packs::take(bool all, const std::string& run_dir, std::vector<Job>* jobs) {
+  for (auto entry = open_.begin(); entry != open_.end();) {
+    Pack& pack = entry->second;
+    const auto size = static_cast<size_t>(pack.rule.size);
+    // By their numbers, whatever the order in which they became ready.
+    std::sort(pack.members.begin(), pack.members.end(),
+              [](const Member& a, const Member& b) { return a.job.package < b.job.package; });
+    while (pack.members.size() >= size || (all && !pack.members.empty())) {
+      Pack full;
+      full.rule = pack.rule;
+      full.options = pack.options;
+      full.named = pack.named;
+      const auto end =
+          pack.members.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                     pack.named ? pack.members.size() : size, pack.members.size()));
+      full.members.assign(std::make_move_iterator(pack.members.begin()),
+                          std::make_move_iterator(end));
+      pack.members.erase(pack.members.begin(), end);
+      if (Status s = make_job(std::move(full), run_dir, jobs); !s) return s;
+    }
+    entry = pack.members.empty() ? open_.erase(entry) : std::next(entry);
+  }
+  return Status::ok();
+}
+
+Status Packs::make_job(Pack pack, const std::string& run_dir, std::vector<Job>* jobs) {
+  Job leader = std::move(pack.members.front().job);
+  const std::string folder = absolute_path(pack_folder(run_dir, leader.label));
+  const char kind = pack.rule.kind == PackRule::Kind::array ? '#' : '@';
+  if (!pack.named) {
+    std::vector<PackMember> members;
+    for (const Member& member : pack.members) members.push_back(member.in_script);
+    if (Status s = make_directories(folder); !s) return s;
+    const std::string script = pack_script(pack.rule, pack.options, members);
+    if (Status s = write_file(folder + "/" + pack_script_name, script); !s) return s;
+    leader.place = kind + std::to_string(0);
+  }
+  leader.request.directory = folder;
+  leader.request.script = pack_script_name;
+  for (std::string& entry : leader.request.environment) {
+    if (entry.rfind("PWD=", 0) == 0) entry = "PWD=" + folder;
+  }
+  for (size_t i = 1; i < pack.members.size(); ++i) {
+    Job rider = std::move(pack.members[i].job);
+    rider.request.name = leader.request.name;
+    if (!pack.named) rider.place = kind + std::to_string(i);
+    leader.riders.push_back(std::move(rider));
+  }
+  jobs->push_back(std::move(leader));
+  return Status::ok();
+}
+
+}  // namespace tally

@@ -1,0 +1,225 @@
+#include "steps/pack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "engine/base/text.h"
+#include "steps/kinds.h"
+
+namespace tally {
+namespace {
+
+std::string value_of(const Lookup& lookup, std::string_view name) {
+  const std::string* found = lookup(name);
+  return found != nullptr ? std::string(strip(*found)) : std::string();
+}
+
+bool read_count(const Text& text, const char* key, const Lookup& lookup, int* count,
+                std::string* error) {
+  if (text.value.empty()) return true;
+  const std::string value(strip(substitute(text.value, lookup)));
+  char* end = nullptr;
+  const long number = strtol(value.c_str(), &end, 10);
+  if (value.empty() || *end != '\0' || number < 1 || number > 1000000) {
+    *error = fmt::format("pack: {} is '{}', not a whole number of at least 1", key, value);
+    return false;
+  }
+  *count = static_cast<int>(number);
+  return true;
+}
+
+// The value of an option of the head, as --output=VALUE.
+std::string option_of(const std::string& options, const std::string& name) {
+  const std::string start = "#SBATCH --" + name + "=";
+  std::string value;
+  for (const std::string& line : split_strip(options, "\n")) {
+    if (starts_with(line, start)) value = line.substr(start.size());
+  }
+  return value;
+}
+
+// "16G" times 3: "48G". What does not start with a number stays.
+std::string times(const std::string& amount, int factor) {
+  const size_t digits = amount.find_first_not_of("0123456789");
+  const std::string number = amount.substr(0, digits);
+  if (number.empty() || number.size() > 12) return amount;
+  const std::string unit = digits == std::string::npos ? "" : amount.substr(digits);
+  return std::to_string(strtoll(number.c_str(), nullptr, 10) * factor) + unit;
+}
+
+// Where a member's output goes: its script's own options, which Slurm does not read here.
+std::string redirections(const std::string& options) {
+  std::string out = option_of(options, "output");
+  std::string err = option_of(options, "error");
+  // A pattern of Slurm's, as %j, is no name.
+  if (out.empty() || out.find('%') != std::string::npos) out = "stdout";
+  if (err.find('%') != std::string::npos) err = "stderr";
+  const char* arrow = option_of(options, "open-mode") == "truncate" ? ">" : ">>";
+  std::string text = fmt::format("{} {}", arrow, shell_quote(out));
+  return text +
+         (err.empty() || err == out ? " 2>&1" : fmt::format(" 2{} {}", arrow, shell_quote(err)));
+}
+
+std::string exports(const PackMember& member) {
+  std::string text;
+  for (const auto& [name, value] : member.environment) {
+    text += fmt::format(" {}={}", name, shell_quote(value));
+  }
+  return text.empty() ? text : " && export" + text;
+}
+
+std::string array_script(const PackRule& rule, const std::string& options,
+                         const std::vector<PackMember>& members) {
+  std::string script =
+      fmt::format("#!/bin/bash\n{}#SBATCH --array=0-{}", options, members.size() - 1);
+  if (rule.at_once > 0) script += fmt::format("%{}", rule.at_once);
+  script +=
+      "\n#SBATCH --output=pack.%a.out\n#SBATCH --error=pack.%a.out\n\n"
+      "# Each task of the array is one workpackage: its own script, in its own directory.\n"
+      "case $SLURM_ARRAY_TASK_ID in\n";
+  for (size_t i = 0; i < members.size(); ++i) {
+    script += fmt::format("  {}) cd {} && script={}{} ;;\n", i, shell_quote(members[i].directory),
+                          shell_quote(members[i].script), exports(members[i]));
+  }
+  return script + fmt::format("esac || exit\nexec bash \"$script\" {}\n", redirections(options));
+}
+
+// What grows with the members that run side by side.
+std::string grown_options(const PackRule& rule, const std::string& options, size_t members) {
+  std::string lines;
+  if (const auto seconds = pack_seconds(rule, members)) {
+    const auto minutes = static_cast<long long>(std::ceil(*seconds / 60));
+    lines += fmt::format("#SBATCH --time={:02}:{:02}:00\n", minutes / 60, minutes % 60);
+  }
+  if (rule.at_once < 2) return lines;
+  const std::string tasks = option_of(options, "ntasks-per-node");
+  const std::string gpus = option_of(options, "gres");
+  const std::string memory = option_of(options, "mem");
+  if (!tasks.empty()) {
+    lines += fmt::format("#SBATCH --ntasks-per-node={}\n", times(tasks, rule.at_once));
+  }
+  if (const size_t colon = gpus.rfind(':'); colon != std::string::npos) {
+    lines += fmt::format("#SBATCH --gres={}:{}\n", gpus.substr(0, colon),
+                         times(gpus.substr(colon + 1), rule.at_once));
+  }
+  if (!memory.empty()) lines += fmt::format("#SBATCH --mem={}\n", times(memory, rule.at_once));
+  return lines;
+}
+
+// srun of a member takes its share of the allocation, not all of it.
+std::string share_lines(const PackRule& rule) {
+  if (rule.at_once < 2) return {};
+  const auto number = [](const std::string& text) {
+    return text.empty() ? 1 : std::max(1L, strtol(text.c_str(), nullptr, 10));
+  };
+  const long tasks = number(rule.nodes) * number(rule.tasks_per_node);
+  std::string lines = fmt::format(
+      "# A member's srun takes its share of the allocation, not all of it.\n"
+      "unset SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU\n"
+      "export SLURM_EXACT=1 SLURM_MEM_PER_NODE=0 SLURM_NTASKS={0} SLURM_NPROCS={0} "
+      "SLURM_NTASKS_PER_NODE={1}\n",
+      tasks, number(rule.tasks_per_node));
+  if (!rule.gpus_per_node.empty() && rule.gpus_per_node != "0") {
+    lines += fmt::format("export SLURM_STEP_GRES=gpu:{}\n", rule.gpus_per_node);
+  }
+  return lines;
+}
+
+std::string steps_script(const PackRule& rule, const std::string& options,
+                         const std::vector<PackMember>& members) {
+  std::string script =
+      fmt::format("#!/bin/bash\n{}{}", options, grown_options(rule, options, members.size()));
+  script +=
+      "#SBATCH --output=pack.out\n#SBATCH --error=pack.out\n\n"
+      "# Each member of this job is one workpackage: its own script, in its own directory. How one "
+      "of them ends is "
+      "no\n# matter of the others.\n" +
+      share_lines(rule) +
+      "stop=0\nends() {\n"
+      "  # A job that is cancelled gets the same signal as one whose time runs out, but no longer "
+      "counts as running.\n"
+      "  case $(squeue --noheader --jobs=\"$SLURM_JOB_ID\" --format=%T 2>/dev/null) in\n"
+      "    RUNNING | '') ;;\n    *) exit 143 ;;\n  esac\n"
+      "  stop=1\n"
+      "  for member in $(jobs -rp); do kill -s TERM \"$member\"; done\n}\n"
+      "trap ends TERM USR1 USR2\n\n"
+      "member() { # member DIRECTORY SCRIPT [NAME=VALUE ...]\n";
+  script += fmt::format(
+      "  while [ $stop -eq 0 ] && [ \"$(jobs -rp | wc -l)\" -ge {} ]; do wait -n; done\n",
+      std::max(1, rule.at_once));
+  script += fmt::format(
+      "  if [ $stop -eq 1 ]; then\n"
+      "    cd \"$1\" || return\n"
+      "    echo 'not begun: the time of its pack was over' > job.reason\n"
+      "    echo 143 > {0}.new && mv -f {0}.new {0}\n"
+      "    return\n  fi\n"
+      "  (trap - TERM USR1 USR2; cd \"$1\" && exec env \"${{@:3}}\" bash \"$2\" {1}) &\n}}\n\n",
+      shell_quote(rule.status_file), redirections(options));
+  for (const PackMember& member : members) {
+    script +=
+        fmt::format("member {} {}", shell_quote(member.directory), shell_quote(member.script));
+    for (const auto& [name, value] : member.environment) {
+      script += " " + shell_quote(name + "=" + value);
+    }
+    script += '\n';
+  }
+  return script + "while [ -n \"$(jobs -rp)\" ]; do wait; done\nexit 0\n";
+}
+
+}  // namespace
+
+bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule, std::string* error) {
+  *rule = PackRule();
+  const std::string kind(strip(step.pack.kind.value));
+  if (kind == "array") rule->kind = PackRule::Kind::array;
+  if (kind == "steps") rule->kind = PackRule::Kind::steps;
+  if (rule->kind == PackRule::Kind::none) return true;
+  if (rule->kind == PackRule::Kind::steps) rule->at_once = 1;
+  rule->nodes = value_of(lookup, "nodes");
+  rule->tasks_per_node = value_of(lookup, "taskspernode");
+  rule->gpus_per_node = value_of(lookup, "gpuspernode");
+  if (const std::string status = value_of(lookup, "status_file"); !status.empty()) {
+    rule->status_file = status;
+  }
+  rule->seconds = parse_duration(value_of(lookup, "timelimit"));
+  return read_count(step.pack.size, "size", lookup, &rule->size, error) &&
+         read_count(step.pack.at_once, "at_once", lookup, &rule->at_once, error);
+}
+
+std::string script_options(const std::string& script) {
+  std::string options;
+  size_t at = 0;
+  while (at < script.size()) {
+    const size_t end = std::min(script.find('\n', at), script.size());
+    const std::string line = script.substr(at, end - at);
+    at = end + 1;
+    if (starts_with(line, "#SBATCH ")) {
+      options += line + "\n";
+    } else if (!strip(line).empty() && line[0] != '#') {
+      break;  // Slurm reads no options behind the first command
+    }
+  }
+  return options;
+}
+
+std::optional<double> pack_seconds(const PackRule& rule, size_t members) {
+  if (!rule.seconds) return std::nullopt;
+  const auto side_by_side = static_cast<size_t>(std::max(1, rule.at_once));
+  const size_t rounds = (members + side_by_side - 1) / side_by_side;
+  return *rule.seconds * static_cast<double>(rounds);
+}
+
+std::string pack_folder(const std::string& run_dir, const std::string& first) {
+  return run_dir + "/pack_" + first;
+}
+
+std::string pack_script(const PackRule& rule, const std::string& options,
+                        const std::vector<PackMember>& members) {
+  return rule.kind == PackRule::Kind::array ? array_script(rule, options, members)
+                                            : steps_script(rule, options, members);
+}
+
+}  // namespace tally

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Many workpackages in one job, on a real Slurm.   pack_test.py TALLY [TEST ...]"""
+import os
+import sys
+
+import cluster as slurm
+import place
+from place import SlurmTest
+
+
+class Pack(SlurmTest):
+    options = {"nodes": 2}
+
+    def write(self, launch, pack, values, more="", time="00:05:00"):
+        self.place.write(values=values, launch=launch, keys=f"pack: {pack}\n    {more or 'max_async: 0'}")
+        file = self.place.root / "small.yaml"
+        file.write_text(file.read_text().replace("00:05:00", time))
+
+    def ids(self):
+        return [package["job_id"] for package in self.place.packages()]
+
+    def own_files(self, count):
+        for number in range(count):
+            self.assertIn(f"v={number + 1}0\n", (self.place.work(number) / "stdout").read_text())
+            self.assertTrue((self.place.work(number) / "job.status").exists())
+
+    def test_an_array_is_one_job_and_one_that_fails_fails_alone(self):
+        program = self.place.program("point", 'echo "v=${1}0"; echo "task $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_JOB_ID"\n'
+                                              '[ "$1" != 3 ] || exit 7\n')
+        self.write(f"{program} $i", "array", "1,2,3,4,5")
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 1, out + err)
+        states = [package["state"] for package in self.place.packages()]
+        self.assertEqual(states.count(states[2]), 1, states)
+        self.assertEqual((self.place.work(2) / "job.status").read_text(), "7\n")
+        self.own_files(5)
+        base = self.ids()[0].split("_")[0]
+        self.assertEqual(self.ids(), [f"{base}_{task}" for task in range(5)])
+        for number in range(5):
+            self.assertIn(f"task {number} of {base}\n", (self.place.work(number) / "stdout").read_text())
+        self.assertEqual(self.place.table(), ["i,v", "1,10", "2,20", "3,30", "4,40", "5,50"])
+
+    def test_steps_share_an_allocation(self):
+        program = self.place.program("point", 'echo "v=${1}0"; [ "$1" != 2 ] || exit 7\n')
+        self.write(f"{program} $i", "{_: steps, at_once: 2}", "1,2,3,4,5")
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 1, out + err)
+        self.own_files(5)
+        self.assertEqual(len(set(self.ids())), 1, self.ids())
+        self.assertEqual(self.place.table(), ["i,v", "1,10", "2,20", "3,30", "4,40", "5,50"])
+
+    def test_steps_side_by_side_run_at_the_same_time(self):
+        """Two wait for each other: one after the other they would wait for ever."""
+        program = self.place.program("point", f'touch {self.place.root}/here.$1\n'
+                                              f'until [ -e {self.place.root}/here.1 ] && [ -e {self.place.root}/here.2 ]; '
+                                              'do sleep 0.1; done; echo "v=${1}0"\n')
+        self.write(f"{program} $i", "{_: steps, at_once: 2}", "1,2")
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(self.place.table(), ["i,v", "1,10", "2,20"])
+
+    def test_two_hundred_points_are_a_few_jobs(self):
+        self.write("echo v=${i}0", "{_: steps, size: 50, at_once: 2}", ",".join(str(i) for i in range(1, 201)),
+                   time="00:01:00")
+        shown = self.place.tally("run", "small.yaml", "-n")[1]
+        self.assertIn("200 workpackages, 4 jobs", shown)
+        code, out, err = self.place.tally("run", "small.yaml", seconds=150)
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(len(set(self.ids())), 4)
+        self.assertEqual(len(self.place.table()), 201)
+
+    def test_the_dry_run_shows_what_is_submitted(self):
+        for pack in ("{_: array, size: 2, at_once: 1}", "{_: steps, size: 2}"):
+            self.write("echo v=${i}0", pack, "1,2,3")
+            shown = self.place.tally("run", "small.yaml", "-n", "--script", "1")[1]
+            code, out, err = self.place.tally("run", "small.yaml")
+            self.assertEqual(code, 0, out + err)
+            run = sorted((self.place.root / "run").iterdir())[-1]
+            written = (run / "pack_000000_train/pack.job").read_text()
+            self.assertIn(written, shown)
+            self.assertEqual(len(list(run.glob("pack_*"))), 2)
+
+    def test_an_engine_killed_before_it_heard_the_id_finds_its_pack_again(self):
+        for pack in ("array", "steps"):
+            with self.subTest(pack=pack):
+                self.place.program("sbatch", f'{slurm.shutil.which("sbatch", path=self.cluster.env["PATH"])} "$@" > '
+                                             f'{self.place.root}/said; kill -KILL $PPID\n')
+                self.write("echo v=${i}0", pack, "1,2,3")
+                path = f"{self.place.root}:{self.cluster.env['PATH']}"
+                code, out, err = self.place.tally("run", "small.yaml", "-o", pack, env={"PATH": path})
+                self.assertLess(code, 0)
+                code, out, err = self.place.tally("continue", pack)
+                self.assertEqual(code, 0, out + err)
+                self.assertIn("1,10\n2,20\n3,30\n", out)
+                base = (self.place.root / "said").read_text().strip()
+                log = (self.place.root / pack / "000000/run.log").read_text()
+                self.assertIn(f"found job {base}", log)
+                name = log[log.index(f"found job {base} (") + len(f"found job {base} ("):].split(")")[0]
+                entries = self.cluster.run("squeue", "-h", "-t", "all", "-n", name, "-o", "%F").split()
+                self.assertEqual(set(entries), {base})
+
+    def test_an_engine_killed_while_a_pack_runs_goes_on(self):
+        gate = self.place.root / "gate"
+        program = self.place.program("point", f'touch started; until [ -e {gate} ]; do sleep 0.1; done; echo "v=${{1}}0"\n')
+        self.write(f"{program} $i", "array", "1,2,3")
+        engine = self.place.start("run", "small.yaml")
+        for number in range(3):
+            slurm.wait_for((self.place.work(number) / "started").exists, "a start")
+        slurm.wait_for(lambda: all(self.ids()), "the ids")
+        engine.kill()
+        engine.wait()
+        gate.touch()
+        code, out, err = self.place.tally("continue", "run")
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(self.place.table(), ["i,v", "1,10", "2,20", "3,30"])
+
+    def test_one_task_cancelled_from_outside(self):
+        gate = self.place.root / "gate"
+        program = self.place.program("point", f'touch started; until [ -e {gate} ]; do sleep 0.1; done; echo "v=${{1}}0"\n')
+        self.write(f"{program} $i", "array", "1,2,3")
+        engine = self.place.start("run", "small.yaml")
+        for number in range(3):
+            slurm.wait_for((self.place.work(number) / "started").exists, "a start")
+        slurm.wait_for(lambda: all(self.ids()), "the ids")
+        self.cluster.run("scancel", self.ids()[1])
+        gate.touch()
+        code, out = self.place.finish(engine, 100)
+        self.assertEqual(code, 1, out)
+        self.assertIn("CANCELLED", self.place.packages()[1]["note"])
+        self.assertEqual(self.place.table(), ["i,v", "1,10", "2,", "3,30"])
+
+    def test_when_the_time_is_over_who_never_began_has_no_result(self):
+        program = self.place.program("point", 'touch started; echo "v=${1}0"; exec sleep 600\n')
+        self.write(f"{program} $i", "steps", "1,2,3", "expect: timeout")
+        engine = self.place.start("run", "small.yaml")
+        slurm.wait_for((self.place.work(0) / "started").exists, "the start")
+        job = self.cluster.jobs()[0][0]
+        self.cluster.run("scancel", "--batch", "--signal=TERM", job)
+        code, out = self.place.finish(engine)
+        self.assertEqual(code, 1, out)
+        notes = [package["note"] for package in self.place.packages()]
+        self.assertEqual(notes[0], "time limit")
+        for number in (1, 2):
+            self.assertIn("143", notes[number])
+            self.assertFalse((self.place.work(number) / "started").exists())
+
+
+if __name__ == "__main__":
+    place.main(list(sys.argv))
