@@ -64,7 +64,13 @@ Status Engine::submit(Task& task) {
   std::string wrong;
   if (Status s = read_job_rules(task.values().lookup(), &job.rules); !s) wrong = s.message();
   if (wrong.empty()) pack_rule(task.step(), task.values().lookup(), &pack, &wrong);
-  if (pack.kind != PackRule::Kind::none && task.platform().scheduler != "slurm") {
+  const std::string& scheduler = task.platform().scheduler;
+  if (scheduler == "pbs" || scheduler == "lsf") {
+    wrong = "jobs of " + scheduler + " are not submitted by tally yet: its script is \"" +
+            task.work_dir() + "/" + task.platform().submit_script +
+            "\", and `tally script` writes all of them";
+  }
+  if (wrong.empty() && pack.kind != PackRule::Kind::none && task.platform().scheduler != "slurm") {
     wrong = "pack needs Slurm, and its platform's scheduler is " + task.platform().scheduler;
   }
   if (!wrong.empty()) {

@@ -263,6 +263,16 @@ TEST_CASE("options of a job script in a platform's form") {
   }
 }
 
+TEST_CASE("a scheduler that tally only writes scripts for is named, and nothing is run") {
+  RunFixture run;
+  run.add(set_of("ps", {parameter("scheduler", "pbs"), parameter("submit", "touch submitted"),
+                        parameter("submit_script", "submit.job")}));
+  run.add(run_step("prog"));
+  CHECK(run.run().failed == 1);
+  CHECK(run.file("000000_train/error").find("jobs of pbs are not submitted by tally yet") == 0);
+  CHECK_FALSE(access((run.directory.path + "/000000_train/work/submitted").c_str(), F_OK) == 0);
+}
+
 TEST_CASE("what a job script asks of the scheduler") {
   CHECK(script_options("#!/bin/bash\n#SBATCH --nodes=1\n# a comment\n\n#SBATCH --mem=8G\n\n"
                        "rm -f x\n#SBATCH --time=late\n") ==
