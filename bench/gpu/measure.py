@@ -11,20 +11,48 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-COMMON = ("--mock-data --seq-length 1024 --hidden-dropout 0 --attention-dropout 0 --lr 3e-4 --log-interval 10").split()
+COMMON = "--mock-data --hidden-dropout 0 --attention-dropout 0 --lr 3e-4 --log-interval 10".split()
+SHORT = "--seq-length 1024"
 
-# Name: flags of tally-train, steps of a round (about five seconds on an H200), the peer and its flags.
+
+class Case:
+    """Flags of tally-train, steps of a round (about five seconds on an H200), peers as (program, flags), and the
+    arguments of tally-floor where the floor is to be measured."""
+
+    def __init__(self, flags, steps, *peers, floor=None):
+        self.flags, self.steps, self.peers, self.floor = flags, steps, peers, floor
+
+
+def wide(heads, layers):
+    """Layers of a 13B model: no peer, beside its floor."""
+    return Case(f"--num-layers {layers} --hidden-size 5120 --num-attention-heads {heads} --seq-length 2048 "
+                "--max-position-embeddings 2048 --micro-batch-size 4 --bf16", 15, floor=f"{layers} 5120 {heads} 2048 4")
+
+
 CASES = {
-    "124m": ("--model gpt2 --micro-batch-size 64 --bf16", 45, "compiled_gpt", "--model 124M --batch 64"),
-    "355m": ("--model gpt2-medium --micro-batch-size 32 --bf16", 32, "compiled_gpt", "--model 355M --batch 32"),
-    "774m": ("--model gpt2-large --micro-batch-size 16 --bf16", 32, "compiled_gpt", "--model 774M --batch 16"),
-    "1558m": ("--model gpt2-xl --micro-batch-size 16 --bf16", 20, "compiled_gpt", "--model 1.5B --batch 16"),
-    "124m-b32-bf16": ("--model gpt2 --micro-batch-size 32 --bf16", 80, "hf_trainer", "--batch 32"),
-    "124m-b8-bf16": ("--model gpt2 --micro-batch-size 8 --bf16", 200, "hf_trainer", "--batch 8"),
-    "124m-b8-fp16": ("--model gpt2 --micro-batch-size 8 --fp16 --initial-loss-scale 65536", 200, "hf_trainer",
-                     "--batch 8 --precision fp16"),
-    "124m-b8-tf32": ("--model gpt2 --micro-batch-size 8 --tf32", 80, "hf_trainer", "--batch 8 --precision tf32"),
-    "124m-b8-fp32": ("--model gpt2 --micro-batch-size 8", 40, "hf_trainer", "--batch 8 --precision fp32"),
+    "124m": Case(f"{SHORT} --model gpt2 --micro-batch-size 64 --bf16", 45, ("compiled_gpt", "--model 124M --batch 64"),
+                 floor="12 768 12 1024 64"),
+    "355m": Case(f"{SHORT} --model gpt2-medium --micro-batch-size 32 --bf16", 32,
+                 ("compiled_gpt", "--model 355M --batch 32"), floor="24 1024 16 1024 32"),
+    "774m": Case(f"{SHORT} --model gpt2-large --micro-batch-size 16 --bf16", 32,
+                 ("compiled_gpt", "--model 774M --batch 16"), floor="36 1280 20 1024 16"),
+    "1558m": Case(f"{SHORT} --model gpt2-xl --micro-batch-size 16 --bf16", 20,
+                  ("compiled_gpt", "--model 1.5B --batch 16"), floor="48 1600 25 1024 16"),
+    "13b-40x128": wide(40, 16),
+    "13b-32x160": wide(32, 16),
+    "124m-b32-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 32 --bf16", 80, ("hf_trainer", "--batch 32")),
+    "124m-b8-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --bf16", 200, ("hf_trainer", "--batch 8")),
+    "124m-b8-fp16": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --fp16 --initial-loss-scale 65536", 200,
+                         ("hf_trainer", "--batch 8 --precision fp16")),
+    "124m-b8-tf32": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --tf32", 80,
+                         ("hf_trainer", "--batch 8 --precision tf32")),
+    "124m-b8-fp32": Case(f"{SHORT} --model gpt2 --micro-batch-size 8", 40, ("hf_trainer", "--batch 8 --precision fp32")),
+    "124m-b8-tf32x3": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --precision tf32x3", 60,
+                           ("hf_trainer", "--batch 8 --precision fp32")),
+    "355m-b6-t512-fp32": Case("--seq-length 512 --model gpt2-medium --micro-batch-size 6", 40,
+                              ("hf_trainer", "--model 355M --batch 6 --tokens 512 --precision fp32")),
+    "355m-b7x4-t512-bf16": Case("--seq-length 512 --model gpt2-medium --micro-batch-size 7 --global-batch-size 28 --bf16",
+                                40, ("hf_trainer", "--model 355M --batch 7 --tokens 512 --accumulation 4")),
 }
 
 
@@ -82,6 +110,15 @@ def run_ours(a, name, flags, steps, number, extra):
         print(log.read().splitlines()[-1], flush=True)
 
 
+def measure_floor(a, name, arguments):
+    done = subprocess.run([a.floor, *arguments.split()], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        fail(f"{a.floor} failed on case {name}")
+    with open(os.path.join(a.out, name + ".floor.json"), "w") as file:
+        file.write(done.stdout)
+    print(f"floor of {name}: {json.loads(done.stdout)['tokens_per_second']:,.0f} tokens/s", flush=True)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--print-flags", choices=CASES, help="print tally-train's flags of a case and end")
@@ -91,10 +128,11 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--steps", type=int)
     p.add_argument("--no-peers", action="store_true")
+    p.add_argument("--floor", help="the program tally-floor; none: no floors")
     p.add_argument("--flags", default="", help="more flags for tally-train")
     a = p.parse_args()
     if a.print_flags:
-        print(CASES[a.print_flags][0], *COMMON)
+        print(CASES[a.print_flags].flags, *COMMON)
         return
     names = a.cases.split(",")
     for name in names:
@@ -102,21 +140,24 @@ def main():
             fail(f"unknown case '{name}'; known: {', '.join(CASES)}")
     peers = {}
     for name in names:
-        flags, usual, program, peer_flags = CASES[name]
-        steps = a.steps or usual
-        peer = None
-        if not a.no_peers:
-            peer = Peer(program, peer_flags, min(steps, 60), os.path.join(a.out, f"{name}.peer.txt"))
-            peers[name] = {"command": " ".join(peer.command[1:]), "rounds": []}
+        case = CASES[name]
+        steps = a.steps or case.steps
+        running = []
+        for program, flags in () if a.no_peers else case.peers:
+            peer = Peer(program, flags, min(steps, 60), os.path.join(a.out, f"{name}.{program}.txt"))
+            running.append(peer)
+            peers.setdefault(name, {})[program] = peer.record = {"command": " ".join(peer.command[1:]), "rounds": []}
         for number in range(1, a.rounds + 1):
-            run_ours(a, name, flags, steps, number, a.flags.split())
-            if peer:
-                peers[name]["rounds"].append(peer.measure())
-                print(json.dumps(peers[name]["rounds"][-1]), flush=True)
+            run_ours(a, name, case.flags, steps, number, a.flags.split())
+            for peer in running:
+                peer.record["rounds"].append(peer.measure())
+                print(json.dumps(peer.record["rounds"][-1]), flush=True)
                 with open(os.path.join(a.out, "peers.json"), "w") as file:
                     json.dump(peers, file, indent=1)
-        if peer:
+        for peer in running:
             peer.close()
+        if a.floor and case.floor:
+            measure_floor(a, name, case.floor)
 
 
 if __name__ == "__main__":

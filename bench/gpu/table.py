@@ -45,37 +45,58 @@ def main(directory):
             "date": records[0]["started"],
         })
     add_peers(directory, summary)
+    add_floors(directory, summary)
     with open(os.path.join(directory, "summary.json"), "w") as file:
         json.dump(summary, file, indent=1)
-    print("| case | tokens/s | spread | ms/step | memory GiB | TFLOP/s | MFU | peer tokens/s | spread | peer GiB | ratio |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print("| case | tokens/s | spread | ms/step | memory GiB | TFLOP/s | MFU |")
+    print("|---|---|---|---|---|---|---|")
     for s in summary:
-        line = (f"| {s['case']} | {s['tokens_per_second']:,.0f} | {s['spread_percent']:.1f} % "
-                f"| {s['milliseconds_per_step']:.2f} | {s['device_gib']:.1f} "
-                f"| {s['model_tflops_per_second']:.0f} | {s['model_flops_utilisation_percent']:.1f} % |")
-        if "peer" in s:
-            line += (f" {s['peer_tokens_per_second']:,.0f} | {s['peer_spread_percent']:.1f} % | {s['peer_gib']:.1f} "
-                     f"| {s['ratio']:.3f} |")
-        else:
-            line += " - | - | - | - |"
-        print(line)
+        print(f"| {s['case']} | {s['tokens_per_second']:,.0f} | {s['spread_percent']:.1f} % "
+              f"| {s['milliseconds_per_step']:.2f} | {s['device_gib']:.1f} "
+              f"| {s['model_tflops_per_second']:.0f} | {s['model_flops_utilisation_percent']:.1f} % |")
+    if any(s["peers"] for s in summary):
+        print("\n| case | peer | peer's tokens/s | spread | peer's GiB | ratio |\n|---|---|---|---|---|---|")
+    for s in summary:
+        for peer in s["peers"]:
+            print(f"| {s['case']} | {peer['name']} | {peer['tokens_per_second']:,.0f} | {peer['spread_percent']:.1f} % "
+                  f"| {peer['gib']:.1f} | {s['tokens_per_second'] / peer['tokens_per_second']:.3f} |")
+    if any("floor" in s for s in summary):
+        print("\n| case | floor, tokens/s | products ms (TFLOP/s) | attention ms | rest ms | ours / floor |")
+        print("|---|---|---|---|---|---|")
+    for s in summary:
+        if "floor" in s:
+            f = s["floor"]
+            print(f"| {s['case']} | {f['tokens_per_second']:,.0f} | {f['products_ms']:.1f} ({f['products_tflops']:.0f}) "
+                  f"| {f['attention_ms']:.1f} | {f['rest_ms']:.1f} "
+                  f"| {s['tokens_per_second'] / f['tokens_per_second']:.3f} |")
+
+
+def add_floors(directory, summary):
+    for s in summary:
+        path = os.path.join(directory, s["case"] + ".floor.json")
+        if os.path.exists(path):
+            with open(path) as file:
+                s["floor"] = json.load(file)
 
 
 def add_peers(directory, summary):
     path = os.path.join(directory, "peers.json")
-    if not os.path.exists(path):
-        return
-    with open(path) as file:
-        peers = json.load(file)
+    peers = {}
+    if os.path.exists(path):
+        with open(path) as file:
+            peers = json.load(file)
     for s in summary:
-        if s["case"] not in peers or not peers[s["case"]]["rounds"]:
-            continue
-        rounds = peers[s["case"]]["rounds"]
-        rates = [r["tokens_per_second"] for r in rounds]
-        middle = statistics.median(rates)
-        s.update(peer=rounds[0], peer_command=peers[s["case"]]["command"], peer_tokens_per_second=middle,
-                 peer_spread_percent=100 * (max(rates) - min(rates)) / middle,
-                 peer_gib=rounds[-1]["peak_gb"] * 1e9 / 2**30, ratio=s["tokens_per_second"] / middle)
+        s["peers"] = []
+        for program, peer in peers.get(s["case"], {}).items():
+            rounds = peer["rounds"]
+            if not rounds:
+                continue
+            rates = [r["tokens_per_second"] for r in rounds]
+            middle = statistics.median(rates)
+            s["peers"].append({
+                "name": rounds[0]["peer"], "program": program, "command": peer["command"], "first_round": rounds[0],
+                "tokens_per_second": middle, "spread_percent": 100 * (max(rates) - min(rates)) / middle,
+                "gib": rounds[-1]["peak_gb"] * 1e9 / 2**30})
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ DType Config::compute_type() const {
     case Precision::f64:
       return DType::f64;
     case Precision::f32:
+    case Precision::tf32x3:
     case Precision::tf32:
       return DType::f32;
     case Precision::bf16:
@@ -33,6 +34,8 @@ const char* precision_name(Precision p) {
       return "fp64";
     case Precision::f32:
       return "fp32";
+    case Precision::tf32x3:
+      return "tf32x3";
     case Precision::tf32:
       return "tf32";
     case Precision::bf16:

@@ -12,9 +12,20 @@
 namespace tally::train {
 
 enum class Command { train, evaluate };
-enum class Precision { f64, f32, tf32, bf16, f16 };
+// tf32x3: float32 whose products are three products of TF32 numbers, with float32's accuracy.
+enum class Precision { f64, f32, tf32x3, tf32, bf16, f16 };
 enum class Positions { learned, rotary };
 enum class Recompute { none, selective, full };
+
+// Shortcuts of the explicit model's step (--no-fusion turns them off, to see what each brings). All
+// of them leave the same result up to rounding.
+struct Fusions {
+  bool residual = true;   // the residual is added within the product of the branch (no dropout)
+  bool bias_sums = true;  // LayerNorm's backward pass sums the gradient of the branch's bias
+  bool qkv_bias = true;   // gradients of K's and V's bias without a pass over dK and dV
+  bool overwrite = true;  // a step's first micro batch overwrites the weights' gradients
+  bool gelu = true;       // GELU within the MLP's products
+};
 
 struct ModelConfig {
   std::string kind = "gpt";
@@ -85,6 +96,7 @@ struct Config {
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   bool reference = false;       // --reference: the autograd model, slow and obviously right
   bool cuda_graph = true;
+  Fusions fusions;
   bool deterministic = false;
   bool sequence_parallel = false;
   int64_t virtual_pipeline_layers = 0;      // --num-layers-per-virtual-pipeline-stage; 0: off
@@ -96,7 +108,10 @@ struct Config {
   DType compute_type() const;
 };
 
-const char* precision_name(Precision p);  // "fp64", "fp32", "tf32", "bf16", "fp16"
+constexpr bool uses_tf32(Precision p) {
+  return p == Precision::tf32 || p == Precision::tf32x3;
+}
+const char* precision_name(Precision p);  // "fp64", "fp32", "tf32x3", "tf32", "bf16", "fp16"
 const char* recompute_name(Recompute r);  // "none", "selective", "full"
 // The smallest multiple of `multiple` that holds `vocabulary`: Megatron's padding.
 int64_t pad_vocabulary(int64_t vocabulary, int64_t multiple);

@@ -221,9 +221,11 @@ void declare_optimizer(CLI::App* app, Flags* f) {
 
 void declare_precision(CLI::App* app, Flags* f) {
   Group g(app, "Precision");
-  g.text("--precision", &f->precision, "NAME",
-         "fp32 (default, no TF32), tf32, bf16, fp16 or fp64; master weights, optimizer state and "
-         "accumulation are fp32 or wider in all of them");
+  g.text(
+      "--precision", &f->precision, "NAME",
+      "fp32 (default, no TF32), tf32x3 (fp32 whose products are three TF32 products, nearly as "
+      "accurate), tf32, bf16, fp16 or fp64; master weights, optimizer state and accumulation are "
+      "fp32 or wider in all of them");
   g.toggle("--bf16", &f->bf16, "Same as --precision bf16");
   g.toggle("--fp16", &f->fp16, "Same as --precision fp16, with loss scaling");
   g.toggle("--tf32", &f->tf32, "Same as --precision tf32");
@@ -293,6 +295,9 @@ void declare_device(CLI::App* app, Flags* f) {
            "Train the autograd reference model: slow and obviously right");
   g.toggle("--no-cuda-graph", &f->no_cuda_graph,
            "Launch every kernel of a step instead of a recorded graph");
+  g.text("--no-fusion", &f->no_fusion, "LIST",
+         "Shortcuts of the step to leave out, separated by commas: residual, bias-sums, qkv-bias, "
+         "overwrite, gelu, or all");
   g.toggle("--deterministic", &f->deterministic, "Same bits in every run on the same machine");
 }
 

@@ -58,6 +58,7 @@ struct Flags {
 
   std::string device = "auto";
   bool reference = false, no_cuda_graph = false, deterministic = false;
+  std::optional<std::string> no_fusion;
 
   std::vector<std::string> ignored;  // accepted for compatibility: "--flag (why)"
 };

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <limits>
+#include <sstream>
 
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
@@ -215,9 +216,10 @@ void resolve_precision(const Flags& f, Config* c) {
     if (choice.given) given.push_back(choice);
   if (f.precision) {
     const std::string name = lower(*f.precision);
-    const std::array<std::pair<const char*, Precision>, 10> names{{{"fp32", Precision::f32},
+    const std::array<std::pair<const char*, Precision>, 11> names{{{"fp32", Precision::f32},
                                                                    {"float32", Precision::f32},
                                                                    {"tf32", Precision::tf32},
+                                                                   {"tf32x3", Precision::tf32x3},
                                                                    {"bf16", Precision::bf16},
                                                                    {"bfloat16", Precision::bf16},
                                                                    {"fp16", Precision::f16},
@@ -228,7 +230,7 @@ void resolve_precision(const Flags& f, Config* c) {
     const auto* found = std::find_if(names.begin(), names.end(),
                                      [&](const auto& entry) { return name == entry.first; });
     if (found == names.end())
-      fail("--precision", "'{}' is not known: fp32, tf32, bf16, fp16, fp64", *f.precision);
+      fail("--precision", "'{}' is not known: fp32, tf32x3, tf32, bf16, fp16, fp64", *f.precision);
     if (given.empty() || given.front().precision != found->second)
       given.push_back({"--precision", true, found->second});
   }
@@ -492,6 +494,28 @@ void resolve_output(const Flags& f, Config* c) {
   }
 }
 
+void resolve_fusions(const Flags& f, Config* c) {
+  if (!f.no_fusion) return;
+  Fusions& u = c->fusions;
+  const std::array<std::pair<const char*, bool*>, 5> known{{{"residual", &u.residual},
+                                                            {"bias-sums", &u.bias_sums},
+                                                            {"qkv-bias", &u.qkv_bias},
+                                                            {"overwrite", &u.overwrite},
+                                                            {"gelu", &u.gelu}}};
+  std::istringstream names(*f.no_fusion);
+  for (std::string name; std::getline(names, name, ',');) {
+    bool found = false;
+    for (const auto& [shortcut, on] : known) {
+      if (name != shortcut && name != "all") continue;
+      *on = false;
+      found = true;
+    }
+    if (!found)
+      fail("--no-fusion", "'{}' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, all",
+           name);
+  }
+}
+
 void resolve_device(const Flags& f, Config* c) {
   c->device = lower(f.device);
   bool known = c->device == "auto" || c->device == "cpu" || c->device == "cuda";
@@ -503,9 +527,12 @@ void resolve_device(const Flags& f, Config* c) {
   if (!known) fail("--device", "'{}' is not known: auto, cpu, cuda, cuda:N", f.device);
   if (c->device == "cpu" && c->precision == Precision::tf32)
     fail("--tf32", "a CPU has no TF32: use --precision fp32, or a GPU");
+  if (c->device == "cpu" && c->precision == Precision::tf32x3)
+    fail("--precision", "a CPU has no TF32: use --precision fp32, or a GPU");
   c->reference = f.reference;
   c->cuda_graph = !f.no_cuda_graph;
   c->deterministic = f.deterministic;
+  resolve_fusions(f, c);
 }
 
 void resolve_recompute(const Flags& f, Config* c) {

@@ -63,6 +63,9 @@ std::optional<PeakRate> peak_rate(const std::string& gpu, Precision precision) {
       case Precision::tf32:
         rate = row.tf32;
         break;
+      case Precision::tf32x3:
+        rate = row.tf32 / 3;
+        break;
       case Precision::f32:
         rate = row.fp32;
         break;

@@ -11,23 +11,30 @@
 namespace tally::train {
 namespace {
 
-// Logits held at once, in elements: 1 GiB of bf16 on a GPU; on a CPU what stays near the caches.
-constexpr int64_t logits_on_gpu = int64_t{1} << 29;
+// Logits held at once: bytes on a GPU; on a CPU, in elements, what stays near the caches.
+constexpr int64_t logits_on_gpu = int64_t{1} << 32;
 constexpr int64_t logits_on_cpu = int64_t{1} << 23;
 
-// A power of two of tokens, so that every piece but the last has a size that products like, and on
-// a GPU no more than a quarter of them: what a large model with few tokens holds there counts.
-int64_t rows_at_once(int64_t tokens, int64_t vocabulary, bool gpu) {
-  const int64_t limit = std::max<int64_t>(1, (gpu ? logits_on_gpu : logits_on_cpu) / vocabulary);
+// A power of two of tokens, so that every piece but the last has a size that products like. On a
+// GPU no more than half of them, and a quarter where the head is a small part of the model's work:
+// larger pieces make the head faster, and memory counts.
+int64_t rows_at_once(int64_t tokens, const ModelConfig& model, DType type, bool gpu) {
+  const int64_t vocabulary = model.padded_vocabulary;
+  const int64_t pieces =
+      12 * vocabulary > model.layers * (4 * model.hidden + 2 * model.ffn) ? 2 : 4;
+  const int64_t elements =
+      gpu ? logits_on_gpu / static_cast<int64_t>(size_of(type)) : logits_on_cpu;
+  const int64_t limit = std::max<int64_t>(1, elements / vocabulary);
   int64_t rows = 1;
-  while (rows * 2 <= limit && (!gpu || rows * 8 <= tokens)) rows *= 2;
+  while (rows * 2 <= limit && (!gpu || rows * 2 * pieces <= tokens)) rows *= 2;
   return std::min(rows, tokens);
 }
 
 }  // namespace
 
-uint64_t Gpt::Dropout::at(Site site, size_t layer) const {
-  return site_seed(seed, static_cast<uint64_t>(site) + 3 * static_cast<uint64_t>(layer));
+DropoutSeed Gpt::Dropout::at(Site site, size_t layer) const {
+  const uint64_t number = static_cast<uint64_t>(site) + 3 * static_cast<uint64_t>(layer);
+  return seed.state ? DropoutSeed(seed.state, number) : DropoutSeed(site_seed(seed.value, number));
 }
 
 Gpt::Gpt(const Config& config, ParameterTable& table, Stream& stream)
@@ -35,6 +42,7 @@ Gpt::Gpt(const Config& config, ParameterTable& table, Stream& stream)
       batch_(config.micro_batch),
       tokens_(config.sequence),
       recompute_(config.recompute),
+      fusions_(config.fusions),
       type_(table.weights().dtype),
       stream_(stream),
       arena_(stream) {
@@ -46,6 +54,8 @@ Gpt::Gpt(const Config& config, ParameterTable& table, Stream& stream)
 }
 
 void Gpt::bind_parameters(const ParameterTable& table) {
+  gradients_ = table.gradients();
+  decayed_ = table.decayed_elements();
   const auto bind = [&](const std::string& name) {
     return Trained{table.weight(name), table.gradient(name)};
   };
@@ -115,11 +125,12 @@ void Gpt::plan() {
   if (config_.hidden_dropout > 0) {
     branch_grad_ = arena_.make(type_, {m, c}, "gradient under dropout");
   }
-  const int64_t rows = rows_at_once(m, v, stream_.device().is_cuda());
+  const int64_t rows = rows_at_once(m, config_, type_, stream_.device().is_cuda());
   const Tensor shared = arena_.make(type_, {std::max(rows * v, 3 * m * c)}, "logits");
   logits_ = shared.view({rows, v});
   qkv_grad_ = shared.view({batch_, tokens_, 3, config_.heads, config_.head_dim()});
   losses_ = arena_.make(wide, {m}, "losses");
+  proj_sums_ = arena_.make(wide, {config_.layers, c}, "sums of gradients");
   Dropout dropout;
   dropout.attention = config_.attention_dropout;
   const size_t bytes =
@@ -154,13 +165,13 @@ double Gpt::loss_factor(const Batch& batch, double weight) const {
   return counted > 0 ? weight / static_cast<double>(counted) : 0;
 }
 
-void Gpt::forward_backward(const Batch& batch, double weight, uint64_t dropout_seed,
-                           StepState* state) {
+void Gpt::forward_backward(const Batch& batch, double weight, DropoutSeed seed, StepState* state) {
   check(batch);
   Dropout dropout;
-  if (dropout_seed != 0) {
-    dropout = {config_.hidden_dropout, config_.attention_dropout, dropout_seed};
+  if (seed.state || seed.value != 0) {
+    dropout = {config_.hidden_dropout, config_.attention_dropout, seed};
   }
+  start_gradients(batch.first);
   forward(batch, dropout);
   head(batch, loss_factor(batch, weight), true, state);
   backward(batch, dropout);

@@ -42,7 +42,7 @@ struct BlockActivations {
 class Gpt final : public Model {
  public:
   Gpt(const Config& config, ParameterTable& table, Stream& stream);
-  void forward_backward(const Batch& batch, double weight, uint64_t dropout_seed,
+  void forward_backward(const Batch& batch, double weight, DropoutSeed dropout,
                         StepState* state) override;
   void evaluate(const Batch& batch, double weight, StepState* state) override;
   size_t activation_bytes() const override { return arena_.bytes(); }
@@ -53,8 +53,14 @@ class Gpt final : public Model {
   // One micro batch's randomness: zero probabilities without dropout.
   struct Dropout {
     double hidden = 0, attention = 0;
-    uint64_t seed = 0;
-    uint64_t at(Site site, size_t layer = 0) const;
+    DropoutSeed seed;
+    DropoutSeed at(Site site, size_t layer = 0) const;
+  };
+
+  // The norm that follows a residual addition, and where both results go.
+  struct Joint {
+    const Trained &weight, &bias;
+    const Tensor &r, &y, &mean, &rstd;
   };
 
   void bind_parameters(const ParameterTable& table);
@@ -68,21 +74,31 @@ class Gpt final : public Model {
   // residual_grad_.
   void forward(const Batch& batch, const Dropout& dropout);
   void attention_half(size_t l, const Dropout& dropout);
+  void join(const Tensor& x, const Trained& w, const Trained& b, const Tensor& residual,
+            double dropout, DropoutSeed seed, const Joint& next);
   void mlp_up(size_t l);
   void recompute(size_t l, const Dropout& dropout);
 
   // gpt_backward.cc
   void head(const Batch& batch, double factor, bool backward, StepState* state);
+  void start_gradients(bool first);
   void backward(const Batch& batch, const Dropout& dropout);
   void backward_mlp(size_t l, const Dropout& dropout);
   void backward_attention(size_t l, const Dropout& dropout);
+  void backward_qkv_bias(size_t l, const Dropout& dropout, const Tensor& dqkv);
+  Tensor branch_bias(size_t l) const;
 
   const ModelConfig config_;
   const int64_t batch_, tokens_;  // of a micro batch
   const Recompute recompute_;
+  const Fusions fusions_;
   const DType type_;
   Stream& stream_;
   Arena arena_;
+
+  bool accumulate_ = true;  // the micro batch in work adds to the gradients of matrices
+  Tensor gradients_;        // all of them, flat
+  int64_t decayed_ = 0;     // those of matrices come first
 
   Trained token_embedding_, position_embedding_, head_, final_weight_, final_bias_;
   std::vector<BlockParameters> parameters_;
@@ -95,6 +111,8 @@ class Gpt final : public Model {
   Tensor qkv_grad_;     // [B,T,3,H,D]; the same memory as logits_
   Tensor logits_;       // [rows,Vp]: the head works on so many tokens at once
   Tensor losses_;       // [M]
+  Tensor
+      proj_sums_;  // [layers,C] column sums of the gradient at each attention projection's output
   Tensor workspace_;
 };
 

@@ -22,10 +22,30 @@ void Gpt::head(const Batch& batch, double factor, bool backward, StepState* stat
     cross_entropy(stream_, logits, targets.rows(first, rows), config_.vocabulary, backward, factor,
                   backward ? state : nullptr, losses_.rows(first, rows));
     if (!backward) continue;
-    linear_backward_weight(stream_, logits, x, head_.gradient, Tensor());
+    linear_backward_weight(stream_, logits, x, head_.gradient, Tensor(), accumulate_ || first > 0);
     linear_backward_input(stream_, logits, head_.value, branch_.rows(first, rows));
   }
   add_losses(stream_, losses_, factor, state);
+}
+
+// A step's first micro batch finds the last step's gradients. Products overwrite those of matrices;
+// what is summed in another way starts at zero.
+void Gpt::start_gradients(bool first) {
+  accumulate_ = !first;
+  if (fusions_.qkv_bias) stream_.fill_zero(proj_sums_.data, proj_sums_.bytes());
+  if (!first) return;
+  const auto clear = [&](const Tensor& t) { stream_.fill_zero(t.data, t.bytes()); };
+  clear(gradients_.rows(decayed_, gradients_.numel() - decayed_));
+  if (position_embedding_.gradient.defined()) clear(position_embedding_.gradient);
+  if (!config_.tied_embeddings) clear(token_embedding_.gradient);
+}
+
+// Where the column sums of the gradient at block l's projection go.
+Tensor Gpt::branch_bias(size_t l) const {
+  if (!fusions_.bias_sums) return {};
+  const auto row = static_cast<int64_t>(l);
+  return fusions_.qkv_bias ? proj_sums_.rows(row, 1).view({config_.hidden})
+                           : parameters_[l].proj_bias.gradient;
 }
 
 void Gpt::backward(const Batch& batch, const Dropout& dropout) {
@@ -34,7 +54,8 @@ void Gpt::backward(const Batch& batch, const Dropout& dropout) {
   layernorm_backward(stream_, branch_, r_final_, final_weight_.value, final_mean_, final_rstd_,
                      Tensor(), residual_grad_, final_weight_.gradient, final_bias_.gradient,
                      dropout.hidden, dropout.at(mlp_site, last), masked ? branch_grad_ : Tensor(),
-                     workspace_);
+                     workspace_,
+                     fusions_.bias_sums ? parameters_[last].out_bias.gradient : Tensor());
   for (size_t l = blocks_.size(); l-- > 0;) {
     recompute(l, dropout);
     backward_mlp(l, dropout);
@@ -54,15 +75,16 @@ void Gpt::backward_mlp(size_t l, const Dropout& dropout) {
   const BlockActivations& a = blocks_[l];
   const bool masked = dropout.hidden > 0;
   const Tensor& dout = masked ? branch_grad_ : residual_grad_;
-  linear_backward_weight(stream_, dout, a.act, p.out_weight.gradient, p.out_bias.gradient);
+  linear_backward_weight(stream_, dout, a.act, p.out_weight.gradient,
+                         fusions_.bias_sums ? Tensor() : p.out_bias.gradient, accumulate_);
   const Tensor& dpre = a.pre;
   linear_backward_input_gelu(stream_, dout, p.out_weight.value, a.pre, dpre, p.fc_bias.gradient);
-  linear_backward_weight(stream_, dpre, a.ln2, p.fc_weight.gradient, Tensor());
+  linear_backward_weight(stream_, dpre, a.ln2, p.fc_weight.gradient, Tensor(), accumulate_);
   linear_backward_input(stream_, dpre, p.fc_weight.value, branch_);
   layernorm_backward(stream_, branch_, a.r_mid, p.ln2_weight.value, a.mean2, a.rstd2,
                      residual_grad_, residual_grad_, p.ln2_weight.gradient, p.ln2_bias.gradient,
                      dropout.hidden, dropout.at(proj_site, l), masked ? branch_grad_ : Tensor(),
-                     workspace_);
+                     workspace_, branch_bias(l));
 }
 
 // From the gradient of r_mid to that of r_in.
@@ -73,7 +95,12 @@ void Gpt::backward_attention(size_t l, const Dropout& dropout) {
   // Block 0 has the embeddings below it, not a branch.
   const bool masked = dropout.hidden > 0, branch_below = masked && l > 0;
   const Tensor& dproj = masked ? branch_grad_ : residual_grad_;
-  linear_backward_weight(stream_, dproj, a.att, p.proj_weight.gradient, p.proj_bias.gradient);
+  if (!fusions_.bias_sums) {
+    linear_backward_bias(
+        stream_, dproj, 0,
+        fusions_.qkv_bias ? proj_sums_.rows(static_cast<int64_t>(l), 1) : p.proj_bias.gradient);
+  }
+  linear_backward_weight(stream_, dproj, a.att, p.proj_weight.gradient, Tensor(), accumulate_);
   linear_backward_input(stream_, dproj, p.proj_weight.value, branch_);
   const auto heads = [&](const Tensor& t) {
     return t.view({batch_, tokens_, config_.heads, config_.head_dim()});
@@ -84,12 +111,35 @@ void Gpt::backward_attention(size_t l, const Dropout& dropout) {
     rotary(stream_, qkv_grad_, config_.rotary_base, config_.rotary_fraction, true);
   }
   const Tensor dqkv = qkv_grad_.view({m, 3 * config_.hidden});
-  linear_backward_weight(stream_, dqkv, a.ln1, p.qkv_weight.gradient, p.qkv_bias.gradient);
+  backward_qkv_bias(l, dropout, dqkv);
+  linear_backward_weight(stream_, dqkv, a.ln1, p.qkv_weight.gradient, Tensor(), accumulate_);
   linear_backward_input(stream_, dqkv, p.qkv_weight.value, branch_);
   layernorm_backward(stream_, branch_, a.r_in, p.ln1_weight.value, a.mean1, a.rstd1, residual_grad_,
                      residual_grad_, p.ln1_weight.gradient, p.ln1_bias.gradient, dropout.hidden,
-                     branch_below ? dropout.at(mlp_site, l - 1) : 0,
-                     branch_below ? branch_grad_ : Tensor(), workspace_);
+                     branch_below ? dropout.at(mlp_site, l - 1) : DropoutSeed(),
+                     branch_below ? branch_grad_ : Tensor(), workspace_,
+                     fusions_.bias_sums && l > 0 ? parameters_[l - 1].out_bias.gradient : Tensor());
+}
+
+// The bias's gradient is the column sums of dqkv. For K they are 0 before rotation: a bias that all
+// keys share moves all scores of a row alike, which softmax does not see. For V without dropout
+// they are the column sums of the gradient at the attention's output, since each row of
+// probabilities sums to 1; and those follow from the sums at the projection's output. So only Q's
+// are read.
+void Gpt::backward_qkv_bias(size_t l, const Dropout& dropout, const Tensor& dqkv) {
+  const BlockParameters& p = parameters_[l];
+  const int64_t c = config_.hidden;
+  const bool rotated = config_.positions == Positions::rotary;
+  if (!fusions_.qkv_bias) return linear_backward_bias(stream_, dqkv, 0, p.qkv_bias.gradient);
+  const auto part = [&](int64_t first, int64_t count) {
+    return p.qkv_bias.gradient.rows(first * c, count * c);
+  };
+  linear_backward_bias(stream_, dqkv, 0, part(0, rotated ? 2 : 1));
+  const Tensor sums = proj_sums_.rows(static_cast<int64_t>(l), 1).view({c});
+  const bool through = dropout.attention == 0;
+  if (!through) linear_backward_bias(stream_, dqkv, 2 * c, part(2, 1));
+  linear_backward_bias_input(stream_, sums, p.proj_weight.value, p.proj_bias.gradient,
+                             through ? part(2, 1) : Tensor());
 }
 
 }  // namespace tally::train

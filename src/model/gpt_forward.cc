@@ -19,20 +19,33 @@ void Gpt::forward(const Batch& batch, const Dropout& dropout) {
     const BlockActivations& a = blocks_[l];
     attention_half(l, dropout);
     mlp_up(l);
-    linear_forward(stream_, a.act, p.out_weight.value, p.out_bias.value, branch_);
-    const bool last = l + 1 == blocks_.size();
-    if (last) {
-      residual_layernorm_forward(stream_, a.r_mid, branch_, final_weight_.value, final_bias_.value,
-                                 epsilon, dropout.hidden, dropout.at(mlp_site, l), r_final_,
-                                 residual_grad_, final_mean_, final_rstd_);
+    const auto to = [&](const Joint& next) {
+      join(a.act, p.out_weight, p.out_bias, a.r_mid, dropout.hidden, dropout.at(mlp_site, l), next);
+    };
+    if (l + 1 == blocks_.size()) {
+      to({final_weight_, final_bias_, r_final_, residual_grad_, final_mean_, final_rstd_});
     } else {
       const BlockParameters& q = parameters_[l + 1];
       const BlockActivations& next = blocks_[l + 1];
-      residual_layernorm_forward(stream_, a.r_mid, branch_, q.ln1_weight.value, q.ln1_bias.value,
-                                 epsilon, dropout.hidden, dropout.at(mlp_site, l), next.r_in,
-                                 next.ln1, next.mean1, next.rstd1);
+      to({q.ln1_weight, q.ln1_bias, next.r_in, next.ln1, next.mean1, next.rstd1});
     }
   }
+}
+
+// r = residual + dropout(x w^T + b), y = layernorm(r). Without dropout the product adds the
+// residual, which saves writing and reading what the branch adds.
+void Gpt::join(const Tensor& x, const Trained& w, const Trained& b, const Tensor& residual,
+               double dropout, DropoutSeed seed, const Joint& next) {
+  const double epsilon = config_.layernorm_epsilon;
+  if (dropout == 0 && fusions_.residual) {
+    linear_forward(stream_, x, w.value, b.value, next.r, residual);
+    layernorm_forward(stream_, next.r, next.weight.value, next.bias.value, epsilon, next.y,
+                      next.mean, next.rstd);
+    return;
+  }
+  linear_forward(stream_, x, w.value, b.value, branch_);
+  residual_layernorm_forward(stream_, residual, branch_, next.weight.value, next.bias.value,
+                             epsilon, dropout, seed, next.r, next.y, next.mean, next.rstd);
 }
 
 // From ln1 to r_mid and ln2.
@@ -48,10 +61,8 @@ void Gpt::attention_half(size_t l, const Dropout& dropout) {
   attention_forward(stream_, attention_shape(dropout), a.qkv,
                     a.att.view({batch_, tokens_, config_.heads, config_.head_dim()}), a.stats,
                     workspace_, dropout.at(attention_site, l));
-  linear_forward(stream_, a.att, p.proj_weight.value, p.proj_bias.value, branch_);
-  residual_layernorm_forward(stream_, a.r_in, branch_, p.ln2_weight.value, p.ln2_bias.value,
-                             config_.layernorm_epsilon, dropout.hidden, dropout.at(proj_site, l),
-                             a.r_mid, a.ln2, a.mean2, a.rstd2);
+  join(a.att, p.proj_weight, p.proj_bias, a.r_in, dropout.hidden, dropout.at(proj_site, l),
+       {p.ln2_weight, p.ln2_bias, a.r_mid, a.ln2, a.mean2, a.rstd2});
 }
 
 void Gpt::mlp_up(size_t l) {

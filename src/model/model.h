@@ -17,6 +17,7 @@ namespace tally::train {
 struct Batch {
   Tensor ids, targets;
   int64_t counted = -1;  // targets that count (whoever fills the batch knows); -1: all
+  bool first = false;    // of its step: gradients are overwritten, whatever they were
 };
 
 class Model {
@@ -24,9 +25,9 @@ class Model {
   virtual ~Model() = default;
   // Forward, loss and backward of one micro batch. Gradients are added to the parameter table's;
   // the mean loss * `weight` is added to state->loss_sum (weight = 1 / micro batches of the step);
-  // gradients carry weight * state->loss_scale. `dropout_seed` differs per step and micro batch; 0
-  // turns dropout off. Enqueues only: no allocation, no synchronisation.
-  virtual void forward_backward(const Batch& batch, double weight, uint64_t dropout_seed,
+  // gradients carry weight * state->loss_scale. The seed differs per step and micro batch; the
+  // value 0 turns dropout off. Enqueues only: no allocation, no synchronisation.
+  virtual void forward_backward(const Batch& batch, double weight, DropoutSeed dropout,
                                 StepState* state) = 0;
   // Forward and loss only, without dropout.
   virtual void evaluate(const Batch& batch, double weight, StepState* state) = 0;

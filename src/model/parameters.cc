@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <stdexcept>
+#include <thread>
 
 #include "src/ops/convert.h"
 #include "src/ops/philox.h"
@@ -41,9 +42,9 @@ uint64_t hash_of(const std::string& name) {
 
 // Normal numbers by Box and Muller: element i depends on (key, i) only, so any slice can be drawn
 // alone.
-void draw_normal(uint64_t key, double std, std::vector<float>& out) {
+void draw_normal(uint64_t key, double std, std::vector<float>& out, size_t begin, size_t end) {
   constexpr double unit = 1.0 / 4294967296.0;
-  for (size_t i = 0; i < out.size(); i += 4) {
+  for (size_t i = begin; i < end; i += 4) {
     const Philox4 words = philox(key, i / 4);
     for (size_t pair = 0; pair < 4; pair += 2) {
       const double radius = std::sqrt(-2 * std::log((words.word[pair] + 0.5) * unit));
@@ -54,6 +55,21 @@ void draw_normal(uint64_t key, double std, std::vector<float>& out) {
       }
     }
   }
+}
+
+// Calls work(begin, end) for parts of [0, count) on as many threads as are of use; all but the last
+// part are multiples of 1024.
+template <typename Work>
+void in_parallel(size_t count, const Work& work) {
+  constexpr size_t least = size_t{1} << 18;
+  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const size_t threads = std::min(cores, count / least + 1);
+  const size_t part = (count / threads / 1024 + 1) * 1024;
+  std::vector<std::thread> others;
+  for (size_t begin = part; begin < count; begin += part)
+    others.emplace_back([&work, begin, end = std::min(begin + part, count)] { work(begin, end); });
+  work(0, std::min(part, count));
+  for (std::thread& t : others) t.join();
 }
 
 }  // namespace
@@ -131,12 +147,20 @@ void ParameterTable::initialize(uint64_t seed) {
   if (!stream_) throw std::logic_error("initialize() comes after layout()");
   for (const Parameter& p : parameters_) {
     std::vector<float> values(static_cast<size_t>(numel_of(p)), static_cast<float>(p.init_value));
-    if (p.init_std > 0) draw_normal(site_seed(seed, hash_of(p.name)), p.init_std, values);
-    const Tensor source(values.data(), DType::f32, {static_cast<int64_t>(values.size())});
+    if (p.init_std > 0) {
+      const uint64_t key = site_seed(seed, hash_of(p.name));
+      in_parallel(values.size(), [&](size_t begin, size_t end) {
+        draw_normal(key, p.init_std, values, begin, end);
+      });
+    }
     for (const Tensor& flat : {weights_, master_}) {
       if (!flat.defined()) continue;
       std::vector<char> bytes(values.size() * size_of(flat.dtype));
-      convert_elements(source, Tensor(bytes.data(), flat.dtype, {source.numel()}));
+      in_parallel(values.size(), [&](size_t begin, size_t end) {
+        const auto count = static_cast<int64_t>(end - begin);
+        convert_elements(Tensor(values.data() + begin, DType::f32, {count}),
+                         Tensor(bytes.data() + begin * size_of(flat.dtype), flat.dtype, {count}));
+      });
       stream_->copy(slice(flat, p).data, bytes.data(), bytes.size());
       stream_->synchronize();  // `bytes` goes
       if (master_.data == weights_.data) break;

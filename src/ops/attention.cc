@@ -13,13 +13,13 @@ size_t attention_workspace(Stream& s, const AttentionShape& shape, DType dtype) 
 }
 
 void attention_forward(Stream& s, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-                       const Tensor& stats, const Tensor& workspace, uint64_t seed) {
+                       const Tensor& stats, const Tensor& workspace, DropoutSeed seed) {
   TALLY_BACKEND(s, attention_forward(s, shape, qkv, out, stats, workspace, seed));
 }
 
 void attention_backward(Stream& s, const AttentionShape& shape, const Tensor& qkv,
                         const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, const Tensor& workspace, uint64_t seed) {
+                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
   TALLY_BACKEND(s, attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed));
 }
 

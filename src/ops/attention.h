@@ -5,6 +5,7 @@
 // P = softmax(scale Q K^T + mask); out = P V.
 #pragma once
 
+#include "src/ops/step_state.h"
 #include "src/ops/stream.h"
 #include "src/ops/tensor.h"
 
@@ -24,11 +25,11 @@ const char* attention_backend(Stream& s, const AttentionShape& shape, DType dtyp
 size_t attention_workspace(Stream& s, const AttentionShape& shape, DType dtype);
 
 void attention_forward(Stream& s, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-                       const Tensor& stats, const Tensor& workspace, uint64_t seed);
+                       const Tensor& stats, const Tensor& workspace, DropoutSeed seed);
 // dqkv is written, not added to.
 void attention_backward(Stream& s, const AttentionShape& shape, const Tensor& qkv,
                         const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, const Tensor& workspace, uint64_t seed);
+                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed);
 
 // Rotary position embedding (rotate-half, `fraction` of the head's dimensions, base 10000 unless
 // given), in place on Q and K of qkv. `inverse` rotates back: the backward pass applied to dqkv.

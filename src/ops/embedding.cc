@@ -5,12 +5,12 @@
 namespace tally::train {
 
 void embedding_forward(Stream& s, const Tensor& ids, const Tensor& wte, const Tensor& wpe,
-                       double dropout, uint64_t seed, const Tensor& out) {
+                       double dropout, DropoutSeed seed, const Tensor& out) {
   TALLY_BACKEND(s, embedding_forward(s, ids, wte, wpe, dropout, seed, out));
 }
 
 void embedding_backward(Stream& s, const Tensor& ids, const Tensor& dout, double dropout,
-                        uint64_t seed, const Tensor& dwte, const Tensor& dwpe,
+                        DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe,
                         const Tensor& workspace) {
   TALLY_BACKEND(s, embedding_backward(s, ids, dout, dropout, seed, dwte, dwpe, workspace));
 }

@@ -2,6 +2,7 @@
 //   ids[B,T] i32, wte[V,C], wpe[P,C] (undefined with rotary positions), out[B,T,C]
 #pragma once
 
+#include "src/ops/step_state.h"
 #include "src/ops/stream.h"
 #include "src/ops/tensor.h"
 
@@ -9,11 +10,11 @@ namespace tally::train {
 
 // out = dropout(wte[ids] + wpe[t])
 void embedding_forward(Stream& s, const Tensor& ids, const Tensor& wte, const Tensor& wpe,
-                       double dropout, uint64_t seed, const Tensor& out);
+                       double dropout, DropoutSeed seed, const Tensor& out);
 // dwte[ids] += dout, dwpe[t] += sum over B of dout (gradient type). The order of additions is
 // fixed, so that results repeat bit for bit. `workspace`: embedding_workspace() bytes.
 void embedding_backward(Stream& s, const Tensor& ids, const Tensor& dout, double dropout,
-                        uint64_t seed, const Tensor& dwte, const Tensor& dwpe,
+                        DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe,
                         const Tensor& workspace);
 size_t embedding_workspace(Stream& s, int64_t tokens, int64_t vocabulary);
 

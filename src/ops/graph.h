@@ -10,8 +10,7 @@ namespace tally::train {
 
 // What is recorded must be the same at every step: the same kernels on the same memory. What
 // changes from step to step (ids, learning rate, loss scale) is read from device memory that the
-// host fills before; the seed of dropout is an argument and is frozen in the recording, so record
-// no step with dropout.
+// host fills before; so does the seed of dropout where DropoutSeed names the step's state.
 class StepGraph {
  public:
   virtual ~StepGraph() = default;

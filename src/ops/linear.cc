@@ -4,8 +4,9 @@
 
 namespace tally::train {
 
-void linear_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y) {
-  TALLY_BACKEND(s, linear_forward(s, x, w, b, y));
+void linear_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+                    const Tensor& residual) {
+  TALLY_BACKEND(s, linear_forward(s, x, w, b, y, residual));
 }
 
 void linear_gelu_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b,
@@ -23,8 +24,17 @@ void linear_backward_input_gelu(Stream& s, const Tensor& dy, const Tensor& w, co
 }
 
 void linear_backward_weight(Stream& s, const Tensor& dy, const Tensor& x, const Tensor& dw,
-                            const Tensor& db) {
-  TALLY_BACKEND(s, linear_backward_weight(s, dy, x, dw, db));
+                            const Tensor& db, bool accumulate) {
+  TALLY_BACKEND(s, linear_backward_weight(s, dy, x, dw, db, accumulate));
+}
+
+void linear_backward_bias(Stream& s, const Tensor& dy, int64_t first, const Tensor& db) {
+  TALLY_BACKEND(s, linear_backward_bias(s, dy, first, db));
+}
+
+void linear_backward_bias_input(Stream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
+                                const Tensor& dbx) {
+  TALLY_BACKEND(s, linear_backward_bias_input(s, sums, w, db, dbx));
 }
 
 void gelu_forward(Stream& s, const Tensor& pre, const Tensor& y) {

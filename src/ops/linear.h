@@ -10,8 +10,9 @@
 
 namespace tally::train {
 
-// y = x w^T + b
-void linear_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y);
+// y = x w^T + b, and + residual[M,N] where it is defined (it may be y's memory).
+void linear_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+                    const Tensor& residual = Tensor());
 
 // pre = x w^T + b, y = gelu(pre), tanh form: 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3)))
 void linear_gelu_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b,
@@ -28,8 +29,17 @@ void linear_backward_input(Stream& s, const Tensor& dy, const Tensor& w, const T
 void linear_backward_input_gelu(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& pre,
                                 const Tensor& dpre, const Tensor& db);
 
-// dw += dy^T x, and db += column sums of dy where db is defined.
+// dw += dy^T x, or dw = dy^T x without `accumulate`; and db += column sums of dy where db is
+// defined.
 void linear_backward_weight(Stream& s, const Tensor& dy, const Tensor& x, const Tensor& dw,
-                            const Tensor& db);
+                            const Tensor& db, bool accumulate = true);
+
+// db[j] += sum over rows of dy[i, first + j]: a range of the columns.
+void linear_backward_bias(Stream& s, const Tensor& dy, int64_t first, const Tensor& db);
+
+// From the column sums of dy to those of dx = dy w, without reading either:
+//   db += sums, and dbx += sums w where it is defined.  sums[N], db[N], dbx[K]: the gradient type
+void linear_backward_bias_input(Stream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
+                                const Tensor& dbx);
 
 }  // namespace tally::train

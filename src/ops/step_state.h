@@ -38,6 +38,24 @@ struct StepState {
   float scale_minimum;
   int64_t updates;      // steps that were not left out: t of the bias corrections
   double beta1, beta2;  // for the bias corrections
+
+  uint64_t dropout_seed;  // written by the host before each micro batch, see DropoutSeed
+};
+
+// Where a mask of dropout comes from: a seed that is known when an operation is called, or one
+// site's share (site_seed) of the seed that lies in the step's state when the operation runs, so
+// that a recorded step draws new masks whenever it is replayed.
+struct DropoutSeed {
+  const StepState* state = nullptr;  // in device memory; null: `value` is the seed
+  uint64_t value = 0;                // the seed, or the site
+
+  DropoutSeed() = default;
+  DropoutSeed(uint64_t seed) : value(seed) {}
+  DropoutSeed(const StepState* s, uint64_t site) : state(s), value(site) {}
+  // Where the operation runs: on the device.
+  TALLY_HOST_DEVICE uint64_t get() const {
+    return state != nullptr ? site_seed(state->dropout_seed, value) : value;
+  }
 };
 
 // The bytes that the host writes before every step when the scale is dynamic; the rest it writes

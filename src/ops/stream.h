@@ -11,8 +11,10 @@
 
 namespace tally::train {
 
-// How float32 matrix products are computed: ieee float32, or rounded to TF32 operands.
-enum class MatmulMode : uint8_t { ieee, tf32 };
+// How float32 matrix products are computed: in ieee float32; from operands rounded to TF32; or from
+// operands split into two TF32 numbers each, of whose four products the three large ones are added
+// up (Ootomo & Yokota 2022, "Recovering single precision accuracy from Tensor Cores").
+enum class MatmulMode : uint8_t { ieee, tf32, tf32x3 };
 
 // One queue of work. Copying is not possible; each belongs to one thread at a time.
 class Stream {
@@ -25,6 +27,8 @@ class Stream {
   virtual void copy(void* to, const void* from, size_t bytes) = 0;  // any direction, asynchronous
   virtual void fill_zero(void* data, size_t bytes) = 0;
   MatmulMode matmul_mode = MatmulMode::ieee;
+  // GELU within the MLP's products where the device has kernels for it; false: a pass of its own.
+  bool fused_gelu = true;
   // Results repeat bit for bit from run to run: algorithms by rule instead of by timing, no atomic
   // sums.
   bool deterministic = false;

@@ -58,11 +58,11 @@ void Optimizer::fill_kept(StepState* s) const {
   s->beta2 = hyper_.beta2;
 }
 
-void Optimizer::apply() {
+void Optimizer::apply(bool zero_gradients) {
   gradient_norm(stream_, table_.gradients(), state_, workspace_);
   adamw_step(stream_, hyper_, state_, table_.decayed_elements(), table_.gradients(),
              table_.master(), table_.first_moment(), table_.second_moment(), table_.weights(),
-             true);
+             zero_gradients);
 }
 
 StepState Optimizer::finish_step() {

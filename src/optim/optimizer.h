@@ -31,8 +31,9 @@ class Optimizer {
   // The same, copied from `staging` (page-locked memory of the host, left alone until the device
   // has passed the copy), so that nothing waits.
   void begin_step(double learning_rate, StepState* staging);
-  // The step's gradients to new weights; the gradients are zero afterwards. Enqueues only.
-  void apply();
+  // The step's gradients to new weights. The gradients are zero afterwards unless the next step's
+  // first micro batch overwrites them (Batch::first). Enqueues only.
+  void apply(bool zero_gradients = true);
   // Waits for the step, learns the loss scale and counts the update unless it was left out.
   StepState finish_step();
   // The same without waiting: with a dynamic scale the device has decided by itself whether the

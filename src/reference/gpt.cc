@@ -66,9 +66,11 @@ class ReferenceGpt final : public Model {
                     : at::Device(at::kCPU)),
         type_(table.weights().dtype == DType::f64 ? at::kDouble : at::kFloat) {}
 
-  void forward_backward(const Batch& batch, double weight, uint64_t dropout_seed,
+  void forward_backward(const Batch& batch, double weight, DropoutSeed dropout,
                         StepState* state) override {
-    const at::Tensor loss = prepare(batch, weight, dropout_seed, true);
+    if (dropout.state) throw std::invalid_argument("the reference model cannot be recorded");
+    if (batch.first) stream_.fill_zero(table_.gradients().data, table_.gradients().bytes());
+    const at::Tensor loss = prepare(batch, weight, dropout.value, true);
     view(Tensor(&state->loss_sum, DType::f64, {1})).add_(loss.detach());
     const at::Tensor scale = view(Tensor(&state->loss_scale, DType::f32, {1})).to(type_);
     (loss * scale).sum().backward();

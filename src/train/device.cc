@@ -12,9 +12,9 @@ namespace {
 Device choose_device(const Config& c) {
   const int gpus = c.device == "cpu" ? 0 : cuda_device_count();
   if (c.device == "cpu" || (c.device == "auto" && gpus == 0)) {
-    if (c.precision == Precision::tf32)
-      throw InputError(fmt::format("--tf32: a CPU has no TF32, and no GPU can be used ({})",
-                                   cuda_unavailable_reason()));
+    if (uses_tf32(c.precision))
+      throw InputError(fmt::format("--precision {}: a CPU has no TF32, and no GPU can be used ({})",
+                                   precision_name(c.precision), cuda_unavailable_reason()));
     return {DeviceKind::cpu, 0};
   }
   const bool named = c.device.rfind("cuda:", 0) == 0;
@@ -40,7 +40,7 @@ Device choose_device(const Config& c) {
 }
 
 void check_precision(const Config& c, const Device& device, const DeviceInfo& info) {
-  const bool needs_ampere = c.precision == Precision::bf16 || c.precision == Precision::tf32;
+  const bool needs_ampere = c.precision == Precision::bf16 || uses_tf32(c.precision);
   if (device.is_cuda() && needs_ampere && info.capability < 80)
     throw InputError(fmt::format(
         "--precision {}: {} (compute capability {}.{}) does not have it: use --fp16 or --precision "
@@ -69,7 +69,10 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   set_threads(record->threads);
   std::unique_ptr<Stream> stream = make_stream(record->device);
   stream->deterministic = config.deterministic;
-  stream->matmul_mode = config.precision == Precision::tf32 ? MatmulMode::tf32 : MatmulMode::ieee;
+  stream->fused_gelu = config.fusions.gelu;
+  stream->matmul_mode = config.precision == Precision::tf32     ? MatmulMode::tf32
+                        : config.precision == Precision::tf32x3 ? MatmulMode::tf32x3
+                                                                : MatmulMode::ieee;
   record->attention_backend = attention_name(config, *stream);
   return stream;
 }

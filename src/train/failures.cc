@@ -16,8 +16,7 @@ std::string what_to_try(const Config& c) {
     add(fmt::format("--micro-batch-size below {} (the global batch stays the same)",
                     c.micro_batch));
   if (c.recompute != Recompute::full) add("--recompute-granularity full");
-  if (c.precision == Precision::f32 || c.precision == Precision::f64 ||
-      c.precision == Precision::tf32)
+  if (c.precision == Precision::f32 || c.precision == Precision::f64 || uses_tf32(c.precision))
     add("--bf16");
   add(fmt::format("--seq-length below {}", c.sequence));
   return "try " + text;

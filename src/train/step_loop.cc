@@ -46,15 +46,17 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
       micro_batches_(parts.config.micro_batches()),
       dropout_(has_dropout(parts.config)),
       dynamic_scale_(parts.config.precision == Precision::f16 && parts.config.loss_scale <= 0),
-      // A recording freezes the seed of dropout, and the reference model allocates.
-      graphs_(parts.config.cuda_graph && !parts.config.reference && !dropout_ &&
+      // The reference model allocates.
+      graphs_(parts.config.cuda_graph && !parts.config.reference &&
               parts.stream.device().is_cuda()),
       ring_(static_cast<int>(std::min<int64_t>(parts.config.log_interval, most_pending))),
       staging_(parts.stream, static_cast<size_t>(ring_) * sizeof(StepState)),
       read_back_(parts.stream, static_cast<size_t>(ring_) * sizeof(StepState)),
+      seeds_(parts.stream,
+             static_cast<size_t>(ring_ * parts.config.micro_batches()) * sizeof(uint64_t)),
       events_(StreamEvents::make(parts.stream, ring_ + 1)),
-      micro_graph_(StepGraph::make(parts.stream)),
-      last_graph_(StepGraph::make(parts.stream)),
+      micro_graphs_{StepGraph::make(parts.stream), StepGraph::make(parts.stream),
+                    StepGraph::make(parts.stream), StepGraph::make(parts.stream)},
       update_graph_(StepGraph::make(parts.stream)),
       reducer_(parts.communicator, parts.stream, parts.table.gradients(),
                parts.config.gradient_bucket),
@@ -165,11 +167,11 @@ void StepLoop::enqueue_step() {
   }
   rates_[static_cast<size_t>(slot)] = learning_rate(c.optimizer, consumed_);
   parts_.optimizer.begin_step(rates_[static_cast<size_t>(slot)], staging_.as<StepState>() + slot);
-  enqueue_micro_batches(static_cast<uint64_t>(iteration_));
+  enqueue_micro_batches(slot);
   say(slot);
   const auto update = [&] {
     share_results();
-    parts_.optimizer.apply();
+    parts_.optimizer.apply(!c.fusions.overwrite);
   };
   if (graphs_) {
     update_graph_->run(update);
@@ -212,29 +214,42 @@ Ending StepLoop::agreed_ending() const {
                                            parts_.config.exit_duration_minutes)};
 }
 
-void StepLoop::enqueue_micro_batches(uint64_t step_seed) {
+// The seed of a micro batch of the step to come. A recorded step reads it from the step's state.
+DropoutSeed StepLoop::dropout_seed(int slot, int64_t micro_batch) {
+  if (!dropout_) return {};
   const auto ranks = static_cast<uint64_t>(parts_.communicator.size());
   const auto rank = static_cast<uint64_t>(parts_.communicator.rank());
+  // Numbered as one process would take them, so that it would draw the same.
+  const uint64_t place =
+      (static_cast<uint64_t>(iteration_) * static_cast<uint64_t>(micro_batches_) +
+       static_cast<uint64_t>(micro_batch)) *
+          ranks +
+      rank;
+  const uint64_t seed = std::max<uint64_t>(1, mix(mix(parts_.config.seed) ^ place));
+  if (!graphs_) return seed;
+  uint64_t* staged = seeds_.as<uint64_t>() + slot * micro_batches_ + micro_batch;
+  *staged = seed;
+  StepState* state = parts_.optimizer.state();
+  parts_.stream.copy(&state->dropout_seed, staged, sizeof seed);
+  return {state, 0};
+}
+
+void StepLoop::enqueue_micro_batches(int slot) {
+  const int ranks = parts_.communicator.size();
   // Of all micro batches of all processes.
   const double weight = 1.0 / (static_cast<double>(micro_batches_) * static_cast<double>(ranks));
   for (int64_t k = 0; k < micro_batches_; ++k) {
     load(loader_.get());
-    uint64_t seed = 0;
-    if (dropout_) {
-      // Numbered as one process would take them, so that it would draw the same.
-      const uint64_t place =
-          (step_seed * static_cast<uint64_t>(micro_batches_) + static_cast<uint64_t>(k)) * ranks +
-          rank;
-      seed = std::max<uint64_t>(1, mix(mix(parts_.config.seed) ^ place));
-    }
+    batch_.first = k == 0 && parts_.config.fusions.overwrite;
     const bool last = k == micro_batches_ - 1 && ranks > 1;
+    const DropoutSeed seed = dropout_seed(slot, k);
     const auto work = [&] {
       if (last) reducer_.begin();
       parts_.model.forward_backward(batch_, weight, seed, parts_.optimizer.state());
       if (last) reducer_.finish();
     };
     if (graphs_) {
-      (last ? last_graph_ : micro_graph_)->run(work);
+      micro_graphs_[(batch_.first ? 1 : 0) + (last ? 2 : 0)]->run(work);
     } else {
       work();
     }

@@ -2,6 +2,7 @@
 // memory until a log line, an evaluation or a checkpoint needs them.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -71,7 +72,8 @@ class StepLoop {
   };
 
   void enqueue_step();
-  void enqueue_micro_batches(uint64_t step_seed);
+  void enqueue_micro_batches(int slot);
+  DropoutSeed dropout_seed(int slot, int64_t micro_batch);
   void share_results();
   Ending agreed_ending() const;
   void say(int slot);
@@ -108,8 +110,12 @@ class StepLoop {
   StepState* results_ = nullptr;  // [ring] on the device
   StepState* evaluation_ = nullptr;  // on the device
   HostMemory staging_, read_back_;   // [ring] StepState each
+  HostMemory seeds_;                 // [ring, micro batches] u64: DropoutSeed's
   std::unique_ptr<StreamEvents> events_;
-  std::unique_ptr<StepGraph> micro_graph_, last_graph_, update_graph_;
+  // By what differs: a step's first micro batch overwrites the gradients (1), the last one is added
+  // up over processes (2).
+  std::array<std::unique_ptr<StepGraph>, 4> micro_graphs_;
+  std::unique_ptr<StepGraph> update_graph_;
   GradientReducer reducer_;
   // Whether a process was told to stop: every step adds up what all of them say, and each learns it
   // two steps later, so that all stop after the same step and the host never waits.

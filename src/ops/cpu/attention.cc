@@ -202,9 +202,9 @@ size_t attention_workspace(Stream&, const AttentionShape&, DType) {
 }
 
 void attention_forward(Stream&, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-                       const Tensor& stats, const Tensor&, uint64_t seed) {
+                       const Tensor& stats, const Tensor&, DropoutSeed seed) {
   with_type(qkv.dtype, "attention_forward", [&]<typename T>() {
-    const Attention<accumulate_t<T>> attention{shape, seed};
+    const Attention<accumulate_t<T>> attention{shape, seed.get()};
     at::parallel_for(0, shape.batch * shape.heads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) attention.forward(i, qkv, out, stats);
     });
@@ -213,9 +213,9 @@ void attention_forward(Stream&, const AttentionShape& shape, const Tensor& qkv, 
 
 void attention_backward(Stream&, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
                         const Tensor& stats, const Tensor& dout, const Tensor& dqkv, const Tensor&,
-                        uint64_t seed) {
+                        DropoutSeed seed) {
   with_type(qkv.dtype, "attention_backward", [&]<typename T>() {
-    const Attention<accumulate_t<T>> attention{shape, seed};
+    const Attention<accumulate_t<T>> attention{shape, seed.get()};
     at::parallel_for(0, shape.batch * shape.heads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         attention.backward(i, qkv, out, stats, dout, dqkv);

@@ -7,7 +7,7 @@
 namespace tally::train::cpu {
 
 void embedding_forward(Stream&, const Tensor& ids, const Tensor& wte, const Tensor& wpe,
-                       double dropout, uint64_t seed, const Tensor& out) {
+                       double dropout, DropoutSeed seed, const Tensor& out) {
   with_type(out.dtype, "embedding_forward", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(out), tokens = ids.dim(-1);
@@ -15,7 +15,7 @@ void embedding_forward(Stream&, const Tensor& ids, const Tensor& wte, const Tens
       std::vector<A> mask(static_cast<size_t>(columns), A(1));
       for (int64_t i = begin; i < end; ++i) {
         if (dropout > 0) {
-          draw_mask(dropout, seed, static_cast<uint64_t>(i * columns), columns, mask.data());
+          draw_mask(dropout, seed.get(), static_cast<uint64_t>(i * columns), columns, mask.data());
         }
         const T* token = wte.as<T>() + ids.as<int32_t>()[i] * columns;
         const T* position = wpe.defined() ? wpe.as<T>() + (i % tokens) * columns : nullptr;
@@ -30,7 +30,7 @@ void embedding_forward(Stream&, const Tensor& ids, const Tensor& wte, const Tens
 }
 
 void embedding_backward(Stream&, const Tensor& ids, const Tensor& dout, double dropout,
-                        uint64_t seed, const Tensor& dwte, const Tensor& dwpe, const Tensor&) {
+                        DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe, const Tensor&) {
   with_type(dout.dtype, "embedding_backward", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(dout), tokens = ids.dim(-1);
@@ -41,7 +41,8 @@ void embedding_backward(Stream&, const Tensor& ids, const Tensor& dout, double d
       std::vector<A> mask(static_cast<size_t>(n), A(1));
       for (int64_t i = 0; i < ids.numel(); ++i) {
         const int64_t first = i * columns + begin;
-        if (dropout > 0) draw_mask(dropout, seed, static_cast<uint64_t>(first), n, mask.data());
+        if (dropout > 0)
+          draw_mask(dropout, seed.get(), static_cast<uint64_t>(first), n, mask.data());
         const T* from = dout.as<T>() + first;
         A* token = dwte.as<A>() + ids.as<int32_t>()[i] * columns + begin;
         A* position = dwpe.defined() ? dwpe.as<A>() + (i % tokens) * columns + begin : nullptr;

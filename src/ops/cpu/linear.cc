@@ -10,10 +10,14 @@
 namespace tally::train::cpu {
 namespace {
 
-// y = a b (+ bias), rounded to y's type at the end.
-void product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, const Tensor& y) {
+// y = a b (+ bias) (+ residual), rounded to y's type at the end.
+void product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, const Tensor& y,
+             const Tensor& residual = Tensor()) {
   at::Tensor out = aten_matrix(y);
-  if (is_narrow(y.dtype)) {
+  if (residual.defined()) {
+    at::Tensor sum = at::addmm(aten_operand(residual), a, b);
+    out.copy_(bias.defined() ? sum.add_(bias) : sum);
+  } else if (is_narrow(y.dtype)) {
     out.copy_(bias.defined() ? at::addmm(bias, a, b) : at::mm(a, b));
   } else if (bias.defined()) {
     at::addmm_out(out, bias, a, b);
@@ -29,13 +33,14 @@ at::Tensor bias_operand(const Tensor& b) {
 
 }  // namespace
 
-void linear_forward(Stream&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y) {
-  product(aten_operand(x), aten_operand(w).t(), bias_operand(b), y);
+void linear_forward(Stream&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+                    const Tensor& residual) {
+  product(aten_operand(x), aten_operand(w).t(), bias_operand(b), y, residual);
 }
 
 void linear_gelu_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b,
                          const Tensor& pre, const Tensor& y) {
-  cpu::linear_forward(s, x, w, b, pre);
+  cpu::linear_forward(s, x, w, b, pre, Tensor());
   cpu::gelu_forward(s, pre, y);
 }
 
@@ -59,18 +64,34 @@ void linear_backward_input_gelu(Stream&, const Tensor& dy, const Tensor& w, cons
   }
   if (!db.defined()) return;
   with_type(dpre.dtype, "linear_backward_input_gelu", [&]<typename T>() {
-    add_column_sums(dpre.as<T>(), rows_of(dpre), columns_of(dpre), db.as<accumulate_t<T>>());
+    add_column_sums(dpre.as<T>(), rows_of(dpre), columns_of(dpre), columns_of(dpre),
+                    db.as<accumulate_t<T>>());
   });
 }
 
-void linear_backward_weight(Stream&, const Tensor& dy, const Tensor& x, const Tensor& dw,
-                            const Tensor& db) {
+void linear_backward_weight(Stream& s, const Tensor& dy, const Tensor& x, const Tensor& dw,
+                            const Tensor& db, bool accumulate) {
   at::Tensor out = aten_matrix(dw);
-  at::addmm_out(out, out, aten_operand(dy).t(), aten_operand(x));
-  if (!db.defined()) return;
-  with_type(dy.dtype, "linear_backward_weight", [&]<typename T>() {
-    add_column_sums(dy.as<T>(), rows_of(dy), columns_of(dy), db.as<accumulate_t<T>>());
+  if (accumulate) {
+    at::addmm_out(out, out, aten_operand(dy).t(), aten_operand(x));
+  } else {
+    at::mm_out(out, aten_operand(dy).t(), aten_operand(x));
+  }
+  if (db.defined()) cpu::linear_backward_bias(s, dy, 0, db);
+}
+
+void linear_backward_bias(Stream&, const Tensor& dy, int64_t first, const Tensor& db) {
+  with_type(dy.dtype, "linear_backward_bias", [&]<typename T>() {
+    add_column_sums(dy.as<T>() + first, rows_of(dy), columns_of(dy), db.numel(),
+                    db.as<accumulate_t<T>>());
   });
+}
+
+void linear_backward_bias_input(Stream&, const Tensor& sums, const Tensor& w, const Tensor& db,
+                                const Tensor& dbx) {
+  const at::Tensor row = aten_matrix(sums);
+  aten_matrix(db).add_(row);
+  if (dbx.defined()) aten_matrix(dbx).add_(at::mm(row, aten_operand(w)));
 }
 
 }  // namespace tally::train::cpu

@@ -123,9 +123,9 @@ void layernorm_forward(Stream&, const Tensor& x, const Tensor& gamma, const Tens
 }
 
 void residual_layernorm_forward(Stream&, const Tensor& x, const Tensor& delta, const Tensor& gamma,
-                                const Tensor& beta, double epsilon, double dropout, uint64_t seed,
-                                const Tensor& r, const Tensor& y, const Tensor& mean,
-                                const Tensor& rstd) {
+                                const Tensor& beta, double epsilon, double dropout,
+                                DropoutSeed seed, const Tensor& r, const Tensor& y,
+                                const Tensor& mean, const Tensor& rstd) {
   with_type(x.dtype, "residual_layernorm_forward", [&]<typename T>() {
     using A = accumulate_t<T>;
     const Forward<T> forward{gamma.as<T>(), beta.as<T>(), epsilon, mean.as<A>(), rstd.as<A>()};
@@ -135,7 +135,7 @@ void residual_layernorm_forward(Stream&, const Tensor& x, const Tensor& delta, c
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i * columns;
         if (dropout > 0) {
-          draw_mask(dropout, seed, static_cast<uint64_t>(first), columns, mask.data());
+          draw_mask(dropout, seed.get(), static_cast<uint64_t>(first), columns, mask.data());
         }
         const T* a = x.as<T>() + first;
         const T* d = delta.as<T>() + first;
@@ -152,7 +152,8 @@ void residual_layernorm_forward(Stream&, const Tensor& x, const Tensor& delta, c
 void layernorm_backward(Stream&, const Tensor& dy, const Tensor& x, const Tensor& gamma,
                         const Tensor& mean, const Tensor& rstd, const Tensor& residual_grad,
                         const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta, double dropout,
-                        uint64_t seed, const Tensor& ddelta, const Tensor&) {
+                        DropoutSeed seed, const Tensor& ddelta, const Tensor&,
+                        const Tensor& dbias) {
   with_type(x.dtype, "layernorm_backward", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t rows = rows_of(x), columns = columns_of(x);
@@ -160,7 +161,7 @@ void layernorm_backward(Stream&, const Tensor& dy, const Tensor& x, const Tensor
     parameter_gradients<T>(rows, columns, dy.as<T>(), x.as<T>(), mean.as<A>(), rstd.as<A>(),
                            dgamma.as<A>(), dbeta.as<A>());
     const Backward<T> backward{
-        gamma.as<T>(), residual_grad.as<T>(), dx.as<T>(), ddelta.as<T>(), dropout, seed};
+        gamma.as<T>(), residual_grad.as<T>(), dx.as<T>(), ddelta.as<T>(), dropout, seed.get()};
     at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
       std::vector<A> mask(static_cast<size_t>(columns));
       for (int64_t i = begin; i < end; ++i) {
@@ -168,6 +169,9 @@ void layernorm_backward(Stream&, const Tensor& dy, const Tensor& x, const Tensor
                  rstd.as<A>()[i], mask);
       }
     });
+    if (!dbias.defined()) return;
+    const Tensor& delta_gradient = ddelta.defined() ? ddelta : dx;
+    add_column_sums(delta_gradient.as<T>(), rows, columns, columns, dbias.as<A>());
   });
 }
 

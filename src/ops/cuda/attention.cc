@@ -34,7 +34,7 @@ size_t attention_workspace(Stream& stream, const AttentionShape& shape, DType dt
 
 void attention_forward(Stream& stream, const AttentionShape& shape, const Tensor& qkv,
                        const Tensor& out, const Tensor& stats, const Tensor& workspace,
-                       uint64_t seed) {
+                       DropoutSeed seed) {
   CudaStream& s = cuda_stream(stream);
   if (cudnn_bytes(s, shape, qkv.dtype) >= 0) {
     s.cudnn()->forward(s, shape, qkv, out, stats, workspace.data, seed);
@@ -45,7 +45,7 @@ void attention_forward(Stream& stream, const AttentionShape& shape, const Tensor
 
 void attention_backward(Stream& stream, const AttentionShape& shape, const Tensor& qkv,
                         const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, const Tensor& workspace, uint64_t seed) {
+                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
   CudaStream& s = cuda_stream(stream);
   if (cudnn_bytes(s, shape, qkv.dtype) >= 0) {
     s.cudnn()->backward(s, shape, qkv, out, stats, dout, dqkv, workspace.data, seed);

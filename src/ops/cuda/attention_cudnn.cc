@@ -150,14 +150,14 @@ class Frontend final : public CudnnAttention {
   }
 
   void forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-               const Tensor& stats, void* workspace, uint64_t seed) override {
+               const Tensor& stats, void* workspace, DropoutSeed seed) override {
     std::unordered_map<int64_t, void*> at = inputs(shape, qkv, out, stats);
     run(s, *pair(s, shape, qkv.dtype).forward, shape, at, workspace, seed, "attention_forward");
   }
 
   void backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
                 const Tensor& stats, const Tensor& dout, const Tensor& dqkv, void* workspace,
-                uint64_t seed) override {
+                DropoutSeed seed) override {
     std::unordered_map<int64_t, void*> at = inputs(shape, qkv, out, stats);
     at[id_dout] = dout.data;
     at[id_dq] = part(shape, dqkv, 0);
@@ -182,7 +182,8 @@ class Frontend final : public CudnnAttention {
   }
 
   void run(CudaStream& s, fe::graph::Graph& graph, const AttentionShape& shape,
-           std::unordered_map<int64_t, void*>& at, void* workspace, uint64_t seed, const char* op) {
+           std::unordered_map<int64_t, void*>& at, void* workspace, DropoutSeed seed,
+           const char* op) {
     if (shape.dropout > 0) {
       write_seed(s, workspace, seed);
       at[id_seed] = workspace;

@@ -15,16 +15,17 @@ class CudnnAttention {
   // graphs, once a shape.
   virtual int64_t workspace(CudaStream& s, const AttentionShape& shape, DType dtype) = 0;
   virtual void forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
-                       const Tensor& out, const Tensor& stats, void* workspace, uint64_t seed) = 0;
+                       const Tensor& out, const Tensor& stats, void* workspace,
+                       DropoutSeed seed) = 0;
   virtual void backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
                         const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, void* workspace, uint64_t seed) = 0;
+                        const Tensor& dqkv, void* workspace, DropoutSeed seed) = 0;
 };
 
 // Null when this build has no cuDNN front end.
 std::unique_ptr<CudnnAttention> make_cudnn_attention();
 
 // Two int64 in device memory, seed and 0, as cuDNN reads them (attention_seed.cu).
-void write_seed(CudaStream& s, void* place, uint64_t seed);
+void write_seed(CudaStream& s, void* place, DropoutSeed seed);
 
 }  // namespace tally::train::cuda

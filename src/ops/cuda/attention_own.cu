@@ -28,13 +28,13 @@ struct Rows {
   uint32_t threshold;
   double keep_scale;
   bool dropout;
-  uint64_t seed;
+  DropoutSeed seed;
 };
 
 template <typename A>
-__device__ inline A mask_of(const Rows& r, int64_t head, int64_t i, int64_t j) {
+__device__ inline A mask_of(const Rows& r, uint64_t seed, int64_t head, int64_t i, int64_t j) {
   const auto element = static_cast<uint64_t>((head * r.tokens + i) * r.tokens + j);
-  return dropout_keeps(r.seed, element, r.threshold) ? A(r.keep_scale) : A(0);
+  return dropout_keeps(seed, element, r.threshold) ? A(r.keep_scale) : A(0);
 }
 
 template <typename A>
@@ -68,11 +68,12 @@ __global__ void softmax_kernel(const Acc<T>* scores, T* p, Acc<T>* lse, Rows r) 
     sum += exp(scores[row + j] * scale - top);
   sum = block_sum(sum, shared);
   const A inverse = A(1) / sum;
+  const uint64_t seed = r.seed.get();
   for (int64_t j = threadIdx.x; j < r.tokens; j += softmax_threads) {
     A x = 0;
     if (j < visible) {
       x = exp(scores[row + j] * scale - top) * inverse;
-      if (r.dropout) x *= mask_of<A>(r, head, i, j);
+      if (r.dropout) x *= mask_of<A>(r, seed, head, i, j);
     }
     p[row + j] = narrow<T>(x);
   }
@@ -95,12 +96,13 @@ __global__ void softmax_backward_kernel(const Acc<T>* scores, const Acc<T>* dp, 
   }
   d = block_sum(d, shared);
   const int64_t visible = r.causal ? i + 1 : r.tokens;
+  const uint64_t seed = r.seed.get();
   const A scale = A(r.scale), shift = lse[head * r.tokens + i];
   for (int64_t j = threadIdx.x; j < r.tokens; j += softmax_threads) {
     A probability = 0, change = 0, mask = 1;
     if (j < visible) {
       probability = exp(scores[row + j] * scale - shift);
-      if (r.dropout) mask = mask_of<A>(r, head, i, j);
+      if (r.dropout) mask = mask_of<A>(r, seed, head, i, j);
       change = probability * (dp[row + j] * mask - d) * scale;
     }
     p[row + j] = narrow<T>(probability * mask);
@@ -186,7 +188,7 @@ struct Scratch {
   }
 };
 
-Rows rows_of(const AttentionShape& a, uint64_t seed) {
+Rows rows_of(const AttentionShape& a, DropoutSeed seed) {
   return {a.tokens,
           a.head_dim,
           a.heads,
@@ -220,7 +222,7 @@ size_t own_attention_workspace(const AttentionShape& shape, DType dtype) {
 
 void own_attention_forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
                            const Tensor& out, const Tensor& stats, const Tensor& workspace,
-                           uint64_t seed) {
+                           DropoutSeed seed) {
   const Plan plan(shape, qkv.dtype);
   const Matrices m{s, shape, qkv.dtype, plan.over_batch};
   const Scratch scratch(workspace.data, shape, qkv.dtype, plan.piece);
@@ -245,7 +247,7 @@ void own_attention_forward(CudaStream& s, const AttentionShape& shape, const Ten
 
 void own_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
                             const Tensor& out, const Tensor& stats, const Tensor& dout,
-                            const Tensor& dqkv, const Tensor& workspace, uint64_t seed) {
+                            const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
   const Plan plan(shape, qkv.dtype);
   const Matrices m{s, shape, qkv.dtype, plan.over_batch};
   const Scratch scratch(workspace.data, shape, qkv.dtype, plan.piece);

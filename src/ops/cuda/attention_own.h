@@ -11,9 +11,9 @@ namespace tally::train::cuda {
 size_t own_attention_workspace(const AttentionShape& shape, DType dtype);
 void own_attention_forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
                            const Tensor& out, const Tensor& stats, const Tensor& workspace,
-                           uint64_t seed);
+                           DropoutSeed seed);
 void own_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
                             const Tensor& out, const Tensor& stats, const Tensor& dout,
-                            const Tensor& dqkv, const Tensor& workspace, uint64_t seed);
+                            const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed);
 
 }  // namespace tally::train::cuda

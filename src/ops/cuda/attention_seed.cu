@@ -4,14 +4,14 @@
 namespace tally::train::cuda {
 namespace {
 
-__global__ void seed_kernel(int64_t* place, uint64_t seed) {
-  place[0] = static_cast<int64_t>(seed);
+__global__ void seed_kernel(int64_t* place, DropoutSeed seed) {
+  place[0] = static_cast<int64_t>(seed.get());
   place[1] = 0;
 }
 
 }  // namespace
 
-void write_seed(CudaStream& s, void* place, uint64_t seed) {
+void write_seed(CudaStream& s, void* place, DropoutSeed seed) {
   seed_kernel<<<1, 1, 0, s.stream()>>>(static_cast<int64_t*>(place), seed);
   CUDA_LAUNCHED();
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "src/ops/cuda/attention_cudnn.h"
@@ -33,6 +34,14 @@ std::string gibibytes(size_t bytes) {
 
 std::string version(int v) {
   return fmt::format("{}.{}", v / 1000, v % 1000 / 10);
+}
+
+// TALLY_GPU_CAPABILITY=80 takes only the kernels and libraries' paths that a GPU of that compute
+// capability has, so that a newer GPU can test them.
+int most_capability() {
+  const char* wanted = std::getenv("TALLY_GPU_CAPABILITY");
+  const int most = wanted ? std::atoi(wanted) : 0;
+  return most > 0 ? most : 1000;
 }
 
 }  // namespace
@@ -111,7 +120,7 @@ CudaStream::CudaStream(int index) : index_(index) {
         info.name, info.capability / 10, info.capability % 10, TALLY_CUDA_ARCHITECTURES_TEXT,
         info.capability));
   }
-  capability_ = info.capability;
+  capability_ = std::min(info.capability, most_capability());
   multiprocessors_ = info.multiprocessors;
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   CUBLAS_CHECK(cublasLtCreate(&blas_));
@@ -192,6 +201,21 @@ void* CudaStream::second_workspace() {
     second_workspace_ = allocate(second_workspace_size, "second workspace");
   }
   return second_workspace_;
+}
+
+void* CudaStream::split_memory(size_t bytes) {
+  if (bytes <= split_bytes_) return split_memory_;
+  if (capturing()) {
+    throw DeviceError(
+        "a product ran for the first time while a CUDA graph was recorded: run one step before "
+        "recording");
+  }
+  if (split_memory_) release(split_memory_);
+  split_memory_ = nullptr;
+  split_bytes_ = 0;
+  split_memory_ = allocate(bytes, "operands split for tf32x3");
+  split_bytes_ = bytes;
+  return split_memory_;
 }
 
 size_t CudaStream::second_workspace_bytes() const {

@@ -47,6 +47,10 @@ class CudaStream final : public Stream {
   void* second_workspace();
   size_t second_workspace_bytes() const;
 
+  // Room for the split operands of tf32x3's products: grows at the first calls of a shape, throws
+  // DeviceError when it would have to during a recording.
+  void* split_memory(size_t bytes);
+
   cublasLtHandle_t blas() const { return blas_; }
   GemmPlans& gemms() { return *gemms_; }
   // Null when the build has no cuDNN front end.
@@ -58,6 +62,8 @@ class CudaStream final : public Stream {
   cublasLtHandle_t blas_ = nullptr;
   void* workspace_ = nullptr;
   void* second_workspace_ = nullptr;
+  void* split_memory_ = nullptr;
+  size_t split_bytes_ = 0;
   size_t workspace_bytes_ = 0;
   std::unordered_map<void*, size_t> blocks_;
   int64_t allocations_ = 0;

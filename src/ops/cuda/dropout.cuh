@@ -3,20 +3,27 @@
 
 #include "src/ops/cuda/common.cuh"
 #include "src/ops/philox.h"
+#include "src/ops/step_state.h"
 
 namespace tally::train::cuda {
 
 struct Dropout {
-  uint64_t seed;
+  DropoutSeed source;
+  uint64_t seed = 0;  // once resolved
   uint32_t threshold;
   double scale;  // 1 / (1 - p); 1 where there is no dropout
   bool active;
 
-  Dropout(double p, uint64_t seed_)
-      : seed(seed_),
+  Dropout(double p, DropoutSeed seed_)
+      : source(seed_),
         threshold(dropout_threshold(p)),
         scale(p < 1 ? 1 / (1 - p) : 0),
         active(p > 0) {}
+
+  // At the start of a kernel.
+  __device__ inline void resolve() {
+    if (active) seed = source.get();
+  }
 
   // Multiplies elements i .. i + N - 1 of the tensor by their factors.
   template <int N, typename A>

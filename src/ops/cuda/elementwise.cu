@@ -68,11 +68,11 @@ __global__ void bias_gelu_kernel(const T* bias, T* pre, T* y, int64_t count, int
 constexpr int sum_rows = 8;  // rows that a block works on at a time; each row has 32 threads
 
 // parts[blockIdx.y, column] = sum of this block's rows of f(dy, pre), which is also written to
-// dpre. Without `pre`: of dy itself, nothing written.
+// dpre. Without `pre`: of dy itself, nothing written. `stride`: elements between rows.
 template <typename T, int N, bool with_gelu>
 __global__ void __launch_bounds__(32 * sum_rows)
     sum_kernel(const T* dy, const T* pre, T* dpre, Acc<T>* parts, int64_t rows, int64_t columns,
-               int64_t rows_per_block) {
+               int64_t stride, int64_t rows_per_block) {
   using A = Acc<T>;
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x) * N;
   const int64_t first = blockIdx.y * rows_per_block;
@@ -87,8 +87,8 @@ __global__ void __launch_bounds__(32 * sum_rows)
     for (int d = 0; d < deep; ++d) {
       const int64_t at = row + d * sum_rows;
       if (at >= last) continue;
-      g[d] = load<T, N>(dy + at * columns + column);
-      if (with_gelu) x[d] = load<T, N>(pre + at * columns + column);
+      g[d] = load<T, N>(dy + at * stride + column);
+      if (with_gelu) x[d] = load<T, N>(pre + at * stride + column);
     }
 #pragma unroll
     for (int d = 0; d < deep; ++d) {
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(32 * sum_rows)
 #pragma unroll
         for (int k = 0; k < N; ++k)
           g[d].v[k] = narrow<T>(widen(g[d].v[k]) * gelu_slope<T>(widen(x[d].v[k])));
-        store<T, N>(dpre + at * columns + column, g[d]);
+        store<T, N>(dpre + at * stride + column, g[d]);
       }
 #pragma unroll
       for (int k = 0; k < N; ++k) sums[k] += widen(g[d].v[k]);
@@ -122,10 +122,11 @@ __global__ void __launch_bounds__(32 * sum_rows)
 // A block of 32 x 32 threads adds up 32 columns of one array of parts (blockIdx.y).
 template <typename A>
 __global__ void __launch_bounds__(1024)
-    add_parts_kernel(const A* parts, int64_t count, int64_t elements, A* first, A* second) {
+    add_parts_kernel(const A* parts, int64_t count, int64_t elements, A* first, A* second,
+                     A* third) {
   __shared__ A shared[32][33];
   parts += blockIdx.y * count * elements;
-  A* out = blockIdx.y == 0 ? first : second;
+  A* out = blockIdx.y == 0 ? first : blockIdx.y == 1 ? second : third;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
   A sum = 0;
   if (column < elements) {
@@ -156,12 +157,18 @@ void launch_bias_gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const T
   CUDA_LAUNCHED();
 }
 
+// Columns [first, first + columns) of dy.
+struct Columns {
+  int64_t first, columns;
+};
+
 template <typename T, int N, bool with_gelu>
 void launch_sum(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
-                const Tensor& db) {
+                const Columns& range, const Tensor& db) {
   using A = Acc<T>;
-  const int64_t columns = dy.dim(-1), rows = columns ? dy.numel() / columns : 0;
-  if (rows == 0) return;
+  const int64_t stride = dy.dim(-1), rows = stride ? dy.numel() / stride : 0;
+  const int64_t columns = range.columns;
+  if (rows == 0 || columns == 0) return;
   const int64_t across = divide_up(columns, 32 * N);
   // One full wave of blocks, no fewer than 32 rows each, and parts that fit the workspace.
   int64_t down = resident_blocks(s, sum_kernel<T, N, with_gelu>, 32 * sum_rows) / across;
@@ -176,22 +183,46 @@ void launch_sum(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor
   A* parts = db.defined() ? static_cast<A*>(s.workspace()) : nullptr;
   const dim3 grid(static_cast<unsigned>(across), static_cast<unsigned>(down));
   sum_kernel<T, N, with_gelu><<<grid, dim3(32, sum_rows), 0, s.stream()>>>(
-      dy.as<T>(), pre.as<T>(), dpre.as<T>(), parts, rows, columns, rows_per_block);
+      dy.as<T>() + range.first, pre.as<T>(), dpre.as<T>(), parts, rows, columns, stride,
+      rows_per_block);
   CUDA_LAUNCHED();
-  if (db.defined()) add_parts(s, parts, down, columns, db, Tensor());
+  if (db.defined()) add_parts(s, parts, down, columns, db);
 }
 
 template <bool with_gelu>
 void sum_by_type(CudaStream& s, const char* op, const Tensor& dy, const Tensor& pre,
-                 const Tensor& dpre, const Tensor& db) {
+                 const Tensor& dpre, const Columns& range, const Tensor& db) {
   by_type(dy.dtype, op, [&](auto zero) {
     using T = decltype(zero);
-    if (vectorizable<T>(dy.dim(-1), dy.as<T>(), pre.as<T>(), dpre.as<T>())) {
-      launch_sum<T, vector_size<T>, with_gelu>(s, dy, pre, dpre, db);
+    if (vectorizable<T>(dy.dim(-1), dy.as<T>(), pre.as<T>(), dpre.as<T>()) &&
+        range.first % vector_size<T> == 0 && range.columns % vector_size<T> == 0) {
+      launch_sum<T, vector_size<T>, with_gelu>(s, dy, pre, dpre, range, db);
     } else {
-      launch_sum<T, 1, with_gelu>(s, dy, pre, dpre, db);
+      launch_sum<T, 1, with_gelu>(s, dy, pre, dpre, range, db);
     }
   });
+}
+
+// A block adds sums[N] times 32 columns of w[N,K] to 32 elements of `out` (null: none), and as many
+// elements of sums to `db`.
+template <typename T>
+__global__ void __launch_bounds__(1024)
+    product_row_kernel(const Acc<T>* sums, const T* w, Acc<T>* db, Acc<T>* out, int64_t n,
+                       int64_t k) {
+  using A = Acc<T>;
+  __shared__ A shared[32][33];
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
+  A sum = 0;
+  if (out && column < k) {
+#pragma unroll 8
+    for (int64_t i = threadIdx.y; i < n; i += 32) sum += sums[i] * widen(w[i * k + column]);
+  }
+  shared[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  sum = warp_sum(shared[threadIdx.x][threadIdx.y]);
+  const int64_t target = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.y;
+  if (threadIdx.x == 0 && out && target < k) out[target] += sum;
+  if (threadIdx.y == 0 && column < n) db[column] += sums[column];
 }
 
 }  // namespace
@@ -215,24 +246,39 @@ void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y) {
 
 void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
                    const Tensor& db) {
-  sum_by_type<true>(s, __func__, dy, pre, dpre, db);
+  sum_by_type<true>(s, __func__, dy, pre, dpre, {0, dy.dim(-1)}, db);
 }
 
-void column_sums(CudaStream& s, const Tensor& dy, const Tensor& db) {
-  sum_by_type<false>(s, __func__, dy, Tensor(), Tensor(), db);
+void column_sums(CudaStream& s, const Tensor& dy, int64_t first, const Tensor& db) {
+  sum_by_type<false>(s, __func__, dy, Tensor(), Tensor(), {first, db.numel()}, db);
+}
+
+void product_row(CudaStream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
+                 const Tensor& out) {
+  const int64_t n = w.dim(0), k = w.dim(1);
+  const auto blocks = static_cast<unsigned>(divide_up(n > k ? n : k, 32));
+  by_type(w.dtype, __func__, [&](auto zero) {
+    using T = decltype(zero);
+    using A = Acc<T>;
+    product_row_kernel<T><<<blocks, dim3(32, 32), 0, s.stream()>>>(sums.as<A>(), w.as<T>(),
+                                                                   db.as<A>(), out.as<A>(), n, k);
+    CUDA_LAUNCHED();
+  });
 }
 
 void add_parts(CudaStream& s, const void* parts, int64_t count, int64_t elements,
-               const Tensor& first, const Tensor& second) {
+               const Tensor& first, const Tensor& second, const Tensor& third) {
   if (elements == 0 || count == 0) return;
-  const dim3 grid(static_cast<unsigned>(divide_up(elements, 32)), second.defined() ? 2 : 1);
+  const unsigned arrays = third.defined() ? 3 : second.defined() ? 2 : 1;
+  const dim3 grid(static_cast<unsigned>(divide_up(elements, 32)), arrays);
   if (first.dtype == DType::f64) {
-    add_parts_kernel<<<grid, dim3(32, 32), 0, s.stream()>>>(static_cast<const double*>(parts),
-                                                            count, elements, first.as<double>(),
-                                                            second.as<double>());
-  } else {
     add_parts_kernel<<<grid, dim3(32, 32), 0, s.stream()>>>(
-        static_cast<const float*>(parts), count, elements, first.as<float>(), second.as<float>());
+        static_cast<const double*>(parts), count, elements, first.as<double>(), second.as<double>(),
+        third.as<double>());
+  } else {
+    add_parts_kernel<<<grid, dim3(32, 32), 0, s.stream()>>>(static_cast<const float*>(parts), count,
+                                                            elements, first.as<float>(),
+                                                            second.as<float>(), third.as<float>());
   }
   CUDA_LAUNCHED();
 }

@@ -13,6 +13,7 @@ namespace {
 template <typename T, int N>
 __global__ void embedding_kernel(const int32_t* ids, const T* wte, const T* wpe, T* out,
                                  int64_t tokens, int64_t length, int64_t columns, Dropout dropout) {
+  dropout.resolve();
   const int64_t vectors = columns / N;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= tokens * vectors) return;
@@ -37,6 +38,7 @@ __global__ void embedding_kernel(const int32_t* ids, const T* wte, const T* wpe,
 template <typename T, int N>
 __global__ void position_kernel(const T* dout, Acc<T>* dwpe, int64_t batch, int64_t length,
                                 int64_t columns, Dropout dropout) {
+  dropout.resolve();
   const int64_t vectors = columns / N;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= length * vectors) return;
@@ -71,6 +73,7 @@ __global__ void token_kernel(const int32_t* ids, const int32_t* order, const T* 
                              Dropout dropout) {
   const int64_t column = (static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x) * N;
   if (column >= columns) return;
+  dropout.resolve();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * chunk;
   const int64_t last = first + chunk < tokens ? first + chunk : tokens;
   bool began_before = first > 0 && ids[first - 1] == ids[first];
@@ -197,7 +200,7 @@ void add_tokens(CudaStream& s, const Tensor& ids, const Tensor& dout, const Drop
 }  // namespace
 
 void embedding_forward(Stream& stream, const Tensor& ids, const Tensor& wte, const Tensor& wpe,
-                       double dropout, uint64_t seed, const Tensor& out) {
+                       double dropout, DropoutSeed seed, const Tensor& out) {
   CudaStream& s = cuda_stream(stream);
   const int64_t tokens = ids.numel(), columns = wte.dim(1);
   if (tokens == 0) return;
@@ -221,7 +224,7 @@ void embedding_forward(Stream& stream, const Tensor& ids, const Tensor& wte, con
 }
 
 void embedding_backward(Stream& stream, const Tensor& ids, const Tensor& dout, double dropout,
-                        uint64_t seed, const Tensor& dwte, const Tensor& dwpe,
+                        DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe,
                         const Tensor& /*workspace*/) {
   CudaStream& s = cuda_stream(stream);
   const int64_t tokens = ids.numel(), columns = dout.dim(-1);

@@ -45,16 +45,38 @@ uint32_t alignment_of(const void* data, DType t, int64_t leading, int64_t stride
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
+bool adds_in_place(const MatMul& p) {
+  return p.beta != 0 && (!p.addend || p.addend == p.out);
+}
+
+// Of `out` and of what is added to it.
+uint32_t out_alignment(const MatMul& p) {
+  const uint32_t own = alignment_of(p.out, p.out_dtype, p.out_leading, p.out_stride);
+  if (p.beta == 0 || adds_in_place(p)) return own;
+  return std::min(own, alignment_of(p.addend, p.out_dtype, p.out_leading, p.out_stride));
+}
+
+bool in_tf32(const CudaStream& s, const MatMul& p) {
+  return p.split || (s.matmul_mode == MatmulMode::tf32 && p.a.dtype == DType::f32);
+}
+
+bool must_split(const CudaStream& s, const MatMul& p) {
+  return s.matmul_mode == MatmulMode::tf32x3 && p.a.dtype == DType::f32 && !p.split;
+}
+
 std::string key_of(const CudaStream& s, const MatMul& p) {
-  return fmt::format(
-      "{}x{}x{}*{}/{}{}/{}.{}.{}/{}.{}.{}/{}.{}.{}/a{}.{}.{}/e{}b{}{}", p.rows, p.cols, p.inner,
-      p.batch, p.a.transposed ? 'T' : 'N', p.b.transposed ? 'T' : 'N', dtype_name(p.a.dtype),
-      dtype_name(p.b.dtype), dtype_name(p.out_dtype), p.a.leading, p.b.leading, p.out_leading,
-      p.a.stride, p.b.stride, p.out_stride,
-      alignment_of(p.a.data, p.a.dtype, p.a.leading, p.a.stride),
-      alignment_of(p.b.data, p.b.dtype, p.b.leading, p.b.stride),
-      alignment_of(p.out, p.out_dtype, p.out_leading, p.out_stride), static_cast<int>(p.epilogue),
-      p.beta != 0 ? 1 : 0, s.matmul_mode == MatmulMode::tf32 ? "t" : "");
+  return fmt::format("{}x{}x{}*{}/{}{}/{}.{}.{}/{}.{}.{}/{}.{}.{}/a{}.{}.{}/e{}b{}{}", p.rows,
+                     p.cols, p.inner, p.batch, p.a.transposed ? 'T' : 'N',
+                     p.b.transposed ? 'T' : 'N', dtype_name(p.a.dtype), dtype_name(p.b.dtype),
+                     dtype_name(p.out_dtype), p.a.leading, p.b.leading, p.out_leading, p.a.stride,
+                     p.b.stride, p.out_stride,
+                     alignment_of(p.a.data, p.a.dtype, p.a.leading, p.a.stride),
+                     alignment_of(p.b.data, p.b.dtype, p.b.leading, p.b.stride), out_alignment(p),
+                     static_cast<int>(p.epilogue),
+                     p.beta == 0        ? 0
+                     : adds_in_place(p) ? 1
+                                        : 2,
+                     in_tf32(s, p) ? "t" : "");
 }
 
 class Layout {
@@ -135,9 +157,7 @@ struct GemmPlans::Plan {
         in_f64(p.out_dtype == DType::f64) {
     cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
     if (in_f64) compute = CUBLAS_COMPUTE_64F;
-    if (p.a.dtype == DType::f32 && s.matmul_mode == MatmulMode::tf32) {
-      compute = CUBLAS_COMPUTE_32F_FAST_TF32;
-    }
+    if (in_tf32(s, p)) compute = CUBLAS_COMPUTE_32F_FAST_TF32;
     CUBLAS_CHECK(cublasLtMatmulDescCreate(&desc, compute, in_f64 ? CUDA_R_64F : CUDA_R_32F));
     const cublasOperation_t op_first = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t op_second = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -169,8 +189,9 @@ struct GemmPlans::Plan {
     const auto beta = static_cast<float>(p.beta);
     const void* pa = in_f64 ? static_cast<const void*>(&p.alpha) : &alpha;
     const void* pb = in_f64 ? static_cast<const void*>(&p.beta) : &beta;
+    const void* addend = p.beta == 0 || adds_in_place(p) ? out : p.addend;
     return cublasLtMatmul(s.blas(), desc, pa, p.b.data, first.get(), p.a.data, second.get(), pb,
-                          out, result.get(), out, result.get(), &algo, s.workspace(),
+                          addend, result.get(), out, result.get(), &algo, s.workspace(),
                           s.workspace_bytes(), s.stream());
   }
 
@@ -187,7 +208,7 @@ namespace {
 class TuningOutput {
  public:
   TuningOutput(CudaStream& s, const MatMul& p) : data_(p.out) {
-    if (p.beta == 0) return;
+    if (!adds_in_place(p)) return;
     const int64_t elements = (p.batch - 1) * p.out_stride + (p.rows - 1) * p.out_leading + p.cols;
     const size_t bytes = static_cast<size_t>(elements) * size_of(p.out_dtype);
     if (cudaMalloc(&copy_, bytes) != cudaSuccess) {
@@ -220,9 +241,8 @@ std::vector<cublasLtMatmulAlgo_t> candidates(CudaStream& s, const MatMul& p,
          alignment_of(p.b.data, p.b.dtype, p.b.leading, p.b.stride));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
          alignment_of(p.a.data, p.a.dtype, p.a.leading, p.a.stride));
-  const uint32_t out_alignment = alignment_of(p.out, p.out_dtype, p.out_leading, p.out_stride);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out_alignment);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out_alignment(p));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out_alignment(p));
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(wanted));
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
@@ -372,11 +392,13 @@ GemmPlans::Plan* GemmPlans::make(CudaStream& s, const MatMul& p, const std::stri
 }
 
 bool matmul_supported(CudaStream& s, const MatMul& problem) {
+  if (must_split(s, problem)) return s.gemms().plan(s, split_problem(s, problem)) != nullptr;
   return s.gemms().plan(s, problem) != nullptr;
 }
 
 void matmul(CudaStream& s, const MatMul& p) {
   if (p.rows == 0 || p.cols == 0 || p.batch == 0) return;
+  if (must_split(s, p)) return matmul(s, split_problem(s, p));
   const GemmPlans::Plan* plan = s.gemms().plan(s, p);
   if (!plan) {
     throw DeviceError(

@@ -28,7 +28,7 @@ enum class Epilogue : uint8_t {
   gelu_aux_bias,  // aux = product + bias[cols]; out = gelu(aux), tanh form
 };
 
-// out[rows, cols] = alpha a[rows, inner] b[inner, cols] + beta out
+// out[rows, cols] = alpha a[rows, inner] b[inner, cols] + beta addend
 struct MatMul {
   int64_t rows = 0, cols = 0, inner = 0, batch = 1;
   Operand a, b;
@@ -36,14 +36,25 @@ struct MatMul {
   DType out_dtype = DType::f32;
   int64_t out_leading = 0, out_stride = 0;
   double alpha = 1, beta = 0;
+  const void* addend = nullptr;  // laid out as `out`; null: `out` itself
   Epilogue epilogue = Epilogue::none;
   const void* bias = nullptr;  // out_dtype
   void* aux = nullptr;         // out_dtype, leading dimension out_leading
+  bool split = false;          // f32 operands that hold TF32 numbers, see gemm_split.cu
 };
 
 // Enqueues the product. The first eager call of a new shape tunes it: it waits for the GPU then,
 // and may allocate a copy of `out` while it does (beta != 0).
 void matmul(CudaStream& s, const MatMul& problem);
+// An f32 product as one of TF32 numbers: each operand is split into a large and a small part, and
+// their parts laid side by side along `inner`, small products first. The parts lie in memory of the
+// stream, until its next product.
+MatMul split_problem(CudaStream& s, const MatMul& problem);
+// parts of `from` (rows x cols as stored, `batch` of them) packed into `to`: (small, large, large)
+// or with `large_first` (large, small, large), each as wide (or with `down` as high) as `from`.
+void split_operand(CudaStream& s, const Operand& from, int64_t rows, int64_t cols, int64_t batch,
+                   bool down, bool large_first, float* to);
+
 // Whether the library has an algorithm for it (epilogues and types are not served in every
 // combination).
 bool matmul_supported(CudaStream& s, const MatMul& problem);

@@ -16,11 +16,16 @@ void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y);
 // Uses s.workspace().
 void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
                    const Tensor& db);
-// db += column sums of dy. Uses s.workspace().
-void column_sums(CudaStream& s, const Tensor& dy, const Tensor& db);
-// first[i] += sum over p of parts[p, i], in the order of p, and second[i] += the same of the array
-// of parts that follows; parts in f32 (f64 for f64). `second` may be undefined.
+// db += column sums of dy, from column `first` on. Uses s.workspace().
+void column_sums(CudaStream& s, const Tensor& dy, int64_t first, const Tensor& db);
+// db[N] += sums[N], and out[K] += sums w[N,K] where it is defined
+void product_row(CudaStream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
+                 const Tensor& out);
+// first[i] += sum over p of parts[p, i], in the order of p, and second[i] and third[i] += the same
+// of the arrays of parts that follow; parts in f32 (f64 for f64). `second` and `third` may be
+// undefined.
 void add_parts(CudaStream& s, const void* parts, int64_t count, int64_t elements,
-               const Tensor& first, const Tensor& second);
+               const Tensor& first, const Tensor& second = Tensor(),
+               const Tensor& third = Tensor());
 
 }  // namespace tally::train::cuda

@@ -28,7 +28,9 @@ MatMul product(const Tensor& x, const Tensor& w, bool w_transposed, const Tensor
 
 std::string shape_key(const char* op, const CudaStream& s, const MatMul& p) {
   return fmt::format("{}/{}x{}x{}/{}{}", op, p.rows, p.cols, p.inner, dtype_name(p.out_dtype),
-                     s.matmul_mode == MatmulMode::tf32 ? "t" : "");
+                     s.matmul_mode == MatmulMode::tf32     ? "t"
+                     : s.matmul_mode == MatmulMode::tf32x3 ? "3"
+                                                           : "");
 }
 
 MatMul with_epilogue(MatMul p, Epilogue epilogue, const Tensor& b, void* aux) {
@@ -61,7 +63,7 @@ std::vector<const FusedGeluKernel*> serving(const CudaStream& s, const FusedGelu
   std::vector<const FusedGeluKernel*> found;
   const auto bits = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.weight) |
                     reinterpret_cast<uintptr_t>(p.pre) | reinterpret_cast<uintptr_t>(p.out);
-  if (type != DType::bf16 || s.capability() != 90 || bits % 16 != 0) return found;
+  if (!s.fused_gelu || type != DType::bf16 || s.capability() != 90 || bits % 16 != 0) return found;
   for (int i = 0; i < kernels.count; ++i) {
     if (kernels.list[i]->supported(p)) found.push_back(kernels.list[i]);
   }
@@ -84,10 +86,10 @@ void gelu_backward_fused(CudaStream& s, const FusedGeluKernel& kernel, const Ten
   if (sums) p.parts = static_cast<float*>(s.workspace());
   if (sums && static_cast<size_t>(parts * p.features) * sizeof(float) > s.workspace_bytes()) {
     gelu_backward_fused(s, kernel, dy, w, pre, dpre, Tensor());
-    return column_sums(s, dpre, db);
+    return column_sums(s, dpre, 0, db);
   }
   CUDA_CHECK(kernel.launch(p, s.multiprocessors(), s.stream()));
-  if (sums) add_parts(s, p.parts, parts, p.features, db, Tensor());
+  if (sums) add_parts(s, p.parts, parts, p.features, db);
 }
 
 // The product needs a place beside `pre`: in pieces of rows through the second workspace. Small
@@ -147,9 +149,17 @@ void gelu_backward_in_place(CudaStream& s, const Tensor& dy, const Tensor& w, co
 }  // namespace
 
 void linear_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tensor& b,
-                    const Tensor& y) {
+                    const Tensor& y, const Tensor& residual) {
   CudaStream& s = cuda_stream(stream);
-  const MatMul plain = product(x, w, true, y);
+  MatMul plain = product(x, w, true, y);
+  if (residual.defined()) {
+    plain.beta = 1;
+    plain.addend = residual.data;
+    if (residual.data != y.data && !matmul_supported(s, plain)) {
+      s.copy(y.data, residual.data, y.bytes());
+      plain.addend = y.data;
+    }
+  }
   if (!b.defined()) return matmul(s, plain);
   const MatMul fused = with_epilogue(plain, Epilogue::bias, b, nullptr);
   const auto two_passes = [&] {
@@ -157,8 +167,11 @@ void linear_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tens
     add_bias(s, b, y);
   };
   if (!matmul_supported(s, fused)) return two_passes();
+  // What is added in place would be added once a rehearsal.
+  if (plain.addend == y.data && residual.defined()) return matmul(s, fused);
   const auto one_pass = [&] { matmul(s, fused); };
-  if (fastest(s, shape_key("bias", s, plain), {one_pass, two_passes}) == 0) {
+  if (fastest(s, shape_key(residual.defined() ? "bias+" : "bias", s, plain),
+              {one_pass, two_passes}) == 0) {
     one_pass();
   } else {
     two_passes();
@@ -181,7 +194,7 @@ void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const
     MatMul fused = with_epilogue(plain, Epilogue::gelu_aux_bias, b, pre.data);
     fused.out = y.data;
     // The library's GELU is an approximation good for 16-bit results only.
-    if (size_of(y.dtype) == 2 && matmul_supported(s, fused)) {
+    if (s.fused_gelu && size_of(y.dtype) == 2 && matmul_supported(s, fused)) {
       ways.emplace_back([&s, fused] { matmul(s, fused); });
     }
     FusedGelu own;
@@ -226,7 +239,7 @@ void linear_backward_input_gelu(Stream& stream, const Tensor& dy, const Tensor& 
 }
 
 void linear_backward_weight(Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& dw,
-                            const Tensor& db) {
+                            const Tensor& db, bool accumulate) {
   CudaStream& s = cuda_stream(stream);
   MatMul p;
   p.rows = dy.dim(-1);
@@ -237,9 +250,22 @@ void linear_backward_weight(Stream& stream, const Tensor& dy, const Tensor& x, c
   p.out = dw.data;
   p.out_dtype = dw.dtype;
   p.out_leading = p.cols;
-  p.beta = 1;
-  if (p.inner > 0) matmul(s, p);
-  if (db.defined()) column_sums(s, dy, db);
+  p.beta = accumulate ? 1 : 0;
+  if (p.inner > 0) {
+    matmul(s, p);
+  } else if (!accumulate) {
+    s.fill_zero(dw.data, dw.bytes());
+  }
+  if (db.defined()) column_sums(s, dy, 0, db);
+}
+
+void linear_backward_bias(Stream& stream, const Tensor& dy, int64_t first, const Tensor& db) {
+  column_sums(cuda_stream(stream), dy, first, db);
+}
+
+void linear_backward_bias_input(Stream& stream, const Tensor& sums, const Tensor& w,
+                                const Tensor& db, const Tensor& dbx) {
+  product_row(cuda_stream(stream), sums, w, db, dbx);
 }
 
 }  // namespace tally::train::cuda

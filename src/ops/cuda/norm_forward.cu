@@ -20,6 +20,7 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
   using A = Acc<T>;
   __shared__ A shared[64];
   const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (with_delta) dropout.resolve();
   if (row >= a.rows) return;  // whole warps: more than one row a block only where a row is a warp
   const int64_t base = row * a.columns;
   const int vectors = static_cast<int>(a.columns / N);
@@ -158,7 +159,7 @@ void layernorm_forward(Stream& s, const Tensor& x, const Tensor& gamma, const Te
 
 void residual_layernorm_forward(Stream& s, const Tensor& x, const Tensor& delta,
                                 const Tensor& gamma, const Tensor& beta, double epsilon,
-                                double dropout, uint64_t seed, const Tensor& r, const Tensor& y,
+                                double dropout, DropoutSeed seed, const Tensor& r, const Tensor& y,
                                 const Tensor& mean, const Tensor& rstd) {
   const int64_t columns = x.dim(-1);
   const NormArguments a{x.data,    delta.data, gamma.data,

@@ -124,6 +124,7 @@ struct Kind {
 inline const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {{DType::f64, MatmulMode::ieee, "f64", 1e-12},
                                         {DType::f32, MatmulMode::ieee, "f32", 1e-5},
+                                        {DType::f32, MatmulMode::tf32x3, "tf32x3", 1e-5},
                                         {DType::f32, MatmulMode::tf32, "tf32", 1e-3},
                                         {DType::bf16, MatmulMode::ieee, "bf16", 1e-2},
                                         {DType::f16, MatmulMode::ieee, "f16", 2e-3}};

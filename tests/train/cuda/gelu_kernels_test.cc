@@ -68,7 +68,7 @@ TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * N
       p.parts = static_cast<float*>(s.workspace());
       REQUIRE(kernels.list[i]->supported(p));
       REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
-      cuda::add_parts(s, p.parts, parts, n.features, db.gpu, Tensor());
+      cuda::add_parts(s, p.parts, parts, n.features, db.gpu);
       CHECK_CLOSE(b, pre, bf16.tolerance);
       CHECK_CLOSE(b, db, bf16.tolerance);
     }

@@ -1,5 +1,7 @@
 // Whole steps of a GPT on the GPU: gradients against float64 on the CPU and against the autograd
 // reference, training in lower precision against float32, and what a steady step may not do.
+#include <functional>
+
 #include "src/ops/graph.h"
 #include "src/optim/optimizer.h"
 #include "tests/train/cuda/both.h"
@@ -20,6 +22,7 @@ Config config_of(const Kind& kind) {
   Config c = tiny_config(kind.type);
   if (kind.type == DType::f16) c.precision = Precision::f16;
   if (kind.mode == MatmulMode::tf32) c.precision = Precision::tf32;
+  if (kind.mode == MatmulMode::tf32x3) c.precision = Precision::tf32x3;
   return c;
 }
 
@@ -113,6 +116,65 @@ TEST_CASE("cuda: dropout takes the CPU's masks" * NEEDS_GPU) {
     compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 99),
             run(make_gpt, c, DeviceKind::cpu, DType::f64, MatmulMode::ieee, 99),
             whole_tolerance(kind));
+  }
+}
+
+TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    Config plain = wide_config(kind);
+    plain.fusions = {false, false, false, false, false};
+    const Gradients want = run(make_gpt, plain, DeviceKind::cuda, kind.type, kind.mode);
+    for (bool Fusions::*shortcut :
+         {&Fusions::residual, &Fusions::bias_sums, &Fusions::qkv_bias, &Fusions::gelu}) {
+      Config c = plain;
+      c.fusions.*shortcut = true;
+      INFO(std::string(kind.name));
+      compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode), want,
+              whole_tolerance(kind));
+    }
+  }
+}
+
+TEST_CASE("cuda: recorded steps draw the masks that called steps draw, new ones each time" *
+          NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    Config c = wide_config(kind);
+    c.model.hidden_dropout = c.model.attention_dropout = 0.2;
+    const auto stream = make_stream(Device{DeviceKind::cuda, 0});
+    stream->matmul_mode = kind.mode;
+    stream->deterministic = true;
+    ParameterTable table;
+    register_gpt(c.model, &table);
+    table.layout(*stream, kind.type, false);
+    table.initialize(c.seed);
+    const auto model = make_gpt(c, table, *stream);
+    const TinyState state(*stream);
+    TinyBatch batch(c, *stream, 7);
+    batch.batch.first = true;
+    const auto gradients_of = [&](uint64_t seed, const std::function<void()>& step) {
+      StepState fresh{};
+      fresh.loss_scale = 1;
+      fresh.dropout_seed = seed;
+      stream->copy(state.state, &fresh, sizeof fresh);
+      step();
+      return read_doubles(*stream, table.gradients());
+    };
+    const auto work = [&] {
+      model->forward_backward(batch.batch, 1, DropoutSeed(state.state, 0), state.state);
+    };
+    const auto graph = StepGraph::make(*stream);
+    std::vector<std::vector<double>> called, replayed;
+    for (const uint64_t seed : {11, 12}) called.push_back(gradients_of(seed, work));
+    for (int turn = 0; turn < 2; ++turn) graph->run(work);  // called, then recorded below
+    for (const uint64_t seed : {11, 12})
+      replayed.push_back(gradients_of(seed, [&] { graph->run(work); }));
+    INFO(std::string(kind.name));
+    CHECK(called[0] != called[1]);
+    CHECK(replayed[0] == called[0]);
+    CHECK(replayed[1] == called[1]);
+    // The seed given with the call draws the same.
+    CHECK(gradients_of(0, [&] { model->forward_backward(batch.batch, 1, 12, state.state); }) ==
+          called[1]);
   }
 }
 

@@ -27,6 +27,47 @@ TEST_CASE("cuda: linear_forward" * NEEDS_GPU) {
   }
 }
 
+TEST_CASE("cuda: linear_forward adds the residual" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const Shape& n : shapes) {
+      for (const bool repeatable : {false, true}) {
+        Both b(kind);
+        b.gpu->deterministic = repeatable;
+        const Pair x = b.input({n.rows, n.in}), w = b.input({n.out, n.in}), bias = b.input({n.out});
+        const Pair residual = b.input({n.rows, n.out}), y = b.output({n.rows, n.out});
+        for (const bool in_place : {false, true}) {
+          const Pair& out = in_place ? residual : y;
+          linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, out.cpu, residual.cpu);
+          linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, out.gpu, residual.gpu);
+          CHECK_CLOSE(b, out, kind.tolerance);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: sums of biases, of a range of columns and through a product" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const Shape& n : shapes) {
+      Both b(kind);
+      const Pair dy = b.input({n.rows, 3 * n.out}), w = b.input({n.out, n.in}, 0.3);
+      for (const int64_t first : {int64_t{0}, n.out, n.out + 1}) {
+        const Pair db = b.sum({n.out});
+        linear_backward_bias(*b.cpu, dy.cpu, first, db.cpu);
+        linear_backward_bias(*b.gpu, dy.gpu, first, db.gpu);
+        CHECK_CLOSE(b, db, kind.tolerance);
+      }
+      const Pair sums = b.sum({n.out}), db = b.sum({n.out}), dbx = b.sum({n.in});
+      for (const bool through : {true, false}) {
+        linear_backward_bias_input(*b.cpu, sums.cpu, w.cpu, db.cpu, through ? dbx.cpu : Tensor());
+        linear_backward_bias_input(*b.gpu, sums.gpu, w.gpu, db.gpu, through ? dbx.gpu : Tensor());
+      }
+      CHECK_CLOSE(b, db, 1e-6);
+      CHECK_CLOSE(b, dbx, 1e-5);
+    }
+  }
+}
+
 TEST_CASE("cuda: linear_gelu_forward and gelu_forward" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Shape& n : shapes) {
@@ -105,6 +146,12 @@ TEST_CASE("cuda: linear_backward_weight adds to the gradients" * NEEDS_GPU) {
       }
       CHECK_CLOSE(b, dw, kind.tolerance);
       CHECK_CLOSE(b, db, kind.tolerance);
+      const Pair fresh = b.statistics({n.out, n.in});  // not a number where it is not overwritten
+      for (int turn = 0; turn < 2; ++turn) {
+        linear_backward_weight(*b.cpu, dy.cpu, x.cpu, fresh.cpu, Tensor(), false);
+        linear_backward_weight(*b.gpu, dy.gpu, x.gpu, fresh.gpu, Tensor(), false);
+      }
+      CHECK_CLOSE(b, fresh, kind.tolerance);
     }
   }
 }

@@ -59,24 +59,26 @@ TEST_CASE("cuda: layernorm_backward" * NEEDS_GPU) {
         layernorm_forward(*b.cpu, x.cpu, gamma.cpu, beta.cpu, 1e-5, y.cpu, mean.cpu, rstd.cpu);
         layernorm_forward(*b.gpu, x.gpu, gamma.gpu, beta.gpu, 1e-5, y.gpu, mean.gpu, rstd.gpu);
         const Pair dx = b.output({rows, c}), ddelta = b.output({rows, c});
-        const Pair dgamma = b.sum({c}), dbeta = b.sum({c}), residual = b.input({rows, c});
+        const Pair dgamma = b.sum({c}), dbeta = b.sum({c}), residual = b.input({rows, c}),
+                   dbias = b.sum({c});
         const Tensor cw = b.cpu_scratch(layernorm_workspace(*b.cpu, rows, c));
         const Tensor gw = b.scratch(layernorm_workspace(*b.gpu, rows, c));
         INFO("rows ", rows, " columns ", c);
         // Alone; then with the residual's gradient, in its memory, and dropout's mask.
         layernorm_backward(*b.cpu, dy.cpu, x.cpu, gamma.cpu, mean.cpu, rstd.cpu, Tensor(), dx.cpu,
-                           dgamma.cpu, dbeta.cpu, 0, 0, Tensor(), cw);
+                           dgamma.cpu, dbeta.cpu, 0, 0, Tensor(), cw, dbias.cpu);
         layernorm_backward(*b.gpu, dy.gpu, x.gpu, gamma.gpu, mean.gpu, rstd.gpu, Tensor(), dx.gpu,
-                           dgamma.gpu, dbeta.gpu, 0, 0, Tensor(), gw);
+                           dgamma.gpu, dbeta.gpu, 0, 0, Tensor(), gw, dbias.gpu);
         CHECK_CLOSE(b, dx, kind.tolerance);
         layernorm_backward(*b.cpu, dy.cpu, x.cpu, gamma.cpu, mean.cpu, rstd.cpu, residual.cpu,
-                           residual.cpu, dgamma.cpu, dbeta.cpu, 0.2, 5, ddelta.cpu, cw);
+                           residual.cpu, dgamma.cpu, dbeta.cpu, 0.2, 5, ddelta.cpu, cw, dbias.cpu);
         layernorm_backward(*b.gpu, dy.gpu, x.gpu, gamma.gpu, mean.gpu, rstd.gpu, residual.gpu,
-                           residual.gpu, dgamma.gpu, dbeta.gpu, 0.2, 5, ddelta.gpu, gw);
+                           residual.gpu, dgamma.gpu, dbeta.gpu, 0.2, 5, ddelta.gpu, gw, dbias.gpu);
         CHECK_CLOSE(b, residual, kind.tolerance);
         CHECK_CLOSE(b, ddelta, kind.tolerance);
         CHECK_CLOSE(b, dgamma, kind.tolerance);
         CHECK_CLOSE(b, dbeta, kind.tolerance);
+        CHECK_CLOSE(b, dbias, kind.tolerance);
       }
     }
   }

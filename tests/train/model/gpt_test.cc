@@ -25,6 +25,7 @@ struct Options {
   int micro_batches = 1;
   bool holes = false;
   float loss_scale = 1;
+  bool overwrite = false;  // the gradients hold something else before the first micro batch
 };
 
 Result run(Maker make, const Config& c, DType type, const Options& o) {
@@ -36,8 +37,15 @@ Result run(Maker make, const Config& c, DType type, const Options& o) {
   perturb(table, *stream);
   auto model = make(c, table, *stream);
   TinyState state(*stream, o.loss_scale);
+  if (o.overwrite) {
+    for (const Parameter& p : table.all()) {
+      const Tensor g = table.gradient(p.name);
+      std::memset(g.data, 0xff, g.bytes());  // not a number
+    }
+  }
   for (int i = 0; i < o.micro_batches; ++i) {
     TinyBatch batch(c, *stream, 100 + static_cast<uint64_t>(i), o.holes);
+    batch.batch.first = o.overwrite && i == 0;
     const uint64_t seed = o.dropout_seed ? o.dropout_seed + static_cast<uint64_t>(i) : 0;
     model->forward_backward(batch.batch, 1.0 / o.micro_batches, seed, state.state);
   }
@@ -113,6 +121,48 @@ TEST_CASE("GPT equals the autograd reference: loss and every gradient") {
       c.micro_batch = 1;
       c.model.attention_dropout = 0.1;
       against_reference(c, type, {7, 1});
+    }
+  }
+}
+
+TEST_CASE("each shortcut of the step leaves the gradients as they are") {
+  Config plain = tiny_config(DType::f64);
+  plain.fusions = {false, false, false, false, false};
+  struct Case {
+    const char* name;
+    bool Fusions::*shortcut;
+  };
+  for (const bool rotary : {false, true}) {
+    for (const double attention_dropout : {0.0, 0.2}) {
+      {
+        plain.model.positions = rotary ? Positions::rotary : Positions::learned;
+        plain.model.attention_dropout = attention_dropout;
+        plain.model.hidden_dropout = attention_dropout / 2;
+        const Options o{77, 2};
+        const Result want = run(make_gpt, plain, DType::f64, o);
+        for (const Case& k :
+             {Case{"residual", &Fusions::residual}, Case{"bias-sums", &Fusions::bias_sums},
+              Case{"qkv-bias", &Fusions::qkv_bias}}) {
+          CAPTURE(k.name);
+          Config c = plain;
+          c.fusions.*k.shortcut = true;
+          compare(run(make_gpt, c, DType::f64, o), want, 1e-12);
+        }
+        Config all = plain;
+        all.fusions = {};
+        compare(run(make_gpt, all, DType::f64, o), want, 1e-12);
+      }
+    }
+  }
+}
+
+TEST_CASE("a step's first micro batch overwrites what the gradients hold") {
+  for (const bool tied : {true, false}) {
+    for (const Maker make : {Maker(make_gpt), Maker(make_reference_gpt)}) {
+      Config c = tiny_config();
+      c.model.tied_embeddings = tied;
+      const Result added = run(make, c, DType::f64, {0, 2});
+      compare(run(make, c, DType::f64, {0, 2, false, 1, true}), added, 1e-14);
     }
   }
 }

@@ -49,6 +49,53 @@ TEST_CASE_FIXTURE(Fixture, "linear: input, weight and bias") {
   check(b, loss, db, 1);
 }
 
+TEST_CASE_FIXTURE(Fixture, "linear: the residual, overwritten weight gradients, sums of biases") {
+  const Numbers x({5, 7}, 1), w({4, 7}, 2), b({4}, 3), dy({5, 4}, 4), residual({5, 4}, 5);
+  Numbers plain({5, 4}, 6), y({5, 4}, 7), sum = residual;
+  linear_forward(*stream, x, w, b, plain);
+  linear_forward(*stream, x, w, b, y, residual);
+  linear_forward(*stream, x, w, b, sum, sum);  // in its place
+  for (size_t i = 0; i < y.size(); ++i) {
+    CHECK(y[i] == doctest::Approx(plain[i] + residual[i]));
+    CHECK(sum[i] == doctest::Approx(y[i]));
+  }
+  Numbers dw({4, 7}, 8), fresh = zeros({4, 7});
+  linear_backward_weight(*stream, dy, x, dw, Tensor(), false);
+  linear_backward_weight(*stream, dy, x, fresh, Tensor());
+  CHECK(dw.values() == fresh.values());
+
+  Numbers db({2}, 9), dx({5, 7}, 10);
+  const Numbers before = db;
+  linear_backward_bias(*stream, dy, 1, db);
+  for (size_t j = 0; j < 2; ++j) {
+    double want = before[j];
+    for (size_t i = 0; i < 5; ++i) want += dy[i * 4 + 1 + j];
+    CHECK(db[j] == doctest::Approx(want));
+  }
+  // The sums of dx = dy w follow from those of dy.
+  Numbers sums = zeros({4}), bias = zeros({4}), through = zeros({7}), direct = zeros({7});
+  linear_backward_bias(*stream, dy, 0, sums);
+  linear_backward_bias_input(*stream, sums, w, bias, through);
+  linear_backward_input(*stream, dy, w, dx);
+  linear_backward_bias(*stream, dx, 0, direct);
+  CHECK(bias.values() == sums.values());
+  for (size_t j = 0; j < 7; ++j) CHECK(through[j] == doctest::Approx(direct[j]));
+}
+
+TEST_CASE_FIXTURE(Fixture, "LayerNorm's backward pass sums the gradient of what was added") {
+  const Numbers dy({6, 9}, 1), x({6, 9}, 2), gamma({9}, 3), beta({9}, 4), residual({6, 9}, 5);
+  Numbers y({6, 9}, 6), mean({6}, 7), rstd({6}, 8);
+  layernorm_forward(*stream, x, gamma, beta, 1e-5, y, mean, rstd);
+  for (const double dropout : {0.0, 0.4}) {
+    Numbers dx({6, 9}, 9), ddelta({6, 9}, 10), dgamma = zeros({9}), dbeta = zeros({9});
+    Numbers dbias = zeros({9}), want = zeros({9});
+    layernorm_backward(*stream, dy, x, gamma, mean, rstd, residual, dx, dgamma, dbeta, dropout, 3,
+                       dropout > 0 ? ddelta.t() : Tensor(), Tensor(), dbias);
+    linear_backward_bias(*stream, dropout > 0 ? ddelta.t() : dx.t(), 0, want);
+    CHECK(dbias.values() == want.values());
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in place too") {
   Numbers x({6, 4}, 1), w1({5, 4}, 2), b1({5}, 3), w2({3, 5}, 4), dy({6, 3}, 5);
   Numbers pre = zeros({6, 5}), act = zeros({6, 5}), y = zeros({6, 3});

@@ -23,16 +23,17 @@ class FakeModel final : public Model {
  public:
   FakeModel(ParameterTable& table, int64_t micro_batches)
       : table_(table), micro_batches_(micro_batches) {}
-  void forward_backward(const Batch& batch, double weight, uint64_t seed,
+  void forward_backward(const Batch& batch, double weight, DropoutSeed seed,
                         StepState* state) override {
-    seeds.push_back(seed);
+    seeds.push_back(seed.value);
     first_ids.push_back(batch.ids.as<int32_t>()[0]);
     const int64_t step = calls++ / micro_batches_;
     state->loss_sum += weight * loss(step);
     scales.insert(state->loss_scale);
     auto* g = table_.gradient("w").as<float>();
     for (int64_t i = 0; i < table_.gradient("w").numel(); ++i)
-      g[i] += static_cast<float>(gradient(step) * weight * state->loss_scale);
+      g[i] = (batch.first ? 0 : g[i]) +
+             static_cast<float>(gradient(step) * weight * state->loss_scale);
   }
   void evaluate(const Batch& batch, double weight, StepState* state) override {
     evaluated_ids.push_back(batch.ids.as<int32_t>()[0]);

@@ -1,0 +1,233 @@
+// The floor of a GPT's training step on this GPU: each matrix product (by the algorithm that is
+// fastest here) and each attention call alone, sustained on random data, plus the fewest bytes of
+// all the rest at the rate of a device copy. bench/gpu/run calls it in the session that it
+// measures.
+//
+//   tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY]
+//
+// Prints one JSON object. bf16 operands; weight gradients in float32.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <vector>
+
+#include "src/model/arena.h"
+#include "src/ops/attention.h"
+#include "src/ops/convert.h"
+#include "src/ops/events.h"
+#include "src/ops/linear.h"
+
+namespace tally::train {
+namespace {
+
+constexpr double sustained_seconds = 0.25;  // a GPU at its power limit lowers its clock
+
+struct Shape {
+  int64_t layers, hidden, heads, tokens, batch, vocabulary;
+  int64_t rows() const { return batch * tokens; }
+};
+
+class Bench {
+ public:
+  explicit Bench(Stream& s) : stream_(s), arena_(s), events_(StreamEvents::make(s, 2)) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal(0, 1);
+    std::vector<float> values(size_t{1} << 22);
+    for (float& v : values) v = normal(random);
+    numbers_.resize(values.size());
+    const auto count = static_cast<int64_t>(values.size());
+    convert_elements(Tensor(values.data(), DType::f32, {count}),
+                     Tensor(numbers_.data(), DType::bf16, {count}));
+  }
+
+  Tensor random(std::initializer_list<int64_t> shape) {
+    const Tensor t = arena_.make(DType::bf16, shape, "operand");
+    const size_t block = numbers_.size() * sizeof(uint16_t);
+    for (size_t at = 0; at < t.bytes(); at += block) {
+      stream_.copy(static_cast<char*>(t.data) + at, numbers_.data(),
+                   std::min(block, t.bytes() - at));
+    }
+    stream_.synchronize();
+    return t;
+  }
+  Tensor plain(DType type, std::initializer_list<int64_t> shape) {
+    const Tensor t = arena_.make(type, shape, "result");
+    stream_.fill_zero(t.data, t.bytes());
+    return t;
+  }
+
+  // Seconds a call, of calls that follow each other for sustained_seconds.
+  double seconds(const std::function<void()>& work) {
+    work();  // tunes
+    const double once = time(work, 3);
+    const int calls = static_cast<int>(std::clamp(sustained_seconds / once, 3.0, 5000.0));
+    time(work, calls / 2 + 1);
+    return time(work, calls);
+  }
+
+ private:
+  double time(const std::function<void()>& work, int calls) {
+    events_->record(0);
+    for (int i = 0; i < calls; ++i) work();
+    events_->record(1);
+    events_->wait(1);
+    return events_->seconds(0, 1) / calls;
+  }
+
+  Stream& stream_;
+  Arena arena_;
+  std::unique_ptr<StreamEvents> events_;
+  std::vector<uint16_t> numbers_;
+};
+
+class Floor {
+ public:
+  Floor(Stream& s, const Shape& shape) : stream_(s), n_(shape) {}
+
+  nlohmann::ordered_json measure() {
+    const int64_t c = n_.hidden, m = n_.rows();
+    // The model's pieces of the head: no more than a GiB of logits, a quarter of the tokens.
+    int64_t piece = 1;
+    while (piece * 2 * n_.vocabulary <= (int64_t{1} << 29) && piece * 8 <= m) piece *= 2;
+    products("qkv", m, 3 * c, c, n_.layers);
+    products("projection", m, c, c, n_.layers);
+    products("mlp up", m, 4 * c, c, n_.layers);
+    products("mlp down", m, c, 4 * c, n_.layers);
+    products("head", piece, n_.vocabulary, c, static_cast<double>(m) / static_cast<double>(piece));
+    attention();
+    const double rate = copy_rate();
+    const double bytes = least_bytes(), rest = bytes / rate;
+    const double total = products_ + attention_ + rest;
+    return {{"products_ms", 1e3 * products_},
+            {"products_tflops", flops_ / products_ / 1e12},
+            {"attention_ms", 1e3 * attention_},
+            {"rest_ms", 1e3 * rest},
+            {"rest_bytes", bytes},
+            {"copy_bytes_per_second", rate},
+            {"floor_ms", 1e3 * total},
+            {"tokens_per_second", static_cast<double>(m) / total},
+            {"calls", rows_}};
+  }
+
+ private:
+  void add(const std::string& name, double count, double seconds, double flops) {
+    rows_.push_back({{"call", name},
+                     {"times", count},
+                     {"us", 1e6 * seconds},
+                     {"tflops", flops / seconds / 1e12}});
+  }
+
+  void products(const std::string& name, int64_t rows, int64_t out, int64_t in, double count) {
+    Bench b(stream_);
+    const Tensor x = b.random({rows, in}), dy = b.random({rows, out}), w = b.random({out, in});
+    const Tensor y = b.plain(DType::bf16, {rows, out}), dx = b.plain(DType::bf16, {rows, in});
+    const Tensor dw = b.plain(DType::f32, {out, in});
+    const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(out * in);
+    const auto one = [&](const char* way, const std::function<void()>& work) {
+      const double seconds = b.seconds(work);
+      add(name + ", " + way, count, seconds, flops);
+      products_ += count * seconds;
+      flops_ += count * flops;
+    };
+    one("forward", [&] { linear_forward(stream_, x, w, Tensor(), y); });
+    one("input gradient", [&] { linear_backward_input(stream_, dy, w, dx); });
+    const bool accumulate = name == "head";
+    one("weight gradient",
+        [&] { linear_backward_weight(stream_, dy, x, dw, Tensor(), accumulate); });
+  }
+
+  void attention() {
+    Bench b(stream_);
+    AttentionShape a;
+    a.batch = n_.batch;
+    a.tokens = n_.tokens;
+    a.heads = n_.heads;
+    a.head_dim = n_.hidden / n_.heads;
+    a.scale = 1 / std::sqrt(static_cast<double>(a.head_dim));
+    const Tensor qkv = b.random({a.batch, a.tokens, 3, a.heads, a.head_dim});
+    const Tensor dqkv = b.plain(DType::bf16, {a.batch, a.tokens, 3, a.heads, a.head_dim});
+    const Tensor out = b.plain(DType::bf16, {a.batch, a.tokens, a.heads, a.head_dim});
+    const Tensor dout = b.random({a.batch, a.tokens, a.heads, a.head_dim});
+    const Tensor stats = b.plain(DType::f32, {a.batch, a.heads, a.tokens});
+    const auto bytes = static_cast<int64_t>(attention_workspace(stream_, a, DType::bf16));
+    const Tensor workspace = b.plain(DType::u8, {bytes});
+    const double flops = 2.0 * static_cast<double>(a.batch * a.heads * a.head_dim) *
+                         static_cast<double>(a.tokens) * static_cast<double>(a.tokens);  // causal
+    const double forward =
+        b.seconds([&] { attention_forward(stream_, a, qkv, out, stats, workspace, 0); });
+    const double backward = b.seconds(
+        [&] { attention_backward(stream_, a, qkv, out, stats, dout, dqkv, workspace, 0); });
+    const auto layers = static_cast<double>(n_.layers);
+    const std::string backend = attention_backend(stream_, a, DType::bf16);
+    add("attention forward (" + backend + ")", layers, forward, flops);
+    add("attention backward (" + backend + ")", layers, backward, 2.5 * flops);
+    attention_ = layers * (forward + backward);
+  }
+
+  double copy_rate() {
+    Bench b(stream_);
+    const Tensor from = b.random({int64_t{1} << 30}), to = b.plain(DType::bf16, {int64_t{1} << 30});
+    const double seconds = b.seconds([&] { stream_.copy(to.data, from.data, to.bytes()); });
+    return 2.0 * static_cast<double>(to.bytes()) / seconds;
+  }
+
+  // What a step must move beside its products and attention, with every addition, bias and GELU
+  // taken along by a product: both norms of a block forward (in, out) and backward (two gradients
+  // and the input in, one gradient out), the final norm, the embedding both ways, the logits once
+  // in and once out, and the optimizer's 30 bytes a parameter with 4 more for the gradient's norm.
+  double least_bytes() const {
+    const double stream = 2.0 * static_cast<double>(n_.rows() * n_.hidden);
+    const auto layers = static_cast<double>(n_.layers);
+    const double logits = 2.0 * static_cast<double>(n_.rows() * n_.vocabulary);
+    const auto c = static_cast<double>(n_.hidden);
+    const double parameters =
+        layers * 12 * c * c + static_cast<double>(n_.vocabulary + n_.tokens) * c;
+    return stream * (layers * 12 + 5 + 3) + 2 * logits + 34 * parameters;
+  }
+
+  Stream& stream_;
+  const Shape n_;
+  nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
+  double products_ = 0, flops_ = 0, attention_ = 0;
+};
+
+int64_t number(const char* text) {
+  char* end = nullptr;
+  const long long n = std::strtoll(text, &end, 10);
+  return *end == 0 ? n : 0;
+}
+
+}  // namespace
+}  // namespace tally::train
+
+int main(int argc, char** argv) {
+  using namespace tally::train;
+  Shape shape{};
+  shape.vocabulary = 50304;
+  int64_t* const fields[] = {&shape.layers, &shape.hidden, &shape.heads,
+                             &shape.tokens, &shape.batch,  &shape.vocabulary};
+  for (int i = 1; i < argc && i <= 6; ++i) *fields[i - 1] = number(argv[i]);
+  for (const int64_t* field : fields) {
+    if (*field > 0 && argc >= 6 && argc <= 7) continue;
+    std::fprintf(stderr, "usage: tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY]\n");
+    return 2;
+  }
+  if (shape.hidden % shape.heads != 0) {
+    std::fprintf(stderr, "tally-floor: %lld heads do not divide %lld\n",
+                 static_cast<long long>(shape.heads), static_cast<long long>(shape.hidden));
+    return 2;
+  }
+  try {
+    const auto stream = make_stream(Device{DeviceKind::cuda, 0});
+    std::printf("%s\n", Floor(*stream, shape).measure().dump(1).c_str());
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "tally-floor: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

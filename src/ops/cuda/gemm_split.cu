@@ -1,0 +1,83 @@
+// float32 products on tensor cores with float32's accuracy: x = large + small with both parts TF32
+// numbers (11 bits of mantissa each), and x y = small large + large small + large large, without
+// the product of the small parts, which lies below float32's last bit.
+#include "src/ops/cuda/common.cuh"
+#include "src/ops/cuda/gemm.h"
+
+namespace tally::train::cuda {
+namespace {
+
+// Rounded to the ten stored bits of TF32's mantissa, halves away from zero, as the hardware's own
+// conversion does. What is not finite stays that.
+__device__ inline float to_tf32(float x) {
+  const uint32_t bits = __float_as_uint(x);
+  if ((bits & 0x7f800000U) == 0x7f800000U) return x;
+  return __uint_as_float((bits + 0x1000U) & 0xffffe000U);
+}
+
+struct Split {
+  const float* from;
+  float* to;
+  int64_t rows, cols, leading, stride;
+  bool down, large_first;
+};
+
+// blockIdx.z is the matrix of the batch; a block takes 256 columns of some rows.
+__global__ void __launch_bounds__(256) split_kernel(Split p) {
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (column >= p.cols) return;
+  const float* from = p.from + blockIdx.z * p.stride;
+  float* to = p.to + static_cast<int64_t>(blockIdx.z) * 3 * p.rows * p.cols;
+  const int64_t part = p.down ? p.rows * p.cols : p.cols;
+#pragma unroll 4
+  for (int64_t row = blockIdx.y; row < p.rows; row += gridDim.y) {
+    const float x = from[row * p.leading + column];
+    const float large = to_tf32(x), small = to_tf32(x - large);
+    const int64_t at = (p.down ? row : 3 * row) * p.cols + column;
+    to[at] = p.large_first ? large : small;
+    to[at + part] = p.large_first ? small : large;
+    to[at + 2 * part] = large;
+  }
+}
+
+}  // namespace
+
+void split_operand(CudaStream& s, const Operand& from, int64_t rows, int64_t cols, int64_t batch,
+                   bool down, bool large_first, float* to) {
+  const Split p{static_cast<const float*>(from.data),
+                to,
+                rows,
+                cols,
+                from.leading,
+                from.stride,
+                down,
+                large_first};
+  const auto across = static_cast<unsigned>(divide_up(cols, 256));
+  // A few rows a block, so that loads of several are on their way.
+  const int64_t high = rows < 4 * 65535 ? divide_up(rows, 4) : 65535;
+  split_kernel<<<dim3(across, static_cast<unsigned>(high), static_cast<unsigned>(batch)), 256, 0,
+                 s.stream()>>>(p);
+  CUDA_LAUNCHED();
+}
+
+MatMul split_problem(CudaStream& s, const MatMul& p) {
+  MatMul q = p;
+  q.inner = 3 * p.inner;
+  q.split = true;
+  const int64_t second = (3 * p.batch * p.rows * p.inner + 63) / 64 * 64;  // 256 bytes
+  const int64_t elements = second + 3 * p.batch * p.inner * p.cols;
+  auto* parts = static_cast<float*>(s.split_memory(static_cast<size_t>(elements) * sizeof(float)));
+  const auto operand = [&](const Operand& o, int64_t rows, int64_t cols, bool inner_is_rows,
+                           bool large_first, float* to) {
+    // As stored: rows and columns of transposed operands are exchanged.
+    const int64_t high = o.transposed ? cols : rows, wide = o.transposed ? rows : cols;
+    const bool down = inner_is_rows != o.transposed;
+    if (high > 0 && wide > 0) split_operand(s, o, high, wide, p.batch, down, large_first, to);
+    return Operand{to, DType::f32, down ? wide : 3 * wide, 3 * rows * cols, o.transposed};
+  };
+  q.a = operand(p.a, p.rows, p.inner, false, false, parts);
+  q.b = operand(p.b, p.inner, p.cols, true, true, parts + second);
+  return q;
+}
+
+}  // namespace tally::train::cuda
