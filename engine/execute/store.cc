@@ -128,7 +128,7 @@ std::string WorkStore::find(const StepInputs& inputs, const std::string& hash,
     *why = "its entry in " + folder_ + " cannot be read";
     return {};
   }
-  const std::string work = lines[1];
+  std::string work = lines[1];
   for (size_t i = 2; i < lines.size(); ++i) {
     // size time path
     const size_t first = lines[i].find(' ');

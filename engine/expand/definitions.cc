@@ -17,11 +17,10 @@ uint32_t Definitions::number(const ParameterSet& set, const Parameter& parameter
   definition.set = &set;
   definition.name = pool_.intern(parameter.name.value);
   definition.text = pool_.intern(strip(parameter.value.value));
-  if (parameter.mode != Mode::text) {
-    definition.start = Progress::raw;
-  } else if (pieces(definition.text, parameter.separator).size() > 1) {
+  const bool text = parameter.mode == Mode::text;
+  if (text && pieces(definition.text, parameter.separator).size() > 1) {
     definition.start = Progress::split_raw;
-  } else if (pool_[definition.text].find('$') != std::string::npos) {
+  } else if (!text || pool_[definition.text].find('$') != std::string::npos) {
     definition.start = Progress::raw;
   }
   definitions_.push_back(definition);

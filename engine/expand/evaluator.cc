@@ -15,8 +15,6 @@
 #include "engine/base/text.h"
 #include "engine/expand/python_helper.h"
 
-extern char** environ;
-
 namespace tally {
 namespace {
 

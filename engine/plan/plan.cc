@@ -175,7 +175,7 @@ class Planner {
       if (i + 1 == count.iterations) {
         package.point = std::move(point);
       } else {
-        package.point = point;
+        package.point = point;  // NOLINT(bugprone-use-after-move): moved in the last round only
       }
       settle(step, package);
       if (!package.note.empty()) {
