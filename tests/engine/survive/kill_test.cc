@@ -140,7 +140,8 @@ TEST_CASE("killed between every two system calls, then continued") {
   }
   const auto calls = calls_of_a_run(shell);
   int kills = 0;
-  // Before the first folder is made there is nothing that could be lost: some of these calls will do.
+  // Before the first folder is made there is nothing that could be lost: some of these calls will
+  // do.
   bool begun = false;
   for (size_t i = 0; i < calls.size(); ++i) {
     begun = begun || calls[i].first.rfind("mkdir", 0) == 0;
