@@ -173,9 +173,10 @@ class Planner {
       package.iteration = base * count.total() + repetition * count.iterations + i;
       package.note = error;
       if (i + 1 == count.iterations) {
-        package.point = std::move(point);
+        // Once: in the last round.
+        package.point = std::move(point);  // NOLINT(bugprone-use-after-move)
       } else {
-        package.point = point;  // NOLINT(bugprone-use-after-move): moved in the last round only
+        package.point = point;
       }
       settle(step, package);
       if (!package.note.empty()) {
