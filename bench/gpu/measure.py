@@ -3,6 +3,13 @@
 A round of ours is one start of tally-train, whose first steps (tuning, warm-up) do not count. The peer of a case is
 started once, compiles, and then measures one round whenever it is asked to; it waits while ours runs. The Hugging Face
 peer is started anew for each round. Records, logs and peers.json go to --out; bench/gpu/table.py makes the table.
+
+Both sides of a row do the same work: the same layers, heads, batch, length and accumulation; float32 master weights and
+Adam moments; clipping at 1.0; the loss from float32 values of all positions; random tokens, from the host except the compiled GPT's. Dropout is the same
+on both: none beside the compiled GPT, which has none; beside Hugging Face Trainer the 0.1 of GPT-2's configuration in all
+three places, as in the benchmarks that these rows come from (--dropout gives both another). The differences left: Trainer's
+vocabulary is 50,257 and ours is padded to 50,304; Trainer predicts one position less of each sample; weight decay is 0 there
+and ours 0.01, in the same kernel. tf32x3 has no counterpart: its peer is the strict fp32 that it stands for.
 """
 import argparse
 import json
@@ -11,7 +18,8 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-COMMON = "--mock-data --hidden-dropout 0 --attention-dropout 0 --lr 3e-4 --log-interval 10".split()
+COMMON = "--mock-data --lr 3e-4 --log-interval 10".split()
+HF_DROPOUT = 0.1
 SHORT = "--seq-length 1024"
 
 
@@ -21,6 +29,18 @@ class Case:
 
     def __init__(self, flags, steps, *peers, floor=None):
         self.flags, self.steps, self.peers, self.floor = flags, steps, peers, floor
+
+    def against_hf(self):
+        return any(program == "hf_trainer" for program, _ in self.peers)
+
+    def dropout(self, wanted=None):
+        if not self.against_hf():
+            return 0
+        return HF_DROPOUT if wanted is None else wanted
+
+    def our_flags(self, dropout=None):
+        d = str(self.dropout(dropout))
+        return [*self.flags.split(), *COMMON, "--hidden-dropout", d, "--attention-dropout", d]
 
 
 def wide(heads, layers):
@@ -40,6 +60,7 @@ CASES = {
                   ("compiled_gpt", "--model 1.5B --batch 16"), floor="48 1600 25 1024 16"),
     "13b-40x128": wide(40, 16),
     "13b-32x160": wide(32, 16),
+    "124m-b64-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 64 --bf16", 45, ("hf_trainer", "--batch 64")),
     "124m-b32-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 32 --bf16", 80, ("hf_trainer", "--batch 32")),
     "124m-b8-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --bf16", 200, ("hf_trainer", "--batch 8")),
     "124m-b8-fp16": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --fp16 --initial-loss-scale 65536", 200,
@@ -100,9 +121,20 @@ class Peer:
         self.log.close()
 
 
-def run_ours(a, name, flags, steps, number, extra):
+def chosen(names):
+    """The cases of a list with commas, in which hf stands for all those against Hugging Face Trainer."""
+    found = []
+    for name in names.split(","):
+        if name != "hf" and name not in CASES:
+            fail(f"unknown case '{name}'; known: hf (all beside Hugging Face Trainer), {', '.join(CASES)}")
+        found += [n for n, c in CASES.items() if c.against_hf()] if name == "hf" else [name]
+    return list(dict.fromkeys(found))
+
+
+def run_ours(a, name, steps, number):
     stem = os.path.join(a.out, f"{name}.{number}")
-    command = [a.train, *flags.split(), *COMMON, *extra, "--train-iters", str(steps), "--record", stem + ".json"]
+    command = [a.train, *CASES[name].our_flags(a.dropout), *a.flags.split(), "--train-iters", str(steps), "--record",
+               stem + ".json"]
     with open(stem + ".txt", "w") as log:
         if subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode != 0:
             fail(f"tally-train failed on case {name}; its messages: {stem}.txt")
@@ -121,7 +153,7 @@ def measure_floor(a, name, arguments):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--print-flags", choices=CASES, help="print tally-train's flags of a case and end")
+    p.add_argument("--print-flags", action="store_true", help="print each case's name and tally-train's flags, and end")
     p.add_argument("--train", default="tally-train")
     p.add_argument("--out", default=".")
     p.add_argument("--cases", default="124m,355m")
@@ -130,26 +162,29 @@ def main():
     p.add_argument("--no-peers", action="store_true")
     p.add_argument("--floor", help="the program tally-floor; none: no floors")
     p.add_argument("--flags", default="", help="more flags for tally-train")
+    p.add_argument("--dropout", type=float, help="of both sides of the rows beside Hugging Face Trainer")
     a = p.parse_args()
+    names = chosen(a.cases)
     if a.print_flags:
-        print(CASES[a.print_flags].flags, *COMMON)
+        for name in names:
+            print(name, *CASES[name].our_flags(a.dropout), a.flags)
         return
-    names = a.cases.split(",")
-    for name in names:
-        if name not in CASES:
-            fail(f"unknown case '{name}'; known: {', '.join(CASES)}")
     peers = {}
     for name in names:
         case = CASES[name]
         steps = a.steps or case.steps
         running = []
         for program, flags in () if a.no_peers else case.peers:
+            if program == "hf_trainer":
+                flags += f" --dropout {case.dropout(a.dropout)}"
             peer = Peer(program, flags, min(steps, 60), os.path.join(a.out, f"{name}.{program}.txt"))
             running.append(peer)
             peers.setdefault(name, {})[program] = peer.record = {"command": " ".join(peer.command[1:]), "rounds": []}
         for number in range(1, a.rounds + 1):
-            run_ours(a, name, case.flags, steps, number, a.flags.split())
+            run_ours(a, name, steps, number)
             for peer in running:
+                if any("error" in done for done in peer.record["rounds"]):
+                    continue  # what did not fit once
                 peer.record["rounds"].append(peer.measure())
                 print(json.dumps(peer.record["rounds"][-1]), flush=True)
                 with open(os.path.join(a.out, "peers.json"), "w") as file:

@@ -58,6 +58,9 @@ def main(directory):
         print("\n| case | peer | peer's tokens/s | spread | peer's GiB | ratio |\n|---|---|---|---|---|---|")
     for s in summary:
         for peer in s["peers"]:
+            if "error" in peer:
+                print(f"| {s['case']} | {peer['name']} | {peer['error']} | | | |")
+                continue
             print(f"| {s['case']} | {peer['name']} | {peer['tokens_per_second']:,.0f} | {peer['spread_percent']:.1f} % "
                   f"| {peer['gib']:.1f} | {s['tokens_per_second'] / peer['tokens_per_second']:.3f} |")
     if any("floor" in s for s in summary):
@@ -90,6 +93,10 @@ def add_peers(directory, summary):
         for program, peer in peers.get(s["case"], {}).items():
             rounds = peer["rounds"]
             if not rounds:
+                continue
+            if "error" in rounds[0]:
+                s["peers"].append({"name": rounds[0]["peer"], "program": program, "command": peer["command"],
+                                   "first_round": rounds[0], "error": rounds[0]["error"]})
                 continue
             rates = [r["tokens_per_second"] for r in rounds]
             middle = statistics.median(rates)

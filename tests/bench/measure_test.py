@@ -1,0 +1,112 @@
+"""bench/gpu/measure.py and table.py with programs that only pretend to train: who is asked for what, and how often."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BENCH = os.path.join(TOP, "bench", "gpu")
+sys.path.insert(0, BENCH)
+import measure  # noqa: E402
+
+SIZES = {"gpt2": "124M", "gpt2-medium": "355M"}
+TRAINER = """#!/usr/bin/env python3
+import json, sys
+a = sys.argv
+json.dump({"started": "now", "command_line": a, "environment": {"git_commit": "c", "device_name": "d"},
+           "steps": {"seconds": [9.0] * 10 + [0.5] * (int(a[a.index("--train-iters") + 1]) - 10)},
+           "results": {"tokens_per_iteration": 1000, "peak_device_bytes": 2**30, "model_flops_per_token": 1e9,
+                       "peak_tflops_per_second": 1.0}}, open(a[a.index("--record") + 1], "w"))
+print("completed")
+"""
+
+
+def parsed(words, **defaults):
+    p = argparse.ArgumentParser()
+    for name in defaults:
+        p.add_argument("--" + name.replace("_", "-"), type=type(defaults[name]), default=defaults[name])
+    return p.parse_known_args(words)[0]
+
+
+class FakePeer:
+    asked = []
+    answer = {}
+
+    def __init__(self, program, flags, steps, log):
+        FakePeer.asked.append((program, flags))
+        self.command = ["python3", program, flags]
+
+    def measure(self):
+        FakePeer.asked.append("round")
+        return FakePeer.answer
+
+    def close(self):
+        pass
+
+
+class Measure(unittest.TestCase):
+    def test_lists(self):
+        self.assertEqual(measure.chosen("355m,124m,355m"), ["355m", "124m"])
+        hf = measure.chosen("hf")
+        self.assertIn("355m-b7x4-t512-bf16", hf)
+        self.assertNotIn("124m", hf)
+        self.assertEqual(measure.chosen("124m,hf"), ["124m", *hf])
+        with self.assertRaises(SystemExit) as ended:
+            measure.chosen("124")
+        self.assertIn("unknown case '124'; known: hf", str(ended.exception))
+
+    def test_both_sides_of_a_row_do_the_same(self):
+        for name in measure.chosen("hf"):
+            case = measure.CASES[name]
+            words = case.our_flags()
+            ours = parsed(words, model="", seq_length=0, micro_batch_size=0, global_batch_size=0)
+            (_, flags), = case.peers
+            peer = parsed(flags.split(), model="124M", batch=8, tokens=1024, accumulation=1, precision="bf16")
+            with self.subTest(name):
+                self.assertEqual(SIZES[ours.model], peer.model)
+                self.assertEqual((ours.seq_length, ours.micro_batch_size), (peer.tokens, peer.batch))
+                self.assertEqual(ours.global_batch_size or ours.micro_batch_size, peer.batch * peer.accumulation)
+                ours_precision = next((p for p in ("tf32x3", "bf16", "fp16", "tf32") if "--" + p in words or p in words), "fp32")
+                self.assertEqual({"tf32x3": "fp32"}.get(ours_precision, ours_precision), peer.precision)
+
+    def run_cases(self, *flags):
+        FakePeer.asked = []
+        with tempfile.TemporaryDirectory() as out:
+            train = os.path.join(out, "train.py")
+            with open(train, "w") as file:
+                file.write(TRAINER)
+            os.chmod(train, 0o755)
+            with mock.patch.object(measure, "Peer", FakePeer), mock.patch.object(
+                    sys, "argv", ["measure.py", "--train", train, "--out", out, "--steps", "12", *flags]), open(
+                        os.devnull, "w") as quiet, mock.patch.object(sys, "stdout", quiet):
+                measure.main()
+            table = subprocess.run([sys.executable, os.path.join(BENCH, "table.py"), out], capture_output=True, text=True,
+                                   check=True).stdout
+            name = [f for f in os.listdir(out) if f.endswith(".1.json")][0]
+            with open(os.path.join(out, name)) as file:
+                return " ".join(json.load(file)["command_line"]), table
+
+    def test_dropout_is_the_same_on_both_sides(self):
+        FakePeer.answer = {"peer": "HF Trainer", "tokens_per_second": 500.0, "peak_gb": 1.0}
+        for flags, dropout in (((), "0.1"), (("--dropout", "0"), "0.0")):
+            ours, table = self.run_cases("--cases", "124m-b8-bf16", "--rounds", "1", *flags)
+            self.assertIn(f"--hidden-dropout {dropout} --attention-dropout {dropout}", ours)
+            self.assertEqual(FakePeer.asked, [("hf_trainer", f"--batch 8 --dropout {dropout}"), "round"])
+            self.assertIn("| 124m-b8-bf16 | HF Trainer | 500 | 0.0 % | 0.9 | 4.000 |", table)
+        ours, _ = self.run_cases("--cases", "124m", "--rounds", "1")
+        self.assertIn("--hidden-dropout 0 --attention-dropout 0", ours)
+        self.assertEqual(FakePeer.asked[0], ("compiled_gpt", "--model 124M --batch 64"))
+
+    def test_a_peer_that_does_not_fit_is_asked_once(self):
+        FakePeer.answer = {"peer": "HF Trainer", "error": "out of memory"}
+        _, table = self.run_cases("--cases", "124m-b64-bf16", "--rounds", "3")
+        self.assertEqual(FakePeer.asked.count("round"), 1)
+        self.assertIn("| 124m-b64-bf16 | HF Trainer | out of memory |", table)
+
+
+if __name__ == "__main__":
+    unittest.main()
