@@ -12,6 +12,24 @@ double median(std::vector<double> values) {
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
+int64_t warm_up_steps(int64_t steps) {
+  return std::min<int64_t>(10, steps / 2);
+}
+
+namespace {
+
+void add_steady(const std::vector<Step>& steps, double tokens, Throughput* t) {
+  if (steps.empty()) return;
+  const auto first = static_cast<size_t>(warm_up_steps(static_cast<int64_t>(steps.size())));
+  double sum = 0;
+  for (size_t i = first; i < steps.size(); ++i) sum += steps[i].seconds;
+  t->steady_from = steps[first].iteration;
+  t->seconds_per_iteration_steady = sum / static_cast<double>(steps.size() - first);
+  if (sum > 0) t->tokens_per_second_steady = tokens / t->seconds_per_iteration_steady;
+}
+
+}  // namespace
+
 Throughput throughput(const std::vector<Interval>& intervals, const std::vector<Step>& steps,
                       int64_t tokens_per_step) {
   Throughput t;
@@ -26,6 +44,7 @@ Throughput throughput(const std::vector<Interval>& intervals, const std::vector<
     t.seconds_per_iteration /= static_cast<double>(steps.size());
   }
   if (t.seconds_per_iteration > 0) t.tokens_per_second = tokens / t.seconds_per_iteration;
+  add_steady(steps, tokens, &t);
   std::vector<double> seconds;
   seconds.reserve(steps.size());
   for (const Step& s : steps) seconds.push_back(s.seconds);

@@ -35,7 +35,14 @@ struct Throughput {
   double seconds_per_iteration = 0;         // that mean
   double tokens_per_second_median = 0;      // tokens of a step / median seconds of a step
   double seconds_per_iteration_median = 0;  // that median
+  // Mean of the steps after the warm-up, from this iteration to the last; 0 without a step.
+  int64_t steady_from = 0;
+  double tokens_per_second_steady = 0;
+  double seconds_per_iteration_steady = 0;
 };
+// The first steps of a run choose algorithms by timing and record CUDA graphs. Ten of them do not
+// count, of a run of fewer than twenty steps the first half.
+int64_t warm_up_steps(int64_t steps);
 Throughput throughput(const std::vector<Interval>& intervals, const std::vector<Step>& steps,
                       int64_t tokens_per_step);
 

@@ -72,9 +72,14 @@ std::string end_summary(const Record& r) {
   std::string out = fmt::format("{}: {} steps", outcome_name(r.outcome), r.steps.size());
   if (r.first_iteration > 0) out += fmt::format(" after {} of an earlier run", r.first_iteration);
   if (r.steps.empty()) return out;
-  out += fmt::format(", {:.1f} tokens/s (median {:.1f}), {:.2f} ms/step (median {:.2f})",
-                     t.tokens_per_second, t.tokens_per_second_median, t.seconds_per_iteration * 1e3,
-                     t.seconds_per_iteration_median * 1e3);
+  const int64_t last = r.steps.back().iteration;
+  out += fmt::format(", {:.1f} tokens/s, {:.2f} ms/step (mean of {}", t.tokens_per_second_steady,
+                     t.seconds_per_iteration_steady * 1e3,
+                     t.steady_from == last ? fmt::format("step {}", last)
+                                           : fmt::format("steps {} to {}", t.steady_from, last));
+  out += fmt::format("; median {:.1f}, {:.2f}; with the first steps {:.1f}, {:.2f})",
+                     t.tokens_per_second_median, t.seconds_per_iteration_median * 1e3,
+                     t.tokens_per_second, t.seconds_per_iteration * 1e3);
   out +=
       fmt::format(", loss {:.4f}, memory {}", r.steps.back().loss, bytes_text(r.device_bytes_peak));
   if (const auto mfu = model_flops_utilisation(r)) {

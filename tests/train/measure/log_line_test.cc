@@ -108,6 +108,28 @@ TEST_CASE(
   CHECK(20e6 / t.tokens_per_second == doctest::Approx(587.14).epsilon(1e-5));
 }
 
+TEST_CASE("steady steps: not the first ten, of a short run not the first half") {
+  const auto run = [](int64_t count, int64_t before) {
+    std::vector<Step> steps(static_cast<size_t>(count));
+    for (size_t i = 0; i < steps.size(); ++i) {
+      steps[i].iteration = before + static_cast<int64_t>(i) + 1;
+      steps[i].seconds = i < 10 ? 5 : 0.25;
+    }
+    return throughput({}, steps, 100);
+  };
+  CHECK(run(45, 0).steady_from == 11);
+  CHECK(run(45, 0).seconds_per_iteration_steady == doctest::Approx(0.25));
+  CHECK(run(45, 0).tokens_per_second_steady == doctest::Approx(400));
+  CHECK(run(45, 0).seconds_per_iteration == doctest::Approx((10 * 5 + 35 * 0.25) / 45));
+  CHECK(run(45, 100).steady_from == 111);  // resumed
+  CHECK(run(12, 0).steady_from == 7);
+  CHECK(run(12, 0).seconds_per_iteration_steady == doctest::Approx((4 * 5 + 2 * 0.25) / 6));
+  CHECK(run(1, 0).steady_from == 1);
+  CHECK(run(1, 0).tokens_per_second_steady == doctest::Approx(20));
+  CHECK(run(0, 0).steady_from == 0);
+  CHECK(run(0, 0).tokens_per_second_steady == 0);
+}
+
 TEST_CASE("what Megatron leaves out is left out") {
   LogLine l = numbers_of(published[0]);
   l.loss = 0;

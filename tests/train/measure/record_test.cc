@@ -52,6 +52,9 @@ TEST_CASE("a record holds what was measured") {
   CHECK(j["results"]["iterations"] == 6);
   CHECK(j["results"]["tokens_per_second"] == doctest::Approx(8192 / 0.4));
   CHECK(j["results"]["tokens_per_second_median"] == doctest::Approx(8192 / 0.4));
+  CHECK(j["results"]["steady_from"] == 5);
+  CHECK(j["results"]["seconds_per_iteration_steady"] == doctest::Approx(0.35));
+  CHECK(j["results"]["tokens_per_second_steady"] == doctest::Approx(8192 / 0.35));
   CHECK(j["results"]["final_loss"] == 1);
   CHECK(j["results"]["peak_tflops_per_second"] == 989.5);
   const double flops = j["results"]["model_flops_per_token"];
