@@ -5,11 +5,12 @@ started once, compiles, and then measures one round whenever it is asked to; it 
 peer is started anew for each round. Records, logs and peers.json go to --out; bench/gpu/table.py makes the table.
 
 Both sides of a row do the same work: the same layers, heads, batch, length and accumulation; float32 master weights and
-Adam moments; clipping at 1.0; the loss from float32 values of all positions; random tokens, from the host except the compiled GPT's. Dropout is the same
-on both: none beside the compiled GPT, which has none; beside Hugging Face Trainer the 0.1 of GPT-2's configuration in all
-three places, as in the benchmarks that these rows come from (--dropout gives both another). The differences left: Trainer's
-vocabulary is 50,257 and ours is padded to 50,304; Trainer predicts one position less of each sample; weight decay is 0 there
-and ours 0.01, in the same kernel. tf32x3 has no counterpart: its peer is the strict fp32 that it stands for.
+Adam moments; clipping at 1.0; the loss from float32 values of all positions; random tokens, which come from the host except
+the compiled GPT's. Dropout is the same on both: none beside the compiled GPT, which has none; beside Hugging Face Trainer
+the 0.1 of GPT-2's configuration in all three places, as in the benchmarks that these rows come from (--dropout gives both
+another). The differences left: Trainer's vocabulary is 50,257 and ours is padded to 50,304; Trainer predicts one position
+less of each sample; weight decay is 0 there and ours 0.01, in the same kernel. tf32x3 has no counterpart: its peer is the
+strict fp32 that it stands for.
 """
 import argparse
 import json
