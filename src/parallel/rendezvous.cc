@@ -146,6 +146,7 @@ class Star final : public Rendezvous {
   void visit_zero(Deadline deadline);
   void watch();
   void take(size_t peer);
+  void wait_for_end_of_zero();
   void learn(const Failure& failure);
   void tell_all(char type, const std::string& body);
   std::string wait_for(std::unique_lock<std::mutex>* lock, size_t peer);
@@ -272,7 +273,10 @@ void Star::take(size_t peer) {
   const bool lost = !whole && done_[peer] == 0;
   lock.unlock();
   changed_.notify_all();
-  if (whole && type == 'F') learn(read_failure(body));
+  if (whole && type == 'F') {
+    if (options_.rank != 0) wait_for_end_of_zero();
+    learn(read_failure(body));
+  }
   if (whole) return;
   {
     const std::lock_guard<std::mutex> no_sending(sending_);
@@ -285,6 +289,16 @@ void Star::take(size_t peer) {
   f.message = "its connection closed without a word: it was killed, or its node failed";
   f.known_to_zero = options_.rank == 0;
   learn(f);
+}
+
+// Rank 0 speaks for all. A launcher may end the others as soon as one has failed (srun
+// --kill-on-bad-exit): nobody ends before it has spoken and ended, unless that takes too long.
+void Star::wait_for_end_of_zero() {
+  const Deadline deadline = in_seconds(4);
+  char type = 0;
+  std::string body;
+  while (receive_message(peers_[0], deadline, &type, &body)) {
+  }
 }
 
 void Star::learn(const Failure& failure) {
@@ -373,13 +387,19 @@ Failure Star::fail(int code, const std::string& message, bool consequence) {
 void Star::done() {
   if (!thread_.joinable()) return;
   tell_all('D', "");
-  if (options_.rank == 0) {
+  {
     std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(60), [&] {
+    const auto all_done = [&] {
       bool all = true;
       for (size_t r = 1; r < done_.size(); ++r) all = all && done_[r] != 0;
       return all || failure_;
-    });
+    };
+    if (options_.rank == 0) {
+      changed_.wait_for(lock, std::chrono::seconds(60), all_done);
+    } else {
+      // It may be writing a checkpoint, for as long as that takes.
+      changed_.wait(lock, [&] { return done_[0] != 0 || failure_; });
+    }
   }
   stop();
 }

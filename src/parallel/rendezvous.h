@@ -52,7 +52,8 @@ class Rendezvous {
   // that a peer failed first (a connection was lost): some seconds are given for the news of it.
   virtual Failure fail(int code, const std::string& message, bool consequence = false) = 0;
   // The end of a good run: what happens to the other ranks from now on is no failure. Rank 0 waits
-  // for the others.
+  // a minute for the others, and they for rank 0: a launcher that ends all when one has ended with
+  // an exit code other than 0 must not interrupt what rank 0 still writes.
   virtual void done() = 0;
 };
 

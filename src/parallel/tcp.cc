@@ -134,10 +134,12 @@ Socket accept_until(const Socket& listener, Deadline deadline) {
 
 Socket connect_until(const std::string& host, int port, Deadline deadline) {
   std::string why = "nobody listens there";
+  // A name server that is overloaded by a job's start answers before long.
+  const Deadline names_until = std::min(deadline, Clock::now() + std::chrono::minutes(1));
   for (int pause = 5;; pause = std::min(pause * 2, 500)) {
     int error = 0;
     const Addresses found = look_up(host, port, &error);
-    if (!found && error != EAI_AGAIN)
+    if (!found && (error != EAI_AGAIN || Clock::now() >= names_until))
       fail(
           "the host name '{}' is unknown here ({}): give an address by --master-addr, or the "
           "suffix that names its fast interface by --master-addr-suffix",

@@ -5,7 +5,9 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <future>
 #include <map>
 #include <mutex>
@@ -39,9 +41,10 @@ struct Meeting {
     for (int r = 0; r < options.size; ++r)
       threads.emplace_back([this, r] {
         ranks[static_cast<size_t>(r)] = Rendezvous::meet(of(r), [this, r](const Failure& f) {
-          const std::lock_guard<std::mutex> lock(mutex);
+          std::unique_lock<std::mutex> lock(mutex);
           told[r] = f;
           changed.notify_all();
+          if (when_told) when_told(lock, r);
         });
       });
     for (std::thread& t : threads) t.join();
@@ -57,6 +60,7 @@ struct Meeting {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<int, Failure> told;
+  std::function<void(std::unique_lock<std::mutex>&, int)> when_told;  // holds the mutex
   std::vector<std::unique_ptr<Rendezvous>> ranks;
 };
 
@@ -98,6 +102,38 @@ TEST_CASE("the first failure is everybody's, and the second is no news") {
     CHECK(f.message == "the data are missing");
   }
   CHECK(m.ranks[2]->fail(1, "a consequence").message == "the data are missing");
+}
+
+// A launcher may end all as soon as one has ended: what rank 0 has to say must be said by then.
+TEST_CASE("of a failure the others end after rank 0") {
+  Meeting m(3);
+  bool zero_ended = false, others_waited = true;
+  m.when_told = [&](std::unique_lock<std::mutex>& lock, int rank) {
+    if (rank == 0) {  // it writes its record
+      m.changed.wait_for(lock, std::chrono::milliseconds(200), [&] { return m.told.count(1) > 0; });
+      zero_ended = true;
+    } else {
+      others_waited = others_waited && zero_ended;
+    }
+  };
+  m.start();
+  auto failing =
+      std::async(std::launch::async, [&] { return m.ranks[2]->fail(2, "the data are missing"); });
+  m.wait_for(0);
+  m.ranks[0].reset();
+  CHECK(failing.get().known_to_zero);
+  m.wait_for(1);
+  CHECK(others_waited);
+}
+
+TEST_CASE("of a good run, too, however long rank 0 writes a checkpoint") {
+  Meeting m(2);
+  m.start();
+  auto one = std::async(std::launch::async, [&] { m.ranks[1]->done(); });
+  CHECK(one.wait_for(std::chrono::milliseconds(200)) == std::future_status::timeout);
+  m.ranks[0]->done();
+  one.get();
+  CHECK(m.told.empty());
 }
 
 TEST_CASE("a rank that vanishes is missed by all others") {
