@@ -20,8 +20,8 @@ Status Engine::ended(Task& task) {
     status = ended_badly(task);
   }
   if (!status) return status;
-  report_end(task);
   const bool again = graph_[id].wp.state == State::pending;
+  if (!again) report_end(task);
   if (state != State::waiting && !again) --open_of_step_[static_cast<size_t>(step)];
   std::vector<int> group;
   if (const auto shared = shared_groups_.find(id); shared != shared_groups_.end() && !again) {
@@ -83,9 +83,12 @@ Status Engine::ended_badly(Task& task) {
   const int tries = package.attempts - package.resubmits;
   const bool retry = state == State::failed && tries < retries && may_start();
   if (retry || again_) {
-    log_.write(package.directory + ": " + task.note() + "\ntrying again, " +
-               (again_ ? "through no fault of its own"
-                       : std::to_string(tries + 1) + " of " + std::to_string(retries)));
+    const std::string which =
+        again_ ? "through no fault of its own"
+               : "retry " + std::to_string(tries + 1) + " of " + std::to_string(retries);
+    const std::string line = package.directory + ": trying again, " + which + ": " + task.note();
+    log_.write(line);
+    status_line_.print(line, false);
     ++package.attempts;
     again_ = false;
     // The failed try's files stay for people to look at.

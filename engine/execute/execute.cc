@@ -190,8 +190,8 @@ Status Engine::start(int id) {
   t.prepare_folder();
   slots_.started(id, package.wp.step);
   if (granted == Slots::Gpus::never) {
-    t.fail("needs " + std::to_string(gpus) + " GPU slots, this machine has " +
-           std::to_string(slots_.gpu_count()));
+    t.fail("needs " + std::to_string(gpus) + (gpus == 1 ? " GPU slot" : " GPU slots") +
+           ", this machine has " + std::to_string(slots_.gpu_count()));
   } else if (local_gpus) {
     t.set_gpus(slots_.gpus_of(id));
   }

@@ -200,7 +200,8 @@ TEST_CASE("retry: a new try in a fresh folder, the failed one kept; no more trie
   CHECK(shell.exists("run/000000/000002_s/work.failed.1/stdout"));
   CHECK(shell.exists("run/000000/000002_s/work.failed.2/stdout"));
   CHECK(!shell.exists("run/000000/000000_s/work.failed.1"));
-  CHECK(has(shell.content("run/000000/run.log"), "trying again, 2 of 2"));
+  CHECK(has(shell.content("run/000000/run.log"), "trying again, retry 2 of 2: "));
+  CHECK(!has(shell.content("run/000000/run.log"), "_s: failed"));
   shell.sh("rm tries");
   shell.file("b.yaml", bench(set, "retry: 1, " + step, "p, v"));
   ran = shell.tally("run -r b.yaml");
