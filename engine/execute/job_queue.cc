@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "engine/execute/jobs.h"
+#include "engine/execute/run_directory.h"
 
 namespace tally {
 namespace {
@@ -150,8 +151,26 @@ Status JobFollower::submit_ready(Clock::time_point now, std::vector<JobEnd>* end
   return Status::ok();
 }
 
+// From now on the folders are this job's, and not those of one submitted before.
+Status JobFollower::own(const Tracked& tracked) const {
+  const std::string& name = tracked.job.request.name;
+  const auto write = [&](const Job& job) {
+    const std::string owner = job.marks.owner_file();
+    return owner.empty() ? Status::ok() : write_file(owner, name + "\n");
+  };
+  Status status = write(tracked.job);
+  for (const Job& rider : tracked.job.riders) {
+    if (status) status = write(rider);
+  }
+  return status;
+}
+
 Status JobFollower::submit(Tracked& tracked, Clock::time_point now, std::vector<JobEnd>* ended) {
   Refusal refusal = Refusal::none;
+  if (Status s = own(tracked); !s) {
+    ended->push_back({tracked.job.package, JobEnd::Kind::rejected, -1, {}, s.message()});
+    return Status::ok();
+  }
   std::string id;
   const Status status = scheduler_.submit(tracked.job.request, &id, &refusal);
   if (!status) {

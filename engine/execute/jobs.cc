@@ -126,8 +126,18 @@ void JobFollower::forget(std::vector<JobEnd>* ended, size_t from) {
     const auto tracked = jobs_.find((*ended)[i].package);
     if (tracked == jobs_.end()) continue;
     end_riders(tracked->second, ended, i);
+    const JobEnd& end = (*ended)[i];
+    // A good end speaks for itself, and a lost job may yet be found.
+    const bool good = end.kind == JobEnd::Kind::exit && end.exit_code == 0;
+    if (!good && end.kind != JobEnd::Kind::lost) disown(tracked->second.job);
     jobs_.erase(tracked);
   }
+}
+
+void JobFollower::disown(const Job& job) {
+  const std::string owner = job.marks.owner_file();
+  if (!is_there(owner)) return;
+  if (Status s = write_file(owner, "ended\n"); !s) log_.write(s.message());
 }
 
 size_t JobFollower::followed() const {
@@ -184,7 +194,12 @@ Status JobFollower::cancel_all(std::vector<int>* packages) {
     packages->push_back(package);
     for (const Job& rider : tracked.job.riders) packages->push_back(rider.package);
   }
-  for (const int package : *packages) jobs_.erase(package);
+  for (const int package : *packages) {
+    if (const auto tracked = jobs_.find(package); tracked != jobs_.end()) {
+      disown(tracked->second.job);
+      jobs_.erase(tracked);
+    }
+  }
   queue_.clear();
   return status;
 }

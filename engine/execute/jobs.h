@@ -26,6 +26,9 @@ namespace tally {
 struct JobMarks {
   std::string status_file, done_file, error_file;
   bool any() const { return !status_file.empty() || !done_file.empty() || !error_file.empty(); }
+  // Names the job that the folder belongs to, for its script: one that is requeued after its end
+  // was taken, or in whose place another was submitted, does nothing. Empty without a status file.
+  std::string owner_file() const { return status_file.empty() ? "" : status_file + ".job"; }
 };
 // The exit status that a job left, or nothing yet.
 std::optional<int> exit_left(const JobMarks& marks);
@@ -154,6 +157,8 @@ class JobFollower {
   JobEnd end_without_exit(const Tracked& tracked) const;
   JobEnd end_of_failure(const Tracked& tracked) const;
   void forget(std::vector<JobEnd>* ended, size_t from);
+  Status own(const Tracked& tracked) const;
+  void disown(const Job& job);
   void hurry(Clock::time_point now);
   size_t followed() const;
 

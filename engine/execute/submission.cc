@@ -1,10 +1,12 @@
 // Workpackages that go to a scheduler: submitted as a job, ended by what became of it.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <random>
 
+#include "engine/base/text.h"
 #include "engine/execute/engine.h"
 
 namespace tally {
@@ -16,6 +18,26 @@ long long seconds_of(const std::string& text) {
   if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &local) == nullptr) return 0;
   local.tm_isdst = -1;
   return std::mktime(&local);
+}
+
+// What the job script says about a failure, in one line: the first error, of the first process that
+// failed. A program's own words: of any length and any bytes.
+std::string reason_left(const Task& task) {
+  constexpr size_t longest = 500;
+  const std::string* file = task.values().find("reason_file");
+  std::string text;
+  if (file == nullptr || file->empty()) return {};
+  if (!read_file(absolute_path(*file, task.work_dir()), &text)) return {};
+  text = std::string(strip(text.substr(0, text.find('\n'))));
+  std::string line;
+  for (size_t at = 0, bytes = 0; at < text.size(); at += bytes) {
+    bytes = utf8_length(std::string_view(text).substr(at));
+    const bool shown = bytes > 1 || (bytes == 1 && text[at] >= ' ' && text[at] != 127);
+    if (line.size() + bytes > longest) return line + " ...";
+    line += shown ? text.substr(at, bytes) : "?";
+    bytes = std::max<size_t>(bytes, 1);
+  }
+  return line;
 }
 
 }  // namespace
@@ -90,6 +112,11 @@ Status Engine::submit(Task& task) {
          {&job.marks.status_file, &job.marks.done_file, &job.marks.error_file}) {
       if (!mark->empty()) unlink(mark->c_str());
     }
+    // Nor may that one's job, should somebody requeue it, work in the new folder until this one is
+    // submitted.
+    if (const std::string owner = job.marks.owner_file(); package.attempts > 0 && !owner.empty()) {
+      if (Status s = write_file(owner, "not submitted\n"); !s) log_.write(s.message());
+    }
   }
   take_name(package.job_name, &job);
   job.request.directory = task.work_dir();
@@ -145,8 +172,10 @@ Status Engine::job_ended(const JobEnd& end) {
   } else if (is_expected(task.step(), outcome, task.values().lookup())) {
     task.end(State::expected, plain_words(outcome));
   } else if (end.kind == JobEnd::Kind::exit) {
+    const std::string reason = reason_left(task);
     task.fail("the job's program ended with exit code " + std::to_string(end.exit_code) +
-              "; its output is in \"" + task.work_dir() + "\"");
+              (reason.empty() ? reason : ": " + reason) + "; its output is in \"" +
+              task.work_dir() + "\"");
   } else {
     task.fail(end.words);
     again_ = end.kind == JobEnd::Kind::retryable && package.resubmits < resubmits_[end.package] &&

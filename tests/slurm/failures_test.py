@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import time
 
 import cluster as slurm
 import place
@@ -95,6 +96,25 @@ class Jobs(FailureTest):
         self.assertIn("0,1\n", out)
         self.assertIn("ended with exit code 7", self.place.packages()[1]["note"])
 
+    def test_the_first_task_that_fails_ends_the_other_and_is_what_counts(self):
+        # srun's own code would be the highest, of the one that it ended.
+        other = "trap 'exit 99' TERM; touch here.$SLURM_PROCID; sleep 1000 & wait\n"
+        other_runs = "until [ -e here.0 ]; do sleep 0.05; done\n"
+        ends = {"exit 7": 7, "kill -SEGV $$": 139, "kill -KILL $$": 137}
+        for end, expected in ends.items():
+            with self.subTest(end=end):
+                program = self.place.program("prog", f'if [ $SLURM_PROCID = 1 ]; then {other_runs}echo "prog: error: no such '
+                                                     f'thing" >&2; {end}; fi\n{other}')
+                self.write(values="1", launch=program, nodes="2")
+                began = time.monotonic()
+                code, out, err = self.place.tally("run", "small.yaml")
+                self.assertLess(time.monotonic() - began, 30)  # against a hang; it takes two seconds
+                self.assertEqual(code, 1, out + err)
+                run = sorted((self.place.root / "run").iterdir())[-1].name
+                self.assertEqual((self.place.work(0, run=run) / "job.status").read_text(), f"{expected}\n")
+                self.assertIn(f"ended with exit code {expected}: prog: error: no such thing (",
+                              self.place.packages(run)[0]["note"])
+
     def test_rejected_in_slurms_own_words(self):
         self.write(values="1", system='{name: queue, _: nowhere}')
         code, out, _ = self.place.tally("run", "small.yaml")
@@ -159,6 +179,80 @@ class Jobs(FailureTest):
         self.cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now+3")
         self.assertIn("1,10\n", self.ends(engine, 0))
         self.assertEqual(self.place.packages()[0]["job_id"], job)
+
+    def requeue(self, job):
+        """Starts an ended job anew, and waits until it has ended again."""
+        self.cluster.run("scontrol", "requeue", job)
+        slurm.wait_for(lambda: "BeginTime" in self.cluster.run("squeue", "-h", "-o", "%r"), "the job waits again")
+        self.cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now+3")
+        slurm.wait_for(lambda: not self.cluster.jobs(), "its second end")
+        self.assertIn("Restarts=1", self.cluster.run("scontrol", "show", "job", job))
+
+    def files(self, folder):
+        """All of a folder: contents by name."""
+        return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+    def test_requeued_after_its_good_end_it_does_nothing(self):
+        program = self.place.program("prog", f'echo v=10; echo begun >> {self.place.root}/starts\n')
+        self.write(values="1", launch=program)
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        slurm.wait_for(lambda: not self.cluster.jobs(), "the job has ended")
+        before = self.files(self.place.work(0))
+        self.requeue(self.place.packages()[0]["job_id"])
+        self.assertEqual((self.place.root / "starts").read_text(), "begun\n")
+        self.assertEqual(self.files(self.place.work(0)), before)
+
+    def test_requeued_after_its_failure_was_taken_it_does_nothing(self):
+        program = self.place.program("prog", f'echo v=10; echo begun >> {self.place.root}/starts; exit 7\n')
+        self.write(values="1", launch=program)
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 1, out + err)
+        before = self.files(self.place.work(0))
+        self.requeue(self.place.packages()[0]["job_id"])
+        self.assertEqual((self.place.root / "starts").read_text(), "begun\n")
+        self.assertEqual(self.files(self.place.work(0)), before)
+
+    def test_a_first_try_that_is_requeued_leaves_the_second_alone(self):
+        # The first try fails; the second one waits, in a new folder of the same name.
+        program = self.place.program("prog", f'echo $SLURM_JOB_ID >> {self.place.root}/starts\n'
+                                             f'[ $(wc -l < {self.place.root}/starts) -gt 1 ] || exit 7\n'
+                                             f'touch begun; until [ -e {self.place.root}/free ]; do sleep 0.05; done\n'
+                                             'echo v=10\n')
+        self.write(values="1", launch=program, keys="retry: 1")
+        engine = self.place.start("run", "small.yaml")
+        slurm.wait_for((self.place.work(0) / "begun").exists, "the second try")
+        first, second = (self.place.root / "starts").read_text().split()
+        self.cluster.run("scontrol", "requeue", first)
+        slurm.wait_for(lambda: "BeginTime" in self.cluster.run("squeue", "-h", "-o", "%r"), "the first waits again")
+        self.cluster.run("scontrol", "update", f"jobid={first}", "StartTime=now+3")
+        slurm.wait_for(lambda: [job for job, _, _ in self.cluster.jobs()] == [second], "the first has ended again")
+        self.free()
+        self.assertIn("1,10\n", self.ends(engine, 0))
+        self.assertEqual((self.place.root / "starts").read_text().split(), [first, second])
+        self.assertEqual((self.place.work(0) / "job.status").read_text(), "0\n")
+        self.assertIn("trying again, retry 1 of 1: the job's program ended with exit code 7", self.place.log())
+
+    def test_a_first_try_that_is_requeued_leaves_the_folder_alone_before_the_second_is_submitted(self):
+        # That waits for the job of the other workpackage to end.
+        program = self.place.program("prog", f'if [ "$1" = 1 ]; then echo $SLURM_JOB_ID >> {self.place.root}/starts\n'
+                                             f'[ $(wc -l < {self.place.root}/starts) -gt 1 ] || exit 7; echo v=10; exit; fi\n'
+                                             f'touch begun; until [ -e {self.place.root}/free ]; do sleep 0.05; done\n'
+                                             'echo v=20\n')
+        self.write(values="1,2", launch=f"{program} $i", keys="retry: 1", in_flight="1")
+        engine = self.place.start("run", "small.yaml")
+        self.begun(1)
+        slurm.wait_for(lambda: (self.place.work(0).parent / "work.failed.1").exists()
+                       and (self.place.work(0) / "submit.job").exists(), "the second try's folder")
+        first = (self.place.root / "starts").read_text().strip()
+        other = self.job_of(1)
+        self.cluster.run("scontrol", "requeue", first)
+        slurm.wait_for(lambda: "BeginTime" in self.cluster.run("squeue", "-h", "-o", "%r"), "the first waits again")
+        self.cluster.run("scontrol", "update", f"jobid={first}", "StartTime=now+3")
+        slurm.wait_for(lambda: [job for job, _, _ in self.cluster.jobs()] == [other], "the first has ended again")
+        self.assertEqual((self.place.root / "starts").read_text().strip(), first)
+        self.free()
+        self.assertIn("1,10\n2,20\n", self.ends(engine, 0))
 
     def test_done_file_and_error_file_in_jubes_way(self):
         program = self.place.program("prog", f'until [ -e {self.place.root}/free ]; do sleep 0.05; done\n'

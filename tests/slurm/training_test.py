@@ -98,14 +98,37 @@ class Training(SlurmTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check_record(self.place.root / "r.json", "mpi")
 
-    def test_a_workflow_trains_on_two_nodes(self):
-        pmix = MPI and "pmix" in self.cluster.run("srun", "--mpi=list")
+    def write_workflow(self, pmix, train):
         env = ", ".join(f"{name}: '{value}'" for name, value in MANY_ON_ONE.items())
         (self.place.root / "site.yaml").write_text(SITE.format(mpi="mpi: pmix" if pmix else "", env=env))
-        (self.place.root / "parallel.yaml").write_text(WORKFLOW.format(train=TRAIN, flags=FLAGS + HERE))
+        (self.place.root / "parallel.yaml").write_text(WORKFLOW.format(train=train, flags=FLAGS + HERE))
+
+    def test_a_workflow_trains_on_two_nodes(self):
+        pmix = MPI and "pmix" in self.cluster.run("srun", "--mpi=list")
+        self.write_workflow(pmix, TRAIN)
         code, out, err = self.place.tally("run", "parallel.yaml", seconds=90)
         self.assertEqual(code, 0, out + err)
         self.check_record(self.place.work(0) / "record.json", "mpi" if pmix else "sockets")
+
+    def test_a_rank_that_fails_before_it_met_the_others_ends_the_run(self):
+        """The others, rank 0 too, wait for it: for ten minutes, if nobody ended them."""
+        kinds = [False] + ([True] if MPI and "pmix" in self.cluster.run("srun", "--mpi=list") else [])
+        for pmix, rank in [(kind, rank) for kind in kinds for rank in (0, 3)]:
+            with self.subTest(pmix=pmix, rank=rank):
+                train = self.place.program("train", f'if [ $SLURM_PROCID = {rank} ]; then export MASTER_PORT=0; fi\n'
+                                                    f'exec {TRAIN} "$@"\n')
+                self.write_workflow(pmix, train)
+                began = time.monotonic()
+                code, out, err = self.place.tally("run", "parallel.yaml", seconds=60)
+                self.assertLess(time.monotonic() - began, 30)  # against a hang; it takes two seconds
+                self.assertEqual(code, 1, out + err)
+                run = sorted((self.place.root / "run").iterdir())[-1].name
+                work = self.place.work(0, run=run)
+                self.assertEqual((work / "job.status").read_text(), "2\n")
+                note = self.place.packages(run)[0]["note"]
+                self.assertIn("ended with exit code 2: tally-train: error: MASTER_PORT=0 is no port", note)
+                self.assertIn(f"task {rank}: Exited with exit code 2)", note)
+                self.assertIn(note, out)
 
     def test_a_killed_rank_ends_all(self):
         job = subprocess.Popen(["srun", "-N2", "-n4", TRAIN, *(FLAGS + HERE).replace("--train-iters 6", "--train-iters 100000000")

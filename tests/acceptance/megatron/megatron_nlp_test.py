@@ -140,7 +140,7 @@ class Scripts(Case):
             self.assertEqual(job, {
                 "job-name": "megatron-nlp.benchmark", "nodes": str(NODES[model]), "ntasks-per-node": "1",
                 "cpus-per-task": "48", "gres": "gpu:4", "time": "00:30:00", "hint": "nomultithread",
-                "signal": "B:12@120", "output": "job.out", "error": "job.err", "open-mode": "truncate"})
+                "signal": "B:12@120", "output": "job.out", "error": "job.err", "open-mode": "append"})
             # What the shell makes of its lines, up to the start of the program.
             body = script.split("#SBATCH --hint=nomultithread\n", 1)[1].split("\ntime_is_up=0", 1)[0]
             shell = 'scontrol() { echo jwb0001.juwels; echo jwb0002.juwels; }\n' + body + "\nenv -0\n"
@@ -234,6 +234,23 @@ class Jobs(Case):
         folder, job = self.start("echo broken >&2; exit 3")
         self.assertEqual(job.wait(60), 3)
         self.assertEqual(self.state(folder), ("3", False, True))
+
+    def test_the_first_task_that_fails_counts(self):
+        folder, job = self.start("echo 'RuntimeError: no such file' >&2\n"
+                                 "echo 'srun: error: node2: task 9: Exited with exit code 3' >&2\n"
+                                 "echo 'srun: error: node1: tasks 0-8: Terminated' >&2; exit 143")
+        self.assertEqual(job.wait(60), 3)
+        self.assertEqual(self.state(folder), ("3", False, True))
+        self.assertEqual((folder / "job.reason").read_text(),
+                         "RuntimeError: no such file (node2: task 9: Exited with exit code 3)\n")
+
+    def test_started_anew_after_its_good_end_it_does_nothing(self):
+        folder, job = self.start(f"cat {LOG}")
+        self.assertEqual(job.wait(60), 0)
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        again = clean_environment(PATH=f"{self.root}/bin:{os.environ['PATH']}", SLURM_JOB_ID="7", SLURM_RESTART_COUNT="1")
+        self.assertEqual(subprocess.run(["bash", "submit.job"], cwd=folder, env=again).returncode, 0)
+        self.assertEqual({path.name: path.read_bytes() for path in folder.iterdir()}, files)
 
     def time_out(self, first):
         # The program says by a pipe that it has written its log and waits to be ended.

@@ -4,6 +4,7 @@
 
 #include "engine/execute/job_rules.h"
 #include "engine/execute/jobs.h"
+#include "engine/execute/run_directory.h"
 #include "tests/engine/execute/fake_scheduler.h"
 #include "tests/engine/execute/run_fixture.h"
 
@@ -326,6 +327,61 @@ TEST_CASE("submitting: limits") {
     CHECK(f.later(59).empty());
     CHECK(f.later(61).size() == 1);
     CHECK(f.scheduler.cancelled.size() == 1);
+  }
+}
+
+TEST_CASE("the folders are a job's from its submission on, until its failure was taken") {
+  Following f;
+  Job job = f.job(5);
+  Job rider = f.job(6);
+  rider.marks.status_file = f.folder.path() + "/rider.status";
+  job.riders.push_back(rider);
+  const auto owner = [&](const char* file) {
+    std::string text;
+    const Status s = read_file(f.folder.path() + "/" + file, &text);
+    return s ? text : "none";
+  };
+  std::string at_submission;
+  f.scheduler.on_submit = [&](const JobRequest&, const std::string&) {
+    at_submission = owner("job.status.job") + owner("rider.status.job");
+  };
+  f.jobs.add(job);
+  f.says(JobState::running, "RUNNING");
+  f.later(0);
+  CHECK(at_submission == "name\nname\n");
+  SUBCASE("a failure") {
+    f.folder.write("job.status", "7\n");
+    f.says(JobState::failed, "FAILED");
+    f.later(60);
+    f.later(60);
+    CHECK(owner("job.status.job") == "ended\n");
+  }
+  SUBCASE("a good end speaks for itself") {
+    f.folder.write("job.status", "0\n");
+    REQUIRE(f.later(60).size() == 1);
+    CHECK(owner("job.status.job") == "name\n");
+  }
+  SUBCASE("what is lost may be found again") {
+    f.scheduler.known.clear();
+    f.later(60);
+    REQUIRE(f.later(61).size() == 2);
+    CHECK(owner("job.status.job") == "name\n");
+  }
+  SUBCASE("cancelled") {
+    std::vector<int> packages;
+    REQUIRE(f.jobs.cancel_all(&packages));
+    CHECK(owner("job.status.job") == "ended\n");
+    CHECK(owner("rider.status.job") == "ended\n");
+  }
+  SUBCASE("a folder that cannot be written: not submitted, and said") {
+    Job third = f.job(7, "third");
+    third.marks.status_file = f.folder.path() + "/missing/job.status";
+    f.jobs.add(third);
+    const auto ended = f.later(1);
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].kind == Kind::rejected);
+    CHECK(ended[0].words.find("missing/job.status.job") != std::string::npos);
+    CHECK(f.scheduler.requests.size() == 1);
   }
 }
 
