@@ -139,13 +139,18 @@ class SlurmTest(unittest.TestCase):
         log = self.place.root / "run/000000/run.log"
         words = (log.read_text() if log.exists() else "no run.log\n") if failed else ""
         self.place.close()  # ends engines first: nothing is submitted any more
-        left = self.cluster.jobs() if self.cluster.running("slurmctld") else []
+        left = self.jobs_left() if self.cluster.running("slurmctld") else []
         if left:
             self.cluster.run("scancel", *[job for job, _, _ in left])
         if failed:
             print(words + self.cluster.logs(), file=sys.stderr)
         else:
             self.assertEqual(left, [], "jobs nobody owns")
+
+    def jobs_left(self):
+        # A job whose exit status ended its run may for a moment still be completing.
+        slurm.wait_for(lambda: "COMPLETING" not in [state for _, _, state in self.cluster.jobs()], "the jobs' end")
+        return self.cluster.jobs()
 
     def until_state(self, state, count=1, seconds=30):
         """Waits until `count` jobs are in the state; their ids."""
