@@ -56,6 +56,8 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const WorkPac
   job.max_node_hours = number_of(value("max_node_hours"));
   job.max_time = value("max_time");
   job.max_seconds = parse_duration(job.max_time);
+  if (number_of(value("jobs_in_flight")).value_or(0) > 0) job.in_flight = value("jobs_in_flight");
+  if (parse_duration(value("pending_limit")).value_or(0) > 0) job.pending = value("pending_limit");
   std::string error;  // said by the run, of the workpackage that has it
   if (!pack_rule(step, lookup, &job.pack, &error)) job.pack.kind = PackRule::Kind::none;
   for (const char* name :
@@ -129,13 +131,17 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
     if (!job.submitted) continue;
     add_limits(job, step, &estimate);
     const bool packed = job.pack.kind != PackRule::Kind::none;
-    const std::string key = packed ? job.asks : job.nodes + "\n" + job.time_limit;
+    const std::string key =
+        packed ? job.asks
+               : job.nodes + "\n" + job.time_limit + "\n" + job.in_flight + "\n" + job.pending;
     const auto [entry, fresh] = known.try_emplace({package.step, key}, alike.size());
     if (fresh) {
       Estimate::Group group;
       group.step = step.name.value;
       group.nodes = job.nodes;
       group.time_limit = job.time_limit;
+      group.in_flight = job.in_flight;
+      group.pending = job.pending;
       group.pack = job.pack;
       estimate.groups.push_back(group);
       alike.push_back({job, {}});
@@ -176,10 +182,14 @@ void print_estimate(const Estimate& estimate, std::ostream& out) {
                        group.nodes.empty() ? "?" : group.nodes, group.nodes == "1" ? "" : "s",
                        round);
     if (group.node_hours) {
-      out << fmt::format("{:.1f} node-hours at most\n", *group.node_hours);
+      out << fmt::format("{:.1f} node-hours at most", *group.node_hours);
     } else {
-      out << "node-hours unknown\n";
+      out << "node-hours unknown";
     }
+    if (!group.in_flight.empty())
+      out << fmt::format("; {} job{} at once", group.in_flight, group.in_flight == "1" ? "" : "s");
+    if (!group.pending.empty()) out << fmt::format("; waits for {} at most", group.pending);
+    out << '\n';
   }
 }
 

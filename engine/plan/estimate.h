@@ -22,6 +22,8 @@ struct PlannedJob {
   // seconds.
   std::optional<double> max_node_hours, max_seconds;
   std::string max_time;
+  // jobs_in_flight and pending_limit of its platform; empty where nobody set them.
+  std::string in_flight, pending;
   PackRule pack;
   std::string asks;  // all that it asks of the scheduler: equal ones may share a job
 };
@@ -30,7 +32,7 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const WorkPac
 struct Estimate {
   // Jobs of a step that ask for the same.
   struct Group {
-    std::string step, nodes, time_limit;
+    std::string step, nodes, time_limit, in_flight, pending;
     size_t jobs = 0, packages = 0;
     PackRule pack;
     std::optional<double> node_hours;  // of all of them

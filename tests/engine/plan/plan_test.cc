@@ -245,6 +245,29 @@ step: [{name: train, kind: run, use: p, nodes: $nodes, time: "00:30:00"}])yaml")
         "  #000001 train  nodes=2  job 2/2  000001_train/work/submit.job\n");
 }
 
+TEST_CASE("limits of the queue, where they are set, stand behind the jobs") {
+  const auto shown = [](const std::string& parameters) {
+    Planned p("name: llm\nparameterset: {name: p, parameter: [{name: scheduler, _: slurm}, " +
+              parameters + "]}\nstep: [{name: train, kind: run, use: p, time: 30m, nodes: 1}]");
+    Benchmark benchmark = p.benchmark;
+    benchmark.steps[0].launch.value = "tally-train";
+    TextPool pool;
+    const auto evaluator = make_evaluator("");
+    Expander expander(benchmark, RunInfo{0, "llm", "/home", "out/000000", ""}, *evaluator, pool,
+                      {});
+    Diagnostics diagnostics;
+    std::ostringstream out;
+    print_estimate(estimate_jobs(make_plan(benchmark, expander, diagnostics), expander), out);
+    return out.str();
+  };
+  const std::string jobs = "  train: 1 job x 1 node x 30m = 0.5 node-hours at most";
+  CHECK(shown("{name: jobs_in_flight, _: '200'}, {name: pending_limit, _: 12h}") ==
+        jobs + "; 200 jobs at once; waits for 12h at most\n");
+  CHECK(shown("{name: pending_limit, _: '0:30:00'}") == jobs + "; waits for 0:30:00 at most\n");
+  CHECK(shown("{name: jobs_in_flight, _: '1'}") == jobs + "; 1 job at once\n");
+  CHECK(shown("{name: jobs_in_flight, _: '0'}, {name: pending_limit, _: '0'}") == jobs + "\n");
+}
+
 // Nodes, time limit and platform's limits of one step with two points; what refusal() says.
 std::string refused(const std::string& parameters, std::optional<double> limit = {},
                     const PackKeys& pack = {}) {
