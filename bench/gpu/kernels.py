@@ -20,9 +20,9 @@ WARM_UP = 10  # steps of a record that do not count, as in table.py
 CATEGORIES = (
     ("copies and fills", r"^\["),
     ("optimizer", r"adamw_kernel|squares_kernel|norm_kernel\(double const\*"),
-    ("attention", r"sdpa|flash|fmha|cudnn|softmax_kernel|softmax_backward_kernel|seed_kernel|rotary_kernel"),
+    ("attention", r"sdpa|flash|fmha|cudnn|one_pass_|delta_kernel|softmax_kernel|softmax_backward_kernel|seed_kernel|rotary_kernel"),
     ("matrix products, with GELU inside", r"TanhGelu"),
-    ("matrix products", r"gemm|gemv|nvjet|splitK|xmma|cublas|cutlass|[^a-z]split_kernel"),
+    ("matrix products", r"gemm|gemv|nvjet|splitK|xmma|cublas|cutlass|[^a-z](?:split|turn)_kernel"),
     ("norm", r"norm_kernel|norm_backward_kernel"),
     ("cross-entropy", r"cross_entropy|add_losses_kernel"),
     ("embedding", r"embedding_kernel|position_kernel|token_kernel|join_kernel|number_kernel|RadixSort|cub::"),

@@ -1,15 +1,17 @@
-// Which attention serves a shape: cuDNN where it can, else our own.
+// Which attention serves a shape: cuDNN where it can (16-bit types), our kernels of one pass for
+// float32, else matrix products with softmax between them.
 #include <cstdlib>
 #include <cstring>
 
 #include "src/ops/cuda/attention_cudnn.h"
+#include "src/ops/cuda/attention_one_pass.h"
 #include "src/ops/cuda/attention_own.h"
 #include "src/ops/cuda/cuda_ops.h"
 
 namespace tally::train::cuda {
 namespace {
 
-// TALLY_ATTENTION=own takes our kernels everywhere, to compare them with cuDNN's.
+// TALLY_ATTENTION=own takes the plain way of attention_own.h everywhere, to compare others with it.
 bool own_is_forced() {
   const char* wanted = std::getenv("TALLY_ATTENTION");
   return wanted && std::strcmp(wanted, "own") == 0;
@@ -21,15 +23,24 @@ int64_t cudnn_bytes(CudaStream& s, const AttentionShape& shape, DType dtype) {
   return s.cudnn()->workspace(s, shape, dtype);
 }
 
+bool one_pass_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
+  return !own_is_forced() && one_pass_attention_serves(s, shape, dtype);
+}
+
 }  // namespace
 
 const char* attention_backend(Stream& stream, const AttentionShape& shape, DType dtype) {
-  return cudnn_bytes(cuda_stream(stream), shape, dtype) >= 0 ? "cudnn" : "own";
+  CudaStream& s = cuda_stream(stream);
+  if (cudnn_bytes(s, shape, dtype) >= 0) return "cudnn";
+  return one_pass_serves(s, shape, dtype) ? "one-pass" : "own";
 }
 
 size_t attention_workspace(Stream& stream, const AttentionShape& shape, DType dtype) {
-  const int64_t bytes = cudnn_bytes(cuda_stream(stream), shape, dtype);
-  return bytes >= 0 ? static_cast<size_t>(bytes) : own_attention_workspace(shape, dtype);
+  CudaStream& s = cuda_stream(stream);
+  const int64_t bytes = cudnn_bytes(s, shape, dtype);
+  if (bytes >= 0) return static_cast<size_t>(bytes);
+  return one_pass_serves(s, shape, dtype) ? one_pass_attention_workspace(shape)
+                                          : own_attention_workspace(shape, dtype);
 }
 
 void attention_forward(Stream& stream, const AttentionShape& shape, const Tensor& qkv,
@@ -38,6 +49,8 @@ void attention_forward(Stream& stream, const AttentionShape& shape, const Tensor
   CudaStream& s = cuda_stream(stream);
   if (cudnn_bytes(s, shape, qkv.dtype) >= 0) {
     s.cudnn()->forward(s, shape, qkv, out, stats, workspace.data, seed);
+  } else if (one_pass_serves(s, shape, qkv.dtype)) {
+    one_pass_attention_forward(s, shape, qkv, out, stats, seed);
   } else {
     own_attention_forward(s, shape, qkv, out, stats, workspace, seed);
   }
@@ -49,6 +62,8 @@ void attention_backward(Stream& stream, const AttentionShape& shape, const Tenso
   CudaStream& s = cuda_stream(stream);
   if (cudnn_bytes(s, shape, qkv.dtype) >= 0) {
     s.cudnn()->backward(s, shape, qkv, out, stats, dout, dqkv, workspace.data, seed);
+  } else if (one_pass_serves(s, shape, qkv.dtype)) {
+    one_pass_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed);
   } else {
     own_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed);
   }

@@ -1,6 +1,6 @@
 // Attention from matrix products and a softmax kernel, over a bounded number of heads at a time.
-// Serves what cuDNN does not: f64, f32, TF32, head sizes that it refuses, builds without its front
-// end.
+// Serves what the others do not: f64, large heads in f32, head sizes that cuDNN refuses, builds
+// without its front end.
 #pragma once
 
 #include "src/ops/attention.h"

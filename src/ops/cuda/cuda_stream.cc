@@ -122,6 +122,10 @@ CudaStream::CudaStream(int index) : index_(index) {
   }
   capability_ = std::min(info.capability, most_capability());
   multiprocessors_ = info.multiprocessors;
+  int shared = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
+  // What a GPU of compute capability 8.0 has, where its paths are asked for.
+  shared_bytes_ = static_cast<size_t>(capability_ < 90 ? std::min(shared, 163 << 10) : shared);
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   CUBLAS_CHECK(cublasLtCreate(&blas_));
   workspace_bytes_ = std::min(largest_workspace, info.total_bytes / 64 / alignment * alignment);

@@ -36,6 +36,7 @@ class CudaStream final : public Stream {
   cudaStream_t stream() const { return stream_; }
   int capability() const { return capability_; }  // 90 for compute capability 9.0
   int multiprocessors() const { return multiprocessors_; }
+  size_t shared_bytes_a_block() const { return shared_bytes_; }  // the most a kernel can ask for
   bool capturing() const;
 
   // Scratch for one operation: whatever is in it is lost at the next call of any operation. Fixed
@@ -58,6 +59,7 @@ class CudaStream final : public Stream {
 
  private:
   int index_ = 0, capability_ = 0, multiprocessors_ = 0;
+  size_t shared_bytes_ = 0;
   cudaStream_t stream_ = nullptr;
   cublasLtHandle_t blas_ = nullptr;
   void* workspace_ = nullptr;

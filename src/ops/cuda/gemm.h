@@ -51,9 +51,11 @@ void matmul(CudaStream& s, const MatMul& problem);
 // stream, until its next product.
 MatMul split_problem(CudaStream& s, const MatMul& problem);
 // parts of `from` (rows x cols as stored, `batch` of them) packed into `to`: (small, large, large)
-// or with `large_first` (large, small, large), each as wide (or with `down` as high) as `from`.
+// or with `large_first` (large, small, large), one beside the other in rows three times as long,
+// one below the other, or beside each other once transposed.
+enum class SplitLayout : uint8_t { beside, below, turned };
 void split_operand(CudaStream& s, const Operand& from, int64_t rows, int64_t cols, int64_t batch,
-                   bool down, bool large_first, float* to);
+                   SplitLayout layout, bool large_first, float* to);
 
 // Whether the library has an algorithm for it (epilogues and types are not served in every
 // combination).

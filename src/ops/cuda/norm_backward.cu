@@ -2,9 +2,11 @@
 // way.
 //   xhat = (x - mean) rstd, g = dy gamma:  dx = rstd (g - mean(g) - xhat mean(g xhat)) +
 //   residual_grad
-// Each block takes every gridDim.x-th row and keeps its share of dgamma, dbeta and dbias in
-// registers; a second kernel adds up the shares in the order of the blocks. Where registers allow,
-// the next row is on its way while this one is reduced.
+// Each block takes a few rows at once, so that enough loads are on their way to keep the memory
+// busy while it waits for the sums of a row, and keeps its share of dgamma, dbeta and dbias in
+// registers; a second kernel adds up the shares in the order of the blocks.
+#include <algorithm>
+
 #include "src/ops/cuda/common.cuh"
 #include "src/ops/cuda/cuda_ops.h"
 #include "src/ops/cuda/dropout.cuh"
@@ -19,35 +21,58 @@ struct NormBackwardArguments {
   int64_t rows, columns;
 };
 
-// A thread's share of one row as it is read.
-template <typename T, int N, int PER>
+// A thread's share of one row as it is read. Everything is read from some valid place, without a
+// branch: a branch would make the compiler wait for one row before it asks for the next.
+template <typename T, int N, int PER, bool with_residual>
 struct RowPart {
-  Vector<T, N> x[PER], dy[PER], residual[PER];
+  Vector<T, N> x[PER], dy[PER], residual[with_residual ? PER : 1];
   Acc<T> mean, rstd;
 
+  __device__ inline Acc<T> xhat(int p, int k) const { return (widen(x[p].v[k]) - mean) * rstd; }
+
   __device__ inline void read(const NormBackwardArguments& a, int64_t row, int vectors) {
-    if (row >= a.rows) return;
-    const int64_t base = row * a.columns;
+    row = row < a.rows ? row : a.rows - 1;
     mean = static_cast<const Acc<T>*>(a.mean)[row];
     rstd = static_cast<const Acc<T>*>(a.rstd)[row];
 #pragma unroll
     for (int p = 0; p < PER; ++p) {
-      const int i = p * blockDim.x + threadIdx.x;
-      if (i >= vectors) continue;
-      x[p] = load<T, N>(static_cast<const T*>(a.x) + base + i * N);
-      dy[p] = load<T, N>(static_cast<const T*>(a.dy) + base + i * N);
-      if (a.residual_grad) {
-        residual[p] = load<T, N>(static_cast<const T*>(a.residual_grad) + base + i * N);
-      }
+      const int i = min(static_cast<int>(p * blockDim.x + threadIdx.x), vectors - 1);
+      const int64_t at = row * a.columns + i * N;
+      x[p] = load<T, N>(static_cast<const T*>(a.x) + at);
+      dy[p] = load<T, N>(static_cast<const T*>(a.dy) + at);
+      if constexpr (with_residual)
+        residual[p] = load<T, N>(static_cast<const T*>(a.residual_grad) + at);
     }
   }
 };
 
-template <typename T, int N, int PER, int most_threads, bool with_bias>
+// Sums `count` values over the block, in a fixed order; every thread gets the results. `shared` is
+// not used by the call before the last one that had this part of it.
+template <int count, typename A>
+__device__ inline void block_sums(A (&x)[count], A (*shared)[count]) {
+  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
+#pragma unroll
+  for (int v = 0; v < count; ++v) x[v] = warp_sum(x[v]);
+  if (warps == 1) return;
+  if (threadIdx.x % 32 == 0) {
+#pragma unroll
+    for (int v = 0; v < count; ++v) shared[warp][v] = x[v];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int v = 0; v < count; ++v) x[v] = shared[0][v];
+  for (int w = 1; w < warps; ++w) {
+#pragma unroll
+    for (int v = 0; v < count; ++v) x[v] += shared[w][v];
+  }
+}
+
+template <typename T, int N, int PER, int ROWS, int most_threads, bool with_residual,
+          bool with_bias>
 __global__ void __launch_bounds__(most_threads)
     norm_backward_kernel(NormBackwardArguments a, Dropout dropout) {
   using A = Acc<T>;
-  __shared__ A shared[2][64];
+  __shared__ A shared[2][most_threads / 32][2 * ROWS];
   const int vectors = static_cast<int>(a.columns / N);
   dropout.resolve();
   A gamma[PER][N], gamma_sum[PER][N], beta_sum[PER][N], bias_sum[PER][N];
@@ -61,59 +86,59 @@ __global__ void __launch_bounds__(most_threads)
 #pragma unroll
     for (int k = 0; k < N; ++k) gamma[p][k] = widen(g.v[k]);
   }
-  constexpr bool ahead = PER == 1;
-  RowPart<T, N, PER> here, next;
-  if (ahead) next.read(a, blockIdx.x, vectors);
-  for (int64_t row = blockIdx.x, turn = 0; row < a.rows; row += gridDim.x, ++turn) {
-    const int64_t base = row * a.columns;
-    if (ahead) {
-      here = next;
-      next.read(a, row + gridDim.x, vectors);
-    } else {
-      here.read(a, row, vectors);
-    }
-    const A mean = here.mean, rstd = here.rstd;
-    A xhat[PER][N], g[PER][N];
-    A sum_g = 0, sum_gx = 0;
+  RowPart<T, N, PER, with_residual> part[ROWS];
+  const A inverse = A(1) / A(a.columns);
+  int turn = 0;
+  for (int64_t row = int64_t{blockIdx.x} * ROWS; row < a.rows; row += int64_t{gridDim.x} * ROWS) {
 #pragma unroll
-    for (int p = 0; p < PER; ++p) {
-      const int i = p * blockDim.x + threadIdx.x;
-      if (i >= vectors) continue;
+    for (int r = 0; r < ROWS; ++r) part[r].read(a, row + r, vectors);
+    A sums[2 * ROWS] = {};  // of g and of g xhat, row by row
 #pragma unroll
-      for (int k = 0; k < N; ++k) {
-        const A d = widen(here.dy[p].v[k]);
-        xhat[p][k] = (widen(here.x[p].v[k]) - mean) * rstd;
-        g[p][k] = d * gamma[p][k];
-        gamma_sum[p][k] += d * xhat[p][k];
-        beta_sum[p][k] += d;
-        sum_g += g[p][k];
-        sum_gx += g[p][k] * xhat[p][k];
+    for (int r = 0; r < ROWS; ++r) {
+      if (row + r >= a.rows) continue;
+#pragma unroll
+      for (int p = 0; p < PER; ++p) {
+        if (p * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x) >= vectors) continue;
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          const A d = widen(part[r].dy[p].v[k]), xhat = part[r].xhat(p, k), g = d * gamma[p][k];
+          gamma_sum[p][k] += d * xhat;
+          beta_sum[p][k] += d;
+          sums[2 * r] += g;
+          sums[2 * r + 1] += g * xhat;
+        }
       }
     }
-    block_sum2(sum_g, sum_gx, shared[turn & 1]);
-    const A mean_g = sum_g / A(a.columns), mean_gx = sum_gx / A(a.columns);
+    block_sums(sums, shared[turn++ & 1]);
 #pragma unroll
-    for (int p = 0; p < PER; ++p) {
-      const int i = p * blockDim.x + threadIdx.x;
-      if (i >= vectors) continue;
-      Vector<T, N> out;
-      A dx[N];
+    for (int r = 0; r < ROWS; ++r) {
+      if (row + r >= a.rows) continue;
+      const int64_t base = (row + r) * a.columns;
+      const A mean_g = sums[2 * r] * inverse, mean_gx = sums[2 * r + 1] * inverse;
 #pragma unroll
-      for (int k = 0; k < N; ++k) {
-        dx[k] = rstd * (g[p][k] - mean_g - xhat[p][k] * mean_gx);
-        if (a.residual_grad) dx[k] += widen(here.residual[p].v[k]);
-        out.v[k] = narrow<T>(dx[k]);
-      }
-      store<T, N>(static_cast<T*>(a.dx) + base + i * N, out);
-      if (a.ddelta) {
-        if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(base + i * N), dx);
+      for (int p = 0; p < PER; ++p) {
+        const int i = p * blockDim.x + threadIdx.x;
+        if (i >= vectors) continue;
+        Vector<T, N> out;
+        A dx[N];
 #pragma unroll
-        for (int k = 0; k < N; ++k) out.v[k] = narrow<T>(dx[k]);
-        store<T, N>(static_cast<T*>(a.ddelta) + base + i * N, out);
-      }
-      if (with_bias) {
+        for (int k = 0; k < N; ++k) {
+          const A g = widen(part[r].dy[p].v[k]) * gamma[p][k];
+          dx[k] = part[r].rstd * (g - mean_g - part[r].xhat(p, k) * mean_gx);
+          if constexpr (with_residual) dx[k] += widen(part[r].residual[p].v[k]);
+          out.v[k] = narrow<T>(dx[k]);
+        }
+        store<T, N>(static_cast<T*>(a.dx) + base + i * N, out);
+        if (a.ddelta) {
+          if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(base + i * N), dx);
 #pragma unroll
-        for (int k = 0; k < N; ++k) bias_sum[p][k] += widen(out.v[k]);
+          for (int k = 0; k < N; ++k) out.v[k] = narrow<T>(dx[k]);
+          store<T, N>(static_cast<T*>(a.ddelta) + base + i * N, out);
+        }
+        if (with_bias) {
+#pragma unroll
+          for (int k = 0; k < N; ++k) bias_sum[p][k] += widen(out.v[k]);
+        }
       }
     }
   }
@@ -136,15 +161,16 @@ struct Sums {
   const Tensor &dgamma, &dbeta, &dbias;
 };
 
-template <typename T, int N, int PER, int most_threads, bool with_bias>
+template <typename T, int N, int PER, int ROWS, int most_threads, bool with_residual,
+          bool with_bias>
 void launch(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, const Sums& sums) {
   using A = Acc<T>;
-  const auto kernel = norm_backward_kernel<T, N, PER, most_threads, with_bias>;
+  const auto kernel = norm_backward_kernel<T, N, PER, ROWS, most_threads, with_residual, with_bias>;
   const auto threads = static_cast<int>(divide_up(divide_up(a.columns / N, PER), 32) * 32);
   int64_t blocks = resident_blocks(s, kernel, threads);
   const auto room = static_cast<int64_t>(s.workspace_bytes() / sizeof(A)) / (3 * a.columns);
   blocks = blocks < room ? blocks : room;
-  blocks = blocks < a.rows ? blocks : a.rows;
+  blocks = std::min(blocks, divide_up(a.rows, ROWS));
   a.gamma_parts = s.workspace();
   a.beta_parts = static_cast<A*>(s.workspace()) + blocks * a.columns;
   a.bias_parts = static_cast<A*>(s.workspace()) + 2 * blocks * a.columns;
@@ -154,24 +180,27 @@ void launch(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, cons
   add_parts(s, a.gamma_parts, blocks, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
 }
 
-template <typename T, int N, int PER, int most_threads>
+template <typename T, int N, int PER, int ROWS, int most_threads>
 void start(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout,
            const Sums& sums) {
-  if (sums.dbias.defined()) {
-    launch<T, N, PER, most_threads, true>(s, a, dropout, sums);
-  } else {
-    launch<T, N, PER, most_threads, false>(s, a, dropout, sums);
+  const bool bias = sums.dbias.defined();
+  if (a.residual_grad) {
+    return bias ? launch<T, N, PER, ROWS, most_threads, true, true>(s, a, dropout, sums)
+                : launch<T, N, PER, ROWS, most_threads, true, false>(s, a, dropout, sums);
   }
+  return bias ? launch<T, N, PER, ROWS, most_threads, false, true>(s, a, dropout, sums)
+              : launch<T, N, PER, ROWS, most_threads, false, false>(s, a, dropout, sums);
 }
 
 template <typename T, int N>
 void choose(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout,
             const Sums& sums) {
   const int64_t vectors = a.columns / N;
-  if (vectors <= 256) return start<T, N, 1, 256>(s, a, dropout, sums);
-  if (vectors <= 1024) return start<T, N, 2, 512>(s, a, dropout, sums);
-  if (vectors <= 2048) return start<T, N, 4, 512>(s, a, dropout, sums);
-  if (vectors <= 8192) return start<T, N, 8, 1024>(s, a, dropout, sums);
+  if (vectors <= 256) return start<T, N, 1, 2, 256>(s, a, dropout, sums);
+  if (vectors <= 640) return start<T, N, 1, 2, 640>(s, a, dropout, sums);
+  if (vectors <= 1024) return start<T, N, 2, 1, 512>(s, a, dropout, sums);
+  if (vectors <= 2048) return start<T, N, 4, 1, 512>(s, a, dropout, sums);
+  if (vectors <= 8192) return start<T, N, 8, 1, 1024>(s, a, dropout, sums);
   throw DeviceError("layernorm_backward: rows of " + std::to_string(a.columns) +
                     " are too long for the GPU's kernel, which takes up to " +
                     std::to_string(8192 * N));

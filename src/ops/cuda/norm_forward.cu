@@ -24,20 +24,33 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
   if (row >= a.rows) return;  // whole warps: more than one row a block only where a row is a warp
   const int64_t base = row * a.columns;
   const int vectors = static_cast<int>(a.columns / N);
+  // Everything is read before anything is used, and without a branch, which would make the compiler
+  // wait for one vector before it asks for the next: threads beyond the row read its last vector.
+  Vector<T, N> in[PER], delta[with_delta ? PER : 1], gamma[PER], beta[PER];
+#pragma unroll
+  for (int p = 0; p < PER; ++p) {
+    const int i = min(static_cast<int>(p * blockDim.x + threadIdx.x), vectors - 1);
+    in[p] = load<T, N>(static_cast<const T*>(a.x) + base + i * N);
+    if constexpr (with_delta) delta[p] = load<T, N>(static_cast<const T*>(a.delta) + base + i * N);
+  }
+#pragma unroll
+  for (int p = 0; p < PER; ++p) {
+    const int i = min(static_cast<int>(p * blockDim.x + threadIdx.x), vectors - 1);
+    gamma[p] = load<T, N>(static_cast<const T*>(a.gamma) + i * N);
+    beta[p] = load<T, N>(static_cast<const T*>(a.beta) + i * N);
+  }
   A x[PER][N];
   A sum = 0, unused = 0;
 #pragma unroll
   for (int p = 0; p < PER; ++p) {
     const int i = p * blockDim.x + threadIdx.x;
     if (i >= vectors) continue;
-    const Vector<T, N> in = load<T, N>(static_cast<const T*>(a.x) + base + i * N);
 #pragma unroll
-    for (int k = 0; k < N; ++k) x[p][k] = widen(in.v[k]);
-    if (with_delta) {
-      const Vector<T, N> d = load<T, N>(static_cast<const T*>(a.delta) + base + i * N);
+    for (int k = 0; k < N; ++k) x[p][k] = widen(in[p].v[k]);
+    if constexpr (with_delta) {
       A change[N];
 #pragma unroll
-      for (int k = 0; k < N; ++k) change[k] = widen(d.v[k]);
+      for (int k = 0; k < N; ++k) change[k] = widen(delta[p].v[k]);
       if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(base + i * N), change);
       Vector<T, N> r;
 #pragma unroll
@@ -69,12 +82,10 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
   for (int p = 0; p < PER; ++p) {
     const int i = p * blockDim.x + threadIdx.x;
     if (i >= vectors) continue;
-    const Vector<T, N> g = load<T, N>(static_cast<const T*>(a.gamma) + i * N);
-    const Vector<T, N> b = load<T, N>(static_cast<const T*>(a.beta) + i * N);
     Vector<T, N> out;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      out.v[k] = narrow<T>((x[p][k] - mean) * rstd * widen(g.v[k]) + widen(b.v[k]));
+      out.v[k] = narrow<T>((x[p][k] - mean) * rstd * widen(gamma[p].v[k]) + widen(beta[p].v[k]));
     }
     store<T, N>(static_cast<T*>(a.y) + base + i * N, out);
   }

@@ -73,10 +73,77 @@ TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
   }
 }
 
+TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    if (kind.type != DType::f32) continue;
+    for (const bool causal : {true, false}) {
+      CHECK(check(kind, shape_of(2, 300, 2, 64, causal, 0)) == "one-pass");
+      check(kind, shape_of(1, 257, 3, 50, causal, 0));  // single values copied, an odd last block
+      const std::string wide = check(kind, shape_of(1, 200, 2, 128, causal, 0));
+      WARN(wide == "one-pass");  // not where a block has 163 KiB of shared memory
+      check(kind, shape_of(1, 130, 2, 100, causal, 0));
+    }
+    CHECK(check(kind, shape_of(1, 192, 2, 64, true, 0.3)) == "one-pass");
+    CHECK(check(kind, shape_of(1, 65, 1, 144, true, 0)) == "own");
+  }
+}
+
+// One head has 128 MiB of blocks of dS, so that three pass in two pieces.
+TEST_CASE("cuda: attention of float32 in one pass, more heads than fit" * NEEDS_GPU) {
+  const AttentionShape a = shape_of(1, 8128, 3, 8, true, 0);
+  Both b({DType::f32, MatmulMode::ieee, "f32", 1e-5});
+  const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim}, 0.5);
+  const Pair dout = b.input({a.batch, a.tokens, a.heads, a.head_dim});
+  std::vector<std::vector<double>> results;
+  for (const char* way : {"", "", "own"}) {
+    setenv("TALLY_ATTENTION", way, 1);
+    const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
+    const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
+    const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
+    const Tensor work = b.scratch(attention_workspace(*b.gpu, a, DType::f32));
+    attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
+    attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11);
+    results.push_back(Both::read(dqkv.gpu, *b.gpu));
+  }
+  unsetenv("TALLY_ATTENTION");
+  CHECK(results[0] == results[1]);  // repeatable to the bit
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < results[0].size(); ++i) {
+    difference += std::pow(results[0][i] - results[2][i], 2);
+    norm += std::pow(results[2][i], 2);
+  }
+  CHECK(std::sqrt(difference / norm) < 1e-5);
+}
+
+TEST_CASE("cuda: what is not a number stays visible behind attention" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    if (kind.type != DType::f32) continue;
+    for (int which = 0; which < 3; ++which) {
+      Both b(kind);
+      const AttentionShape a = shape_of(1, 70, 1, 64, true, 0);
+      std::vector<double> values(70 * 3 * 64, 0.5);
+      values[static_cast<size_t>((3 * 40 + which) * 64 + 7)] = std::nan("");
+      const Pair qkv = b.put({1, 70, 3, 1, 64}, DType::f64, DType::f32, values);
+      const std::vector<double> zeros(70 * 64, 0.0);  // output() holds NaNs of its own
+      const Tensor result = b.put({1, 70, 1, 64}, DType::f32, DType::f32, zeros).gpu;
+      const Pair stats = b.statistics({1, 1, 70});
+      attention_forward(*b.gpu, a, qkv.gpu, result, stats.gpu,
+                        b.scratch(attention_workspace(*b.gpu, a, kind.type)), 11);
+      const std::vector<double> got = Both::read(result, *b.gpu);
+      INFO(std::string(kind.name), " in ", which);
+      CHECK(std::isnan(got[40 * 64 + 7]));  // row 40, whichever of Q, K and V had it
+      if (which < 2) CHECK_FALSE(std::isnan(got[39 * 64 + 7]));  // of V, 0 times NaN enters
+    }
+  }
+}
+
 TEST_CASE("cuda: our attention serves 16-bit types too" * NEEDS_GPU) {
   setenv("TALLY_ATTENTION", "own", 1);
   for (const Kind& kind : kinds()) {
-    if (size_of(kind.type) != 2) continue;
+    if (size_of(kind.type) != 2) {
+      CHECK(check(kind, shape_of(2, 128, 4, 64, true, 0.1)) == "own");
+      continue;
+    }
     CHECK(check(kind, shape_of(2, 128, 4, 64, true, 0)) == "own");
     CHECK(check(kind, shape_of(2, 128, 4, 64, true, 0.1)) == "own");
   }

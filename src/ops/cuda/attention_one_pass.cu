@@ -1,0 +1,113 @@
+#include "src/ops/cuda/attention_one_pass.h"
+
+#include <algorithm>
+
+#include "src/ops/cuda/attention_one_pass_kernels.h"
+#include "src/ops/cuda/common.cuh"
+
+namespace tally::train::cuda {
+namespace {
+
+constexpr size_t tile_memory = size_t{256} << 20;  // for the blocks of dS of the heads in work
+constexpr int64_t most_heads = 65535;              // in one grid
+
+OnePassKernels kernels_for(const CudaStream& s, const AttentionShape& shape) {
+  const bool wide = shape.head_dim > 64;
+  switch (s.matmul_mode) {
+    case MatmulMode::tf32:
+      return one_pass_tf32(wide);
+    case MatmulMode::tf32x3:
+      return one_pass_tf32x3(wide);
+    default:
+      return one_pass_ieee(wide);
+  }
+}
+
+OnePass problem(const AttentionShape& a, const Tensor& qkv, const Tensor& stats, DropoutSeed seed) {
+  OnePass p{};
+  p.qkv = qkv.as<float>();
+  p.stats = stats.as<float>();
+  p.tokens = static_cast<int>(a.tokens);
+  p.heads = static_cast<int>(a.heads);
+  p.head_dim = static_cast<int>(a.head_dim);
+  p.scale = static_cast<float>(a.scale);
+  p.causal = a.causal;
+  p.dropout = a.dropout > 0;
+  p.threshold = dropout_threshold(a.dropout);
+  p.keep_scale = a.dropout < 1 ? static_cast<float>(1 / (1 - a.dropout)) : 0;
+  p.seed = seed;
+  return p;
+}
+
+size_t head_bytes(const AttentionShape& a) {
+  OnePass p{};
+  p.tokens = static_cast<int>(a.tokens);
+  p.causal = a.causal;
+  return static_cast<size_t>(p.tiles_a_head()) * key_block * key_block * sizeof(float);
+}
+
+// Heads whose blocks of dS fit tile_memory; at least one.
+int64_t heads_at_once(const AttentionShape& a) {
+  const auto fit = static_cast<int64_t>(tile_memory / std::max<size_t>(head_bytes(a), 1));
+  return std::clamp<int64_t>(fit, 1, std::min(a.batch * a.heads, most_heads));
+}
+
+size_t delta_bytes(const AttentionShape& a) {
+  return (static_cast<size_t>(a.batch * a.heads * a.tokens) * sizeof(float) + 255) / 256 * 256;
+}
+
+// delta = rowsum(dO O), a warp for each (batch, token, head).
+__global__ void delta_kernel(const float* out, const float* dout, float* delta, int64_t rows,
+                             int tokens, int heads, int head_dim) {
+  const int64_t row = (blockIdx.x * int64_t{blockDim.x} + threadIdx.x) / 32;
+  if (row >= rows) return;
+  float sum = 0;
+  for (int d = static_cast<int>(threadIdx.x % 32); d < head_dim; d += 32)
+    sum += out[row * head_dim + d] * dout[row * head_dim + d];
+  sum = warp_sum(sum);
+  const int64_t token = row / heads, head = row % heads;
+  if (threadIdx.x % 32 == 0) delta[(token / tokens * heads + head) * tokens + token % tokens] = sum;
+}
+
+}  // namespace
+
+bool one_pass_attention_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
+  if (dtype != DType::f32 || shape.head_dim > 128 || shape.tokens > (1 << 24)) return false;
+  return kernels_for(s, shape).shared_bytes <= s.shared_bytes_a_block();
+}
+
+size_t one_pass_attention_workspace(const AttentionShape& shape) {
+  return delta_bytes(shape) + static_cast<size_t>(heads_at_once(shape)) * head_bytes(shape);
+}
+
+void one_pass_attention_forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
+                                const Tensor& out, const Tensor& stats, DropoutSeed seed) {
+  OnePass p = problem(shape, qkv, stats, seed);
+  p.out = out.as<float>();
+  const OnePassKernels kernels = kernels_for(s, shape);
+  for (; p.first_head < shape.batch * shape.heads; p.first_head += most_heads) {
+    kernels.forward(p, std::min(most_heads, shape.batch * shape.heads - p.first_head), s.stream());
+  }
+}
+
+void one_pass_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
+                                 const Tensor& out, const Tensor& stats, const Tensor& dout,
+                                 const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
+  OnePass p = problem(shape, qkv, stats, seed);
+  auto* delta = static_cast<float*>(workspace.data);
+  const int64_t heads = shape.batch * shape.heads, rows = heads * shape.tokens;
+  if (rows == 0) return;
+  delta_kernel<<<static_cast<unsigned>(divide_up(rows * 32, 256)), 256, 0, s.stream()>>>(
+      out.as<float>(), dout.as<float>(), delta, rows, p.tokens, p.heads, p.head_dim);
+  CUDA_LAUNCHED();
+  p.delta = delta;
+  p.dout = dout.as<float>();
+  p.dqkv = dqkv.as<float>();
+  p.tiles = reinterpret_cast<float*>(static_cast<char*>(workspace.data) + delta_bytes(shape));
+  const OnePassKernels kernels = kernels_for(s, shape);
+  const int64_t piece = heads_at_once(shape);
+  for (; p.first_head < heads; p.first_head += piece)
+    kernels.backward(p, std::min(piece, heads - p.first_head), s.stream());
+}
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,10 @@
+#include "src/ops/cuda/attention_one_pass.cuh"
+
+namespace tally::train::cuda {
+
+OnePassKernels one_pass_tf32(bool wide) {
+  return wide ? one_pass_kernels<TensorCores<false>, 128>()
+              : one_pass_kernels<TensorCores<false>, 64>();
+}
+
+}  // namespace tally::train::cuda
