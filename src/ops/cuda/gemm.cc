@@ -425,9 +425,12 @@ double time_on(CudaStream& s, const std::function<void()>& work) {
 
 int fastest(CudaStream& s, const std::string& key,
             const std::vector<std::function<void()>>& variants) {
+  const auto count = static_cast<int>(variants.size());
+  s.gemms().variants = count;
+  if (s.gemms().forced >= 0) return std::min(s.gemms().forced, count - 1);
   if (s.deterministic || variants.size() < 2) return 0;
   const int known = s.gemms().choice(key);
-  if (known >= 0 && known < static_cast<int>(variants.size())) return known;
+  if (known >= 0 && known < count) return known;
   if (s.capturing()) return 0;
   int best = 0;
   double least = INFINITY;

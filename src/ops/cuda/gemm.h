@@ -63,7 +63,7 @@ bool matmul_supported(CudaStream& s, const MatMul& problem);
 
 // Which of several equivalent ways is fastest, timed at the first eager call under this key and
 // remembered. Every variant must leave the same result, and be repeatable. While a graph is
-// recorded or with s.deterministic: 0.
+// recorded or with s.deterministic: 0. Tests take each in turn, see GemmPlans::forced.
 int fastest(CudaStream& s, const std::string& key,
             const std::vector<std::function<void()>>& variants);
 
@@ -86,6 +86,10 @@ class GemmPlans {
   // Index remembered under a key, -1 when none.
   int choice(const std::string& key) const;
   void remember(const std::string& key, int index);
+
+  // For tests, which must not depend on what timing finds: fastest() takes this variant (the last
+  // one where there are fewer) unless it is negative, and leaves in `variants` how many it had.
+  int forced = -1, variants = 0;
 
  private:
   Plan* make(CudaStream& s, const MatMul& problem, const std::string& key, bool tune);

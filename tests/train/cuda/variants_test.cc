@@ -1,0 +1,118 @@
+// The variants of an operation that timing chooses from, each in turn: the tests of the operations
+// themselves see the one that was fastest where they ran.
+#include "src/ops/cuda/gemm.h"
+#include "src/ops/cuda/gemm_cutlass.h"
+#include "src/ops/linear.h"
+#include "tests/train/cuda/both.h"
+
+namespace tally::train {
+namespace {
+
+// Sizes that CUTLASS's kernels serve: tokens that no tile divides, fewer than a tile, and several
+// tiles in each direction.
+struct Size {
+  int64_t tokens, features, inner;
+};
+const std::vector<Size> sizes = {{300, 256, 72}, {5, 512, 64}, {1024, 768, 200}};
+
+// Makes fastest() take one variant while it lives.
+struct Forced {
+  Forced(cuda::GemmPlans& p, int variant) : plans(p) {
+    plans.forced = variant;
+    plans.variants = 0;
+  }
+  ~Forced() { plans.forced = -1; }
+  Forced(const Forced&) = delete;
+  Forced& operator=(const Forced&) = delete;
+  cuda::GemmPlans& plans;
+};
+
+// Calls work(both), with the same numbers, once for each variant that fastest() has in it. Returns
+// how many there are, 0 where nothing is chosen.
+template <class F>
+int each_variant(const Kind& kind, F&& work) {
+  int variants = 1;
+  for (int i = 0; i < variants; ++i) {
+    Both b(kind);
+    const Forced forced(cuda::cuda_stream(*b.gpu).gemms(), i);
+    INFO("variant ", i);
+    work(b);
+    variants = forced.plans.variants;
+  }
+  return variants;
+}
+
+// How many of the kernels that have GELU in the product serve these operands here.
+int fused(const Kind& kind, const cuda::FusedGeluKernels& kernels) {
+  const Both b(kind);
+  return kind.type == DType::bf16 && cuda::cuda_stream(*b.gpu).capability() == 90 ? kernels.count
+                                                                                  : 0;
+}
+
+TEST_CASE("cuda: each variant of linear_forward, with and without a residual" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const Size& n : sizes) {
+      for (const bool shortcut : {false, true}) {
+        each_variant(kind, [&](Both& b) {
+          const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}),
+                     bias = b.input({n.features}), y = b.output({n.tokens, n.features});
+          const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
+          linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
+          linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu, residual.gpu);
+          CHECK_CLOSE(b, y, kind.tolerance);
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: each variant of linear_gelu_forward" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const Size& n : sizes) {
+      const int variants = each_variant(kind, [&](Both& b) {
+        const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
+                   bias = b.input({n.features});
+        const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
+        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu);
+        linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu);
+        CHECK_CLOSE(b, pre, kind.tolerance);
+        CHECK_CLOSE(b, y, kind.tolerance);
+      });
+      CHECK(variants >= 1 + fused(kind, cuda::gelu_forward_kernels()));
+    }
+  }
+}
+
+TEST_CASE("cuda: each variant of linear_backward_input_gelu in place, bias sums too" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const Size& n : sizes) {
+      const int variants = each_variant(kind, [&](Both& b) {
+        const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
+                   pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
+        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu);
+        linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, pre.gpu, db.gpu);
+        CHECK_CLOSE(b, pre, kind.tolerance);
+        CHECK_CLOSE(b, db, kind.tolerance);
+      });
+      CHECK(variants == 1 + fused(kind, cuda::gelu_backward_kernels()));
+    }
+  }
+}
+
+// More bytes than the second workspace holds, in pieces of three sizes.
+TEST_CASE("cuda: each variant of linear_backward_input_gelu in place, in pieces" * NEEDS_GPU) {
+  const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
+  const int64_t rows = 9000, in = 2048, out = 8;
+  const int variants = each_variant(kind, [&](Both& b) {
+    const Pair dy = b.input({rows, out}), w = b.input({out, in}), pre = b.input({rows, in}),
+               db = b.sum({in});
+    linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu);
+    linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, pre.gpu, db.gpu);
+    CHECK_CLOSE(b, pre, kind.tolerance);
+    CHECK_CLOSE(b, db, kind.tolerance);
+  });
+  CHECK(variants == 3);
+}
+
+}  // namespace
+}  // namespace tally::train
