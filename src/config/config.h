@@ -66,6 +66,7 @@ struct Config {
   OptimizerConfig optimizer;
   DataConfig data;
   Precision precision = Precision::f32;
+  bool three_tf32_attention = false;  // f32 only: attention's products as those of tf32x3
   int64_t sequence = 1024;
   int64_t micro_batch = 1, global_batch = 1;
   int64_t train_iterations = 0;  // from --train-iters or --train-samples

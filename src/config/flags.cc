@@ -226,6 +226,9 @@ void declare_precision(CLI::App* app, Flags* f) {
       "fp32 (default, no TF32), tf32x3 (fp32 whose products are three TF32 products, nearly as "
       "accurate), tf32, bf16, fp16 or fp64; master weights, optimizer state and accumulation are "
       "fp32 or wider in all of them");
+  g.text("--fp32-attention", &f->fp32_attention, "NAME",
+         "Products of attention with --precision fp32: ieee (default), or tf32x3, as PyTorch's own "
+         "float32 kernel takes them");
   g.toggle("--bf16", &f->bf16, "Same as --precision bf16");
   g.toggle("--fp16", &f->fp16, "Same as --precision fp16, with loss scaling");
   g.toggle("--tf32", &f->tf32, "Same as --precision tf32");

@@ -33,7 +33,7 @@ struct Flags {
   std::optional<int64_t> decay_iterations, decay_samples, warmup_iterations, warmup_samples;
   std::optional<double> warmup_fraction;
 
-  std::optional<std::string> precision;
+  std::optional<std::string> precision, fp32_attention;
   bool fp16 = false, bf16 = false, tf32 = false, fp64 = false;
   std::optional<double> loss_scale;
   double initial_loss_scale = 4294967296.0, min_loss_scale = 1.0;

@@ -238,6 +238,15 @@ void resolve_precision(const Flags& f, Config* c) {
     fail(given[0].flag, "{} and {} cannot both be given", given[0].flag, given[1].flag);
   c->precision = given.empty() ? Precision::f32 : given.front().precision;
 
+  if (f.fp32_attention) {
+    const std::string name = lower(*f.fp32_attention);
+    if (name != "ieee" && name != "tf32x3")
+      fail("--fp32-attention", "'{}' is not known: ieee, tf32x3", *f.fp32_attention);
+    if (c->precision != Precision::f32)
+      fail("--fp32-attention", "goes with --precision fp32; this run is {}",
+           precision_name(c->precision));
+    c->three_tf32_attention = name == "tf32x3";
+  }
   if (f.loss_scale && c->precision != Precision::f16)
     fail("--loss-scale", "only --fp16 scales its loss; this run is {}",
          precision_name(c->precision));
@@ -529,6 +538,8 @@ void resolve_device(const Flags& f, Config* c) {
     fail("--tf32", "a CPU has no TF32: use --precision fp32, or a GPU");
   if (c->device == "cpu" && c->precision == Precision::tf32x3)
     fail("--precision", "a CPU has no TF32: use --precision fp32, or a GPU");
+  if (c->device == "cpu" && c->three_tf32_attention)
+    fail("--fp32-attention", "a CPU has no TF32: leave it out, or use a GPU");
   c->reference = f.reference;
   c->cuda_graph = !f.no_cuda_graph;
   c->deterministic = f.deterministic;

@@ -27,6 +27,9 @@ class Stream {
   virtual void copy(void* to, const void* from, size_t bytes) = 0;  // any direction, asynchronous
   virtual void fill_zero(void* data, size_t bytes) = 0;
   MatmulMode matmul_mode = MatmulMode::ieee;
+  // Attention of f32 takes three TF32 products, whatever matmul_mode is (GPUs, where a kernel
+  // serves).
+  bool three_tf32_attention = false;
   // GELU within the MLP's products where the device has kernels for it; false: a pass of its own.
   bool fused_gelu = true;
   // Results repeat bit for bit from run to run: algorithms by rule instead of by timing, no atomic

@@ -40,7 +40,8 @@ Device choose_device(const Config& c) {
 }
 
 void check_precision(const Config& c, const Device& device, const DeviceInfo& info) {
-  const bool needs_ampere = c.precision == Precision::bf16 || uses_tf32(c.precision);
+  const bool needs_ampere =
+      c.precision == Precision::bf16 || uses_tf32(c.precision) || c.three_tf32_attention;
   if (device.is_cuda() && needs_ampere && info.capability < 80)
     throw InputError(fmt::format(
         "--precision {}: {} (compute capability {}.{}) does not have it: use --fp16 or --precision "
@@ -73,6 +74,7 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   stream->matmul_mode = config.precision == Precision::tf32     ? MatmulMode::tf32
                         : config.precision == Precision::tf32x3 ? MatmulMode::tf32x3
                                                                 : MatmulMode::ieee;
+  stream->three_tf32_attention = config.three_tf32_attention;
   record->attention_backend = attention_name(config, *stream);
   return stream;
 }

@@ -32,7 +32,8 @@ bool one_pass_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
 const char* attention_backend(Stream& stream, const AttentionShape& shape, DType dtype) {
   CudaStream& s = cuda_stream(stream);
   if (cudnn_bytes(s, shape, dtype) >= 0) return "cudnn";
-  return one_pass_serves(s, shape, dtype) ? "one-pass" : "own";
+  if (!one_pass_serves(s, shape, dtype)) return "own";
+  return s.three_tf32_attention ? "one-pass-tf32x3" : "one-pass";
 }
 
 size_t attention_workspace(Stream& stream, const AttentionShape& shape, DType dtype) {

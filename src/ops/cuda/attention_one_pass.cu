@@ -13,6 +13,7 @@ constexpr int64_t most_heads = 65535;              // in one grid
 
 OnePassKernels kernels_for(const CudaStream& s, const AttentionShape& shape) {
   const bool wide = shape.head_dim > 64;
+  if (s.three_tf32_attention) return one_pass_tf32x3(wide);
   switch (s.matmul_mode) {
     case MatmulMode::tf32:
       return one_pass_tf32(wide);

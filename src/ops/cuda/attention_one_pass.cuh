@@ -229,6 +229,24 @@ struct Forward {
     }
   }
 
+  // This warp's scores of one block to P M in shared memory.
+  __device__ void weigh(const OnePass& p, Scores& s, Out& out, float* own, int64_t head,
+                        uint64_t seed, int row0, int col0) {
+    if (col0 + keys > p.tokens || (p.causal && col0 + keys > row0 + 1)) {
+      softmax<true>(p, s, out, own, row0, col0);
+    } else {
+      softmax<false>(p, s, out, own, row0, col0);
+    }
+    __syncwarp();
+    if (!p.dropout) return;
+    mask_block<32, keys, 32>(p, seed, head, row0, col0, lane_id(), [&](int row, int col, float4 f) {
+      auto* x = reinterpret_cast<float4*>(own + row * p_leading + col);
+      const float4 v = *x;
+      *x = {Math::stored(v.x * f.x), Math::stored(v.y * f.y), Math::stored(v.z * f.z),
+            Math::stored(v.w * f.w)};
+    });
+  }
+
   __device__ void run(const OnePass& p) {
     extern __shared__ float4 shared_memory[];
     auto* q = reinterpret_cast<float*>(shared_memory);
@@ -250,6 +268,7 @@ struct Forward {
       sum[i] = 0;
     }
     float* own = probabilities + warp * 32 * p_leading;
+    const int own_row0 = row0 + warp * 32;
     for (int col0 = 0; col0 < end; col0 += keys) {
       V::fetch(v, rows_of(2, col0), head.packed_step, p.tokens - col0, p.head_dim);
       commit_copies();
@@ -257,36 +276,24 @@ struct Forward {
       if (col0 == 0) Q::arrived(q);
       K::arrived(k);
       __syncthreads();
+      const bool seen = !p.causal || col0 < own_row0 + 32;  // by any row of this warp
       Scores s;
-      Math::template multiply<32, keys, D, false, true>(s, q + warp * 32 * Q::leading, Q::leading,
-                                                        k, K::leading);
+      if (seen)
+        Math::template multiply<32, keys, D, false, true>(s, q + warp * 32 * Q::leading, Q::leading,
+                                                          k, K::leading);
       __syncthreads();
       if (const int next = col0 + keys; next < end)
         K::fetch(k, rows_of(1, next), head.packed_step, p.tokens - next, p.head_dim);
       commit_copies();
-      const int own_row0 = row0 + warp * 32;
-      if (col0 + keys > p.tokens || (p.causal && col0 + keys > own_row0 + 1)) {
-        softmax<true>(p, s, out, own, own_row0, col0);
-      } else {
-        softmax<false>(p, s, out, own, own_row0, col0);
-      }
-      if (p.dropout) {
-        __syncwarp();
-        mask_block<32, keys, 32>(p, seed, head.index, row0 + warp * 32, col0, lane_id(),
-                                 [&](int row, int col, float4 f) {
-                                   auto* x = reinterpret_cast<float4*>(own + row * p_leading + col);
-                                   const float4 v = *x;
-                                   *x = {Math::stored(v.x * f.x), Math::stored(v.y * f.y),
-                                         Math::stored(v.z * f.z), Math::stored(v.w * f.w)};
-                                 });
-      }
+      if (seen) weigh(p, s, out, own, head.index, seed, own_row0, col0);
       wait_for_copies<1>();
       V::arrived(v);
       __syncthreads();
-      Math::template multiply<32, D, keys, false, false>(out, own, p_leading, v, V::leading);
+      if (seen)
+        Math::template multiply<32, D, keys, false, false>(out, own, p_leading, v, V::leading);
       __syncthreads();
     }
-    finish(p, head, out, row0 + warp * 32);
+    finish(p, head, out, own_row0);
   }
 
   __device__ void finish(const OnePass& p, const Head& head, Out& out, int row0) {
@@ -387,12 +394,14 @@ struct BackwardKeys {
       __syncthreads();
       {
         Scores s, dp;
-        Math::template multiply<half, half, D, false, true>(
-            s, q + at_row * Rows::leading, Rows::leading, k + at_col * Rows::leading,
-            Rows::leading);
-        Math::template multiply<half, half, D, false, true>(
-            dp, dout + at_row * Rows::leading, Rows::leading, v + at_col * Rows::leading,
-            Rows::leading);
+        if (!(p.causal && query == key && at_col > at_row)) {  // else none sees the other: zeros
+          Math::template multiply<half, half, D, false, true>(
+              s, q + at_row * Rows::leading, Rows::leading, k + at_col * Rows::leading,
+              Rows::leading);
+          Math::template multiply<half, half, D, false, true>(
+              dp, dout + at_row * Rows::leading, Rows::leading, v + at_col * Rows::leading,
+              Rows::leading);
+        }
         float *own_p = probability + at_row * leading + at_col,
               *own_ds = ds + at_row * leading + at_col;
         if (row0 + key_block > p.tokens || col0 + key_block > p.tokens ||

@@ -5,7 +5,7 @@
 // and the result is repeatable.
 //
 // Products are of the stream's MatmulMode: float32 multiply-adds (ieee), TF32 (tf32) or three TF32
-// products with float32's accuracy (tf32x3).
+// products with float32's accuracy (tf32x3, or the stream's three_tf32_attention).
 #pragma once
 
 #include "src/ops/attention.h"

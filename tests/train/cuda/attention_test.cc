@@ -88,6 +88,16 @@ TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_
   }
 }
 
+TEST_CASE("cuda: attention of float32 by three TF32 products where that is asked for" * NEEDS_GPU) {
+  const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
+  Both b(kind);
+  b.gpu->three_tf32_attention = true;
+  const std::string backend = check(kind, shape_of(2, 200, 2, 64, true, 0.1));
+  b.gpu->three_tf32_attention = false;
+  CHECK(backend == "one-pass-tf32x3");
+  CHECK(check(kind, shape_of(2, 200, 2, 64, true, 0.1)) == "one-pass");
+}
+
 // One head has 128 MiB of blocks of dS, so that three pass in two pieces.
 TEST_CASE("cuda: attention of float32 in one pass, more heads than fit" * NEEDS_GPU) {
   const AttentionShape a = shape_of(1, 8128, 3, 8, true, 0);
