@@ -392,13 +392,20 @@ GemmPlans::Plan* GemmPlans::make(CudaStream& s, const MatMul& p, const std::stri
 }
 
 bool matmul_supported(CudaStream& s, const MatMul& problem) {
-  if (must_split(s, problem)) return s.gemms().plan(s, split_problem(s, problem)) != nullptr;
+  if (must_split(s, problem)) {
+    const SplitProblem split = split_problem(s, problem);
+    return s.gemms().plan(s, split.small) && s.gemms().plan(s, split.large);
+  }
   return s.gemms().plan(s, problem) != nullptr;
 }
 
 void matmul(CudaStream& s, const MatMul& p) {
   if (p.rows == 0 || p.cols == 0 || p.batch == 0) return;
-  if (must_split(s, p)) return matmul(s, split_problem(s, p));
+  if (must_split(s, p)) {
+    const SplitProblem split = split_problem(s, p);
+    matmul(s, split.small);
+    return matmul(s, split.large);
+  }
   const GemmPlans::Plan* plan = s.gemms().plan(s, p);
   if (!plan) {
     throw DeviceError(

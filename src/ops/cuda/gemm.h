@@ -46,13 +46,17 @@ struct MatMul {
 // Enqueues the product. The first eager call of a new shape tunes it: it waits for the GPU then,
 // and may allocate a copy of `out` while it does (beta != 0).
 void matmul(CudaStream& s, const MatMul& problem);
-// An f32 product as one of TF32 numbers: each operand is split into a large and a small part, and
-// their parts laid side by side along `inner`, small products first. The parts lie in memory of the
-// stream, until its next product.
-MatMul split_problem(CudaStream& s, const MatMul& problem);
-// parts of `from` (rows x cols as stored, `batch` of them) packed into `to`: (small, large, large)
-// or with `large_first` (large, small, large), one beside the other in rows three times as long,
-// one below the other, or beside each other once transposed.
+// An f32 product as two of TF32 numbers: each operand is split into a large and a small part. First
+// comes small large + large small, as one product over parts laid side by side along `inner`, then
+// large large is added to it, with the epilogue. The parts lie in memory of the stream, until its
+// next product.
+struct SplitProblem {
+  MatMul small, large;
+};
+SplitProblem split_problem(CudaStream& s, const MatMul& problem);
+// parts of `from` (rows x cols as stored, `batch` of them) packed into `to`: (small, large) or with
+// `large_first` (large, small), one beside the other in rows twice as long, one below the other, or
+// beside each other once transposed.
 enum class SplitLayout : uint8_t { beside, below, turned };
 void split_operand(CudaStream& s, const Operand& from, int64_t rows, int64_t cols, int64_t batch,
                    SplitLayout layout, bool large_first, float* to);

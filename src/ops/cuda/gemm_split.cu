@@ -29,16 +29,15 @@ __global__ void __launch_bounds__(256) split_kernel(Split p) {
   const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= p.cols) return;
   const float* from = p.from + blockIdx.z * p.stride;
-  float* to = p.to + static_cast<int64_t>(blockIdx.z) * 3 * p.rows * p.cols;
+  float* to = p.to + static_cast<int64_t>(blockIdx.z) * 2 * p.rows * p.cols;
   const int64_t part = p.down ? p.rows * p.cols : p.cols;
 #pragma unroll 4
   for (int64_t row = blockIdx.y; row < p.rows; row += gridDim.y) {
     const float x = from[row * p.leading + column];
     const float large = to_tf32(x), small = to_tf32(x - large);
-    const int64_t at = (p.down ? row : 3 * row) * p.cols + column;
+    const int64_t at = (p.down ? row : 2 * row) * p.cols + column;
     to[at] = p.large_first ? large : small;
     to[at + part] = p.large_first ? small : large;
-    to[at + 2 * part] = large;
   }
 }
 
@@ -51,7 +50,7 @@ __global__ void __launch_bounds__(256) turn_kernel(Split p) {
   const int64_t col0 = static_cast<int64_t>(blockIdx.y) * turn_cols;
   const int x = static_cast<int>(threadIdx.x % 32), y = static_cast<int>(threadIdx.x / 32);
   const float* from = p.from + blockIdx.z * p.stride + col0 + x;
-  float* to = p.to + static_cast<int64_t>(blockIdx.z) * 3 * p.rows * p.cols + row0;
+  float* to = p.to + static_cast<int64_t>(blockIdx.z) * 2 * p.rows * p.cols + row0;
   float read[turn_rows / 8];
 #pragma unroll
   for (int i = 0; i < turn_rows / 8; ++i) {
@@ -69,10 +68,9 @@ __global__ void __launch_bounds__(256) turn_kernel(Split p) {
       if (row0 + r >= p.rows) continue;
       const float value = tile[r][i];
       const float large = to_tf32(value), small = to_tf32(value - large);
-      const int64_t at = (col0 + i) * 3 * p.rows + r;
+      const int64_t at = (col0 + i) * 2 * p.rows + r;
       to[at] = p.large_first ? large : small;
       to[at + p.rows] = p.large_first ? small : large;
-      to[at + 2 * p.rows] = large;
     }
   }
 }
@@ -99,30 +97,35 @@ void split_operand(CudaStream& s, const Operand& from, int64_t rows, int64_t col
   CUDA_LAUNCHED();
 }
 
-MatMul split_problem(CudaStream& s, const MatMul& p) {
-  MatMul q = p;
-  q.inner = 3 * p.inner;
-  q.split = true;
-  const int64_t second = (3 * p.batch * p.rows * p.inner + 63) / 64 * 64;  // 256 bytes
-  const int64_t elements = second + 3 * p.batch * p.inner * p.cols;
+SplitProblem split_problem(CudaStream& s, const MatMul& p) {
+  const int64_t second = (2 * p.batch * p.rows * p.inner + 63) / 64 * 64;  // 256 bytes
+  const int64_t elements = second + 2 * p.batch * p.inner * p.cols;
   auto* parts = static_cast<float*>(s.split_memory(static_cast<size_t>(elements) * sizeof(float)));
+  SplitProblem q{p, p};
+  q.small.inner = 2 * p.inner;
+  q.small.split = q.large.split = true;
+  q.small.epilogue = Epilogue::none;
+  q.large.beta = 1;
+  q.large.addend = nullptr;
   // Where `inner` runs down both operands as they are stored (a weight's gradient), TF32 products
   // are slow: there the parts are written transposed, which costs nothing more. Up to 2^20 columns.
   const bool turn = p.a.transposed && !p.b.transposed && std::max(p.rows, p.cols) < (1 << 20);
-  const auto operand = [&](const Operand& o, int64_t rows, int64_t cols, bool inner_is_rows,
-                           bool large_first, float* to) {
+  const auto operand = [&](const Operand& o, int64_t rows, int64_t cols, bool is_b, float* to,
+                           Operand* both, Operand* large) {
     // As stored: rows and columns of transposed operands are exchanged.
     const int64_t high = o.transposed ? cols : rows, wide = o.transposed ? rows : cols;
-    const bool down = inner_is_rows != o.transposed;
+    const bool down = is_b != o.transposed;
     const SplitLayout layout = turn   ? SplitLayout::turned
                                : down ? SplitLayout::below
                                       : SplitLayout::beside;
-    if (high > 0 && wide > 0) split_operand(s, o, high, wide, p.batch, layout, large_first, to);
-    if (turn) return Operand{to, DType::f32, 3 * high, 3 * rows * cols, !o.transposed};
-    return Operand{to, DType::f32, down ? wide : 3 * wide, 3 * rows * cols, o.transposed};
+    if (high > 0 && wide > 0) split_operand(s, o, high, wide, p.batch, layout, is_b, to);
+    const int64_t leading = turn ? 2 * high : down ? wide : 2 * wide;
+    *both = Operand{to, DType::f32, leading, 2 * rows * cols, o.transposed != turn};
+    *large = *both;  // A's large part is the second, B's the first
+    if (!is_b) large->data = to + (turn ? high : down ? high * wide : wide);
   };
-  q.a = operand(p.a, p.rows, p.inner, false, false, parts);
-  q.b = operand(p.b, p.inner, p.cols, true, true, parts + second);
+  operand(p.a, p.rows, p.inner, false, parts, &q.small.a, &q.large.a);
+  operand(p.b, p.inner, p.cols, true, parts + second, &q.small.b, &q.large.b);
   return q;
 }
 
