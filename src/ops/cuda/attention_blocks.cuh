@@ -1,0 +1,185 @@
+// What the one-pass attention kernels (attention_one_pass_forward.cuh,
+// attention_one_pass_backward.cuh) share: blocks of a tensor in shared memory, fetched in the
+// background, dropout's mask, and writing tiles back.
+#pragma once
+
+#include "src/ops/cuda/attention_one_pass_kernels.h"
+#include "src/ops/cuda/attention_tiles.cuh"
+#include "src/ops/cuda/common.cuh"
+
+namespace tally::train::cuda {
+
+constexpr int one_pass_threads = 128;  // four warps
+
+// Copies 16 or 4 bytes to shared memory in the background, zeros unless `valid`.
+__device__ inline void copy16(uint32_t to, const float* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(valid ? 16 : 0));
+}
+__device__ inline void copy4(uint32_t to, const float* from, bool valid) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
+               "r"(valid ? 4 : 0));
+}
+__device__ inline uint32_t shared_address(const float* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+__device__ inline void commit_copies() {
+  asm volatile("cp.async.commit_group;");
+}
+// Until at most `pending` of this thread's groups are on their way.
+template <int pending>
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+// 2^x, with an error of two units in the last place.
+__device__ inline float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+constexpr float log2_e = 1.4426950408889634F;
+
+// R x D values of a block in shared memory, rows D + pad apart. Each thread has one group of four
+// columns.
+template <class Math, int R, int D, int pad>
+struct Block {
+  static constexpr int leading = D + pad, size = R * leading;
+  static constexpr int groups = D / 4, step = one_pass_threads / groups;  // rows of one pass
+
+  // Begins to copy rows of `row_step` elements, zeros from `rows` and `columns` on.
+  __device__ static void fetch(float* to, const float* from, int64_t row_step, int rows,
+                               int columns) {
+    const int t = static_cast<int>(threadIdx.x), r = t / groups, c = t % groups * 4;
+    uint32_t place = shared_address(to + r * leading + c);
+    from += r * row_step + c;
+    if (columns % 4 == 0) {
+      if (c >= columns) rows = 0;
+#pragma unroll
+      for (int i = 0; i < R; i += step) {
+        copy16(place + i * leading * 4, from, r + i < rows);
+        from += step * row_step;
+      }
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < R; i += step) {
+        for (int k = 0; k < 4; ++k)
+          copy4(place + (i * leading + k) * 4, from + k, r + i < rows && c + k < columns);
+        from += step * row_step;
+      }
+    }
+  }
+  // After wait_for_copies(): gives what this thread fetched the form that products need. The other
+  // threads' share is there after the next __syncthreads().
+  __device__ static void arrived(float* at) {
+    if (Math::keeps) return;
+    const int t = static_cast<int>(threadIdx.x);
+    at += t / groups * leading + t % groups * 4;
+#pragma unroll
+    for (int i = 0; i < R; i += step) {
+      auto* x = reinterpret_cast<float4*>(at + i * leading);
+      const float4 v = *x;
+      *x = {Math::stored(v.x), Math::stored(v.y), Math::stored(v.z), Math::stored(v.w)};
+    }
+  }
+};
+
+// Two neighbouring values of a row in shared memory.
+template <class Math>
+__device__ inline void put(float* row, int col, int next_col, float x, float y) {
+  if (Math::neighbours) {
+    *reinterpret_cast<float2*>(row + col) = {x, y};
+  } else {
+    row[col] = x;
+    row[next_col] = y;
+  }
+}
+
+// Where one head's rows lie in qkv and dqkv (which: 0 Q, 1 K, 2 V) and in out and dout.
+struct Head {
+  int64_t index, packed_step, step, packed_at, at;
+  __device__ Head(const OnePass& p) : index(p.first_head + blockIdx.y) {
+    const int64_t b = index / p.heads, h = index % p.heads;
+    step = int64_t{p.heads} * p.head_dim;
+    packed_step = 3 * step;
+    packed_at = b * p.tokens * packed_step + h * p.head_dim;
+    at = b * p.tokens * step + h * p.head_dim;
+  }
+  __device__ int64_t packed(int which, int64_t row) const {
+    return packed_at + which * step + row * packed_step;
+  }
+};
+
+// Dropout's factors of elements i .. i + 3. Aligned: i is a multiple of 4, one draw serves all.
+template <bool aligned>
+__device__ inline float4 four_factors(const OnePass& p, uint64_t seed, uint64_t i) {
+  if constexpr (aligned) {
+    const Philox4 random = philox(seed, i >> 2);
+    const auto factor = [&](uint32_t word) { return word >= p.threshold ? p.keep_scale : 0.0F; };
+    return {factor(random.word[0]), factor(random.word[1]), factor(random.word[2]),
+            factor(random.word[3])};
+  } else {
+    float x[4];
+#pragma unroll 1
+    for (int k = 0; k < 4; ++k) {
+      const float factor = dropout_keeps(seed, i + k, p.threshold) ? p.keep_scale : 0.0F;
+      x[0] = k == 0 ? factor : x[0];
+      x[1] = k == 1 ? factor : x[1];
+      x[2] = k == 2 ? factor : x[2];
+      x[3] = k == 3 ? factor : x[3];
+    }
+    return {x[0], x[1], x[2], x[3]};
+  }
+}
+
+// Calls f(row, col, factors) for every four columns of a block of R x C elements of the mask that
+// begins at (row0, col0), rows shared among `threads` threads, this one number t. A loop of its
+// own: random numbers drawn where they are used, in unrolled code, would not fit the instruction
+// cache.
+template <int R, int C, int threads, bool aligned, class F>
+__device__ inline void mask_rows(const OnePass& p, uint64_t seed, int64_t head, int row0, int col0,
+                                 int t, F&& f) {
+  constexpr int groups = C / 4, step = threads / groups;
+  const int r = t / groups, c = t % groups * 4;
+  auto element = static_cast<uint64_t>((head * p.tokens + row0 + r) * p.tokens + col0 + c);
+#pragma unroll 1
+  for (int row = r; row < R; row += step) {
+    f(row, c, four_factors<aligned>(p, seed, element));
+    element += static_cast<uint64_t>(step) * static_cast<uint64_t>(p.tokens);
+  }
+}
+template <int R, int C, int threads, class F>
+__device__ inline void mask_block(const OnePass& p, uint64_t seed, int64_t head, int row0, int col0,
+                                  int t, F&& f) {
+  if (p.tokens % 4 == 0) {
+    mask_rows<R, C, threads, true>(p, seed, head, row0, col0, t, f);
+  } else {
+    mask_rows<R, C, threads, false>(p, seed, head, row0, col0, t, f);
+  }
+}
+
+// Writes a tile's values, `factor(i)` times row i's, to rows of `step` elements; `to` is where its
+// element (0, 0) goes.
+template <class Tile, class Factor>
+__device__ inline void write_tile(Tile& tile, float* to, int64_t step, int rows, int columns,
+                                  Factor&& factor) {
+#pragma unroll
+  for (int i = 0; i < Tile::rows; ++i) {
+    const int r = Tile::row(i);
+    if (r >= rows) continue;
+#pragma unroll
+    for (int j = 0; j < Tile::cols; j += 2) {  // neighbours
+      const int c = Tile::col(j);
+      float* at = to + r * step + c;
+      const float x = tile.value(i, j) * factor(i), y = tile.value(i, j + 1) * factor(i);
+      if (columns % 2 == 0) {
+        if (c < columns) *reinterpret_cast<float2*>(at) = {x, y};
+      } else {
+        if (c < columns) at[0] = x;
+        if (c + 1 < columns) at[1] = y;
+      }
+    }
+  }
+}
+
+}  // namespace tally::train::cuda
