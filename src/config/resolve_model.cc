@@ -1,0 +1,184 @@
+// The model of a Config: presets, sizes, a Hugging Face folder, the vocabulary.
+#include <algorithm>
+#include <array>
+
+#include "src/checkpoint/checkpoint.h"
+#include "src/checkpoint/model_config_file.h"
+#include "src/config/resolve_parts.h"
+
+namespace tally::train {
+namespace {
+
+struct Preset {
+  const char* name;
+  const char* size;  // the other name
+  int64_t layers, hidden, heads;
+};
+
+// Radford et al. 2019, with the head counts of the released models.
+constexpr std::array<Preset, 4> presets{{{"gpt2", "124M", 12, 768, 12},
+                                         {"gpt2-medium", "355M", 24, 1024, 16},
+                                         {"gpt2-large", "774M", 36, 1280, 20},
+                                         {"gpt2-xl", "1.5B", 48, 1600, 25}}};
+
+const Preset& find_preset(const std::string& name) {
+  for (const Preset& p : presets)
+    if (lower(name) == p.name || lower(name) == lower(p.size)) return p;
+  fail("--model",
+       "'{}' is not a known model: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl "
+       "(1.5B)",
+       name);
+}
+
+int64_t resolve_vocabulary(const Flags& f, std::string* tokenizer) {
+  *tokenizer = f.tokenizer.value_or("GPT2BPETokenizer");
+  const std::string kind = lower(*tokenizer);
+  if (kind == "gpt2bpetokenizer") {
+    *tokenizer = "GPT2BPETokenizer";
+    return f.vocabulary.value_or(50257);
+  }
+  if (kind == "bytes") {
+    *tokenizer = "bytes";
+    return f.vocabulary.value_or(257);  // 256 byte values and the end of a document
+  }
+  if (kind == "nulltokenizer") {
+    *tokenizer = "NullTokenizer";
+    if (!f.vocabulary) fail("--tokenizer-type", "NullTokenizer needs --vocab-size");
+    return *f.vocabulary;
+  }
+  fail("--tokenizer-type", "'{}' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer",
+       *tokenizer);
+}
+
+Positions resolve_positions(const Flags& f) {
+  if (!f.positions) return f.rotary ? Positions::rotary : Positions::learned;
+  const std::string& given = *f.positions;
+  if (given == "rope" || given == "rotary") return Positions::rotary;
+  if (given != "learned_absolute" && given != "learned")
+    fail("--position-embedding-type", "'{}' is not known: learned_absolute, rope", given);
+  if (f.rotary)
+    fail("--use-rotary-position-embeddings", "contradicts --position-embedding-type {}", given);
+  return Positions::learned;
+}
+
+// The sizes that the flags give.
+void model_of_flags(const Flags& f, Config* c) {
+  ModelConfig& m = c->model;
+  const Preset preset = find_preset(f.model.value_or("gpt2"));
+  if (f.model) m.preset = preset.name;
+  m.layers = f.layers.value_or(preset.layers);
+  m.hidden = f.hidden.value_or(preset.hidden);
+  m.heads = f.heads.value_or(preset.heads);
+  m.ffn = f.ffn.value_or(4 * m.hidden);
+  c->sequence = f.sequence.value_or(1024);
+  m.max_positions =
+      f.max_positions.value_or(f.model ? std::max<int64_t>(1024, c->sequence) : c->sequence);
+  m.positions = resolve_positions(f);
+  m.rotary_base = f.rotary_base.value_or(10000);
+  m.rotary_fraction = f.rotary_percent.value_or(1);
+  m.layernorm_epsilon = f.layernorm_epsilon.value_or(1e-5);
+  m.init_std = f.init_std;
+  m.hidden_dropout = f.hidden_dropout.value_or(0.1);
+  m.attention_dropout = f.attention_dropout.value_or(0.1);
+  m.vocabulary = resolve_vocabulary(f, &c->data.tokenizer);
+}
+
+}  // namespace
+
+std::string model_folder(const Flags& f, Command command) {
+  if (command == Command::train) return f.load_hf;
+  if (f.load_hf.empty() == f.load.empty())
+    fail("--load-hf", "evaluate needs one model: give --load-hf DIR or --load DIR");
+  if (!f.load_hf.empty()) return f.load_hf;
+  const std::optional<std::string> newest = latest_checkpoint(f.load);
+  if (!newest) fail("--load", "{} holds no checkpoint", f.load);
+  return *newest;
+}
+
+namespace {
+
+template <typename T>
+void agree(const char* flag, const std::optional<T>& given, const T& stored,
+           const std::string& folder) {
+  if (given && *given != stored)
+    fail(flag, "{} contradicts {}/config.json, which says {}", *given, folder, stored);
+}
+
+// The sizes of a stored model; a flag may repeat them.
+void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
+  ModelConfig& m = c->model;
+  ModelConfig defaults;
+  defaults.init_std = f.init_std;
+  m = read_model_config(folder, defaults, f.vocabulary_multiple * f.tensor_parallel);
+  if (f.model) fail("--model", "{} contradicts {}/config.json: leave it out", *f.model, folder);
+  agree("--num-layers", f.layers, m.layers, folder);
+  agree("--hidden-size", f.hidden, m.hidden, folder);
+  agree("--num-attention-heads", f.heads, m.heads, folder);
+  agree("--ffn-hidden-size", f.ffn, m.ffn, folder);
+  agree("--max-position-embeddings", f.max_positions, m.max_positions, folder);
+  agree("--vocab-size", f.vocabulary, m.vocabulary, folder);
+  agree("--layernorm-epsilon", f.layernorm_epsilon, m.layernorm_epsilon, folder);
+  if ((f.positions || f.rotary) && resolve_positions(f) != m.positions)
+    fail("--position-embedding-type", "contradicts {}/config.json, which says {}", folder,
+         m.positions == Positions::rotary ? "rope" : "learned_absolute");
+  agree("--rotary-base", f.rotary_base, m.rotary_base, folder);
+  agree("--rotary-percent", f.rotary_percent, m.rotary_fraction, folder);
+  m.hidden_dropout = f.hidden_dropout.value_or(m.hidden_dropout);
+  m.attention_dropout = f.attention_dropout.value_or(m.attention_dropout);
+  c->sequence = f.sequence.value_or(std::min<int64_t>(1024, m.max_positions));
+  Flags vocabulary = f;
+  vocabulary.vocabulary = m.vocabulary;
+  resolve_vocabulary(vocabulary, &c->data.tokenizer);
+}
+
+// Sizes that no machine holds are slips of the keyboard; below them all sums fit 64 bits.
+void check_size(const ModelConfig& m) {
+  const auto layers = static_cast<double>(m.layers);
+  const auto hidden = static_cast<double>(m.hidden);
+  const auto rows = static_cast<double>(m.padded_vocabulary) + static_cast<double>(m.max_positions);
+  const double parameters =
+      layers * hidden * (4 * hidden + 2 * static_cast<double>(m.ffn)) + rows * hidden;
+  if (m.layers > 1'000'000 || parameters > 1e15)
+    fail("--num-layers",
+         "a model of {} layers and {:.1e} parameters fits no machine: check --num-layers, "
+         "--hidden-size, --ffn-hidden-size and --vocab-size",
+         m.layers, parameters);
+}
+
+}  // namespace
+
+void resolve_model(const Flags& f, const std::string& folder, Config* c) {
+  ModelConfig& m = c->model;
+  if (folder.empty()) {
+    model_of_flags(f, c);
+  } else {
+    try {
+      model_of_folder(f, folder, c);
+    } catch (const UsageError&) {
+      throw;
+    } catch (const std::runtime_error& e) {
+      fail(f.load_hf.empty() ? "--load" : "--load-hf", "{}", e.what());
+    }
+  }
+  if (folder.empty())
+    m.padded_vocabulary = pad_vocabulary(m.vocabulary, f.vocabulary_multiple * f.tensor_parallel);
+
+  check_size(m);
+  if (m.hidden % m.heads != 0)
+    fail("--hidden-size", "{} is not divisible by --num-attention-heads {}", m.hidden, m.heads);
+  if (m.max_positions < c->sequence)
+    fail("--max-position-embeddings", "{} is less than --seq-length {}", m.max_positions,
+         c->sequence);
+  if (m.positions == Positions::rotary) {
+    const auto rotated =
+        static_cast<int64_t>(static_cast<double>(m.head_dim()) * m.rotary_fraction);
+    if (rotated < 2 || rotated % 2 != 0)
+      fail("--rotary-percent",
+           "{} of a head of {} dimensions rotates {} of them, and rotation needs pairs: choose "
+           "another "
+           "share, --hidden-size or --num-attention-heads",
+           m.rotary_fraction, m.head_dim(), rotated);
+  }
+}
+
+}  // namespace tally::train

@@ -1,0 +1,37 @@
+// The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_run.cc (precision,
+// device, processes), resolve_data.cc (data, length, schedule, output). Each reads flags and writes
+// its part of the Config; all throw UsageError with the flag's name in front.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "src/config/args.h"
+#include "src/config/flags.h"
+
+namespace tally::train {
+
+template <typename... Args>
+[[noreturn]] void fail(const char* flag, fmt::format_string<Args...> text, Args&&... args) {
+  throw UsageError(fmt::format("{}: {}", flag, fmt::format(text, std::forward<Args>(args)...)));
+}
+std::string lower(std::string text);
+
+// The folder of a stored model that the run starts from; empty: it starts from random weights.
+std::string model_folder(const Flags& f, Command command);
+void resolve_model(const Flags& f, const std::string& folder, Config* c);
+void resolve_precision(const Flags& f, Config* c);
+void resolve_recompute(const Flags& f, Config* c);
+void resolve_parallel(const Flags& f, int world_size, Config* c);
+void resolve_data(const Flags& f, Config* c);
+// vocab.json and merges.txt of a stored model, unless flags name others.
+void resolve_tokenizer_files(const std::string& folder, Config* c);
+void resolve_evaluation(const Flags& f, const std::string& folder, Config* c);
+void resolve_length(const Flags& f, Config* c);
+// Everything becomes samples, so that the schedule has one clock whichever way it was given.
+void resolve_schedule(const Flags& f, Config* c);
+void resolve_output(const Flags& f, Config* c);
+void resolve_device(const Flags& f, Config* c);
+
+}  // namespace tally::train
