@@ -58,6 +58,19 @@ void add_product(Named& values, const Lookup& lookup, const char* name, const ch
   if (a && b) values.emplace_back(name, std::to_string(*a * *b));
 }
 
+void set_value(Named& values, const char* name, const std::string& value) {
+  for (auto& [key, old] : values) {
+    if (key != name) continue;
+    old = value;
+    return;
+  }
+  values.emplace_back(name, value);
+}
+
+std::string clock_time(long long seconds) {
+  return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
 // Values that follow from what the step asks for.
 void add_derived(const Step& step, Named& values, const Lookup& lookup) {
   const Resources& r = step.resources;
@@ -67,9 +80,14 @@ void add_derived(const Step& step, Named& values, const Lookup& lookup) {
   if (!r.tasks_per_node.value.empty() || !r.cpus_per_task.value.empty()) {
     add_product(values, lookup, "cpuspernode", "taskspernode", "threadspertask");
   }
-  // The time limit as schedulers want it that do not read Slurm's forms.
-  if (const auto limit = parse_duration(added_or(values, lookup, "timelimit"))) {
+  const std::string given = added_or(values, lookup, "timelimit");
+  if (const auto limit = parse_duration(given)) {
     const auto seconds = static_cast<long long>(std::ceil(*limit));
+    // Schedulers take a plain number for minutes, which here are seconds, and know no 30m.
+    if (given.find(':') == std::string::npos || given.find('-') != std::string::npos) {
+      set_value(values, "timelimit", clock_time(seconds));
+    }
+    // And for schedulers that do not read Slurm's forms.
     values.emplace_back("timelimit_seconds", std::to_string(seconds));
     values.emplace_back("timelimit_minutes", std::to_string((seconds + 59) / 60));
   }

@@ -107,8 +107,14 @@ Text modules_of(const Element& platform) {
   return text;
 }
 
+// Where the file of the sets is named.
+const Mark& template_mark(const Element& platform) {
+  const Attribute* given = platform.find("template");
+  return given ? given->value.mark : platform.mark;
+}
+
 Element job_set(const Element& platform, const std::string& scheduler, const std::string& file) {
-  Element set = set_element("parameterset", "systemParameter", file, platform.mark);
+  Element set = set_element("parameterset", "systemParameter", file, template_mark(platform));
   for (const PlainKey& key : kJobKeys) add_plain(platform, key, &set);
   const auto add = [&](const char* name, const Text& value) {
     if (!value.value.empty()) set.children.push_back(parameter(name, value));
@@ -129,7 +135,7 @@ Element job_set(const Element& platform, const std::string& scheduler, const std
 }
 
 Element submit_set(const Element& platform, const std::string& file) {
-  Element set = set_element("parameterset", "executeset", file, platform.mark);
+  Element set = set_element("parameterset", "executeset", file, template_mark(platform));
   if (const Attribute* launcher = platform.find("launcher")) {
     Text value = launcher->value;
     if (strip(value.value) == "none") value.value.clear();
@@ -142,9 +148,11 @@ Element submit_set(const Element& platform, const std::string& file) {
   if (const Attribute* mpi = platform.find("mpi")) {
     set.children.push_back(parameter("site_mpi", {"--mpi=" + mpi->value.value, mpi->value.mark}));
   }
-  for (const char* limit : {"max_node_hours", "max_time"}) {
-    if (const Attribute* given = platform.find(limit)) {
-      set.children.push_back(parameter(limit, given->value));
+  for (const char* name :
+       {"max_node_hours", "max_time", "jobs_in_flight", "submit_rate", "submit_patience",
+        "poll_slowest", "status_grace", "pending_limit", "resubmit", "job_environment"}) {
+    if (const Attribute* given = platform.find(name)) {
+      set.children.push_back(parameter(name, given->value));
     }
   }
   return set;
@@ -172,8 +180,8 @@ class PlatformAdder {
       if (file.empty()) file = scheduler + "/platform.yaml";
       sets.push_back(job_set(child, scheduler, file));
       sets.push_back(submit_set(child, file));
-      sets.push_back(set_element("fileset", "jobfiles", file, child.mark));
-      sets.push_back(set_element("substituteset", "executesub", file, child.mark));
+      sets.push_back(set_element("fileset", "jobfiles", file, template_mark(child)));
+      sets.push_back(set_element("substituteset", "executesub", file, template_mark(child)));
     }
     for (Element& set : sets) parent->children.push_back(std::move(set));
   }

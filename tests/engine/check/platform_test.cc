@@ -67,6 +67,28 @@ TEST_CASE("a site's keys are values of the template's sets") {
   CHECK(checked.benchmark().substitute_sets.at("executesub@site").files.size() == 1);
 }
 
+TEST_CASE("how jobs are submitted and followed is a site's to say") {
+  Checked checked = with_site(
+      "platform: {name: p, jobs_in_flight: 200, submit_rate: 5, submit_patience: 2h, "
+      "poll_slowest: 60, status_grace: 2m, pending_limit: 12h, resubmit: 0, "
+      "job_environment: 'HOME, MY_*'}\n");
+  CHECK(checked.messages() == "");
+  const std::pair<const char*, const char*> given[] = {
+      {"jobs_in_flight", "200"}, {"submit_rate", "5"},
+      {"submit_patience", "2h"}, {"poll_slowest", "60"},
+      {"status_grace", "2m"},    {"pending_limit", "12h"},
+      {"resubmit", "0"},         {"job_environment", "HOME, MY_*"}};
+  for (const auto& [name, expected] : given) {
+    CHECK(value(checked, "executeset@site", name) == expected);
+  }
+}
+
+TEST_CASE("a template that is not there is shown where it is named") {
+  Checked checked = with_site("platform:\n  name: p\n  template: sites/none.yaml\n");
+  CHECK(checked.messages().find("d/site.yaml:3:13: error: file 'sites/none.yaml' not found") !=
+        std::string::npos);
+}
+
 TEST_CASE("options are written in the scheduler's way") {
   Checked checked =
       with_site("platform: {name: p, scheduler: pbs, options: {W: umask=022, V: ''}}\n");

@@ -198,6 +198,40 @@ TEST_CASE("values of the kinds: resources, modules, environment") {
   CHECK(all.at("launch") == "prog");
 }
 
+TEST_CASE("a time limit reaches the scheduler in the one form that means the same everywhere") {
+  const auto limit = [](const char* time, const char* platforms) {
+    Step step = run_step("prog");
+    step.resources.time.value = time;
+    const std::string of_platform = platforms;
+    const auto values = kind_values(step, [&](std::string_view name) {
+      return name == "timelimit" && !of_platform.empty() ? &of_platform : nullptr;
+    });
+    std::string found;
+    for (const auto& [name, value] : values) {
+      if (name != "timelimit") continue;
+      CHECK(found.empty());
+      found = value;
+    }
+    return found.empty() ? of_platform : found;
+  };
+  // A plain number is seconds here (docs/reference.md), minutes for Slurm, which knows no units.
+  CHECK(limit("1800", "") == "00:30:00");
+  CHECK(limit("90s", "") == "00:01:30");
+  CHECK(limit("30m", "") == "00:30:00");
+  CHECK(limit("1.5h", "") == "01:30:00");
+  CHECK(limit("2d", "") == "48:00:00");
+  CHECK(limit("1-01:00:00", "") == "25:00:00");
+  CHECK(limit("10", "2h") == "00:00:10");
+  // A platform's, of a step that names none.
+  CHECK(limit("", "2h") == "02:00:00");
+  CHECK(limit("", "5400") == "01:30:00");
+  CHECK(limit("", "01:00:00") == "01:00:00");
+  CHECK(limit("", "") == "");
+  // The scheduler's own words.
+  CHECK(limit("1-12", "") == "1-12");
+  CHECK(limit("30:00", "") == "30:00");
+}
+
 TEST_CASE("a local platform's environment, launcher and container are those of the launch line") {
   RunFixture run;
   run.add(

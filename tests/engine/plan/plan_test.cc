@@ -260,7 +260,7 @@ TEST_CASE("limits of the queue, where they are set, stand behind the jobs") {
     print_estimate(estimate_jobs(make_plan(benchmark, expander, diagnostics), expander), out);
     return out.str();
   };
-  const std::string jobs = "  train: 1 job x 1 node x 30m = 0.5 node-hours at most";
+  const std::string jobs = "  train: 1 job x 1 node x 00:30:00 = 0.5 node-hours at most";
   CHECK(shown("{name: jobs_in_flight, _: '200'}, {name: pending_limit, _: 12h}") ==
         jobs + "; 200 jobs at once; waits for 12h at most\n");
   CHECK(shown("{name: pending_limit, _: '0:30:00'}") == jobs + "; waits for 0:30:00 at most\n");
