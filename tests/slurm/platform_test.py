@@ -29,6 +29,17 @@ step:
   {keys}
   launch: {launch}
 """
+PATTERNS = """\
+parameterset:
+  - {name: systemParameter, init_with: "slurm/platform.yaml:systemParameter"}
+  - name: executeset
+    init_with: slurm/platform.yaml:executeset
+    parameter:
+      - {name: stdoutlogfile, _: job-%j.out}
+      - {name: stderrlogfile, _: job-%j.err}
+fileset: {name: jobfiles, init_with: "slurm/platform.yaml:jobfiles"}
+substituteset: {name: executesub, init_with: "slurm/platform.yaml:executesub"}
+"""
 
 
 class Platform(SlurmTest):
@@ -76,6 +87,54 @@ class Platform(SlurmTest):
         folders = {(self.place.work(0) / f"tmp.{rank}").read_text().strip() for rank in (0, 1)}
         self.assertEqual(len(folders), 1)
         self.assertEqual(pathlib.Path(folders.pop()).parent, self.place.work(0))
+
+    def fails(self, words, site=""):
+        """Runs small.yaml, with further lines of the site's file: it fails for that reason. Returns the job's script."""
+        if site:
+            with (self.place.root / "site.yaml").open("a") as file:
+                file.write(site)
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 1, out + err)
+        self.assertIn(words, self.place.packages()[0]["note"])
+        return (self.place.work(0) / "submit.job").read_text()
+
+    def test_a_module_that_cannot_be_loaded_ends_the_job_before_its_program(self):
+        self.write(self.place.program("show", "touch started\n"))
+        self.fails("a module cannot be loaded: module load None/1.0", "  modules: None/1.0\n")
+        self.assertFalse((self.place.work(0) / "started").exists(), "the program ran without its modules")
+
+    def test_without_a_temporary_folder_the_job_ends_before_its_program(self):
+        self.write(self.place.program("show", "touch started\n"))
+        self.fails("no temporary folder can be made in '/none/there'", "  tmp: /none/there\n")
+        self.assertFalse((self.place.work(0) / "started").exists())
+
+    def test_a_program_that_is_not_there_is_named(self):
+        self.write("/none/program --flag")
+        self.fails("execve(): /none/program: No such file or directory (")
+
+    def test_what_srun_does_not_start_is_said_in_its_words(self):
+        self.write("/bin/true")
+        self.fails("/nonesuch", "  mpi: nonesuch\n")
+
+    def test_time_limits_mean_to_slurm_what_the_plan_says(self):
+        for time, expected in (("90s", "00:01:30"), ("120", "00:02:00"), ("1:00:00", "01:00:00")):
+            self.write("/bin/true")
+            text = (self.place.root / "small.yaml").read_text()
+            (self.place.root / "small.yaml").write_text(text.replace('"00:05:00"', time))
+            code, out, err = self.place.tally("run", "small.yaml", "-o", f"run-{expected}")
+            self.assertEqual(code, 0, out + err)
+            self.assertIn(f"1 job x 1 node x {expected} =", out)
+            limit = self.cluster.run(
+                "squeue", "--states=all", "--noheader", "--sort=-i", "--format=%l").split()[0]
+            self.assertEqual(limit, {"00:01:30": "2:00", "00:02:00": "2:00", "01:00:00": "1:00:00"}[expected])
+
+    def test_a_failing_task_ends_the_others_where_slurm_names_the_output(self):
+        program = self.place.program("show", '[ $SLURM_PROCID = 0 ] || { echo "an error" >&2; exit 7; }\nsleep 600\n')
+        self.write(program, nodes="2")
+        (self.place.root / "patterns.yaml").write_text(PATTERNS)
+        self.fails("exit code 7: an error (", "  template: patterns.yaml\n")
+        job = self.place.packages()[0]["job_id"]
+        self.assertIn("an error\n", (self.place.work(0) / f"job-{job}.err").read_text())
 
     def start_and_signal(self, program, keys):
         """A run whose program waits; its job script gets the signal that Slurm sends before the time limit."""
