@@ -143,7 +143,8 @@ TEST_CASE("cuda: what is not a number stays visible behind attention" * NEEDS_GP
       Both b(kind);
       const AttentionShape a = shape_of(1, 70, 1, 64, true, 0);
       std::vector<double> values(70 * 3 * 64, 0.5);
-      values[static_cast<size_t>((3 * 40 + which) * 64 + 7)] = not_a_number(of_gpu);
+      const size_t at = (3 * size_t{40} + static_cast<size_t>(which)) * 64 + 7;
+      values[at] = not_a_number(of_gpu);
       const Pair qkv = b.put({1, 70, 3, 1, 64}, DType::f64, DType::f32, values);
       const std::vector<double> zeros(70 * 64, 0.0);  // output() holds NaNs of its own
       const Tensor result = b.put({1, 70, 1, 64}, DType::f32, DType::f32, zeros).gpu;
