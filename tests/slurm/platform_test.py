@@ -112,6 +112,11 @@ class Platform(SlurmTest):
         self.write("/none/program --flag")
         self.fails("execve(): /none/program: No such file or directory (")
 
+    def test_without_srun_a_program_that_is_not_there_is_named(self):
+        self.write("/none/program --flag")
+        self.fails("exit code 127: ", "  launcher: none\n")
+        self.assertIn("/none/program: No such file or directory", self.place.packages()[0]["note"])
+
     def test_what_srun_does_not_start_is_said_in_its_words(self):
         self.write("/bin/true")
         self.fails("/nonesuch", "  mpi: nonesuch\n")
