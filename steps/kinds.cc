@@ -71,6 +71,22 @@ std::string clock_time(long long seconds) {
   return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
+// Slurm sends the signal before a time limit up to a minute early: a job whose limit (in Slurm's
+// whole minutes) leaves no more than that would be told to end as it begins. It gets no signal.
+void leave_out_early_signal(Named& values, const Lookup& lookup, long long limit_minutes) {
+  const std::string signal = added_or(values, lookup, "signal");
+  const size_t at = signal.find('@');
+  if (at == std::string::npos) return;
+  const auto lead = parse_duration(signal.substr(at + 1));
+  if (!lead || static_cast<double>(limit_minutes) * 60 > *lead + 60) return;
+  set_value(values, "signal", "");
+  // LSF's words for it.
+  if (lookup("signal_minutes")) {
+    set_value(values, "signal_name", "");
+    set_value(values, "signal_minutes", "0");
+  }
+}
+
 // Values that follow from what the step asks for.
 void add_derived(const Step& step, Named& values, const Lookup& lookup) {
   const Resources& r = step.resources;
@@ -89,7 +105,9 @@ void add_derived(const Step& step, Named& values, const Lookup& lookup) {
     }
     // And for schedulers that do not read Slurm's forms.
     values.emplace_back("timelimit_seconds", std::to_string(seconds));
-    values.emplace_back("timelimit_minutes", std::to_string((seconds + 59) / 60));
+    const long long minutes = (seconds + 59) / 60;
+    values.emplace_back("timelimit_minutes", std::to_string(minutes));
+    leave_out_early_signal(values, lookup, minutes);
   }
 }
 

@@ -308,7 +308,9 @@ const std::vector<KeyRule>& key_rules() {
       {"platform", "hint", R::text, "", T, false, "",
        "Slurm's `--hint`, as nomultithread. PBS and LSF have none."},
       {"platform", "signal", R::text, "", T, false, "B:TERM@60",
-       "Signal to the job script and how many seconds before the time limit; `none`: no signal."},
+       "Signal to the job script and how many seconds before the time limit, in jobs longer than "
+       "that "
+       "and a minute; `none`: no signal."},
       {"platform", "launcher", R::text, "", T, false, "the scheduler's",
        "What starts the program on the nodes, with its options: srun, mpirun -n $tasks; `none`: "
        "nothing."},

@@ -40,6 +40,15 @@ parameterset:
 fileset: {name: jobfiles, init_with: "slurm/platform.yaml:jobfiles"}
 substituteset: {name: executesub, init_with: "slurm/platform.yaml:executesub"}
 """
+PREPROCESS = """\
+parameterset:
+  - name: systemParameter
+    init_with: slurm/platform.yaml:systemParameter
+    parameter: {{name: preprocess, separator: "", _: "{words}"}}
+  - {{name: executeset, init_with: "slurm/platform.yaml:executeset"}}
+fileset: {{name: jobfiles, init_with: "slurm/platform.yaml:jobfiles"}}
+substituteset: {{name: executesub, init_with: "slurm/platform.yaml:executesub"}}
+"""
 
 
 class Platform(SlurmTest):
@@ -162,6 +171,43 @@ class Platform(SlurmTest):
         code, out = self.start_and_signal("touch started; exec sleep 600\n", "expect: timeout")
         self.assertEqual(code, 0, out)
         self.assertEqual(self.place.packages()[0]["note"], "time limit")
+
+    def before_the_program(self, words):
+        (self.place.root / "words.yaml").write_text(PREPROCESS.format(words=words))
+        with (self.place.root / "site.yaml").open("a") as file:
+            file.write("  template: words.yaml\n")
+
+    def test_a_job_whose_signal_is_still_on_its_way_runs_out_of_time(self):
+        # Slurm shows SIGNALING for a moment only: here squeue says so for as long as the script may ask.
+        program = self.place.program("wait", "touch started; exec sleep 600\n")
+        self.write(program, "expect: timeout")
+        self.before_the_program("squeue() { echo SIGNALING; }")
+        engine = self.place.start("run", "small.yaml")
+        slurm.wait_for((self.place.work(0) / "started").exists, "the program's start")
+        self.cluster.run("scancel", "--batch", "--signal=TERM", self.cluster.jobs()[0][0])
+        code, out = self.place.finish(engine)
+        self.assertEqual(code, 0, out)
+        self.assertEqual(self.place.packages()[0]["note"], "time limit")
+
+    def test_time_up_before_the_program_begins_leaves_a_status(self):
+        self.write("touch began", "expect: timeout")
+        self.before_the_program("kill -s TERM $BASHPID")
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(self.place.packages()[0]["note"], "time limit")
+        work = self.place.work(0)
+        self.assertEqual((work / "job.status").read_text(), "4\n")
+        self.assertFalse((work / "began").exists())
+        self.assertEqual(list(pathlib.Path("/tmp").glob(f"tally-{self.place.packages()[0]['job_id']}-*")), [])
+
+    def test_a_job_shorter_than_its_warning_gets_none(self):
+        self.write("/bin/true")
+        text = (self.place.root / "small.yaml").read_text()
+        for time, lines in (("00:02:00", 0), ("00:03:00", 1)):
+            (self.place.root / "small.yaml").write_text(text.replace("00:05:00", time))
+            code, out, err = self.place.tally("run", "small.yaml", "-n", "--script", "0")
+            self.assertEqual(code, 0, out + err)
+            self.assertEqual(out.count("#SBATCH --signal="), lines, out)
 
     def test_a_program_that_ends_in_order_when_told_is_done(self):
         code, out = self.start_and_signal(

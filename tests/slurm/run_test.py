@@ -22,6 +22,20 @@ class Run(SlurmTest):
             self.assertRegex(package["job_name"], rf"^tally-000000-00000{package['id']}-")
 
 
+class Queue(SlurmTest):
+    options = {"nodes": 4, "cpus": 64}
+
+    def test_a_full_queue_of_short_jobs_ends_in_its_table(self):
+        # One minute each: Slurm's half-minutely look at time limits falls among them.
+        values = ",".join(map(str, range(200)))
+        text = place.WORKFLOW.replace('time: "00:05:00"', 'time: "00:01:00"')
+        self.place.write(values=values, text=text)
+        code, out, err = self.place.tally("run", "small.yaml", seconds=200)
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("i,v\n" + "".join(f"{i},{10 * i}\n" for i in range(200)), out)
+        self.assertEqual(self.cluster.jobs(), [])
+
+
 class Quickstart(SlurmTest):
     options = {"nodes": 2, "gpus": 1}
 

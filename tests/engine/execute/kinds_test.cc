@@ -198,6 +198,31 @@ TEST_CASE("values of the kinds: resources, modules, environment") {
   CHECK(all.at("launch") == "prog");
 }
 
+TEST_CASE("a job too short for the signal before its time limit gets none") {
+  // Slurm: "the signal may be sent up to 60 seconds earlier than specified" (sbatch --signal), and
+  // its limits are whole minutes.
+  const auto signal = [](const char* time, const std::string& of_platform) {
+    Step step = run_step("prog");
+    step.resources.time.value = time;
+    const std::string minutes = "1";
+    const auto values = kind_values(step, [&](std::string_view name) {
+      return name == "signal" ? &of_platform : name == "signal_minutes" ? &minutes : nullptr;
+    });
+    const std::map<std::string, std::string> all(values.begin(), values.end());
+    CHECK(all.count("signal") == all.count("signal_minutes"));
+    return all.count("signal") != 0 ? all.at("signal") : of_platform;
+  };
+  CHECK(signal("00:01:00", "B:TERM@60").empty());
+  CHECK(signal("00:02:00", "B:TERM@60").empty());
+  CHECK(signal("121s", "B:TERM@60") == "B:TERM@60");  // three minutes for Slurm
+  CHECK(signal("00:03:00", "B:TERM@60") == "B:TERM@60");
+  CHECK(signal("00:03:00", "B:12@120").empty());
+  CHECK(signal("00:04:00", "B:12@120") == "B:12@120");
+  CHECK(signal("00:01:00", "").empty());
+  CHECK(signal("00:01:00", "USR1") == "USR1");  // the scheduler's own time before the limit
+  CHECK(signal("", "B:TERM@60") == "B:TERM@60");
+}
+
 TEST_CASE("a time limit reaches the scheduler in the one form that means the same everywhere") {
   const auto limit = [](const char* time, const char* platforms) {
     Step step = run_step("prog");
