@@ -25,6 +25,7 @@ struct Fusions {
   bool qkv_bias = true;   // gradients of K's and V's bias without a pass over dK and dV
   bool overwrite = true;  // a step's first micro batch overwrites the weights' gradients
   bool gelu = true;       // GELU within the MLP's products
+  bool bias = true;       // products with a bias may be our own kernels instead of the library's
 };
 
 struct ModelConfig {

@@ -228,7 +228,7 @@ void declare_precision(CLI::App* app, Flags* f) {
       "fp32 or wider in all of them");
   g.text("--fp32-attention", &f->fp32_attention, "NAME",
          "Products of attention with --precision fp32: ieee (default), or tf32x3, as PyTorch's own "
-         "float32 kernel takes them");
+         "float32 kernel takes them (heads of up to 128)");
   g.toggle("--bf16", &f->bf16, "Same as --precision bf16");
   g.toggle("--fp16", &f->fp16, "Same as --precision fp16, with loss scaling");
   g.toggle("--tf32", &f->tf32, "Same as --precision tf32");
@@ -300,7 +300,7 @@ void declare_device(CLI::App* app, Flags* f) {
            "Launch every kernel of a step instead of a recorded graph");
   g.text("--no-fusion", &f->no_fusion, "LIST",
          "Shortcuts of the step to leave out, separated by commas: residual, bias-sums, qkv-bias, "
-         "overwrite, gelu, or all");
+         "overwrite, gelu, bias, or all");
   g.toggle("--deterministic", &f->deterministic, "Same bits in every run on the same machine");
 }
 

@@ -114,11 +114,12 @@ namespace {
 void resolve_fusions(const Flags& f, Config* c) {
   if (!f.no_fusion) return;
   Fusions& u = c->fusions;
-  const std::array<std::pair<const char*, bool*>, 5> known{{{"residual", &u.residual},
+  const std::array<std::pair<const char*, bool*>, 6> known{{{"residual", &u.residual},
                                                             {"bias-sums", &u.bias_sums},
                                                             {"qkv-bias", &u.qkv_bias},
                                                             {"overwrite", &u.overwrite},
-                                                            {"gelu", &u.gelu}}};
+                                                            {"gelu", &u.gelu},
+                                                            {"bias", &u.bias}}};
   std::istringstream names(*f.no_fusion);
   for (std::string name; std::getline(names, name, ',');) {
     bool found = false;
@@ -128,7 +129,9 @@ void resolve_fusions(const Flags& f, Config* c) {
       found = true;
     }
     if (!found)
-      fail("--no-fusion", "'{}' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, all",
+      fail("--no-fusion",
+           "'{}' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, "
+           "bias, all",
            name);
   }
 }
@@ -150,6 +153,9 @@ void resolve_device(const Flags& f, Config* c) {
     fail("--precision", "a CPU has no TF32: use --precision fp32, or a GPU");
   if (c->device == "cpu" && c->three_tf32_attention)
     fail("--fp32-attention", "a CPU has no TF32: leave it out, or use a GPU");
+  if (c->three_tf32_attention && c->model.head_dim() > 128)
+    fail("--fp32-attention", "tf32x3 serves heads of up to 128; these have {}: leave it out",
+         c->model.head_dim());
   c->reference = f.reference;
   c->cuda_graph = !f.no_cuda_graph;
   c->deterministic = f.deterministic;

@@ -11,8 +11,8 @@ namespace tally::train {
 // f16.
 void convert_elements(const Tensor& from, const Tensor& to);
 
-// out[i] = 0 or 1 / (1 - p): what dropout with probability `p` and `seed` multiplies element i by,
-// on every device (philox.h). `out`: host memory, f32 or f64.
+// out[i] = 0 or dropout_scale(p), about 1 / (1 - p): what dropout with probability `p` and `seed`
+// multiplies element i by, on every device (philox.h). `out`: host memory, f32 or f64.
 void dropout_mask(double p, uint64_t seed, const Tensor& out);
 
 }  // namespace tally::train

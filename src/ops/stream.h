@@ -32,6 +32,8 @@ class Stream {
   bool three_tf32_attention = false;
   // GELU within the MLP's products where the device has kernels for it; false: a pass of its own.
   bool fused_gelu = true;
+  // Products with a bias may be kernels of our own, where timing says so; false: the library's.
+  bool own_bias_products = true;
   // Results repeat bit for bit from run to run: algorithms by rule instead of by timing, no atomic
   // sums.
   bool deterministic = false;

@@ -71,6 +71,7 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   std::unique_ptr<Stream> stream = make_stream(record->device);
   stream->deterministic = config.deterministic;
   stream->fused_gelu = config.fusions.gelu;
+  stream->own_bias_products = config.fusions.bias;
   stream->matmul_mode = config.precision == Precision::tf32     ? MatmulMode::tf32
                         : config.precision == Precision::tf32x3 ? MatmulMode::tf32x3
                                                                 : MatmulMode::ieee;

@@ -58,16 +58,17 @@ inline int64_t rows_of(const Tensor& t) {
   return columns ? t.numel() / columns : 0;
 }
 
-// The multipliers (0 or 1 / (1 - p)) of dropout for elements [first, first + count).
+// The multipliers (0 or dropout_scale(p)) of dropout for elements [first, first + count).
 template <typename A>
 void draw_mask(double p, uint64_t seed, uint64_t first, int64_t count, A* out) {
   const uint32_t threshold = dropout_threshold(p);
-  const A scale = static_cast<A>(1.0 / (1.0 - p));
+  const A scale = static_cast<A>(dropout_scale(p));
   for (int64_t i = 0; i < count;) {
     const uint64_t element = first + static_cast<uint64_t>(i);
-    const Philox4 words = philox(seed, element >> 2);
-    for (uint64_t lane = element & 3; lane < 4 && i < count; ++lane, ++i) {
-      out[i] = words.word[lane] >= threshold ? scale : A(0);
+    const Philox4 draw = dropout_draw(seed, element >> 3);
+    for (uint64_t at = element & 7; at < 8 && i < count; ++at, ++i) {
+      const bool keep = dropout_keeps_half(draw.word[at / 2], static_cast<int>(at % 2), threshold);
+      out[i] = keep ? scale : A(0);
     }
   }
 }

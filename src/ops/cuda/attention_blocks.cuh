@@ -110,26 +110,38 @@ struct Head {
   }
 };
 
-// Dropout's factors of elements i .. i + 3. Aligned: i is a multiple of 4, one draw serves all.
+// Dropout's factors of elements i .. i + 7. Aligned: i is a multiple of 8, one draw serves all.
+struct EightFactors {
+  float4 half[2];
+};
 template <bool aligned>
-__device__ inline float4 four_factors(const OnePass& p, uint64_t seed, uint64_t i) {
+__device__ inline EightFactors eight_factors(const OnePass& p, uint64_t seed, uint64_t i) {
+  uint32_t word[4] = {};
   if constexpr (aligned) {
-    const Philox4 random = philox(seed, i >> 2);
-    const auto factor = [&](uint32_t word) { return word >= p.threshold ? p.keep_scale : 0.0F; };
-    return {factor(random.word[0]), factor(random.word[1]), factor(random.word[2]),
-            factor(random.word[3])};
+    const Philox4 random = dropout_draw(seed, i >> 3);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) word[k] = random.word[k];
   } else {
-    float x[4];
-#pragma unroll 1
-    for (int k = 0; k < 4; ++k) {
-      const float factor = dropout_keeps(seed, i + k, p.threshold) ? p.keep_scale : 0.0F;
-      x[0] = k == 0 ? factor : x[0];
-      x[1] = k == 1 ? factor : x[1];
-      x[2] = k == 2 ? factor : x[2];
-      x[3] = k == 3 ? factor : x[3];
+    // The bits of eight elements out of two draws, put where an aligned draw has them.
+    const Philox4 first = dropout_draw(seed, i >> 3), second = dropout_draw(seed, (i >> 3) + 1);
+    const auto shift = static_cast<uint32_t>(i & 7);
+    const auto word_of = [&](uint32_t k) {
+      uint32_t w = first.word[0];
+#pragma unroll
+      for (uint32_t n = 1; n < 8; ++n) w = k == n ? (n < 4 ? first : second).word[n % 4] : w;
+      return w;
+    };
+#pragma unroll
+    for (uint32_t k = 0; k < 4; ++k) {
+      const uint32_t at = shift / 2 + k;
+      word[k] = shift % 2 == 0 ? word_of(at) : word_of(at) >> 16 | word_of(at + 1) << 16;
     }
-    return {x[0], x[1], x[2], x[3]};
   }
+  const auto factor = [&](uint32_t w, int place) {
+    return dropout_keeps_half(w, place, p.threshold) ? p.keep_scale : 0.0F;
+  };
+  return {{{factor(word[0], 0), factor(word[0], 1), factor(word[1], 0), factor(word[1], 1)},
+           {factor(word[2], 0), factor(word[2], 1), factor(word[3], 0), factor(word[3], 1)}}};
 }
 
 // Calls f(row, col, factors) for every four columns of a block of R x C elements of the mask that
@@ -139,19 +151,23 @@ __device__ inline float4 four_factors(const OnePass& p, uint64_t seed, uint64_t 
 template <int R, int C, int threads, bool aligned, class F>
 __device__ inline void mask_rows(const OnePass& p, uint64_t seed, int64_t head, int row0, int col0,
                                  int t, F&& f) {
-  constexpr int groups = C / 4, step = threads / groups;
-  const int r = t / groups, c = t % groups * 4;
+  constexpr int groups = C / 8, step = threads / groups;
+  const int r = t / groups, c = t % groups * 8;
+  // Four neighbours begin with the second half, so that eight threads meet all banks.
+  const int first = t / 4 % 2;
   auto element = static_cast<uint64_t>((head * p.tokens + row0 + r) * p.tokens + col0 + c);
 #pragma unroll 1
   for (int row = r; row < R; row += step) {
-    f(row, c, four_factors<aligned>(p, seed, element));
+    const EightFactors factors = eight_factors<aligned>(p, seed, element);
+    f(row, c + 4 * first, first ? factors.half[1] : factors.half[0]);
+    f(row, c + 4 - 4 * first, first ? factors.half[0] : factors.half[1]);
     element += static_cast<uint64_t>(step) * static_cast<uint64_t>(p.tokens);
   }
 }
 template <int R, int C, int threads, class F>
 __device__ inline void mask_block(const OnePass& p, uint64_t seed, int64_t head, int row0, int col0,
                                   int t, F&& f) {
-  if (p.tokens % 4 == 0) {
+  if (p.tokens % 8 == 0) {
     mask_rows<R, C, threads, true>(p, seed, head, row0, col0, t, f);
   } else {
     mask_rows<R, C, threads, false>(p, seed, head, row0, col0, t, f);

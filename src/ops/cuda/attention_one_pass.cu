@@ -35,7 +35,7 @@ OnePass problem(const AttentionShape& a, const Tensor& qkv, const Tensor& stats,
   p.causal = a.causal;
   p.dropout = a.dropout > 0;
   p.threshold = dropout_threshold(a.dropout);
-  p.keep_scale = a.dropout < 1 ? static_cast<float>(1 / (1 - a.dropout)) : 0;
+  p.keep_scale = static_cast<float>(dropout_scale(a.dropout));
   p.seed = seed;
   return p;
 }

@@ -196,7 +196,7 @@ Rows rows_of(const AttentionShape& a, DropoutSeed seed) {
           a.causal,
           a.scale,
           dropout_threshold(a.dropout),
-          a.dropout < 1 ? 1 / (1 - a.dropout) : 0,
+          dropout_scale(a.dropout),
           a.dropout > 0,
           seed};
 }

@@ -127,9 +127,9 @@ void by_type(DType t, const char* op, F&& f) {
 // Blocks of a kernel that are at work at the same time: a grid of so many has no half-empty last
 // wave.
 template <typename K>
-int64_t resident_blocks(const CudaStream& s, K kernel, int threads) {
+int64_t resident_blocks(const CudaStream& s, K kernel, int threads, size_t shared_bytes = 0) {
   int blocks = 0;
-  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0));
+  CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes));
   return static_cast<int64_t>(s.multiprocessors()) * (blocks > 0 ? blocks : 1);
 }
 

@@ -11,14 +11,11 @@ struct Dropout {
   DropoutSeed source;
   uint64_t seed = 0;  // once resolved
   uint32_t threshold;
-  double scale;  // 1 / (1 - p); 1 where there is no dropout
+  double scale;  // what kept elements are multiplied by
   bool active;
 
   Dropout(double p, DropoutSeed seed_)
-      : source(seed_),
-        threshold(dropout_threshold(p)),
-        scale(p < 1 ? 1 / (1 - p) : 0),
-        active(p > 0) {}
+      : source(seed_), threshold(dropout_threshold(p)), scale(dropout_scale(p)), active(p > 0) {}
 
   // At the start of a kernel.
   __device__ inline void resolve() {
@@ -28,13 +25,14 @@ struct Dropout {
   // Multiplies elements i .. i + N - 1 of the tensor by their factors.
   template <int N, typename A>
   __device__ inline void apply(uint64_t i, A (&x)[N]) const {
-    if constexpr (N % 4 == 0) {
+    // Of 4 or 8 elements i is a multiple.
+    if constexpr (N == 8 || N == 4) {
+      const Philox4 random = dropout_draw(seed, i >> 3);
+      const bool upper = N == 4 && (i & 4) != 0;
 #pragma unroll
-      for (int part = 0; part < N; part += 4) {
-        const Philox4 random = philox(seed, (i + part) >> 2);
-#pragma unroll
-        for (int k = 0; k < 4; ++k)
-          x[part + k] = random.word[k] >= threshold ? x[part + k] * A(scale) : A(0);
+      for (int k = 0; k < N; ++k) {
+        const uint32_t word = upper ? random.word[2 + k / 2 % 2] : random.word[k / 2];
+        x[k] = dropout_keeps_half(word, k % 2, threshold) ? x[k] * A(scale) : A(0);
       }
     } else {
 #pragma unroll

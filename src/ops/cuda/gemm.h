@@ -54,12 +54,6 @@ struct SplitProblem {
   MatMul small, large;
 };
 SplitProblem split_problem(CudaStream& s, const MatMul& problem);
-// parts of `from` (rows x cols as stored, `batch` of them) packed into `to`: (small, large) or with
-// `large_first` (large, small), one beside the other in rows twice as long, one below the other, or
-// beside each other once transposed.
-enum class SplitLayout : uint8_t { beside, below, turned };
-void split_operand(CudaStream& s, const Operand& from, int64_t rows, int64_t cols, int64_t batch,
-                   SplitLayout layout, bool large_first, float* to);
 
 // Whether the library has an algorithm for it (epilogues and types are not served in every
 // combination).

@@ -4,22 +4,38 @@
 namespace tally::train::cuda {
 
 #ifdef TALLY_CUTLASS
-extern const FusedGeluKernel gelu_2x1, gelu_1x2;
-extern const FusedGeluKernel dgelu_64x32, dgelu_64x64;
+extern const FusedKernel bias_2x1, bias_1x2;
+extern const FusedKernel bias_residual_2x1, bias_residual_1x2;
+extern const FusedKernel gelu_2x1, gelu_1x2;
+extern const FusedKernel dgelu_64x32, dgelu_64x64;
 
-FusedGeluKernels gelu_forward_kernels() {
-  static const FusedGeluKernel* const all[] = {&gelu_2x1, &gelu_1x2};
+FusedKernels bias_kernels() {
+  static const FusedKernel* const all[] = {&bias_2x1, &bias_1x2};
   return {all, 2};
 }
-FusedGeluKernels gelu_backward_kernels() {
-  static const FusedGeluKernel* const all[] = {&dgelu_64x32, &dgelu_64x64};
+FusedKernels bias_residual_kernels() {
+  static const FusedKernel* const all[] = {&bias_residual_2x1, &bias_residual_1x2};
+  return {all, 2};
+}
+FusedKernels gelu_forward_kernels() {
+  static const FusedKernel* const all[] = {&gelu_2x1, &gelu_1x2};
+  return {all, 2};
+}
+FusedKernels gelu_backward_kernels() {
+  static const FusedKernel* const all[] = {&dgelu_64x32, &dgelu_64x64};
   return {all, 2};
 }
 #else
-FusedGeluKernels gelu_forward_kernels() {
+FusedKernels bias_kernels() {
   return {};
 }
-FusedGeluKernels gelu_backward_kernels() {
+FusedKernels bias_residual_kernels() {
+  return {};
+}
+FusedKernels gelu_forward_kernels() {
+  return {};
+}
+FusedKernels gelu_backward_kernels() {
   return {};
 }
 #endif

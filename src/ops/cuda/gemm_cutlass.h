@@ -1,7 +1,7 @@
-// The two products of the MLP whose epilogue cuBLASLt lacks or does slowly, from CUTLASS's parts
-// for Hopper (sm_90a). Several tile shapes each; the caller times them against the library's
-// product and a pass of its own. Every tile shape is one source file, because each takes a minute
-// to compile.
+// Products with a pass in their epilogue that cuBLASLt lacks or does slowly, from CUTLASS's parts
+// for Hopper (sm_90a): a bias, with a residual, GELU, GELU's gradient. Several tile shapes each;
+// the caller times them against the library's product and a pass of its own. Every tile shape is
+// one source file, because each takes a minute to compile.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,37 +11,39 @@
 
 namespace tally::train::cuda {
 
-// Both compute with bf16 operands and fp32 accumulation, and GELU in its tanh form in fp32.
-struct FusedGelu {
-  int64_t tokens = 0, features = 0, inner = 0;  // features: the wide side of the MLP
-  const void* x = nullptr;                      // [tokens, inner]
-  // forward: [features, inner]; backward: [inner, features]
+// All compute with bf16 operands and fp32 accumulation, and GELU in its tanh form in fp32.
+struct FusedProduct {
+  int64_t tokens = 0, features = 0, inner = 0;
+  const void* x = nullptr;  // [tokens, inner]
+  // [features, inner]; GELU's gradient: [inner, features]
   const void* weight = nullptr;
-  const void* bias = nullptr;  // forward: [features]
-  // forward: written, x weight^T + bias; backward: read
+  const void* bias = nullptr;  // [features]; GELU's gradient: none
+  // bias: none; with a residual: that, read; GELU: written, x weight^T + bias; its gradient: read
   void* pre = nullptr;  // [tokens, features]
-  // forward: gelu(pre); backward: (x weight) gelu'(pre), may be `pre` itself
+  // x weight^T + bias (+ pre); gelu(pre); (x weight) gelu'(pre), may be `pre` itself
   void* out = nullptr;  // [tokens, features]
-  // backward: fp32 [parts, features], whose sum over parts is the sum of `out` over tokens before
-  // rounding; parts = divide_up(tokens, tile_tokens)
+  // GELU's gradient: fp32 [parts, features], whose sum over parts is the sum of `out` over tokens
+  // before rounding; parts = divide_up(tokens, tile_tokens)
   float* parts = nullptr;
 };
 
-struct FusedGeluKernel {
+struct FusedKernel {
   const char* name;
   int tile_features, tile_tokens;
   // Whether the kernel serves the problem on this device.
-  bool (*supported)(const FusedGelu& problem);
-  cudaError_t (*launch)(const FusedGelu& problem, int multiprocessors, cudaStream_t stream);
+  bool (*supported)(const FusedProduct& problem);
+  cudaError_t (*launch)(const FusedProduct& problem, int multiprocessors, cudaStream_t stream);
 };
 
 // The kernels of this build; none where CUTLASS was not found or Hopper is not among its
 // architectures.
-struct FusedGeluKernels {
-  const FusedGeluKernel* const* list = nullptr;
+struct FusedKernels {
+  const FusedKernel* const* list = nullptr;
   int count = 0;
 };
-FusedGeluKernels gelu_forward_kernels();
-FusedGeluKernels gelu_backward_kernels();
+FusedKernels bias_kernels();
+FusedKernels bias_residual_kernels();
+FusedKernels gelu_forward_kernels();
+FusedKernels gelu_backward_kernels();
 
 }  // namespace tally::train::cuda

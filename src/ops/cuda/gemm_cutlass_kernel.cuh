@@ -93,17 +93,44 @@ using BackwardFusion = cutlass::epilogue::fusion::Sm90EVT<
             cutlass::epilogue::fusion::Sm90AccFetch,
             cutlass::epilogue::fusion::Sm90SrcFetch<Element>>>>;
 
+using BiasFusion =
+    cutlass::epilogue::fusion::LinCombPerRowBias<Element, float, Element, void, float>;
+using BiasResidualFusion =
+    cutlass::epilogue::fusion::LinCombPerRowBias<Element, float, Element, Element, float>;
 using ForwardFusion =
     cutlass::epilogue::fusion::LinCombPerRowBiasEltActAux<ColumnMajor, TanhGelu, Element, float,
                                                           Element, Element, void, float>;
 
-template <bool forward, bool cooperative, typename Tile, typename Cluster,
+// What happens to the accumulators: + bias; + bias + residual; GELU of that, which is kept too;
+// times GELU's gradient.
+enum class Work { bias, bias_residual, gelu, gelu_gradient };
+
+template <Work work, typename Tile>
+struct FusionOf {
+  using type = BackwardFusion<Tile>;
+};
+template <typename Tile>
+struct FusionOf<Work::gelu, Tile> {
+  using type = ForwardFusion;
+};
+template <typename Tile>
+struct FusionOf<Work::bias, Tile> {
+  using type = BiasFusion;
+};
+template <typename Tile>
+struct FusionOf<Work::bias_residual, Tile> {
+  using type = BiasResidualFusion;
+};
+
+template <Work work, bool cooperative, typename Tile, typename Cluster,
           typename EpilogueTile = cutlass::epilogue::collective::EpilogueTileAuto>
 struct Kernel {
+  static constexpr bool forward = work != Work::gelu_gradient;
+  static constexpr bool sourced = work == Work::gelu_gradient || work == Work::bias_residual;
   // A is weight^T[features, inner], B is x^T[inner, tokens].
   using LayoutA = std::conditional_t<forward, cutlass::layout::RowMajor, ColumnMajor>;
-  using Source = std::conditional_t<forward, void, Element>;
-  using Fusion = std::conditional_t<forward, ForwardFusion, BackwardFusion<Tile>>;
+  using Source = std::conditional_t<sourced, Element, void>;
+  using Fusion = typename FusionOf<work, Tile>::type;
 
   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster, EpilogueTile, float,
@@ -118,7 +145,7 @@ struct Kernel {
   using Gemm = cutlass::gemm::device::GemmUniversalAdapter<
       cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int>, Mainloop, Epilogue>>;
 
-  static typename Gemm::Arguments arguments(const FusedGelu& p, int multiprocessors) {
+  static typename Gemm::Arguments arguments(const FusedProduct& p, int multiprocessors) {
     const auto m = static_cast<int>(p.features), n = static_cast<int>(p.tokens);
     const auto k = static_cast<int>(p.inner);
     const auto packed = [](auto stride, int rows, int columns) {
@@ -134,17 +161,21 @@ struct Kernel {
     a.mainloop.dB = packed(typename Gemm::GemmKernel::StrideB{}, n, k);
     a.epilogue.ptr_D = static_cast<Element*>(p.out);
     a.epilogue.dD = stride_out;
-    if constexpr (forward) {
-      a.epilogue.thread.alpha = 1.0F;
-      a.epilogue.thread.beta = 0.0F;
-      a.epilogue.thread.bias_ptr = static_cast<const Element*>(p.bias);
-      a.epilogue.thread.aux_ptr = static_cast<Element*>(p.pre);
-      a.epilogue.thread.dAux = packed(decltype(a.epilogue.thread.dAux){}, m, n);
-    } else {
+    if constexpr (sourced) {
       a.epilogue.ptr_C = static_cast<const Element*>(p.pre);
       a.epilogue.dC = stride_out;
+    }
+    if constexpr (forward) {
+      a.epilogue.thread.alpha = 1.0F;
+      a.epilogue.thread.beta = sourced ? 1.0F : 0.0F;
+      a.epilogue.thread.bias_ptr = static_cast<const Element*>(p.bias);
+    } else {
       a.epilogue.thread = {{{{}, {}, {}}, {p.parts, 0.0F, {}}},  // the sums of acc gelu'(source)
                            {}};                                  // rounded
+    }
+    if constexpr (work == Work::gelu) {
+      a.epilogue.thread.aux_ptr = static_cast<Element*>(p.pre);
+      a.epilogue.thread.dAux = packed(decltype(a.epilogue.thread.dAux){}, m, n);
     }
     a.hw_info.device_id = 0;
     a.hw_info.sm_count = multiprocessors;
@@ -153,12 +184,12 @@ struct Kernel {
     return a;
   }
 
-  static bool supported(const FusedGelu& p) {
+  static bool supported(const FusedProduct& p) {
     return p.features % cute::size<0>(Tile{}) == 0 && p.inner % aligned == 0 && p.tokens > 0 &&
            p.tokens <= INT32_MAX && p.inner > 0 && p.inner <= INT32_MAX;
   }
 
-  static cudaError_t launch(const FusedGelu& p, int multiprocessors, cudaStream_t stream) {
+  static cudaError_t launch(const FusedProduct& p, int multiprocessors, cudaStream_t stream) {
     const auto a = arguments(p, multiprocessors);
     if (Gemm::can_implement(a) != cutlass::Status::kSuccess || Gemm::get_workspace_size(a) != 0)
       return cudaErrorInvalidValue;
@@ -168,7 +199,7 @@ struct Kernel {
     return error == cudaSuccess ? cudaErrorLaunchFailure : error;
   }
 
-  static constexpr FusedGeluKernel entry(const char* name) {
+  static constexpr FusedKernel entry(const char* name) {
     return {name, cute::size<0>(Tile{}), cute::size<1>(Tile{}), supported, launch};
   }
 };

@@ -57,13 +57,15 @@ int64_t rows_a_piece(int64_t rows, int64_t row_bytes, int64_t bytes) {
   return (rows + least - 1) / least;
 }
 
-// The kernels that compute GELU within the product and serve this problem here.
-std::vector<const FusedGeluKernel*> serving(const CudaStream& s, const FusedGeluKernels& kernels,
-                                            const FusedGelu& p, DType type) {
-  std::vector<const FusedGeluKernel*> found;
+// Those of CUTLASS's kernels that serve this problem here, none unless `wanted`.
+std::vector<const FusedKernel*> serving(const CudaStream& s, bool wanted,
+                                        const FusedKernels& kernels, const FusedProduct& p,
+                                        DType type) {
+  std::vector<const FusedKernel*> found;
   const auto bits = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.weight) |
-                    reinterpret_cast<uintptr_t>(p.pre) | reinterpret_cast<uintptr_t>(p.out);
-  if (!s.fused_gelu || type != DType::bf16 || s.capability() != 90 || bits % 16 != 0) return found;
+                    reinterpret_cast<uintptr_t>(p.pre) | reinterpret_cast<uintptr_t>(p.out) |
+                    reinterpret_cast<uintptr_t>(p.bias);
+  if (!wanted || type != DType::bf16 || s.capability() != 90 || bits % 16 != 0) return found;
   for (int i = 0; i < kernels.count; ++i) {
     if (kernels.list[i]->supported(p)) found.push_back(kernels.list[i]);
   }
@@ -71,9 +73,9 @@ std::vector<const FusedGeluKernel*> serving(const CudaStream& s, const FusedGelu
 }
 
 // dpre = (dy w) gelu'(pre) in one pass, and db += its column sums. dpre may be `pre`.
-void gelu_backward_fused(CudaStream& s, const FusedGeluKernel& kernel, const Tensor& dy,
+void gelu_backward_fused(CudaStream& s, const FusedKernel& kernel, const Tensor& dy,
                          const Tensor& w, const Tensor& pre, const Tensor& dpre, const Tensor& db) {
-  FusedGelu p;
+  FusedProduct p;
   p.features = w.dim(1);
   p.inner = w.dim(0);
   p.tokens = dy.numel() / p.inner;
@@ -120,15 +122,15 @@ void gelu_backward_in_place(CudaStream& s, const Tensor& dy, const Tensor& w, co
     ways.emplace_back([&run, piece] { run(piece, true); });
   }
   // The rehearsal of a kernel that works in place writes elsewhere, so in pieces too.
-  FusedGelu whole;
+  FusedProduct whole;
   whole.tokens = rows;
   whole.features = columns;
   whole.inner = inner;
   whole.x = dy.data;
   whole.weight = w.data;
   whole.pre = whole.out = pre.data;
-  const auto kernels = serving(s, gelu_backward_kernels(), whole, pre.dtype);
-  for (const FusedGeluKernel* kernel : kernels) {
+  const auto kernels = serving(s, s.fused_gelu, gelu_backward_kernels(), whole, pre.dtype);
+  for (const FusedKernel* kernel : kernels) {
     ways.emplace_back([&, kernel] {
       const int64_t piece = rows_a_piece(rows, row_bytes, most);
       for (int64_t first = 0; first < rows; first += piece) {
@@ -169,13 +171,23 @@ void linear_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tens
   if (!matmul_supported(s, fused)) return two_passes();
   // What is added in place would be added once a rehearsal.
   if (plain.addend == y.data && residual.defined()) return matmul(s, fused);
-  const auto one_pass = [&] { matmul(s, fused); };
-  if (fastest(s, shape_key(residual.defined() ? "bias+" : "bias", s, plain),
-              {one_pass, two_passes}) == 0) {
-    one_pass();
-  } else {
-    two_passes();
+  std::vector<std::function<void()>> ways{[&] { matmul(s, fused); }, two_passes};
+  FusedProduct own;
+  own.tokens = plain.rows;
+  own.features = plain.cols;
+  own.inner = plain.inner;
+  own.x = x.data;
+  own.weight = w.data;
+  own.bias = b.data;
+  own.pre = residual.data;
+  own.out = y.data;
+  const FusedKernels kernels = residual.defined() ? bias_residual_kernels() : bias_kernels();
+  for (const FusedKernel* kernel : serving(s, s.own_bias_products, kernels, own, y.dtype)) {
+    ways.emplace_back(
+        [&s, own, kernel] { CUDA_CHECK(kernel->launch(own, s.multiprocessors(), s.stream())); });
   }
+  const std::string key = shape_key(residual.defined() ? "bias+" : "bias", s, plain);
+  ways[static_cast<size_t>(fastest(s, key + std::to_string(ways.size()), ways))]();
 }
 
 void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tensor& b,
@@ -197,7 +209,7 @@ void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const
     if (s.fused_gelu && size_of(y.dtype) == 2 && matmul_supported(s, fused)) {
       ways.emplace_back([&s, fused] { matmul(s, fused); });
     }
-    FusedGelu own;
+    FusedProduct own;
     own.tokens = plain.rows;
     own.features = plain.cols;
     own.inner = plain.inner;
@@ -206,7 +218,8 @@ void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const
     own.bias = b.data;
     own.pre = pre.data;
     own.out = y.data;
-    for (const FusedGeluKernel* kernel : serving(s, gelu_forward_kernels(), own, y.dtype)) {
+    for (const FusedKernel* kernel :
+         serving(s, s.fused_gelu, gelu_forward_kernels(), own, y.dtype)) {
       ways.emplace_back(
           [&s, own, kernel] { CUDA_CHECK(kernel->launch(own, s.multiprocessors(), s.stream())); });
     }

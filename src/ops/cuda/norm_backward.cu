@@ -11,15 +11,10 @@
 #include "src/ops/cuda/cuda_ops.h"
 #include "src/ops/cuda/dropout.cuh"
 #include "src/ops/cuda/kernels.h"
+#include "src/ops/cuda/norm_backward_warp.cuh"
 
 namespace tally::train::cuda {
 namespace {
-
-struct NormBackwardArguments {
-  const void *dy, *x, *gamma, *mean, *rstd, *residual_grad;
-  void *dx, *ddelta, *gamma_parts, *beta_parts, *bias_parts;
-  int64_t rows, columns;
-};
 
 // A thread's share of one row as it is read. Everything is read from some valid place, without a
 // branch: a branch would make the compiler wait for one row before it asks for the next.
@@ -156,6 +151,15 @@ __global__ void __launch_bounds__(most_threads)
   }
 }
 
+// The blocks' shares of the sums over rows lie in the stream's workspace.
+template <typename A>
+void give_parts(CudaStream& s, NormBackwardArguments& a, int64_t blocks) {
+  auto* parts = static_cast<A*>(s.workspace());
+  a.gamma_parts = parts;
+  a.beta_parts = parts + blocks * a.columns;
+  a.bias_parts = parts + 2 * blocks * a.columns;
+}
+
 // Where the sums over rows go.
 struct Sums {
   const Tensor &dgamma, &dbeta, &dbias;
@@ -171,9 +175,7 @@ void launch(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, cons
   const auto room = static_cast<int64_t>(s.workspace_bytes() / sizeof(A)) / (3 * a.columns);
   blocks = blocks < room ? blocks : room;
   blocks = std::min(blocks, divide_up(a.rows, ROWS));
-  a.gamma_parts = s.workspace();
-  a.beta_parts = static_cast<A*>(s.workspace()) + blocks * a.columns;
-  a.bias_parts = static_cast<A*>(s.workspace()) + 2 * blocks * a.columns;
+  give_parts<A>(s, a, blocks);
   kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, s.stream()>>>(a,
                                                                                            dropout);
   CUDA_LAUNCHED();
@@ -192,10 +194,51 @@ void start(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout
               : launch<T, N, PER, ROWS, most_threads, false, false>(s, a, dropout, sums);
 }
 
+// A warp a row.
+template <typename T, int PER, bool with_residual, bool with_bias>
+void launch_warps(CudaStream& s, NormBackwardArguments a, const Dropout& dropout,
+                  const Sums& sums) {
+  using Kernel = NormBackwardWarp<T, PER, with_residual, with_bias>;
+  const auto kernel = norm_backward_warp_kernel<T, PER, with_residual, with_bias>;
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(Kernel::shared_bytes)));
+  int64_t blocks = resident_blocks(s, kernel, Kernel::threads, Kernel::shared_bytes);
+  blocks = std::min(blocks, divide_up(a.rows, Kernel::warps));
+  give_parts<float>(s, a, blocks);
+  kernel<<<static_cast<unsigned>(blocks), Kernel::threads, Kernel::shared_bytes, s.stream()>>>(
+      a, dropout);
+  CUDA_LAUNCHED();
+  add_parts(s, a.gamma_parts, blocks, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
+}
+
+template <typename T, int PER>
+void start_warps(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout,
+                 const Sums& sums) {
+  const bool bias = sums.dbias.defined();
+  if (a.residual_grad) {
+    return bias ? launch_warps<T, PER, true, true>(s, a, dropout, sums)
+                : launch_warps<T, PER, true, false>(s, a, dropout, sums);
+  }
+  return bias ? launch_warps<T, PER, false, true>(s, a, dropout, sums)
+              : launch_warps<T, PER, false, false>(s, a, dropout, sums);
+}
+
 template <typename T, int N>
 void choose(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout,
             const Sums& sums) {
   const int64_t vectors = a.columns / N;
+  // Of the usual widths a lane's share is some whole vectors; with more, registers leave too few
+  // warps.
+  if constexpr (N == 8) {
+    if (vectors == 2 * 32) return start_warps<T, 2>(s, a, dropout, sums);
+    if (vectors == 3 * 32) return start_warps<T, 3>(s, a, dropout, sums);
+    if (vectors == 4 * 32) return start_warps<T, 4>(s, a, dropout, sums);
+    if (vectors == 5 * 32) return start_warps<T, 5>(s, a, dropout, sums);
+  }
+  if constexpr (N == 4 && sizeof(T) == 4) {
+    if (vectors == 6 * 32) return start_warps<T, 6>(s, a, dropout, sums);
+    if (vectors == 8 * 32) return start_warps<T, 8>(s, a, dropout, sums);
+  }
   if (vectors <= 256) return start<T, N, 1, 2, 256>(s, a, dropout, sums);
   if (vectors <= 640) return start<T, N, 1, 2, 640>(s, a, dropout, sums);
   if (vectors <= 1024) return start<T, N, 2, 1, 512>(s, a, dropout, sums);

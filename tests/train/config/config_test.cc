@@ -246,10 +246,13 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
        "--fp32-attention: goes with --precision fp32; this run is bf16"},
       {"--fp32-attention tf32x3 --device cpu", 1,
        "--fp32-attention: a CPU has no TF32: leave it out, or use a GPU"},
+      {"--fp32-attention tf32x3 --device cuda --hidden-size 640 --num-attention-heads 4", 1,
+       "--fp32-attention: tf32x3 serves heads of up to 128; these have 160: leave it out"},
       {"--precision tf32x3 --device cpu", 1,
        "--precision: a CPU has no TF32: use --precision fp32, or a GPU"},
       {"--no-fusion gelu,none", 1,
-       "--no-fusion: 'none' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, all"},
+       "--no-fusion: 'none' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, bias, "
+       "all"},
       {"--tf32 --device cpu", 1, "--tf32: a CPU has no TF32: use --precision fp32, or a GPU"},
       {"--train-samples 10", 1,
        "--train-samples: expected iteration-based training: give --train-iters or --train-samples, "

@@ -124,8 +124,8 @@ TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * N
     Config plain = wide_config(kind);
     plain.fusions = {false, false, false, false, false};
     const Gradients want = run(make_gpt, plain, DeviceKind::cuda, kind.type, kind.mode);
-    for (bool Fusions::*shortcut :
-         {&Fusions::residual, &Fusions::bias_sums, &Fusions::qkv_bias, &Fusions::gelu}) {
+    for (bool Fusions::*shortcut : {&Fusions::residual, &Fusions::bias_sums, &Fusions::qkv_bias,
+                                    &Fusions::gelu, &Fusions::bias}) {
       Config c = plain;
       c.fusions.*shortcut = true;
       INFO(std::string(kind.name));

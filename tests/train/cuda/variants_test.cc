@@ -42,8 +42,8 @@ int each_variant(const Kind& kind, F&& work) {
   return variants;
 }
 
-// How many of the kernels that have GELU in the product serve these operands here.
-int fused(const Kind& kind, const cuda::FusedGeluKernels& kernels) {
+// How many of CUTLASS's kernels serve these operands here.
+int fused(const Kind& kind, const cuda::FusedKernels& kernels) {
   const Both b(kind);
   return kind.type == DType::bf16 && cuda::cuda_stream(*b.gpu).capability() == 90 ? kernels.count
                                                                                   : 0;
@@ -53,7 +53,7 @@ TEST_CASE("cuda: each variant of linear_forward, with and without a residual" * 
   for (const Kind& kind : kinds()) {
     for (const Size& n : sizes) {
       for (const bool shortcut : {false, true}) {
-        each_variant(kind, [&](Both& b) {
+        const int variants = each_variant(kind, [&](Both& b) {
           const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}),
                      bias = b.input({n.features}), y = b.output({n.tokens, n.features});
           const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
@@ -61,6 +61,8 @@ TEST_CASE("cuda: each variant of linear_forward, with and without a residual" * 
           linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu, residual.gpu);
           CHECK_CLOSE(b, y, kind.tolerance);
         });
+        CHECK(variants >=
+              fused(kind, shortcut ? cuda::bias_residual_kernels() : cuda::bias_kernels()));
       }
     }
   }

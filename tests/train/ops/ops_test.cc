@@ -66,6 +66,21 @@ TEST_CASE("Philox 4x32-10 gives Random123's known answers") {
   CHECK(pi.word[3] == 0x24126ea1);
 }
 
+TEST_CASE("Philox 4x32-7, which dropout takes, gives Random123's known answers") {
+  const Philox4 zero = philox<7>(0, 0, 0);
+  CHECK(zero.word[0] == 0x5f6fb709);
+  CHECK(zero.word[1] == 0x0d893f64);
+  CHECK(zero.word[2] == 0x4f121f81);
+  CHECK(zero.word[3] == 0x4f730a48);
+  const Philox4 pi = philox<7>(0x299f31d0a4093822ull, 0x85a308d3243f6a88ull, 0x0370734413198a2eull);
+  CHECK(pi.word[0] == 0x4dfccaba);
+  CHECK(pi.word[1] == 0x190a87f0);
+  CHECK(pi.word[2] == 0xc47362ba);
+  CHECK(pi.word[3] == 0xb6b5242a);
+  CHECK(dropout_draw(0x299f31d0a4093822ull, 7).word[2] ==
+        philox<7>(0x299f31d0a4093822ull, 7).word[2]);
+}
+
 TEST_CASE("dropout keeps the share it should and scales the rest") {
   const int64_t n = 200000;
   std::vector<float> mask(static_cast<size_t>(n));
@@ -76,9 +91,13 @@ TEST_CASE("dropout keeps the share it should and scales the rest") {
     for (size_t i = 0; i < mask.size(); ++i) {
       kept += mask[i] != 0;
       const bool keep = dropout_keeps(42, i, dropout_threshold(p));
-      as_predicted &= mask[i] == (keep ? static_cast<float>(1 / (1 - p)) : 0.0F);
+      as_predicted &= mask[i] == (keep ? static_cast<float>(dropout_scale(p)) : 0.0F);
     }
     CHECK(as_predicted);
+    // The probability is rounded to 16 bits, the mean is not: to float64's last bits.
+    CHECK(dropout_scale(p) * (65536 - dropout_threshold(p)) ==
+          doctest::Approx(65536).epsilon(1e-15));
+    CHECK(std::abs(dropout_threshold(p) / 65536.0 - p) <= 0.5 / 65536);
     // Five standard deviations.
     CHECK(std::abs(static_cast<double>(kept) / n - (1 - p)) < 5 * std::sqrt(p * (1 - p) / n));
   }

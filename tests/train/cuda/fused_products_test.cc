@@ -1,5 +1,5 @@
-// Every kernel that computes GELU within a product, each by itself: which of them an operation
-// takes is decided by timing.
+// Every kernel that has a bias, a residual or GELU within a product, each by itself: which of them
+// an operation takes is decided by timing.
 #include "src/ops/cuda/cuda_stream.h"
 #include "src/ops/cuda/gemm_cutlass.h"
 #include "src/ops/cuda/kernels.h"
@@ -16,6 +16,36 @@ struct Size {
 const std::vector<Size> sizes = {{300, 256, 72}, {5, 512, 64}, {1024, 768, 200}};
 const Kind bf16{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
 
+TEST_CASE("cuda: the product with bias and residual in its epilogue" * NEEDS_GPU) {
+  for (const bool shortcut : {false, true}) {
+    const auto kernels = shortcut ? cuda::bias_residual_kernels() : cuda::bias_kernels();
+    for (int i = 0; i < kernels.count; ++i) {
+      for (const Size& n : sizes) {
+        CAPTURE(std::string(kernels.list[i]->name));
+        Both b(bf16);
+        auto& s = cuda::cuda_stream(*b.gpu);
+        if (s.capability() != 90) return;
+        const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
+                   bias = b.input({n.features}), y = b.output({n.tokens, n.features});
+        const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
+        linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
+        cuda::FusedProduct p;
+        p.tokens = n.tokens;
+        p.features = n.features;
+        p.inner = n.inner;
+        p.x = x.gpu.data;
+        p.weight = w.gpu.data;
+        p.bias = bias.gpu.data;
+        p.pre = residual.gpu.data;
+        p.out = y.gpu.data;
+        REQUIRE(kernels.list[i]->supported(p));
+        REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
+        CHECK_CLOSE(b, y, bf16.tolerance);
+      }
+    }
+  }
+}
+
 TEST_CASE("cuda: the product with GELU in its epilogue" * NEEDS_GPU) {
   const auto kernels = cuda::gelu_forward_kernels();
   for (int i = 0; i < kernels.count; ++i) {
@@ -28,7 +58,7 @@ TEST_CASE("cuda: the product with GELU in its epilogue" * NEEDS_GPU) {
                  bias = b.input({n.features});
       const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
       linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu);
-      cuda::FusedGelu p;
+      cuda::FusedProduct p;
       p.tokens = n.tokens;
       p.features = n.features;
       p.inner = n.inner;
@@ -58,7 +88,7 @@ TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * N
       const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
                  pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
       linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu);
-      cuda::FusedGelu p;
+      cuda::FusedProduct p;
       p.tokens = n.tokens;
       p.features = n.features;
       p.inner = n.inner;
@@ -75,10 +105,11 @@ TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * N
   }
 }
 
-TEST_CASE("cuda: what the kernels with GELU do not serve is refused" * NEEDS_GPU) {
-  for (const auto& kernels : {cuda::gelu_forward_kernels(), cuda::gelu_backward_kernels()}) {
+TEST_CASE("cuda: what these kernels do not serve is refused" * NEEDS_GPU) {
+  for (const auto& kernels : {cuda::bias_kernels(), cuda::bias_residual_kernels(),
+                              cuda::gelu_forward_kernels(), cuda::gelu_backward_kernels()}) {
     for (int i = 0; i < kernels.count; ++i) {
-      cuda::FusedGelu p;
+      cuda::FusedProduct p;
       p.tokens = 64;
       p.inner = 64;
       p.features = kernels.list[i]->tile_features + 8;
