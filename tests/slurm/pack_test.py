@@ -132,7 +132,23 @@ class Pack(SlurmTest):
     def test_when_the_time_is_over_who_never_began_has_no_result(self):
         program = self.place.program("point", 'touch started; echo "v=${1}0"; exec sleep 600\n')
         self.write(f"{program} $i", "steps", "1,2,3", "expect: timeout")
-        engine = self.place.start("run", "small.yaml")
+        self.time_is_over()
+
+    def test_a_pack_whose_signal_is_still_on_its_way_runs_out_of_time(self):
+        # Slurm shows SIGNALING for a moment only: here squeue says so whenever a job asks.
+        program = self.place.program("point", 'touch started; echo "v=${1}0"; exec sleep 600\n')
+        self.write(f"{program} $i", "steps", "1,2,3", "expect: timeout")
+        folder = self.place.root / "bin"
+        folder.mkdir()
+        (folder / "squeue").write_text(f"""#!/bin/bash
+case "$SLURM_JOB_ID $*" in ?*" --noheader --jobs="*%T*) echo SIGNALING None ;;
+*) PATH={self.cluster.env["PATH"]} exec squeue "$@" ;; esac
+""")
+        (folder / "squeue").chmod(0o755)
+        self.time_is_over(env={"PATH": f"{folder}:{self.cluster.env['PATH']}"})
+
+    def time_is_over(self, **options):
+        engine = self.place.start("run", "small.yaml", **options)
         slurm.wait_for((self.place.work(0) / "started").exists, "the start")
         job = self.cluster.jobs()[0][0]
         self.cluster.run("scancel", "--batch", "--signal=TERM", job)
