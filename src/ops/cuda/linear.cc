@@ -57,6 +57,20 @@ int64_t rows_a_piece(int64_t rows, int64_t row_bytes, int64_t bytes) {
   return (rows + least - 1) / least;
 }
 
+// The same product with bias `b`, for CUTLASS's kernels.
+FusedProduct fused_product(const MatMul& plain, const Tensor& b, void* pre, const Tensor& out) {
+  FusedProduct p;
+  p.tokens = plain.rows;
+  p.features = plain.cols;
+  p.inner = plain.inner;
+  p.x = plain.a.data;
+  p.weight = plain.b.data;
+  p.bias = b.data;
+  p.pre = pre;
+  p.out = out.data;
+  return p;
+}
+
 // Those of CUTLASS's kernels that serve this problem here, none unless `wanted`.
 std::vector<const FusedKernel*> serving(const CudaStream& s, bool wanted,
                                         const FusedKernels& kernels, const FusedProduct& p,
@@ -172,15 +186,7 @@ void linear_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tens
   // What is added in place would be added once a rehearsal.
   if (plain.addend == y.data && residual.defined()) return matmul(s, fused);
   std::vector<std::function<void()>> ways{[&] { matmul(s, fused); }, two_passes};
-  FusedProduct own;
-  own.tokens = plain.rows;
-  own.features = plain.cols;
-  own.inner = plain.inner;
-  own.x = x.data;
-  own.weight = w.data;
-  own.bias = b.data;
-  own.pre = residual.data;
-  own.out = y.data;
+  const FusedProduct own = fused_product(plain, b, residual.data, y);
   const FusedKernels kernels = residual.defined() ? bias_residual_kernels() : bias_kernels();
   for (const FusedKernel* kernel : serving(s, s.own_bias_products, kernels, own, y.dtype)) {
     ways.emplace_back(
@@ -209,15 +215,7 @@ void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const
     if (s.fused_gelu && size_of(y.dtype) == 2 && matmul_supported(s, fused)) {
       ways.emplace_back([&s, fused] { matmul(s, fused); });
     }
-    FusedProduct own;
-    own.tokens = plain.rows;
-    own.features = plain.cols;
-    own.inner = plain.inner;
-    own.x = x.data;
-    own.weight = w.data;
-    own.bias = b.data;
-    own.pre = pre.data;
-    own.out = y.data;
+    const FusedProduct own = fused_product(plain, b, pre.data, y);
     for (const FusedKernel* kernel :
          serving(s, s.fused_gelu, gelu_forward_kernels(), own, y.dtype)) {
       ways.emplace_back(

@@ -16,6 +16,20 @@ struct Size {
 const std::vector<Size> sizes = {{300, 256, 72}, {5, 512, 64}, {1024, 768, 200}};
 const Kind bf16{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
 
+cuda::FusedProduct problem(const Size& n, const Pair& x, const Pair& w, const Pair& bias,
+                           const Pair& pre, const Pair& out) {
+  cuda::FusedProduct p;
+  p.tokens = n.tokens;
+  p.features = n.features;
+  p.inner = n.inner;
+  p.x = x.gpu.data;
+  p.weight = w.gpu.data;
+  p.bias = bias.gpu.data;
+  p.pre = pre.gpu.data;
+  p.out = out.gpu.data;
+  return p;
+}
+
 TEST_CASE("cuda: the product with bias and residual in its epilogue" * NEEDS_GPU) {
   for (const bool shortcut : {false, true}) {
     const auto kernels = shortcut ? cuda::bias_residual_kernels() : cuda::bias_kernels();
@@ -29,15 +43,7 @@ TEST_CASE("cuda: the product with bias and residual in its epilogue" * NEEDS_GPU
                    bias = b.input({n.features}), y = b.output({n.tokens, n.features});
         const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
         linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
-        cuda::FusedProduct p;
-        p.tokens = n.tokens;
-        p.features = n.features;
-        p.inner = n.inner;
-        p.x = x.gpu.data;
-        p.weight = w.gpu.data;
-        p.bias = bias.gpu.data;
-        p.pre = residual.gpu.data;
-        p.out = y.gpu.data;
+        const cuda::FusedProduct p = problem(n, x, w, bias, residual, y);
         REQUIRE(kernels.list[i]->supported(p));
         REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
         CHECK_CLOSE(b, y, bf16.tolerance);
@@ -58,15 +64,7 @@ TEST_CASE("cuda: the product with GELU in its epilogue" * NEEDS_GPU) {
                  bias = b.input({n.features});
       const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
       linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu);
-      cuda::FusedProduct p;
-      p.tokens = n.tokens;
-      p.features = n.features;
-      p.inner = n.inner;
-      p.x = x.gpu.data;
-      p.weight = w.gpu.data;
-      p.bias = bias.gpu.data;
-      p.pre = pre.gpu.data;
-      p.out = y.gpu.data;
+      const cuda::FusedProduct p = problem(n, x, w, bias, pre, y);
       REQUIRE(kernels.list[i]->supported(p));
       REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
       CHECK_CLOSE(b, pre, bf16.tolerance);
@@ -88,13 +86,7 @@ TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * N
       const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
                  pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
       linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu);
-      cuda::FusedProduct p;
-      p.tokens = n.tokens;
-      p.features = n.features;
-      p.inner = n.inner;
-      p.x = dy.gpu.data;
-      p.weight = w.gpu.data;
-      p.pre = p.out = pre.gpu.data;
+      cuda::FusedProduct p = problem(n, dy, w, Pair(), pre, pre);
       p.parts = static_cast<float*>(s.workspace());
       REQUIRE(kernels.list[i]->supported(p));
       REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
