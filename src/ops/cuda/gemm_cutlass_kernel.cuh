@@ -185,7 +185,9 @@ struct Kernel {
   }
 
   static bool supported(const FusedProduct& p) {
-    return p.features % cute::size<0>(Tile{}) == 0 && p.inner % aligned == 0 && p.tokens > 0 &&
+    // The sums of GELU's gradient are written tile by tile; all else ends where the matrix ends.
+    const int64_t step = forward ? aligned : cute::size<0>(Tile{});
+    return p.features > 0 && p.features % step == 0 && p.inner % aligned == 0 && p.tokens > 0 &&
            p.tokens <= INT32_MAX && p.inner > 0 && p.inner <= INT32_MAX;
   }
 

@@ -14,6 +14,12 @@ struct Size {
   int64_t tokens, features, inner;
 };
 const std::vector<Size> sizes = {{300, 256, 72}, {5, 512, 64}, {1024, 768, 200}};
+// Features that no tile divides, for the kernels that serve them.
+std::vector<Size> all_sizes() {
+  std::vector<Size> all = sizes;
+  all.insert(all.end(), {{300, 200, 72}, {64, 8, 64}, {1000, 1600, 200}});
+  return all;
+}
 const Kind bf16{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
 
 cuda::FusedProduct problem(const Size& n, const Pair& x, const Pair& w, const Pair& bias,
@@ -34,7 +40,7 @@ TEST_CASE("cuda: the product with bias and residual in its epilogue" * NEEDS_GPU
   for (const bool shortcut : {false, true}) {
     const auto kernels = shortcut ? cuda::bias_residual_kernels() : cuda::bias_kernels();
     for (int i = 0; i < kernels.count; ++i) {
-      for (const Size& n : sizes) {
+      for (const Size& n : all_sizes()) {
         CAPTURE(std::string(kernels.list[i]->name));
         Both b(bf16);
         auto& s = cuda::cuda_stream(*b.gpu);
@@ -55,7 +61,7 @@ TEST_CASE("cuda: the product with bias and residual in its epilogue" * NEEDS_GPU
 TEST_CASE("cuda: the product with GELU in its epilogue" * NEEDS_GPU) {
   const auto kernels = cuda::gelu_forward_kernels();
   for (int i = 0; i < kernels.count; ++i) {
-    for (const Size& n : sizes) {
+    for (const Size& n : all_sizes()) {
       CAPTURE(std::string(kernels.list[i]->name));
       Both b(bf16);
       auto& s = cuda::cuda_stream(*b.gpu);
@@ -104,8 +110,10 @@ TEST_CASE("cuda: what these kernels do not serve is refused" * NEEDS_GPU) {
       cuda::FusedProduct p;
       p.tokens = 64;
       p.inner = 64;
-      p.features = kernels.list[i]->tile_features + 8;
+      p.features = kernels.list[i]->tile_features + 4;
       CHECK_FALSE(kernels.list[i]->supported(p));
+      p.features = kernels.list[i]->tile_features + 8;
+      CHECK(kernels.list[i]->supported(p) != (kernels.list == cuda::gelu_backward_kernels().list));
       p.features = kernels.list[i]->tile_features;
       CHECK(kernels.list[i]->supported(p));
       p.inner = 60;
