@@ -1,5 +1,5 @@
 """Where a training step's time goes, kernel by kernel, from a trace of tally-trace.so (trace.cc): bench/gpu/run --kernels
-calls this. Takes the trace's last steps, as long as they are alike; a step ends with the optimizer's kernel. Prints Markdown:
+calls this. Takes the trace's last steps, as long as they are alike; a step ends with the gradient's norm. Prints Markdown:
 parts of the step, then kernels, each a step's calls and microseconds and the share of the step's wall time. What runs
 beside something else counts in both, so idle time is the wall time less the union of all intervals.
 """
@@ -13,7 +13,7 @@ import re
 import statistics
 import sys
 
-STEP_ENDS = "adamw_kernel"  # src/ops/cuda/optimizer.cu
+STEP_ENDS = "squares_kernel"  # of the gradient norm, src/ops/cuda/optimizer.cu
 WARM_UP = 10  # steps of a record that do not count, as in table.py
 
 # The first whose pattern is found in the name.

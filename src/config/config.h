@@ -20,12 +20,14 @@ enum class Recompute { none, selective, full };
 // Shortcuts of the explicit model's step (--no-fusion turns them off, to see what each brings). All
 // of them leave the same result up to rounding.
 struct Fusions {
-  bool residual = true;   // the residual is added within the product of the branch (no dropout)
-  bool bias_sums = true;  // LayerNorm's backward pass sums the gradient of the branch's bias
-  bool qkv_bias = true;   // gradients of K's and V's bias without a pass over dK and dV
-  bool overwrite = true;  // a step's first micro batch overwrites the weights' gradients
-  bool gelu = true;       // GELU within the MLP's products
-  bool bias = true;       // products with a bias may be our own kernels instead of the library's
+  bool residual = true;     // the residual is added within the product of the branch (no dropout)
+  bool bias_sums = true;    // LayerNorm's backward pass sums the gradient of the branch's bias
+  bool qkv_bias = true;     // gradients of K's and V's bias without a pass over dK and dV
+  bool overwrite = true;    // a step's first micro batch overwrites the weights' gradients
+  bool gelu = true;         // GELU within the MLP's products
+  bool bias = true;         // products with a bias may be our own kernels instead of the library's
+  bool overlap = true;      // f32: weights' gradients on a second queue beside the rest
+  bool late_update = true;  // 16 bits: parameters are updated beside the next forward pass
 };
 
 struct ModelConfig {

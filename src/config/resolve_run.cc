@@ -114,12 +114,14 @@ namespace {
 void resolve_fusions(const Flags& f, Config* c) {
   if (!f.no_fusion) return;
   Fusions& u = c->fusions;
-  const std::array<std::pair<const char*, bool*>, 6> known{{{"residual", &u.residual},
+  const std::array<std::pair<const char*, bool*>, 8> known{{{"residual", &u.residual},
                                                             {"bias-sums", &u.bias_sums},
                                                             {"qkv-bias", &u.qkv_bias},
                                                             {"overwrite", &u.overwrite},
                                                             {"gelu", &u.gelu},
-                                                            {"bias", &u.bias}}};
+                                                            {"bias", &u.bias},
+                                                            {"overlap", &u.overlap},
+                                                            {"late-update", &u.late_update}}};
   std::istringstream names(*f.no_fusion);
   for (std::string name; std::getline(names, name, ',');) {
     bool found = false;
@@ -131,7 +133,7 @@ void resolve_fusions(const Flags& f, Config* c) {
     if (!found)
       fail("--no-fusion",
            "'{}' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, "
-           "bias, all",
+           "bias, overlap, late-update, all",
            name);
   }
 }

@@ -30,6 +30,19 @@ int64_t rows_at_once(int64_t tokens, const ModelConfig& model, DType type, bool 
   return std::min(rows, tokens);
 }
 
+// Multiprocessors for the updates beside the forward pass: as many as move their bytes in its time.
+// A parameter moves 30 bytes while the products do 2 operations for it and each token; an H200 does
+// those at 650 TFLOP/s and moves 75 GB/s through one multiprocessor. A pair at a time, because the
+// products' kernels run on pairs. 0: no updates there, because they would take too many, or since
+// products of 32 bits do not leave any.
+int few_multiprocessors(const Config& config, DType type, const Stream& stream) {
+  constexpr double multiprocessor_tokens = 131072;
+  if (!config.fusions.late_update || !stream.device().is_cuda() || size_of(type) != 2) return 0;
+  const double tokens = static_cast<double>(config.micro_batch * config.sequence);
+  const int few = 2 * static_cast<int>(std::ceil(multiprocessor_tokens / tokens / 2));
+  return few <= 16 ? few : 0;
+}
+
 }  // namespace
 
 DropoutSeed Gpt::Dropout::at(Site site, size_t layer) const {
@@ -45,7 +58,10 @@ Gpt::Gpt(const Config& config, ParameterTable& table, Stream& stream)
       fusions_(config.fusions),
       type_(table.weights().dtype),
       stream_(stream),
-      arena_(stream) {
+      arena_(stream),
+      multiprocessors_for_updates_(few_multiprocessors(config, type_, stream)),
+      weights_beside_(config.fusions.overlap && size_of(type_) == 4),
+      side_(SideQueue::make(stream, weights_beside_ || multiprocessors_for_updates_ > 0)) {
   if (config_.positions == Positions::learned && tokens_ > config_.max_positions) {
     throw std::invalid_argument("the sequence is longer than the model has positions");
   }
@@ -80,7 +96,12 @@ void Gpt::bind_parameters(const ParameterTable& table) {
     p.out_weight = bind(h + "mlp.c_proj.weight");
     p.out_bias = bind(h + "mlp.c_proj.bias");
     parameters_.push_back(p);
+    late_.push_back(l == 0 ? 0 : table.find(h + "attn.c_proj.weight").offset);
   }
+  late_.erase(late_.begin());
+  // Beside the last block: what lies behind the blocks, a head of its own.
+  late_.push_back(config_.tied_embeddings ? decayed_ : table.find("lm_head.weight").offset);
+  late_.push_back(decayed_);
 }
 
 BlockActivations Gpt::plan_block(const BlockActivations* shared) {
@@ -160,6 +181,13 @@ AttentionShape Gpt::attention_shape(const Dropout& dropout) const {
   return s;
 }
 
+// All matrices of the blocks from the second block's attention projection on.
+Model::LateParameters Gpt::late_parameters() const {
+  const bool on_cpu = !stream_.device().is_cuda() && fusions_.late_update;
+  if (!on_cpu && multiprocessors_for_updates_ == 0) return {};
+  return {late_.front(), decayed_};
+}
+
 double Gpt::loss_factor(const Batch& batch, double weight) const {
   const int64_t counted = batch.counted < 0 ? batch_ * tokens_ : batch.counted;
   return counted > 0 ? weight / static_cast<double>(counted) : 0;
@@ -172,14 +200,14 @@ void Gpt::forward_backward(const Batch& batch, double weight, DropoutSeed seed, 
     dropout = {config_.hidden_dropout, config_.attention_dropout, seed};
   }
   start_gradients(batch.first);
-  forward(batch, dropout);
+  forward(batch, dropout, batch.first && late_update());
   head(batch, loss_factor(batch, weight), true, state);
   backward(batch, dropout);
 }
 
 void Gpt::evaluate(const Batch& batch, double weight, StepState* state) {
   check(batch);
-  forward(batch, Dropout());
+  forward(batch, Dropout(), false);
   head(batch, loss_factor(batch, weight), false, state);
 }
 

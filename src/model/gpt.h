@@ -6,12 +6,14 @@
 //   loss = cross entropy(ln_f(r_L) W_head^T)
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "src/model/arena.h"
 #include "src/model/model.h"
 #include "src/ops/attention.h"
+#include "src/ops/side_queue.h"
 
 namespace tally::train {
 
@@ -46,6 +48,7 @@ class Gpt final : public Model {
                         StepState* state) override;
   void evaluate(const Batch& batch, double weight, StepState* state) override;
   size_t activation_bytes() const override { return arena_.bytes(); }
+  LateParameters late_parameters() const override;
 
  private:
   // Where dropout happens; each place of each micro batch draws its own mask.
@@ -71,9 +74,11 @@ class Gpt final : public Model {
   double loss_factor(const Batch& batch, double weight) const;
 
   // gpt_forward.cc: fill the activations up to the final norm's output, which lies in
-  // residual_grad_.
-  void forward(const Batch& batch, const Dropout& dropout);
-  void attention_half(size_t l, const Dropout& dropout);
+  // residual_grad_. `updates`: late parameters are updated on the way.
+  void forward(const Batch& batch, const Dropout& dropout, bool updates);
+  void attention_half(size_t l, const Dropout& dropout, bool updates = false);
+  void start_update(size_t l);
+  void finish_update();
   void join(const Tensor& x, const Trained& w, const Trained& b, const Tensor& residual,
             double dropout, DropoutSeed seed, const Joint& next);
   void mlp_up(size_t l);
@@ -87,6 +92,7 @@ class Gpt final : public Model {
   void backward_attention(size_t l, const Dropout& dropout);
   void backward_qkv_bias(size_t l, const Dropout& dropout, const Tensor& dqkv);
   Tensor branch_bias(size_t l) const;
+  void weight_gradient(const Tensor& dy, const Tensor& x, const Trained& weight, bool accumulate);
 
   const ModelConfig config_;
   const int64_t batch_, tokens_;  // of a micro batch
@@ -95,6 +101,9 @@ class Gpt final : public Model {
   const DType type_;
   Stream& stream_;
   Arena arena_;
+  const int multiprocessors_for_updates_;  // of late parameters, beside the forward pass
+  const bool weights_beside_;              // products of weights' gradients run on side_
+  const std::unique_ptr<SideQueue> side_;
 
   bool accumulate_ = true;  // the micro batch in work adds to the gradients of matrices
   Tensor gradients_;        // all of them, flat
@@ -102,6 +111,7 @@ class Gpt final : public Model {
 
   Trained token_embedding_, position_embedding_, head_, final_weight_, final_bias_;
   std::vector<BlockParameters> parameters_;
+  std::vector<int64_t> late_;  // the update beside block l is that of [late_[l], late_[l + 1])
   std::vector<BlockActivations> blocks_;
   Tensor r_final_, final_mean_, final_rstd_;
   // Scratch, shared by all blocks. Some serve twice, where their lives do not overlap:

@@ -8,6 +8,9 @@
 
 namespace tally::train {
 
+// Products of weights' gradients run beside the rest (side_). Each piece of work there ends before
+// what it reads is overwritten: joins stand where that happens.
+
 // Logits and loss, some tokens at a time; with `backward` the gradient at ln_f's output (to
 // branch_) and the head's weight gradient.
 void Gpt::head(const Batch& batch, double factor, bool backward, StepState* state) {
@@ -22,8 +25,9 @@ void Gpt::head(const Batch& batch, double factor, bool backward, StepState* stat
     cross_entropy(stream_, logits, targets.rows(first, rows), config_.vocabulary, backward, factor,
                   backward ? state : nullptr, losses_.rows(first, rows));
     if (!backward) continue;
-    linear_backward_weight(stream_, logits, x, head_.gradient, Tensor(), accumulate_ || first > 0);
+    weight_gradient(logits, x, head_, accumulate_ || first > 0);
     linear_backward_input(stream_, logits, head_.value, branch_.rows(first, rows));
+    side_->join();
   }
   add_losses(stream_, losses_, factor, state);
 }
@@ -57,9 +61,11 @@ void Gpt::backward(const Batch& batch, const Dropout& dropout) {
                      workspace_,
                      fusions_.bias_sums ? parameters_[last].out_bias.gradient : Tensor());
   for (size_t l = blocks_.size(); l-- > 0;) {
+    if (recompute_ != Recompute::none) side_->join();  // blocks share what the products read
     recompute(l, dropout);
     backward_mlp(l, dropout);
     backward_attention(l, dropout);
+    if (reports_gradients()) side_->join();
     // Against the order in which they lie in memory, as the blocks come.
     const BlockParameters& p = parameters_[l];
     for (const Trained* w : {&p.out_weight, &p.fc_weight, &p.proj_weight, &p.qkv_weight})
@@ -67,6 +73,20 @@ void Gpt::backward(const Batch& batch, const Dropout& dropout) {
   }
   embedding_backward(stream_, batch.ids, residual_grad_, dropout.hidden, dropout.at(embedding_site),
                      token_embedding_.gradient, position_embedding_.gradient, workspace_);
+  side_->join();
+}
+
+// Beside what follows, until side_->join().
+void Gpt::weight_gradient(const Tensor& dy, const Tensor& x, const Trained& weight,
+                          bool accumulate) {
+  const auto product = [&](Stream& s) {
+    linear_backward_weight(s, dy, x, weight.gradient, Tensor(), accumulate);
+  };
+  if (weights_beside_) {
+    side_->run(product);
+  } else {
+    product(stream_);
+  }
 }
 
 // From the gradient of r_out to that of r_mid, both in residual_grad_.
@@ -75,12 +95,13 @@ void Gpt::backward_mlp(size_t l, const Dropout& dropout) {
   const BlockActivations& a = blocks_[l];
   const bool masked = dropout.hidden > 0;
   const Tensor& dout = masked ? branch_grad_ : residual_grad_;
-  linear_backward_weight(stream_, dout, a.act, p.out_weight.gradient,
-                         fusions_.bias_sums ? Tensor() : p.out_bias.gradient, accumulate_);
+  if (!fusions_.bias_sums) linear_backward_bias(stream_, dout, 0, p.out_bias.gradient);
+  weight_gradient(dout, a.act, p.out_weight, accumulate_);
   const Tensor& dpre = a.pre;
   linear_backward_input_gelu(stream_, dout, p.out_weight.value, a.pre, dpre, p.fc_bias.gradient);
-  linear_backward_weight(stream_, dpre, a.ln2, p.fc_weight.gradient, Tensor(), accumulate_);
+  weight_gradient(dpre, a.ln2, p.fc_weight, accumulate_);
   linear_backward_input(stream_, dpre, p.fc_weight.value, branch_);
+  side_->join(1);  // the norm overwrites dout; what reads dpre may go on
   layernorm_backward(stream_, branch_, a.r_mid, p.ln2_weight.value, a.mean2, a.rstd2,
                      residual_grad_, residual_grad_, p.ln2_weight.gradient, p.ln2_bias.gradient,
                      dropout.hidden, dropout.at(proj_site, l), masked ? branch_grad_ : Tensor(),
@@ -100,7 +121,7 @@ void Gpt::backward_attention(size_t l, const Dropout& dropout) {
         stream_, dproj, 0,
         fusions_.qkv_bias ? proj_sums_.rows(static_cast<int64_t>(l), 1) : p.proj_bias.gradient);
   }
-  linear_backward_weight(stream_, dproj, a.att, p.proj_weight.gradient, Tensor(), accumulate_);
+  weight_gradient(dproj, a.att, p.proj_weight, accumulate_);
   linear_backward_input(stream_, dproj, p.proj_weight.value, branch_);
   const auto heads = [&](const Tensor& t) {
     return t.view({batch_, tokens_, config_.heads, config_.head_dim()});
@@ -112,8 +133,9 @@ void Gpt::backward_attention(size_t l, const Dropout& dropout) {
   }
   const Tensor dqkv = qkv_grad_.view({m, 3 * config_.hidden});
   backward_qkv_bias(l, dropout, dqkv);
-  linear_backward_weight(stream_, dqkv, a.ln1, p.qkv_weight.gradient, Tensor(), accumulate_);
+  weight_gradient(dqkv, a.ln1, p.qkv_weight, accumulate_);
   linear_backward_input(stream_, dqkv, p.qkv_weight.value, branch_);
+  side_->join(1);  // the norm overwrites dproj; what reads dqkv may go on
   layernorm_backward(stream_, branch_, a.r_in, p.ln1_weight.value, a.mean1, a.rstd1, residual_grad_,
                      residual_grad_, p.ln1_weight.gradient, p.ln1_bias.gradient, dropout.hidden,
                      branch_below ? dropout.at(mlp_site, l - 1) : DropoutSeed(),

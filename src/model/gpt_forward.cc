@@ -7,7 +7,7 @@ namespace tally::train {
 
 // Every residual addition is fused with the norm that follows it: a block's last addition with the
 // next block's ln_1, the last block's with ln_f.
-void Gpt::forward(const Batch& batch, const Dropout& dropout) {
+void Gpt::forward(const Batch& batch, const Dropout& dropout, bool updates) {
   const double epsilon = config_.layernorm_epsilon;
   BlockActivations& first = blocks_.front();
   embedding_forward(stream_, batch.ids, token_embedding_.value, position_embedding_.value,
@@ -17,13 +17,14 @@ void Gpt::forward(const Batch& batch, const Dropout& dropout) {
   for (size_t l = 0; l < blocks_.size(); ++l) {
     const BlockParameters& p = parameters_[l];
     const BlockActivations& a = blocks_[l];
-    attention_half(l, dropout);
+    attention_half(l, dropout, updates);
     mlp_up(l);
     const auto to = [&](const Joint& next) {
       join(a.act, p.out_weight, p.out_bias, a.r_mid, dropout.hidden, dropout.at(mlp_site, l), next);
     };
     if (l + 1 == blocks_.size()) {
       to({final_weight_, final_bias_, r_final_, residual_grad_, final_mean_, final_rstd_});
+      if (updates) finish_update();
     } else {
       const BlockParameters& q = parameters_[l + 1];
       const BlockActivations& next = blocks_[l + 1];
@@ -49,7 +50,7 @@ void Gpt::join(const Tensor& x, const Trained& w, const Trained& b, const Tensor
 }
 
 // From ln1 to r_mid and ln2.
-void Gpt::attention_half(size_t l, const Dropout& dropout) {
+void Gpt::attention_half(size_t l, const Dropout& dropout, bool updates) {
   const BlockParameters& p = parameters_[l];
   const BlockActivations& a = blocks_[l];
   const int64_t m = batch_ * tokens_;
@@ -58,11 +59,28 @@ void Gpt::attention_half(size_t l, const Dropout& dropout) {
   if (config_.positions == Positions::rotary) {
     rotary(stream_, a.qkv, config_.rotary_base, config_.rotary_fraction, false);
   }
+  if (updates) finish_update();
   attention_forward(stream_, attention_shape(dropout), a.qkv,
                     a.att.view({batch_, tokens_, config_.heads, config_.head_dim()}), a.stats,
                     workspace_, dropout.at(attention_site, l));
+  if (updates) start_update(l);
   join(a.att, p.proj_weight, p.proj_bias, a.r_in, dropout.hidden, dropout.at(proj_site, l),
        {p.ln2_weight, p.ln2_bias, a.r_mid, a.ln2, a.mean2, a.rstd2});
+}
+
+// Beside block l's products after its attention, and the next block's before it: attention takes
+// all multiprocessors, products leave some.
+void Gpt::start_update(size_t l) {
+  const int64_t first = late_[l], last = late_[l + 1];
+  if (first == last) return;
+  const int few = multiprocessors_for_updates_;
+  side_->run([&](Stream& s) { late_update()(s, first, last, few); });
+  stream_.products_leave = few;
+}
+
+void Gpt::finish_update() {
+  side_->join();
+  stream_.products_leave = 0;
 }
 
 void Gpt::mlp_up(size_t l) {

@@ -39,13 +39,29 @@ class Model {
     gradient_hook_ = std::move(hook);
   }
 
+  // Parameters that the forward pass needs late enough for their update to run beside it.
+  struct LateParameters {
+    int64_t first = 0, last = 0;  // elements of the flat buffers; none when equal
+  };
+  virtual LateParameters late_parameters() const { return {}; }
+  // Updates elements [first, last) of the flat buffers from the last step's gradients, on `stream`
+  // and on so many multiprocessors (0: all).
+  using Update =
+      std::function<void(Stream& stream, int64_t first, int64_t last, int multiprocessors)>;
+  // From here on forward_backward() of a step's first micro batch (Batch::first) calls `update` for
+  // all late parameters, piece by piece, and its forward pass waits for each.
+  void set_late_update(Update update) { late_update_ = std::move(update); }
+
  protected:
   void gradient_is_final(const Tensor& gradient) const {
     if (gradient_hook_) gradient_hook_(gradient);
   }
+  bool reports_gradients() const { return static_cast<bool>(gradient_hook_); }
+  const Update& late_update() const { return late_update_; }
 
  private:
   std::function<void(const Tensor&)> gradient_hook_;
+  Update late_update_;
 };
 
 // Registers GPT's parameters in `table` (before layout()).

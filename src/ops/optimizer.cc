@@ -14,9 +14,9 @@ size_t norm_workspace(Stream& s, int64_t elements) {
 
 void adamw_step(Stream& s, const AdamW& hyper, const StepState* state, int64_t decayed,
                 const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
-                const Tensor& weights, bool zero_gradients) {
-  TALLY_BACKEND(
-      s, adamw_step(s, hyper, state, decayed, gradients, master, m, v, weights, zero_gradients));
+                const Tensor& weights, bool zero_gradients, int multiprocessors) {
+  TALLY_BACKEND(s, adamw_step(s, hyper, state, decayed, gradients, master, m, v, weights,
+                              zero_gradients, multiprocessors));
 }
 
 }  // namespace tally::train

@@ -22,9 +22,10 @@ size_t norm_workspace(Stream& s, int64_t elements);
 //   w -= lr * (decay * w + (m / bias_correction1) / (sqrt(v / bias_correction2) + eps))
 // for elements [0, decayed) with weight decay, the rest without; the rounded w goes to `weights`
 // (which may be `master` itself in f32 and f64). Nothing happens when state->found_inf is set.
-// Gradients are zeroed where `zero_gradients`.
+// Gradients are zeroed where `zero_gradients`. `multiprocessors`: so many of a GPU's do it and are
+// taken whole, so that the others are free for other work; 0: all.
 void adamw_step(Stream& s, const AdamW& hyper, const StepState* state, int64_t decayed,
                 const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
-                const Tensor& weights, bool zero_gradients);
+                const Tensor& weights, bool zero_gradients, int multiprocessors = 0);
 
 }  // namespace tally::train

@@ -34,6 +34,9 @@ class Stream {
   bool fused_gelu = true;
   // Products with a bias may be kernels of our own, where timing says so; false: the library's.
   bool own_bias_products = true;
+  // Multiprocessors that matrix products leave to work on another queue; 0: none. Products in 16
+  // bits heed it, on a GPU.
+  int products_leave = 0;
   // Results repeat bit for bit from run to run: algorithms by rule instead of by timing, no atomic
   // sums.
   bool deterministic = false;

@@ -21,6 +21,7 @@ Optimizer::Optimizer(const Config& config, ParameterTable& table, Stream& stream
 
 Optimizer::~Optimizer() {
   stream_.release(state_);
+  stream_.release(deferred_state_);
   stream_.release(workspace_.data);
 }
 
@@ -58,14 +59,52 @@ void Optimizer::fill_kept(StepState* s) const {
   s->beta2 = hyper_.beta2;
 }
 
+void Optimizer::update(Stream& s, int64_t first, int64_t last, const StepState* state,
+                       bool zero_gradients, int multiprocessors) {
+  if (first >= last) return;
+  const auto range = [&](const Tensor& flat) { return flat.rows(first, last - first); };
+  const int64_t decayed = std::clamp<int64_t>(table_.decayed_elements() - first, 0, last - first);
+  adamw_step(s, hyper_, state, decayed, range(table_.gradients()), range(table_.master()),
+             range(table_.first_moment()), range(table_.second_moment()), range(table_.weights()),
+             zero_gradients, multiprocessors);
+}
+
 void Optimizer::apply(bool zero_gradients) {
   gradient_norm(stream_, table_.gradients(), state_, workspace_);
-  adamw_step(stream_, hyper_, state_, table_.decayed_elements(), table_.gradients(),
-             table_.master(), table_.first_moment(), table_.second_moment(), table_.weights(),
-             zero_gradients);
+  update(stream_, 0, deferred_first_, state_, zero_gradients);
+  update(stream_, deferred_last_, table_.elements(), state_, zero_gradients);
+  if (deferred_state_) stream_.copy(deferred_state_, state_, sizeof(StepState));
+}
+
+void Optimizer::defer(int64_t first, int64_t last) {
+  deferred_first_ = first;
+  deferred_last_ = last;
+  if (first >= last || deferred_state_) return;
+  deferred_state_ =
+      static_cast<StepState*>(stream_.allocate(sizeof(StepState), "state of the last step"));
+  forget_deferred();
+}
+
+void Optimizer::forget_deferred() {
+  StepState nothing{};
+  nothing.found_inf = 1;
+  // So few bytes from pageable memory are copied out before the call returns.
+  stream_.copy(deferred_state_, &nothing, sizeof(nothing));
+  outstanding_ = false;
+}
+
+void Optimizer::update_deferred(Stream& s, int64_t first, int64_t last, int multiprocessors) {
+  update(s, first, last, deferred_state_, false, multiprocessors);
+}
+
+void Optimizer::complete() {
+  if (!outstanding_) return;
+  update(stream_, deferred_first_, deferred_last_, deferred_state_, false);
+  forget_deferred();
 }
 
 StepState Optimizer::finish_step() {
+  outstanding_ = deferred_state_ != nullptr;
   StepState s{};
   stream_.copy(&s, state_, sizeof(s));
   stream_.synchronize();
@@ -78,6 +117,7 @@ StepState Optimizer::finish_step() {
 }
 
 void Optimizer::finish_enqueued() {
+  outstanding_ = deferred_state_ != nullptr;
   if (!scaler_.dynamic()) ++updates_;
 }
 

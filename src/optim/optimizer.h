@@ -34,6 +34,15 @@ class Optimizer {
   // The step's gradients to new weights. The gradients are zero afterwards unless the next step's
   // first micro batch overwrites them (Batch::first). Enqueues only.
   void apply(bool zero_gradients = true);
+  // From here on apply() leaves the parameters [first, last) of the flat buffers as they are, with
+  // their gradients, until update_deferred() or complete(). Call before the first step.
+  void defer(int64_t first, int64_t last);
+  // The last applied step's update of [first, last) on `s`, which may run beside other work, see
+  // adamw_step(); nothing after complete(). Enqueues only.
+  void update_deferred(Stream& s, int64_t first, int64_t last, int multiprocessors);
+  // The update of all that was deferred, unless a step since updated it. Weights and the
+  // optimizer's state are whole afterwards.
+  void complete();
   // Waits for the step, learns the loss scale and counts the update unless it was left out.
   StepState finish_step();
   // The same without waiting: with a dynamic scale the device has decided by itself whether the
@@ -50,6 +59,9 @@ class Optimizer {
 
  private:
   void fill_kept(StepState* state) const;
+  void forget_deferred();
+  void update(Stream& s, int64_t first, int64_t last, const StepState* state, bool zero_gradients,
+              int multiprocessors = 0);
 
   const AdamW hyper_;
   const double clip_, weight_decay_;
@@ -58,6 +70,11 @@ class Optimizer {
   LossScaler scaler_;
   int64_t updates_ = 0;
   StepState* state_ = nullptr;
+  // What is deferred, and the state of the step that it belongs to, in device memory; found_inf,
+  // which leaves an update out, while there is none.
+  int64_t deferred_first_ = 0, deferred_last_ = 0;
+  StepState* deferred_state_ = nullptr;
+  bool outstanding_ = false;  // an applied step's deferred part may not have been updated
   Tensor workspace_;
 };
 

@@ -74,6 +74,14 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
   stop_sum_ = static_cast<double*>(s.allocate(sizeof(double), "requests to stop"));
   if (parts_.communicator.size() > 1)
     parts_.model.set_gradient_hook([this](const Tensor& gradient) { reducer_.ready(gradient); });
+  const Model::LateParameters late = parts_.model.late_parameters();
+  // Gradients that are zeroed at a step's start cannot wait for the next one.
+  if (late.first == late.last || !parts_.config.fusions.overwrite) return;
+  parts_.optimizer.defer(late.first, late.last);
+  parts_.model.set_late_update(
+      [&optimizer = parts_.optimizer](Stream& on, int64_t first, int64_t last, int few) {
+        optimizer.update_deferred(on, first, last, few);
+      });
 }
 
 StepLoop::~StepLoop() {
@@ -84,6 +92,7 @@ StepLoop::~StepLoop() {
   s.release(evaluation_);
   s.release(stop_sum_);
   parts_.model.set_gradient_hook({});
+  parts_.model.set_late_update({});
 }
 
 std::unique_ptr<BatchLoader> StepLoop::make_loader(std::shared_ptr<const SampleSource> source,
@@ -138,6 +147,7 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
     const bool epoch_ends =
         c.epochs > 0 && (last || epoch > (consumed_ - c.global_batch) / c.epoch_samples);
     const bool checks = due(c.weight_check_interval);
+    if (evaluates || saves || checks || epoch_ends) parts_.optimizer.complete();
     if (logs || evaluates || saves || checks || epoch_ends || pending_ == ring_) flush();
     if (logs) log();
     if (evaluates) untimed([&] { evaluate(fmt::format("iteration {}", iteration_)); });
@@ -148,6 +158,7 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
     ending = agreed_ending();
     if (due(c.exit_interval)) break;
   }
+  parts_.optimizer.complete();
   flush();
   const bool finished = iteration_ == c.train_iterations && iteration_ > iteration;
   if (finished && parts_.validation && evaluated_ != iteration_)

@@ -79,7 +79,7 @@ size_t norm_workspace(Stream&, int64_t elements) {
 
 void adamw_step(Stream&, const AdamW& hyper, const StepState* state, int64_t decayed,
                 const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
-                const Tensor& weights, bool zero_gradients) {
+                const Tensor& weights, bool zero_gradients, int /*multiprocessors*/) {
   const int64_t n = gradients.numel();
   const bool skip = state->found_inf != 0;
   with_type(weights.dtype, "adamw_step", [&]<typename W>() {

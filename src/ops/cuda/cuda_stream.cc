@@ -130,13 +130,36 @@ CudaStream::CudaStream(int index) : index_(index) {
   CUBLAS_CHECK(cublasLtCreate(&blas_));
   workspace_bytes_ = std::min(largest_workspace, info.total_bytes / 64 / alignment * alignment);
   workspace_ = allocate(workspace_bytes_, "workspace of the matrix products");
-  gemms_ = std::make_unique<GemmPlans>(info);
+  gemms_ = std::make_shared<GemmPlans>(info);
   cudnn_ = make_cudnn_attention();
+}
+
+CudaStream::CudaStream(CudaStream& main)
+    : main_(&main),
+      index_(main.index_),
+      capability_(main.capability_),
+      multiprocessors_(main.multiprocessors_),
+      shared_bytes_(main.shared_bytes_),
+      gemms_(main.gemms_) {
+  CUDA_CHECK(cudaSetDevice(index_));
+  CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  CUBLAS_CHECK(cublasLtCreate(&blas_));
+}
+
+void CudaStream::follow(const CudaStream& main) {
+  matmul_mode = main.matmul_mode;
+  own_bias_products = main.own_bias_products;
+  fused_gelu = main.fused_gelu;
+  deterministic = main.deterministic;
 }
 
 CudaStream::~CudaStream() {
   cudaSetDevice(index_);
   if (stream_) cudaStreamSynchronize(stream_);
+  if (main_) {
+    main_->release(split_memory_.data);
+    main_->release(product_workspace_.data);
+  }
   cudnn_.reset();
   gemms_.reset();
   for (const auto& [data, bytes] : blocks_) cudaFree(data);
@@ -157,6 +180,7 @@ void CudaStream::fill_zero(void* data, size_t bytes) {
 }
 
 void* CudaStream::allocate(size_t bytes, const char* what) {
+  if (main_) return main_->allocate(bytes, what);
   const size_t rounded = std::max((bytes + alignment - 1) / alignment * alignment, alignment);
   CUDA_CHECK(cudaSetDevice(index_));
   void* data = nullptr;
@@ -181,6 +205,10 @@ void* CudaStream::allocate(size_t bytes, const char* what) {
 }
 
 void CudaStream::release(void* data) {
+  if (main_) {
+    synchronize();
+    return main_->release(data);
+  }
   const auto it = blocks_.find(data);
   if (it == blocks_.end()) return;
   CUDA_CHECK(cudaStreamSynchronize(stream_));
@@ -207,19 +235,27 @@ void* CudaStream::second_workspace() {
   return second_workspace_;
 }
 
-void* CudaStream::split_memory(size_t bytes) {
-  if (bytes <= split_bytes_) return split_memory_;
+void* CudaStream::grow(Growing* memory, size_t bytes, const char* what) {
+  if (bytes <= memory->bytes) return memory->data;
   if (capturing()) {
     throw DeviceError(
         "a product ran for the first time while a CUDA graph was recorded: run one step before "
         "recording");
   }
-  if (split_memory_) release(split_memory_);
-  split_memory_ = nullptr;
-  split_bytes_ = 0;
-  split_memory_ = allocate(bytes, "operands split for tf32x3");
-  split_bytes_ = bytes;
-  return split_memory_;
+  if (memory->data) release(memory->data);
+  *memory = {};
+  memory->data = allocate(bytes, what);
+  memory->bytes = bytes;
+  return memory->data;
+}
+
+void* CudaStream::split_memory(size_t bytes) {
+  return grow(&split_memory_, bytes, "operands split for tf32x3");
+}
+
+void* CudaStream::product_workspace(size_t bytes) {
+  if (!main_) return workspace_;
+  return grow(&product_workspace_, bytes, "workspace of the weight gradients");
 }
 
 size_t CudaStream::second_workspace_bytes() const {

@@ -18,6 +18,9 @@ class CudaStream final : public Stream {
  public:
   // Throws DeviceError when the GPU cannot be used, see make_stream().
   explicit CudaStream(int index);
+  // A second queue of `main`'s GPU for matrix products: plans and settings are main's, what it
+  // allocates counts as main's, its scratch grows with the first calls. `main` outlives it.
+  explicit CudaStream(CudaStream& main);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -36,6 +39,7 @@ class CudaStream final : public Stream {
   cudaStream_t stream() const { return stream_; }
   int capability() const { return capability_; }  // 90 for compute capability 9.0
   int multiprocessors() const { return multiprocessors_; }
+  int multiprocessors_for_products() const { return multiprocessors_ - products_leave; }
   size_t shared_bytes_a_block() const { return shared_bytes_; }  // the most a kernel can ask for
   bool capturing() const;
 
@@ -43,6 +47,12 @@ class CudaStream final : public Stream {
   // size, part of bytes_allocated().
   void* workspace() const { return workspace_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
+  // Scratch of at least `bytes` for a product whose algorithm wants so much. A second queue's grows
+  // and throws DeviceError when it would have to during a recording.
+  void* product_workspace(size_t bytes);
+  // Where algorithms are timed: the largest that a product may have. A second queue borrows main's,
+  // which must be idle then.
+  CudaStream& tuning() { return main_ ? *main_ : *this; }
   // A second scratch for operations that also call cuBLASLt (which uses the first). Made at the
   // first call; throws DeviceError during a recording.
   void* second_workspace();
@@ -54,23 +64,32 @@ class CudaStream final : public Stream {
 
   cublasLtHandle_t blas() const { return blas_; }
   GemmPlans& gemms() { return *gemms_; }
+  // Matrix products here follow the settings of `main` as they are now.
+  void follow(const CudaStream& main);
   // Null when the build has no cuDNN front end.
   CudnnAttention* cudnn() { return cudnn_.get(); }
 
  private:
+  // Memory that is replaced by more of it.
+  struct Growing {
+    void* data = nullptr;
+    size_t bytes = 0;
+  };
+  void* grow(Growing* memory, size_t bytes, const char* what);
+
+  CudaStream* main_ = nullptr;  // of a second queue
   int index_ = 0, capability_ = 0, multiprocessors_ = 0;
   size_t shared_bytes_ = 0;
   cudaStream_t stream_ = nullptr;
   cublasLtHandle_t blas_ = nullptr;
   void* workspace_ = nullptr;
   void* second_workspace_ = nullptr;
-  void* split_memory_ = nullptr;
-  size_t split_bytes_ = 0;
+  Growing split_memory_, product_workspace_;
   size_t workspace_bytes_ = 0;
   std::unordered_map<void*, size_t> blocks_;
   int64_t allocations_ = 0;
   size_t allocated_ = 0, peak_ = 0;
-  std::unique_ptr<GemmPlans> gemms_;
+  std::shared_ptr<GemmPlans> gemms_;  // a second queue's are main's
   std::unique_ptr<CudnnAttention> cudnn_;
 };
 

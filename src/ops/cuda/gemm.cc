@@ -76,7 +76,8 @@ std::string key_of(const CudaStream& s, const MatMul& p) {
                      p.beta == 0        ? 0
                      : adds_in_place(p) ? 1
                                         : 2,
-                     in_tf32(s, p) ? "t" : "");
+                     in_tf32(s, p) ? "t" : "") +
+         (s.products_leave > 0 ? fmt::format("l{}", s.products_leave) : "");
 }
 
 class Layout {
@@ -163,6 +164,10 @@ struct GemmPlans::Plan {
     const cublasOperation_t op_second = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     set(desc, CUBLASLT_MATMUL_DESC_TRANSA, op_first);
     set(desc, CUBLASLT_MATMUL_DESC_TRANSB, op_second);
+    if (s.products_leave > 0) {
+      const int32_t multiprocessors = s.multiprocessors_for_products();
+      set(desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, multiprocessors);
+    }
     if (p.epilogue == Epilogue::none) return;
     const cublasLtEpilogue_t epilogue =
         p.epilogue == Epilogue::bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
@@ -183,16 +188,16 @@ struct GemmPlans::Plan {
       set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aux);
   }
 
-  cublasStatus_t run(CudaStream& s, const MatMul& p, void* out,
-                     const cublasLtMatmulAlgo_t& algo) const {
+  cublasStatus_t run(CudaStream& s, const MatMul& p, void* out, const cublasLtMatmulAlgo_t& algo,
+                     void* scratch, size_t bytes) const {
     const auto alpha = static_cast<float>(p.alpha);
     const auto beta = static_cast<float>(p.beta);
     const void* pa = in_f64 ? static_cast<const void*>(&p.alpha) : &alpha;
     const void* pb = in_f64 ? static_cast<const void*>(&p.beta) : &beta;
     const void* addend = p.beta == 0 || adds_in_place(p) ? out : p.addend;
     return cublasLtMatmul(s.blas(), desc, pa, p.b.data, first.get(), p.a.data, second.get(), pb,
-                          addend, result.get(), out, result.get(), &algo, s.workspace(),
-                          s.workspace_bytes(), s.stream());
+                          addend, result.get(), out, result.get(), &algo, scratch, bytes,
+                          s.stream());
   }
 
   Layout first, second, result;
@@ -200,6 +205,7 @@ struct GemmPlans::Plan {
   bool in_f64;
   bool tuned = false;
   cublasLtMatmulAlgo_t algorithm{};
+  size_t workspace = 0;  // bytes that the algorithm wants
 };
 
 namespace {
@@ -229,31 +235,32 @@ class TuningOutput {
   void* copy_ = nullptr;
 };
 
-std::vector<cublasLtMatmulAlgo_t> candidates(CudaStream& s, const MatMul& p,
-                                             const GemmPlans::Plan& plan, int wanted) {
+using Candidates = std::vector<cublasLtMatmulHeuristicResult_t>;
+
+Candidates candidates(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan, int wanted) {
   cublasLtMatmulPreference_t preference = nullptr;
   CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
     CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, what, &value, sizeof value));
   };
-  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, s.workspace_bytes());
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, s.tuning().workspace_bytes());
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
          alignment_of(p.b.data, p.b.dtype, p.b.leading, p.b.stride));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
          alignment_of(p.a.data, p.a.dtype, p.a.leading, p.a.stride));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out_alignment(p));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out_alignment(p));
-  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(wanted));
+  Candidates found(static_cast<size_t>(wanted));
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       s.blas(), plan.desc, plan.first.get(), plan.second.get(), plan.result.get(),
       plan.result.get(), preference, wanted, found.data(), &count);
   cublasLtMatmulPreferenceDestroy(preference);
-  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  Candidates algorithms;
   if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
   for (int i = 0; i < count; ++i) {
     const auto& f = found[static_cast<size_t>(i)];
-    if (f.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(f.algo);
+    if (f.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(f);
   }
   return algorithms;
 }
@@ -262,9 +269,12 @@ std::vector<cublasLtMatmulAlgo_t> candidates(CudaStream& s, const MatMul& p,
 double time_runs(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan, void* out,
                  const cublasLtMatmulAlgo_t& algorithm, int runs, const Event& from,
                  const Event& to) {
+  CudaStream& owner = s.tuning();
   CUDA_CHECK(cudaEventRecord(from.get(), s.stream()));
   for (int i = 0; i < runs; ++i) {
-    if (plan.run(s, p, out, algorithm) != CUBLAS_STATUS_SUCCESS) return INFINITY;
+    if (plan.run(s, p, out, algorithm, owner.workspace(), owner.workspace_bytes()) !=
+        CUBLAS_STATUS_SUCCESS)
+      return INFINITY;
   }
   CUDA_CHECK(cudaEventRecord(to.get(), s.stream()));
   return milliseconds(from, to) / runs;
@@ -273,15 +283,15 @@ double time_runs(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan, vo
 // The best of the candidates. Each is run twice; then the best few take turns of some milliseconds
 // without a pause, because a large GPU lowers its clock under load and the algorithm that wins a
 // short burst need not win then.
-cublasLtMatmulAlgo_t best_of(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan,
-                             const std::vector<cublasLtMatmulAlgo_t>& algorithms, void* out) {
+cublasLtMatmulHeuristicResult_t best_of(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan,
+                                        const Candidates& algorithms, void* out) {
   Event from, to;
   std::vector<std::pair<double, size_t>> times;
   double best = INFINITY;
-  time_runs(s, p, plan, out, algorithms[0], 1, from, to);  // loads the library's kernels
+  time_runs(s, p, plan, out, algorithms[0].algo, 1, from, to);  // loads the library's kernels
   for (size_t i = 0; i < algorithms.size(); ++i) {
-    double ms = time_runs(s, p, plan, out, algorithms[i], 1, from, to);
-    if (ms < 2 * best) ms = time_runs(s, p, plan, out, algorithms[i], 1, from, to);
+    double ms = time_runs(s, p, plan, out, algorithms[i].algo, 1, from, to);
+    if (ms < 2 * best) ms = time_runs(s, p, plan, out, algorithms[i].algo, 1, from, to);
     best = std::min(best, ms);
     times.emplace_back(ms, i);
   }
@@ -292,7 +302,8 @@ cublasLtMatmulAlgo_t best_of(CudaStream& s, const MatMul& p, const GemmPlans::Pl
   std::vector<std::vector<double>> turns(times.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < times.size(); ++i) {
-      turns[i].push_back(time_runs(s, p, plan, out, algorithms[times[i].second], runs, from, to));
+      turns[i].push_back(
+          time_runs(s, p, plan, out, algorithms[times[i].second].algo, runs, from, to));
     }
   }
   for (size_t i = 0; i < times.size(); ++i) {
@@ -367,18 +378,23 @@ GemmPlans::Plan* GemmPlans::make(CudaStream& s, const MatMul& p, const std::stri
     if (cublasLtMatmulAlgoCheck(s.blas(), plan->desc, plan->first.get(), plan->second.get(),
                                 plan->result.get(), plan->result.get(), &plan->algorithm,
                                 &result) == CUBLAS_STATUS_SUCCESS &&
-        result.workspaceSize <= s.workspace_bytes()) {
+        result.workspaceSize <= s.tuning().workspace_bytes()) {
+      plan->workspace = result.workspaceSize;
       plan->tuned = true;
       return (plans_[key] = std::move(plan)).get();
     }
   }
   const auto algorithms = candidates(s, p, *plan, tune ? algorithms_tried : 1);
   if (algorithms.empty()) return (plans_[key] = nullptr).get();
-  plan->algorithm = algorithms[0];
+  const auto take = [&](const cublasLtMatmulHeuristicResult_t& chosen) {
+    plan->algorithm = chosen.algo;
+    plan->workspace = chosen.workspaceSize;
+  };
+  take(algorithms[0]);
   if (tune) {
     const TuningOutput out(s, p);
     if (out.data()) {
-      plan->algorithm = best_of(s, p, *plan, algorithms, out.data());
+      take(best_of(s, p, *plan, algorithms, out.data()));
       CUDA_CHECK(cudaStreamSynchronize(s.stream()));
       uint64_t words[algorithm_words];
       std::memcpy(words, &plan->algorithm, sizeof words);
@@ -413,7 +429,8 @@ void matmul(CudaStream& s, const MatMul& p) {
                     p.cols, p.inner, dtype_name(p.a.dtype), dtype_name(p.out_dtype)));
   }
   plan->point(p);
-  CUBLAS_CHECK(plan->run(s, p, p.out, plan->algorithm));
+  void* workspace = s.product_workspace(plan->workspace);
+  CUBLAS_CHECK(plan->run(s, p, p.out, plan->algorithm, workspace, plan->workspace));
 }
 
 double time_on(CudaStream& s, const std::function<void()>& work) {

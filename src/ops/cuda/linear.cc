@@ -27,10 +27,11 @@ MatMul product(const Tensor& x, const Tensor& w, bool w_transposed, const Tensor
 }
 
 std::string shape_key(const char* op, const CudaStream& s, const MatMul& p) {
-  return fmt::format("{}/{}x{}x{}/{}{}", op, p.rows, p.cols, p.inner, dtype_name(p.out_dtype),
+  return fmt::format("{}/{}x{}x{}/{}{}{}", op, p.rows, p.cols, p.inner, dtype_name(p.out_dtype),
                      s.matmul_mode == MatmulMode::tf32     ? "t"
                      : s.matmul_mode == MatmulMode::tf32x3 ? "3"
-                                                           : "");
+                                                           : "",
+                     s.products_leave > 0 ? fmt::format("l{}/", s.products_leave) : "");
 }
 
 MatMul with_epilogue(MatMul p, Epilogue epilogue, const Tensor& b, void* aux) {
@@ -104,7 +105,7 @@ void gelu_backward_fused(CudaStream& s, const FusedKernel& kernel, const Tensor&
     gelu_backward_fused(s, kernel, dy, w, pre, dpre, Tensor());
     return column_sums(s, dpre, 0, db);
   }
-  CUDA_CHECK(kernel.launch(p, s.multiprocessors(), s.stream()));
+  CUDA_CHECK(kernel.launch(p, s.multiprocessors_for_products(), s.stream()));
   if (sums) add_parts(s, p.parts, parts, p.features, db);
 }
 
@@ -189,8 +190,9 @@ void linear_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tens
   const FusedProduct own = fused_product(plain, b, residual.data, y);
   const FusedKernels kernels = residual.defined() ? bias_residual_kernels() : bias_kernels();
   for (const FusedKernel* kernel : serving(s, s.own_bias_products, kernels, own, y.dtype)) {
-    ways.emplace_back(
-        [&s, own, kernel] { CUDA_CHECK(kernel->launch(own, s.multiprocessors(), s.stream())); });
+    ways.emplace_back([&s, own, kernel] {
+      CUDA_CHECK(kernel->launch(own, s.multiprocessors_for_products(), s.stream()));
+    });
   }
   const std::string key = shape_key(residual.defined() ? "bias+" : "bias", s, plain);
   ways[static_cast<size_t>(fastest(s, key + std::to_string(ways.size()), ways))]();
@@ -218,8 +220,9 @@ void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const
     const FusedProduct own = fused_product(plain, b, pre.data, y);
     for (const FusedKernel* kernel :
          serving(s, s.fused_gelu, gelu_forward_kernels(), own, y.dtype)) {
-      ways.emplace_back(
-          [&s, own, kernel] { CUDA_CHECK(kernel->launch(own, s.multiprocessors(), s.stream())); });
+      ways.emplace_back([&s, own, kernel] {
+        CUDA_CHECK(kernel->launch(own, s.multiprocessors_for_products(), s.stream()));
+      });
     }
   }
   ways.emplace_back([&] {

@@ -1,4 +1,6 @@
 // Gradient norm and AdamW over flat buffers.
+#include <cuda_pipeline.h>
+
 #include "src/ops/cuda/common.cuh"
 #include "src/ops/cuda/cuda_ops.h"
 
@@ -68,11 +70,23 @@ struct Coefficients {
         rest2(static_cast<T>(1 - hyper.beta2)),
         epsilon(static_cast<T>(hyper.epsilon)) {}
 
+  // m / (sqrt(v) + epsilon). The hardware's approximations in f32, good to 2 units in the last
+  // place: the exact ones are half of the kernel's instructions.
+  __device__ T quotient(T m, T v) const {
+    if constexpr (std::is_same_v<T, float>) {
+      float root;
+      asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(v));
+      return __fdividef(m, root + epsilon);
+    } else {
+      return m / (sqrt(v) + epsilon);
+    }
+  }
+
   __device__ void update(T gradient, bool decayed, T& w, T& m, T& v) const {
     gradient *= factor;
     m = beta1 * m + rest1 * gradient;
     v = beta2 * v + rest2 * gradient * gradient;
-    w -= lr * ((decayed ? decay * w : T(0)) + m * inverse1 / (sqrt(v * inverse2) + epsilon));
+    w -= lr * ((decayed ? decay * w : T(0)) + quotient(m * inverse1, v * inverse2));
   }
 };
 
@@ -114,6 +128,84 @@ __global__ void __launch_bounds__(256)
   }
 }
 
+// The same on few multiprocessors, one block each. What a thread will need lies in shared memory,
+// several turns ahead (cp.async), so that the few threads have enough reads on their way. Whole
+// vectors only.
+constexpr int few_threads = 512, few_stages = 6;
+template <typename T>
+struct FewStage {
+  Vector<T, vector_size<T>> gradient[few_threads], master[few_threads], first[few_threads],
+      second[few_threads];
+};
+template <typename T, typename W>
+__global__ void __launch_bounds__(few_threads, 1)
+    adamw_few_kernel(AdamW hyper, const StepState* state, Flat<T, W> p) {
+  constexpr int N = vector_size<T>;
+  extern __shared__ __align__(16) unsigned char shared[];
+  auto* stages = reinterpret_cast<FewStage<T>*>(shared);
+  if (state->found_inf != 0) return;
+  const Coefficients<T> c(hyper, *state);
+  const bool separate = static_cast<void*>(p.weights) != static_cast<void*>(p.master);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * few_threads;
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * few_threads + thread;
+  const int64_t vectors = p.count / N;
+  const auto fetch = [&](int64_t at, int slot) {
+    if (at < vectors) {
+      FewStage<T>& to = stages[slot];
+      __pipeline_memcpy_async(&to.gradient[thread], p.gradients + at * N, 16);
+      __pipeline_memcpy_async(&to.master[thread], p.master + at * N, 16);
+      __pipeline_memcpy_async(&to.first[thread], p.first + at * N, 16);
+      __pipeline_memcpy_async(&to.second[thread], p.second + at * N, 16);
+    }
+    __pipeline_commit();
+  };
+  for (int k = 0; k < few_stages - 1; ++k) fetch(begin + k * stride, k);
+  int slot = 0;
+  for (int64_t at = begin; at < vectors; at += stride) {
+    const int free = slot == 0 ? few_stages - 1 : slot - 1;  // read in the last turn
+    fetch(at + (few_stages - 1) * stride, free);
+    __pipeline_wait_prior(few_stages - 1);
+    // A thread reads what it copied itself: no barrier.
+    const FewStage<T>& from = stages[slot];
+    const Vector<T, N> g = from.gradient[thread];
+    Vector<T, N> w = from.master[thread], m = from.first[thread], v = from.second[thread];
+    Vector<W, N> rounded;
+    const int64_t i = at * N;
+#pragma unroll
+    for (int e = 0; e < N; ++e) {
+      c.update(g.v[e], i + e < p.decayed, w.v[e], m.v[e], v.v[e]);
+      rounded.v[e] = narrow<W>(static_cast<Acc<W>>(w.v[e]));
+    }
+    store<T, N>(p.master + i, w);
+    store<T, N>(p.first + i, m);
+    store<T, N>(p.second + i, v);
+    if (separate) store<W, N>(p.weights + i, rounded);
+    slot = slot == few_stages - 1 ? 0 : slot + 1;
+  }
+}
+
+// Pairs of blocks that are neighbours, so that what is left of the device stays in pairs, which the
+// products' kernels want.
+template <typename T, typename W>
+void launch_few(CudaStream& s, int multiprocessors, const AdamW& hyper, const StepState* state,
+                const Flat<T, W>& p) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(multiprocessors));
+  config.blockDim = dim3(few_threads);
+  config.stream = s.stream();
+  config.dynamicSmemBytes = few_stages * sizeof(FewStage<T>);
+  CUDA_CHECK(cudaFuncSetAttribute(adamw_few_kernel<T, W>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(config.dynamicSmemBytes)));
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {multiprocessors % 2 == 0 ? 2U : 1U, 1, 1};
+  config.attrs = &cluster;
+  config.numAttrs = s.capability() >= 90 ? 1 : 0;
+  CUDA_CHECK(cudaLaunchKernelEx(&config, adamw_few_kernel<T, W>, hyper, state, p));
+}
+
 int64_t norm_blocks(const CudaStream& s) {
   return static_cast<int64_t>(s.multiprocessors()) * 4;
 }
@@ -144,7 +236,7 @@ size_t norm_workspace(Stream&, int64_t) {
 
 void adamw_step(Stream& stream, const AdamW& hyper, const StepState* state, int64_t decayed,
                 const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
-                const Tensor& weights, bool zero_gradients) {
+                const Tensor& weights, bool zero_gradients, int multiprocessors) {
   CudaStream& s = cuda_stream(stream);
   const int64_t count = gradients.numel();
   if (count == 0) return;
@@ -153,6 +245,10 @@ void adamw_step(Stream& stream, const AdamW& hyper, const StepState* state, int6
     using T = Acc<W>;
     const Flat<T, W> p{gradients.as<T>(), master.as<T>(), m.as<T>(), v.as<T>(),
                        weights.as<W>(),   count,          decayed,   zero_gradients};
+    if (multiprocessors > 0 && !zero_gradients && count % vector_size<T> == 0 &&
+        s.shared_bytes_a_block() >= few_stages * sizeof(FewStage<T>)) {
+      return launch_few<T, W>(s, multiprocessors, hyper, state, p);
+    }
     const int64_t wanted = divide_up(divide_up(count, vector_size<T>), 256);
     const int64_t resident = resident_blocks(s, adamw_kernel<T, W>, 256);
     const auto blocks = static_cast<unsigned>(wanted < resident ? wanted : resident);

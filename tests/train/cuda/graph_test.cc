@@ -2,6 +2,7 @@
 
 #include "src/ops/linear.h"
 #include "src/ops/norm.h"
+#include "src/ops/side_queue.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -35,6 +36,58 @@ TEST_CASE("cuda: a recorded step does what the called one does, and allocates no
   Both::write(x.gpu, *b.gpu, std::vector<double>(64 * 128, 0.5));
   graph->run(step);
   CHECK(Both::read(z.gpu, *b.gpu) != called);
+}
+
+TEST_CASE("cuda: work beside a stream starts after what came before and ends before join" *
+          NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    Both b(kind);
+    const int64_t n = 1024;  // long enough for the queues to meet out of order
+    const Pair x = b.input({n, n}, 0.03), w = b.input({n, n}, 0.03);
+    const Pair y = b.output({n, n}), copy = b.output({n, n}), wide = b.statistics({n, n});
+    const auto chain = [&](Stream& s, SideQueue* side, const Tensor& from, const Tensor& weight,
+                           const Tensor& to, const Tensor& later, const Tensor& sum) {
+      linear_forward(s, from, weight, Tensor(), to);
+      for (int i = 0; i < 3; ++i) {  // reads what the product before it wrote
+        side->run([&](Stream& beside) {
+          linear_backward_weight(beside, to, from, sum, Tensor(), i > 0);
+        });
+      }
+      linear_forward(s, from, weight, Tensor(), later);  // beside them
+      side->join(1);
+      side->join();
+      linear_forward(s, later, weight, Tensor(), to);  // overwrites what they read
+    };
+    const auto on_cpu = SideQueue::make(*b.cpu, true), on_gpu = SideQueue::make(*b.gpu, true);
+    chain(*b.cpu, on_cpu.get(), x.cpu, w.cpu, y.cpu, copy.cpu, wide.cpu);
+    const auto graph = StepGraph::make(*b.gpu);
+    for (int turn = 0; turn < 6; ++turn) {
+      Both::write(y.gpu, *b.gpu, std::vector<double>(n * n, std::nan("")));
+      graph->run([&] { chain(*b.gpu, on_gpu.get(), x.gpu, w.gpu, y.gpu, copy.gpu, wide.gpu); });
+      b.gpu->synchronize();
+      INFO("turn ", turn);
+      CHECK_CLOSE(b, y, 2 * kind.tolerance);
+      CHECK_CLOSE(b, wide, 2 * kind.tolerance);
+    }
+  }
+}
+
+TEST_CASE("cuda: products that leave multiprocessors have the same results" * NEEDS_GPU) {
+  const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
+  for (const int leave : {2, 16}) {
+    Both b(kind);
+    const Pair x = b.input({512, 256}), w = b.input({768, 256}, 0.1), bias = b.input({768});
+    const Pair residual = b.input({512, 768}), y = b.output({512, 768});
+    const Pair pre = b.output({512, 768}), act = b.output({512, 768});
+    linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
+    linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, act.cpu);
+    b.gpu->products_leave = leave;
+    linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu, residual.gpu);
+    linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, act.gpu);
+    b.gpu->products_leave = 0;
+    CHECK_CLOSE(b, y, kind.tolerance);
+    CHECK_CLOSE(b, act, kind.tolerance);
+  }
 }
 
 }  // namespace

@@ -93,6 +93,34 @@ TEST_CASE("cuda: a gradient that is not finite leaves the update out" * NEEDS_GP
       run.step(1001, true);
       CHECK(Both::read(run.master.gpu, *b.gpu) == before);
       for (const double x : Both::read(run.gradients.gpu, *b.gpu)) REQUIRE(x == 0);
+      adamw_step(*b.gpu, AdamW{}, run.state.gpu.as<StepState>(), 1000,
+                 run.gradients.gpu.rows(0, 1000), run.master.gpu.rows(0, 1000),
+                 run.m.gpu.rows(0, 1000), run.v.gpu.rows(0, 1000), run.weights.gpu.rows(0, 1000),
+                 false, 2);
+      CHECK(Both::read(run.master.gpu, *b.gpu) == before);
+    }
+  }
+}
+
+TEST_CASE("cuda: adamw_step on few multiprocessors leaves the same bits" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const int64_t n : {int64_t{128}, int64_t{100'000}, int64_t{1'000'000}}) {
+      for (const int few : {1, 2, 6}) {
+        Both whole(kind), part(kind);  // of the same random numbers
+        const Run want(whole, n, step_values(1)), got(part, n, step_values(1));
+        const auto step = [&](const Run& r, int multiprocessors) {
+          r.norm();
+          adamw_step(*r.both.gpu, AdamW{}, r.state.gpu.as<StepState>(), n / 2, r.gradients.gpu,
+                     r.master.gpu, r.m.gpu, r.v.gpu, r.weights.gpu, false, multiprocessors);
+        };
+        step(want, 0);
+        step(got, few);
+        for (Pair Run::*what : {&Run::master, &Run::m, &Run::v, &Run::weights}) {
+          const std::vector<double> expected = Both::read((want.*what).gpu, *whole.gpu);
+          INFO(std::string(kind.name), " ", n, " elements on ", few);
+          REQUIRE(Both::read((got.*what).gpu, *part.gpu) == expected);
+        }
+      }
     }
   }
 }

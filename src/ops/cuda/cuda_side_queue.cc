@@ -1,0 +1,64 @@
+#include "src/ops/cuda/cuda_side_queue.h"
+
+#include <array>
+
+#include "src/ops/cuda/check.h"
+#include "src/ops/cuda/cuda_stream.h"
+
+namespace tally::train::cuda {
+namespace {
+
+class Mark {
+ public:
+  Mark() { CUDA_CHECK(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming)); }
+  ~Mark() { cudaEventDestroy(event_); }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+  // `later` goes on when `earlier` has come to where it is now.
+  void order(cudaStream_t earlier, cudaStream_t later) {
+    CUDA_CHECK(cudaEventRecord(event_, earlier));
+    CUDA_CHECK(cudaStreamWaitEvent(later, event_, 0));
+  }
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class CudaSideQueue final : public SideQueue {
+ public:
+  explicit CudaSideQueue(CudaStream& main) : main_(main), side_(main) {}
+
+  void run(const std::function<void(Stream&)>& work) override {
+    side_.follow(main_);
+    fork_.order(main_.stream(), side_.stream());
+    work(side_);
+    Mark& done = done_[static_cast<size_t>(pieces_++) % done_.size()];
+    CUDA_CHECK(cudaEventRecord(done.get(), side_.stream()));
+    if (!main_.capturing()) join(0);
+  }
+
+  // Pieces run in order, so that one is done when a later one is.
+  void join(int but) override {
+    const int64_t until = pieces_ - but;
+    if (until <= joined_) return;
+    const Mark& done = done_[static_cast<size_t>(until - 1) % done_.size()];
+    CUDA_CHECK(cudaStreamWaitEvent(main_.stream(), done.get(), 0));
+    joined_ = until;
+  }
+
+ private:
+  CudaStream& main_;
+  CudaStream side_;
+  Mark fork_;
+  std::array<Mark, 8> done_;
+  int64_t pieces_ = 0, joined_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<SideQueue> make_side_queue(Stream& stream) {
+  return std::make_unique<CudaSideQueue>(cuda_stream(stream));
+}
+
+}  // namespace tally::train::cuda
