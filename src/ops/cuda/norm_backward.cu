@@ -194,16 +194,16 @@ void start(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout
               : launch<T, N, PER, ROWS, most_threads, false, false>(s, a, dropout, sums);
 }
 
-// A warp a row.
-template <typename T, int PER, bool with_residual, bool with_bias>
+// A warp a row, or WIDE.
+template <typename T, int PER, int WIDE, bool with_residual, bool with_bias>
 void launch_warps(CudaStream& s, NormBackwardArguments a, const Dropout& dropout,
                   const Sums& sums) {
-  using Kernel = NormBackwardWarp<T, PER, with_residual, with_bias>;
-  const auto kernel = norm_backward_warp_kernel<T, PER, with_residual, with_bias>;
+  using Kernel = NormBackwardWarp<T, PER, WIDE, with_residual, with_bias>;
+  const auto kernel = norm_backward_warp_kernel<T, PER, WIDE, with_residual, with_bias>;
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(Kernel::shared_bytes)));
   int64_t blocks = resident_blocks(s, kernel, Kernel::threads, Kernel::shared_bytes);
-  blocks = std::min(blocks, divide_up(a.rows, Kernel::warps));
+  blocks = std::min(blocks, divide_up(a.rows, Kernel::groups));
   give_parts<float>(s, a, blocks);
   kernel<<<static_cast<unsigned>(blocks), Kernel::threads, Kernel::shared_bytes, s.stream()>>>(
       a, dropout);
@@ -211,16 +211,16 @@ void launch_warps(CudaStream& s, NormBackwardArguments a, const Dropout& dropout
   add_parts(s, a.gamma_parts, blocks, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
 }
 
-template <typename T, int PER>
+template <typename T, int PER, int WIDE = 1>
 void start_warps(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout,
                  const Sums& sums) {
   const bool bias = sums.dbias.defined();
   if (a.residual_grad) {
-    return bias ? launch_warps<T, PER, true, true>(s, a, dropout, sums)
-                : launch_warps<T, PER, true, false>(s, a, dropout, sums);
+    return bias ? launch_warps<T, PER, WIDE, true, true>(s, a, dropout, sums)
+                : launch_warps<T, PER, WIDE, true, false>(s, a, dropout, sums);
   }
-  return bias ? launch_warps<T, PER, false, true>(s, a, dropout, sums)
-              : launch_warps<T, PER, false, false>(s, a, dropout, sums);
+  return bias ? launch_warps<T, PER, WIDE, false, true>(s, a, dropout, sums)
+              : launch_warps<T, PER, WIDE, false, false>(s, a, dropout, sums);
 }
 
 template <typename T, int N>
@@ -228,12 +228,15 @@ void choose(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropou
             const Sums& sums) {
   const int64_t vectors = a.columns / N;
   // Of the usual widths a lane's share is some whole vectors; with more, registers leave too few
-  // warps.
+  // warps, and several share a row.
   if constexpr (N == 8) {
     if (vectors == 2 * 32) return start_warps<T, 2>(s, a, dropout, sums);
     if (vectors == 3 * 32) return start_warps<T, 3>(s, a, dropout, sums);
     if (vectors == 4 * 32) return start_warps<T, 4>(s, a, dropout, sums);
     if (vectors == 5 * 32) return start_warps<T, 5>(s, a, dropout, sums);
+    // Widths around 2,048 and 4,096 that leave few of the lanes' places empty.
+    if (vectors > 192 && vectors <= 256) return start_warps<T, 4, 2>(s, a, dropout, sums);
+    if (vectors > 448 && vectors <= 640) return start_warps<T, 5, 4>(s, a, dropout, sums);
   }
   if constexpr (N == 4 && sizeof(T) == 4) {
     if (vectors == 6 * 32) return start_warps<T, 6>(s, a, dropout, sums);

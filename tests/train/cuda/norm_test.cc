@@ -5,8 +5,10 @@
 namespace tally::train {
 namespace {
 
-// One warp a row in every number of vectors, blocks a row, widths that no vector divides.
-const std::vector<int64_t> widths = {8, 57, 256, 768, 1000, 1024, 1280, 1600, 2049, 4096, 12288};
+// One warp a row in every number of vectors, two and four with places left empty and without,
+// blocks a row, widths that no vector divides.
+const std::vector<int64_t> widths = {8,    57,   256,  768,  1000, 1024, 1280,
+                                     1600, 2048, 2049, 3592, 4096, 5120, 12288};
 
 TEST_CASE("cuda: layernorm_forward" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
