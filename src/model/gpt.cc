@@ -65,6 +65,10 @@ Gpt::Gpt(const Config& config, ParameterTable& table, Stream& stream)
   if (config_.positions == Positions::learned && tokens_ > config_.max_positions) {
     throw std::invalid_argument("the sequence is longer than the model has positions");
   }
+  // Selective recomputation makes GELU's output again from its input.
+  if (fusions_.gelu_slope && recompute_ != Recompute::selective) {
+    gelu_keeps_ = faster_gelu_keeps(stream_, type_, config_.ffn, config_.hidden);
+  }
   bind_parameters(table);
   plan();
 }

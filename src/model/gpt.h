@@ -13,6 +13,7 @@
 #include "src/model/arena.h"
 #include "src/model/model.h"
 #include "src/ops/attention.h"
+#include "src/ops/linear.h"
 #include "src/ops/side_queue.h"
 
 namespace tally::train {
@@ -38,7 +39,9 @@ struct BlockActivations {
   Tensor att, stats;         // [M,C], [B,H,T]
   Tensor r_mid;              // [M,C] residual stream between attention and MLP
   Tensor ln2, mean2, rstd2;  // [M,C], [M], [M]
-  Tensor pre, act;           // [M,F] before and after GELU; the gradient of `pre` takes its place
+  // [M,F] what is kept of GELU's input (gelu_keeps_), and GELU's output. The gradient at the input
+  // takes the former's place.
+  Tensor pre, act;
 };
 
 class Gpt final : public Model {
@@ -98,6 +101,7 @@ class Gpt final : public Model {
   const int64_t batch_, tokens_;  // of a micro batch
   const Recompute recompute_;
   const Fusions fusions_;
+  GeluKeeps gelu_keeps_ = GeluKeeps::input;  // what lies in BlockActivations::pre
   const DType type_;
   Stream& stream_;
   Arena arena_;

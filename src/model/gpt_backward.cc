@@ -98,7 +98,8 @@ void Gpt::backward_mlp(size_t l, const Dropout& dropout) {
   if (!fusions_.bias_sums) linear_backward_bias(stream_, dout, 0, p.out_bias.gradient);
   weight_gradient(dout, a.act, p.out_weight, accumulate_);
   const Tensor& dpre = a.pre;
-  linear_backward_input_gelu(stream_, dout, p.out_weight.value, a.pre, dpre, p.fc_bias.gradient);
+  linear_backward_input_gelu(stream_, dout, p.out_weight.value, a.pre, dpre, p.fc_bias.gradient,
+                             gelu_keeps_);
   weight_gradient(dpre, a.ln2, p.fc_weight, accumulate_);
   linear_backward_input(stream_, dpre, p.fc_weight.value, branch_);
   side_->join(1);  // the norm overwrites dout; what reads dpre may go on

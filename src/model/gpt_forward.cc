@@ -86,7 +86,7 @@ void Gpt::finish_update() {
 void Gpt::mlp_up(size_t l) {
   const BlockActivations& a = blocks_[l];
   linear_gelu_forward(stream_, a.ln2, parameters_[l].fc_weight.value, parameters_[l].fc_bias.value,
-                      a.pre, a.act);
+                      a.pre, a.act, gelu_keeps_);
 }
 
 // Puts back what the blocks share, before the backward pass of block l.

@@ -9,18 +9,22 @@ void linear_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b
   TALLY_BACKEND(s, linear_forward(s, x, w, b, y, residual));
 }
 
+GeluKeeps faster_gelu_keeps(Stream& s, DType type, int64_t n, int64_t k) {
+  return TALLY_BACKEND(s, faster_gelu_keeps(s, type, n, k));
+}
+
 void linear_gelu_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b,
-                         const Tensor& pre, const Tensor& y) {
-  TALLY_BACKEND(s, linear_gelu_forward(s, x, w, b, pre, y));
+                         const Tensor& kept, const Tensor& y, GeluKeeps keeps) {
+  TALLY_BACKEND(s, linear_gelu_forward(s, x, w, b, kept, y, keeps));
 }
 
 void linear_backward_input(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& dx) {
   TALLY_BACKEND(s, linear_backward_input(s, dy, w, dx));
 }
 
-void linear_backward_input_gelu(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& pre,
-                                const Tensor& dpre, const Tensor& db) {
-  TALLY_BACKEND(s, linear_backward_input_gelu(s, dy, w, pre, dpre, db));
+void linear_backward_input_gelu(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& kept,
+                                const Tensor& dpre, const Tensor& db, GeluKeeps keeps) {
+  TALLY_BACKEND(s, linear_backward_input_gelu(s, dy, w, kept, dpre, db, keeps));
 }
 
 void linear_backward_weight(Stream& s, const Tensor& dy, const Tensor& x, const Tensor& dw,

@@ -5,6 +5,8 @@
 // mean "none".
 #pragma once
 
+#include <cstdint>
+
 #include "src/ops/stream.h"
 #include "src/ops/tensor.h"
 
@@ -14,9 +16,18 @@ namespace tally::train {
 void linear_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                     const Tensor& residual = Tensor());
 
-// pre = x w^T + b, y = gelu(pre), tanh form: 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3)))
+// What a product with GELU keeps for its backward pass: GELU's input, or its slope there, rounded
+// to the compute type. The slope makes the backward pass a multiplication; the input can make
+// GELU's output again.
+enum class GeluKeeps : uint8_t { input, slope };
+// Which of them is faster on this device for x[M,K], w[N,K]: the slope where both passes have a
+// kernel that is made for it.
+GeluKeeps faster_gelu_keeps(Stream& s, DType type, int64_t n, int64_t k);
+
+// v = x w^T + b, y = gelu(v), tanh form: 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))), and
+// kept = v or gelu'(v).
 void linear_gelu_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b,
-                         const Tensor& pre, const Tensor& y);
+                         const Tensor& kept, const Tensor& y, GeluKeeps keeps = GeluKeeps::input);
 
 // y = gelu(pre): the second half of linear_gelu_forward, for activation recomputation.
 void gelu_forward(Stream& s, const Tensor& pre, const Tensor& y);
@@ -24,10 +35,11 @@ void gelu_forward(Stream& s, const Tensor& pre, const Tensor& y);
 // dx = dy w
 void linear_backward_input(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& dx);
 
-// dpre = (dy w) * gelu'(pre), and db += column sums of dpre where db is defined (b of the layer
-// before). `dpre` may be the same memory as `pre`.
-void linear_backward_input_gelu(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& pre,
-                                const Tensor& dpre, const Tensor& db);
+// dpre = (dy w) * gelu'(v), and db += column sums of dpre where db is defined (b of the layer
+// before). `dpre` may be the same memory as `kept`.
+void linear_backward_input_gelu(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& kept,
+                                const Tensor& dpre, const Tensor& db,
+                                GeluKeeps keeps = GeluKeeps::input);
 
 // dw += dy^T x, or dw = dy^T x without `accumulate`; and db += column sums of dy where db is
 // defined.

@@ -3,6 +3,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/ones_like.h>
 
 #include "src/ops/cpu/aten_views.h"
 #include "src/ops/cpu/cpu_ops.h"
@@ -38,10 +39,17 @@ void linear_forward(Stream&, const Tensor& x, const Tensor& w, const Tensor& b, 
   product(aten_operand(x), aten_operand(w).t(), bias_operand(b), y, residual);
 }
 
+GeluKeeps faster_gelu_keeps(Stream&, DType, int64_t, int64_t) {
+  return GeluKeeps::input;
+}
+
 void linear_gelu_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b,
-                         const Tensor& pre, const Tensor& y) {
-  cpu::linear_forward(s, x, w, b, pre, Tensor());
-  cpu::gelu_forward(s, pre, y);
+                         const Tensor& kept, const Tensor& y, GeluKeeps keeps) {
+  cpu::linear_forward(s, x, w, b, kept, Tensor());
+  cpu::gelu_forward(s, kept, y);
+  if (keeps == GeluKeeps::input) return;
+  at::Tensor pre = aten_matrix(kept);
+  pre.copy_(at::gelu_backward(at::ones_like(pre), pre, "tanh"));
 }
 
 void gelu_forward(Stream&, const Tensor& pre, const Tensor& y) {
@@ -53,14 +61,16 @@ void linear_backward_input(Stream&, const Tensor& dy, const Tensor& w, const Ten
   product(aten_operand(dy), aten_operand(w), {}, dx);
 }
 
-void linear_backward_input_gelu(Stream&, const Tensor& dy, const Tensor& w, const Tensor& pre,
-                                const Tensor& dpre, const Tensor& db) {
-  const at::Tensor dgelu = at::mm(aten_operand(dy), aten_operand(w));
+void linear_backward_input_gelu(Stream&, const Tensor& dy, const Tensor& w, const Tensor& kept,
+                                const Tensor& dpre, const Tensor& db, GeluKeeps keeps) {
+  at::Tensor dgelu = at::mm(aten_operand(dy), aten_operand(w));
   at::Tensor out = aten_matrix(dpre);
-  if (is_narrow(dpre.dtype)) {
-    out.copy_(at::gelu_backward(dgelu, aten_operand(pre), "tanh"));
+  if (keeps == GeluKeeps::slope) {
+    out.copy_(dgelu.mul_(aten_operand(kept)));
+  } else if (is_narrow(dpre.dtype)) {
+    out.copy_(at::gelu_backward(dgelu, aten_operand(kept), "tanh"));
   } else {
-    at::gelu_backward_out(out, dgelu, aten_matrix(pre), "tanh");
+    at::gelu_backward_out(out, dgelu, aten_matrix(kept), "tanh");
   }
   if (!db.defined()) return;
   with_type(dpre.dtype, "linear_backward_input_gelu", [&]<typename T>() {

@@ -47,7 +47,10 @@ __device__ inline Acc<T> gelu_slope(Acc<T> v) {
   return p + v * p * (A(1) - p) * slope_of_2u;
 }
 
-template <typename T, int N, bool with_gelu>
+// No GELU, or what is kept of it, see GeluKeeps.
+enum class Gelu { none, input, slope };
+
+template <typename T, int N, Gelu with>
 __global__ void bias_gelu_kernel(const T* bias, T* pre, T* y, int64_t count, int64_t columns) {
   const int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   if (i >= count) return;
@@ -58,18 +61,24 @@ __global__ void bias_gelu_kernel(const T* bias, T* pre, T* y, int64_t count, int
     for (int k = 0; k < N; ++k) x.v[k] = narrow<T>(widen(x.v[k]) + widen(b.v[k]));
     store<T, N>(pre + i, x);
   }
-  if (with_gelu) {
+  if constexpr (with != Gelu::none) {
+    Vector<T, N> out;
 #pragma unroll
-    for (int k = 0; k < N; ++k) x.v[k] = narrow<T>(gelu_of<T>(widen(x.v[k])));
-    store<T, N>(y + i, x);
+    for (int k = 0; k < N; ++k) {
+      out.v[k] = narrow<T>(gelu_of<T>(widen(x.v[k])));
+      if (with == Gelu::slope) x.v[k] = narrow<T>(gelu_slope<T>(widen(x.v[k])));
+    }
+    store<T, N>(y + i, out);
+    if (with == Gelu::slope) store<T, N>(pre + i, x);
   }
 }
 
 constexpr int sum_rows = 8;  // rows that a block works on at a time; each row has 32 threads
 
-// parts[blockIdx.y, column] = sum of this block's rows of f(dy, pre), which is also written to
-// dpre. Without `pre`: of dy itself, nothing written. `stride`: elements between rows.
-template <typename T, int N, bool with_gelu>
+// parts[blockIdx.y, column] = sum of this block's rows of dy gelu'(v), which is also written to
+// dpre; `pre`: what was kept of v. Without GELU: of dy itself, nothing written. `stride`: elements
+// between rows.
+template <typename T, int N, Gelu with>
 __global__ void __launch_bounds__(32 * sum_rows)
     sum_kernel(const T* dy, const T* pre, T* dpre, Acc<T>* parts, int64_t rows, int64_t columns,
                int64_t stride, int64_t rows_per_block) {
@@ -80,7 +89,7 @@ __global__ void __launch_bounds__(32 * sum_rows)
   A sums[N] = {};
   // All loads of a few rows before the first store: the output may be one of the inputs, so that
   // the compiler must keep their order.
-  constexpr int deep = with_gelu ? 2 : 4;
+  constexpr int deep = with == Gelu::none ? 4 : 2;
   for (int64_t row = first + threadIdx.y; column < columns && row < last; row += deep * sum_rows) {
     Vector<T, N> g[deep], x[deep];
 #pragma unroll
@@ -88,16 +97,19 @@ __global__ void __launch_bounds__(32 * sum_rows)
       const int64_t at = row + d * sum_rows;
       if (at >= last) continue;
       g[d] = load<T, N>(dy + at * stride + column);
-      if (with_gelu) x[d] = load<T, N>(pre + at * stride + column);
+      if (with != Gelu::none) x[d] = load<T, N>(pre + at * stride + column);
     }
 #pragma unroll
     for (int d = 0; d < deep; ++d) {
       const int64_t at = row + d * sum_rows;
       if (at >= last) continue;
-      if (with_gelu) {
+      if (with != Gelu::none) {
 #pragma unroll
-        for (int k = 0; k < N; ++k)
-          g[d].v[k] = narrow<T>(widen(g[d].v[k]) * gelu_slope<T>(widen(x[d].v[k])));
+        for (int k = 0; k < N; ++k) {
+          const A kept = widen(x[d].v[k]);
+          g[d].v[k] =
+              narrow<T>(widen(g[d].v[k]) * (with == Gelu::slope ? kept : gelu_slope<T>(kept)));
+        }
         store<T, N>(dpre + at * stride + column, g[d]);
       }
 #pragma unroll
@@ -140,18 +152,18 @@ __global__ void __launch_bounds__(1024)
   if (threadIdx.x == 0 && target < elements) out[target] += sum;
 }
 
-template <typename T, bool with_gelu>
+template <typename T, Gelu with>
 void launch_bias_gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y) {
   const int64_t count = pre.numel(), columns = pre.dim(-1);
   if (count == 0) return;
   constexpr int N = vector_size<T>;
   if (vectorizable<T>(columns, b.as<T>(), pre.as<T>(), y.as<T>())) {
     const auto blocks = static_cast<unsigned>(divide_up(count / N, 256));
-    bias_gelu_kernel<T, N, with_gelu>
+    bias_gelu_kernel<T, N, with>
         <<<blocks, 256, 0, s.stream()>>>(b.as<T>(), pre.as<T>(), y.as<T>(), count, columns);
   } else {
     const auto blocks = static_cast<unsigned>(divide_up(count, 256));
-    bias_gelu_kernel<T, 1, with_gelu>
+    bias_gelu_kernel<T, 1, with>
         <<<blocks, 256, 0, s.stream()>>>(b.as<T>(), pre.as<T>(), y.as<T>(), count, columns);
   }
   CUDA_LAUNCHED();
@@ -162,7 +174,7 @@ struct Columns {
   int64_t first, columns;
 };
 
-template <typename T, int N, bool with_gelu>
+template <typename T, int N, Gelu with>
 void launch_sum(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
                 const Columns& range, const Tensor& db) {
   using A = Acc<T>;
@@ -171,7 +183,7 @@ void launch_sum(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor
   if (rows == 0 || columns == 0) return;
   const int64_t across = divide_up(columns, 32 * N);
   // One full wave of blocks, no fewer than 32 rows each, and parts that fit the workspace.
-  int64_t down = resident_blocks(s, sum_kernel<T, N, with_gelu>, 32 * sum_rows) / across;
+  int64_t down = resident_blocks(s, sum_kernel<T, N, with>, 32 * sum_rows) / across;
   down = down > 1 ? down : 1;
   down = down < divide_up(rows, 32) ? down : divide_up(rows, 32);
   const auto room = static_cast<int64_t>(s.workspace_bytes() / sizeof(A)) / columns;
@@ -182,23 +194,23 @@ void launch_sum(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor
   down = divide_up(rows, rows_per_block);
   A* parts = db.defined() ? static_cast<A*>(s.workspace()) : nullptr;
   const dim3 grid(static_cast<unsigned>(across), static_cast<unsigned>(down));
-  sum_kernel<T, N, with_gelu><<<grid, dim3(32, sum_rows), 0, s.stream()>>>(
+  sum_kernel<T, N, with><<<grid, dim3(32, sum_rows), 0, s.stream()>>>(
       dy.as<T>() + range.first, pre.as<T>(), dpre.as<T>(), parts, rows, columns, stride,
       rows_per_block);
   CUDA_LAUNCHED();
   if (db.defined()) add_parts(s, parts, down, columns, db);
 }
 
-template <bool with_gelu>
+template <Gelu with>
 void sum_by_type(CudaStream& s, const char* op, const Tensor& dy, const Tensor& pre,
                  const Tensor& dpre, const Columns& range, const Tensor& db) {
   by_type(dy.dtype, op, [&](auto zero) {
     using T = decltype(zero);
     if (vectorizable<T>(dy.dim(-1), dy.as<T>(), pre.as<T>(), dpre.as<T>()) &&
         range.first % vector_size<T> == 0 && range.columns % vector_size<T> == 0) {
-      launch_sum<T, vector_size<T>, with_gelu>(s, dy, pre, dpre, range, db);
+      launch_sum<T, vector_size<T>, with>(s, dy, pre, dpre, range, db);
     } else {
-      launch_sum<T, 1, with_gelu>(s, dy, pre, dpre, range, db);
+      launch_sum<T, 1, with>(s, dy, pre, dpre, range, db);
     }
   });
 }
@@ -236,21 +248,32 @@ bool has_device_code() {
 
 void add_bias(CudaStream& s, const Tensor& b, const Tensor& y) {
   by_type(y.dtype, __func__,
-          [&](auto zero) { launch_bias_gelu<decltype(zero), false>(s, b, y, Tensor()); });
+          [&](auto zero) { launch_bias_gelu<decltype(zero), Gelu::none>(s, b, y, Tensor()); });
 }
 
-void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y) {
-  by_type(y.dtype, __func__,
-          [&](auto zero) { launch_bias_gelu<decltype(zero), true>(s, b, pre, y); });
+void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y, GeluKeeps keeps) {
+  by_type(y.dtype, __func__, [&](auto zero) {
+    using T = decltype(zero);
+    if (keeps == GeluKeeps::slope) {
+      launch_bias_gelu<T, Gelu::slope>(s, b, pre, y);
+    } else {
+      launch_bias_gelu<T, Gelu::input>(s, b, pre, y);
+    }
+  });
 }
 
-void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
-                   const Tensor& db) {
-  sum_by_type<true>(s, __func__, dy, pre, dpre, {0, dy.dim(-1)}, db);
+void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& kept, const Tensor& dpre,
+                   const Tensor& db, GeluKeeps keeps) {
+  const Columns all{0, dy.dim(-1)};
+  if (keeps == GeluKeeps::slope) {
+    sum_by_type<Gelu::slope>(s, __func__, dy, kept, dpre, all, db);
+  } else {
+    sum_by_type<Gelu::input>(s, __func__, dy, kept, dpre, all, db);
+  }
 }
 
 void column_sums(CudaStream& s, const Tensor& dy, int64_t first, const Tensor& db) {
-  sum_by_type<false>(s, __func__, dy, Tensor(), Tensor(), {first, db.numel()}, db);
+  sum_by_type<Gelu::none>(s, __func__, dy, Tensor(), Tensor(), {first, db.numel()}, db);
 }
 
 void product_row(CudaStream& s, const Tensor& sums, const Tensor& w, const Tensor& db,

@@ -8,6 +8,8 @@ extern const FusedKernel bias_2x1, bias_1x2;
 extern const FusedKernel bias_residual_2x1, bias_residual_1x2;
 extern const FusedKernel gelu_2x1, gelu_1x2;
 extern const FusedKernel dgelu_64x32, dgelu_64x64;
+extern const FusedKernel gelu_slope_2x1, gelu_slope_1x2;
+extern const FusedKernel times_slope_64x32, times_slope_64x64;
 
 FusedKernels bias_kernels() {
   static const FusedKernel* const all[] = {&bias_2x1, &bias_1x2};
@@ -17,13 +19,15 @@ FusedKernels bias_residual_kernels() {
   static const FusedKernel* const all[] = {&bias_residual_2x1, &bias_residual_1x2};
   return {all, 2};
 }
-FusedKernels gelu_forward_kernels() {
-  static const FusedKernel* const all[] = {&gelu_2x1, &gelu_1x2};
-  return {all, 2};
+FusedKernels gelu_forward_kernels(GeluKeeps keeps) {
+  static const FusedKernel* const input[] = {&gelu_2x1, &gelu_1x2};
+  static const FusedKernel* const slope[] = {&gelu_slope_2x1, &gelu_slope_1x2};
+  return {keeps == GeluKeeps::slope ? slope : input, 2};
 }
-FusedKernels gelu_backward_kernels() {
-  static const FusedKernel* const all[] = {&dgelu_64x32, &dgelu_64x64};
-  return {all, 2};
+FusedKernels gelu_backward_kernels(GeluKeeps keeps) {
+  static const FusedKernel* const input[] = {&dgelu_64x32, &dgelu_64x64};
+  static const FusedKernel* const slope[] = {&times_slope_64x32, &times_slope_64x64};
+  return {keeps == GeluKeeps::slope ? slope : input, 2};
 }
 #else
 FusedKernels bias_kernels() {
@@ -32,10 +36,10 @@ FusedKernels bias_kernels() {
 FusedKernels bias_residual_kernels() {
   return {};
 }
-FusedKernels gelu_forward_kernels() {
+FusedKernels gelu_forward_kernels(GeluKeeps) {
   return {};
 }
-FusedKernels gelu_backward_kernels() {
+FusedKernels gelu_backward_kernels(GeluKeeps) {
   return {};
 }
 #endif

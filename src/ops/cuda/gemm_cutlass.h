@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/ops/linear.h"
+
 namespace tally::train::cuda {
 
 // All compute with bf16 operands and fp32 accumulation, and GELU in its tanh form in fp32.
@@ -18,9 +20,10 @@ struct FusedProduct {
   // [features, inner]; GELU's gradient: [inner, features]
   const void* weight = nullptr;
   const void* bias = nullptr;  // [features]; GELU's gradient: none
-  // bias: none; with a residual: that, read; GELU: written, x weight^T + bias; its gradient: read
+  // bias: none; with a residual: that, read; GELU: written, what is kept of x weight^T + bias; its
+  // gradient: that, read
   void* pre = nullptr;  // [tokens, features]
-  // x weight^T + bias (+ pre); gelu(pre); (x weight) gelu'(pre), may be `pre` itself
+  // x weight^T + bias (+ pre); GELU of that; (x weight) times GELU's slope, may be `pre` itself
   void* out = nullptr;  // [tokens, features]
   // GELU's gradient: fp32 [parts, features], whose sum over parts is the sum of `out` over tokens
   // before rounding; parts = divide_up(tokens, tile_tokens)
@@ -43,7 +46,7 @@ struct FusedKernels {
 };
 FusedKernels bias_kernels();
 FusedKernels bias_residual_kernels();
-FusedKernels gelu_forward_kernels();
-FusedKernels gelu_backward_kernels();
+FusedKernels gelu_forward_kernels(GeluKeeps keeps);
+FusedKernels gelu_backward_kernels(GeluKeeps keeps);
 
 }  // namespace tally::train::cuda

@@ -27,6 +27,13 @@ __device__ inline float fast_tanh(float x) {
 constexpr float gelu_scale = 0.79788456F;  // sqrt(2/pi)
 constexpr float gelu_cubic = 0.79788456F * 0.044715F;
 
+__device__ inline float tanh_gelu_slope(float v) {
+  const float square = v * v;
+  const float t = fast_tanh(v * fmaf(gelu_cubic, square, gelu_scale));
+  const float slope = v * fmaf(1.5F * gelu_cubic, square, 0.5F * gelu_scale);  // u' v / 2
+  return fmaf(fmaf(-t, t, 1.0F), slope, fmaf(0.5F, t, 0.5F));
+}
+
 template <typename T>
 struct TanhGelu;
 template <int N>
@@ -44,6 +51,20 @@ struct TanhGelu<cutlass::Array<float, N>> {
   }
 };
 
+// gelu'(v), by the same hyperbolic tangent, which the compiler computes once for both.
+template <typename T>
+struct TanhGeluSlope;
+template <int N>
+struct TanhGeluSlope<cutlass::Array<float, N>> {
+  static constexpr bool kIsHeavy = true;
+  CUTLASS_DEVICE cutlass::Array<float, N> operator()(const cutlass::Array<float, N>& v) const {
+    cutlass::Array<float, N> y;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) y[i] = tanh_gelu_slope(v[i]);
+    return y;
+  }
+};
+
 template <typename T>
 struct TanhGeluGradient;
 template <int N>
@@ -53,12 +74,7 @@ struct TanhGeluGradient<cutlass::Array<float, N>> {
                                                      const cutlass::Array<float, N>& v) const {
     cutlass::Array<float, N> dx;
     CUTLASS_PRAGMA_UNROLL
-    for (int i = 0; i < N; ++i) {
-      const float square = v[i] * v[i];
-      const float t = fast_tanh(v[i] * fmaf(gelu_cubic, square, gelu_scale));
-      const float slope = v[i] * fmaf(1.5F * gelu_cubic, square, 0.5F * gelu_scale);  // u' v / 2
-      dx[i] = dy[i] * fmaf(fmaf(-t, t, 1.0F), slope, fmaf(0.5F, t, 0.5F));
-    }
+    for (int i = 0; i < N; ++i) dx[i] = dy[i] * tanh_gelu_slope(v[i]);
     return dx;
   }
 };
@@ -79,8 +95,9 @@ using EpilogueSchedule =
     std::conditional_t<cooperative, cutlass::epilogue::TmaWarpSpecializedCooperative,
                        cutlass::epilogue::TmaWarpSpecialized>;
 
-// out = acc gelu'(pre) with pre as the source operand, and the sums over a tile's tokens.
-template <typename Tile>
+// out = acc gelu'(v) with what is kept of v as the source operand, and the sums over a tile's
+// tokens.
+template <typename Tile, template <typename> class Gradient>
 using BackwardFusion = cutlass::epilogue::fusion::Sm90EVT<
     cutlass::epilogue::fusion::Sm90Compute<cutlass::epilogue::thread::Identity, Element, float,
                                            nearest>,
@@ -89,7 +106,7 @@ using BackwardFusion = cutlass::epilogue::fusion::Sm90EVT<
             cutlass::plus, cutlass::plus, cutlass::plus, 0, Tile, float, float, nearest,
             cute::Stride<cute::_1, cute::_0, int64_t>, 4, true, false>,
         cutlass::epilogue::fusion::Sm90EVT<
-            cutlass::epilogue::fusion::Sm90Compute<TanhGeluGradient, float, float, nearest>,
+            cutlass::epilogue::fusion::Sm90Compute<Gradient, float, float, nearest>,
             cutlass::epilogue::fusion::Sm90AccFetch,
             cutlass::epilogue::fusion::Sm90SrcFetch<Element>>>>;
 
@@ -101,13 +118,83 @@ using ForwardFusion =
     cutlass::epilogue::fusion::LinCombPerRowBiasEltActAux<ColumnMajor, TanhGelu, Element, float,
                                                           Element, Element, void, float>;
 
-// What happens to the accumulators: + bias; + bias + residual; GELU of that, which is kept too;
-// times GELU's gradient.
-enum class Work { bias, bias_residual, gelu, gelu_gradient };
+// out = gelu(z), aux = gelu'(z), z = acc + bias: its callbacks are below.
+struct BiasGeluSlope
+    : cutlass::epilogue::fusion::LinCombPerRowBiasEltActAux<ColumnMajor, TanhGelu, Element, float,
+                                                            Element, Element, void, float> {};
+
+}  // namespace fused
+}  // namespace tally::train::cuda
+
+namespace cutlass::epilogue::fusion {
+
+// z = beta C + alpha acc + bias once, then two trees over it.
+template <int StagesC, int StagesD, int FragmentSize, bool ReuseSmemC, bool DelayTmaStore,
+          class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
+struct FusionCallbacks<
+    epilogue::Sm90TmaWarpSpecialized<StagesC, StagesD, FragmentSize, ReuseSmemC, DelayTmaStore>,
+    tally::train::cuda::fused::BiasGeluSlope, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S>
+    : Sm90SplitTreeVisitor<
+          Sm90LinCombPerRowBias<CtaTile, float, float, bfloat16_t, void, float>,
+          Sm90EVT<Sm90Compute<tally::train::cuda::TanhGelu, bfloat16_t, float,
+                              FloatRoundStyle::round_to_nearest>,
+                  Sm90AccFetch>,
+          Sm90EVT<Sm90AuxStore<StagesD, EpilogueTile, bfloat16_t, FloatRoundStyle::round_to_nearest,
+                               cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>, SmemLayoutAtom,
+                               CopyOpR2S>,
+                  Sm90EVT<Sm90Compute<tally::train::cuda::TanhGeluSlope, float, float,
+                                      FloatRoundStyle::round_to_nearest>,
+                          Sm90AccFetch>>> {
+  using Impl = Sm90SplitTreeVisitor<
+      Sm90LinCombPerRowBias<CtaTile, float, float, bfloat16_t, void, float>,
+      Sm90EVT<Sm90Compute<tally::train::cuda::TanhGelu, bfloat16_t, float,
+                          FloatRoundStyle::round_to_nearest>,
+              Sm90AccFetch>,
+      Sm90EVT<Sm90AuxStore<StagesD, EpilogueTile, bfloat16_t, FloatRoundStyle::round_to_nearest,
+                           cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>, SmemLayoutAtom,
+                           CopyOpR2S>,
+              Sm90EVT<Sm90Compute<tally::train::cuda::TanhGeluSlope, float, float,
+                                  FloatRoundStyle::round_to_nearest>,
+                      Sm90AccFetch>>>;
+  using Operation = tally::train::cuda::fused::BiasGeluSlope;
+  // The members that the plain GELU's callbacks have.
+  struct Arguments {
+    float alpha = 1, beta = 0;
+    const bfloat16_t* bias_ptr = nullptr;
+    using StrideAux = cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>;
+    bfloat16_t* aux_ptr = nullptr;
+    StrideAux dAux = {};
+
+    operator typename Impl::Arguments() const {
+      return {
+          {{{beta}, {}, {}}, {}, {{{alpha}, {}, {}}, {}, {bias_ptr, bfloat16_t(0), {}}, {}}, {}},
+          {{{}, {}}, {aux_ptr, dAux}},
+          {{}, {}}};
+    }
+  };
+  using Impl::Impl;
+};
+
+}  // namespace cutlass::epilogue::fusion
+
+namespace tally::train::cuda {
+namespace fused {
+
+// What happens to the accumulators: + bias; + bias + residual; GELU of that, whose input or slope
+// is kept too; times GELU's gradient, from its input or its slope.
+enum class Work { bias, bias_residual, gelu, gelu_slope, gelu_gradient, times_slope };
 
 template <Work work, typename Tile>
 struct FusionOf {
-  using type = BackwardFusion<Tile>;
+  using type = BackwardFusion<Tile, TanhGeluGradient>;
+};
+template <typename Tile>
+struct FusionOf<Work::times_slope, Tile> {
+  using type = BackwardFusion<Tile, cutlass::multiplies>;
+};
+template <typename Tile>
+struct FusionOf<Work::gelu_slope, Tile> {
+  using type = BiasGeluSlope;
 };
 template <typename Tile>
 struct FusionOf<Work::gelu, Tile> {
@@ -125,8 +212,8 @@ struct FusionOf<Work::bias_residual, Tile> {
 template <Work work, bool cooperative, typename Tile, typename Cluster,
           typename EpilogueTile = cutlass::epilogue::collective::EpilogueTileAuto>
 struct Kernel {
-  static constexpr bool forward = work != Work::gelu_gradient;
-  static constexpr bool sourced = work == Work::gelu_gradient || work == Work::bias_residual;
+  static constexpr bool forward = work != Work::gelu_gradient && work != Work::times_slope;
+  static constexpr bool sourced = !forward || work == Work::bias_residual;
   // A is weight^T[features, inner], B is x^T[inner, tokens].
   using LayoutA = std::conditional_t<forward, cutlass::layout::RowMajor, ColumnMajor>;
   using Source = std::conditional_t<sourced, Element, void>;
@@ -173,7 +260,7 @@ struct Kernel {
       a.epilogue.thread = {{{{}, {}, {}}, {p.parts, 0.0F, {}}},  // the sums of acc gelu'(source)
                            {}};                                  // rounded
     }
-    if constexpr (work == Work::gelu) {
+    if constexpr (work == Work::gelu || work == Work::gelu_slope) {
       a.epilogue.thread.aux_ptr = static_cast<Element*>(p.pre);
       a.epilogue.thread.dAux = packed(decltype(a.epilogue.thread.dAux){}, m, n);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/ops/cuda/cuda_stream.h"
+#include "src/ops/linear.h"
 
 namespace tally::train::cuda {
 
@@ -10,12 +11,13 @@ bool has_device_code();
 
 // y[rows, cols] += b[cols]
 void add_bias(CudaStream& s, const Tensor& b, const Tensor& y);
-// y = gelu(pre); with b: pre += b first (written back).
-void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y);
-// dpre = dy * gelu'(pre), and db += column sums of dpre where db is defined. dpre may be dy or pre.
-// Uses s.workspace().
-void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
-                   const Tensor& db);
+// y = gelu(pre); with b: pre += b first (written back). With GeluKeeps::slope gelu'(pre) takes the
+// place of pre.
+void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y, GeluKeeps keeps);
+// dpre = dy * gelu'(v) from what was kept of v, and db += column sums of dpre where db is defined.
+// dpre may be dy or `kept`. Uses s.workspace().
+void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& kept, const Tensor& dpre,
+                   const Tensor& db, GeluKeeps keeps);
 // db += column sums of dy, from column `first` on. Uses s.workspace().
 void column_sums(CudaStream& s, const Tensor& dy, int64_t first, const Tensor& db);
 // db[N] += sums[N], and out[K] += sums w[N,K] where it is defined

@@ -113,7 +113,7 @@ void gelu_backward_fused(CudaStream& s, const FusedKernel& kernel, const Tensor&
 // pieces are still in the cache when GELU's pass reads them, large ones make better products; on
 // Hopper there are kernels that do it all in one pass: timing decides.
 void gelu_backward_in_place(CudaStream& s, const Tensor& dy, const Tensor& w, const Tensor& pre,
-                            const Tensor& db) {
+                            const Tensor& db, GeluKeeps keeps) {
   const int64_t columns = w.dim(1), inner = dy.dim(-1), rows = inner ? dy.numel() / inner : 0;
   const auto row_bytes = static_cast<int64_t>(size_of(pre.dtype)) * columns;
   const auto most = static_cast<int64_t>(s.second_workspace_bytes());
@@ -125,7 +125,7 @@ void gelu_backward_in_place(CudaStream& s, const Tensor& dy, const Tensor& w, co
       const Tensor part(scratch, pre.dtype, {count, columns}), here = pre2.rows(first, count);
       matmul(s, product(dy2.rows(first, count), w, false, part));
       // A rehearsal leaves `pre` and `db` as they are.
-      gelu_backward(s, part, here, rehearsal ? part : here, rehearsal ? Tensor() : db);
+      gelu_backward(s, part, here, rehearsal ? part : here, rehearsal ? Tensor() : db, keeps);
     }
   };
   std::vector<int64_t> pieces;
@@ -144,7 +144,7 @@ void gelu_backward_in_place(CudaStream& s, const Tensor& dy, const Tensor& w, co
   whole.x = dy.data;
   whole.weight = w.data;
   whole.pre = whole.out = pre.data;
-  const auto kernels = serving(s, s.fused_gelu, gelu_backward_kernels(), whole, pre.dtype);
+  const auto kernels = serving(s, s.fused_gelu, gelu_backward_kernels(keeps), whole, pre.dtype);
   for (const FusedKernel* kernel : kernels) {
     ways.emplace_back([&, kernel] {
       const int64_t piece = rows_a_piece(rows, row_bytes, most);
@@ -157,7 +157,8 @@ void gelu_backward_in_place(CudaStream& s, const Tensor& dy, const Tensor& w, co
     });
   }
   const std::string key =
-      shape_key("dgelu", s, product(dy2, w, false, pre2)) + fmt::format("/{}", ways.size());
+      shape_key(keeps == GeluKeeps::slope ? "slope" : "dgelu", s, product(dy2, w, false, pre2)) +
+      fmt::format("/{}", ways.size());
   const auto choice = static_cast<size_t>(fastest(s, key, ways));
   if (choice < pieces.size()) return run(pieces[choice], false);
   gelu_backward_fused(s, *kernels[choice - pieces.size()], dy2, w, pre2, pre2, db);
@@ -198,28 +199,44 @@ void linear_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tens
   ways[static_cast<size_t>(fastest(s, key + std::to_string(ways.size()), ways))]();
 }
 
+GeluKeeps faster_gelu_keeps(Stream& stream, DType type, int64_t n, int64_t k) {
+  const CudaStream& s = cuda_stream(stream);
+  FusedProduct p;
+  p.tokens = 1;
+  p.features = n;
+  p.inner = k;
+  const auto served = [&](const FusedKernels& kernels) {
+    return !serving(s, s.fused_gelu, kernels, p, type).empty();
+  };
+  return served(gelu_forward_kernels(GeluKeeps::slope)) &&
+                 served(gelu_backward_kernels(GeluKeeps::slope))
+             ? GeluKeeps::slope
+             : GeluKeeps::input;
+}
+
 void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tensor& b,
-                         const Tensor& pre, const Tensor& y) {
+                         const Tensor& kept, const Tensor& y, GeluKeeps keeps) {
   CudaStream& s = cuda_stream(stream);
-  const MatMul plain = product(x, w, true, pre);
+  const bool slope = keeps == GeluKeeps::slope;
+  const MatMul plain = product(x, w, true, kept);
   std::vector<std::function<void()>> ways;
   if (b.defined()) {
     const MatMul biased = with_epilogue(plain, Epilogue::bias, b, nullptr);
     if (matmul_supported(s, biased)) {
-      ways.emplace_back([&s, biased, &pre, &y] {
+      ways.emplace_back([&s, biased, &kept, &y, keeps] {
         matmul(s, biased);
-        gelu(s, Tensor(), pre, y);
+        gelu(s, Tensor(), kept, y, keeps);
       });
     }
-    MatMul fused = with_epilogue(plain, Epilogue::gelu_aux_bias, b, pre.data);
+    MatMul fused = with_epilogue(plain, Epilogue::gelu_aux_bias, b, kept.data);
     fused.out = y.data;
     // The library's GELU is an approximation good for 16-bit results only.
-    if (s.fused_gelu && size_of(y.dtype) == 2 && matmul_supported(s, fused)) {
+    if (s.fused_gelu && !slope && size_of(y.dtype) == 2 && matmul_supported(s, fused)) {
       ways.emplace_back([&s, fused] { matmul(s, fused); });
     }
-    const FusedProduct own = fused_product(plain, b, pre.data, y);
+    const FusedProduct own = fused_product(plain, b, kept.data, y);
     for (const FusedKernel* kernel :
-         serving(s, s.fused_gelu, gelu_forward_kernels(), own, y.dtype)) {
+         serving(s, s.fused_gelu, gelu_forward_kernels(keeps), own, y.dtype)) {
       ways.emplace_back([&s, own, kernel] {
         CUDA_CHECK(kernel->launch(own, s.multiprocessors_for_products(), s.stream()));
       });
@@ -227,14 +244,15 @@ void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const
   }
   ways.emplace_back([&] {
     matmul(s, plain);
-    gelu(s, b, pre, y);
+    gelu(s, b, kept, y, keeps);
   });
-  const std::string key = shape_key("gelu", s, plain) + std::to_string(ways.size());
+  const std::string key =
+      shape_key(slope ? "gelu-slope" : "gelu", s, plain) + std::to_string(ways.size());
   ways[static_cast<size_t>(fastest(s, key, ways))]();
 }
 
 void gelu_forward(Stream& stream, const Tensor& pre, const Tensor& y) {
-  gelu(cuda_stream(stream), Tensor(), pre, y);
+  gelu(cuda_stream(stream), Tensor(), pre, y, GeluKeeps::input);
 }
 
 void linear_backward_input(Stream& stream, const Tensor& dy, const Tensor& w, const Tensor& dx) {
@@ -242,14 +260,15 @@ void linear_backward_input(Stream& stream, const Tensor& dy, const Tensor& w, co
 }
 
 void linear_backward_input_gelu(Stream& stream, const Tensor& dy, const Tensor& w,
-                                const Tensor& pre, const Tensor& dpre, const Tensor& db) {
+                                const Tensor& kept, const Tensor& dpre, const Tensor& db,
+                                GeluKeeps keeps) {
   CudaStream& s = cuda_stream(stream);
-  if (dpre.data != pre.data) {
+  if (dpre.data != kept.data) {
     matmul(s, product(dy, w, false, dpre));
-    gelu_backward(s, dpre, pre, dpre, db);
+    gelu_backward(s, dpre, kept, dpre, db, keeps);
     return;
   }
-  gelu_backward_in_place(s, dy, w, pre, db);
+  gelu_backward_in_place(s, dy, w, kept, db, keeps);
 }
 
 void linear_backward_weight(Stream& stream, const Tensor& dy, const Tensor& x, const Tensor& dw,

@@ -251,7 +251,8 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"--precision tf32x3 --device cpu", 1,
        "--precision: a CPU has no TF32: use --precision fp32, or a GPU"},
       {"--no-fusion gelu,none", 1,
-       "--no-fusion: 'none' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, bias, "
+       "--no-fusion: 'none' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, "
+       "gelu-slope, bias, "
        "overlap, late-update, all"},
       {"--tf32 --device cpu", 1, "--tf32: a CPU has no TF32: use --precision fp32, or a GPU"},
       {"--train-samples 10", 1,

@@ -59,53 +59,62 @@ TEST_CASE("cuda: the product with bias and residual in its epilogue" * NEEDS_GPU
 }
 
 TEST_CASE("cuda: the product with GELU in its epilogue" * NEEDS_GPU) {
-  const auto kernels = cuda::gelu_forward_kernels();
-  for (int i = 0; i < kernels.count; ++i) {
-    for (const Size& n : all_sizes()) {
-      CAPTURE(std::string(kernels.list[i]->name));
-      Both b(bf16);
-      auto& s = cuda::cuda_stream(*b.gpu);
-      if (s.capability() != 90) return;
-      const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
-                 bias = b.input({n.features});
-      const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
-      linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu);
-      const cuda::FusedProduct p = problem(n, x, w, bias, pre, y);
-      REQUIRE(kernels.list[i]->supported(p));
-      REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
-      CHECK_CLOSE(b, pre, bf16.tolerance);
-      CHECK_CLOSE(b, y, bf16.tolerance);
+  for (const GeluKeeps keeps : {GeluKeeps::input, GeluKeeps::slope}) {
+    const auto kernels = cuda::gelu_forward_kernels(keeps);
+    for (int i = 0; i < kernels.count; ++i) {
+      for (const Size& n : all_sizes()) {
+        CAPTURE(std::string(kernels.list[i]->name));
+        Both b(bf16);
+        auto& s = cuda::cuda_stream(*b.gpu);
+        if (s.capability() != 90) return;
+        const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
+                   bias = b.input({n.features});
+        const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
+        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps);
+        const cuda::FusedProduct p = problem(n, x, w, bias, pre, y);
+        REQUIRE(kernels.list[i]->supported(p));
+        REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
+        CHECK_CLOSE(b, pre, bf16.tolerance);
+        CHECK_CLOSE(b, y, bf16.tolerance);
+      }
     }
   }
 }
 
 TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * NEEDS_GPU) {
-  const auto kernels = cuda::gelu_backward_kernels();
-  for (int i = 0; i < kernels.count; ++i) {
-    for (const Size& n : sizes) {
-      CAPTURE(std::string(kernels.list[i]->name));
-      const int64_t parts =
-          (n.tokens + kernels.list[i]->tile_tokens - 1) / kernels.list[i]->tile_tokens;
-      Both b(bf16);
-      auto& s = cuda::cuda_stream(*b.gpu);
-      if (s.capability() != 90) return;
-      const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
-                 pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
-      linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu);
-      cuda::FusedProduct p = problem(n, dy, w, Pair(), pre, pre);
-      p.parts = static_cast<float*>(s.workspace());
-      REQUIRE(kernels.list[i]->supported(p));
-      REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
-      cuda::add_parts(s, p.parts, parts, n.features, db.gpu);
-      CHECK_CLOSE(b, pre, bf16.tolerance);
-      CHECK_CLOSE(b, db, bf16.tolerance);
+  for (const GeluKeeps keeps : {GeluKeeps::input, GeluKeeps::slope}) {
+    const auto kernels = cuda::gelu_backward_kernels(keeps);
+    for (int i = 0; i < kernels.count; ++i) {
+      for (const Size& n : sizes) {
+        CAPTURE(std::string(kernels.list[i]->name));
+        const int64_t parts =
+            (n.tokens + kernels.list[i]->tile_tokens - 1) / kernels.list[i]->tile_tokens;
+        Both b(bf16);
+        auto& s = cuda::cuda_stream(*b.gpu);
+        if (s.capability() != 90) return;
+        const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
+                   pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
+        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu, keeps);
+        cuda::FusedProduct p = problem(n, dy, w, Pair(), pre, pre);
+        p.parts = static_cast<float*>(s.workspace());
+        REQUIRE(kernels.list[i]->supported(p));
+        REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
+        cuda::add_parts(s, p.parts, parts, n.features, db.gpu);
+        CHECK_CLOSE(b, pre, bf16.tolerance);
+        CHECK_CLOSE(b, db, bf16.tolerance);
+      }
     }
   }
 }
 
 TEST_CASE("cuda: what these kernels do not serve is refused" * NEEDS_GPU) {
-  for (const auto& kernels : {cuda::bias_kernels(), cuda::bias_residual_kernels(),
-                              cuda::gelu_forward_kernels(), cuda::gelu_backward_kernels()}) {
+  for (const auto& kernels :
+       {cuda::bias_kernels(), cuda::bias_residual_kernels(),
+        cuda::gelu_forward_kernels(GeluKeeps::input), cuda::gelu_forward_kernels(GeluKeeps::slope),
+        cuda::gelu_backward_kernels(GeluKeeps::input),
+        cuda::gelu_backward_kernels(GeluKeeps::slope)}) {
+    const bool with_sums = kernels.list == cuda::gelu_backward_kernels(GeluKeeps::input).list ||
+                           kernels.list == cuda::gelu_backward_kernels(GeluKeeps::slope).list;
     for (int i = 0; i < kernels.count; ++i) {
       cuda::FusedProduct p;
       p.tokens = 64;
@@ -113,7 +122,7 @@ TEST_CASE("cuda: what these kernels do not serve is refused" * NEEDS_GPU) {
       p.features = kernels.list[i]->tile_features + 4;
       CHECK_FALSE(kernels.list[i]->supported(p));
       p.features = kernels.list[i]->tile_features + 8;
-      CHECK(kernels.list[i]->supported(p) != (kernels.list == cuda::gelu_backward_kernels().list));
+      CHECK(kernels.list[i]->supported(p) == !with_sums);
       p.features = kernels.list[i]->tile_features;
       CHECK(kernels.list[i]->supported(p));
       p.inner = 60;

@@ -84,6 +84,11 @@ TEST_CASE("cuda: linear_gelu_forward and gelu_forward" * NEEDS_GPU) {
         linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu);
         CHECK_CLOSE(b, pre, kind.tolerance);
         CHECK_CLOSE(b, y, kind.tolerance);
+        const Pair slope = b.output({n.rows, n.out}), same = b.output({n.rows, n.out});
+        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, slope.cpu, same.cpu, GeluKeeps::slope);
+        linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, slope.gpu, same.gpu, GeluKeeps::slope);
+        CHECK_CLOSE(b, slope, kind.tolerance);
+        CHECK_CLOSE(b, same, kind.tolerance);
         const Pair again = b.output({n.rows, n.out});
         gelu_forward(*b.cpu, pre.cpu, again.cpu);
         gelu_forward(*b.gpu, pre.gpu, again.gpu);
@@ -109,16 +114,18 @@ TEST_CASE("cuda: linear_backward_input" * NEEDS_GPU) {
 TEST_CASE("cuda: linear_backward_input_gelu, beside `pre` and in its place" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Shape& n : shapes) {
-      for (const bool in_place : {false, true}) {
-        Both b(kind);
-        const Pair dy = b.input({n.rows, n.out}), w = b.input({n.out, n.in}),
-                   pre = b.input({n.rows, n.in});
-        const Pair db = b.sum({n.in});
-        const Pair dpre = in_place ? pre : b.output({n.rows, n.in});
-        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, dpre.cpu, db.cpu);
-        linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, dpre.gpu, db.gpu);
-        CHECK_CLOSE(b, dpre, kind.tolerance);
-        CHECK_CLOSE(b, db, kind.tolerance);
+      for (const GeluKeeps keeps : {GeluKeeps::input, GeluKeeps::slope}) {
+        for (const bool in_place : {false, true}) {
+          Both b(kind);
+          const Pair dy = b.input({n.rows, n.out}), w = b.input({n.out, n.in}),
+                     pre = b.input({n.rows, n.in});
+          const Pair db = b.sum({n.in});
+          const Pair dpre = in_place ? pre : b.output({n.rows, n.in});
+          linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, dpre.cpu, db.cpu, keeps);
+          linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, dpre.gpu, db.gpu, keeps);
+          CHECK_CLOSE(b, dpre, kind.tolerance);
+          CHECK_CLOSE(b, db, kind.tolerance);
+        }
       }
     }
   }

@@ -71,16 +71,18 @@ TEST_CASE("cuda: each variant of linear_forward, with and without a residual" * 
 TEST_CASE("cuda: each variant of linear_gelu_forward" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Size& n : sizes) {
-      const int variants = each_variant(kind, [&](Both& b) {
-        const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
-                   bias = b.input({n.features});
-        const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
-        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu);
-        linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu);
-        CHECK_CLOSE(b, pre, kind.tolerance);
-        CHECK_CLOSE(b, y, kind.tolerance);
-      });
-      CHECK(variants >= 1 + fused(kind, cuda::gelu_forward_kernels()));
+      for (const GeluKeeps keeps : {GeluKeeps::input, GeluKeeps::slope}) {
+        const int variants = each_variant(kind, [&](Both& b) {
+          const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
+                     bias = b.input({n.features});
+          const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
+          linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps);
+          linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu, keeps);
+          CHECK_CLOSE(b, pre, kind.tolerance);
+          CHECK_CLOSE(b, y, kind.tolerance);
+        });
+        CHECK(variants >= 1 + fused(kind, cuda::gelu_forward_kernels(keeps)));
+      }
     }
   }
 }
@@ -88,15 +90,17 @@ TEST_CASE("cuda: each variant of linear_gelu_forward" * NEEDS_GPU) {
 TEST_CASE("cuda: each variant of linear_backward_input_gelu in place, bias sums too" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Size& n : sizes) {
-      const int variants = each_variant(kind, [&](Both& b) {
-        const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
-                   pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
-        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu);
-        linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, pre.gpu, db.gpu);
-        CHECK_CLOSE(b, pre, kind.tolerance);
-        CHECK_CLOSE(b, db, kind.tolerance);
-      });
-      CHECK(variants == 1 + fused(kind, cuda::gelu_backward_kernels()));
+      for (const GeluKeeps keeps : {GeluKeeps::input, GeluKeeps::slope}) {
+        const int variants = each_variant(kind, [&](Both& b) {
+          const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
+                     pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
+          linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu, keeps);
+          linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, pre.gpu, db.gpu, keeps);
+          CHECK_CLOSE(b, pre, kind.tolerance);
+          CHECK_CLOSE(b, db, kind.tolerance);
+        });
+        CHECK(variants == 1 + fused(kind, cuda::gelu_backward_kernels(keeps)));
+      }
     }
   }
 }

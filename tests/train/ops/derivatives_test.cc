@@ -118,6 +118,12 @@ TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in plac
   Numbers in_place = pre;
   linear_backward_input_gelu(s, dy, w2, in_place, in_place, Tensor());
   CHECK(in_place.values() == dpre.values());
+  // Keeping GELU's slope instead of its input leaves the same output and the same gradient.
+  Numbers slope = zeros({6, 5}), same = zeros({6, 5}), from_slope = zeros({6, 5});
+  linear_gelu_forward(s, x, w1, b1, slope, same, GeluKeeps::slope);
+  CHECK(same.values() == act.values());
+  linear_backward_input_gelu(s, dy, w2, slope, from_slope, Tensor(), GeluKeeps::slope);
+  check(pre, second, from_slope);
   // The activations that linear_gelu_forward keeps are those that gelu_forward makes again.
   both();
   Numbers again = zeros({6, 5});
