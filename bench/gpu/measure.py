@@ -16,6 +16,7 @@ OpMultiplyAddFastF32); 124m-b8-fp32-tf32x3 does the same, 124m-b8-fp32 takes flo
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -102,7 +103,11 @@ class Peer:
         if program == "compiled_gpt":
             self.process = subprocess.Popen(self.command + ["--on-request"], stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=self.log, text=True)
-            self.line()  # ready
+            try:
+                self.line()  # ready
+            except BaseException:
+                self.kill()
+                raise
 
     def line(self):
         for line in self.process.stdout:
@@ -123,6 +128,12 @@ class Peer:
             self.process.stdin.close()
             self.process.wait()
         self.log.close()
+
+    def kill(self):
+        """Whatever happens, no peer keeps the GPU's memory from whoever measures next."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
 
 def chosen(names):
@@ -173,11 +184,22 @@ def main():
         for name in names:
             print(name, *CASES[name].our_flags(a.dropout), a.flags)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench/gpu/measure.py: told to end"))
+    running = []
+    try:
+        measure_all(a, names, running)
+    finally:
+        for peer in running:
+            peer.kill()
+
+
+def measure_all(a, names, running):
+    """`running`: the peers that may live, for the caller to end."""
     peers = {}
     for name in names:
         case = CASES[name]
         steps = a.steps or case.steps
-        running = []
+        running.clear()
         for program, flags in () if a.no_peers else case.peers:
             if program == "hf_trainer":
                 flags += f" --dropout {case.dropout(a.dropout)}"
