@@ -35,7 +35,8 @@ class Optimizer {
   // first micro batch overwrites them (Batch::first). Enqueues only.
   void apply(bool zero_gradients = true);
   // From here on apply() leaves the parameters [first, last) of the flat buffers as they are, with
-  // their gradients, until update_deferred() or complete(). Call before the first step.
+  // their gradients, until update_deferred() or complete(). Call before the first step, or after
+  // complete().
   void defer(int64_t first, int64_t last);
   // The last applied step's update of [first, last) on `s`, which may run beside other work, see
   // adamw_step(); nothing after complete(). Enqueues only.

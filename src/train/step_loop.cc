@@ -93,6 +93,7 @@ StepLoop::~StepLoop() {
   s.release(stop_sum_);
   parts_.model.set_gradient_hook({});
   parts_.model.set_late_update({});
+  parts_.optimizer.defer(0, 0);  // whoever goes on with it updates everything at once
 }
 
 std::unique_ptr<BatchLoader> StepLoop::make_loader(std::shared_ptr<const SampleSource> source,
