@@ -19,9 +19,9 @@ WARM_UP = 10  # steps of a record that do not count, as in table.py
 # The first whose pattern is found in the name.
 CATEGORIES = (
     ("copies and fills", r"^\["),
-    ("optimizer", r"adamw_kernel|squares_kernel|norm_kernel\(double const\*"),
+    ("optimizer", r"adamw_\w*kernel|squares_kernel|norm_kernel\(double const\*"),
     ("attention", r"sdpa|flash|fmha|cudnn|one_pass_|delta_kernel|softmax_kernel|softmax_backward_kernel|seed_kernel|rotary_kernel"),
-    ("matrix products, with GELU inside", r"TanhGelu"),
+    ("matrix products, with GELU inside", r"TanhGelu|ColReduction"),
     ("matrix products", r"gemm|gemv|nvjet|splitK|xmma|cublas|cutlass|[^a-z](?:split|turn)_kernel"),
     ("norm", r"norm_kernel|norm_backward_"),
     ("cross-entropy", r"cross_entropy|add_losses_kernel"),
@@ -42,7 +42,7 @@ def cutlass_name(name):
     schedule = re.search(r"WarpSpecialized(Pingpong|Cooperative)", name)
     tile = re.search(r"WarpSpecialized(?:Pingpong|Cooperative)E+NS\w_IJ((?:NS\w_ILi\d+EEE?|S\w_){3})", name)
     cluster = re.search(r"TmaGmmaWarpSpecializedILi\d+ENS\w_IJ(.{10,60}?)EEENS\w_\d+Kernel", name)
-    work = re.search(r"TanhGelu(Gradient)?", name)
+    work = re.search(r"TanhGelu(Gradient|Slope)?|ColReduction", name)  # sums: those of GELU's gradient
     stages = re.search(r"\d+Sm90TmaWarpSpecializedI((?:L[ib]\d+E)+)E", name)
     words = ["cutlass", work.group() if work else "product"]
 

@@ -2,6 +2,8 @@
 import argparse
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,12 @@ json.dump({"started": "now", "command_line": a, "environment": {"git_commit": "c
            "results": {"tokens_per_iteration": 1000, "peak_device_bytes": 2**30, "model_flops_per_token": 1e9,
                        "peak_tflops_per_second": 1.0}}, open(a[a.index("--record") + 1], "w"))
 print("completed")
+"""
+STUBBORN_PEER = """import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(os.getpid(), file=sys.stderr, flush=True)
+print("{}", flush=True)
+time.sleep(600)
 """
 
 
@@ -45,6 +53,9 @@ class FakePeer:
         return FakePeer.answer
 
     def close(self):
+        pass
+
+    def kill(self):
         pass
 
 
@@ -72,6 +83,28 @@ class Measure(unittest.TestCase):
                 self.assertEqual(ours.global_batch_size or ours.micro_batch_size, peer.batch * peer.accumulation)
                 ours_precision = next((p for p in ("tf32x3", "bf16", "fp16", "tf32") if "--" + p in words or p in words), "fp32")
                 self.assertEqual({"tf32x3": "fp32"}.get(ours_precision, ours_precision), peer.precision)
+
+    def test_told_to_end_it_ends_its_peers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            here = os.path.join(folder, "gpu")
+            shutil.copytree(BENCH, here, ignore=shutil.ignore_patterns("__pycache__"))
+            with open(os.path.join(here, "peers", "compiled_gpt.py"), "w") as file:
+                file.write(STUBBORN_PEER)
+            pipe, train = os.path.join(folder, "pipe"), os.path.join(folder, "train")
+            os.mkfifo(pipe)
+            with open(train, "w") as file:
+                file.write(f"#!/bin/sh\necho begun > {pipe}\nexec sleep 600\n")
+            os.chmod(train, 0o755)
+            bench = subprocess.Popen([sys.executable, os.path.join(here, "measure.py"), "--train", train, "--out", folder,
+                                      "--cases", "124m", "--rounds", "1"], stderr=subprocess.PIPE, text=True,
+                                     start_new_session=True)
+            with open(pipe) as begun:
+                self.assertEqual(begun.read(), "begun\n")
+            os.killpg(bench.pid, signal.SIGTERM)  # as timeout does
+            self.assertIn("told to end", bench.communicate()[1])
+            with open(os.path.join(folder, "124m.compiled_gpt.txt")) as file:
+                peer = int(file.read())
+            self.assertFalse(os.path.exists(f"/proc/{peer}"))
 
     def run_cases(self, *flags):
         FakePeer.asked = []
