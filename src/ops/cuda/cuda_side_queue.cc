@@ -27,7 +27,7 @@ class Mark {
 
 class CudaSideQueue final : public SideQueue {
  public:
-  explicit CudaSideQueue(CudaStream& main) : main_(main), side_(main) {}
+  explicit CudaSideQueue(CudaStream& main) : main_(main), side_(&main) {}
 
   void run(const std::function<void(Stream&)>& work) override {
     side_.follow(main_);

@@ -134,13 +134,13 @@ CudaStream::CudaStream(int index) : index_(index) {
   cudnn_ = make_cudnn_attention();
 }
 
-CudaStream::CudaStream(CudaStream& main)
-    : main_(&main),
-      index_(main.index_),
-      capability_(main.capability_),
-      multiprocessors_(main.multiprocessors_),
-      shared_bytes_(main.shared_bytes_),
-      gemms_(main.gemms_) {
+CudaStream::CudaStream(CudaStream* main)
+    : main_(main),
+      index_(main->index_),
+      capability_(main->capability_),
+      multiprocessors_(main->multiprocessors_),
+      shared_bytes_(main->shared_bytes_),
+      gemms_(main->gemms_) {
   CUDA_CHECK(cudaSetDevice(index_));
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   CUBLAS_CHECK(cublasLtCreate(&blas_));

@@ -19,8 +19,9 @@ class CudaStream final : public Stream {
   // Throws DeviceError when the GPU cannot be used, see make_stream().
   explicit CudaStream(int index);
   // A second queue of `main`'s GPU for matrix products: plans and settings are main's, what it
-  // allocates counts as main's, its scratch grows with the first calls. `main` outlives it.
-  explicit CudaStream(CudaStream& main);
+  // allocates counts as main's, its scratch grows with the first calls. `main` is not null and
+  // outlives it.
+  explicit CudaStream(CudaStream* main);
   ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
