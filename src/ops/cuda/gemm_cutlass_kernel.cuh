@@ -128,34 +128,27 @@ struct BiasGeluSlope
 
 namespace cutlass::epilogue::fusion {
 
-// z = beta C + alpha acc + bias once, then two trees over it.
+// z = beta C + alpha acc + bias once, then two trees over it: the output's and the kept slope's.
+template <int StagesD, class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
+using BiasGeluSlopeTree = Sm90SplitTreeVisitor<
+    Sm90LinCombPerRowBias<CtaTile, float, float, bfloat16_t, void, float>,
+    Sm90EVT<Sm90Compute<tally::train::cuda::TanhGelu, bfloat16_t, float,
+                        FloatRoundStyle::round_to_nearest>,
+            Sm90AccFetch>,
+    Sm90EVT<
+        Sm90AuxStore<StagesD, EpilogueTile, bfloat16_t, FloatRoundStyle::round_to_nearest,
+                     cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>, SmemLayoutAtom, CopyOpR2S>,
+        Sm90EVT<Sm90Compute<tally::train::cuda::TanhGeluSlope, float, float,
+                            FloatRoundStyle::round_to_nearest>,
+                Sm90AccFetch>>>;
+
 template <int StagesC, int StagesD, int FragmentSize, bool ReuseSmemC, bool DelayTmaStore,
           class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
 struct FusionCallbacks<
     epilogue::Sm90TmaWarpSpecialized<StagesC, StagesD, FragmentSize, ReuseSmemC, DelayTmaStore>,
     tally::train::cuda::fused::BiasGeluSlope, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S>
-    : Sm90SplitTreeVisitor<
-          Sm90LinCombPerRowBias<CtaTile, float, float, bfloat16_t, void, float>,
-          Sm90EVT<Sm90Compute<tally::train::cuda::TanhGelu, bfloat16_t, float,
-                              FloatRoundStyle::round_to_nearest>,
-                  Sm90AccFetch>,
-          Sm90EVT<Sm90AuxStore<StagesD, EpilogueTile, bfloat16_t, FloatRoundStyle::round_to_nearest,
-                               cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>, SmemLayoutAtom,
-                               CopyOpR2S>,
-                  Sm90EVT<Sm90Compute<tally::train::cuda::TanhGeluSlope, float, float,
-                                      FloatRoundStyle::round_to_nearest>,
-                          Sm90AccFetch>>> {
-  using Impl = Sm90SplitTreeVisitor<
-      Sm90LinCombPerRowBias<CtaTile, float, float, bfloat16_t, void, float>,
-      Sm90EVT<Sm90Compute<tally::train::cuda::TanhGelu, bfloat16_t, float,
-                          FloatRoundStyle::round_to_nearest>,
-              Sm90AccFetch>,
-      Sm90EVT<Sm90AuxStore<StagesD, EpilogueTile, bfloat16_t, FloatRoundStyle::round_to_nearest,
-                           cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>, SmemLayoutAtom,
-                           CopyOpR2S>,
-              Sm90EVT<Sm90Compute<tally::train::cuda::TanhGeluSlope, float, float,
-                                  FloatRoundStyle::round_to_nearest>,
-                      Sm90AccFetch>>>;
+    : BiasGeluSlopeTree<StagesD, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S> {
+  using Impl = BiasGeluSlopeTree<StagesD, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S>;
   using Operation = tally::train::cuda::fused::BiasGeluSlope;
   // The members that the plain GELU's callbacks have.
   struct Arguments {
