@@ -114,15 +114,16 @@ namespace {
 void resolve_fusions(const Flags& f, Config* c) {
   if (!f.no_fusion) return;
   Fusions& u = c->fusions;
-  const std::array<std::pair<const char*, bool*>, 9> known{{{"residual", &u.residual},
-                                                            {"bias-sums", &u.bias_sums},
-                                                            {"qkv-bias", &u.qkv_bias},
-                                                            {"overwrite", &u.overwrite},
-                                                            {"gelu", &u.gelu},
-                                                            {"gelu-slope", &u.gelu_slope},
-                                                            {"bias", &u.bias},
-                                                            {"overlap", &u.overlap},
-                                                            {"late-update", &u.late_update}}};
+  const std::array<std::pair<const char*, bool*>, 10> known{{{"residual", &u.residual},
+                                                             {"bias-sums", &u.bias_sums},
+                                                             {"qkv-bias", &u.qkv_bias},
+                                                             {"overwrite", &u.overwrite},
+                                                             {"gelu", &u.gelu},
+                                                             {"gelu-slope", &u.gelu_slope},
+                                                             {"bias", &u.bias},
+                                                             {"overlap", &u.overlap},
+                                                             {"late-update", &u.late_update},
+                                                             {"float64", &u.float64}}};
   std::istringstream names(*f.no_fusion);
   for (std::string name; std::getline(names, name, ',');) {
     bool found = false;
@@ -134,7 +135,7 @@ void resolve_fusions(const Flags& f, Config* c) {
     if (!found)
       fail("--no-fusion",
            "'{}' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, gelu-slope, "
-           "bias, overlap, late-update, all",
+           "bias, overlap, late-update, float64, all",
            name);
   }
 }

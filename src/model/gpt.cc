@@ -60,7 +60,8 @@ Gpt::Gpt(const Config& config, ParameterTable& table, Stream& stream)
       stream_(stream),
       arena_(stream),
       multiprocessors_for_updates_(few_multiprocessors(config, type_, stream)),
-      weights_beside_(config.fusions.overlap && size_of(type_) == 4),
+      weights_beside_(config.fusions.overlap && size_of(type_) == 4 &&
+                      !float64_products_serve(stream)),
       side_(SideQueue::make(stream, weights_beside_ || multiprocessors_for_updates_ > 0)) {
   if (config_.positions == Positions::learned && tokens_ > config_.max_positions) {
     throw std::invalid_argument("the sequence is longer than the model has positions");

@@ -13,6 +13,10 @@ GeluKeeps faster_gelu_keeps(Stream& s, DType type, int64_t n, int64_t k) {
   return TALLY_BACKEND(s, faster_gelu_keeps(s, type, n, k));
 }
 
+bool float64_products_serve(Stream& s) {
+  return TALLY_BACKEND(s, float64_products_serve(s));
+}
+
 void linear_gelu_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b,
                          const Tensor& kept, const Tensor& y, GeluKeeps keeps) {
   TALLY_BACKEND(s, linear_gelu_forward(s, x, w, b, kept, y, keeps));

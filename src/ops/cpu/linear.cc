@@ -39,6 +39,10 @@ void linear_forward(Stream&, const Tensor& x, const Tensor& w, const Tensor& b, 
   product(aten_operand(x), aten_operand(w).t(), bias_operand(b), y, residual);
 }
 
+bool float64_products_serve(Stream&) {
+  return false;
+}
+
 GeluKeeps faster_gelu_keeps(Stream&, DType, int64_t, int64_t) {
   return GeluKeeps::input;
 }

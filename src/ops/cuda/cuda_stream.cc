@@ -149,6 +149,7 @@ CudaStream::CudaStream(CudaStream* main)
 void CudaStream::follow(const CudaStream& main) {
   matmul_mode = main.matmul_mode;
   own_bias_products = main.own_bias_products;
+  float64_products = main.float64_products;
   fused_gelu = main.fused_gelu;
   deterministic = main.deterministic;
 }
@@ -159,6 +160,7 @@ CudaStream::~CudaStream() {
   if (main_) {
     main_->release(split_memory_.data);
     main_->release(product_workspace_.data);
+    main_->release(product_marks_.data);
   }
   cudnn_.reset();
   gemms_.reset();
@@ -256,6 +258,12 @@ void* CudaStream::split_memory(size_t bytes) {
 void* CudaStream::product_workspace(size_t bytes) {
   if (!main_) return workspace_;
   return grow(&product_workspace_, bytes, "workspace of the weight gradients");
+}
+
+void* CudaStream::product_marks(size_t bytes) {
+  if (bytes > product_marks_.bytes)
+    fill_zero(grow(&product_marks_, bytes, "marks of the products"), bytes);
+  return product_marks_.data;
 }
 
 size_t CudaStream::second_workspace_bytes() const {

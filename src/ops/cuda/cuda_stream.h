@@ -51,6 +51,9 @@ class CudaStream final : public Stream {
   // Scratch of at least `bytes` for a product whose algorithm wants so much. A second queue's grows
   // and throws DeviceError when it would have to during a recording.
   void* product_workspace(size_t bytes);
+  // Marks of at least `bytes` for products that leave them all zero, as they are at first. Throws
+  // DeviceError when they would have to be made during a recording.
+  void* product_marks(size_t bytes);
   // Where algorithms are timed: the largest that a product may have. A second queue borrows main's,
   // which must be idle then.
   CudaStream& tuning() { return main_ ? *main_ : *this; }
@@ -85,7 +88,7 @@ class CudaStream final : public Stream {
   cublasLtHandle_t blas_ = nullptr;
   void* workspace_ = nullptr;
   void* second_workspace_ = nullptr;
-  Growing split_memory_, product_workspace_;
+  Growing split_memory_, product_workspace_, product_marks_;
   size_t workspace_bytes_ = 0;
   std::unordered_map<void*, size_t> blocks_;
   int64_t allocations_ = 0;

@@ -1,6 +1,7 @@
 // Matrix products through cuBLASLt, with the algorithm chosen by timing: the library's own first
-// choice is up to 14% slower on the shapes of a GPT. Each (shape, types, epilogue) is timed once,
-// on the operands of its first call, and remembered in memory and in a file, see GemmPlans.
+// choice is up to 14% slower on the shapes of a GPT. For float32 the kernels of gemm_float64.h are
+// timed beside the library's. Each (shape, types, epilogue) is timed once, on the operands of its
+// first call, and remembered in memory and in a file, see GemmPlans.
 #pragma once
 
 #include <functional>
@@ -59,6 +60,9 @@ SplitProblem split_problem(CudaStream& s, const MatMul& problem);
 // combination).
 bool matmul_supported(CudaStream& s, const MatMul& problem);
 
+// Whether float32 products of this stream may run on the float64 tensor cores.
+bool may_use_float64(const CudaStream& s);
+
 // Which of several equivalent ways is fastest, timed at the first eager call under this key and
 // remembered. Every variant must leave the same result, and be repeatable. While a graph is
 // recorded or with s.deterministic: 0. Tests take each in turn, see GemmPlans::forced.
@@ -90,7 +94,11 @@ class GemmPlans {
   int forced = -1, variants = 0;
 
  private:
-  Plan* make(CudaStream& s, const MatMul& problem, const std::string& key, bool tune);
+  using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
+  Plan* make(CudaStream& s, const MatMul& problem, const std::string& key, bool may_tune);
+  bool recall(CudaStream& s, const MatMul& problem, const std::string& key, Plan* plan) const;
+  void tune(CudaStream& s, const MatMul& problem, const std::string& key,
+            const Algorithms& algorithms, Plan* plan);
   void load();
   void append(const std::string& line) const;
 

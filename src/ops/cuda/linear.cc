@@ -199,6 +199,10 @@ void linear_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tens
   ways[static_cast<size_t>(fastest(s, key + std::to_string(ways.size()), ways))]();
 }
 
+bool float64_products_serve(Stream& stream) {
+  return may_use_float64(cuda_stream(stream));
+}
+
 GeluKeeps faster_gelu_keeps(Stream& stream, DType type, int64_t n, int64_t k) {
   const CudaStream& s = cuda_stream(stream);
   FusedProduct p;

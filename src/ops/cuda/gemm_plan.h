@@ -1,0 +1,65 @@
+// How one problem is computed: cuBLASLt's description of it with the algorithm that was found best,
+// or a kernel of our own. For gemm*.cc only.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <string>
+
+#include "src/ops/cuda/gemm.h"
+
+namespace tally::train::cuda {
+
+// The largest power of two up to 256 that divides the address and both distances.
+uint32_t alignment_of(const void* data, DType t, int64_t leading, int64_t stride);
+// Of `out` and of what is added to it.
+uint32_t out_alignment(const MatMul& p);
+bool adds_in_place(const MatMul& p);
+// Whether it is computed as two products of TF32 numbers, see split_problem().
+bool must_split(const CudaStream& s, const MatMul& p);
+// Whether the float64 tensor cores can take it, see gemm_float64.h.
+bool float64_serves(CudaStream& s, const MatMul& p);
+// Enqueues it there, into `out`; `parts`: scratch.
+void run_float64(CudaStream& s, const MatMul& p, int tile, void* out, void* parts);
+// All that a plan depends on, as one word.
+std::string key_of(CudaStream& s, const MatMul& p);
+
+class Layout {
+ public:
+  Layout(DType t, int64_t rows, int64_t cols, int64_t leading, int64_t batch, int64_t stride);
+  ~Layout() { cublasLtMatrixLayoutDestroy(layout_); }
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+  cublasLtMatrixLayout_t get() const { return layout_; }
+
+ private:
+  cublasLtMatrixLayout_t layout_ = nullptr;
+};
+
+// A column-major view of the row-major problem: out^T = b^T a^T.
+struct GemmPlans::Plan {
+  Plan(const CudaStream& s, const MatMul& p);
+  ~Plan() { cublasLtMatmulDescDestroy(desc); }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  void take(const cublasLtMatmulHeuristicResult_t& found) {
+    algorithm = found.algo;
+    workspace = found.workspaceSize;
+  }
+  // Takes this problem's addresses.
+  void point(const MatMul& p) const;
+  cublasStatus_t run(CudaStream& s, const MatMul& p, void* out, const cublasLtMatmulAlgo_t& algo,
+                     void* scratch, size_t bytes) const;
+
+  Layout first, second, result;
+  cublasLtMatmulDesc_t desc = nullptr;
+  bool in_f64;
+  bool tuned = false;
+  int float64_tile = -1;  // the kernel's of gemm_float64.h where that is the fastest
+  cublasLtMatmulAlgo_t algorithm{};
+  size_t workspace = 0;  // bytes that the algorithm wants
+};
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,225 @@
+// What was tuned: in memory, and in a file.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "src/ops/cuda/check.h"
+#include "src/ops/cuda/gemm_float64.h"
+#include "src/ops/cuda/gemm_plan.h"
+#include "src/ops/cuda/gemm_timing.h"
+
+namespace tally::train::cuda {
+namespace {
+
+constexpr int algorithms_tried = 32;
+constexpr size_t algorithm_words = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t);
+
+std::string file_name(const DeviceInfo& device) {
+  if (const char* given = std::getenv("TALLY_TUNING_CACHE")) {
+    return std::strcmp(given, "off") == 0 ? "" : given;
+  }
+  std::string root;
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) {
+    root = xdg;
+  } else if (const char* home = std::getenv("HOME"); home && *home) {
+    root = std::string(home) + "/.cache";
+  } else {
+    return "";
+  }
+  std::string name = device.name;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
+  }
+  return fmt::format("{}/tally/tuning-{}-{}.txt", root, name, cublasLtGetVersion());
+}
+
+// Where a plan may write while it is timed: the output itself when it is overwritten anyway.
+class TuningOutput {
+ public:
+  TuningOutput(CudaStream& s, const MatMul& p) : data_(p.out) {
+    if (!adds_in_place(p)) return;
+    const int64_t elements = (p.batch - 1) * p.out_stride + (p.rows - 1) * p.out_leading + p.cols;
+    const size_t bytes = static_cast<size_t>(elements) * size_of(p.out_dtype);
+    if (cudaMalloc(&copy_, bytes) != cudaSuccess) {
+      cudaGetLastError();
+      copy_ = nullptr;
+    } else {
+      CUDA_CHECK(cudaMemcpyAsync(copy_, p.out, bytes, cudaMemcpyDeviceToDevice, s.stream()));
+    }
+    data_ = copy_;
+  }
+  ~TuningOutput() { cudaFree(copy_); }
+  TuningOutput(const TuningOutput&) = delete;
+  TuningOutput& operator=(const TuningOutput&) = delete;
+  void* data() const { return data_; }  // null: no memory, do not tune
+
+ private:
+  void* data_;
+  void* copy_ = nullptr;
+};
+
+using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
+
+Algorithms candidates(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan, int wanted) {
+  cublasLtMatmulPreference_t preference = nullptr;
+  CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
+    CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, what, &value, sizeof value));
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, s.tuning().workspace_bytes());
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+         alignment_of(p.b.data, p.b.dtype, p.b.leading, p.b.stride));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+         alignment_of(p.a.data, p.a.dtype, p.a.leading, p.a.stride));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out_alignment(p));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out_alignment(p));
+  Algorithms found(static_cast<size_t>(wanted));
+  int count = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      s.blas(), plan.desc, plan.first.get(), plan.second.get(), plan.result.get(),
+      plan.result.get(), preference, wanted, found.data(), &count);
+  cublasLtMatmulPreferenceDestroy(preference);
+  Algorithms algorithms;
+  if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
+  for (int i = 0; i < count; ++i) {
+    const auto& f = found[static_cast<size_t>(i)];
+    if (f.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(f);
+  }
+  return algorithms;
+}
+
+// Under which the tile is remembered where the float64 tensor cores are the fastest.
+std::string float64_key(const std::string& key) {
+  return "float64/" + key;
+}
+
+}  // namespace
+
+GemmPlans::GemmPlans(const DeviceInfo& device) : file_(file_name(device)) {
+  load();
+}
+GemmPlans::~GemmPlans() = default;
+
+void GemmPlans::load() {
+  std::ifstream in(file_);
+  std::string line;
+  while (std::getline(in, line)) {
+    std::istringstream fields(line);
+    std::string kind, key;
+    fields >> kind >> key;
+    if (kind == "choice") {
+      int index = -1;
+      if (fields >> index) choices_[key] = index;
+    } else if (kind == "gemm") {
+      std::vector<uint64_t> words;
+      for (uint64_t w = 0; fields >> std::hex >> w;) words.push_back(w);
+      if (words.size() == algorithm_words) stored_[key] = std::move(words);
+    }
+  }
+}
+
+void GemmPlans::append(const std::string& line) const {
+  if (file_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);
+  // One short write in append mode: ranks that tune at the same time do not mix their lines.
+  std::ofstream out(file_, std::ios::app);
+  out << line + "\n" << std::flush;
+}
+
+int GemmPlans::choice(const std::string& key) const {
+  const auto it = choices_.find(key);
+  return it == choices_.end() ? -1 : it->second;
+}
+
+void GemmPlans::remember(const std::string& key, int index) {
+  choices_[key] = index;
+  append(fmt::format("choice {} {}", key, index));
+}
+
+GemmPlans::Plan* GemmPlans::plan(CudaStream& s, const MatMul& p) {
+  const std::string key = key_of(s, p);
+  const auto it = plans_.find(key);
+  const bool may_tune = !s.deterministic && p.out_dtype != DType::f64;
+  if (it != plans_.end() && (!it->second || it->second->tuned || !may_tune))
+    return it->second.get();
+  return make(s, p, key, may_tune && !s.capturing());
+}
+
+// The algorithm that an earlier run found, where it still serves.
+bool GemmPlans::recall(CudaStream& s, const MatMul& p, const std::string& key, Plan* plan) const {
+  const auto stored = stored_.find(key);
+  if (stored != stored_.end()) {
+    cublasLtMatmulHeuristicResult_t result{};
+    std::memcpy(&plan->algorithm, stored->second.data(), sizeof plan->algorithm);
+    if (cublasLtMatmulAlgoCheck(s.blas(), plan->desc, plan->first.get(), plan->second.get(),
+                                plan->result.get(), plan->result.get(), &plan->algorithm,
+                                &result) == CUBLAS_STATUS_SUCCESS &&
+        result.workspaceSize <= s.tuning().workspace_bytes()) {
+      plan->workspace = result.workspaceSize;
+      return true;
+    }
+  }
+  const int tile = choice(float64_key(key));
+  if (tile < 0 || tile >= float64_tiles || !float64_serves(s, p)) return false;
+  plan->float64_tile = tile;
+  return true;
+}
+
+void GemmPlans::tune(CudaStream& s, const MatMul& p, const std::string& key,
+                     const Algorithms& algorithms, Plan* plan) {
+  const TuningOutput out(s, p);
+  if (!out.data()) return;
+  CudaStream& owner = s.tuning();
+  std::vector<Way> ways;
+  for (const auto& found : algorithms) {
+    ways.emplace_back([&] {
+      return plan->run(s, p, out.data(), found.algo, owner.workspace(), owner.workspace_bytes()) ==
+             CUBLAS_STATUS_SUCCESS;
+    });
+  }
+  for (int tile = 0; tile < float64_tiles && float64_serves(s, p); ++tile) {
+    ways.emplace_back([&, tile] {
+      run_float64(s, p, tile, out.data(), owner.workspace());
+      return true;
+    });
+  }
+  const size_t best = best_of(s, ways);
+  CUDA_CHECK(cudaStreamSynchronize(s.stream()));
+  plan->tuned = true;
+  if (best >= algorithms.size()) {
+    plan->float64_tile = static_cast<int>(best - algorithms.size());
+    return remember(float64_key(key), plan->float64_tile);
+  }
+  plan->take(algorithms[best]);
+  uint64_t words[algorithm_words];
+  std::memcpy(words, &plan->algorithm, sizeof words);
+  std::string line = "gemm " + key;
+  for (const uint64_t w : words) line += fmt::format(" {:x}", w);
+  append(line);
+}
+
+GemmPlans::Plan* GemmPlans::make(CudaStream& s, const MatMul& p, const std::string& key,
+                                 bool may_tune) {
+  auto plan = std::make_unique<Plan>(s, p);
+  plan->point(p);
+  if (s.deterministic) {
+    // By rule: the kernel that is the fastest for most sizes, else the library's first choice.
+    if (float64_serves(s, p)) plan->float64_tile = 0;
+  } else {
+    plan->tuned = recall(s, p, key, plan.get());
+  }
+  if (!plan->tuned && plan->float64_tile < 0) {
+    const Algorithms algorithms = candidates(s, p, *plan, may_tune ? algorithms_tried : 1);
+    if (algorithms.empty()) return (plans_[key] = nullptr).get();
+    plan->take(algorithms[0]);
+    if (may_tune) tune(s, p, key, algorithms, plan.get());
+  }
+  return (plans_[key] = std::move(plan)).get();
+}
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,19 @@
+// Ways of doing the same, timed on a stream.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "src/ops/cuda/cuda_stream.h"
+
+namespace tally::train::cuda {
+
+// One way to compute a product: enqueues it; false when it does not run.
+using Way = std::function<bool()>;
+
+// The best of the ways. Each is run twice; then the best few take turns of some milliseconds
+// without a pause, because a large GPU lowers its clock under load and the algorithm that wins a
+// short burst need not win then.
+size_t best_of(CudaStream& s, const std::vector<Way>& ways);
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,198 @@
+// Products of float32 on the float64 tensor cores, each tile shape and layout by itself: which of
+// them an operation takes is decided by timing.
+#include <algorithm>
+
+#include "src/ops/cuda/cuda_stream.h"
+#include "src/ops/cuda/gemm_float64.h"
+#include "src/ops/linear.h"
+#include "tests/train/cuda/both.h"
+
+namespace tally::train {
+namespace {
+
+const Kind f32{DType::f32, MatmulMode::ieee, "f32", 1e-7};
+
+struct Size {
+  int64_t rows, cols, inner;
+};
+// Fewer than a tile, edges within one, slices that are not whole, many slices of one tile, several
+// tiles in each direction, and as many columns as tiles' boxes divide.
+const std::vector<Size> sizes = {{4, 4, 4},       {40, 36, 20},   {132, 100, 36}, {128, 128, 4096},
+                                 {300, 260, 200}, {520, 392, 96}, {256, 384, 512}};
+
+struct Problem {
+  Both both{f32};
+  Size n;
+  Pair a, b, bias, addend, out;
+  cuda::Float64Product product;
+  Tensor parts, marks;
+
+  Problem(const Size& size, bool a_transposed, bool b_transposed)
+      : n(size),
+        a(a_transposed ? both.input({n.inner, n.rows}) : both.input({n.rows, n.inner})),
+        b(b_transposed ? both.input({n.cols, n.inner}) : both.input({n.inner, n.cols})),
+        bias(both.input({n.cols})),
+        addend(both.input({n.rows, n.cols})),
+        out(both.output({n.rows, n.cols})),
+        parts(both.scratch(cuda::float64_parts_bytes(stream().multiprocessors()))),
+        marks(both.scratch(cuda::float64_marks_bytes(stream().multiprocessors()))) {
+    both.gpu->fill_zero(marks.data, marks.bytes());
+    product.rows = n.rows;
+    product.cols = n.cols;
+    product.inner = n.inner;
+    product.a = static_cast<const float*>(a.gpu.data);
+    product.b = static_cast<const float*>(b.gpu.data);
+    product.a_leading = a_transposed ? n.rows : n.inner;
+    product.b_leading = b_transposed ? n.inner : n.cols;
+    product.a_transposed = a_transposed;
+    product.b_transposed = b_transposed;
+    product.out = static_cast<float*>(out.gpu.data);
+    product.out_leading = n.cols;
+  }
+
+  cuda::CudaStream& stream() { return cuda::cuda_stream(*both.gpu); }
+  std::vector<double> run(int tile, int multiprocessors) {
+    REQUIRE(cuda::float64_product_supported(product));
+    REQUIRE(cuda::float64_product(product, tile, multiprocessors, parts.data, marks.data,
+                                  stream().stream()) == cudaSuccess);
+    return Both::read(out.gpu, *both.gpu);
+  }
+
+  std::vector<double> expected() {
+    const auto va = Both::read(a.cpu, *both.cpu), vb = Both::read(b.cpu, *both.cpu),
+               vbias = Both::read(bias.cpu, *both.cpu), vadd = Both::read(addend.cpu, *both.cpu);
+    std::vector<double> sums(static_cast<size_t>(n.rows * n.cols));
+    for (int64_t i = 0; i < n.rows; ++i) {
+      for (int64_t k = 0; k < n.inner; ++k) {
+        const double x =
+            va[static_cast<size_t>(product.a_transposed ? k * n.rows + i : i * n.inner + k)];
+        for (int64_t j = 0; j < n.cols; ++j) {
+          sums[static_cast<size_t>(i * n.cols + j)] +=
+              x * vb[static_cast<size_t>(product.b_transposed ? j * n.inner + k : k * n.cols + j)];
+        }
+      }
+      for (int64_t j = 0; j < n.cols; ++j) {
+        const auto at = static_cast<size_t>(i * n.cols + j);
+        if (product.bias) sums[at] += vbias[static_cast<size_t>(j)];
+        if (product.addend) sums[at] += vadd[at];
+      }
+    }
+    return sums;
+  }
+};
+
+// Sums in float64, rounded once: half a unit in the last place, and what float64 sums in another
+// order may differ by. Sums in float32 are tens of units off where terms cancel.
+void check_rounded_once(const std::vector<double>& got, const std::vector<double>& want) {
+  REQUIRE(got.size() == want.size());
+  double worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double unit = std::ldexp(1.0, std::max(std::ilogb(want[i]), -126) - 23);
+    const double error = std::abs(got[i] - want[i]) / (0.5 * unit + 1e-11);
+    worst = error <= worst ? worst : error;  // what is not a number is the worst
+  }
+  CHECK(worst <= 1.000001);
+}
+
+bool serves() {
+  Both b(f32);
+  return cuda::cuda_stream(*b.gpu).capability() == 90 && cuda::float64_products_built();
+}
+
+TEST_CASE("cuda: float32 products on float64 tensor cores round once" * NEEDS_GPU) {
+  if (!serves()) return;
+  for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
+    for (const Size& n : sizes) {
+      for (const bool a_transposed : {false, true}) {
+        for (const bool b_transposed : {false, true}) {
+          CAPTURE(tile);
+          CAPTURE(n.rows);
+          CAPTURE(n.cols);
+          CAPTURE(n.inner);
+          CAPTURE(a_transposed);
+          CAPTURE(b_transposed);
+          Problem p(n, a_transposed, b_transposed);
+          check_rounded_once(p.run(tile, p.stream().multiprocessors()), p.expected());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: their bias and what they add, in place too" * NEEDS_GPU) {
+  if (!serves()) return;
+  for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
+    for (const bool b_transposed : {false, true}) {
+      for (const bool in_place : {false, true}) {
+        Problem p({300, 260, 72}, false, b_transposed);
+        p.product.bias = static_cast<const float*>(p.bias.gpu.data);
+        p.product.addend = static_cast<const float*>(p.addend.gpu.data);
+        if (in_place) {
+          p.both.gpu->copy(p.out.gpu.data, p.addend.gpu.data, p.out.gpu.bytes());
+          p.product.addend = p.product.out;
+        }
+        check_rounded_once(p.run(tile, p.stream().multiprocessors()), p.expected());
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: their tiles are shared by any number of multiprocessors, alike in every run" *
+          NEEDS_GPU) {
+  if (!serves()) return;
+  for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
+    for (const Size& n : {Size{520, 392, 256}, Size{900, 700, 20}, Size{64, 64, 2000}}) {
+      Problem p(n, true, false);
+      const std::vector<double> want = p.expected();
+      for (const int multiprocessors : {1, 2, 3, 7, 20, 50, p.stream().multiprocessors()}) {
+        CAPTURE(tile);
+        CAPTURE(multiprocessors);
+        const std::vector<double> once = p.run(tile, multiprocessors);
+        check_rounded_once(once, want);
+        p.both.gpu->fill_zero(p.out.gpu.data, p.out.gpu.bytes());
+        CHECK(p.run(tile, multiprocessors) == once);
+        std::vector<unsigned> left(p.marks.bytes() / sizeof(unsigned), 1U);
+        p.both.gpu->copy(left.data(), p.marks.data, p.marks.bytes());
+        p.both.gpu->synchronize();
+        CHECK(std::count(left.begin(), left.end(), 0U) == static_cast<int64_t>(left.size()));
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: float64 products refuse what they do not serve" * NEEDS_GPU) {
+  if (!serves()) return;
+  Problem p({64, 64, 64}, false, true);
+  CHECK(cuda::float64_product_supported(p.product));
+  cuda::Float64Product odd = p.product;
+  odd.a_leading = 66;
+  CHECK_FALSE(cuda::float64_product_supported(odd));
+  odd = p.product;
+  odd.b += 1;
+  CHECK_FALSE(cuda::float64_product_supported(odd));
+  odd = p.product;
+  odd.rows = int64_t{1} << 40;
+  CHECK_FALSE(cuda::float64_product_supported(odd));
+}
+
+TEST_CASE("cuda: float32 layers take them where they may" * NEEDS_GPU) {
+  if (!serves()) return;
+  for (const bool wanted : {true, false}) {
+    Both b(f32);
+    const Pair x = b.input({256, 512}), w = b.input({128, 512}), y = b.output({256, 128});
+    b.gpu->float64_products = wanted;
+    b.gpu->deterministic = true;  // by rule, whatever timing finds
+    linear_forward(*b.cpu, x.cpu, w.cpu, Tensor(), y.cpu, Tensor());
+    linear_forward(*b.gpu, x.gpu, w.gpu, Tensor(), y.gpu, Tensor());
+    const auto got = Both::read(y.gpu, *b.gpu), want = Both::read(y.cpu, *b.cpu);
+    int64_t nearest = 0;
+    for (size_t i = 0; i < got.size(); ++i) nearest += got[i] == static_cast<float>(want[i]);
+    b.gpu->float64_products = true;
+    b.gpu->deterministic = false;
+    CAPTURE(nearest);
+    CHECK((nearest > static_cast<int64_t>(got.size()) * 999 / 1000) == wanted);
+  }
+}
+
+}  // namespace
+}  // namespace tally::train
