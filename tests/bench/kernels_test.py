@@ -93,6 +93,8 @@ class Kernels(unittest.TestCase):
         self.assertEqual(kernels.short("void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nt_align1>(Params)"),
                          "cutlass_80_simt_sgemm_256x128_8x4_nt_align1")
         self.assertEqual(kernels.category(CUTLASS), "matrix products, with GELU inside")
+        float64 = OURS + "float64::float64_kernel<Kernel<false, true, 4, 2, 4> >(tally::train::cuda::float64::Arguments)"
+        self.assertEqual(kernels.category(float64), "matrix products")
         for name in (NORM, ADAMW, SQUARES, ADAMW.replace("adamw_kernel", "adamw_few_kernel")):
             self.assertEqual(kernels.category(name), "optimizer")
         self.assertEqual(kernels.category(LAYERNORM), "norm")
