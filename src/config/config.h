@@ -27,7 +27,7 @@ struct Fusions {
   bool gelu = true;         // GELU within the MLP's products
   bool gelu_slope = true;   // its slope is kept instead of its input, where kernels serve that
   bool bias = true;         // products with a bias may be our own kernels instead of the library's
-  bool overlap = true;      // f32: weights' gradients on a second queue beside the rest
+  bool overlap = true;      // f32: weights' gradients on a second queue where that pays
   bool late_update = true;  // 16 bits: parameters are updated beside the next forward pass
   bool float64 = true;      // f32: products may run on float64 tensor cores
 };

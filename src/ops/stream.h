@@ -38,7 +38,7 @@ class Stream {
   // exact products, sums in float64, rounded once; false: float32 multiply-adds throughout.
   bool float64_products = true;
   // Multiprocessors that matrix products leave to work on another queue; 0: none. Products in 16
-  // bits heed it, on a GPU.
+  // bits and those on float64 tensor cores heed it.
   int products_leave = 0;
   // Results repeat bit for bit from run to run: algorithms by rule instead of by timing, no atomic
   // sums.

@@ -31,7 +31,8 @@ void matmul(CudaStream& s, const MatMul& p) {
   }
   if (plan->float64_tile >= 0) {
     void* parts = s.product_workspace(float64_parts_bytes(s.multiprocessors()));
-    return run_float64(s, p, plan->float64_tile, p.out, parts);
+    CUDA_CHECK(run_float64(s, p, plan->float64_tile, p.out, parts));
+    return;
   }
   plan->point(p);
   void* workspace = s.product_workspace(plan->workspace);

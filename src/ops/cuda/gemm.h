@@ -56,8 +56,7 @@ struct SplitProblem {
 };
 SplitProblem split_problem(CudaStream& s, const MatMul& problem);
 
-// Whether the library has an algorithm for it (epilogues and types are not served in every
-// combination).
+// Whether something serves it (the library has not every combination of epilogues and types).
 bool matmul_supported(CudaStream& s, const MatMul& problem);
 
 // Whether float32 products of this stream may run on the float64 tensor cores.

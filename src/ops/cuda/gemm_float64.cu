@@ -124,8 +124,11 @@ bool float64_product_supported(const Float64Product& q) {
   const auto bits = reinterpret_cast<uintptr_t>(q.a) | reinterpret_cast<uintptr_t>(q.b) |
                     reinterpret_cast<uintptr_t>(q.out) | reinterpret_cast<uintptr_t>(q.addend) |
                     reinterpret_cast<uintptr_t>(q.bias);
-  return q.rows > 0 && q.cols > 0 && q.inner > 0 && q.rows <= most && q.cols <= most &&
-         q.inner <= most && bits % 16 == 0 &&
+  const bool wide_enough = q.a_leading >= (q.a_transposed ? q.rows : q.inner) &&
+                           q.b_leading >= (q.b_transposed ? q.inner : q.cols) &&
+                           q.out_leading >= q.cols;
+  return encode_function() && wide_enough && q.rows > 0 && q.cols > 0 && q.inner > 0 &&
+         q.rows <= most && q.cols <= most && q.inner <= most && bits % 16 == 0 &&
          (q.a_leading | q.b_leading | q.out_leading) % 4 == 0 &&
          (static_cast<double>(q.rows) / 64 + 1) * (static_cast<double>(q.cols) / 64 + 1) *
                  (static_cast<double>(q.inner) / float64::slice + 1) <

@@ -90,13 +90,12 @@ bool float64_serves(CudaStream& s, const MatMul& p) {
          float64_product_supported(float64_problem(p));
 }
 
-void run_float64(CudaStream& s, const MatMul& p, int tile, void* out, void* parts) {
+cudaError_t run_float64(CudaStream& s, const MatMul& p, int tile, void* out, void* parts) {
   Float64Product q = float64_problem(p);
   if (q.addend == q.out) q.addend = static_cast<const float*>(out);
   q.out = static_cast<float*>(out);
-  CUDA_CHECK(float64_product(q, tile, s.multiprocessors_for_products(), parts,
-                             s.product_marks(float64_marks_bytes(s.multiprocessors())),
-                             s.stream()));
+  void* marks = s.product_marks(float64_marks_bytes(s.multiprocessors()));
+  return float64_product(q, tile, s.multiprocessors_for_products(), parts, marks, s.stream());
 }
 
 std::string key_of(CudaStream& s, const MatMul& p) {

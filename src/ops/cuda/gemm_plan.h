@@ -21,7 +21,7 @@ bool must_split(const CudaStream& s, const MatMul& p);
 // Whether the float64 tensor cores can take it, see gemm_float64.h.
 bool float64_serves(CudaStream& s, const MatMul& p);
 // Enqueues it there, into `out`; `parts`: scratch.
-void run_float64(CudaStream& s, const MatMul& p, int tile, void* out, void* parts);
+cudaError_t run_float64(CudaStream& s, const MatMul& p, int tile, void* out, void* parts);
 // All that a plan depends on, as one word.
 std::string key_of(CudaStream& s, const MatMul& p);
 

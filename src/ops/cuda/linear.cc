@@ -28,9 +28,10 @@ MatMul product(const Tensor& x, const Tensor& w, bool w_transposed, const Tensor
 
 std::string shape_key(const char* op, const CudaStream& s, const MatMul& p) {
   return fmt::format("{}/{}x{}x{}/{}{}{}", op, p.rows, p.cols, p.inner, dtype_name(p.out_dtype),
-                     s.matmul_mode == MatmulMode::tf32     ? "t"
-                     : s.matmul_mode == MatmulMode::tf32x3 ? "3"
-                                                           : "",
+                     s.matmul_mode == MatmulMode::tf32               ? "t"
+                     : s.matmul_mode == MatmulMode::tf32x3           ? "3"
+                     : p.a.dtype == DType::f32 && may_use_float64(s) ? "d"
+                                                                     : "",
                      s.products_leave > 0 ? fmt::format("l{}/", s.products_leave) : "");
 }
 

@@ -16,9 +16,10 @@ struct Size {
   int64_t rows, cols, inner;
 };
 // Fewer than a tile, edges within one, slices that are not whole, many slices of one tile, several
-// tiles in each direction, and as many columns as tiles' boxes divide.
-const std::vector<Size> sizes = {{4, 4, 4},       {40, 36, 20},   {132, 100, 36}, {128, 128, 4096},
-                                 {300, 260, 200}, {520, 392, 96}, {256, 384, 512}};
+// tiles in each direction, and rows and columns that boxes divide and tiles do not.
+const std::vector<Size> sizes = {{4, 4, 4},        {40, 36, 20},    {132, 100, 36},
+                                 {128, 128, 4096}, {300, 260, 200}, {520, 392, 96},
+                                 {256, 384, 512},  {288, 160, 96},  {288, 416, 40}};
 
 struct Problem {
   Both both{f32};
@@ -160,6 +161,22 @@ TEST_CASE("cuda: their tiles are shared by any number of multiprocessors, alike 
   }
 }
 
+// By rule, whatever timing finds: what is added in place, and fewer multiprocessors than there are.
+TEST_CASE("cuda: float32 weights' gradients by them" * NEEDS_GPU) {
+  if (!serves()) return;
+  for (const int leave : {0, 8}) {
+    Both b(f32);
+    const Pair dy = b.input({600, 260}), x = b.input({600, 392}), dw = b.sum({260, 392});
+    b.gpu->deterministic = true;
+    b.gpu->products_leave = leave;
+    linear_backward_weight(*b.cpu, dy.cpu, x.cpu, dw.cpu, Tensor(), true);
+    linear_backward_weight(*b.gpu, dy.gpu, x.gpu, dw.gpu, Tensor(), true);
+    b.gpu->deterministic = false;
+    b.gpu->products_leave = 0;
+    check_rounded_once(Both::read(dw.gpu, *b.gpu), Both::read(dw.cpu, *b.cpu));
+  }
+}
+
 TEST_CASE("cuda: float64 products refuse what they do not serve" * NEEDS_GPU) {
   if (!serves()) return;
   Problem p({64, 64, 64}, false, true);
@@ -171,7 +188,10 @@ TEST_CASE("cuda: float64 products refuse what they do not serve" * NEEDS_GPU) {
   odd.b += 1;
   CHECK_FALSE(cuda::float64_product_supported(odd));
   odd = p.product;
-  odd.rows = int64_t{1} << 40;
+  odd.out_leading = 60;
+  CHECK_FALSE(cuda::float64_product_supported(odd));
+  odd = p.product;
+  odd.rows = odd.out_leading = int64_t{1} << 40;
   CHECK_FALSE(cuda::float64_product_supported(odd));
 }
 
