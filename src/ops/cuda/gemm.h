@@ -59,9 +59,6 @@ SplitProblem split_problem(CudaStream& s, const MatMul& problem);
 // Whether something serves it (the library has not every combination of epilogues and types).
 bool matmul_supported(CudaStream& s, const MatMul& problem);
 
-// Whether float32 products of this stream may run on the float64 tensor cores.
-bool may_use_float64(const CudaStream& s);
-
 // Which of several equivalent ways is fastest, timed at the first eager call under this key and
 // remembered. Every variant must leave the same result, and be repeatable. While a graph is
 // recorded or with s.deterministic: 0. Tests take each in turn, see GemmPlans::forced.

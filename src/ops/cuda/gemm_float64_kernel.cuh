@@ -63,7 +63,8 @@ struct Kernel {
     *col = (p.down_first ? tile / p.tiles_down : tile % across) * tile_cols;
   }
 
-  // Copies the slices of a block's segments into the ring, in order. One thread has it.
+  // Copies the slices of a block's segments into the ring, in order. Every thread keeps account of
+  // where that is; one of them copies.
   struct Loader {
     Walk walk;
     Segment at{0, 0, 0};

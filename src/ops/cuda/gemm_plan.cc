@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/ops/cuda/check.h"
+#include "src/ops/cuda/cuda_ops.h"
 #include "src/ops/cuda/gemm_float64.h"
 
 namespace tally::train::cuda {
@@ -77,14 +78,9 @@ bool must_split(const CudaStream& s, const MatMul& p) {
   return s.matmul_mode == MatmulMode::tf32x3 && p.a.dtype == DType::f32 && !p.split;
 }
 
-bool may_use_float64(const CudaStream& s) {
-  return s.float64_products && s.capability() == 90 && s.matmul_mode == MatmulMode::ieee &&
-         float64_products_built();
-}
-
 bool float64_serves(CudaStream& s, const MatMul& p) {
-  return may_use_float64(s) && !p.split && p.a.dtype == DType::f32 && p.b.dtype == DType::f32 &&
-         p.out_dtype == DType::f32 && p.batch == 1 && p.alpha == 1 &&
+  return cuda::float64_products_serve(s) && !p.split && p.a.dtype == DType::f32 &&
+         p.b.dtype == DType::f32 && p.out_dtype == DType::f32 && p.batch == 1 && p.alpha == 1 &&
          (p.beta == 0 || p.beta == 1) && p.epilogue != Epilogue::gelu_aux_bias &&
          float64_parts_bytes(s.multiprocessors()) <= s.tuning().workspace_bytes() &&
          float64_product_supported(float64_problem(p));
@@ -128,6 +124,7 @@ Layout::Layout(DType t, int64_t rows, int64_t cols, int64_t leading, int64_t bat
         layout_, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride));
   }
 }
+
 GemmPlans::Plan::Plan(const CudaStream& s, const MatMul& p)
     : first(p.b.dtype, p.b.transposed ? p.inner : p.cols, p.b.transposed ? p.cols : p.inner,
             p.b.leading, p.batch, p.b.stride),
@@ -156,6 +153,7 @@ GemmPlans::Plan::Plan(const CudaStream& s, const MatMul& p)
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out_leading);
   }
 }
+
 void GemmPlans::Plan::point(const MatMul& p) const {
   if (p.epilogue == Epilogue::none) return;
   set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);

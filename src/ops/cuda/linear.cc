@@ -7,6 +7,7 @@
 #include "src/ops/cuda/cuda_ops.h"
 #include "src/ops/cuda/gemm.h"
 #include "src/ops/cuda/gemm_cutlass.h"
+#include "src/ops/cuda/gemm_float64.h"
 #include "src/ops/cuda/kernels.h"
 
 namespace tally::train::cuda {
@@ -26,12 +27,12 @@ MatMul product(const Tensor& x, const Tensor& w, bool w_transposed, const Tensor
   return p;
 }
 
-std::string shape_key(const char* op, const CudaStream& s, const MatMul& p) {
+std::string shape_key(const char* op, CudaStream& s, const MatMul& p) {
   return fmt::format("{}/{}x{}x{}/{}{}{}", op, p.rows, p.cols, p.inner, dtype_name(p.out_dtype),
-                     s.matmul_mode == MatmulMode::tf32               ? "t"
-                     : s.matmul_mode == MatmulMode::tf32x3           ? "3"
-                     : p.a.dtype == DType::f32 && may_use_float64(s) ? "d"
-                                                                     : "",
+                     s.matmul_mode == MatmulMode::tf32                            ? "t"
+                     : s.matmul_mode == MatmulMode::tf32x3                        ? "3"
+                     : p.a.dtype == DType::f32 && cuda::float64_products_serve(s) ? "d"
+                                                                                  : "",
                      s.products_leave > 0 ? fmt::format("l{}/", s.products_leave) : "");
 }
 
@@ -201,7 +202,9 @@ void linear_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tens
 }
 
 bool float64_products_serve(Stream& stream) {
-  return may_use_float64(cuda_stream(stream));
+  const CudaStream& s = cuda_stream(stream);
+  return s.float64_products && s.capability() == 90 && s.matmul_mode == MatmulMode::ieee &&
+         float64_products_built();
 }
 
 GeluKeeps faster_gelu_keeps(Stream& stream, DType type, int64_t n, int64_t k) {
