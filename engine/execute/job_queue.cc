@@ -11,8 +11,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds first_retry{1000}, slowest_retry{60000};
-// A turn leaves the engine's loop alone for no longer than this.
-constexpr milliseconds longest_turn{250};
 constexpr size_t names_at_once = 64;
 
 }  // namespace
@@ -146,7 +144,7 @@ Status JobFollower::submit_ready(Clock::time_point now, std::vector<JobEnd>* end
     tokens_ -= 1;
     queue_.pop_front();
     if (Status s = submit(tracked, now, ended); !s) return s;
-    if (Clock::now() - start > longest_turn) return Status::ok();
+    if (Clock::now() - start >= timing_.longest_turn) return Status::ok();
   }
   return Status::ok();
 }

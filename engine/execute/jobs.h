@@ -89,6 +89,8 @@ class JobFollower {
   struct Timing {
     std::chrono::milliseconds first_look{200}, slowest_look{5000};      // at the files
     std::chrono::milliseconds first_query{1000}, slowest_query{30000};  // to the scheduler
+    // Submitting leaves the engine's loop alone for no longer than this, and one submission.
+    std::chrono::milliseconds longest_turn{250};
     bool background = true;  // queries in a thread of their own: they may hang
   };
   void set_timing(const Timing& timing) { timing_ = timing; }

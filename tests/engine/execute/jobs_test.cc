@@ -22,8 +22,9 @@ std::unique_ptr<Journal> new_journal(const std::string& folder) {
 
 struct Following {
   Following() {
-    JobFollower::Timing timing;
     timing.background = false;
+    // How much fits into a turn is not to depend on the machine.
+    timing.longest_turn = std::chrono::hours(1);
     jobs.set_timing(timing);
   }
   Job job(int package, const std::string& name = "name") const {
@@ -51,6 +52,7 @@ struct Following {
   std::unique_ptr<Journal> journal = new_journal(folder.path());
   RunLog log{folder.path() + "/log"};
   FakeScheduler scheduler;
+  JobFollower::Timing timing;
   JobFollower jobs{scheduler, *journal, log};
   JobFollower::Clock::time_point now = JobFollower::Clock::now();
 };
@@ -287,6 +289,16 @@ TEST_CASE("submitting: limits") {
     CHECK_FALSE(f.jobs.settled());
     f.later(2);
     CHECK(f.scheduler.requests.size() == 520);
+  }
+  SUBCASE("a turn ends after its time: the rest is for the next ones") {
+    f.timing.longest_turn = std::chrono::milliseconds(0);
+    f.jobs.set_timing(f.timing);
+    for (int i = 0; i < 3; ++i) f.jobs.add(f.job(i, "name" + std::to_string(i)));
+    for (size_t turn = 1; turn <= 3; ++turn) {
+      f.later(0);
+      CHECK(f.scheduler.requests.size() == turn);
+    }
+    CHECK(f.jobs.settled());
   }
   SUBCASE("the scheduler's limit on queued jobs: waited for as long as ours are there") {
     f.jobs.add(f.job(0, "a"));
