@@ -35,6 +35,16 @@ has_gpu() { have nvidia-smi && nvidia-smi -L 2>/dev/null | grep -q '^GPU '; }
 # site_packages: where the virtual environment keeps torch/ and nvidia/.
 site_packages() { echo "$TALLY_DEPS"/venv/lib/python3*/site-packages; }
 
+# check_not_moved: CMake's cache holds absolute paths, so a build directory does not survive a move.
+check_not_moved() {
+  local cache=$TALLY_BUILD/CMakeCache.txt source build
+  [ -e "$cache" ] || return 0
+  source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$cache")
+  build=$(sed -n 's/^CMAKE_CACHEFILE_DIR:INTERNAL=//p' "$cache")
+  [ "$source" -ef "$TALLY_ROOT" ] && [ "$build" -ef "$TALLY_BUILD" ] && return 0
+  fail "$TALLY_BUILD was configured as $build for the sources in $source, and was moved or copied since: remove it (rm -r ${TALLY_BUILD@Q}), then run this again"
+}
+
 # configure_and_build TARGET...: CMake with what setup installed; builds the targets (all when none is named).
 configure_and_build() {
   local tests=$1
@@ -45,6 +55,7 @@ configure_and_build() {
   if nvcc=$(cuda_compiler); then
     options+=(-DCMAKE_CUDA_COMPILER="$nvcc")
   fi
+  check_not_moved
   say "Configuring in $TALLY_BUILD"
   mkdir -p "$TALLY_BUILD" || fail "the build directory $TALLY_BUILD cannot be made"
   cmake "${options[@]}" >"$TALLY_BUILD.configure.log" 2>&1 || {
