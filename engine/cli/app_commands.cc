@@ -1,0 +1,266 @@
+// The commands, each with its options and what its words mean together.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/check/reference.h"
+#include "engine/cli/application.h"
+#include "engine/cli/input.h"
+#include "engine/cli/runs.h"
+#include "engine/cli/version.h"
+
+namespace tally {
+
+void Application::add_run() {
+  CLI::App* sub = command("run", "run the benchmarks of input files", [this] {
+    RunArgs& a = run_;
+    if (!settle_files("run", a.files, a.input, {&a.input.only, &a.input.exclude, &a.ids})) {
+      return kBadInput;
+    }
+    if (a.script >= 0 && !a.dry_run) {
+      print_error(invocation_, "--script shows what a dry run makes: add -n",
+                  fmt::format("'{} script' writes all of them", invocation_.program));
+      return kBadInput;
+    }
+    return run_command(invocation_, a);
+  });
+  sub->add_option("files", run_.files, "input files, YAML or XML")->option_text("FILE ...");
+  input_options(sub, run_.input);
+  list(sub, "--only-bench", run_.input.only, "only these benchmarks", "NAME");
+  list(sub, "--not-bench", run_.input.exclude, "all but these benchmarks", "NAME");
+  list(sub, "-i,--id", run_.ids, "use these ids for the runs", "ID");
+  sub->add_option("-o,--outpath", run_.outpath, "folder of the runs, in place of the file's");
+  sub->add_option("-j,--jobs", run_.jobs, "workpackages at once")->check(at_least(1));
+  sub->add_option("-m,--comment", run_.comment, "comment kept with the run");
+  sub->add_flag("-n,--dry-run", run_.dry_run, "print what would run; write nothing");
+  sub->add_option("--script", run_.script,
+                  "with -n: print the files made for this workpackage, byte for byte")
+      ->check(at_least(0))
+      ->option_text("WP");
+  sub->add_option("--max-node-hours", run_.max_node_hours,
+                  "refuse a run whose jobs may take more, before the first is submitted")
+      ->check(CLI::NonNegativeNumber)
+      ->option_text("N");
+  sub->add_flag("--all,--list-all", run_.all, "with -n: list every workpackage");
+  sub->add_flag("-e,--error", run_.exit_on_error, "stop at the first error");
+  sub->add_flag("-a,--analyse", run_.analyse, "analyse after the run");
+  sub->add_flag("-r,--result", run_.result, "show the results after the run");
+  sub->add_flag("--wait,!--no-wait", waits_, "stay until submitted jobs have ended (default)");
+  sub->add_flag("--hide-animation", run_.hide_animation, "no status line");
+  sub->parse_complete_callback([this] { run_.no_wait = !waits_; });
+}
+
+void Application::add_continue() {
+  CLI::App* sub = command("continue", "go on with a run that is not finished", [this] {
+    if (!settle_runs({})) return kBadInput;
+    continue_.runs = runs_;
+    continue_.no_wait = !waits_;
+    return continue_command(invocation_, continue_);
+  });
+  runs_options(sub);
+  sub->add_option("-j,--jobs", continue_.jobs, "workpackages at once")->check(at_least(1));
+  sub->add_flag("-e,--error", continue_.exit_on_error, "stop at the first error");
+  sub->add_flag("-a,--analyse", continue_.analyse, "analyse after the run");
+  sub->add_flag("-r,--result", continue_.result, "show the results after the run");
+  sub->add_flag("--wait,!--no-wait", waits_, "stay until submitted jobs have ended (default)");
+  sub->add_flag("--hide-animation", continue_.hide_animation, "no status line");
+}
+
+void Application::add_watch() {
+  CLI::App* sub =
+      command("watch", "show the jobs of a run until they have ended, then its tables", [this] {
+        if (!settle_runs({})) return kBadInput;
+        continue_.runs = runs_;
+        return watch_command(invocation_, continue_);
+      });
+  runs_options(sub);
+  sub->add_option("-j,--jobs", continue_.jobs, "workpackages at once")->check(at_least(1));
+  sub->add_flag("-r,--result", continue_.result, "show the results at the end");
+}
+
+int Application::result_of_logs() {
+  Words files = directories_;
+  if (files.empty()) {
+    auto input = [](const std::string& word) {
+      const std::string ending = to_lower(word.substr(std::min(word.rfind('.'), word.size())));
+      return is_file(word) && (ending == ".yaml" || ending == ".yml" || ending == ".xml");
+    };
+    give_back({&result_.logs, &result_.input.tags, &result_.only, &result_.select, &result_.exclude,
+               &result_.input.include_path},
+              input, &files);
+  }
+  if (files.size() != 1 || !is_file(files.front())) {
+    print_error(invocation_,
+                files.size() == 1
+                    ? fmt::format("--logs belong to an input file, and '{}' is none", files.front())
+                    : fmt::format("--logs belong to one input file, not to {}", files.size()),
+                fmt::format("{} result bench.yaml --logs job.out", invocation_.program));
+    return kBadInput;
+  }
+  result_.runs.directory = files.front();
+  return result_command(invocation_, result_);
+}
+
+void Application::add_results() {
+  CLI::App* analyse = command("analyse", "read the output of a run again", [this] {
+    if (!settle_runs({&result_.input.tags, &result_.input.include_path})) return kBadInput;
+    result_.runs = runs_;
+    return analyse_command(invocation_, result_);
+  });
+  CLI::App* result = command("result", "show the tables of runs", [this] {
+    if (!result_.logs.empty()) return result_of_logs();
+    if (!settle_runs({&result_.input.tags, &result_.input.include_path, &result_.only,
+                      &result_.select, &result_.exclude})) {
+      return kBadInput;
+    }
+    result_.runs = runs_;
+    return result_command(invocation_, result_);
+  });
+  for (CLI::App* sub : {analyse, result}) {
+    runs_options(sub);
+    input_options(sub, result_.input);
+    sub->add_option("-u,--update", result_.update,
+                    "take patterns, analysers and results from this file")
+        ->option_text("FILE");
+  }
+  result->add_flag("-a,--analyse", result_.analyse, "accepted: output is always analysed anew");
+  list(result, "--logs", result_.logs,
+       "the tables of an input file from these logs of jobs submitted by hand, one a workpackage",
+       "PATH");
+  list(result, "-o,--only", result_.only, "only these results", "NAME");
+  list(result, "--select", result_.select, "only these columns", "COLUMN");
+  list(result, "--exclude", result_.exclude, "all but these columns", "COLUMN");
+  result->add_option("-s,--style", result_.style, "pretty, csv or aligned, in place of the file's")
+      ->check(CLI::IsMember({"pretty", "csv", "aligned"}));
+  result->add_flag("-r,--reverse", result_.reverse, "newest run first");
+  result->add_option("-n,--num", result_.last, "only the last N runs")->check(at_least(1));
+}
+
+void Application::add_info() {
+  CLI::App* info = command("info", "runs in a folder, or one run or step in detail", [this] {
+    if (exists(info_.separator) && directories_.empty()) {
+      directories_.push_back(info_.separator);
+      info_.separator = ",";
+    }
+    if (!settle_runs({&info_.steps, &info_.workpackages})) return kBadInput;
+    info_.runs = runs_;
+    info_.with_steps = steps_given_->count() > 0;
+    info_.csv = separator_->count() > 0;
+    if (info_.separator.empty()) info_.separator = ",";
+    return info_command(invocation_, info_);
+  });
+  runs_options(info);
+  steps_given_ = info->add_option("-s,--step", info_.steps, "details of these steps, or of all")
+                     ->expected(0, -1)
+                     ->option_text("STEP ...");
+  info->add_flag("-p,--parametrization", info_.parametrization, "only the parameters, as a table");
+  separator_ = info->add_option("-c,--csv-parametrization", info_.separator,
+                                "only the parameters, as csv with this separator")
+                   ->expected(0, 1);
+  list(info, "-w,--workpackage", info_.workpackages, "only these workpackages", "ID");
+
+  runs_options(command("status", "RUNNING, ERROR or FINISHED, and how the jobs are", [this] {
+    return settle_runs({}) ? status_command(invocation_, runs_) : kBadInput;
+  }));
+
+  CLI::App* log = command("log", "show a run's logs", [this] {
+    if (!settle_runs({&log_.commands})) return kBadInput;
+    log_.runs = runs_;
+    return log_command(invocation_, log_);
+  });
+  runs_options(log);
+  list(log, "-c,--command", log_.commands, "only the log of this command", "COMMAND");
+
+  CLI::App* output = command("output", "show where workpackages wrote, and what", [this] {
+    if (!settle_runs({&output_.steps, &output_.workpackages})) return kBadInput;
+    output_.runs = runs_;
+    return output_command(invocation_, output_);
+  });
+  runs_options(output);
+  list(output, "-s,--step", output_.steps, "only these steps", "STEP");
+  list(output, "-w,--workpackage", output_.workpackages, "only these workpackages", "ID");
+  output->add_flag("-d,--display", output_.display, "show the content, too");
+  output->add_option("-o,--only", output_.only, "stdout or stderr")
+      ->check(CLI::IsMember({"stdout", "stderr"}));
+}
+
+void Application::add_manage() {
+  CLI::App* comment = command("comment", "give a run a comment", [this] {
+    if (!settle_runs({})) return kBadInput;
+    comment_.runs = runs_;
+    return comment_command(invocation_, comment_);
+  });
+  comment->add_option("comment", comment_.comment, "the text")->required();
+  runs_options(comment);
+  comment->add_flag("-a,--append", comment_.append, "add it to the comment that is there");
+
+  CLI::App* remove = command("remove", "remove runs, or workpackages to be run again", [this] {
+    if (!settle_runs({&remove_.workpackages})) return kBadInput;
+    remove_.runs = runs_;
+    return remove_command(invocation_, remove_);
+  });
+  runs_options(remove);
+  list(remove, "-w,--workpackage", remove_.workpackages,
+       "these workpackages and those made from them; `continue` runs them again", "ID");
+  remove->add_flag("-f,--force", remove_.force, "do not ask");
+}
+
+void Application::add_files() {
+  CLI::App* validate = command("validate", "check input files; unknown keys are errors", [this] {
+    if (!settle_files("validate", files_.files, files_.input, {})) return kBadInput;
+    return validate_command(invocation_, files_);
+  });
+  CLI::App* tag = command("tag", "list the tags an input file knows", [this] {
+    if (!settle_files("tag", files_.files, files_.input, {})) return kBadInput;
+    return tag_command(invocation_, files_);
+  });
+  for (CLI::App* sub : {validate, tag}) {
+    sub->add_option("files", files_.files, "input files")->option_text("FILE ...");
+    input_options(sub, files_.input);
+  }
+  CLI::App* script =
+      command("script", "write the job scripts of a benchmark; submit nothing", [this] {
+        if (!settle_files("script", script_.files, script_.input, {})) return kBadInput;
+        return script_command(invocation_, script_);
+      });
+  script->add_option("files", script_.files, "input files")->option_text("FILE ...");
+  input_options(script, script_.input);
+  script->add_option("--out", script_.out, "folder to write to")->required()->option_text("DIR");
+}
+
+void Application::add_help() {
+  CLI::App* help = command("help", "help on a command", [this] {
+    if (topic_.empty()) {  // app_.help() would be the help of `help`
+      fmt::print("{}", app_.get_formatter()->make_help(&app_, invocation_.program,
+                                                       CLI::AppFormatMode::Normal));
+      return kFine;
+    }
+    const CLI::App* sub = find_command(app_, topic_);
+    if (sub == nullptr) {
+      print_error(invocation_, fmt::format("there is no command '{}'", topic_),
+                  did_you_mean(topic_, command_names()));
+      return kBadInput;
+    }
+    fmt::print("{}", sub->help(invocation_.program));
+    return kFine;
+  });
+  help->add_option("command", topic_, "the command");
+  command("reference", "every key of the input language", [] {
+    fmt::print("{}", reference_markdown());
+    return kFine;
+  });
+  CLI::App* complete =
+      command("complete", "completion for bash: eval \"$(tally complete)\"", [this] {
+        print_completion(app_, completed_.empty() ? invocation_.program : completed_);
+        return kFine;
+      });
+  complete->add_option("-c,--command-name", completed_, "the program's name");
+  command("update", "say where newer versions are", [] {
+    fmt::print("This is tally {}. It looks for nothing on the network; pull and build again.\n",
+               kVersion);
+    return kFine;
+  })->group("");
+}
+
+}  // namespace tally

@@ -1,0 +1,72 @@
+// What app.cc and app_commands.cc share: all commands, their options and the variables these fill.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/cli/command_line.h"
+#include "engine/cli/commands.h"
+
+namespace tally {
+
+class Application {
+ public:
+  Application(Invocation invocation, const std::string& name);
+  Application(const Application&) = delete;
+  Application& operator=(const Application&) = delete;
+
+  // Parses the arguments, runs the command and returns the exit code.
+  int run(int argc, char** argv);
+  Words command_names() const;
+
+ private:
+  const CLI::App* chosen() const;
+  CLI::App* command(const std::string& name, const std::string& what, std::function<int()> action);
+  static void list(CLI::App* sub, const std::string& names, Words& into, const std::string& what,
+                   const std::string& word);
+  static void input_options(CLI::App* sub, InputArgs& input);
+  void runs_options(CLI::App* sub);
+  // What runs_options() and input files came to; false when something is in the way.
+  bool settle_runs(const std::vector<Words*>& lists);
+  bool settle_files(const std::string& name, Words& files, InputArgs& input,
+                    std::vector<Words*> lists);
+
+  // app_commands.cc
+  void add_run();
+  void add_continue();
+  void add_watch();
+  void add_results();
+  void add_info();
+  void add_manage();
+  void add_files();
+  void add_help();
+  // tally result FILE --logs PATH...
+  int result_of_logs();
+
+  Invocation invocation_;
+  CLI::App app_;
+  std::function<int()> action_;
+  bool version_ = false;
+  bool ignored_ = false;
+  bool usage_error_ = false;  // the command line cannot be understood
+  bool waits_ = true;
+  Words directories_;
+  RunsArgs runs_;
+  RunArgs run_;
+  ContinueArgs continue_;
+  ResultArgs result_;
+  InfoArgs info_;
+  LogArgs log_;
+  OutputArgs output_;
+  CommentArgs comment_;
+  RemoveArgs remove_;
+  ValidateArgs files_;
+  ScriptArgs script_;
+  CLI::Option* steps_given_ = nullptr;
+  CLI::Option* separator_ = nullptr;
+  std::string topic_, completed_;
+};
+
+}  // namespace tally

@@ -1,0 +1,222 @@
+// What a submitted job comes to: its own word in its files, and the scheduler's.
+#include <algorithm>
+#include <ctime>
+#include <set>
+
+#include "engine/execute/jobs.h"
+
+namespace tally {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Reasons for waiting that no amount of waiting changes.
+bool hopeless(const std::string& reason) {
+  static const std::set<std::string> known{
+      "PartitionNodeLimit",       "PartitionTimeLimit", "PartitionConfig", "BadConstraints",
+      "DependencyNeverSatisfied", "InvalidAccount",     "InvalidQOS"};
+  return known.count(reason) != 0;
+}
+
+std::string in_brackets(const std::string& text) {
+  return text.empty() ? text : " (" + text + ")";
+}
+
+}  // namespace
+
+void JobFollower::look(Clock::time_point now, std::vector<JobEnd>* ended) {
+  for (auto& [package, tracked] : jobs_) {
+    if (tracked.stage != Stage::follow) continue;
+    const auto exit = exit_left(tracked.job.marks);
+    if (!exit || (tracked.requeued && *exit != 0)) {
+      tracked.exit.reset();
+    } else if (!tracked.exit || *exit == 0) {
+      take_exit(tracked, *exit, now, ended);
+    } else if (now - tracked.exit_seen >= tracked.job.rules.grace) {
+      // The scheduler says nothing about it: the exit status alone.
+      ended->push_back(end_of_failure(tracked));
+    }
+  }
+}
+
+// A job's good end is its own word. A failure may come from outside (a limit, a person, a lost
+// node): the scheduler says so when the job is over.
+void JobFollower::take_exit(Tracked& tracked, int exit, Clock::time_point now,
+                            std::vector<JobEnd>* ended) {
+  if (exit == 0) {
+    ended->push_back({tracked.job.package, JobEnd::Kind::exit, 0, {}, {}});
+    return;
+  }
+  tracked.exit = exit;
+  tracked.exit_seen = now;
+  if (tracked.heard && !is_active(tracked.report.state)) {
+    ended->push_back(end_of_failure(tracked));
+    return;
+  }
+  hurry(now);
+}
+
+JobEnd JobFollower::end_of_failure(const Tracked& tracked) const {
+  const JobReport& report = tracked.report;
+  JobEnd end{tracked.job.package, JobEnd::Kind::exit, *tracked.exit, {}, {}};
+  if (is_active(report.state) || report.word == "FAILED") return end;
+  end.word = report.word;
+  if (report.state == JobState::failed || report.state == JobState::retryable) {
+    end.kind = report.state == JobState::failed ? JobEnd::Kind::failed : JobEnd::Kind::retryable;
+    end.words = "job " + tracked.job.id + " was ended with exit status " +
+                std::to_string(*tracked.exit) + ": " + report.word + in_brackets(report.reason);
+  }
+  return end;
+}
+
+void JobFollower::start_query(Clock::time_point now) {
+  std::vector<std::string> list;
+  long long since = std::time(nullptr);
+  for (const auto& [package, tracked] : jobs_) {
+    if (tracked.stage != Stage::follow) continue;
+    list.push_back(tracked.job.id);
+    since = std::min(since, tracked.job.named_at);
+  }
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  // Clocks differ between hosts.
+  auto question = [this, at = now, list = std::move(list), since = since - 3600]() mutable {
+    Asked asked;
+    asked.at = at;
+    asked.status = scheduler_.query(list, since, &asked.reports);
+    asked.ids = std::move(list);
+    return asked;
+  };
+  query_started_ = now;
+  query_ = std::async(timing_.background ? std::launch::async : std::launch::deferred,
+                      std::move(question));
+}
+
+void JobFollower::take_query(Clock::time_point now, std::vector<JobEnd>* ended) {
+  if (timing_.background &&
+      query_->wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    return;
+  }
+  const Asked asked = query_->get();
+  query_.reset();
+  // A scheduler that is slow to answer is asked less often.
+  const auto cost = std::chrono::duration_cast<milliseconds>(now - query_started_) * 20;
+  query_interval_ = std::min(timing_.slowest_query, query_interval_ + query_interval_ / 2);
+  query_next_ = now + std::max(query_interval_, std::min(cost, timing_.slowest_query));
+  if (!asked.status) {
+    if (asked.status.message() != last_trouble_) log_.write(asked.status.message());
+    last_trouble_ = asked.status.message();
+    return;
+  }
+  last_trouble_.clear();
+  const std::set<std::string> known(asked.ids.begin(), asked.ids.end());
+  for (auto& [package, tracked] : jobs_) {
+    if (tracked.stage == Stage::follow && known.count(tracked.job.id) != 0) {
+      take_report(tracked, asked, now, ended);
+    }
+  }
+}
+
+void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_point now,
+                              std::vector<JobEnd>* ended) {
+  const auto found = asked.reports.find(tracked.job.id);
+  const bool ours = found != asked.reports.end() &&
+                    (found->second.name.empty() || found->second.name == tracked.job.request.name);
+  if (ours && found->second.state == JobState::unheard) return;
+  if (ours) {
+    tracked.report = found->second;
+  } else if (is_active(tracked.report.state) || !tracked.heard) {
+    tracked.report = JobReport();
+    tracked.report.reason = found == asked.reports.end()
+                                ? "the scheduler does not know job " + tracked.job.id
+                                : "job " + tracked.job.id + " is another one's by now";
+  }
+  tracked.heard = true;
+  if (ours && is_active(tracked.report.state)) {
+    tracked.gone_since.reset();
+    const bool queued = tracked.report.state == JobState::queued;
+    if (!queued || !tracked.exit) {
+      tracked.requeued = tracked.requeued && queued;
+    } else if (asked.at >= tracked.exit_seen) {
+      tracked.requeued = true;
+      tracked.exit.reset();
+    }
+    std::string words;
+    if (!waits_too_long(tracked, now, &words)) return;
+    if (Status s = scheduler_.cancel({tracked.job.id}); !s) {
+      log_.write(s.message());
+      return;
+    }
+    ended->push_back({tracked.job.package, JobEnd::Kind::failed, -1, "PENDING", words});
+    return;
+  }
+  if (tracked.exit) {
+    ended->push_back(end_of_failure(tracked));
+    return;
+  }
+  if (!tracked.gone_since) tracked.gone_since = now;
+  // Its exit status may be on its way through a network file system.
+  if (tracked.job.marks.any()) {
+    if (const auto exit = exit_left(tracked.job.marks)) {
+      take_exit(tracked, *exit, now, ended);
+      return;
+    }
+    if (now - *tracked.gone_since < tracked.job.rules.grace) {
+      // Looked at again when the time is over.
+      query_next_ = std::min(query_next_, *tracked.gone_since + tracked.job.rules.grace);
+      return;
+    }
+  }
+  ended->push_back(end_without_exit(tracked));
+}
+
+bool JobFollower::waits_too_long(Tracked& tracked, Clock::time_point now,
+                                 std::string* words) const {
+  const JobReport& report = tracked.report;
+  if (report.state != JobState::queued) return false;
+  if (!hopeless(report.reason)) {
+    tracked.stuck_since.reset();
+  } else if (!tracked.stuck_since) {
+    tracked.stuck_since = now;
+  } else if (now - *tracked.stuck_since >= tracked.job.rules.grace) {
+    *words = "cancelled: it would wait in the queue for ever, for the reason " + report.reason;
+    return true;
+  }
+  const milliseconds limit = tracked.job.rules.pending;
+  if (limit.count() == 0 || report.submitted == 0) return false;
+  const auto waited = std::chrono::seconds(std::time(nullptr) - report.submitted);
+  if (waited < limit) return false;
+  *words = "cancelled: it waited in the queue for longer than its pending_limit of " +
+           std::to_string(limit.count() / 1000) + " s" + in_brackets(report.reason);
+  return true;
+}
+
+JobEnd JobFollower::end_without_exit(const Tracked& tracked) const {
+  const JobReport& report = tracked.report;
+  JobEnd end{tracked.job.package, JobEnd::Kind::lost, -1, report.word, {}};
+  const std::string state = report.word + in_brackets(report.reason);
+  switch (report.state) {
+    case JobState::failed:
+      end.kind = JobEnd::Kind::failed;
+      end.words = "job " + tracked.job.id + " ended without an exit status: " + state;
+      break;
+    case JobState::retryable:
+      end.kind = JobEnd::Kind::retryable;
+      end.words = "job " + tracked.job.id + " ended without an exit status: " + state;
+      break;
+    case JobState::ok:
+      if (!tracked.job.marks.any()) {
+        end.kind = JobEnd::Kind::exit;
+        end.exit_code = 0;
+      } else {
+        end.words = "the scheduler says that job " + tracked.job.id +
+                    " is COMPLETED, but it left no exit status";
+      }
+      break;
+    default:
+      end.words = report.reason + ", and it left no exit status";
+  }
+  return end;
+}
+
+}  // namespace tally
