@@ -24,7 +24,9 @@ function(tally_library name)
   target_link_libraries(${name} PRIVATE tally_flags PUBLIC ${ARG_LINK})
 endfunction()
 
-# tally_test(NAME SOURCES x_test.cc LINK lib ... [ARGS ...] [LABELS ...]): one doctest program, one CTest test.
+# tally_test(NAME SOURCES x_test.cc LINK lib ... [LABELS ...] [ENVIRONMENT ...] [TIMEOUT SECONDS]): one doctest program,
+# one CTest test. Cores are shared with other tests, and OpenMP's threads that spin while they wait would make a test
+# of seconds one of minutes.
 function(tally_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${ARG_SOURCES} ${CMAKE_SOURCE_DIR}/tests/support/doctest_main.cc)
@@ -38,5 +40,5 @@ function(tally_test name)
     set(ARG_TIMEOUT 300)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
-                       ENVIRONMENT "${ARG_ENVIRONMENT}")
+                       ENVIRONMENT "OMP_WAIT_POLICY=passive;${ARG_ENVIRONMENT}")
 endfunction()
