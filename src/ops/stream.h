@@ -72,10 +72,10 @@ DeviceInfo device_info(Device device);
 std::unique_ptr<Stream> make_stream(Device device);
 // Threads that operations on the CPU use, in the whole process; 0 or less: one a core.
 void set_threads(int threads);
-// For the start of main(): unless OMP_WAIT_POLICY is set, starts this program again with it as
-// "passive". OpenMP's threads spin while they wait, and where cores are shared with other processes
-// (tests, a laptop, a login node) a step takes tens of times longer. The variable is read when the
-// program is loaded, so that only a new start can set it.
+// For the program's start, before it has opened or begun anything: unless OMP_WAIT_POLICY is set,
+// starts this program again with it as "passive". OpenMP's threads spin while they wait, and where
+// cores are shared with other processes (tests, a laptop, a login node) a step takes tens of times
+// longer. The variable is read when the program is loaded, so that only a new start can set it.
 void restart_with_passive_waiting(char** argv);
 
 }  // namespace tally::train

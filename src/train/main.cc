@@ -16,6 +16,7 @@
 #include "src/config/args.h"
 #include "src/data/prepare.h"
 #include "src/measure/build_info.h"
+#include "src/ops/stream.h"
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
 #include "src/train/run.h"
@@ -105,13 +106,15 @@ int dispatch(int argc, char** argv) {
     fmt::print("{}", version_text());
     return 0;
   }
-  if (std::strcmp(first, "evaluate") == 0) return train_or_evaluate(rest, start, Command::evaluate);
-  if (first[0] != '-' && first[0] != '@' && std::strcmp(first, "train") != 0) {
+  const bool evaluates = std::strcmp(first, "evaluate") == 0;
+  if (!evaluates && first[0] != '-' && first[0] != '@' && std::strcmp(first, "train") != 0) {
     print_error(
         fmt::format("'{}' is not a command: train, evaluate, prepare, reference", first).c_str());
     return 2;
   }
-  return train_or_evaluate(rest, start, Command::train);
+  // Before anything has begun that a new start would lose. Ranks inherit what it sets.
+  restart_with_passive_waiting(argv);
+  return train_or_evaluate(rest, start, evaluates ? Command::evaluate : Command::train);
 }
 
 }  // namespace

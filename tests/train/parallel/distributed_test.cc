@@ -71,15 +71,20 @@ void check_same_numbers(const json& one, const json& several) {
     CHECK(std::abs(a[i]["loss"].get<double>() - b[i]["loss"].get<double>()) <= 1e-12 * 5);
 }
 
+// What a process was started with.
+std::string environment_of(int pid) {
+  std::ifstream in(fmt::format("/proc/{}/environ", pid));
+  std::stringstream environment;
+  environment << in.rdbuf();
+  return environment.str();
+}
+
 // The processes that the program started: their ranks are in their environment.
 pid_t pid_of_rank(int supervisor, const std::string& rank) {
   const std::string task = fmt::format("/proc/{0}/task/{0}/children", supervisor);
   std::ifstream children(task);
   for (int pid = 0; children >> pid;) {
-    std::ifstream in(fmt::format("/proc/{}/environ", pid));
-    std::stringstream environment;
-    environment << in.rdbuf();
-    if (contains(environment.str(), std::string("LOCAL_RANK=") + rank + '\0')) return pid;
+    if (contains(environment_of(pid), std::string("LOCAL_RANK=") + rank + '\0')) return pid;
   }
   return 0;
 }
@@ -166,6 +171,18 @@ TEST_CASE("MPI that no launcher of its own started is refused, not started") {
                  "it by mpirun, or by srun --mpi=pmix"));
 }
 #endif
+
+TEST_CASE("the threads of no rank spin while they wait") {
+  std::string environment;
+  const Ended ended = tally_train(flags + "--train-iters 100000000 --nproc-per-node 2",
+                                  "unset OMP_WAIT_POLICY;", [&](const std::string& out, int pid) {
+                                    if (!environment.empty() || !contains(out, "iteration")) return;
+                                    environment = environment_of(pid_of_rank(pid, "1"));
+                                    kill(pid, SIGTERM);
+                                  });
+  CHECK(ended.code == 4);
+  CHECK(contains(environment, std::string("OMP_WAIT_POLICY=passive") + '\0'));
+}
 
 TEST_CASE("bad flags are said once, before a rank is started") {
   const Ended ended = tally_train(flags + "--train-iters 6 --nproc-per-node 3");

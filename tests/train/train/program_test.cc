@@ -80,6 +80,29 @@ TEST_CASE("--version and --help") {
   CHECK(contains(help.out, "Exit codes: 0 completed"));
 }
 
+TEST_CASE("OpenMP's threads do not spin while they wait, unless the environment says so") {
+  const auto policy_of_run = [](const std::string& prefix) {
+    std::string environment, name;
+    const Ended ended =
+        tally_train(mock + "--train-iters 1000000 --log-interval 1", prefix,
+                    [&](const std::string& out, int pid) {
+                      if (!environment.empty() || !contains(out, " iteration        1/")) return;
+                      // What the program was started with; a variable that it set itself is not in
+                      // it.
+                      environment = '\0' + read_text(fmt::format("/proc/{}/environ", pid));
+                      name = read_text(fmt::format("/proc/{}/comm", pid));
+                      kill(pid, SIGTERM);
+                    });
+    CHECK(ended.code == 4);
+    CHECK(name == "tally-train\n");
+    const std::string key = std::string(1, '\0') + "OMP_WAIT_POLICY=";
+    const size_t at = environment.find(key);
+    return at == std::string::npos ? "unset" : std::string(environment.c_str() + at + key.size());
+  };
+  CHECK(policy_of_run("unset OMP_WAIT_POLICY;") == "passive");
+  CHECK(policy_of_run("export OMP_WAIT_POLICY=active;") == "active");
+}
+
 TEST_CASE("bad input is one line on stderr, exit code 2, and nothing is written") {
   const Folder folder("bad");
   const auto check = [&](const std::string& arguments, const std::string& message,
