@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -14,6 +13,7 @@
 #include "src/checkpoint/latest_checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
 #include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/save_folder.h"
 #include "src/data/json_fault.h"
 #include "src/data/mapped_file.h"
 #include "src/data/output_file.h"
@@ -110,15 +110,6 @@ void sync_directory(const std::string& path) {
   close(fd);
 }
 
-// What saves that were killed left behind.
-void remove_leftovers(const fs::path& root) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind(".iter_", 0) == 0 && entry.path().extension() == ".tmp")
-      fs::remove_all(entry.path());
-  }
-}
-
 // Puts the finished directory in its place. One that is there already (the run was resumed before
 // it and came by again) waits under another name until the new one is named by the text file.
 void publish(const fs::path& root, const fs::path& made, int64_t iteration) {
@@ -129,7 +120,7 @@ void publish(const fs::path& root, const fs::path& made, int64_t iteration) {
     fs::rename(place, old);
   }
   rename_durably(made.string(), place.string());
-  const fs::path text = root / fmt::format(".{}.tmp", latest_file);
+  const fs::path text = root / temporary_name(latest_file);
   write_text(text.string(), fmt::format("{}\n", iteration));
   rename_durably(text.string(), (root / latest_file).string());
   fs::remove_all(old);
@@ -183,25 +174,14 @@ void round_master(const ParameterState& state, Stream& stream) {
 
 }  // namespace
 
-void check_checkpoint_target(const std::string& root) {
-  std::error_code error;
-  fs::path there = fs::absolute(root).lexically_normal();
-  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
-  int fault = 0;
-  if (!fs::is_directory(there, error)) fault = ENOTDIR;
-  if (fault == 0 && access(there.c_str(), W_OK | X_OK) != 0) fault = errno;
-  if (fault == 0) return;
-  throw std::runtime_error(fmt::format("checkpoints cannot be written under '{}': '{}': {}", root,
-                                       there.string(), std::strerror(fault)));
-}
-
 std::string save_checkpoint(const std::string& root, const TrainingState& state,
                             const ModelConfig& config, const ParameterState& parameters,
                             Stream& stream, const std::map<std::string, std::string>& files) {
   try {
     fs::create_directories(root);
-    remove_leftovers(root);
-    const fs::path made = fs::path(root) / fmt::format(".{}.tmp", directory_name(state.iteration));
+    remove_leftovers(root, false);
+    const fs::path made = fs::path(root) / temporary_name(directory_name(state.iteration));
+    fs::remove_all(made);
     fs::create_directory(made);
     save_model_weights((made / "model.safetensors").string(), config, parameters, stream);
     if (parameters.first_moment.defined()) {

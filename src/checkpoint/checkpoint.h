@@ -35,12 +35,8 @@ struct TrainingState {
   std::string config_json;  // of the run, to be read by people; any JSON text or empty
 };
 
-// Whether checkpoints can be written under `root`, or `root` be made where it is missing; for a
-// check before anything is allocated, which writes nothing. Throws std::runtime_error with one
-// sentence.
-void check_checkpoint_target(const std::string& root);
-
-// Writes the checkpoint of state.iteration under `root`, which is made when missing. `files`:
+// Writes the checkpoint of state.iteration under `root`, which is made when missing; one run at a
+// time does so (SaveFolder). `files`:
 // further files to copy beside it, name to path ("vocab.json", "merges.txt"). Returns its
 // directory. Throws std::runtime_error with one sentence.
 std::string save_checkpoint(const std::string& root, const TrainingState& state,

@@ -8,6 +8,7 @@
 
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/hugging_face.h"
+#include "src/checkpoint/save_folder.h"
 #include "src/measure/system_info.h"
 #include "src/parallel/communicator.h"
 #include "src/train/data_sources.h"
@@ -76,11 +77,18 @@ void check_model_folders(const Config& c, bool resume) {
   };
   if (resume) check_flag("--load", [&] { fits(*latest_checkpoint(c.load_dir)); });
   if (!c.load_hf_dir.empty()) check_flag("--load-hf", [&] { fits(c.load_hf_dir); });
-  if (!c.save_dir.empty()) check_flag("--save", [&] { check_checkpoint_target(c.save_dir); });
   if (c.save_hf_dir.empty()) return;
   if (c.model.positions == Positions::rotary)
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
   check_flag("--save-hf", [&] { check_hugging_face_target(c.save_hf_dir); });
+}
+
+// Of all processes one writes checkpoints.
+void take_save_folder(const Config& c, const World& world, std::optional<SaveFolder>* folder,
+                      const Print& notice) {
+  if (c.save_dir.empty() || !world.speaks()) return;
+  check_flag("--save", [&] { folder->emplace(c.save_dir); });
+  if (!(*folder)->notice().empty()) notice((*folder)->notice());
 }
 
 // Everything that lives on the device, in the order in which it is made.
@@ -320,6 +328,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   Record record;
   record.config = config;
   record.started = utc_now();
+  std::optional<SaveFolder> save_folder;
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Run> prepared;
   try {
@@ -328,6 +337,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     const bool resume = find_checkpoint(config, notice);
     check_model_folders(config, resume);
     DataSources data = open_data(config);
+    take_save_folder(config, world, &save_folder, notice);
     record.data = data.description;
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);

@@ -165,6 +165,26 @@ TEST_CASE("folders of checkpoints are looked at before training") {
   CHECK(contains(ended.err, "--load: the weights in '" + saved + "/iter_0000001' do not fit"));
 }
 
+TEST_CASE("two runs at once do not write to one folder of checkpoints") {
+  const Folder folder("two");
+  const std::string save = " --save " + folder / "s";
+  Ended second;
+  const Ended first =
+      tally_train(mock + "--train-iters 1000000 --log-interval 1" + save, "",
+                  [&](const std::string& out, int pid) {
+                    if (second.code != -1 || !contains(out, " iteration        1/")) return;
+                    second = tally_train(mock + "--train-iters 1" + save);
+                    CHECK(contains(second.err, fmt::format("(process {} on ", pid)));
+                    kill(pid, SIGTERM);
+                  });
+  CHECK(first.code == 4);
+  CHECK(second.code == 2);
+  CHECK(second.out.empty());
+  CHECK(contains(second.err, "--save: another run writes its checkpoints to '" + folder / "s'"));
+  for (const auto& entry : fs::directory_iterator(folder / "s"))
+    CHECK(entry.path().filename().string()[0] != '.');
+}
+
 TEST_CASE("a run from header to record") {
   const Folder folder("run");
   const Ended ended =

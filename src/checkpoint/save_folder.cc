@@ -1,0 +1,157 @@
+#include "src/checkpoint/save_folder.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <stdexcept>
+
+#include "src/checkpoint/latest_checkpoint.h"
+
+namespace tally::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Whether a name made by temporary_name() is of a process of this host that is gone.
+bool is_of_the_dead(const std::string& name) {
+  const std::string stem = name.substr(0, name.size() - std::strlen(".tmp"));
+  const size_t dot = stem.rfind('.');
+  const pid_t pid = std::atoi(stem.c_str() + dot + 1);
+  if (pid <= 0 || !ends_with(stem.substr(0, dot), "." + this_host())) return false;
+  return kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+// Whether the open file is still the one of that name: its last holder may have removed it while we
+// waited to open it.
+bool is_still(int fd, const std::string& path) {
+  struct stat ours {};
+  struct stat named {};
+  return fstat(fd, &ours) == 0 && stat(path.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
+         ours.st_ino == named.st_ino;
+}
+
+std::string text_of(int fd) {
+  std::array<char, 512> text{};
+  const ssize_t bytes = pread(fd, text.data(), text.size(), 0);
+  std::string line(text.data(), bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  return line.substr(0, line.find('\n'));
+}
+
+}  // namespace
+
+MadeFolders::MadeFolders(const fs::path& path) {
+  std::vector<fs::path> missing;
+  fs::path at = fs::absolute(path).lexically_normal();
+  if (!at.has_filename()) at = at.parent_path();
+  for (; !fs::exists(at) && at.has_relative_path(); at = at.parent_path()) missing.push_back(at);
+  try {
+    for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder)
+      if (fs::create_directory(*folder)) made_.push_back(*folder);
+  } catch (const fs::filesystem_error&) {
+    remove_empty();
+    throw;
+  }
+}
+
+MadeFolders::~MadeFolders() {
+  remove_empty();
+}
+
+void MadeFolders::remove_empty() {
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) rmdir(folder->c_str());
+}
+
+int take_flock(int fd) {
+  return flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+}
+
+namespace {
+
+// The sentence of what stops checkpoints from being written.
+std::runtime_error unwritable(const std::string& root, const std::string& at, int fault) {
+  return std::runtime_error(fmt::format("checkpoints cannot be written under '{}': '{}': {}", root,
+                                        at, std::strerror(fault)));
+}
+
+MadeFolders make_folders(const std::string& root) {
+  try {
+    return MadeFolders(root);
+  } catch (const fs::filesystem_error& e) {
+    throw unwritable(root, e.path1().string(), e.code().value());
+  }
+}
+
+}  // namespace
+
+SaveFolder::SaveFolder(const std::string& root, const TakeLock& take)
+    : file_((fs::path(root) / ".tally-train.lock").string()), made_(make_folders(root)) {
+  int fault = 0;
+  for (bool ours = false; !ours;) {
+    fd_ = open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd_ < 0) throw unwritable(root, root, errno);
+    fault = take(fd_);
+    ours = fault != 0 || is_still(fd_, file_);
+    if (!ours) close(fd_);
+  }
+  if (fault == EWOULDBLOCK) {
+    const std::string holder = text_of(fd_);
+    close(fd_);
+    throw std::runtime_error(
+        fmt::format("another run writes its checkpoints to '{}' ({}): wait for its end, or give "
+                    "another folder; where that run is no more, remove '{}'",
+                    root, holder.empty() ? "it has just begun" : holder, file_));
+  }
+  if (fault != 0)
+    notice_ =
+        fmt::format("--save: '{}' cannot be locked ({}): see to it that no other run writes there",
+                    root, std::strerror(fault));
+  say_who();
+  remove_leftovers(root, fault == 0);
+}
+
+SaveFolder::~SaveFolder() {
+  unlink(file_.c_str());  // while it is still ours
+  close(fd_);
+}
+
+void SaveFolder::say_who() const {
+  const std::string text = fmt::format("process {} on {} since {:%Y-%m-%dT%H:%M:%SZ}\n", getpid(),
+                                       this_host(), fmt::gmtime(std::time(nullptr)));
+  // It is for people: where it cannot be written, the lock holds all the same.
+  if (ftruncate(fd_, 0) != 0 || pwrite(fd_, text.data(), text.size(), 0) < 0) return;
+}
+
+std::string temporary_name(const std::string& stem) {
+  return fmt::format(".{}.{}.{}.tmp", stem, this_host(), getpid());
+}
+
+void remove_leftovers(const fs::path& root, bool alone) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours =
+        name.rfind(".iter_", 0) == 0 || name.rfind(fmt::format(".{}.", latest_file), 0) == 0;
+    if (ours && ends_with(name, ".tmp") && (alone || is_of_the_dead(name)))
+      fs::remove_all(entry.path());
+  }
+}
+
+}  // namespace tally::train

@@ -1,0 +1,58 @@
+// The folder that one run writes its checkpoints to.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tally::train {
+
+// Makes folders to find out whether they can be made; those that are empty at the end go again.
+class MadeFolders {
+ public:
+  // Makes `path` and the folders above it where they are missing. Throws
+  // std::filesystem::filesystem_error.
+  explicit MadeFolders(const std::filesystem::path& path);
+  ~MadeFolders();
+  MadeFolders(const MadeFolders&) = delete;
+  MadeFolders& operator=(const MadeFolders&) = delete;
+
+ private:
+  void remove_empty();
+  std::vector<std::filesystem::path> made_;  // outermost first
+};
+
+// Takes an exclusive lock of an open file, without waiting; an errno, 0 when it is taken.
+using TakeLock = std::function<int(int fd)>;
+int take_flock(int fd);
+
+// Holds `root` for one run from its start to its end, so that no other writes checkpoints there at
+// the same time: a lock of the file ROOT/.tally-train.lock, which says who has it.
+class SaveFolder {
+ public:
+  // Makes `root` where it is missing and removes what killed saves left in it. Throws
+  // std::runtime_error with one sentence when nothing can be written there or another run has it.
+  explicit SaveFolder(const std::string& root, const TakeLock& take = take_flock);
+  // A folder that is still empty is removed if it was made here.
+  ~SaveFolder();
+  SaveFolder(const SaveFolder&) = delete;
+  SaveFolder& operator=(const SaveFolder&) = delete;
+  // Why nothing keeps a second run away, on a file system without locks; else empty.
+  const std::string& notice() const { return notice_; }
+
+ private:
+  void say_who() const;
+
+  std::string file_, notice_;
+  MadeFolders made_;
+  int fd_ = -1;
+};
+
+// ".STEM.HOST.PID.tmp": a name that no other process takes.
+std::string temporary_name(const std::string& stem);
+// Removes what saves that were killed left in `root`: of processes of this host that are gone, or,
+// where `alone` says that no other run writes there, of all.
+void remove_leftovers(const std::filesystem::path& root, bool alone);
+
+}  // namespace tally::train

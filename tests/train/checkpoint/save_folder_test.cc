@@ -1,0 +1,116 @@
+// One run at a time writes to a folder of checkpoints.
+#include "src/checkpoint/save_folder.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "tests/train/data/temp_dir.h"
+
+using namespace tally::train;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+int no_locks(int /*fd*/) {
+  return ENOLCK;
+}
+
+// The number of a process that is gone.
+pid_t dead_process() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  return child;
+}
+
+std::string host() {
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+std::string leftover(const TempDir& dir, const std::string& host, pid_t pid) {
+  const std::string path = dir / (".iter_0000001." + host + "." + std::to_string(pid) + ".tmp");
+  fs::create_directories(path);
+  return path;
+}
+
+}  // namespace
+
+TEST_CASE("a second run is refused while the first lives, and told whose the folder is") {
+  const TempDir dir;
+  {
+    const SaveFolder first(dir / "a/b");
+    CHECK(first.notice().empty());
+    const std::string error = error_of([&] { const SaveFolder second(dir / "a/b"); });
+    CHECK(contains(error, "another run writes its checkpoints to '" + dir / "a/b'"));
+    CHECK(contains(error, "process " + std::to_string(getpid()) + " on " + host() + " since 20"));
+    CHECK(contains(error, "give another folder"));
+    const SaveFolder elsewhere(dir / "a/c");
+  }
+  CHECK(dir.names().empty());  // what was made and stayed empty is gone
+  fs::create_directories(dir / "kept");
+  { const SaveFolder again(dir / "kept"); }
+  CHECK(dir.names() == "kept ");
+}
+
+TEST_CASE("the lock of a run that was killed holds nobody up") {
+  const TempDir dir;
+  dir.write(".tally-train.lock",
+            "process 1 on another since 2026-01-01T00:00:00Z, a longer line\n");
+  const SaveFolder folder(dir / "");
+  CHECK(dir.read(".tally-train.lock").rfind("process " + std::to_string(getpid()), 0) == 0);
+  CHECK_FALSE(contains(dir.read(".tally-train.lock"), "longer"));
+}
+
+TEST_CASE("a lock file that its last holder removed meanwhile is no lock") {
+  const TempDir dir;
+  int calls = 0;
+  const SaveFolder folder(dir / "s", [&](int fd) {
+    if (++calls == 1) fs::remove(dir / "s/.tally-train.lock");
+    return take_flock(fd);
+  });
+  CHECK(calls == 2);
+  CHECK(contains(error_of([&] { const SaveFolder second(dir / "s"); }), "another run"));
+}
+
+TEST_CASE("a file system without locks stops no run") {
+  const TempDir dir;
+  const SaveFolder folder(dir / "s", no_locks);
+  CHECK(contains(folder.notice(), "'" + dir / "s' cannot be locked"));
+  const SaveFolder second(dir / "s", no_locks);
+}
+
+TEST_CASE("what killed saves left goes, and no living run's") {
+  const TempDir dir;
+  const std::string dead = leftover(dir, host(), dead_process());
+  const std::string living = leftover(dir, host(), getppid());
+  const std::string unknown = leftover(dir, "another.site", 12345);
+  const std::string old = dir / ".iter_0000002.tmp";  // named as before hosts were in the names
+  fs::create_directories(old);
+  remove_leftovers(dir / "", false);
+  CHECK_FALSE(fs::exists(dead));
+  CHECK(fs::exists(living));
+  CHECK(fs::exists(unknown));
+  CHECK(fs::exists(old));
+  fs::create_directories(dir / "iter_0000001");
+  const SaveFolder folder(dir / "");  // whoever has the lock is alone
+  CHECK(dir.names() == ".tally-train.lock iter_0000001 ");
+}
+
+TEST_CASE("a folder in which nothing can be written is found at once") {
+  const TempDir dir;
+  dir.write("file", "");
+  CHECK(contains(error_of([&] { const SaveFolder folder(dir / "file"); }),
+                 "checkpoints cannot be written under '" + dir / "file': "));
+  // Where even root may not.
+  CHECK(contains(error_of([&] { const SaveFolder folder("/proc/none/c"); }),
+                 "checkpoints cannot be written under '/proc/none/c': '/proc/none': "));
+}
