@@ -9,8 +9,9 @@
 
 namespace tally::train {
 
-// Whether save_hugging_face() may write to `directory`: it does not exist, is empty, or holds a
-// model (config.json) that is to be replaced. Throws std::runtime_error with one sentence.
+// Whether save_hugging_face() may and can write to `directory`: it does not exist, is empty, or
+// holds a model (config.json) that is to be replaced, and something can be written there (which is
+// tried, and leaves nothing). Throws std::runtime_error with one sentence.
 void check_hugging_face_target(const std::string& directory);
 
 // Writes to `directory`, which is made when missing:

@@ -69,7 +69,7 @@ void check_flag(const char* flag, const Check& check) {
 
 // Where the model comes from and goes to, before anything is allocated. `resume`: --load holds a
 // checkpoint.
-void check_model_folders(const Config& c, bool resume) {
+void check_model_folders(const Config& c, const World& world, bool resume) {
   const auto fits = [&](const std::string& folder) {
     ParameterTable names;
     register_gpt(c.model, &names);
@@ -77,7 +77,7 @@ void check_model_folders(const Config& c, bool resume) {
   };
   if (resume) check_flag("--load", [&] { fits(*latest_checkpoint(c.load_dir)); });
   if (!c.load_hf_dir.empty()) check_flag("--load-hf", [&] { fits(c.load_hf_dir); });
-  if (c.save_hf_dir.empty()) return;
+  if (c.save_hf_dir.empty() || !world.speaks()) return;
   if (c.model.positions == Positions::rotary)
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
   check_flag("--save-hf", [&] { check_hugging_face_target(c.save_hf_dir); });
@@ -335,7 +335,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     check_kinds_of_parallelism(config);
     auto files = tokenizer_files(config);
     const bool resume = find_checkpoint(config, notice);
-    check_model_folders(config, resume);
+    check_model_folders(config, world, resume);
     DataSources data = open_data(config);
     take_save_folder(config, world, &save_folder, notice);
     record.data = data.description;
