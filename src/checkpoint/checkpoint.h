@@ -43,9 +43,14 @@ std::string save_checkpoint(const std::string& root, const TrainingState& state,
                             const ModelConfig& config, const ParameterState& parameters,
                             Stream& stream, const std::map<std::string, std::string>& files = {});
 
-// The directory of the last good checkpoint under `root`; nothing when there is none yet. Throws
-// when the text file names one that is not there.
+// The directory of the last good checkpoint under `root`, or `root` where it is a checkpoint
+// itself; nothing when there is none yet. Throws when the text file is missing or names one that is
+// not there, and when `root` is something else: a file, a model in Hugging Face's layout.
 std::optional<std::string> latest_checkpoint(const std::string& root);
+
+// Throws when `root` holds checkpoints that a run which does not go on from them would replace.
+// `resumed`: the checkpoint that the run goes on from, as latest_checkpoint() gives it.
+void check_goes_on(const std::string& root, const std::optional<std::string>& resumed);
 
 // Reads the last good checkpoint under `root` into `parameters`: master weights and moments bit for
 // bit, weights rounded from the master weights as every step does it; without an optimizer

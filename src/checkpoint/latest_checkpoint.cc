@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 
@@ -16,9 +19,62 @@ std::string directory_name(int64_t iteration) {
   return fmt::format("iter_{:07d}", iteration);
 }
 
+namespace {
+
+// The highest iteration among the iter_ folders of `root`, -1 without any.
+int64_t newest_folder(const fs::path& root) {
+  int64_t newest = -1;
+  if (!fs::is_directory(root)) return newest;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root)) {
+    const std::string name = entry.path().filename().string();
+    const char* number = name.c_str() + std::strlen("iter_");
+    if (name.rfind("iter_", 0) != 0 || *number == '\0' || !entry.is_directory()) continue;
+    char* end = nullptr;
+    const int64_t iteration = std::strtoll(number, &end, 10);
+    if (*end == '\0') newest = std::max(newest, iteration);
+  }
+  return newest;
+}
+
+// A folder without the text file: empty, a checkpoint itself, or a mistake.
+std::optional<std::string> without_text(const fs::path& root) {
+  if (!fs::exists(root)) return std::nullopt;
+  if (!fs::is_directory(root))
+    throw std::runtime_error(
+        fmt::format("'{}' is a file: give the folder that --save named", root.string()));
+  if (fs::exists(root / "state.json")) return root.string();
+  if (const int64_t newest = newest_folder(root); newest >= 0)
+    throw std::runtime_error(
+        fmt::format("'{}' holds checkpoints and no '{}': write the number of the iter_ folder to "
+                    "resume from into that file ({} is the newest), or give the folder itself",
+                    root.string(), latest_file, newest));
+  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
+    if (fs::exists(root / name))
+      throw std::runtime_error(
+          fmt::format("'{}' is no folder of checkpoints but of a model in Hugging Face's layout: "
+                      "give it as --load-hf",
+                      root.string()));
+  return std::nullopt;
+}
+
+}  // namespace
+
+void check_goes_on(const std::string& root, const std::optional<std::string>& resumed) {
+  const int64_t newest = newest_folder(root);
+  if (newest < 0 && !fs::exists(fs::path(root) / latest_file)) return;
+  if (resumed) {
+    const fs::path from = fs::absolute(*resumed + "/.").lexically_normal().parent_path();
+    if (fs::equivalent(from.parent_path(), root)) return;
+  }
+  throw std::runtime_error(fmt::format(
+      "'{}' holds checkpoints{}, and this run does not go on from them: give --load {} to go on, "
+      "or another folder",
+      root, newest < 0 ? "" : fmt::format(" (the newest of iteration {})", newest), root));
+}
+
 std::optional<std::string> latest_checkpoint(const std::string& root) {
   const fs::path text = fs::path(root) / latest_file;
-  if (!fs::exists(text)) return std::nullopt;
+  if (!fs::exists(text)) return without_text(root);
   const MappedFile file(text.string());
   const std::string words(file.data() == nullptr ? "" : file.data(), file.size());
   int64_t iteration = -1;

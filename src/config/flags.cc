@@ -261,11 +261,15 @@ void declare_output(CLI::App* app, Flags* f) {
   Group g(app, "Output, checkpoints, evaluation");
   g.number("--log-interval", &f->log_interval, 1, "Steps between log lines");
   g.text("--record", &f->record, "FILE", "Write a JSON record of the run (docs/record.md)");
-  g.text("--save", &f->save, "DIR",
-         "Write checkpoints to DIR: at the end, when asked to stop, and every --save-interval");
+  g.text(
+      "--save", &f->save, "DIR",
+      "Write checkpoints to DIR: at the end, when asked to stop, and every --save-interval; a DIR "
+      "that holds checkpoints is refused unless --load goes on from them");
   g.number("--save-interval", &f->save_interval, 1, "Steps between checkpoints");
-  g.text("--load", &f->load, "DIR",
-         "Resume from the newest checkpoint in DIR; an empty DIR starts from scratch");
+  g.text(
+      "--load", &f->load, "DIR",
+      "Resume from the newest checkpoint in DIR, or from DIR where it is an iter_ folder; an empty "
+      "DIR starts from scratch");
   g.text("--load-hf", &f->load_hf, "DIR",
          "Start from a GPT-2 of Hugging Face: model.safetensors (or its shards) and config.json, "
          "which sets the model's sizes; vocab.json and merges.txt where DIR has them");

@@ -90,7 +90,12 @@ std::string model_folder(const Flags& f, Command command) {
   if (f.load_hf.empty() == f.load.empty())
     fail("--load-hf", "evaluate needs one model: give --load-hf DIR or --load DIR");
   if (!f.load_hf.empty()) return f.load_hf;
-  const std::optional<std::string> newest = latest_checkpoint(f.load);
+  std::optional<std::string> newest;
+  try {
+    newest = latest_checkpoint(f.load);
+  } catch (const std::runtime_error& e) {
+    fail("--load", "{}", e.what());
+  }
   if (!newest) fail("--load", "{} holds no checkpoint", f.load);
   return *newest;
 }

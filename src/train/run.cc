@@ -46,17 +46,6 @@ std::map<std::string, std::string> tokenizer_files(const Config& c) {
   return files;
 }
 
-// Whether there is a checkpoint to resume from.
-bool find_checkpoint(const Config& c, const Print& notice) {
-  if (c.load_dir.empty()) return false;
-  if (latest_checkpoint(c.load_dir)) return true;
-  if (c.exit_on_missing_checkpoint)
-    throw InputError(fmt::format("--load: {} holds no checkpoint", c.load_dir));
-  notice(
-      fmt::format("--load: {} holds no checkpoint yet, training starts from scratch", c.load_dir));
-  return false;
-}
-
 // The sentence of `check`, with the flag that asked for it.
 template <typename Check>
 void check_flag(const char* flag, const Check& check) {
@@ -67,15 +56,29 @@ void check_flag(const char* flag, const Check& check) {
   }
 }
 
-// Where the model comes from and goes to, before anything is allocated. `resume`: --load holds a
-// checkpoint.
-void check_model_folders(const Config& c, const World& world, bool resume) {
+// The checkpoint to resume from.
+std::optional<std::string> find_checkpoint(const Config& c, const Print& notice) {
+  if (c.load_dir.empty()) return std::nullopt;
+  std::optional<std::string> found;
+  check_flag("--load", [&] { found = latest_checkpoint(c.load_dir); });
+  if (found) return found;
+  if (c.exit_on_missing_checkpoint)
+    throw InputError(fmt::format("--load: {} holds no checkpoint", c.load_dir));
+  notice(
+      fmt::format("--load: {} holds no checkpoint yet, training starts from scratch", c.load_dir));
+  return std::nullopt;
+}
+
+// Where the model comes from and goes to, before anything is allocated. `resumed`: the
+// checkpoint that --load gives.
+void check_model_folders(const Config& c, const World& world,
+                         const std::optional<std::string>& resumed) {
   const auto fits = [&](const std::string& folder) {
     ParameterTable names;
     register_gpt(c.model, &names);
     check_model_weights(folder, c.model, names.all());
   };
-  if (resume) check_flag("--load", [&] { fits(*latest_checkpoint(c.load_dir)); });
+  if (resumed) check_flag("--load", [&] { fits(*resumed); });
   if (!c.load_hf_dir.empty()) check_flag("--load-hf", [&] { fits(c.load_hf_dir); });
   if (c.save_hf_dir.empty() || !world.speaks()) return;
   if (c.model.positions == Positions::rotary)
@@ -84,10 +87,14 @@ void check_model_folders(const Config& c, const World& world, bool resume) {
 }
 
 // Of all processes one writes checkpoints.
-void take_save_folder(const Config& c, const World& world, std::optional<SaveFolder>* folder,
+void take_save_folder(const Config& c, const World& world,
+                      const std::optional<std::string>& resumed, std::optional<SaveFolder>* folder,
                       const Print& notice) {
   if (c.save_dir.empty() || !world.speaks()) return;
-  check_flag("--save", [&] { folder->emplace(c.save_dir); });
+  check_flag("--save", [&] {
+    folder->emplace(c.save_dir);
+    check_goes_on(c.save_dir, resumed);
+  });
   if (!(*folder)->notice().empty()) notice((*folder)->notice());
 }
 
@@ -334,17 +341,18 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   try {
     check_kinds_of_parallelism(config);
     auto files = tokenizer_files(config);
-    const bool resume = find_checkpoint(config, notice);
-    check_model_folders(config, world, resume);
+    const auto resumed = find_checkpoint(config, notice);
+    check_model_folders(config, world, resumed);
     DataSources data = open_data(config);
-    take_save_folder(config, world, &save_folder, notice);
+    take_save_folder(config, world, resumed, &save_folder, notice);
     record.data = data.description;
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);
     auto communicator = open_communicator(config, world, &record);
-    prepared = std::make_unique<Run>(
-        config, world, std::move(data), stream.get(), std::move(communicator),
-        TimeLimit(config.exit_duration_minutes, start), resume, std::move(files), &record);
+    prepared =
+        std::make_unique<Run>(config, world, std::move(data), stream.get(), std::move(communicator),
+                              TimeLimit(config.exit_duration_minutes, start), resumed.has_value(),
+                              std::move(files), &record);
     // A record that cannot be written is found now, and a run that is killed leaves "running".
     prepared->write_record();
   } catch (const OutOfMemory& e) {

@@ -135,7 +135,7 @@ class Scripts(Case):
             tasks = NODES[model] * 4
             self.assertEqual(words[:program], ["srun", f"--ntasks={tasks}", "--ntasks-per-node=4",
                                                "--cpus-per-task=12", "--kill-on-bad-exit=1"])
-            self.check_flags(model, words[program + 1:], {"--record": "record.json"})
+            self.check_flags(model, words[program + 1:], {"--record": "record.json", "--load": "checkpoints"})
             job = dict(re.findall(r"^#SBATCH --([a-z-]+)=(.*)$", script, re.M))
             self.assertEqual(job, {
                 "job-name": "megatron-nlp.benchmark", "nodes": str(NODES[model]), "ntasks-per-node": "1",

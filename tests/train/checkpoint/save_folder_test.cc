@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "src/checkpoint/checkpoint.h"
 #include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;
@@ -103,6 +104,44 @@ TEST_CASE("what killed saves left goes, and no living run's") {
   fs::create_directories(dir / "iter_0000001");
   const SaveFolder folder(dir / "");  // whoever has the lock is alone
   CHECK(dir.names() == ".tally-train.lock iter_0000001 ");
+}
+
+TEST_CASE("checkpoints are replaced only by a run that goes on from them") {
+  const TempDir dir;
+  fs::create_directories(dir / "s");
+  check_goes_on(dir / "s", std::nullopt);
+  fs::create_directories(dir / "s/iter_0000007");
+  fs::create_directories(dir / "s/iter_0000012");
+  fs::create_directories(dir / "other/iter_0000009");
+  const auto fault = [&](const std::optional<std::string>& resumed) {
+    return error_of([&] { check_goes_on(dir / "s", resumed); });
+  };
+  const std::string refused = "'" + dir / "s' holds checkpoints (the newest of iteration 12)";
+  CHECK(contains(fault(std::nullopt), refused));
+  CHECK(contains(fault(std::nullopt), "give --load " + dir / "s to go on, or another folder"));
+  CHECK(contains(fault(dir / "other/iter_0000009"), refused));
+  CHECK(fault(dir / "s/iter_0000007").empty());
+  CHECK(fault(dir / "s/iter_0000007/").empty());
+  CHECK(fault(dir / "other/../s/iter_0000007").empty());
+}
+
+TEST_CASE("what is no folder of checkpoints is said, with what to give instead") {
+  const TempDir dir;
+  const auto fault = [](const std::string& root) {
+    return error_of([&] { latest_checkpoint(root); });
+  };
+  CHECK_FALSE(latest_checkpoint(dir / "none").has_value());
+  CHECK_FALSE(latest_checkpoint(dir / "").has_value());
+  CHECK(contains(fault(dir.write("file", "")), "' is a file: give the folder that --save named"));
+  fs::create_directories(dir / "hf");
+  dir.write("hf/config.json", "{}");
+  CHECK(contains(fault(dir / "hf"), "give it as --load-hf"));
+  fs::create_directories(dir / "c/iter_0000003");
+  fs::create_directories(dir / "c/iter_0000010");
+  CHECK(contains(fault(dir / "c"), "no 'latest_checkpointed_iteration.txt'"));
+  CHECK(contains(fault(dir / "c"), "(10 is the newest)"));
+  dir.write("c/iter_0000003/state.json", "{}");
+  CHECK(latest_checkpoint(dir / "c/iter_0000003") == dir / "c/iter_0000003");
 }
 
 TEST_CASE("a folder in which nothing can be written is found at once") {

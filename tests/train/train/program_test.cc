@@ -191,6 +191,38 @@ TEST_CASE("two runs at once do not write to one folder of checkpoints") {
     CHECK(entry.path().filename().string()[0] != '.');
 }
 
+TEST_CASE("checkpoints are neither replaced nor passed over without a word") {
+  const Folder folder("kept");
+  const std::string saved = folder / "s";
+  const std::string run = mock + "--log-interval 1 --train-iters ";
+  REQUIRE(tally_train(run + "2 --save " + saved).code == 0);
+  const auto refused = [&](const std::string& flags, const std::string& message) {
+    CAPTURE(flags);
+    const Ended ended = tally_train(run + flags);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK(contains(ended.err, message));
+  };
+  const std::string holds = "--save: '" + saved + "' holds checkpoints (the newest of iteration 2)";
+  refused("1 --save " + saved, holds);
+  REQUIRE(tally_train(run + "1 --save " + folder / "other").code == 0);
+  refused("3 --save " + saved + " --load " + folder / "other", holds);
+  CHECK(read_text(saved + "/latest_checkpointed_iteration.txt") == "2\n");
+  // One checkpoint's own folder says which.
+  const Ended ended =
+      tally_train(run + "3 --save " + saved + " --load " + saved + "/iter_0000002/");
+  CHECK(ended.code == 0);
+  CHECK(contains(ended.out, "  resumed    after 2 steps"));
+  CHECK(read_text(saved + "/latest_checkpointed_iteration.txt") == "3\n");
+  fs::remove(saved + "/latest_checkpointed_iteration.txt");
+  refused("4 --save " + saved + " --load " + saved,
+          "--load: '" + saved + "' holds checkpoints and");
+  const Ended evaluated =
+      tally_train("evaluate --device cpu --tokenizer-type bytes --text /dev/null --load " + saved);
+  CHECK(evaluated.code == 2);
+  CHECK(contains(evaluated.err, "--load: '" + saved + "' holds checkpoints and"));
+}
+
 TEST_CASE("a run from header to record") {
   const Folder folder("run");
   const Ended ended =
