@@ -260,7 +260,8 @@ void declare_data(CLI::App* app, Flags* f) {
 void declare_output(CLI::App* app, Flags* f) {
   Group g(app, "Output, checkpoints, evaluation");
   g.number("--log-interval", &f->log_interval, 1, "Steps between log lines");
-  g.text("--record", &f->record, "FILE", "Write a JSON record of the run (docs/record.md)");
+  g.text("--record", &f->record, "FILE",
+         "Write a JSON record of the run (docs/record.md); replaces no file but an older record");
   g.text(
       "--save", &f->save, "DIR",
       "Write checkpoints to DIR: at the end, when asked to stop, and every --save-interval; a DIR "

@@ -45,6 +45,10 @@ DType token_type(int64_t vocabulary) {
   return vocabulary < 65500 ? DType::u16 : DType::i32;
 }
 
+std::vector<std::string> IndexedDatasetWriter::suffixes() {
+  return {".bin", ".idx", ".bin.tmp", ".idx.tmp", ".lengths.tmp", ".documents.tmp"};
+}
+
 IndexedDatasetWriter::IndexedDatasetWriter(const std::string& prefix, DType dtype)
     : prefix_(with_parent(prefix)),
       dtype_(dtype),

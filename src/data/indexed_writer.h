@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "src/data/output_file.h"
 #include "src/ops/tensor.h"
@@ -21,6 +22,9 @@ DType token_type(int64_t vocabulary);
 // one reuses.
 class IndexedDatasetWriter {
  public:
+  // What is appended to PREFIX for the names of all files that are written, those removed at the
+  // end included.
+  static std::vector<std::string> suffixes();
   IndexedDatasetWriter(const std::string& prefix, DType dtype);
   // Appends to the open sequence. Throws when a token does not fit the type.
   void append(const int32_t* tokens, int64_t count);

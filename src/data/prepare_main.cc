@@ -130,6 +130,25 @@ void complete(Arguments* a, const Tokenizer& tokenizer) {
   }
 }
 
+// Writing over what is read would lose it.
+void check_outputs(const PrepareOptions& options) {
+  for (const std::string& input : options.inputs) {
+    struct stat read {};
+    if ((input == "-" ? ::fstat(STDIN_FILENO, &read) : ::stat(input.c_str(), &read)) != 0) continue;
+    for (const std::string& prefix : options.prefixes) {
+      for (const std::string& suffix : IndexedDatasetWriter::suffixes()) {
+        const std::string output = prefix + suffix;
+        struct stat written {};
+        if (::stat(output.c_str(), &written) != 0 || read.st_dev != written.st_dev ||
+            read.st_ino != written.st_ino)
+          continue;
+        throw BadUsage(fmt::format(
+            "--input {} is '{}', which would be written: choose another output", input, output));
+      }
+    }
+  }
+}
+
 void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
   std::string names;
   for (const std::string& prefix : options.prefixes) names += (names.empty() ? "" : ", ") + prefix;
@@ -167,6 +186,7 @@ int prepare_main(int argc, char** argv) {
     check_inputs(arguments.options.inputs);
     const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(arguments);
     complete(&arguments, *tokenizer);
+    check_outputs(arguments.options);
     print_summary(arguments.options, prepare(*tokenizer, arguments.options));
     return 0;
   } catch (const BadUsage& error) {

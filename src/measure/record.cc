@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -288,6 +292,22 @@ nlohmann::ordered_json to_json(const Record& r) {
           {"results", results_json(r)},
           {"intervals", intervals_json(r.intervals)},
           {"steps", steps_json(r.steps)}};
+}
+
+void check_record_target(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) == 0) return;
+  std::array<char, 256> text{};
+  std::ifstream(path, std::ios::binary).read(text.data(), text.size());
+  std::string beginning(text.data(), text.size());
+  const auto blank = [](unsigned char c) { return std::isspace(c) != 0; };
+  beginning.erase(std::remove_if(beginning.begin(), beginning.end(), blank), beginning.end());
+  if (beginning.rfind(R"({"schema":"tally-train-)", 0) == 0) return;
+  throw std::runtime_error(
+      fmt::format("'{}' is there, and is no record of tally-train: it would be replaced; remove it "
+                  "or give another file",
+                  path));
 }
 
 void write_record(const Record& record, const std::string& path) {

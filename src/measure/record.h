@@ -71,6 +71,9 @@ nlohmann::ordered_json configuration_json(const Record& record);
 // True model FLOP/s over the datasheet's rate, from the median step; empty when the rate is
 // unknown.
 std::optional<double> model_flops_utilisation(const Record& record);
+// Whether a record may be written to `path`: nothing is there, or an older record, or no regular
+// file. Throws std::runtime_error with one sentence.
+void check_record_target(const std::string& path);
 // Writes beside `path` and renames, so that a reader sees the old record or the new one. Makes
 // missing folders. Throws std::runtime_error naming the file.
 void write_json(const nlohmann::ordered_json& json, const std::string& path);

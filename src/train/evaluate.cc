@@ -127,6 +127,8 @@ int evaluate(const Config& config) {
     fmt::print(stderr, "tally-train: note: {}\n", notice);
   bool checked = false;
   try {
+    if (!config.record_path.empty())
+      check_flag("--record", [&] { check_record_target(config.record_path); });
     ParameterTable names;
     register_gpt(config.model, &names);
     check_model_weights(config.model_dir, config.model, names.all());

@@ -1,6 +1,8 @@
 // What a run's end means, whatever ended it.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -23,6 +25,16 @@ struct InputError : std::runtime_error {
 struct CheckFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// Calls `check`; the sentence of what it throws gets the flag that asked for it in front.
+template <typename Check>
+void check_flag(const char* flag, const Check& check) {
+  try {
+    check();
+  } catch (const std::runtime_error& e) {
+    throw InputError(fmt::format("{}: {}", flag, e.what()));
+  }
+}
 
 // The outcome and the sentence for an exception. Running out of memory, on a device, on the host or
 // inside a library, is told from other errors, and the sentence says what to try.

@@ -46,16 +46,6 @@ std::map<std::string, std::string> tokenizer_files(const Config& c) {
   return files;
 }
 
-// The sentence of `check`, with the flag that asked for it.
-template <typename Check>
-void check_flag(const char* flag, const Check& check) {
-  try {
-    check();
-  } catch (const std::runtime_error& e) {
-    throw InputError(fmt::format("{}: {}", flag, e.what()));
-  }
-}
-
 // The checkpoint to resume from.
 std::optional<std::string> find_checkpoint(const Config& c, const Print& notice) {
   if (c.load_dir.empty()) return std::nullopt;
@@ -340,6 +330,8 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   std::unique_ptr<Run> prepared;
   try {
     check_kinds_of_parallelism(config);
+    if (!config.record_path.empty() && world.speaks())
+      check_flag("--record", [&] { check_record_target(config.record_path); });
     auto files = tokenizer_files(config);
     const auto resumed = find_checkpoint(config, notice);
     check_model_folders(config, world, resumed);

@@ -205,6 +205,24 @@ TEST_CASE("the command line: exit codes and names of the output") {
   CHECK(run_main({"--help"}) == 0);
 }
 
+TEST_CASE("what is read is not written over") {
+  const TempDir dir;
+  const std::string text = dir.write("corpus.bin", "hello");
+  for (const char* name : {"corpus.idx.tmp", "corpus.lengths.tmp"}) {
+    dir.write(name, "hello");
+    CHECK(run_main({"--input", dir / name, "--output", dir / "corpus", "--tokenizer-type",
+                    "bytes"}) == 2);
+    CHECK(dir.read(name) == "hello");
+  }
+  CHECK(run_main({"--input", dir / "./corpus.bin", "--output", dir / "corpus", "--tokenizer-type",
+                  "bytes"}) == 2);
+  CHECK(dir.read("corpus.bin") == "hello");
+  std::filesystem::create_symlink(text, dir / "link_text_document.idx");
+  CHECK(run_main({"--input", text, "--output-prefix", dir / "link", "--tokenizer-type", "bytes"}) ==
+        2);
+  CHECK(run_main({"--input", text, "--output", dir / "other", "--tokenizer-type", "bytes"}) == 0);
+}
+
 TEST_CASE("killed in the middle: the old dataset is as it was, and the next one succeeds") {
   const TempDir dir;
   auto options = inputs({dir.write("a.txt", "old")});

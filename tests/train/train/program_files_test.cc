@@ -1,0 +1,122 @@
+// What the program reads and writes: datasets, folders of checkpoints and of models, records.
+#include <csignal>
+
+#include "tests/train/train/tiny_run.h"
+
+TEST_CASE("a dataset that is not there, and no command") {
+  Ended ended = tally_train(tiny + "--train-iters 1 --data-path /none/corpus");
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err, "/none/corpus"));
+  CHECK(ended.out.empty());
+  ended = tally_train("");
+  CHECK(ended.code == 2);
+  CHECK(ended.err == "tally-train: error: no flags were given: 'tally-train --help' lists them\n");
+  ended = tally_train("evaluat");
+  CHECK(ended.code == 2);
+  CHECK(ended.err ==
+        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, reference\n");
+}
+
+TEST_CASE("a record replaces an older one, and no other file") {
+  const Folder folder("replaced");
+  std::ofstream(folder / "corpus.txt") << std::string(1000, 'x');
+  REQUIRE(tally_train("prepare --tokenizer-type bytes --input " + folder / "corpus.txt" +
+                      " --output " + folder / "corpus")
+              .code == 0);
+  const std::string data = read_text(folder / "corpus.bin");
+  const std::string run = tiny + "--train-iters 1 --data-path " + folder / "corpus" + " --split 1";
+  const Ended ended = tally_train(run + " --record " + folder / "corpus.bin");
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(contains(ended.err, "--record: '" + folder / "corpus.bin' is there, and is no record"));
+  CHECK((read_text(folder / "corpus.bin") == data));
+  std::ofstream(folder / "r.json").close();  // an empty file is nobody's loss
+  REQUIRE(tally_train(run + " --save " + folder / "s --record " + folder / "r.json").code == 0);
+  REQUIRE(tally_train(run + " --record " + folder / "r.json").code == 0);
+  const std::string evaluate = "evaluate --device cpu --tokenizer-type bytes --load " +
+                               folder / "s --text " + folder / "corpus.txt" + " --record ";
+  CHECK(tally_train(evaluate + folder / "corpus.bin").code == 2);
+  CHECK((read_text(folder / "corpus.bin") == data));
+  CHECK(tally_train(evaluate + folder / "r.json").code == 0);
+  CHECK(tally_train(run + " --record " + folder / "r.json").code == 0);
+}
+
+TEST_CASE("a record that cannot be written is found before training") {
+  const Ended ended = tally_train(mock + "--train-iters 1 --record /proc/none/r.json");
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err, "/proc/none/r.json: the record cannot be written"));
+}
+
+TEST_CASE("folders of checkpoints are looked at before training") {
+  const Folder folder("folders");
+  std::ofstream(folder / "file").put(0);
+  Ended ended = tally_train(mock + "--train-iters 1 --save " + folder / "file");
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(contains(ended.err, "--save: checkpoints cannot be written under '" + folder / "file'"));
+
+  // Where even root may not write: no model is trained and then lost.
+  ended = tally_train(mock + "--train-iters 1 --save-hf /proc/zz");
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(contains(ended.err, "--save-hf: the model cannot be written to '/proc/zz'"));
+
+  const std::string saved = folder / "saved";
+  REQUIRE(tally_train(mock + "--train-iters 1 --save " + saved).code == 0);
+  ended = tally_train(mock + "--train-iters 2 --num-layers 3 --load " + saved);
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(contains(ended.err, "--load: the weights in '" + saved + "/iter_0000001' do not fit"));
+}
+
+TEST_CASE("two runs at once do not write to one folder of checkpoints") {
+  const Folder folder("two");
+  const std::string save = " --save " + folder / "s";
+  Ended second;
+  const Ended first =
+      tally_train(mock + "--train-iters 1000000 --log-interval 1" + save, "",
+                  [&](const std::string& out, int pid) {
+                    if (second.code != -1 || !contains(out, " iteration        1/")) return;
+                    second = tally_train(mock + "--train-iters 1" + save);
+                    CHECK(contains(second.err, fmt::format("(process {} on ", pid)));
+                    kill(pid, SIGTERM);
+                  });
+  CHECK(first.code == 4);
+  CHECK(second.code == 2);
+  CHECK(second.out.empty());
+  CHECK(contains(second.err, "--save: another run writes its checkpoints to '" + folder / "s'"));
+  for (const auto& entry : fs::directory_iterator(folder / "s"))
+    CHECK(entry.path().filename().string()[0] != '.');
+}
+
+TEST_CASE("checkpoints are neither replaced nor passed over without a word") {
+  const Folder folder("kept");
+  const std::string saved = folder / "s";
+  const std::string run = mock + "--log-interval 1 --train-iters ";
+  REQUIRE(tally_train(run + "2 --save " + saved).code == 0);
+  const auto refused = [&](const std::string& flags, const std::string& message) {
+    CAPTURE(flags);
+    const Ended ended = tally_train(run + flags);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK(contains(ended.err, message));
+  };
+  const std::string holds = "--save: '" + saved + "' holds checkpoints (the newest of iteration 2)";
+  refused("1 --save " + saved, holds);
+  REQUIRE(tally_train(run + "1 --save " + folder / "other").code == 0);
+  refused("3 --save " + saved + " --load " + folder / "other", holds);
+  CHECK(read_text(saved + "/latest_checkpointed_iteration.txt") == "2\n");
+  // One checkpoint's own folder says which.
+  const Ended ended =
+      tally_train(run + "3 --save " + saved + " --load " + saved + "/iter_0000002/");
+  CHECK(ended.code == 0);
+  CHECK(contains(ended.out, "  resumed    after 2 steps"));
+  CHECK(read_text(saved + "/latest_checkpointed_iteration.txt") == "3\n");
+  fs::remove(saved + "/latest_checkpointed_iteration.txt");
+  refused("4 --save " + saved + " --load " + saved,
+          "--load: '" + saved + "' holds checkpoints and");
+  const Ended evaluated =
+      tally_train("evaluate --device cpu --tokenizer-type bytes --text /dev/null --load " + saved);
+  CHECK(evaluated.code == 2);
+  CHECK(contains(evaluated.err, "--load: '" + saved + "' holds checkpoints and"));
+}
