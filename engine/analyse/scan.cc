@@ -8,6 +8,7 @@
 #include <array>
 
 #include "engine/analyse/file_view.h"
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 
 namespace tally {
@@ -172,7 +173,8 @@ void Scanner::scan(const Analyse& analyse, const PackageView& package, Found& fo
   size_t names = 0;
   for (const AnalyseFile& file : analyse.files) {
     std::vector<const Pattern*> patterns = patterns_for(file);
-    for (const std::string& name : split_strip(substitute(file.path.value, lookup), ",")) {
+    for (const std::string& given : split_strip(substitute(file.path.value, lookup), ",")) {
+      const std::string name = expand_path(given);
       if (name.empty()) continue;
       if (names == 0) first_name = name;
       const bool by_hand = !package.log.empty();

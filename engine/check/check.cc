@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/check/build.h"
 #include "engine/check/names.h"
@@ -17,6 +18,21 @@ namespace tally {
 
 namespace {
 
+// A benchmark's file_path_ref stands for the input file's folder: what was looked for there, or in
+// a folder below it, is looked for here.
+void move_files(const std::string& home, const std::string& folder, FileSet* set) {
+  for (auto& entry : set->entries) {
+    auto* copy = std::get_if<FileCopy>(&entry);
+    if (copy == nullptr) continue;
+    std::string& path = copy->file_path;
+    if (path == home) {
+      path = folder;
+    } else if (starts_with(path, home + "/")) {
+      path = join_path(folder, path.substr(home.size() + 1));
+    }
+  }
+}
+
 Benchmark make_benchmark(const Element& root, const Element& element, const SetFile& home,
                          SetBuilder& sets, Diagnostics& diagnostics) {
   Benchmark benchmark;
@@ -28,11 +44,15 @@ Benchmark make_benchmark(const Element& root, const Element& element, const SetF
   benchmark.outpath = text("outpath");
   benchmark.file_path = home.directory;
   benchmark.input_file = home.path;
-  Text reference = text("file_path_ref");
-  if (!reference.value.empty()) benchmark.file_path = join_path(home.directory, reference.value);
+  const std::string reference = expand_path(text("file_path_ref").value);
+  if (!reference.empty()) benchmark.file_path = join_path(home.directory, reference);
   sets.add_all(root, home, &benchmark);
   sets.add_all(element, home, &benchmark);
   build_benchmark(element, home, sets, &benchmark, diagnostics);
+  if (!reference.empty()) {
+    for (auto& [name, set] : benchmark.file_sets)
+      move_files(home.directory, benchmark.file_path, &set);
+  }
   return benchmark;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -54,7 +55,11 @@ class ReferenceChecker {
         }
       }
     }
-    for (const Result& result : benchmark_.results) check_result(result);
+    for (const Result& result : benchmark_.results) {
+      check_result(result);
+      for (const auto& output : result.outputs)
+        std::visit([this](const auto& shown) { check_unique(shown.name); }, output);
+    }
   }
 
  private:
@@ -103,6 +108,15 @@ class ReferenceChecker {
     }
     path_.pop_back();
     done_.insert(step.name.value);
+  }
+
+  // Each has its file result/NAME.dat.
+  void check_unique(const Text& name) {
+    const auto inserted = result_names_.emplace(name.value, name.mark);
+    if (inserted.second) return;
+    diagnostics_.error(name.mark, fmt::format("result '{}' is defined twice", name.value),
+                       "tables, databases and syslogs of a benchmark need names of their own");
+    diagnostics_.note(inserted.first->second, "the first one is here");
   }
 
   void check_result(const Result& result) {
@@ -173,6 +187,7 @@ class ReferenceChecker {
   std::vector<std::string> steps_;
   std::vector<std::string> path_;
   std::set<std::string> done_;
+  std::map<std::string, Mark> result_names_;
 };
 
 bool is_word_char(char c) {

@@ -89,10 +89,19 @@ class SchemaChecker {
                          fmt::format("unknown element <{}> in {}", child.name, describe(parent)),
                          std::move(hint));
     } else {
-      report(strict_, child.mark,
-             fmt::format("unknown key '{}' in {}", child.name, describe(parent)),
-             hint_for(rule, child.name));
+      report_unknown_key(parent, rule, child.name, child.mark);
     }
+  }
+
+  // `- echo a: b` is a mapping to YAML: the command would be lost without an error.
+  void report_unknown_key(const Element& element, const ElementRule& rule, const std::string& name,
+                          const Mark& mark) {
+    const bool command =
+        std::strcmp(rule.name, "do") == 0 || std::strcmp(rule.name, "prepare") == 0;
+    const bool lost = !is_xml_ && command && strip(element.text.value).empty() &&
+                      name.find(' ') != std::string::npos;
+    report(strict_ || lost, mark, fmt::format("unknown key '{}' in {}", name, describe(element)),
+           lost ? "a command with ': ' in it must be quoted" : hint_for(rule, name));
   }
 
   void check_attribute(const Element& element, const ElementRule& rule, const Attribute& a) {
@@ -116,9 +125,7 @@ class SchemaChecker {
              fmt::format("<{}> is an element of its own", a.name.value));
       return;
     }
-    report(strict_, a.name.mark,
-           fmt::format("unknown key '{}' in {}", a.name.value, describe(element)),
-           hint_for(rule, a.name.value));
+    report_unknown_key(element, rule, a.name.value, a.name.mark);
   }
 
   void check_value(const Element& element, const KeyRule& key, const Text& value) {

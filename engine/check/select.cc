@@ -122,11 +122,11 @@ std::vector<const Element*> selected_benchmarks(const Element& root, const Check
                                                 Diagnostics& diagnostics) {
   std::vector<Text> only = selection_names(root, "only");
   std::vector<Text> exclude = selection_names(root, "not");
-  if (!options.only.empty() || !options.exclude.empty()) {
-    only.clear(), exclude.clear();
-    for (const std::string& name : options.only) only.push_back({name, {}});
-    for (const std::string& name : options.exclude) exclude.push_back({name, {}});
-  }
+  // Each option takes the place of its own list.
+  if (!options.only.empty()) only.clear();
+  if (!options.exclude.empty()) exclude.clear();
+  for (const std::string& name : options.only) only.push_back({name, {}});
+  for (const std::string& name : options.exclude) exclude.push_back({name, {}});
   std::vector<std::string> names;
   for (const Element& child : root.children) {
     if (child.name == "benchmark") names.emplace_back(strip(child.get("name")));

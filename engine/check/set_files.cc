@@ -14,14 +14,14 @@ namespace tally {
 
 namespace {
 
-std::string absolute(const std::string& path) {
+std::string absolute(const std::string& path, const std::string& from) {
   std::error_code error;
-  auto full = std::filesystem::absolute(path, error);
+  auto full = std::filesystem::absolute(std::filesystem::path(from) / path, error);
   return error ? path : full.lexically_normal().string();
 }
 
-std::string directory_from_here(const std::string& path) {
-  std::string directory = absolute(directory_of(path));
+std::string absolute_directory(const std::string& path, const ReadOptions& options) {
+  std::string directory = absolute(directory_of(path), options.directory);
   if (directory.size() > 1 && directory.back() == '/') directory.pop_back();
   if (directory.size() > 2 && directory.compare(directory.size() - 2, 2, "/.") == 0) {
     directory.resize(directory.size() - 2);
@@ -81,7 +81,7 @@ std::vector<std::string> set_names(const Element& parent) {
 const SetFile* SetFiles::add_main(const Document& document, const Element& filtered_root) {
   auto file = std::make_unique<SetFile>();
   file->path = document.path;
-  file->directory = directory_from_here(document.path);
+  file->directory = absolute_directory(document.path, options_.read);
   file->document.path = document.path;
   file->document.is_xml = document.is_xml;
   file->document.root = filtered_root;
@@ -108,7 +108,7 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
   size_t errors = diagnostics_.error_count();
   auto file = std::make_unique<SetFile>();
   file->path = path;
-  file->directory = directory_from_here(path);
+  file->directory = absolute_directory(path, options_.read);
   ReadOptions options = options_.read;
   options.tags = std::vector<std::string>(tags_.begin(), tags_.end());
   file->document = read_document(path, options, sources_, diagnostics_);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/check/elements.h"
 #include "engine/check/values.h"
@@ -31,7 +32,7 @@ FileCopy file_copy(const Element& element, const SetFile& home) {
   copy.target_dir = strip(element.get("target_dir"));
   copy.internal = strip(element.get("rel_path_ref")) == "internal";
   copy.file_path = home.directory;
-  std::string reference(strip(element.get("file_path_ref")));
+  const std::string reference = expand_path(std::string(strip(element.get("file_path_ref"))));
   if (!reference.empty()) copy.file_path = join_path(home.directory, reference);
   copy.active = active_of(element);
   return copy;

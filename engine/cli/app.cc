@@ -38,7 +38,9 @@ Application::Application(Invocation invocation, const std::string& name)
   app_.add_flag("-V,--version", version_, "show the version and exit");
   app_.add_flag("-v,--verbose", invocation_.verbose, "say more; repeat for more still");
   app_.add_flag("--strict", invocation_.strict, "unknown keys and other warnings are errors");
-  for (const char* ignored : {"--debug", "--force", "--devel"}) {
+  // JUBE's dry run. Of the commands that change something only `run` has one.
+  app_.add_flag("--debug", debug_, "as `run -n`; accepted for JUBE's command lines")->group("");
+  for (const char* ignored : {"--force", "--devel"}) {
     app_.add_flag(ignored, ignored_, "accepted for JUBE's command lines")->group("");
   }
   app_.require_subcommand(0, 1);
@@ -74,9 +76,22 @@ int Application::run(int argc, char** argv) {
     fmt::print("{}", app_.help());
     return kFine;
   }
+  if (debug_ && !debug_allowed()) return kBadInput;
   const int code = action_();
   // JUBE's 2 is argparse's: what is wrong with the command line itself.
   return invocation_.as_jube && code == kBadInput && !usage_error_ ? kFailed : code;
+}
+
+bool Application::debug_allowed() {
+  const std::string name = chosen()->get_name();
+  run_.dry_run = true;
+  for (const char* changing : {"continue", "watch", "remove", "comment", "script"}) {
+    if (name != changing) continue;
+    print_error(invocation_, fmt::format("--debug: '{}' has no dry run; nothing was done", name),
+                "leave --debug out");
+    return false;
+  }
+  return true;
 }
 
 Words Application::command_names() const {

@@ -23,6 +23,8 @@ class Application {
 
  private:
   const CLI::App* chosen() const;
+  // Whether the command chosen can do without changing anything; says so where it cannot.
+  bool debug_allowed();
   CLI::App* command(const std::string& name, const std::string& what, std::function<int()> action);
   static void list(CLI::App* sub, const std::string& names, Words& into, const std::string& what,
                    const std::string& word);
@@ -50,6 +52,7 @@ class Application {
   std::function<int()> action_;
   bool version_ = false;
   bool ignored_ = false;
+  bool debug_ = false;
   bool usage_error_ = false;  // the command line cannot be understood
   bool waits_ = true;
   Words directories_;

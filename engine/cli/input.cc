@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/execute/run_directory.h"
 #include "engine/read/files.h"
@@ -113,13 +114,31 @@ std::unique_ptr<Input> load_input(const Invocation& invocation, const std::strin
 
 std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
                                    const std::string& run_dir) {
-  return load_texts(invocation, journal.run(), journal.run().input_file, journal.sources(),
-                    kept_include_path(journal), run_dir);
+  return load_texts(invocation, journal, journal.run().input_file, journal.sources(), run_dir);
 }
 
 namespace {
+
 constexpr const char* kIncludePath = "cli:include-path";
+constexpr const char* kDirectory = "cli:directory";
+
+// Where the run was started, which relative paths of its input are to be read from. A suite that
+// was moved with its runs is where it is now.
+std::string start_directory(const Journal& journal, const std::string& run_dir) {
+  const std::optional<std::string> kept = journal.shared(kDirectory);
+  if (!kept) return {};
+  const size_t line = kept->find('\n');
+  const std::string moved = absolute_path(kept->substr(line + 1), absolute_path(run_dir));
+  const std::string input = absolute_path(journal.run().input_file, moved);
+  return ::access(input.c_str(), F_OK) == 0 ? moved : kept->substr(0, line);
+}
+
 }  // namespace
+
+Status keep_directory(const std::string& run_dir, Journal& journal) {
+  const std::string here = absolute_path(".");
+  return journal.set_shared(kDirectory, here + "\n" + relative_path(here, absolute_path(run_dir)));
+}
 
 Status keep_include_path(const std::vector<std::string>& given, Journal& journal) {
   std::vector<std::string> all = given;
@@ -133,17 +152,19 @@ std::vector<std::string> kept_include_path(const Journal& journal) {
   return kept ? split_strip(*kept, "\n") : std::vector<std::string>();
 }
 
-std::unique_ptr<Input> load_texts(const Invocation& invocation, const RunRecord& run,
+std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& journal,
                                   const std::string& file,
                                   const std::vector<std::pair<std::string, std::string>>& texts,
-                                  const std::vector<std::string>& include_path,
                                   const std::string& run_dir) {
+  const RunRecord& run = journal.run();
   auto input = std::make_unique<Input>();
   CheckOptions options;
+  options.only = {run.benchmark};  // the file's selection may be of another one
   options.tags = run.tags;
   options.set = run.set;
   options.read.tags = run.tags;
-  options.read.include_path = include_path;
+  options.read.directory = start_directory(journal, run_dir);
+  options.read.include_path = kept_include_path(journal);
   options.read.builtin_path = template_directories();
   for (const auto& [path, text] : texts) options.read.stored[path] = text;
   input->set = run.set;
@@ -171,10 +192,7 @@ std::string outpath_of(const Benchmark& benchmark, const std::string& given) {
     if (environment != nullptr && *environment != '\0') return environment;
     own = "benchmark_runs";
   }
-  if (starts_with(own, "~/")) {
-    const char* home = std::getenv("HOME");
-    if (home != nullptr) return home + own.substr(1);
-  }
+  own = expand_path(own);
   // Beside the file as the user spelt its path, so that what is printed stays short.
   size_t slash = benchmark.input_file.rfind('/');
   if (own.front() == '/' || slash == std::string::npos) return own;

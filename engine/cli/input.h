@@ -38,12 +38,14 @@ std::unique_ptr<Input> load_input(const Invocation& invocation, const std::strin
 // The same from what a run stored of its input.
 std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
                                    const std::string& run_dir);
-// The same from texts, path and text each, of which `file` is the input file.
-std::unique_ptr<Input> load_texts(const Invocation& invocation, const RunRecord& run,
+// The same from texts, path and text each, of which `file` is the input file. Relative paths of the
+// input mean what they meant when the run was started.
+std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& journal,
                                   const std::string& file,
                                   const std::vector<std::pair<std::string, std::string>>& texts,
-                                  const std::vector<std::string>& include_path,
                                   const std::string& run_dir);
+// Keeps with the run which directory it was started in.
+Status keep_directory(const std::string& run_dir, Journal& journal);
 // The folders in which a run's input looks for included files, kept with the run: those of
 // --include-path and of $JUBE_INCLUDE_PATH as they were.
 Status keep_include_path(const std::vector<std::string>& given, Journal& journal);

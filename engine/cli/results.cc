@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <optional>
 
+#include "engine/base/path_text.h"
 #include "engine/cli/jube_files.h"
 #include "engine/cli/views.h"
 #include "engine/expand/evaluator.h"
+#include "engine/read/files.h"
 
 namespace tally {
 namespace {
@@ -26,12 +28,12 @@ void print_text(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-int write_files(const Invocation& invocation, const OpenRun& run,
+int write_files(const Invocation& invocation, const std::string& folder,
                 const std::vector<RenderedResult>& rendered) {
   int code = kFine;
   for (const RenderedResult& one : rendered) {
     if (!one.has_file) continue;
-    std::string path = run.directory.path + "/result/" + one.name + ".dat";
+    std::string path = folder + "/" + one.name + ".dat";
     if (Status s = write_file(path, one.file_text); !s) {
       print_error(invocation, s.message());
       code = kFailed;
@@ -40,10 +42,17 @@ int write_files(const Invocation& invocation, const OpenRun& run,
   return code;
 }
 
+// In the run's folder, or in one a run below the result's result_dir.
+std::string result_directory(const OpenRun& run, const Result& result) {
+  const std::string own = expand_path(result.result_dir.value);
+  if (own.empty()) return run.directory.path + "/result";
+  return join_path(run.benchmark->file_path, own) + "/" + padded_id(run.directory.id);
+}
+
 // A folder that cannot be written (another person's run) is no reason not to show the table.
-bool make_result_directory(const OpenRun& run) {
-  Status made = make_directories(run.directory.path + "/result");
-  return static_cast<bool>(made) && ::access((run.directory.path + "/result").c_str(), W_OK) == 0;
+bool make_result_directory(const std::string& folder) {
+  const Status made = make_directories(folder);
+  return static_cast<bool>(made) && ::access(folder.c_str(), W_OK) == 0;
 }
 
 }  // namespace
@@ -127,8 +136,7 @@ std::unique_ptr<Input> load_kept(const Invocation& invocation, const Journal& jo
   if (texts.empty()) return load_stored(invocation, journal, run_dir);
   std::vector<std::pair<std::string, std::string>> sources;
   for (size_t i = 1; i + 1 < texts.size(); i += 2) sources.emplace_back(texts[i], texts[i + 1]);
-  return load_texts(invocation, journal.run(), texts[0], sources, kept_include_path(journal),
-                    run_dir);
+  return load_texts(invocation, journal, texts[0], sources, run_dir);
 }
 
 }  // namespace
@@ -219,18 +227,23 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
       Records own = result_records(*run.benchmark, result, views[i], *evaluator, diagnostics);
       RenderOptions render_options = options.render;
       render_options.run_id = run.directory.id;
-      render_options.write = options.write && make_result_directory(run);
+      const std::string folder = result_directory(run, result);
+      render_options.write = options.write && make_result_directory(folder);
       std::vector<RenderedResult> rendered =
-          render(*newest.benchmark, result, own, render_options, run.directory.path + "/result",
-                 *evaluator, diagnostics);
+          render(*newest.benchmark, result, own, render_options, folder, *evaluator, diagnostics);
       if (render_options.write) {
-        code = std::max(code, write_files(invocation, run, rendered));
+        code = std::max(code, write_files(invocation, folder, rendered));
         note_command(
             run.directory.path, "result",
             fmt::format("{} result{} written", rendered.size(), rendered.size() == 1 ? "" : "s"));
       }
       tables += rendered.size();
-      if (options.print && runs.size() == 1) print_results(rendered);
+      if (options.print && runs.size() > 1) {
+        rendered.erase(std::remove_if(rendered.begin(), rendered.end(),
+                                      [](const RenderedResult& one) { return !one.of_one_run; }),
+                       rendered.end());
+      }
+      if (options.print) print_results(rendered);
       for (Record& row : own.rows) row.values["id"] = {static_cast<long long>(run.directory.id)};
       append(merged, std::move(own));
     }
@@ -238,8 +251,12 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
     RenderOptions render_options = options.render;
     render_options.with_id = true;
     render_options.write = false;
-    print_results(render(*newest.benchmark, result, merged, render_options,
-                         newest.directory.path + "/result", *evaluator, diagnostics));
+    std::vector<RenderedResult> of_all =
+        render(*newest.benchmark, result, merged, render_options, "", *evaluator, diagnostics);
+    of_all.erase(std::remove_if(of_all.begin(), of_all.end(),
+                                [](const RenderedResult& one) { return one.of_one_run; }),
+                 of_all.end());
+    print_results(of_all);
   }
   print_diagnostics(diagnostics, newest.input->sources);
   if (tables == 0 && options.print) {

@@ -176,8 +176,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   }
   journal.reset();
   int code = status ? summary.exit_code() : kFailed;
-  const bool stopped = execution.exit_on_error && summary.failed > 0;
-  if (invocation.as_jube && stopped) return code;  // -e ends JUBE before it analyses
+  if (invocation.as_jube && summary.stopped) return code;  // -e ends JUBE before it analyses
   bool show = wants_result(invocation, benchmark, execution.result) && has_results(benchmark);
   // JUBE analyses with -r even where there is no result to show.
   const bool analyse = execution.analyse || (invocation.as_jube && execution.result);
@@ -232,6 +231,7 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
   Status ready = write_run_files(directory.path, document_to_xml(input.document));
   if (ready) ready = Journal::create(directory.path, record, input.sources, &journal);
   if (ready) ready = keep_include_path(args.input.include_path, *journal);
+  if (ready) ready = keep_directory(directory.path, *journal);
   for (const char* part : {"/journal.sqlite", "/journal.sqlite-wal"}) {
     group.open_to(directory.path + part);
   }

@@ -131,7 +131,9 @@ std::vector<PackageView> package_views(const Benchmark& benchmark, const Journal
     std::string shown =
         from.work_dir.empty() ? run_dir + "/" + from.directory + "/work" : from.work_dir;
     view.work_dir = absolute_path(shown);
-    view.finished = finished_well(package.state) || package.state == State::failed;
+    // What waits for its done_file has written something: JUBE shows it, too.
+    view.finished = finished_well(package.state) || package.state == State::failed ||
+                    package.state == State::waiting;
     if (package.state == State::failed || package.state == State::expected) {
       view.notes.push_back(fmt::format("workpackage {} ({}) {}: {}", package.id, from.step,
                                        state_name(package.state), package.note));

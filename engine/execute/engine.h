@@ -65,7 +65,9 @@ class Engine {
   void report_end(const Task& task);
   void show();
   void count(RunSummary* summary) const;
-  bool may_start() const { return !interrupted_ && !(options_.exit_on_error && failed_ > 0); }
+  bool may_start() const {
+    return !interrupted_ && !(options_.exit_on_error && failed_ > failed_before_);
+  }
   std::string job_name(int id) const;
   JobMarks job_marks(const Task& task) const;
 
@@ -94,6 +96,7 @@ class Engine {
   std::map<std::string, std::vector<int>> setup_waiters_;
   std::vector<int> open_of_step_;  // packages not ended
   int done_ = 0, failed_ = 0, waiting_ = 0, lost_ = 0;
+  int failed_before_ = 0;         // of failed_, when the run was continued
   std::map<int, int> resubmits_;  // how often the platform allows it, by package
   bool again_ = false;            // the task that ended now is to be submitted again
   int answered_ = 0;              // requests to stop that were taken back

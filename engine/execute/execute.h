@@ -39,7 +39,8 @@ struct RunOptions {
 struct RunSummary {
   int done = 0;  // ended well, or in an outcome that its step expects
   int failed = 0;
-  int waiting = 0;  // done_file not there yet; asked again by `continue`
+  bool stopped = false;  // by -e: something failed in this session
+  int waiting = 0;       // done_file not there yet; asked again by `continue`
   int lost = 0;
   int running = 0;  // jobs left in the queue
   int open = 0;     // not started: stopped by -e, an interrupt or max_async

@@ -212,8 +212,13 @@ Status PackageGraph::make_package(int step_number, const std::vector<int>& paren
     // An inactive package never was: its id goes to the next.
     if (!active) return Status::ok();
     package.directory = package_directory_name(next_id_, step.name.value, known.apply(step.suffix));
-    if (!step.work_dir.value.empty())
-      package.work_dir = absolute_path(known.apply(step.work_dir), run_.home);
+    if (!step.work_dir.value.empty()) {
+      package.work_dir = absolute_path(known.path(step.work_dir), run_.home);
+      if (const std::string name = unknown_variable(package.work_dir); !name.empty()) {
+        problem = "work_dir \"" + package.work_dir + "\": " + name +
+                  " is neither a parameter nor in the environment";
+      }
+    }
   }
   if (!problem.empty()) {
     package.wp.state = State::failed;

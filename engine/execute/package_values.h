@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/path_text.h"
 #include "engine/expand/expand.h"
 #include "engine/expand/substitute.h"
 #include "engine/plan/workpackage.h"
@@ -35,6 +36,9 @@ class PackageValues {
   Lookup lookup() const;
   std::string apply(std::string_view text) const { return substitute(text, lookup()); }
   std::string apply(const Text& text) const { return apply(text.value); }
+  // Of a path: with the environment's variables and `~`, too.
+  std::string path(std::string_view text) const { return expand_path(apply(text)); }
+  std::string path(const Text& text) const { return path(text.value); }
 
   // jube_benchmark_*, jube_step_*, jube_wp_*: what Expander::finish() and update() want.
   const std::vector<std::pair<std::string, std::string>>& builtins() const { return builtins_; }

@@ -63,7 +63,7 @@ void Engine::take_name(const std::string& name, Job* job) {
 JobMarks Engine::job_marks(const Task& task) const {
   const auto file = [&](const char* name, const char* otherwise) {
     const std::string* value = task.values().find(name);
-    const std::string path = value != nullptr ? *value : otherwise;
+    const std::string path = value != nullptr ? expand_path(*value) : otherwise;
     return path.empty() ? path : absolute_path(path, task.work_dir());
   };
   JobMarks marks;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/execute/run_directory.h"
 
@@ -173,12 +174,14 @@ Status evaluate_active(const std::string& text, Evaluator& evaluator, bool* acti
 Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string& work_dir,
                   std::vector<PlannedFile>* files) {
   const std::string text = substitute(entry.source.value, lookup);
-  const std::vector<std::string> patterns = split_names(text, entry.separator);
-  const std::string source_dir = substitute(entry.source_dir, lookup);
-  const std::string target_dir = substitute(entry.target_dir, lookup);
+  std::vector<std::string> patterns = split_names(text, entry.separator);
+  for (std::string& pattern : patterns) pattern = expand_path(pattern);
+  const std::string source_dir = expand_path(substitute(entry.source_dir, lookup));
+  const std::string target_dir = expand_path(substitute(entry.target_dir, lookup));
   std::vector<std::string> names;
   if (!entry.target.value.empty()) {
     names = split_names(substitute(entry.target.value, lookup), entry.separator);
+    for (std::string& name : names) name = expand_path(name);
     if (names.size() != patterns.size()) {
       return Status::error("file set: " + std::to_string(names.size()) + " names for " +
                            std::to_string(patterns.size()) + " files (\"" + text + "\")");
@@ -218,8 +221,8 @@ Status substitute_files(const Benchmark& benchmark, const std::vector<std::strin
     const auto set = benchmark.substitute_sets.find(name);
     if (set == benchmark.substitute_sets.end()) continue;
     for (const IoFile& io : set->second.files) {
-      const std::string in = substitute(io.in.value, lookup);
-      const std::string out = substitute(io.out.value, lookup);
+      const std::string in = expand_path(substitute(io.in.value, lookup));
+      const std::string out = expand_path(substitute(io.out.value, lookup));
       std::optional<FileBytes> input;
       if (const FileBytes* earlier = made(in)) {
         input = *earlier;

@@ -84,7 +84,7 @@ void Task::prepare_folder() {
     for (const char* name : {"stdout", "stderr"}) own.push_back(work_dir_ + "/" + name);
     for (const Operation& operation : operations_) {
       for (const Text* name : {&operation.stdout_file, &operation.stderr_file}) {
-        if (!name->value.empty()) own.push_back(absolute_path(values_->apply(*name), work_dir_));
+        if (!name->value.empty()) own.push_back(absolute_path(values_->path(*name), work_dir_));
       }
     }
     // Unless they are those of its job, which may be running.

@@ -45,9 +45,9 @@ bool Task::run_prepare(const Prepare& prepare) {
   const std::string command = trimmed_command(values_->apply(prepare.command));
   if (command.empty()) return false;
   running_.prepare = true;
-  const std::string directory = absolute_path(values_->apply(prepare.work_dir), work_dir_);
-  return run(command, directory, values_->apply(prepare.stdout_file),
-             values_->apply(prepare.stderr_file), !operations_.empty() || step_.exported);
+  const std::string directory = absolute_path(values_->path(prepare.work_dir), work_dir_);
+  return run(command, directory, values_->path(prepare.stdout_file),
+             values_->path(prepare.stderr_file), !operations_.empty() || step_.exported);
 }
 
 bool Task::run_operation(const Operation& operation) {
@@ -58,9 +58,9 @@ bool Task::run_operation(const Operation& operation) {
   running_.prepare = false;
   std::string base = work_dir_;
   if (shared_now_) base = shared_folder();
-  const std::string directory = absolute_path(values_->apply(operation.work_dir), base);
-  return run(command, directory, values_->apply(operation.stdout_file),
-             values_->apply(operation.stderr_file), more_to_come());
+  const std::string directory = absolute_path(values_->path(operation.work_dir), base);
+  return run(command, directory, values_->path(operation.stdout_file),
+             values_->path(operation.stderr_file), more_to_come());
 }
 
 // Starts `command` in `directory`; output files are named from the work directory (of a shared
@@ -68,6 +68,11 @@ bool Task::run_operation(const Operation& operation) {
 bool Task::run(const std::string& command, const std::string& directory, const std::string& out,
                const std::string& err, bool capture) {
   if (directory != work_dir_) {
+    if (const std::string name = unknown_variable(directory); !name.empty()) {
+      fail("work_dir \"" + directory + "\": " + name +
+           " is neither a parameter nor in the environment");
+      return false;
+    }
     if (Status s = make_directories(directory); !s) {
       fail(s.message());
       return false;
@@ -104,7 +109,7 @@ bool Task::run(const std::string& command, const std::string& directory, const s
 
 // For people: the commands of a workpackage as a script.
 void Task::write_do_log(const std::string& command, const std::string& directory) {
-  const std::string name = values_->apply(step_.do_log_file);
+  const std::string name = values_->path(step_.do_log_file);
   if (name.empty()) return;
   const std::string path = absolute_path(name, folder_);
   std::string text;
@@ -192,11 +197,11 @@ Status Task::process_ended(const ProcessResult& result) {
 // The command itself went well: what its files say.
 Status Task::operation_ended(const Operation& operation) {
   const auto found = [&](const Text& name) {
-    const std::string file = values_->apply(name);
+    const std::string file = values_->path(name);
     if (file.empty()) return false;
     std::string base = work_dir_;
     if (shared_now_) base = shared_folder();
-    const std::string directory = absolute_path(values_->apply(operation.work_dir), base);
+    const std::string directory = absolute_path(values_->path(operation.work_dir), base);
     return path_exists(absolute_path(file, directory));
   };
   const std::string command = trimmed_command(values_->apply(operation.command));

@@ -44,6 +44,8 @@ struct ReadOptions {
   // Path -> text, consulted before the disk: a run's stored input, so that `continue` and `result`
   // do not depend on files that changed since.
   std::map<std::string, std::string> stored;
+  // Where relative paths of files were given; empty: the current directory.
+  std::string directory;
   // The tags set, where known: an XML <include> whose tag attribute is false is then not read at
   // all. Without them every include is read, and its elements get the attribute.
   std::optional<std::vector<std::string>> tags;

@@ -167,6 +167,10 @@ Mark LineIndex::at_offset(size_t offset) const {
   return at(line, offset - starts_[line]);
 }
 
+size_t LineIndex::offset(size_t line, size_t byte_column) const {
+  return std::min(starts_[std::min(line, starts_.size() - 1)] + byte_column, text_.size());
+}
+
 Mark LineIndex::at(size_t line, size_t byte_column) const {
   line = std::min(line, starts_.size() - 1);
   std::string_view rest = text_.substr(starts_[line], byte_column);

@@ -36,6 +36,8 @@ class LineIndex {
   Mark at_offset(size_t offset) const;
   // Both count from 0.
   Mark at(size_t line, size_t byte_column) const;
+  // Where in the text that is.
+  size_t offset(size_t line, size_t byte_column) const;
 
  private:
   uint32_t file_;

@@ -26,8 +26,8 @@ constexpr const char* kYamlTag = "tag:yaml.org,2002:";
 // which its own node tree does not.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(const LineIndex& lines, Diagnostics& diagnostics)
-      : lines_(lines), diagnostics_(diagnostics) {}
+  TreeBuilder(std::string_view text, const LineIndex& lines, Diagnostics& diagnostics)
+      : text_(text), lines_(lines), diagnostics_(diagnostics) {}
 
   YamlPtr root() const { return root_; }
 
@@ -54,6 +54,10 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     YamlPtr node = make(Kind::scalar, mark);
+    if (tag != "?" && mark.line >= 0 && !quote_closes(mark)) {
+      diagnostics_.error(node->mark, "the quote that opens here is never closed",
+                         "all of the file after it would be this text");
+    }
     type_scalar(tag, value, node.get());
     add(std::move(node), anchor);
   }
@@ -83,6 +87,26 @@ class TreeBuilder : public YAML::EventHandler {
   Mark at(const YAML::Mark& mark) const {
     if (mark.line < 0) return {};
     return lines_.at(static_cast<size_t>(mark.line), static_cast<size_t>(mark.column));
+  }
+
+  // yaml-cpp takes the end of the file for the closing quote. True for what has no quotes.
+  bool quote_closes(const YAML::Mark& mark) const {
+    size_t at = lines_.offset(static_cast<size_t>(mark.line), static_cast<size_t>(mark.column));
+    while (at < text_.size() && (text_[at] == '&' || text_[at] == '!')) {  // anchor, tag
+      at = text_.find_first_of(" \n", at);
+      at = std::min(text_.find_first_not_of(" \n", at), text_.size());
+    }
+    if (at >= text_.size() || (text_[at] != '"' && text_[at] != '\'')) return true;
+    const char quote = text_[at];
+    for (++at; at < text_.size(); ++at) {
+      if (quote == '"' && text_[at] == '\\') {
+        ++at;
+      } else if (text_[at] == quote) {
+        if (quote == '"' || at + 1 >= text_.size() || text_[at + 1] != quote) return true;
+        ++at;
+      }
+    }
+    return false;
   }
 
   YamlPtr make(Kind kind, const YAML::Mark& mark) const {
@@ -230,6 +254,7 @@ class TreeBuilder : public YAML::EventHandler {
   // No YAML text can hold a NUL, so no key of the user's equals this.
   static inline const std::string kMerge = std::string("<<\0", 3);
 
+  std::string_view text_;
   const LineIndex& lines_;
   Diagnostics& diagnostics_;
   std::map<YAML::anchor_t, YamlPtr> anchors_;
@@ -312,12 +337,12 @@ YamlPtr parse_yaml(uint32_t file, const std::string& text, Diagnostics& diagnost
   if (!check_characters(text, lines, diagnostics)) return nullptr;
   // Where the syntax is broken, what was noticed before is more often its echo than news.
   Diagnostics noticed;
-  TreeBuilder builder(lines, noticed);
+  TreeBuilder builder(text, lines, noticed);
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
     if (!parser.HandleNextDocument(builder)) return std::make_shared<YamlNode>();
-    TreeBuilder second(lines, noticed);
+    TreeBuilder second(text, lines, noticed);
     if (parser.HandleNextDocument(second)) {
       Mark place = second.root() ? second.root()->mark : Mark{file, 1, 1};
       noticed.error(place, "a second YAML document starts here; a benchmark file holds one",

@@ -2,6 +2,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -40,6 +41,9 @@ class Writer {
       : database_(database), rows_(rows), path_(path) {}
 
   Status write() {
+    std::error_code ignored;  // opening says what is wrong
+    const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
     sqlite3* opened = nullptr;
     int code = sqlite3_open(path_.c_str(), &opened);
     handle_.reset(opened);

@@ -39,7 +39,11 @@ class Renderer {
     std::vector<Record> rows = records_.rows;
     add_derived_columns(benchmark_, table.columns, records_, rows, evaluator_, diagnostics_);
     apply_filter(table.filter, rows, evaluator_, diagnostics_);
-    sort_rows(table.sort, rows);
+    if (options_.with_id) {
+      sort_each_run(table.sort, rows);
+    } else {
+      sort_rows(table.sort, rows);
+    }
     drop_empty(columns, rows);
     Grid grid = fill(columns, rows);
     TableStyle style = table.style;
@@ -71,6 +75,7 @@ class Renderer {
     }
     out.text = fmt::format("Database location of id {}: {}\n", options_.run_id, path);
     out.has_file = !own_file;
+    out.of_one_run = true;
     out.file_text = path;
     return out;
   }
@@ -123,7 +128,8 @@ class Renderer {
   }
 
   std::string heading(const Column& column) const {
-    std::string text = column.title.empty() ? column.name.value : column.title;
+    if (!column.title.empty()) return column.title;  // a title says its unit itself
+    std::string text = column.name.value;
     auto unit = records_.units.find(column.name.value);
     bool ratio = !column.relative_to.empty();
     if (!ratio && unit != records_.units.end() && !unit->second.empty()) {
@@ -164,6 +170,20 @@ class Renderer {
       grid.rows.push_back(std::move(cells));
     }
     return grid;
+  }
+
+  // Rows of several runs, each run's together: JUBE sorts every run's own.
+  static void sort_each_run(const std::vector<std::string>& keys, std::vector<Record>& rows) {
+    std::vector<Record> sorted;
+    for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+      const std::string id = rows[begin].values["id"].str();
+      while (end < rows.size() && rows[end].values["id"].str() == id) ++end;
+      std::vector<Record> own(std::make_move_iterator(rows.begin() + static_cast<long>(begin)),
+                              std::make_move_iterator(rows.begin() + static_cast<long>(end)));
+      sort_rows(keys, own);
+      std::move(own.begin(), own.end(), std::back_inserter(sorted));
+    }
+    rows = std::move(sorted);
   }
 
   static void add_notes(const std::vector<Record>& rows, RenderedResult& out) {

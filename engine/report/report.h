@@ -18,6 +18,7 @@ struct RenderedResult {
   std::string text;
   std::string file_text;
   bool has_file = true;            // result/NAME.dat holds file_text
+  bool of_one_run = false;         // says where that run's is: not for a table of several runs
   std::vector<std::string> notes;  // for people, below the printed table: references, failed rows
   int references_passed = 0, references_failed = 0;
 };

@@ -64,7 +64,8 @@ struct FileCopy {  // copy and link
   std::string separator = ",";
   std::string source_dir, target_dir;
   bool internal = false;  // rel_path_ref="internal": relative to the work directory
-  std::string file_path;  // directory of the file that defines this entry
+  std::string file_path;  // where its sources are looked for: the folder of the file that defines
+                          // this entry, or what that one's or the benchmark's file_path_ref names
   Text active{"true", {}};
 };
 struct Prepare {

@@ -16,6 +16,8 @@ at the top of an input says which row of the specification it covers and
   shows: COMMAND    the same, and what it prints is compared, too
   analyse: WORD     analyse.xml without first and last values, which JUBE takes from any iteration
 
+$TALLY_PLACE and ~ are folders of the copy, empty at first.
+
 Exits 77 ("skipped" for CTest) when there is no jube, 1 when something differs.
 """
 import concurrent.futures
@@ -131,7 +133,9 @@ class Syslog:
 
 
 def run(command, root, path):
-    environment = dict(os.environ, TALLY_DIFFERENTIAL="from-env", LC_ALL="C.UTF-8", PATH=path)
+    environment = dict(os.environ, TALLY_DIFFERENTIAL="from-env", LC_ALL="C.UTF-8", PATH=path,
+                       TALLY_PLACE=os.path.join(root, "place"), HOME=os.path.join(root, "home"))
+    environment.pop("NOT_IN_THE_ENVIRONMENT", None)
     for name in [n for n in environment if n.startswith("JUBE_")]:
         del environment[name]
     try:
@@ -149,6 +153,8 @@ def compare(tally, inputs, name):
         with tempfile.TemporaryDirectory(prefix="tally-peer-") as temporary:
             root = os.path.join(temporary, "here")
             shutil.copytree(inputs, root)
+            for folder in ("place", "home"):
+                os.mkdir(os.path.join(root, folder))
             path = os.environ["PATH"]
             if program != "jube":  # called by the name jube, it answers as JUBE does
                 os.mkdir(os.path.join(temporary, "bin"))

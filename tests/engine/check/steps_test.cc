@@ -227,4 +227,19 @@ TEST_CASE("names given twice") {
             .says("error: parameterset 'p' is defined twice"));
   CHECK(Checked("name: b\nparameterset: {name: p}\nstep: {name: s, use: [p, p], do: x}\n")
             .says("Element \"p\" can only be used once"));
+  const std::string results =
+      "name: b\nresult: {table: [{name: t, column: n}, {name: t, column: v}]}\n";
+  CHECK(Checked(results).says("f.yaml:2:47: error: result 't' is defined twice"));
+  CHECK(Checked(results).says("f.yaml:2:25: note: the first one is here"));
+  CHECK(Checked("name: b\nresult: [{table: {name: t, column: n}}, {database: {name: t, key: n}}]\n")
+            .says("error: result 't' is defined twice"));
+}
+
+TEST_CASE("a command that YAML takes for a mapping is an error, not an empty command") {
+  const std::string start = "name: b\nstep:\n  - name: s\n    do:\n    - echo a\n";
+  const Checked checked(start + "    - echo val: b\n");
+  CHECK(checked.says("f.yaml:6:7: error: unknown key 'echo val' in do"));
+  CHECK(checked.says("hint: a command with ': ' in it must be quoted"));
+  CHECK(
+      Checked(start + "    - {_: echo, my key: b}\n").says("warning: unknown key 'my key' in do"));
 }

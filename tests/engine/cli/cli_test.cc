@@ -204,6 +204,35 @@ TEST_CASE_FIXTURE(Shell, "a dry run writes nothing and lists the workpackages") 
   CHECK(!exists("bench_run"));
 }
 
+TEST_CASE_FIXTURE(Shell, "JUBE's --debug runs nothing") {
+  file("bench.yaml", kBench);
+  for (const char* words : {"--debug run bench.yaml", "run bench.yaml --debug -r"}) {
+    Ran ran = tally(words);
+    CHECK(ran.code == 0);
+    CHECK(has(ran.out, "3 workpackages"));
+    CHECK(!exists("bench_run"));
+  }
+  tally("run bench.yaml");
+  for (const char* command : {"continue", "remove -f", "comment x"}) {
+    Ran ran = tally("--debug " + std::string(command) + " bench_run");
+    CHECK(ran.code == 2);
+    CHECK(has(ran.err, "has no dry run; nothing was done"));
+  }
+  CHECK(exists("bench_run/000000"));
+  CHECK(tally("--debug result bench_run").code == 0);
+}
+
+TEST_CASE_FIXTURE(Shell, "a variable that is nowhere makes no folder of its name") {
+  file("w.yaml",
+       "name: w\nstep: [{name: s, work_dir: $NO_SUCH_NAME/w, do: 'true'},\n"
+       "       {name: t, do: {work_dir: '${NO_SUCH_NAME}/w', _: 'true'}}]\n");
+  Ran ran = tally("run w.yaml");
+  CHECK(ran.code == 1);
+  CHECK(has(ran.out + ran.err, "$NO_SUCH_NAME is neither a parameter nor in the environment"));
+  CHECK(has(ran.out + ran.err, "${NO_SUCH_NAME} is neither a parameter nor in the environment"));
+  CHECK(!exists("$NO_SUCH_NAME"));
+}
+
 TEST_CASE_FIXTURE(Shell, "a dry run that shows a failing workpackage is exit code 1") {
   file("fails.yaml",
        "name: f\nparameterset: {name: p, parameter: [{name: a, mode: python, _: \"1/0\"}]}\n"
@@ -241,7 +270,7 @@ TEST_CASE_FIXTURE(Shell, "several runs in one table, styles, columns, order") {
   tally("run bench.yaml");
   tally("run bench.yaml -t 13 bind");
   Ran ran = tally("result bench_run -i all -s csv --exclude b");
-  CHECK(ran.out == "id,a,t[s]\n0,1,1.5\n1,1,1.5\n0,2,2.5\n1,2,2.5\n0,10,10.5\n1,10,10.5\n\n");
+  CHECK(ran.out == "id,a,t[s]\n0,1,1.5\n0,2,2.5\n0,10,10.5\n1,1,1.5\n1,2,2.5\n1,10,10.5\n\n");
   CHECK(has(tally("result bench_run -i 7").err,
             "Benchmark directory not found: \"bench_run/000007\""));
   CHECK(tally("result bench_run -i 7").code == 2);

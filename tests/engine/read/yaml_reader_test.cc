@@ -150,6 +150,28 @@ TEST_CASE("broken YAML is one message with its place") {
   CHECK(Read("a: *nix\n").messages().find("f.yaml:1:4: error: YAML syntax:") == 0);
 }
 
+TEST_CASE("a quote that is not closed does not swallow the rest of the file") {
+  const std::string rest = "analyser: {name: an, use: pt}\n";
+  CHECK(Read("name: b\nstep:\n  - name: s\n    do: \"echo hello\n" + rest).messages() ==
+        "f.yaml:4:9: error: the quote that opens here is never closed\n"
+        "        do: \"echo hello\n"
+        "            ^\n"
+        "hint: all of the file after it would be this text\n");
+  for (const char* open : {"'echo", "'it''s", "&a 'x", "\"a\\\"", "!!str \"x", "\xC3\xA9: 'x"}) {
+    INFO(open);
+    CHECK(Read("name: b\nstep:\n  - name: s\n    do: " + std::string(open) + "\n" + rest)
+              .messages()
+              .find(": error: ") != std::string::npos);
+  }
+  for (const char* closed : {"'echo'", "'it''s'", "&a 'x'", "\"a\\\"\"", "\"\\\\\"", "it's",
+                             "\"'\"", "!!str 'x'", "\"two\n      lines\"", "|\n      \"", "''"}) {
+    INFO(closed);
+    CHECK(Read("name: b\nstep:\n  - name: s\n    do: " + std::string(closed) + "\n" + rest)
+              .messages()
+              .empty());
+  }
+}
+
 TEST_CASE("texts that are no benchmark file get one clear error") {
   CHECK(Read("").messages() ==
         "tally: error: 'f.yaml' is empty\n"

@@ -1,0 +1,75 @@
+#include "engine/base/path_text.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tally {
+namespace {
+
+bool is_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
+// A variable at path[at] == '$': its name, and the place after it; false: none.
+bool variable_at(const std::string& path, size_t at, std::string* name, size_t* after) {
+  if (at + 1 >= path.size()) return false;
+  if (path[at + 1] == '{') {
+    const size_t end = path.find('}', at);
+    if (end == std::string::npos) return false;
+    *name = path.substr(at + 2, end - at - 2);
+    *after = end + 1;
+    return true;
+  }
+  size_t end = at + 1;
+  while (end < path.size() && is_word(path[end])) ++end;
+  *name = path.substr(at + 1, end - at - 1);
+  *after = end;
+  return !name->empty();
+}
+
+std::string home_of(const std::string& user) {
+  if (user.empty()) {
+    if (const char* home = std::getenv("HOME")) return home;
+  }
+  const passwd* known = user.empty() ? getpwuid(getuid()) : getpwnam(user.c_str());
+  return known != nullptr ? known->pw_dir : "";
+}
+
+std::string expand_home(const std::string& path) {
+  if (path.empty() || path.front() != '~') return path;
+  const size_t end = std::min(path.find('/'), path.size());
+  std::string home = home_of(path.substr(1, end - 1));
+  if (home.empty()) return path;
+  while (!home.empty() && home.back() == '/') home.pop_back();
+  const std::string full = home + path.substr(end);
+  return full.empty() ? "/" : full;
+}
+
+}  // namespace
+
+std::string expand_path(const std::string& path) {
+  const std::string text = expand_home(path);
+  std::string result, name;
+  for (size_t at = 0, after = 0; at < text.size(); at = after) {
+    const char* value = nullptr;
+    const bool variable = text[at] == '$' && variable_at(text, at, &name, &after);
+    if (variable) value = std::getenv(name.c_str());
+    if (!variable) after = at + 1;
+    result += value != nullptr ? std::string(value) : text.substr(at, after - at);
+  }
+  return result;
+}
+
+std::string unknown_variable(const std::string& path) {
+  std::string name;
+  size_t after = 0;
+  for (size_t at = path.find('$'); at != std::string::npos; at = path.find('$', at + 1)) {
+    if (variable_at(path, at, &name, &after)) return path.substr(at, after - at);
+  }
+  return {};
+}
+
+}  // namespace tally
