@@ -162,12 +162,14 @@ void declare_model(CLI::App* app, Flags* f) {
       ->default_str("1e-05");
   g.number("--init-method-std", &f->init_std, 0.0,
            "Standard deviation of the initial weights; a block's output layers: / sqrt(2 layers)");
-  g.probability("--hidden-dropout", &f->hidden_dropout,
-                "Dropout after embedding, attention and MLP; with --load-hf its config.json's "
-                "unless given")
+  g.probability(
+       "--hidden-dropout", &f->hidden_dropout,
+       "Dropout after embedding, attention and MLP; with --load or --load-hf its config.json's "
+       "unless given")
       ->default_str("0.1");
   g.probability("--attention-dropout", &f->attention_dropout,
-                "Dropout of attention probabilities; with --load-hf its config.json's unless given")
+                "Dropout of attention probabilities; with --load or --load-hf its config.json's "
+                "unless given")
       ->default_str("0.1");
 }
 

@@ -86,18 +86,19 @@ void model_of_flags(const Flags& f, Config* c) {
 }  // namespace
 
 std::string model_folder(const Flags& f, Command command) {
-  if (command == Command::train) return f.load_hf;
-  if (f.load_hf.empty() == f.load.empty())
+  const bool trains = command == Command::train;
+  if (!trains && f.load_hf.empty() == f.load.empty())
     fail("--load-hf", "evaluate needs one model: give --load-hf DIR or --load DIR");
-  if (!f.load_hf.empty()) return f.load_hf;
+  // A run that is resumed goes on with its checkpoint, wherever its first weights came from.
+  if (f.load.empty()) return f.load_hf;
   std::optional<std::string> newest;
   try {
     newest = latest_checkpoint(f.load);
   } catch (const std::runtime_error& e) {
     fail("--load", "{}", e.what());
   }
-  if (!newest) fail("--load", "{} holds no checkpoint", f.load);
-  return *newest;
+  if (!newest && !trains) fail("--load", "{} holds no checkpoint", f.load);
+  return newest.value_or(f.load_hf);
 }
 
 namespace {
@@ -109,31 +110,54 @@ void agree(const char* flag, const std::optional<T>& given, const T& stored,
     fail(flag, "{} contradicts {}/config.json, which says {}", *given, folder, stored);
 }
 
+// --model may repeat the sizes of a stored model, too.
+void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m) {
+  if (!f.model) return;
+  const Preset& preset = find_preset(*f.model);
+  if (f.layers.value_or(preset.layers) != m->layers ||
+      f.hidden.value_or(preset.hidden) != m->hidden || f.heads.value_or(preset.heads) != m->heads ||
+      f.ffn.value_or(4 * m->hidden) != m->ffn)
+    fail("--model",
+         "{} contradicts {}/config.json, which says {} layers, hidden size {}, {} heads and "
+         "MLP size {}: leave it out",
+         *f.model, folder, m->layers, m->hidden, m->heads, m->ffn);
+  m->preset = preset.name;
+}
+
 // The sizes of a stored model; a flag may repeat them.
 void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
   ModelConfig& m = c->model;
   ModelConfig defaults;
   defaults.init_std = f.init_std;
   m = read_model_config(folder, defaults, f.vocabulary_multiple * f.tensor_parallel);
-  if (f.model) fail("--model", "{} contradicts {}/config.json: leave it out", *f.model, folder);
   agree("--num-layers", f.layers, m.layers, folder);
   agree("--hidden-size", f.hidden, m.hidden, folder);
   agree("--num-attention-heads", f.heads, m.heads, folder);
   agree("--ffn-hidden-size", f.ffn, m.ffn, folder);
+  agree_with_preset(f, folder, &m);
   agree("--max-position-embeddings", f.max_positions, m.max_positions, folder);
   agree("--vocab-size", f.vocabulary, m.vocabulary, folder);
   agree("--layernorm-epsilon", f.layernorm_epsilon, m.layernorm_epsilon, folder);
   if ((f.positions || f.rotary) && resolve_positions(f) != m.positions)
     fail("--position-embedding-type", "contradicts {}/config.json, which says {}", folder,
          m.positions == Positions::rotary ? "rope" : "learned_absolute");
-  agree("--rotary-base", f.rotary_base, m.rotary_base, folder);
-  agree("--rotary-percent", f.rotary_percent, m.rotary_fraction, folder);
+  if (m.positions == Positions::rotary) {
+    agree("--rotary-base", f.rotary_base, m.rotary_base, folder);
+    agree("--rotary-percent", f.rotary_percent, m.rotary_fraction, folder);
+  }
   m.hidden_dropout = f.hidden_dropout.value_or(m.hidden_dropout);
   m.attention_dropout = f.attention_dropout.value_or(m.attention_dropout);
   c->sequence = f.sequence.value_or(std::min<int64_t>(1024, m.max_positions));
   Flags vocabulary = f;
   vocabulary.vocabulary = m.vocabulary;
   resolve_vocabulary(vocabulary, &c->data.tokenizer);
+  if (c->command == Command::evaluate || folder == f.load_hf || !f.tokenizer) return;
+  // What a run is resumed with has the vocabulary that it was started with.
+  if (!f.vocabulary && c->data.tokenizer != "NullTokenizer") vocabulary.vocabulary.reset();
+  if (const int64_t tokens = resolve_vocabulary(vocabulary, &c->data.tokenizer);
+      tokens != m.vocabulary)
+    fail("--tokenizer-type", "{} has {} tokens, which contradicts {}/config.json, which says {}",
+         c->data.tokenizer, tokens, folder, m.vocabulary);
 }
 
 // Sizes that no machine holds are slips of the keyboard; below them all sums fit 64 bits.
@@ -162,7 +186,7 @@ void resolve_model(const Flags& f, const std::string& folder, Config* c) {
     } catch (const UsageError&) {
       throw;
     } catch (const std::runtime_error& e) {
-      fail(f.load_hf.empty() ? "--load" : "--load-hf", "{}", e.what());
+      fail(folder == f.load_hf ? "--load-hf" : "--load", "{}", e.what());
     }
   }
   if (folder.empty())

@@ -66,7 +66,45 @@ TEST_CASE("folders of checkpoints are looked at before training") {
   ended = tally_train(mock + "--train-iters 2 --num-layers 3 --load " + saved);
   CHECK(ended.code == 2);
   CHECK(ended.out.empty());
-  CHECK(contains(ended.err, "--load: the weights in '" + saved + "/iter_0000001' do not fit"));
+  CHECK(contains(ended.err, "--num-layers: 3 contradicts " + saved + "/iter_0000001/config.json"));
+}
+
+TEST_CASE("a run goes on with the model of its checkpoint, whatever fits its shapes") {
+  const Folder folder("model");
+  const std::string saved = folder / "s", config = saved + "/iter_0000002/config.json";
+  const std::string rotary =
+      mock + "--position-embedding-type rope --train-iters 2 --save " + saved;
+  REQUIRE(tally_train(rotary + " --rotary-percent 0.5").code == 0);
+  // 4 heads, epsilon 1e-5 and a base of 10,000 are the model's.
+  const std::string go_on = "--mock-data --device cpu --train-iters 3 --seq-length 32 --load " +
+                            saved + " --record " + folder / "r.json ";
+  const auto refused = [&](const std::string& flags, const std::string& message) {
+    CAPTURE(flags);
+    const Ended ended = tally_train(go_on + flags);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK_MESSAGE(contains(ended.err, message), ended.err);
+  };
+  const std::string against = " contradicts " + config + ", which says ";
+  refused("--num-attention-heads 8", "--num-attention-heads: 8" + against + "4");
+  refused("--norm-epsilon 1e-6", "--layernorm-epsilon: 1e-06" + against + "1e-05");
+  refused("--rotary-percent 1", "--rotary-percent: 1" + against + "0.5");
+  refused("--rotary-base 500", "--rotary-base: 500" + against + "10000");
+  refused("--position-embedding-type learned_absolute", "--position-embedding-type:" + against);
+  refused("--model gpt2", "--model: gpt2" + against + "2 layers");
+  refused("--tokenizer-type GPT2BPETokenizer", "--tokenizer-type: GPT2BPETokenizer has 50257");
+  const Ended ended = tally_train(go_on);
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  CHECK(contains(ended.out, "  resumed    after 2 steps"));
+  const json model = read_json(folder / "r.json")["configuration"]["model"];
+  CHECK(model["num_attention_heads"] == 4);
+  CHECK(model["rotary_percent"] == 0.5);
+  CHECK(model["vocab_size"] == 257);
+  const std::string text = read_text(config);
+  std::ofstream(config) << text.substr(0, text.size() / 2);
+  refused("", "--load: '" + config + "' is no JSON");
+  fs::remove(config);
+  refused("", "--load: '" + config + "' cannot be read");
 }
 
 TEST_CASE("two runs at once do not write to one folder of checkpoints") {
