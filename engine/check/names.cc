@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "engine/base/text.h"
@@ -54,6 +52,7 @@ class ReferenceChecker {
           for (const Text& use : file.use) require(use, patterns, "pattern set", where);
         }
       }
+      check_clashes(analyser);
     }
     for (const Result& result : benchmark_.results) {
       check_result(result);
@@ -110,6 +109,50 @@ class ReferenceChecker {
     done_.insert(step.name.value);
   }
 
+  // A pattern with the name of a parameter of the step that is analysed, or of one before it: the
+  // analysis would end with this, after all work is done. Sets that only a point names are left to
+  // it.
+  void check_clashes(const Analyser& analyser) {
+    std::vector<const Text*> uses;
+    for (const Text& use : analyser.use) uses.push_back(&use);
+    for (const Analyse& analyse : analyser.analyse) {
+      for (const AnalyseFile& file : analyse.files) {
+        for (const Text& use : file.use) uses.push_back(&use);
+      }
+    }
+    for (const Analyse& analyse : analyser.analyse) {
+      std::map<std::string, Mark> parameters;
+      std::set<std::string> seen;
+      add_parameters(analyse.step.value, &seen, &parameters);
+      for (const Text* use : uses) {
+        const auto set = benchmark_.pattern_sets.find(use->value);
+        if (set == benchmark_.pattern_sets.end()) continue;
+        for (const Pattern& pattern : set->second.patterns) {
+          const auto found = parameters.find(pattern.name.value);
+          if (found == parameters.end() || !clashing_.insert(pattern.name.value).second) continue;
+          diagnostics_.error(pattern.name.mark,
+                             fmt::format("pattern '{}' has the name of a parameter of step '{}'",
+                                         pattern.name.value, analyse.step.value),
+                             "rename one of the two");
+          diagnostics_.note(found->second, "the parameter is here");
+        }
+      }
+    }
+  }
+
+  void add_parameters(const std::string& name, std::set<std::string>* seen,
+                      std::map<std::string, Mark>* parameters) const {
+    const Step* step = benchmark_.find_step(name);
+    if (step == nullptr || !seen->insert(name).second) return;
+    for (const Text& use : step->use) {
+      const auto set = benchmark_.parameter_sets.find(use.value);
+      if (set == benchmark_.parameter_sets.end()) continue;
+      for (const Parameter& p : set->second.parameters)
+        parameters->emplace(p.name.value, p.name.mark);
+    }
+    for (const Text& depend : step->depend) add_parameters(depend.value, seen, parameters);
+  }
+
   // Each has its file result/NAME.dat.
   void check_unique(const Text& name) {
     const auto inserted = result_names_.emplace(name.value, name.mark);
@@ -126,13 +169,16 @@ class ReferenceChecker {
       if (const auto* table = std::get_if<Table>(&output)) {
         std::string where = fmt::format("table '{}'", table->name.value);
         check_columns(table->columns, where);
+        check_sort(table->sort, table->name.mark, where);
         for (const Reference& reference : table->references) {
           require(reference.column, names_of(table->columns), "column", where);
         }
       } else if (const auto* database = std::get_if<Database>(&output)) {
         check_columns(database->keys, fmt::format("database '{}'", database->name.value));
       } else if (const auto* syslog = std::get_if<Syslog>(&output)) {
-        check_columns(syslog->keys, fmt::format("syslog '{}'", syslog->name.value));
+        const std::string where = fmt::format("syslog '{}'", syslog->name.value);
+        check_columns(syslog->keys, where);
+        check_sort(syslog->sort, syslog->name.mark, where);
       }
     }
   }
@@ -173,6 +219,18 @@ class ReferenceChecker {
     }
   }
 
+  void check_sort(const std::vector<std::string>& sort, const Mark& mark,
+                  const std::string& where) {
+    const std::vector<std::string> names = column_names();
+    for (const std::string& name : sort) {
+      if (name.empty() || has_parameter(name) || contains(names, name)) continue;
+      if (is_step_value(name, names)) continue;
+      diagnostics_.warning(
+          mark, fmt::format("sort: '{}' of {} is neither a parameter nor a pattern", name, where),
+          did_you_mean(name, names));
+    }
+  }
+
   // <name>_<step>
   bool is_step_value(const std::string& name, const std::vector<std::string>& names) const {
     return std::any_of(steps_.begin(), steps_.end(), [&](const std::string& step) {
@@ -188,160 +246,7 @@ class ReferenceChecker {
   std::vector<std::string> path_;
   std::set<std::string> done_;
   std::map<std::string, Mark> result_names_;
-};
-
-bool is_word_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-bool is_word_start(char c) {
-  return is_word_char(c) && !(c >= '0' && c <= '9');
-}
-
-struct DollarName {
-  std::string name;
-  std::string written;  // with the dollar, to find it in the source
-};
-
-// The names a command refers to, by string.Template's rules: $name, ${name}; $$ is a dollar.
-std::vector<DollarName> dollar_names(std::string_view text) {
-  std::vector<DollarName> names;
-  for (size_t i = 0; i + 1 < text.size(); ++i) {
-    if (text[i] != '$') continue;
-    if (i > 0 && text[i - 1] == '\\') continue;
-    if (text[i + 1] == '$') {
-      ++i;
-      continue;
-    }
-    size_t start = i + 1;
-    bool braces = text[start] == '{';
-    if (braces) ++start;
-    size_t end = start;
-    while (end < text.size() && is_word_char(text[end])) ++end;
-    if (end == start || !is_word_start(text[start])) continue;
-    // ${name:-x} and the like are the shell's own.
-    if (braces && (end == text.size() || text[end] != '}')) continue;
-    names.push_back(
-        {std::string(text.substr(start, end - start)), std::string(text.substr(i, end - i))});
-  }
-  return names;
-}
-
-// Words the commands themselves may give a value to: x=..., for x in, read x. Wide rather than
-// narrow.
-void collect_assigned(std::string_view command, std::set<std::string>* names) {
-  std::string before;
-  for (size_t i = 0; i < command.size();) {
-    if (!is_word_start(command[i])) {
-      ++i;
-      continue;
-    }
-    size_t end = i;
-    while (end < command.size() && is_word_char(command[end])) ++end;
-    std::string word(command.substr(i, end - i));
-    bool assigned =
-        end < command.size() && (command[end] == '=' || starts_with(command.substr(end), "+="));
-    if (assigned || before == "for" || before == "read" || before == "select") names->insert(word);
-    if (before != "read") before = word;
-    i = end;
-  }
-}
-
-// The built-in prefixes of launchers and batch systems, whose variables exist in the job only.
-bool is_job_variable(const std::string& name) {
-  for (const char* prefix :
-       {"SLURM_", "SLURMD_", "PBS_", "LSB_", "OMPI_", "PMI_", "PMIX_", "CUDA_", "BASH_", "EB"}) {
-    if (starts_with(name, prefix)) return true;
-  }
-  return false;
-}
-
-class DollarChecker {
- public:
-  DollarChecker(const Benchmark& benchmark, const Sources& sources, Diagnostics& diagnostics)
-      : benchmark_(benchmark), sources_(sources), diagnostics_(diagnostics) {}
-
-  void check() {
-    for (const Step& step : benchmark_.steps) {
-      std::set<std::string> known, visited;
-      if (!collect(step, &known, &visited)) continue;
-      for (const Operation& op : step.operations) check_text(op.command, step, known);
-      check_text(step.launch, step, known);
-    }
-  }
-
- private:
-  // Adds what a step and its parents define; false when that depends on parameters.
-  bool collect(const Step& step, std::set<std::string>* known, std::set<std::string>* visited) {
-    if (!visited->insert(step.name.value).second) return true;
-    for (const Text& use : step.use) {
-      if (has_parameter(use.value)) return false;
-      auto set = benchmark_.parameter_sets.find(use.value);
-      if (set == benchmark_.parameter_sets.end()) continue;
-      for (const Parameter& p : set->second.parameters) known->insert(p.name.value);
-    }
-    for (const Operation& op : step.operations) collect_assigned(op.command.value, known);
-    for (const auto& variable : step.env) known->insert(variable.first.value);
-    for (const Text& depend : step.depend) {
-      known->insert(fmt::format("jube_wp_parent_{}_id", depend.value));
-      const Step* parent = benchmark_.find_step(depend.value);
-      if (parent && !collect(*parent, known, visited)) return false;
-    }
-    return true;
-  }
-
-  void check_text(const Text& text, const Step& step, const std::set<std::string>& known) {
-    std::set<std::string> said;
-    for (const DollarName& dollar : dollar_names(text.value)) {
-      const std::string& name = dollar.name;
-      if (known.count(name) > 0 || contains(builtin_names(), name) || is_job_variable(name) ||
-          std::getenv(name.c_str()) || !said.insert(name).second) {
-        continue;
-      }
-      std::vector<std::string> candidates(known.begin(), known.end());
-      candidates.insert(candidates.end(), builtin_names().begin(), builtin_names().end());
-      std::string hint = did_you_mean(name, candidates);
-      if (hint.empty()) hint = parameter_elsewhere(name);
-      diagnostics_.warning(place_of(text.mark, dollar.written),
-                           fmt::format("'{}' is no parameter of step '{}': it must come from the "
-                                       "shell environment",
-                                       name, step.name.value),
-                           hint);
-    }
-  }
-
-  std::string parameter_elsewhere(const std::string& name) const {
-    for (const auto& [set_name, set] : benchmark_.parameter_sets) {
-      if (contains(names_of(set.parameters), name)) {
-        return fmt::format("parameter set '{}' defines it, but the step does not use that set",
-                           set_name);
-      }
-    }
-    return {};
-  }
-
-  // The place of `written` at or after `mark` in the source, within the next lines; else `mark`.
-  Mark place_of(const Mark& mark, const std::string& written) const {
-    constexpr uint32_t kLines = 200;
-    for (uint32_t line = mark.line; mark.known() && line < mark.line + kLines; ++line) {
-      std::string_view text = sources_.line({mark.file, line, 1});
-      for (size_t at = text.find(written); at != std::string_view::npos;
-           at = text.find(written, at + 1)) {
-        size_t end = at + written.size();
-        bool whole = end >= text.size() || !is_word_char(text[end]);
-        uint32_t column = 1;
-        for (size_t i = 0; i < at; ++column) {
-          i += std::max<size_t>(1, utf8_length(text.substr(i)));
-        }
-        if (whole && (line > mark.line || column >= mark.column)) return {mark.file, line, column};
-      }
-    }
-    return mark;
-  }
-
-  const Benchmark& benchmark_;
-  const Sources& sources_;
-  Diagnostics& diagnostics_;
+  std::set<std::string> clashing_;
 };
 
 }  // namespace
@@ -359,11 +264,6 @@ const std::vector<std::string>& builtin_names() {
 
 void check_references(const Benchmark& benchmark, Diagnostics& diagnostics) {
   ReferenceChecker(benchmark, diagnostics).check();
-}
-
-void check_dollar_names(const Benchmark& benchmark, const Sources& sources,
-                        Diagnostics& diagnostics) {
-  DollarChecker(benchmark, sources, diagnostics).check();
 }
 
 }  // namespace tally

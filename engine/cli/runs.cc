@@ -108,6 +108,11 @@ std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs
     }
     chosen.push_back(*found);
   }
+  // As JUBE: each once, in the order of the ids, however they were named.
+  const auto earlier = [](const RunDirectory& a, const RunDirectory& b) { return a.id < b.id; };
+  const auto same = [](const RunDirectory& a, const RunDirectory& b) { return a.id == b.id; };
+  std::sort(chosen.begin(), chosen.end(), earlier);
+  chosen.erase(std::unique(chosen.begin(), chosen.end(), same), chosen.end());
   return chosen;
 }
 

@@ -35,6 +35,35 @@ TEST_CASE("unknown pattern sets, steps and analysers of the result") {
   CHECK(checked.says("unknown analyser 'aan' in result"));
 }
 
+TEST_CASE("a pattern with the name of a parameter, before anything runs") {
+  const std::string rest =
+      "patternset: {name: pat, pattern: {name: layers, _: 'l=(.*)'}}\n"
+      "analyser: {name: ana, use: pat, analyse: {step: run}}\n";
+  Checked own(kHead + "step: {name: run, use: model, do: echo}\n" + rest);
+  CHECK(own.says("f.yaml:4:41: error: pattern 'layers' has the name of a parameter of step 'run'"));
+  CHECK(own.says("f.yaml:2:48: note: the parameter is here"));
+  CHECK(Checked(
+            kHead +
+            "step: [{name: first, use: model, do: echo}, {name: run, depend: first, do: echo}]\n" +
+            rest)
+            .says("error: pattern 'layers' has the name of a parameter of step 'run'"));
+  CHECK(
+      Checked(kHead + "step: [{name: other, use: model, do: echo}, {name: run, do: echo}]\n" + rest)
+          .messages()
+          .empty());
+}
+
+TEST_CASE("a table sorted by a name that is nowhere") {
+  const std::string start =
+      kHead + "step: {name: s, use: model, do: echo}\nanalyser: {name: a, analyse: {step: s}}\n";
+  CHECK(
+      Checked(start + "result: {use: a, table: {name: t, sort: 'layers,layres', column: layers}}\n")
+          .says("warning: sort: 'layres' of table 't' is neither a parameter nor a pattern\n"));
+  CHECK(Checked(start + "result: {use: a, table: {name: t, sort: layers_s, column: layers}}\n")
+            .messages()
+            .empty());
+}
+
 TEST_CASE("steps that wait for each other, the circle named") {
   CHECK(Checked("name: b\nstep: [{name: a, depend: c, do: x}, {name: b, depend: a, do: x},\n"
                 "       {name: c, depend: b, do: x}, {name: d, depend: a, do: x}]\n")
