@@ -28,14 +28,9 @@ using Json = nlohmann::ordered_json;
 constexpr int kFormat = 1;
 
 // The optimizer's three flat buffers and their names in the file.
-struct Part {
-  const char* prefix;
-  Tensor flat;
-};
-std::array<Part, 3> optimizer_parts(const ParameterState& state) {
-  return {{{"master.", state.master},
-           {"exp_avg.", state.first_moment},
-           {"exp_avg_sq.", state.second_moment}}};
+constexpr std::array<const char*, 3> kPrefixes{"master.", "exp_avg.", "exp_avg_sq."};
+std::array<Tensor, 3> optimizer_buffers(const ParameterState& state) {
+  return {state.master, state.first_moment, state.second_moment};
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -46,15 +41,15 @@ void write_text(const std::string& path, const std::string& text) {
 
 void save_optimizer(const std::string& path, const ParameterState& state, Stream& stream) {
   std::vector<TensorSource> sources;
-  for (const Part& part : optimizer_parts(state)) {
-    if (!part.flat.defined()) continue;
+  const auto buffers = optimizer_buffers(state);
+  for (size_t i = 0; i < buffers.size(); ++i) {
     for (const Parameter& parameter : *state.parameters) {
-      const Tensor range = parameter_range(part.flat, parameter);
-      sources.push_back(
-          {part.prefix + parameter.name, range.dtype, parameter.shape, [range, &stream](char* out) {
-             stream.copy(out, range.data, range.bytes());
-             stream.synchronize();
-           }});
+      const Tensor range = parameter_range(buffers[i], parameter);
+      sources.push_back({kPrefixes[i] + parameter.name, range.dtype, parameter.shape,
+                         [range, &stream](char* out) {
+                           stream.copy(out, range.data, range.bytes());
+                           stream.synchronize();
+                         }});
     }
   }
   write_safetensors(path, std::move(sources));
@@ -126,35 +121,30 @@ void publish(const fs::path& root, const fs::path& made, int64_t iteration) {
   fs::remove_all(old);
 }
 
-// The optimizer's tensors, each checked against its place.
-std::vector<std::pair<const StoredTensor*, Tensor>> match_optimizer(const SafetensorsFile& file,
-                                                                    const ParameterState& state) {
-  std::vector<std::pair<const StoredTensor*, Tensor>> matches;
+// The optimizer's tensors, each checked against its place. `type`: of all of them.
+void check_optimizer(const SafetensorsFile& file, const std::vector<Parameter>& parameters,
+                     DType type) {
   const auto bad = [&](const std::string& why) {
     return std::runtime_error(fmt::format("'{}' does not fit this run: {}", file.path(), why));
   };
-  for (const Part& part : optimizer_parts(state)) {
-    if (!part.flat.defined()) continue;
-    for (const Parameter& parameter : *state.parameters) {
-      const std::string name = part.prefix + parameter.name;
+  for (const char* prefix : kPrefixes) {
+    for (const Parameter& parameter : parameters) {
+      const std::string name = prefix + parameter.name;
       const auto found = file.tensors().find(name);
       if (found == file.tensors().end()) throw bad(fmt::format("'{}' is missing", name));
       const StoredTensor& stored = found->second;
-      if (stored.shape != parameter.shape || stored.dtype != safetensors_name(part.flat.dtype)) {
+      if (stored.shape != parameter.shape || stored.dtype != safetensors_name(type)) {
         throw bad(
             fmt::format("'{}' is {} [{}], and {} [{}] is needed: resume with the model and "
                         "precision that it was saved with",
-                        name, stored.dtype, fmt::join(stored.shape, ", "),
-                        safetensors_name(part.flat.dtype), fmt::join(parameter.shape, ", ")));
+                        name, stored.dtype, fmt::join(stored.shape, ", "), safetensors_name(type),
+                        fmt::join(parameter.shape, ", ")));
       }
-      matches.emplace_back(&stored, parameter_range(part.flat, parameter));
     }
   }
-  if (matches.size() != file.tensors().size()) {
-    throw bad(fmt::format("it holds {} tensors, and {} are needed", file.tensors().size(),
-                          matches.size()));
-  }
-  return matches;
+  const size_t needed = kPrefixes.size() * parameters.size();
+  if (file.tensors().size() != needed)
+    throw bad(fmt::format("it holds {} tensors, and {} are needed", file.tensors().size(), needed));
 }
 
 void round_master(const ParameterState& state, Stream& stream) {
@@ -203,6 +193,14 @@ std::string save_checkpoint(const std::string& root, const TrainingState& state,
   return (fs::path(root) / directory_name(state.iteration)).string();
 }
 
+TrainingState check_checkpoint(const std::string& directory,
+                               const std::vector<Parameter>& parameters, DType master) {
+  const fs::path at(directory);
+  TrainingState state = read_state((at / "state.json").string());
+  check_optimizer(SafetensorsFile((at / "optimizer.safetensors").string()), parameters, master);
+  return state;
+}
+
 std::optional<TrainingState> load_checkpoint(const std::string& root, const ModelConfig& config,
                                              const ParameterState& parameters, Stream& stream) {
   const std::optional<std::string> directory = latest_checkpoint(root);
@@ -214,9 +212,13 @@ std::optional<TrainingState> load_checkpoint(const std::string& root, const Mode
     return state;
   }
   const SafetensorsFile optimizer((at / "optimizer.safetensors").string());
-  const auto matches = match_optimizer(optimizer, parameters);
-  for (const auto& [stored, range] : matches) {
-    stream.copy(range.data, stored->data, stored->bytes);
+  check_optimizer(optimizer, *parameters.parameters, parameters.master.dtype);
+  const auto buffers = optimizer_buffers(parameters);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    for (const Parameter& parameter : *parameters.parameters) {
+      const StoredTensor& stored = optimizer.tensors().at(kPrefixes[i] + parameter.name);
+      stream.copy(parameter_range(buffers[i], parameter).data, stored.data, stored.bytes);
+    }
   }
   stream.synchronize();
   // Every step and every way of making weights rounds them from the master weights.

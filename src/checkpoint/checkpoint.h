@@ -52,6 +52,12 @@ std::optional<std::string> latest_checkpoint(const std::string& root);
 // `resumed`: the checkpoint that the run goes on from, as latest_checkpoint() gives it.
 void check_goes_on(const std::string& root, const std::optional<std::string>& resumed);
 
+// Whether a training can be resumed from the checkpoint in `directory`, with master weights and
+// moments of the type `master`: for a check before anything is allocated. Throws std::runtime_error
+// with one sentence.
+TrainingState check_checkpoint(const std::string& directory,
+                               const std::vector<Parameter>& parameters, DType master);
+
 // Reads the last good checkpoint under `root` into `parameters`: master weights and moments bit for
 // bit, weights rounded from the master weights as every step does it; without an optimizer
 // (evaluation) the weights from model.safetensors. Everything is checked before anything is

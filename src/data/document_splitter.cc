@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
+#include "src/data/text_input.h"
 
 namespace tally::train {
 namespace {
@@ -84,7 +84,7 @@ void DocumentSplitter::append_json(std::string_view text) {
     const size_t end = text.find('\n');
     chunk_.text.append(text.substr(0, end));
     if (chunk_.text.size() - open_ > kLongestLine) {
-      throw std::runtime_error(
+      throw BadInput(
           fmt::format("{}:{}: the line is longer than 1 GiB: is this JSON lines, one "
                       "object a line? --format text reads it as plain text",
                       chunk_.source, line_));
@@ -121,7 +121,7 @@ void DocumentSplitter::cut_open_document() {
                    // stays linear
     next_cut_ = 2 * (chunk_.text.size() - open_);
     if (next_cut_ > 2 * kLongestLine) {
-      throw std::runtime_error(
+      throw BadInput(
           fmt::format("{}: a word (characters of one class without a break) is longer than 1 GiB: "
                       "is this text?",
                       chunk_.source));

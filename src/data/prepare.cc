@@ -57,7 +57,7 @@ class ChunkEncoder {
   void encode_line(const Chunk& chunk, int64_t line, std::string_view text, EncodedChunk* out) {
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) return;
     const auto bad = [&](const std::string& why) {
-      return std::runtime_error(fmt::format("{}:{}: {}", chunk.source, line, why));
+      return BadInput(fmt::format("{}:{}: {}", chunk.source, line, why));
     };
     nlohmann::json object;
     try {
@@ -122,7 +122,7 @@ class Preparation {
       : tokenizer_(tokenizer), options_(options), total_(total_size()), bar_(total_) {
     for (const std::string& input : options.inputs) {
       if (options.keys.size() > 1 && !is_json(options, input)) {
-        throw std::runtime_error(
+        throw BadInput(
             fmt::format("--json-keys names {} keys, and '{}' is read as plain text, which has "
                         "none: --format jsonl "
                         "reads it as JSON lines",
@@ -203,7 +203,7 @@ class Preparation {
       summary_.tokens += output->writer.tokens();
     }
     if (summary_.tokens == 0) {
-      throw std::runtime_error("the input holds no text at all, so no dataset was written");
+      throw BadInput("the input holds no text at all, so no dataset was written");
     }
     for (const auto& output : outputs_) {
       output->writer.finish();

@@ -36,7 +36,8 @@ struct PrepareSummary {
 PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options);
 
 // The command line (argv[0] is the program's name). Prints the summary as one line on standard
-// output. 0: done; 1: a file could not be read or written; 2: bad usage.
+// output. 0: done; 1: a file could not be written; 2: bad usage or
+// bad input.
 int prepare_main(int argc, char** argv);
 
 }  // namespace tally::train

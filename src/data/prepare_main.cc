@@ -15,13 +15,10 @@
 #include "src/data/indexed_writer.h"
 #include "src/data/prepare.h"
 #include "src/data/progress.h"
+#include "src/data/text_input.h"
 
 namespace tally::train {
 namespace {
-
-struct BadUsage : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 struct Arguments {
   PrepareOptions options;
@@ -92,7 +89,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const Arguments& a) {
   try {
     return make_tokenizer(a.tokenizer, a.vocab_file, a.merge_file);
   } catch (const std::runtime_error& error) {
-    throw BadUsage(error.what());
+    throw BadInput(error.what());
   }
 }
 
@@ -104,7 +101,7 @@ void check_inputs(const std::vector<std::string>& inputs) {
     int error = ::stat(path.c_str(), &info) != 0 ? errno : S_ISDIR(info.st_mode) ? EISDIR : 0;
     if (error == 0 && ::access(path.c_str(), R_OK) != 0) error = errno;
     if (error != 0) {
-      throw BadUsage(fmt::format("--input '{}' cannot be read: {}", path, std::strerror(error)));
+      throw BadInput(fmt::format("--input '{}' cannot be read: {}", path, std::strerror(error)));
     }
   }
 }
@@ -112,7 +109,7 @@ void check_inputs(const std::vector<std::string>& inputs) {
 // What the flags mean together.
 void complete(Arguments* a, const Tokenizer& tokenizer) {
   if (a->output.empty() == a->output_prefix.empty()) {
-    throw BadUsage("--output PREFIX is required: PREFIX.bin and PREFIX.idx are written");
+    throw BadInput("--output PREFIX is required: PREFIX.bin and PREFIX.idx are written");
   }
   const bool several = a->options.keys.size() > 1;
   for (const std::string& key : a->options.keys) {
@@ -125,7 +122,7 @@ void complete(Arguments* a, const Tokenizer& tokenizer) {
                      : a->dtype == "u16" ? DType::u16
                                          : DType::i32;
   if (a->options.dtype == DType::u16 && tokenizer.vocabulary() > 65536) {
-    throw BadUsage(fmt::format("--dtype u16 cannot hold this vocabulary of {} tokens: use i32",
+    throw BadInput(fmt::format("--dtype u16 cannot hold this vocabulary of {} tokens: use i32",
                                tokenizer.vocabulary()));
   }
 }
@@ -142,7 +139,7 @@ void check_outputs(const PrepareOptions& options) {
         if (::stat(output.c_str(), &written) != 0 || read.st_dev != written.st_dev ||
             read.st_ino != written.st_ino)
           continue;
-        throw BadUsage(fmt::format(
+        throw BadInput(fmt::format(
             "--input {} is '{}', which would be written: choose another output", input, output));
       }
     }
@@ -189,7 +186,7 @@ int prepare_main(int argc, char** argv) {
     check_outputs(arguments.options);
     print_summary(arguments.options, prepare(*tokenizer, arguments.options));
     return 0;
-  } catch (const BadUsage& error) {
+  } catch (const BadInput& error) {
     fmt::print(stderr, "tally-train prepare: error: {}\n", error.what());
     return 2;
   } catch (const std::exception& error) {

@@ -24,11 +24,11 @@ bool ends_with(std::string_view text, std::string_view end) {
 TextInput::TextInput(const std::string& path)
     : path_(path), name_(path == "-" ? "standard input" : "'" + path + "'") {
   const auto fail = [&](int error) {
-    throw std::runtime_error(fmt::format("{} cannot be read: {}", name_, std::strerror(error)));
+    throw BadInput(fmt::format("{} cannot be read: {}", name_, std::strerror(error)));
   };
   for (const char* packed : {".zst", ".xz", ".bz2", ".zip", ".7z"}) {
     if (ends_with(path, packed)) {
-      throw std::runtime_error(fmt::format(
+      throw BadInput(fmt::format(
           "{} is compressed in a way that is not read here (gzip is): unpack it and pipe it into "
           "--input -",
           name_));
@@ -61,8 +61,7 @@ bool TextInput::read(size_t bytes, std::string* block) {
   if (got < 0 || code == Z_BUF_ERROR) {
     if (code == Z_ERRNO) why = std::strerror(errno);
     if (code == Z_BUF_ERROR) why = "its end is missing";
-    throw std::runtime_error(
-        fmt::format("{} cannot be read: {} (was it copied whole?)", name_, why));
+    throw BadInput(fmt::format("{} cannot be read: {} (was it copied whole?)", name_, why));
   }
   block->resize(static_cast<size_t>(got));
   if (!started_) check_beginning(*block);
@@ -72,12 +71,12 @@ bool TextInput::read(size_t bytes, std::string* block) {
 
 void TextInput::check_beginning(const std::string& block) const {
   if (ends_with(path_, ".gz") && gzdirect(file_) == 1 && !block.empty()) {
-    throw std::runtime_error(fmt::format(
+    throw BadInput(fmt::format(
         "{} is named .gz and holds no gzip data: rename it, or download it again", name_));
   }
   if (block.size() >= 2 &&
       (block.compare(0, 2, "\xFF\xFE") == 0 || block.compare(0, 2, "\xFE\xFF") == 0)) {
-    throw std::runtime_error(fmt::format(
+    throw BadInput(fmt::format(
         "{} is UTF-16 text, and UTF-8 is needed: convert it with iconv -f UTF-16 -t UTF-8", name_));
   }
 }

@@ -2,14 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 struct gzFile_s;
 
 namespace tally::train {
 
+// What was given to be read is not there, damaged, or no text: exit code 2. what() is one sentence.
+struct BadInput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // Reads a file, "-" for standard input; gzip'd data is recognised and unpacked. Every error throws
-// std::runtime_error with one sentence that names the file.
+// BadInput with a sentence that names the file.
 class TextInput {
  public:
   explicit TextInput(const std::string& path);

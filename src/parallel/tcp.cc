@@ -114,8 +114,9 @@ std::string interface_address(const std::string& interface) {
     if (interface == i->ifa_name) return text_of(address);
     names += fmt::format("{}{}", names.empty() ? "" : ", ", i->ifa_name);
   }
-  fail("--network-interface: this host has no interface '{}' with an address; it has {}", interface,
-       names);
+  throw LaunchError(
+      fmt::format("--network-interface: this host has no interface '{}' with an address; it has {}",
+                  interface, names));
 }
 
 Socket accept_until(const Socket& listener, Deadline deadline) {

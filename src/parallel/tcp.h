@@ -34,7 +34,8 @@ Socket listen_on(const std::string& address, int port);
 int port_of(const Socket& socket);
 // This end's numeric address of a connected socket, as its peer can reach it.
 std::string local_address(const Socket& socket);
-// The numeric IPv4 address of a network interface ("ib0"). Throws CommunicationError.
+// The numeric IPv4 address of a network interface ("ib0"). Throws LaunchError when there is none of
+// that name.
 std::string interface_address(const std::string& interface);
 // Waits for a connection; not open() when there is none by then.
 Socket accept_until(const Socket& listener, Deadline deadline);

@@ -63,13 +63,21 @@ std::optional<std::string> find_checkpoint(const Config& c, const Print& notice)
 // checkpoint that --load gives.
 void check_model_folders(const Config& c, const World& world,
                          const std::optional<std::string>& resumed) {
-  const auto fits = [&](const std::string& folder) {
-    ParameterTable names;
-    register_gpt(c.model, &names);
-    check_model_weights(folder, c.model, names.all());
-  };
-  if (resumed) check_flag("--load", [&] { fits(*resumed); });
-  if (!c.load_hf_dir.empty()) check_flag("--load-hf", [&] { fits(c.load_hf_dir); });
+  ParameterTable names;
+  register_gpt(c.model, &names);
+  TrainingState state;
+  if (resumed) {
+    check_flag("--load", [&] {
+      check_model_weights(*resumed, c.model, names.all());
+      const bool wide = c.compute_type() == DType::f64;
+      state = check_checkpoint(*resumed, names.all(), wide ? DType::f64 : DType::f32);
+    });
+  }
+  if (state.sequence != 0 && state.sequence != c.sequence)
+    throw InputError(fmt::format("--seq-length: {} differs from the checkpoint's {}", c.sequence,
+                                 state.sequence));
+  if (!c.load_hf_dir.empty())
+    check_flag("--load-hf", [&] { check_model_weights(c.load_hf_dir, c.model, names.all()); });
   if (c.save_hf_dir.empty() || !world.speaks()) return;
   if (c.model.positions == Positions::rotary)
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
@@ -111,9 +119,6 @@ struct Session {
         load_checkpoint(config.load_dir, config.model, ParameterState(table), stream);
     if (!state)
       throw InputError(fmt::format("--load: {} holds no checkpoint any more", config.load_dir));
-    if (state->sequence != 0 && state->sequence != config.sequence)
-      throw InputError(fmt::format("--seq-length: {} differs from the checkpoint's {}",
-                                   config.sequence, state->sequence));
     if (state->seed != config.seed)
       notice(fmt::format("--seed {} differs from the checkpoint's {}: the data's order changes",
                          config.seed, state->seed));

@@ -205,6 +205,20 @@ TEST_CASE("the command line: exit codes and names of the output") {
   CHECK(run_main({"--help"}) == 0);
 }
 
+TEST_CASE("the command line: what cannot be read as text is bad input, exit code 2") {
+  const TempDir dir;
+  std::string packed = TempDir::read_path(write_gzip(dir, "whole.gz", std::string(100000, 'x')));
+  packed.resize(packed.size() - 12);
+  for (const std::string& input :
+       {dir.write("empty.txt", ""), dir.write("bad.jsonl", "{\"text\":\n"),
+        dir.write("cut.gz", packed), dir.write("utf16.txt", std::string("\xFF\xFEh\0", 4)),
+        dir.write("a.zst", "x")}) {
+    CAPTURE(input);
+    CHECK(run_main({"--input", input, "--output", dir / "o", "--tokenizer-type", "bytes"}) == 2);
+  }
+  CHECK(dir.names().find("o.") == std::string::npos);
+}
+
 TEST_CASE("what is read is not written over") {
   const TempDir dir;
   const std::string text = dir.write("corpus.bin", "hello");

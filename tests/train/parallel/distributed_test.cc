@@ -198,6 +198,14 @@ TEST_CASE("bad flags are said once, before a rank is started") {
                  "--tensor-model-parallel-size 2: this version is parallel in data only"));
 }
 
+TEST_CASE("an interface that is not there is a wrong flag") {
+  const Ended ended =
+      tally_train(flags + "--train-iters 6 --nproc-per-node 2 --network-interface none0");
+  CHECK(ended.code == 2);
+  CHECK(count(ended.err, "tally-train: error:") == 1);
+  CHECK(contains(ended.err, "--network-interface: this host has no interface 'none0'"));
+}
+
 TEST_CASE("a rank that is killed ends the run, within seconds and with its number") {
   const Folder folder;
   using Clock = std::chrono::steady_clock;

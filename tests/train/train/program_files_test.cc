@@ -158,3 +158,29 @@ TEST_CASE("checkpoints are neither replaced nor passed over without a word") {
   CHECK(evaluated.code == 2);
   CHECK(contains(evaluated.err, "--load: '" + saved + "' holds checkpoints and"));
 }
+
+TEST_CASE("a checkpoint that is damaged or of another precision is found before training") {
+  const Folder folder("damaged");
+  const std::string saved = folder / "s", place = saved + "/iter_0000001/";
+  REQUIRE(tally_train(mock + "--train-iters 1 --save " + saved).code == 0);
+  const auto refused = [&](const std::string& message, const std::string& flags = "") {
+    const Ended ended = tally_train(mock + "--train-iters 2 --load " + saved + " --record " +
+                                    folder / "r.json " + flags);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK_MESSAGE(contains(ended.err, message), ended.err);
+    CHECK_FALSE(fs::exists(folder / "r.json"));
+  };
+  refused("--load: '" + place + "optimizer.safetensors' does not fit this run: 'master.", "--fp64");
+  refused("--seq-length: 16 differs from the checkpoint's 32", "--seq-length 16");
+  for (const std::string name : {"optimizer.safetensors", "state.json"}) {
+    CAPTURE(name);
+    const std::string whole = read_text(place + name);
+    fs::resize_file(place + name, whole.size() / 2);
+    refused("--load: '" + place + name + "' ");
+    fs::remove(place + name);
+    refused("--load: '" + place + name + "' cannot be read");
+    std::ofstream(place + name, std::ios::binary) << whole;
+  }
+  CHECK(tally_train(mock + "--train-iters 2 --load " + saved).code == 0);
+}
