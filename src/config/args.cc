@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <fstream>
 
 #include "engine/base/text.h"
@@ -80,6 +81,15 @@ void expand(const std::string& word, int depth, std::vector<std::string>* out) {
   for (const std::string& inner : words_of_file(word.substr(1))) expand(inner, depth + 1, out);
 }
 
+// The words after the program and, where it is there, the command.
+std::vector<std::string> words_of(int argc, const char* const* argv) {
+  const bool command =
+      argc > 1 && (std::strcmp(argv[1], "train") == 0 || std::strcmp(argv[1], "evaluate") == 0);
+  std::vector<std::string> words;
+  for (int i = command ? 2 : 1; i < argc; ++i) expand(argv[i], 0, &words);
+  return words;
+}
+
 [[noreturn]] void unknown(const std::string& word) {
   if (word.rfind("--", 0) != 0) {
     throw UsageError(fmt::format(
@@ -149,8 +159,7 @@ LaunchOptions parse_launch_options(int argc, const char* const* argv) {
   configure(&app);
   declare_flags(&app, &flags);
   try {
-    std::vector<std::string> words;
-    for (int i = 1; i < argc; ++i) expand(argv[i], 0, &words);
+    const std::vector<std::string> words = words_of(argc, argv);
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const std::exception&) {  // parse_args() says what is wrong, once for all processes
     return {};
@@ -162,8 +171,7 @@ LaunchOptions parse_launch_options(int argc, const char* const* argv) {
 }
 
 Config parse_args(int argc, const char* const* argv, int world_size, Command command) {
-  std::vector<std::string> words;
-  for (int i = 1; i < argc; ++i) expand(argv[i], 0, &words);
+  const std::vector<std::string> words = words_of(argc, argv);
   for (const std::string& word : words)
     if (word == "--help" || word == "-h") throw HelpRequest{help_text()};
 

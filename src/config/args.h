@@ -18,12 +18,12 @@ struct HelpRequest {
   std::string text;
 };
 
-// Reads and checks the flags of `tally-train [train] FLAGS` (argv[0] is the program). `world_size`
-// is the number of processes of the run. Touches no device and writes nothing; the only files it
-// reads are those named as @FILE (flags, one or more a line, '#' starts a comment), the config.json
-// that says what a stored model is, and the dataset whose blocks --epochs counts. `command`:
-// evaluate takes the same flags and refuses those that only training has. Throws UsageError and
-// HelpRequest.
+// Reads and checks the flags of `tally-train [train|evaluate] FLAGS` (argv[0] is the program).
+// `world_size` is the number of processes of the run. Touches no device and writes nothing; the
+// only files it reads are those named as @FILE (flags, one or more a line, '#' starts a comment),
+// the config.json that says what a stored model is, and the dataset whose blocks --epochs counts.
+// `command`: evaluate takes the same flags and refuses those that only training has. Throws
+// UsageError and HelpRequest.
 Config parse_args(int argc, const char* const* argv, int world_size = 1,
                   Command command = Command::train);
 

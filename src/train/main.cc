@@ -93,11 +93,10 @@ int dispatch(int argc, char** argv) {
     return 2;
   }
   const char* first = argv[1];
-  for (const char* word : {"prepare", "train", "evaluate"}) {
-    if (std::strcmp(first, word) == 0) rest.erase(rest.begin() + 1);
-  }
-  if (std::strcmp(first, "prepare") == 0)
+  if (std::strcmp(first, "prepare") == 0) {
+    rest.erase(rest.begin() + 1);
     return prepare_main(static_cast<int>(rest.size()), rest.data());
+  }
   if (std::strcmp(first, "reference") == 0) {
     fmt::print("{}", flags_reference());
     return 0;

@@ -38,7 +38,9 @@ TEST_CASE("a record replaces an older one, and no other file") {
   CHECK(tally_train(evaluate + folder / "corpus.bin").code == 2);
   CHECK((read_text(folder / "corpus.bin") == data));
   CHECK(tally_train(evaluate + folder / "r.json").code == 0);
-  CHECK(tally_train(run + " --record " + folder / "r.json").code == 0);
+  CHECK(read_json(folder / "r.json")["command_line"][1] == "evaluate");
+  CHECK(tally_train("train " + run + " --record " + folder / "r.json").code == 0);
+  CHECK(read_json(folder / "r.json")["command_line"][1] == "train");
 }
 
 TEST_CASE("a record that cannot be written is found before training") {
