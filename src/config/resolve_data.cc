@@ -166,9 +166,13 @@ void resolve_data(const Flags& f, Config* c) {
   resolve_blend(&c->data);
   if (c->data.mock && !c->data.paths.empty())
     fail("--mock-data", "contradicts --data-path {}", c->data.paths.front());
-  if (!c->data.mock && c->data.paths.empty() && f.text.empty())
-    fail("--data-path",
-         "is missing: name a dataset made by 'tally-train prepare', or give --mock-data");
+  if (c->data.mock || !c->data.paths.empty() || !f.text.empty()) return;
+  if (c->command == Command::evaluate)
+    fail("--text",
+         "is missing: name a plain text, or with --data-path a dataset made by 'tally-train "
+         "prepare'");
+  fail("--data-path",
+       "is missing: name a dataset made by 'tally-train prepare', or give --mock-data");
 }
 
 void resolve_tokenizer_files(const std::string& folder, Config* c) {
@@ -191,6 +195,9 @@ void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
       {"--eval-iters", f.eval_iterations.has_value()}};
   for (const auto& [flag, given] : only_training)
     if (given) fail(flag, "has a meaning in training only, and this is 'evaluate'");
+  if (f.processes.value_or(1) > 1)
+    fail("--nproc-per-node", "evaluate runs in one process, and {} were asked for: leave it out",
+         *f.processes);
   if (c->data.mock) fail("--mock-data", "has no text to evaluate on: give --data-path or --text");
   if (!f.text.empty() && !c->data.paths.empty())
     fail("--text", "contradicts --data-path {}", c->data.paths.front());

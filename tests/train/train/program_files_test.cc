@@ -186,3 +186,18 @@ TEST_CASE("a checkpoint that is damaged or of another precision is found before 
   }
   CHECK(tally_train(mock + "--train-iters 2 --load " + saved).code == 0);
 }
+
+TEST_CASE("evaluate says what it needs, and what it does not do") {
+  const Folder folder("evaluate");
+  REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s").code == 0);
+  const auto refused = [&](const std::string& flags, const std::string& message) {
+    const Ended ended =
+        tally_train("evaluate --device cpu --tokenizer-type bytes --load " + folder / "s " + flags);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK_MESSAGE(contains(ended.err, message), ended.err);
+  };
+  refused("", "--text: is missing: name a plain text, or with --data-path a dataset made by");
+  refused("--text " TALLY_SOURCE_DIR "/README.md --nproc-per-node 2",
+          "--nproc-per-node: evaluate runs in one process, and 2 were asked for: leave it out");
+}
