@@ -69,12 +69,12 @@ void collect_assigned(std::string_view command, std::set<std::string>* names) {
   }
 }
 
-// The built-in prefixes of launchers and batch systems, whose variables exist in the job only.
 bool is_builtin(const std::string& name) {
   const std::vector<std::string>& known = builtin_names();
   return std::find(known.begin(), known.end(), name) != known.end();
 }
 
+// The built-in prefixes of launchers and batch systems, whose variables exist in the job only.
 bool is_job_variable(const std::string& name) {
   for (const char* prefix :
        {"SLURM_", "SLURMD_", "PBS_", "LSB_", "OMPI_", "PMI_", "PMIX_", "CUDA_", "BASH_", "EB"}) {

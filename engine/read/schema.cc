@@ -244,7 +244,8 @@ const std::vector<KeyRule>& key_rules() {
       {"file", "_", R::text, "", J, true, "", "Names, by comma; globs allowed."},
       {"file", "use", R::names, "", J, false, "", "Pattern sets for these files alone."},
 
-      {"result", "result_dir", R::text, "", J, false, "", "Where result files go."},
+      {"result", "result_dir", R::text, "", J, false, "",
+       "Where result files go, in a folder a run; default: result/ in the run."},
       {"result.use", "_", R::names, "", J, true, "", "Analyser names."},
       {"table", "name", R::name, "", J, true, "", "The table's name, and its file's."},
       {"table", "style", R::choice, "csv|pretty|aligned", J, false, "csv", "How it is printed."},
@@ -253,7 +254,7 @@ const std::vector<KeyRule>& key_rules() {
       {"table", "filter", R::text, "", J, false, "", "Expression a row must satisfy."},
       {"table", "transpose", R::boolean, "", J, false, "false", "Rows become columns."},
       {"column", "_", R::text, "", J, true, "", "The parameter or pattern."},
-      {"column", "title", R::text, "", J, false, "", "Heading."},
+      {"column", "title", R::text, "", J, false, "", "Heading, in place of name and unit."},
       {"column", "format", R::text, "", J, false, "", "Python format, as `.2f`."},
       {"column", "colw", R::text, "", J, false, "", "Column width."},
       {"column", "null_value", R::text, "", J, false, "", "Shown when there is no value."},
