@@ -105,6 +105,7 @@ struct Config {
   Fusions fusions;
   bool deterministic = false;
   bool sequence_parallel = false;
+  bool distributed_optimizer = false;       // asked for where it would split something
   int64_t virtual_pipeline_layers = 0;      // --num-layers-per-virtual-pipeline-stage; 0: off
   bool exit_on_missing_checkpoint = false;  // else --load of an empty directory starts from scratch
   std::vector<std::string> command_line;

@@ -314,15 +314,17 @@ void declare_device(CLI::App* app, Flags* f) {
 void declare_parallel(CLI::App* app, Flags* f) {
   Group g(app, "Parallelism");
   g.number("--tensor-model-parallel-size", &f->tensor_parallel, 1,
-           "Processes that share each layer");
+           "Processes that share each layer; this version takes 1");
   g.number("--pipeline-model-parallel-size", &f->pipeline_parallel, 1,
-           "Processes that share the layers");
+           "Processes that share the layers; this version takes 1");
   g.number("--num-layers-per-virtual-pipeline-stage", &f->virtual_pipeline_layers, 1,
            "Layers of a stage of the interleaved pipeline schedule");
   g.toggle("--sequence-parallel", &f->sequence_parallel,
            "Split norms and dropout over the tensor parallel processes");
-  g.toggle("--use-distributed-optimizer", &f->distributed_optimizer,
-           "Split optimizer state over the data parallel processes");
+  g.toggle(
+      "--use-distributed-optimizer", &f->distributed_optimizer,
+      "Split optimizer state over the data parallel processes; this version does not, and refuses "
+      "it where there are several");
   g.number("--ddp-bucket-size", &f->gradient_bucket, 0,
            "Gradients that data parallel processes add at once while the backward pass goes on; 0: "
            "all after it");

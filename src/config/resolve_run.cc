@@ -105,6 +105,7 @@ void resolve_parallel(const Flags& f, int world_size, Config* c) {
   c->weight_check_interval = f.weight_check_interval.value_or(0);
   if (f.sequence_parallel && !c->sequence_parallel)
     c->notices.emplace_back("--sequence-parallel has no effect at tensor parallel size 1");
+  c->distributed_optimizer = f.distributed_optimizer && c->data_parallel > 1;
   if (f.distributed_optimizer && c->data_parallel == 1)
     c->notices.emplace_back("--use-distributed-optimizer has no effect at data parallel size 1");
 }

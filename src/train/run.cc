@@ -178,6 +178,11 @@ void check_kinds_of_parallelism(const Config& c) {
     throw InputError(fmt::format(
         "--pipeline-model-parallel-size {}: this version is parallel in data only: take 1",
         c.pipeline_parallel));
+  if (c.distributed_optimizer)
+    throw InputError(fmt::format(
+        "--use-distributed-optimizer: this version keeps the optimizer's state whole in each of "
+        "the {} processes: leave it out",
+        c.data_parallel));
 }
 
 // A run whose input has been checked and whose record has been begun.

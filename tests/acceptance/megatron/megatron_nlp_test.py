@@ -32,7 +32,7 @@ COMMON = {
     "--optimizer": "adam", "--adam-beta1": "0.9", "--adam-beta2": "0.999", "--adam-eps": "1e-8",
     "--lr": "1e-4", "--min-lr": "1e-5", "--lr-decay-style": "cosine", "--lr-decay-samples": "128_953_125",
     "--lr-warmup-samples": "216_320", "--clip-grad": "1.0", "--weight-decay": "1e-1",
-    "--use-distributed-optimizer": None, "--exit-duration-in-mins": "1190",
+    "--exit-duration-in-mins": "1190",
     "--log-interval": "10", "--save-interval": "1500", "--eval-interval": "1000", "--eval-iters": "5",
     "--tensorboard-dir": "tensorboard", "--tensorboard-queue-size": "5", "--log-timers-to-tensorboard": None,
     "--log-batch-size-to-tensorboard": None, "--log-validation-ppl-to-tensorboard": None,
@@ -173,7 +173,7 @@ class Scripts(Case):
             "srun", "setup_venv/venv/bin/python", "-u", "-m", "torch.distributed.run", "--nproc_per_node", "4",
             "--nnodes", "8", "--rdzv_endpoint", "$MASTER_ADDR:$MASTER_PORT", "--rdzv_backend", "c10d",
             "--max_restarts", "0", "--tee", "3"])
-        self.check_flags("13", words[at + 1:], {})
+        self.check_flags("13", words[at + 1:], {"--use-distributed-optimizer": None})
         code, _, err = tally("run", WORKFLOW, "-n", "--tag", "13", "175", cwd=self.root)
         self.assertEqual(code, 2)
         self.assertIn("check_tags", err)

@@ -196,6 +196,13 @@ TEST_CASE("bad flags are said once, before a rank is started") {
   CHECK(count(tensor.err, "tally-train: error:") == 1);
   CHECK(contains(tensor.err,
                  "--tensor-model-parallel-size 2: this version is parallel in data only"));
+  const Ended optimizer =
+      tally_train(flags + "--train-iters 6 --nproc-per-node 2 --use-distributed-optimizer");
+  CHECK(optimizer.code == 2);
+  CHECK(count(optimizer.err, "tally-train: error:") == 1);
+  CHECK(contains(optimizer.err,
+                 "--use-distributed-optimizer: this version keeps the optimizer's "
+                 "state whole in each of the 2 processes: leave it out"));
 }
 
 TEST_CASE("an interface that is not there is a wrong flag") {
