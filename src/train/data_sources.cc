@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "src/data/split.h"
+
 namespace tally::train {
 namespace {
 
@@ -34,12 +36,27 @@ class CheckedSamples final : public SampleSource {
   std::string name_;
 };
 
+// A sample longer than the whole split would repeat it; a benchmark's user has hardly meant that.
+void check_length(const Config& c, const IndexedDataset& dataset, const std::string& name) {
+  const Range range =
+      split_documents(c.data.split, dataset.sequences())[static_cast<size_t>(Split::train)];
+  int64_t tokens = 0;
+  for (int64_t i = range.begin; i < range.end && tokens <= c.sequence; ++i)
+    tokens += dataset.length(i);
+  if (tokens > c.sequence) return;
+  throw std::runtime_error(
+      fmt::format("{}: --split {} leaves {} tokens for training, and one sample of --seq-length {} "
+                  "needs {}: lower --seq-length, change --split or prepare more text",
+                  name, c.data.split, tokens, c.sequence, c.sequence + 1));
+}
+
 std::shared_ptr<const SampleSource> open_split(const Config& c,
                                                const std::shared_ptr<const IndexedDataset>& dataset,
                                                Split split, const std::string& name) {
   std::shared_ptr<const SampleSource> samples =
       c.epochs > 0 ? make_block_samples(dataset, c.data.split, split, c.sequence, c.seed)
                    : make_gpt_samples(dataset, c.data.split, split, c.sequence, c.seed);
+  if (split == Split::train && c.epochs == 0) check_length(c, *dataset, name);
   samples = check_tokens(samples, c.sequence, c.model.vocabulary, name);
   // The commonest mistake, a dataset of another tokenizer, shows here instead of after the set-up.
   std::vector<int32_t> first(static_cast<size_t>(c.sequence) + 1);

@@ -17,6 +17,23 @@ TEST_CASE("a dataset that is not there, and no command") {
         "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, reference\n");
 }
 
+TEST_CASE("a dataset that is shorter than one sample") {
+  const Folder folder("short");
+  const auto train = [&](size_t tokens) {
+    std::ofstream(folder / "text.txt") << std::string(tokens, 'x');
+    REQUIRE(tally_train("prepare --tokenizer-type bytes --input " + folder / "text.txt" +
+                        " --output " + folder / "text")
+                .code == 0);
+    return tally_train(tiny + "--train-iters 1 --split 1 --data-path " + folder / "text");
+  };
+  const Ended ended = train(32);
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(contains(ended.err, folder / "text: --split 1 leaves 32 tokens for training, and one "
+                                     "sample of --seq-length 32 needs 33: lower --seq-length"));
+  CHECK(train(33).code == 0);
+}
+
 TEST_CASE("a record replaces an older one, and no other file") {
   const Folder folder("replaced");
   std::ofstream(folder / "corpus.txt") << std::string(1000, 'x');
