@@ -14,6 +14,7 @@
 #include "src/train/data_sources.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
+#include "src/train/host_memory.h"
 #include "src/train/step_loop.h"
 #include "src/train/summary.h"
 
@@ -190,7 +191,7 @@ class Run {
  public:
   Run(const Config& config, World& world, DataSources data, Stream* stream,
       std::unique_ptr<Communicator> communicator, TimeLimit limit, bool resume,
-      std::map<std::string, std::string> files, Record* record)
+      std::map<std::string, std::string> files, std::string shortage, Record* record)
       : config_(config),
         world_(world),
         print_(world.speaks() ? Print(print) : Print([](const std::string&) {})),
@@ -201,11 +202,13 @@ class Run {
         limit_(limit),
         resume_(resume),
         files_(std::move(files)),
+        shortage_(std::move(shortage)),
         record_(*record) {}
 
   Ending train() {
     if (world_.speaks()) fmt::print("{}", start_summary(record_));
     std::fflush(stdout);
+    if (!shortage_.empty()) throw OutOfMemory(shortage_);
     Session session(config_, stream_);
     const auto [iteration, consumed] = session.start(resume_, notice_);
     const auto check_weights = [&](const char* when) {
@@ -254,6 +257,7 @@ class Run {
   TimeLimit limit_;
   bool resume_;
   std::map<std::string, std::string> files_;
+  std::string shortage_;
   Record& record_;
 };
 
@@ -350,11 +354,13 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     record.data = data.description;
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);
+    // Before processes meet: afterwards others on this host may have taken memory already.
+    std::string shortage = memory_shortage(config, record.device);
     auto communicator = open_communicator(config, world, &record);
     prepared =
         std::make_unique<Run>(config, world, std::move(data), stream.get(), std::move(communicator),
                               TimeLimit(config.exit_duration_minutes, start), resumed.has_value(),
-                              std::move(files), &record);
+                              std::move(files), std::move(shortage), &record);
     // A record that cannot be written is found now, and a run that is killed leaves "running".
     prepared->write_record();
   } catch (const OutOfMemory& e) {

@@ -132,6 +132,18 @@ TEST_CASE("out of memory: exit code 3, a record, and advice") {
   CHECK(record["message"].get<std::string>().rfind("out of memory", 0) == 0);
 }
 
+TEST_CASE("a model that no memory holds is told so before the kernel kills the run") {
+  const Folder folder("huge");
+  const Ended ended = tally_train(
+      "--num-layers 1000 --hidden-size 32768 --num-attention-heads 64 --mock-data --device cpu "
+      "--train-iters 1 --record " +
+      folder / "r.json");
+  CHECK(ended.code == 3);
+  CHECK(contains(ended.err, "error: out of memory: weights, gradients and the optimizer's state"));
+  CHECK(contains(ended.err, " of memory are available on this host; try "));
+  CHECK(read_json(folder / "r.json")["outcome"] == "out_of_memory");
+}
+
 TEST_CASE("asked to stop by a signal: step finished, record and checkpoint written, exit code 4") {
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) {
     CAPTURE(signal);
