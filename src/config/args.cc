@@ -29,7 +29,8 @@ std::string help_text() {
       "\n'tally-train evaluate' gives the loss and the perplexity of a stored model on a text.\n"
       "Other commands: 'tally-train prepare --help' makes a dataset from text; 'tally-train "
       "--version'.\n"
-      "Exit codes: 0 completed, 2 bad input, 3 out of memory, 4 time limit or asked to stop "
+      "Exit codes: 0 completed or ended by --exit-interval, 2 bad input, 3 out of memory, 4 time "
+      "limit or asked to stop "
       "(SIGTERM, SIGINT,\n"
       "SIGUSR1, SIGUSR2), 5 a check failed (a loss that is not finite), 1 anything else.");
   return app.help();
@@ -129,8 +130,9 @@ std::string flags_reference() {
       "is one "
       "sentence on stderr that names the flag, and exit code 2,\nbefore anything is allocated or "
       "written. Where Megatron-LM has a sentence for it, it is that one.\n\n"
-      "| exit code | meaning |\n|---|---|\n| 0 | completed |\n| 2 | bad input: flags, dataset, "
-      "checkpoint |\n"
+      "| exit code | meaning |\n|---|---|\n| 0 | completed, or ended by `--exit-interval` |\n| 2 | "
+      "bad input: flags, dataset, "
+      "checkpoint, text |\n"
       "| 3 | out of memory |\n| 4 | stopped before the last step: `--exit-duration-in-mins`, "
       "SIGTERM, "
       "SIGINT, SIGUSR1 or SIGUSR2 |\n| 5 | a check failed: a loss that is not finite |\n| 1 | "
