@@ -112,7 +112,7 @@ int dispatch(int argc, char** argv) {
     return 2;
   }
   // Before anything has begun that a new start would lose. Ranks inherit what it sets.
-  restart_with_passive_waiting(argv);
+  restart_with_brief_spinning(argv);
   return train_or_evaluate(rest, start, evaluates ? Command::evaluate : Command::train);
 }
 

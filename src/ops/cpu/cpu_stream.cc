@@ -18,9 +18,9 @@ void set_threads(int threads) {
   at::set_num_threads(threads > 0 ? threads : static_cast<int>(std::max<int64_t>(cores, 1)));
 }
 
-void restart_with_passive_waiting(char** argv) {
-  if (std::getenv("OMP_WAIT_POLICY")) return;
-  setenv("OMP_WAIT_POLICY", "passive", 1);
+void restart_with_brief_spinning(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+  setenv("GOMP_SPINCOUNT", "3000", 1);
   // By its own path, where that is known: a process started by the link is called "exe" in ps.
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
