@@ -11,10 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/train/train/program.h"
-
-namespace fs = std::filesystem;
-using nlohmann::json;
+#include "tests/train/train/tiny_run.h"
 
 namespace {
 
@@ -25,33 +22,11 @@ const std::string flags =
     "--lr 1e-3 --clip-grad 0.5 --device cpu ";
 const std::string with_evaluation = flags + "--train-iters 6 --eval-interval 3 --eval-iters 2 ";
 
-struct Folder {
-  Folder() : path(fs::temp_directory_path() / fmt::format("tally_distributed_{}", getpid())) {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  fs::path path;
-};
-
-json read_json(const std::string& path) {
-  std::ifstream in(path);
-  REQUIRE_MESSAGE(in.good(), path);
-  return json::parse(in);
-}
-
 int count(const std::string& text, const std::string& part) {
   int n = 0;
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
   return n;
 }
-bool contains(const std::string& text, const std::string& part) {
-  return count(text, part) > 0;
-}
-
 // Sums in float64 in another order: a few rounding errors of 1e-16 each, which six steps of Adam
 // may enlarge.
 void check_same_numbers(const json& one, const json& several) {
@@ -92,7 +67,7 @@ pid_t pid_of_rank(int supervisor, const std::string& rank) {
 }  // namespace
 
 TEST_CASE("several ranks compute what one does") {
-  const Folder folder;
+  const Folder folder("distributed");
   REQUIRE(tally_train(with_evaluation + "--record " + folder / "1.json").code == 0);
   const json one = read_json(folder / "1.json");
   for (const int ranks : {2, 4}) {
@@ -119,7 +94,7 @@ TEST_CASE("several ranks compute what one does") {
 
 #ifdef MPIRUN
 TEST_CASE("over MPI, too") {
-  const Folder folder;
+  const Folder folder("distributed");
   REQUIRE(tally_train(with_evaluation + "--record " + folder / "1.json").code == 0);
   for (const int ranks : {2, 4}) {
     CAPTURE(ranks);
@@ -215,7 +190,7 @@ TEST_CASE("an interface that is not there is a wrong flag") {
 }
 
 TEST_CASE("a rank that is killed ends the run, within seconds and with its number") {
-  const Folder folder;
+  const Folder folder("distributed");
   using Clock = std::chrono::steady_clock;
   for (const std::string rank : {"1", "0"}) {
     CAPTURE(rank);
@@ -244,7 +219,7 @@ TEST_CASE("a rank that is killed ends the run, within seconds and with its numbe
 }
 
 TEST_CASE("asked to stop, all ranks stop after the same step; others go on from there") {
-  const Folder folder;
+  const Folder folder("distributed");
   bool told = false;
   // The supervisor passes the signal on, or one rank alone hears it.
   for (const bool one_rank : {false, true}) {
@@ -266,7 +241,7 @@ TEST_CASE("asked to stop, all ranks stop after the same step; others go on from 
 }
 
 TEST_CASE("a run goes on with another number of ranks") {
-  const Folder folder;
+  const Folder folder("distributed");
   REQUIRE(tally_train(with_evaluation + "--record " + folder / "whole.json").code == 0);
   const std::string save = " --save " + folder / "checkpoint";
   REQUIRE(tally_train(with_evaluation + "--exit-interval 2 --nproc-per-node 4" + save).code == 0);
