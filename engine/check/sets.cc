@@ -32,8 +32,7 @@ FileCopy file_copy(const Element& element, const SetFile& home) {
   copy.target_dir = strip(element.get("target_dir"));
   copy.internal = strip(element.get("rel_path_ref")) == "internal";
   copy.file_path = home.directory;
-  const std::string reference = expand_path(std::string(strip(element.get("file_path_ref"))));
-  if (!reference.empty()) copy.file_path = join_path(home.directory, reference);
+  copy.file_path_ref = expand_path(std::string(strip(element.get("file_path_ref"))));
   copy.active = active_of(element);
   return copy;
 }

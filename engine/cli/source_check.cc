@@ -17,7 +17,7 @@ bool has_dollar(const std::string& text) {
 // Whether the place is the same for every workpackage and outside the work directory.
 bool is_constant(const FileCopy& entry) {
   return !entry.internal && entry.active.value == "true" && !has_dollar(entry.source.value) &&
-         !has_dollar(entry.source_dir) && !has_dollar(entry.file_path) &&
+         !has_dollar(entry.source_dir) && !has_dollar(entry.file_path_ref) &&
          !has_dollar(entry.target.value);
 }
 

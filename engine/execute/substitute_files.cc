@@ -187,7 +187,8 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
                            std::to_string(patterns.size()) + " files (\"" + text + "\")");
     }
   }
-  const std::string base = entry.internal ? work_dir : absolute_path(entry.file_path);
+  const std::string base =
+      entry.internal ? work_dir : absolute_path(entry.file_path_ref, entry.file_path);
   for (size_t i = 0; i < patterns.size(); ++i) {
     const std::string pattern = join_path(base, join_path(source_dir, patterns[i]));
     const std::vector<std::string> found = match(pattern);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/read/files.h"
 #include "engine/read/reader.h"
@@ -169,7 +170,7 @@ std::vector<std::string> include_directories(IncludeKind kind, const ReadOptions
                                              const std::string& directory) {
   std::vector<std::string> directories = options.include_path;
   auto add_own = [&] {
-    for (const std::string& path : own) directories.push_back(join_path(base, path));
+    for (const std::string& path : own) directories.push_back(join_path(base, expand_path(path)));
   };
   if (kind == IncludeKind::set) add_own();
   for (std::string& path : environment_include_path()) directories.push_back(std::move(path));

@@ -63,9 +63,10 @@ struct FileCopy {  // copy and link
   Text target;  // names, equal length, or empty
   std::string separator = ",";
   std::string source_dir, target_dir;
-  bool internal = false;  // rel_path_ref="internal": relative to the work directory
-  std::string file_path;  // where its sources are looked for: the folder of the file that defines
-                          // this entry, or what that one's or the benchmark's file_path_ref names
+  bool internal = false;      // rel_path_ref="internal": relative to the work directory
+  std::string file_path;      // folder of the file that defines this entry, or what the benchmark's
+                              // file_path_ref makes of it
+  std::string file_path_ref;  // its own: sources are looked for there, relative to file_path
   Text active{"true", {}};
 };
 struct Prepare {
