@@ -45,8 +45,7 @@ constexpr int float64_tiles = 2;
 size_t float64_parts_bytes(int multiprocessors);
 size_t float64_marks_bytes(int multiprocessors);
 
-// Enqueues it. Products on
-// queues that run side by side need parts and marks of their own.
+// Enqueues it. Products on queues that run side by side need parts and marks of their own.
 cudaError_t float64_product(const Float64Product& problem, int tile, int multiprocessors,
                             void* parts, void* marks, cudaStream_t stream);
 

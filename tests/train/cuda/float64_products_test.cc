@@ -1,6 +1,12 @@
 // Products of float32 on the float64 tensor cores, each tile shape and layout by itself: which of
 // them an operation takes is decided by timing.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "src/ops/cuda/cuda_stream.h"
 #include "src/ops/cuda/gemm_float64.h"
@@ -212,6 +218,74 @@ TEST_CASE("cuda: float32 layers take them where they may" * NEEDS_GPU) {
     CAPTURE(nearest);
     CHECK((nearest > static_cast<int64_t>(got.size()) * 999 / 1000) == wanted);
   }
+}
+
+// What is in a file while the variable that names it is set; both are put back after.
+struct TuningFile {
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("tally-tuning-" + std::to_string(getpid())))
+          .string();
+  std::string before;
+  bool was_set;
+
+  TuningFile() : was_set(std::getenv("TALLY_TUNING_CACHE") != nullptr) {
+    if (was_set) before = std::getenv("TALLY_TUNING_CACHE");
+    setenv("TALLY_TUNING_CACHE", path.c_str(), 1);
+    write("");
+  }
+  ~TuningFile() {
+    if (was_set) {
+      setenv("TALLY_TUNING_CACHE", before.c_str(), 1);
+    } else {
+      unsetenv("TALLY_TUNING_CACHE");
+    }
+    std::filesystem::remove(path);
+  }
+  TuningFile(const TuningFile&) = delete;
+  TuningFile& operator=(const TuningFile&) = delete;
+
+  void write(const std::string& text) const { std::ofstream(path) << text; }
+  std::string read() const {
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+};
+
+TEST_CASE("cuda: a tile that timing found is taken from the file again" * NEEDS_GPU) {
+  if (!serves()) return;
+  const TuningFile file;
+  Both b(f32);
+  const Pair x = b.input({256, 512}), w = b.input({128, 512}), y = b.output({256, 128});
+  linear_forward(*b.cpu, x.cpu, w.cpu, Tensor(), y.cpu, Tensor());
+  const std::vector<double> want = Both::read(y.cpu, *b.cpu);
+  const auto run = [&] {
+    const auto stream = make_stream(Device{DeviceKind::cuda, 0});
+    stream->fill_zero(y.gpu.data, y.gpu.bytes());
+    linear_forward(*stream, x.gpu, w.gpu, Tensor(), y.gpu, Tensor());
+    return Both::read(y.gpu, *stream);
+  };
+  run();
+  const std::string found = file.read();
+  REQUIRE(std::count(found.begin(), found.end(), '\n') == 1);
+  std::string kind, key;
+  std::istringstream(found) >> kind >> key;
+  if (kind == "choice") key = key.substr(key.find('/') + 1);  // without "float64/"
+
+  for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
+    CAPTURE(tile);
+    const std::string line = "choice float64/" + key + " " + std::to_string(tile) + "\n";
+    file.write(line);
+    check_rounded_once(run(), want);
+    CHECK(file.read() == line);  // nothing was timed
+  }
+  // A tile that is none, and an algorithm of too few words: timed again.
+  const std::string damaged = "choice float64/" + key + " 7\ngemm " + key + " 12\n";
+  file.write(damaged);
+  run();
+  const std::string after = file.read();
+  CHECK(after.substr(0, damaged.size()) == damaged);
+  CHECK(std::count(after.begin(), after.end(), '\n') == 3);
 }
 
 }  // namespace
