@@ -187,14 +187,14 @@ TEST_CASE("cuda: recorded steps draw the masks that called steps draw, new ones 
 
 TEST_CASE("cuda: recomputation gives the same gradients" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
+  // Bit for bit: by rule and not by timing, both take the same kernels.
   for (const Recompute r : {Recompute::selective, Recompute::full}) {
     Config c = wide_config(kind);
     // Selective recomputation keeps GELU's input, which rounds in another way than its slope.
     c.fusions.gelu_slope = r == Recompute::full;
-    // By the same kernels: those that timing finds round in other ways.
     const Gradients none = run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 0, true);
     c.recompute = r;
-    compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 0, true), none, 1e-2);
+    compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 0, true), none, 0);
   }
 }
 
