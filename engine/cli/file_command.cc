@@ -7,6 +7,7 @@
 #include "engine/analyse/analyse.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/expression_check.h"
 #include "engine/cli/generated_files.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
@@ -83,17 +84,21 @@ int validate_command(const Invocation& invocation, const ValidateArgs& args) {
       code = kBadInput;
       continue;
     }
-    Diagnostics patterns;
+    Diagnostics patterns, expressions;
+    expressions.make_warnings_errors();
+    std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
     std::vector<std::string> parts;
     for (const Benchmark& benchmark : input->workflow->benchmarks) {
       check_patterns(benchmark, patterns);
       check_sources(benchmark, patterns);
+      check_expressions(benchmark, true, *evaluator, expressions);
       const size_t steps = benchmark.steps.size();
       parts.push_back(
           steps == 0
               ? fmt::format("{} (no step: nothing would run)", benchmark.name.value)
               : fmt::format("{} ({} step{})", benchmark.name.value, steps, steps == 1 ? "" : "s"));
     }
+    patterns.append(expressions);
     print_diagnostics(patterns, input->sources);
     if (patterns.has_errors()) {
       code = kBadInput;

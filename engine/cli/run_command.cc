@@ -12,6 +12,7 @@
 #include "engine/analyse/analyse.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/expression_check.h"
 #include "engine/cli/generated_files.h"
 #include "engine/cli/group.h"
 #include "engine/cli/interrupt.h"
@@ -257,9 +258,12 @@ int run_command(const Invocation& invocation, const RunArgs& args) {
     std::unique_ptr<Input> input = load_input(invocation, file, args.input, invocation.strict);
     if (!input->workflow) return invocation.as_jube ? kFailed : kBadInput;
     Diagnostics patterns;
+    if (invocation.strict) patterns.make_warnings_errors();
+    std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
     for (const Benchmark& benchmark : input->workflow->benchmarks) {
       check_patterns(benchmark, patterns);
       check_sources(benchmark, patterns);
+      check_expressions(benchmark, false, *evaluator, patterns);
     }
     print_diagnostics(patterns, input->sources);
     if (patterns.has_errors()) return kBadInput;

@@ -111,3 +111,61 @@ TEST_CASE("a run knows where its included files were: continue and result need n
   CHECK_MESSAGE(ran.code == 0, ran.err);
   CHECK(has(shell.tally("result runs").out, "a,v\n7,7\n"));
 }
+
+TEST_CASE("expressions that Python cannot read, whatever their names stand for") {
+  const Shell shell;
+  const std::string head = "name: b\noutpath: runs\n";
+  const std::string tail = "step: {name: s, use: p, do: echo x=1}\n";
+  auto parameter = [&](const std::string& text) {
+    shell.file("bench.yaml",
+               head + "parameterset: {name: p, parameter: {name: a, mode: python, _: " + text +
+                   "}}\n" + tail);
+    return shell.tally("validate bench.yaml");
+  };
+  Ran ran = parameter("\"[1, 2][$i\"");
+  CHECK(ran.code == 2);
+  CHECK(has(ran.err,
+            "bench.yaml:3:63: error: parameter 'a': Python cannot read \"[1, 2][$i\": '[' "
+            "was never closed\n"));
+  CHECK(parameter("\"$i +\"").code == 2);
+  CHECK(parameter("\"x = 1\"").code == 2);
+  // What may be Python once the names are known.
+  for (const char* fine :
+       {"\"$i $op $i\"", "\"'$name'.upper()\"", "\"$name.upper()\"", "\"$list[0]\"", "\"$f(1)\"",
+        "\"${i}0\"", "\"{'x': 1}['$key']\"", "\"$whole\"", "\" 1\"", "\"1 if $a else $b\"",
+        "\"'\\\\d' + \\\"q\\\"\"", "\"$i if $not $i else 2\""}) {
+    CAPTURE(std::string(fine));
+    ran = parameter(fine);
+    CHECK(ran.code == 0);
+    CHECK(ran.err.empty());
+  }
+  // What only the result needs is told before the jobs are made, too.
+  shell.file(
+      "bench.yaml",
+      head +
+          "step: {name: s, do: echo x=1}\n"
+          "patternset: {name: ps, pattern: [{name: x, type: int, _: x=$jube_pat_int},\n"
+          "    {name: y, mode: python, _: \"$x *\"}]}\n"
+          "analyser: {name: a, use: ps, analyse: {step: s, file: stdout}}\n"
+          "result: {use: a, table: {name: t, filter: \"$x = 1\",\n"
+          "    column: [{format: q3, _: x}, {format: 4d, _: x}, {format: \">4\", _: y}]}}\n");
+  const char* const told[] = {
+      "bench.yaml:5:32: warning: pattern 'y': Python cannot read \"$x *\": "
+      "invalid syntax\n",
+      "bench.yaml:7:43: warning: the filter: Python cannot read \"$x = 1\": ",
+      "warning: column 'x': no value can be formatted as \"q3\": Invalid "
+      "format specifier\n"};
+  for (const char* command : {"run -n bench.yaml", "run bench.yaml"}) {
+    ran = shell.tally(command);
+    for (const char* message : told) CHECK(has(ran.err, message));
+    CHECK(!has(ran.err, "formatted as \"4d\""));
+    CHECK(ran.code == 0);
+  }
+  shell.sh("rm -r runs");
+  for (const char* command : {"--strict run bench.yaml", "validate bench.yaml"}) {
+    ran = shell.tally(command);
+    CHECK(ran.code == 2);
+    CHECK(has(ran.err, "bench.yaml:5:32: error: pattern 'y'"));
+  }
+  CHECK(!shell.exists("runs"));
+}

@@ -1,0 +1,175 @@
+#include "engine/cli/expression_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
+#include "engine/report/python_format.h"
+
+namespace tally {
+namespace {
+
+struct Expression {
+  std::string what;  // "pattern 'x'"
+  const Text* text;
+  bool lines = false;  // it may stand on several: it is evaluated within parentheses
+};
+
+void add_sets(const Benchmark& benchmark, bool parameters, std::vector<Expression>& found) {
+  for (const auto& [name, set] : benchmark.pattern_sets) {
+    for (const Pattern& pattern : set.patterns) {
+      if (pattern.mode != PatternMode::python) continue;
+      found.push_back({fmt::format("pattern '{}'", pattern.name.value), &pattern.value});
+    }
+  }
+  if (!parameters) return;
+  for (const auto& [name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      if (parameter.mode != Mode::python) continue;
+      found.push_back({fmt::format("parameter '{}'", parameter.name.value), &parameter.value});
+    }
+    for (const Text& rule : set.where) {
+      found.push_back({fmt::format("a rule of parameter set '{}'", name), &rule, true});
+    }
+  }
+}
+
+void add_steps(const Benchmark& benchmark, std::vector<Expression>& found) {
+  for (const Step& step : benchmark.steps) {
+    found.push_back({fmt::format("'active' of step '{}'", step.name.value), &step.active, true});
+    for (const Operation& operation : step.operations) {
+      found.push_back({fmt::format("'active' of a command of step '{}'", step.name.value),
+                       &operation.active, true});
+    }
+  }
+}
+
+void add_columns(const std::vector<Column>& columns, std::vector<Expression>& found) {
+  for (const Column& column : columns) {
+    found.push_back({fmt::format("column '{}'", column.name.value), &column.expression, true});
+  }
+}
+
+void add_results(const Benchmark& benchmark, std::vector<Expression>& found) {
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs) {
+      std::visit([&](const auto& o) { found.push_back({"the filter", &o.filter, true}); }, output);
+      if (const auto* table = std::get_if<Table>(&output)) {
+        add_columns(table->columns, found);
+        for (const Reference& reference : table->references) {
+          found.push_back({"'where' of an expected value", &reference.where, true});
+        }
+      }
+    }
+  }
+}
+
+std::string python_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '\\' || c == '"') quoted += '\\';
+    if (c == '\n') {
+      quoted += "\\n";
+    } else if (c == '\r') {
+      quoted += "\\r";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+// What makes Python read `text`, and no more. What it would warn of (a call of a number) is said of
+// a guess, not of the text.
+std::string reading(const std::string& text, bool lines) {
+  const size_t start = std::min(text.find_first_not_of(" \t"), text.size());
+  return fmt::format(
+      "__import__('warnings').simplefilter('ignore') or compile({}, '<string>', 'eval') and ''",
+      python_string(lines ? "(\n" + text + "\n)" : text.substr(start)));
+}
+
+// The text with what its names may stand for: all of them the same, or one an operator between
+// values.
+std::vector<std::string> guesses(const std::string& text) {
+  std::vector<std::string> made;
+  const auto with = [&](const std::string& every, const std::string& one,
+                        const std::string& its_value) {
+    made.push_back(substitute(text, [&](std::string_view name) {
+      return name == one && !one.empty() ? &its_value : &every;
+    }));
+  };
+  for (const char* value : {"1", "a", "'a'", "+", "==", ""}) with(value, "", "");
+  for (const std::string& name : referenced_names(text)) {
+    for (const char* value : {"+", "==", "not", "if 1 else", "(", ")", "'", ","}) {
+      with("1", name, value);
+    }
+  }
+  return made;
+}
+
+void check_one(const Expression& expression, Evaluator& evaluator, Diagnostics& diagnostics) {
+  const std::string& text = expression.text->value;
+  std::vector<std::string> readings;
+  for (const std::string& guess : guesses(text)) {
+    readings.push_back(reading(guess, expression.lines));
+  }
+  const Evaluation first = evaluator.evaluate_one(Mode::python, readings.front());
+  if (first.ok) return;
+  if (has_reference(text)) {
+    const std::vector<Evaluation> others = evaluator.evaluate(Mode::python, readings);
+    if (std::any_of(others.begin(), others.end(), [](const Evaluation& e) { return e.ok; })) return;
+  }
+  const std::string why = first.error.substr(0, first.error.find(" (<string>"));
+  diagnostics.warning(expression.text->mark, fmt::format("{}: Python cannot read \"{}\": {}",
+                                                         expression.what, strip(text), why));
+}
+
+// Whether a value of some type can be formatted so.
+void check_formats(const std::vector<Column>& columns, Diagnostics& diagnostics) {
+  for (const Column& column : columns) {
+    if (column.format.empty()) continue;
+    std::string text, error;
+    bool fine = false;
+    for (const ValueType type : {ValueType::integer, ValueType::floating, ValueType::string}) {
+      const std::optional<Value> one = make_value("1", type);
+      fine = fine || (one && format_cell(*one, column.format, &text, &error));
+    }
+    if (fine) continue;
+    diagnostics.warning(column.name.mark,
+                        fmt::format("column '{}': no value can be formatted as \"{}\": {}",
+                                    column.name.value, column.format, error),
+                        "values are shown as they are");
+  }
+}
+
+}  // namespace
+
+void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& evaluator,
+                       Diagnostics& diagnostics) {
+  std::vector<Expression> found;
+  add_sets(benchmark, parameters, found);
+  if (parameters) add_steps(benchmark, found);
+  add_results(benchmark, found);
+  for (const Expression& expression : found) {
+    const std::string& text = expression.text->value;
+    if (strip(text).empty() || text == "true" || text == "false") continue;
+    check_one(expression, evaluator, diagnostics);
+  }
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs) {
+      if (const auto* table = std::get_if<Table>(&output)) {
+        check_formats(table->columns, diagnostics);
+      } else if (const auto* syslog = std::get_if<Syslog>(&output)) {
+        check_formats(syslog->keys, diagnostics);
+      }
+    }
+  }
+}
+
+}  // namespace tally
