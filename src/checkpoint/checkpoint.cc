@@ -166,24 +166,20 @@ void round_master(const ParameterState& state, Stream& stream) {
 
 std::string save_checkpoint(const std::string& root, const TrainingState& state,
                             const ModelConfig& config, const ParameterState& parameters,
-                            Stream& stream, const std::map<std::string, std::string>& files) {
+                            Stream& stream, const SideFiles& side) {
   try {
     fs::create_directories(root);
     remove_leftovers(root, false);
-    const fs::path made = fs::path(root) / temporary_name(directory_name(state.iteration));
-    fs::remove_all(made);
-    fs::create_directory(made);
+    const Unfinished unfinished(fs::path(root) / temporary_name(directory_name(state.iteration)));
+    const fs::path& made = unfinished.path;
     save_model_weights((made / "model.safetensors").string(), config, parameters, stream);
     if (parameters.first_moment.defined()) {
       save_optimizer((made / "optimizer.safetensors").string(), parameters, stream);
     }
     write_text((made / "config.json").string(),
-               model_config_json(config, parameters.weights.dtype));
+               model_config_json(config, parameters.weights.dtype, side));
     write_text((made / "state.json").string(), state_text(state));
-    for (const auto& [name, source] : files) {
-      const MappedFile file(source);
-      write_text((made / name).string(), std::string(file.data(), file.size()));
-    }
+    for (const auto& [name, bytes] : side.files) write_text((made / name).string(), bytes);
     sync_directory(made.string());
     publish(root, made, state.iteration);
   } catch (const fs::filesystem_error& error) {

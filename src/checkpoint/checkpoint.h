@@ -10,11 +10,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
 #include "src/checkpoint/model_weights.h"
+#include "src/checkpoint/side_files.h"
 #include "src/config/config.h"
 #include "src/ops/stream.h"
 
@@ -36,12 +36,11 @@ struct TrainingState {
 };
 
 // Writes the checkpoint of state.iteration under `root`, which is made when missing; one run at a
-// time does so (SaveFolder). `files`:
-// further files to copy beside it, name to path ("vocab.json", "merges.txt"). Returns its
-// directory. Throws std::runtime_error with one sentence.
+// time does so (SaveFolder). Returns its directory. Throws std::runtime_error with one sentence,
+// and leaves nothing unfinished.
 std::string save_checkpoint(const std::string& root, const TrainingState& state,
                             const ModelConfig& config, const ParameterState& parameters,
-                            Stream& stream, const std::map<std::string, std::string>& files = {});
+                            Stream& stream, const SideFiles& side = {});
 
 // The directory of the last good checkpoint under `root`, or `root` where it is a checkpoint
 // itself; nothing when there is none yet. Throws when the text file is missing or names one that is

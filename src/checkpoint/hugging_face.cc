@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <vector>
 
 #include "src/checkpoint/model_config_file.h"
 #include "src/checkpoint/save_folder.h"
-#include "src/data/mapped_file.h"
 #include "src/data/output_file.h"
 
 namespace tally::train {
@@ -22,39 +21,6 @@ void write_text(const fs::path& path, const std::string& text) {
   file.sync_and_keep();
 }
 
-void copy_text(const fs::path& from, const fs::path& to) {
-  const MappedFile file(from.string());
-  OutputFile out(to.string());
-  out.append(file.data(), file.size());
-  out.sync_and_keep();
-}
-
-// What transformers' GPT-2 tokenizer is to be made with.
-std::string tokenizer_config(const ModelConfig& config) {
-  const char* end = "<|endoftext|>";
-  const nlohmann::ordered_json json = {{"tokenizer_class", "GPT2Tokenizer"},
-                                       {"add_prefix_space", false},
-                                       {"model_max_length", config.max_positions},
-                                       {"bos_token", end},
-                                       {"eos_token", end},
-                                       {"unk_token", end}};
-  return json.dump(2) + "\n";
-}
-
-void write_tokenizer(const fs::path& folder, const ModelConfig& config, const DataConfig& data,
-                     const std::string& source) {
-  for (const char* name : {"tokenizer.json", "special_tokens_map.json", "tokenizer_config.json",
-                           "generation_config.json"}) {
-    const fs::path from = fs::path(source) / name;
-    if (!source.empty() && fs::exists(from)) copy_text(from, folder / name);
-  }
-  if (data.vocab_file.empty() || data.merge_file.empty()) return;
-  copy_text(data.vocab_file, folder / "vocab.json");
-  copy_text(data.merge_file, folder / "merges.txt");
-  if (!fs::exists(folder / "tokenizer_config.json"))
-    write_text(folder / "tokenizer_config.json", tokenizer_config(config));
-}
-
 fs::path target_of(const std::string& directory) {
   const fs::path place = fs::absolute(directory).lexically_normal();
   return place.has_filename() ? place : place.parent_path();
@@ -66,40 +32,48 @@ fs::path folder_to_write_in(const fs::path& target) {
   return fs::exists(target) ? target : target.parent_path();
 }
 
-// A folder that goes with what is still in it.
-struct Unfinished {
-  explicit Unfinished(fs::path folder) : path(std::move(folder)) {
-    fs::remove_all(path);
-    fs::create_directory(path);
-  }
-  ~Unfinished() {
-    std::error_code error;
-    fs::remove_all(path, error);
-  }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-  const fs::path path;
-};
-
 std::runtime_error unwritable(const std::string& directory, const fs::filesystem_error& error) {
   return std::runtime_error(fmt::format("the model cannot be written to '{}': '{}': {}", directory,
                                         error.path1().string(), error.code().message()));
 }
 
+// An older model's shards would be read by nobody, and confuse everybody.
+void remove_shards(const fs::path& folder) {
+  std::vector<fs::path> shards = {folder / "model.safetensors.index.json"};
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("model-", 0) == 0 && entry.path().extension() == ".safetensors" &&
+        name.find("-of-") != std::string::npos)
+      shards.push_back(entry.path());
+  }
+  for (const fs::path& shard : shards) fs::remove(shard);
+}
+
+// What is in a folder that is there must be this training's to replace.
+void check_contents(const fs::path& target, const std::string& directory, bool goes_on) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::runtime_error(fmt::format("'{}' {}", directory, why));
+  };
+  if (!fs::is_directory(target)) refuse("is there and is no folder");
+  if (fs::is_empty(target)) return;
+  if (fs::exists(target / "state.json")) refuse("is a checkpoint of --save: name another folder");
+  if (!fs::exists(target / "config.json"))
+    refuse(
+        "holds files and no config.json: it is no model's folder, and a model is not written among "
+        "other files");
+  if (!goes_on)
+    refuse(
+        "holds a model already, which only a run that goes on with its training (--load) replaces: "
+        "remove it or name another folder");
+  read_model_config(target.string());  // throws where it is another kind of model
+}
+
 }  // namespace
 
-void check_hugging_face_target(const std::string& directory) {
+void check_hugging_face_target(const std::string& directory, bool goes_on) {
   try {
     const fs::path target = target_of(directory);
-    if (fs::exists(target)) {
-      if (!fs::is_directory(target))
-        throw std::runtime_error(fmt::format("'{}' is there and is no folder", directory));
-      if (!fs::is_empty(target) && !fs::exists(target / "config.json"))
-        throw std::runtime_error(
-            fmt::format("'{}' holds files and no config.json: it is no model's folder, and a model "
-                        "is not written among other files",
-                        directory));
-    }
+    if (fs::exists(target)) check_contents(target, directory, goes_on);
     // Rights say little (root has all, even in /proc): what is written says it.
     const MadeFolders made(target.parent_path());
     const Unfinished probe(folder_to_write_in(target) / temporary_name(target.filename()));
@@ -109,15 +83,14 @@ void check_hugging_face_target(const std::string& directory) {
 }
 
 void save_hugging_face(const std::string& directory, const ModelConfig& config,
-                       const DataConfig& data, const std::string& source,
-                       const ParameterState& parameters, Stream& stream) {
+                       const SideFiles& side, const ParameterState& parameters, Stream& stream) {
   try {
     const fs::path target = target_of(directory);
     fs::create_directories(target.parent_path());
     const Unfinished unfinished(folder_to_write_in(target) / temporary_name(target.filename()));
     const fs::path& made = unfinished.path;
-    write_text(made / "config.json", model_config_json(config, parameters.weights.dtype));
-    write_tokenizer(made, config, data, source);
+    write_text(made / "config.json", model_config_json(config, parameters.weights.dtype, side));
+    for (const auto& [name, bytes] : side.files) write_text(made / name, bytes);
     save_model_weights((made / "model.safetensors").string(), config, parameters, stream);
     if (fs::exists(target)) {
       for (const fs::directory_entry& entry : fs::directory_iterator(made)) {
@@ -126,8 +99,7 @@ void save_hugging_face(const std::string& directory, const ModelConfig& config,
       }
       rename_durably((made / "model.safetensors").string(),
                      (target / "model.safetensors").string());
-      // An older model's shards would be read by nobody, and confuse everybody.
-      fs::remove(target / "model.safetensors.index.json");
+      remove_shards(target);
     } else {
       rename_durably(made.string(), target.string());
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -45,7 +46,15 @@ class Reader {
                             json_[key].dump(), key));
     }
   }
+  double probability(const char* key) const {
+    const auto value = get<double>(key, 0.1);
+    if (!(value >= 0 && value < 1))
+      throw bad(fmt::format("has the {} {}, which is not in [0, 1)", key, value));
+    return value;
+  }
   int64_t size(const char* key) const {
+    if (has(key) && !json_[key].is_number_integer())
+      throw bad(fmt::format("has {} for \"{}\", which is no whole number", json_[key].dump(), key));
     const auto value = get<int64_t>(key, 0);
     if (value < 1) throw bad(fmt::format("gives no positive \"{}\"", key));
     return value;
@@ -78,28 +87,36 @@ Reader open_config(const std::string& path) {
 
 }  // namespace
 
-std::string model_config_json(const ModelConfig& config, DType weights) {
-  Json json;
+std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side) {
   const bool gpt2 = config.positions == Positions::learned;
+  Json json = side.config.empty() ? Json::object() : Json::parse(side.config);
+  // Of what was loaded stays what says the same in other words, and what is not ours to know.
+  const auto keep = [&](const char* key, const Json& value) {
+    if (!json.contains(key)) json[key] = value;
+  };
   json["architectures"] = {gpt2 ? "GPT2LMHeadModel" : "TallyGptLMHeadModel"};
   json["model_type"] = gpt2 ? "gpt2" : "tally_gpt";
-  json["activation_function"] = "gelu_new";
+  keep("activation_function", "gelu_new");
   json["attn_pdrop"] = config.attention_dropout;
   json["embd_pdrop"] = config.hidden_dropout;
   json["resid_pdrop"] = config.hidden_dropout;
-  json["bos_token_id"] = config.vocabulary - 1;
-  json["eos_token_id"] = config.vocabulary - 1;
+  // GPT-2's vocabulary is often padded, and its last token is then none.
+  const int64_t end =
+      side.end_of_text >= 0 ? side.end_of_text : std::min<int64_t>(config.vocabulary - 1, 50256);
+  keep("bos_token_id", end);
+  keep("eos_token_id", end);
   json["initializer_range"] = config.init_std;
   json["layer_norm_epsilon"] = config.layernorm_epsilon;
   json["n_embd"] = config.hidden;
   json["n_head"] = config.heads;
-  json["n_inner"] = config.ffn;
+  if (config.ffn != 4 * config.hidden || !json.contains("n_inner") || !json["n_inner"].is_null())
+    json["n_inner"] = config.ffn;
   json["n_layer"] = config.layers;
   json["n_positions"] = config.max_positions;
-  json["n_ctx"] = config.max_positions;
-  json["scale_attn_weights"] = true;
+  if (side.config.empty() || json.contains("n_ctx")) json["n_ctx"] = config.max_positions;
+  keep("scale_attn_weights", true);
   json["tie_word_embeddings"] = config.tied_embeddings;
-  json["torch_dtype"] = torch_name(weights);
+  json[json.contains("dtype") ? "dtype" : "torch_dtype"] = torch_name(weights);
   json["vocab_size"] = config.vocabulary;
   if (!gpt2) {
     json["rotary_base"] = config.rotary_base;
@@ -109,7 +126,7 @@ std::string model_config_json(const ModelConfig& config, DType weights) {
 }
 
 ModelConfig read_model_config(const std::string& path, const ModelConfig& defaults,
-                              int64_t vocabulary_multiple) {
+                              int64_t vocabulary_multiple, bool dropout) {
   const Reader in = open_config(path);
   const auto type = in.get<std::string>("model_type", "");
   if (type.empty()) throw in.bad("gives no \"model_type\"");
@@ -143,10 +160,16 @@ ModelConfig read_model_config(const std::string& path, const ModelConfig& defaul
   config.rotary_fraction = in.get("rotary_fraction", defaults.rotary_fraction);
   config.layernorm_epsilon = in.get("layer_norm_epsilon", 1e-5);
   config.init_std = in.get("initializer_range", 0.02);
-  config.attention_dropout = in.get("attn_pdrop", 0.1);
-  config.hidden_dropout = in.get("resid_pdrop", 0.1);
-  if (in.get("embd_pdrop", 0.1) != config.hidden_dropout) {
-    throw in.bad("has different embd_pdrop and resid_pdrop, and there is one hidden dropout here");
+  if (!(config.layernorm_epsilon > 0)) {
+    throw in.bad(fmt::format("has the layer_norm_epsilon {}, which is not positive",
+                             config.layernorm_epsilon));
+  }
+  config.attention_dropout = in.probability("attn_pdrop");
+  config.hidden_dropout = in.probability("resid_pdrop");
+  if (dropout && in.probability("embd_pdrop") != config.hidden_dropout) {
+    throw in.bad(
+        "has different embd_pdrop and resid_pdrop, and there is one hidden dropout here: give "
+        "--hidden-dropout");
   }
   config.tied_embeddings = in.get("tie_word_embeddings", true);
   return config;

@@ -3,20 +3,24 @@
 
 #include <string>
 
+#include "src/checkpoint/side_files.h"
 #include "src/config/config.h"
 
 namespace tally::train {
 
 // The text of a config.json that transformers' GPT2LMHeadModel reads. Rotary positions, which GPT-2
 // does not have, are written under the model type "tally_gpt", which transformers does not claim.
-std::string model_config_json(const ModelConfig& config, DType weights);
+// Where the model comes from a folder, what its config.json says and training does not change stays
+// (special tokens, its activation's name, fields of others).
+std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side = {});
 
 // Reads PATH (a config.json, or the directory that has one). Fields of ModelConfig that the file
 // does not speak of keep their values in `defaults`; padded_vocabulary becomes the vocabulary
 // rounded up to a multiple of `vocabulary_multiple`. Throws std::runtime_error with one sentence
 // when the file is missing, malformed, or describes a model that is not computed here (another
-// type, activation or attention).
+// type, activation or attention). `dropout`: the model's is wanted, so that it must be one that is
+// computed here.
 ModelConfig read_model_config(const std::string& path, const ModelConfig& defaults = {},
-                              int64_t vocabulary_multiple = 128);
+                              int64_t vocabulary_multiple = 128, bool dropout = true);
 
 }  // namespace tally::train

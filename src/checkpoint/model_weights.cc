@@ -110,9 +110,23 @@ class Matches {
     for (const auto& [name, tensor] : files_.tensors()) {
       if (std::binary_search(used_.begin(), used_.end(), name)) continue;
       const bool mask = ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias");
-      if (mask || (name == "lm_head.weight" && config_.tied_embeddings)) continue;
-      throw bad(fmt::format("'{}' has no place in it", name));
+      if (mask) continue;
+      if (name != "lm_head.weight" || !config_.tied_embeddings)
+        throw bad(fmt::format("'{}' has no place in it", name));
+      check_tied(*tensor);
     }
+  }
+
+  void check_tied(const StoredTensor& head) {
+    auto it = files_.tensors().find("wte.weight");
+    if (it == files_.tensors().end())
+      it = files_.tensors().find(kPrefix + std::string("wte.weight"));
+    const StoredTensor& embedding = *it->second;
+    if (head.dtype != embedding.dtype || head.bytes != embedding.bytes ||
+        std::memcmp(head.data, embedding.data, head.bytes) != 0)
+      throw bad(
+          "'lm_head.weight' differs from 'wte.weight', and its config.json says that they are one: "
+          "set tie_word_embeddings to false there, or leave the tensor out");
   }
 
   const WeightFiles& files_;

@@ -140,6 +140,16 @@ void SaveFolder::say_who() const {
   if (ftruncate(fd_, 0) != 0 || pwrite(fd_, text.data(), text.size(), 0) < 0) return;
 }
 
+Unfinished::Unfinished(fs::path folder) : path(std::move(folder)) {
+  fs::remove_all(path);
+  fs::create_directory(path);
+}
+
+Unfinished::~Unfinished() {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
 std::string temporary_name(const std::string& stem) {
   return fmt::format(".{}.{}.{}.tmp", stem, this_host(), getpid());
 }

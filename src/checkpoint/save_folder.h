@@ -49,6 +49,17 @@ class SaveFolder {
   int fd_ = -1;
 };
 
+// A folder that goes with whatever is still in it.
+class Unfinished {
+ public:
+  // Makes it, empty. Throws std::filesystem::filesystem_error.
+  explicit Unfinished(std::filesystem::path folder);
+  ~Unfinished();
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  const std::filesystem::path path;
+};
+
 // ".STEM.HOST.PID.tmp": a name that no other process takes.
 std::string temporary_name(const std::string& stem);
 // Removes what saves that were killed left in `root`: of processes of this host that are gone, or,

@@ -102,6 +102,17 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
       fmt::format("{}: unknown flag{}", name, hint.empty() ? "; --help lists all" : "; " + hint));
 }
 
+// A variable of a script that is not set: what it was meant to name is not what is left out.
+void refuse_empty(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.empty())
+        throw UsageError(fmt::format("--{}: is empty: give a value or leave it out",
+                                     option->get_lnames().front()));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> flag_names() {
@@ -191,6 +202,7 @@ Config parse_args(int argc, const char* const* argv, int world_size, Command com
     throw UsageError(e.what());
   }
   if (const auto extra = app.remaining(); !extra.empty()) unknown(extra.front());
+  refuse_empty(app);
   Config config = resolve(flags, world_size, command);
   config.command_line.assign(argv, argv + argc);
   return config;

@@ -250,13 +250,14 @@ void declare_data(CLI::App* app, Flags* f) {
          "Dataset made by 'tally-train prepare' or Megatron-LM: PREFIX.bin and PREFIX.idx; several "
          "are blended when each has its weight before it: 0.7 A 0.3 B");
   g.toggle("--mock-data", &f->data.mock, "Random tokens instead of a dataset, for measuring");
-  g.text("--split", &f->data.split, "A,B,C", "Weights of training, validation and test documents");
+  g.text("--split", &f->data.split, "A,B,C",
+         "Weights of training, validation and test documents; evaluate reads them all");
   g.text("--tokenizer-type", &f->tokenizer, "NAME",
          "GPT2BPETokenizer (default) or bytes; decides the vocabulary's size");
   g.text("--vocab-file", &f->data.vocab_file, "FILE",
-         "vocab.json of GPT2BPETokenizer (not read in training)");
-  g.text("--merge-file", &f->data.merge_file, "FILE",
-         "merges.txt of GPT2BPETokenizer (not read in training)");
+         "vocab.json of GPT2BPETokenizer, or a tokenizer.json alone; training only copies it "
+         "beside what it saves");
+  g.text("--merge-file", &f->data.merge_file, "FILE", "merges.txt of GPT2BPETokenizer, likewise");
 }
 
 void declare_output(CLI::App* app, Flags* f) {
@@ -273,12 +274,16 @@ void declare_output(CLI::App* app, Flags* f) {
       "--load", &f->load, "DIR",
       "Resume from the newest checkpoint in DIR, or from DIR where it is an iter_ folder; an empty "
       "DIR starts from scratch");
-  g.text("--load-hf", &f->load_hf, "DIR",
-         "Start from a GPT-2 of Hugging Face: model.safetensors (or its shards) and config.json, "
-         "which sets the model's sizes; vocab.json and merges.txt where DIR has them");
+  g.text(
+      "--load-hf", &f->load_hf, "DIR",
+      "Start from a GPT-2 of Hugging Face: model.safetensors (or its shards) and config.json, "
+      "which sets the model's sizes; vocab.json and merges.txt, or tokenizer.json, where DIR has "
+      "them (docs/real-weights.md)");
   g.text("--save-hf", &f->save_hf, "DIR",
-         "Write the trained model to DIR as transformers reads it: model.safetensors, config.json "
-         "and the tokenizer's files");
+         "Write the trained model to DIR as transformers reads it, at the end and when asked to "
+         "stop: model.safetensors in the run's precision, config.json, and the tokenizer's files "
+         "where they are known; a DIR that holds a model is refused unless --load goes on with its "
+         "training");
   g.toggle("--exit-on-missing-checkpoint", &f->exit_on_missing_checkpoint,
            "With --load: a DIR without a checkpoint is an error");
   g.number("--eval-interval", &f->eval_interval, 1,

@@ -68,8 +68,7 @@ Config resolve(const Flags& f, int world_size, Command command) {
   resolve_recompute(f, &c);
   resolve_parallel(f, world_size, &c);
   resolve_data(f, &c);
-  // Those beside a checkpoint that is resumed may go before the run ends.
-  resolve_tokenizer_files(command == Command::train ? f.load_hf : folder, &c);
+  resolve_tokenizer_files(folder, &c);
   if (command == Command::evaluate) {
     resolve_evaluation(f, folder, &c);
   } else {

@@ -8,6 +8,7 @@
 #include "src/checkpoint/checkpoint.h"
 #include "src/config/resolve_parts.h"
 #include "src/data/dataset.h"
+#include "src/data/tokenizer.h"
 
 namespace tally::train {
 namespace {
@@ -176,12 +177,21 @@ void resolve_data(const Flags& f, Config* c) {
 }
 
 void resolve_tokenizer_files(const std::string& folder, Config* c) {
-  if (folder.empty() || c->data.tokenizer != "GPT2BPETokenizer") return;
-  if (!c->data.vocab_file.empty() || !c->data.merge_file.empty()) return;
+  DataConfig& data = c->data;
+  if (data.merge_file.empty() && is_tokenizer_json(data.vocab_file))
+    data.merge_file = data.vocab_file;
+  if (data.vocab_file.empty() != data.merge_file.empty())
+    fail(data.merge_file.empty() ? "--vocab-file" : "--merge-file", "needs {} beside it",
+         data.merge_file.empty() ? "--merge-file" : "--vocab-file");
+  if (folder.empty() || data.tokenizer != "GPT2BPETokenizer" || !data.vocab_file.empty()) return;
   const std::string vocab = folder + "/vocab.json", merges = folder + "/merges.txt";
-  if (access(vocab.c_str(), R_OK) != 0 || access(merges.c_str(), R_OK) != 0) return;
-  c->data.vocab_file = vocab;
-  c->data.merge_file = merges;
+  const std::string both = folder + "/tokenizer.json";
+  if (access(vocab.c_str(), R_OK) == 0 && access(merges.c_str(), R_OK) == 0) {
+    data.vocab_file = vocab;
+    data.merge_file = merges;
+  } else if (access(both.c_str(), R_OK) == 0) {
+    data.vocab_file = data.merge_file = both;
+  }
 }
 
 void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
@@ -191,6 +201,7 @@ void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
       {"--epochs", f.epochs.has_value()},
       {"--save", !f.save.empty()},
       {"--save-hf", !f.save_hf.empty()},
+      {"--split", f.data.split != DataConfig().split},
       {"--eval-interval", f.eval_interval.has_value()},
       {"--eval-iters", f.eval_iterations.has_value()}};
   for (const auto& [flag, given] : only_training)
@@ -212,8 +223,8 @@ void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
   const bool has_files = !c->data.vocab_file.empty() && !c->data.merge_file.empty();
   if (!c->text.empty() && c->data.tokenizer != "bytes" && !has_files)
     fail("--text",
-         "needs a tokenizer, and {} has no vocab.json and merges.txt: give --vocab-file and "
-         "--merge-file, or --tokenizer-type bytes",
+         "needs a tokenizer, and {} has no vocab.json and merges.txt, and no tokenizer.json: give "
+         "--vocab-file and --merge-file, or --tokenizer-type bytes",
          folder);
 }
 

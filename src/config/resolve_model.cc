@@ -1,8 +1,10 @@
 // The model of a Config: presets, sizes, a Hugging Face folder, the vocabulary.
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "src/checkpoint/checkpoint.h"
+#include "src/checkpoint/latest_checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
 #include "src/config/resolve_parts.h"
 
@@ -83,6 +85,14 @@ void model_of_flags(const Flags& f, Config* c) {
   m.vocabulary = resolve_vocabulary(f, &c->data.tokenizer);
 }
 
+// What else people name where a folder is meant.
+void check_load_hf(const std::string& path) {
+  if (std::filesystem::is_regular_file(path))
+    fail("--load-hf", "{} is a file: name the folder that it is in", path);
+  if (std::filesystem::exists(path + "/" + latest_file))
+    fail("--load-hf", "{} holds checkpoints of --save: give it to --load", path);
+}
+
 }  // namespace
 
 std::string model_folder(const Flags& f, Command command) {
@@ -90,7 +100,10 @@ std::string model_folder(const Flags& f, Command command) {
   if (!trains && f.load_hf.empty() == f.load.empty())
     fail("--load-hf", "evaluate needs one model: give --load-hf DIR or --load DIR");
   // A run that is resumed goes on with its checkpoint, wherever its first weights came from.
-  if (f.load.empty()) return f.load_hf;
+  if (f.load.empty()) {
+    if (!f.load_hf.empty()) check_load_hf(f.load_hf);
+    return f.load_hf;
+  }
   std::optional<std::string> newest;
   try {
     newest = latest_checkpoint(f.load);
@@ -124,12 +137,42 @@ void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m
   m->preset = preset.name;
 }
 
+// Sizes that no machine holds are slips of the keyboard; below them all sums fit 64 bits.
+bool fits_no_machine(const ModelConfig& m, double* parameters) {
+  const auto layers = static_cast<double>(m.layers);
+  const auto hidden = static_cast<double>(m.hidden);
+  const auto rows = static_cast<double>(m.padded_vocabulary) + static_cast<double>(m.max_positions);
+  *parameters = layers * hidden * (4 * hidden + 2 * static_cast<double>(m.ffn)) + rows * hidden;
+  return m.layers > 1'000'000 || *parameters > 1e15;
+}
+
+void check_size(const ModelConfig& m) {
+  double parameters = 0;
+  if (fits_no_machine(m, &parameters))
+    fail("--num-layers",
+         "a model of {} layers and {:.1e} parameters fits no machine: check --num-layers, "
+         "--hidden-size, --ffn-hidden-size and --vocab-size",
+         m.layers, parameters);
+}
+
+void check_size_of_folder(const ModelConfig& m, const std::string& folder) {
+  double parameters = 0;
+  if (fits_no_machine(m, &parameters))
+    throw std::runtime_error(
+        fmt::format("{}/config.json describes a model of {} layers and {:.1e} parameters, which "
+                    "fits no machine",
+                    folder, m.layers, parameters));
+}
+
 // The sizes of a stored model; a flag may repeat them.
 void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
   ModelConfig& m = c->model;
   ModelConfig defaults;
   defaults.init_std = f.init_std;
-  m = read_model_config(folder, defaults, f.vocabulary_multiple * f.tensor_parallel);
+  // One hidden dropout is wanted of the file only where it is used.
+  m = read_model_config(folder, defaults, f.vocabulary_multiple * f.tensor_parallel,
+                        c->command == Command::train && !f.hidden_dropout);
+  check_size_of_folder(m, folder);
   agree("--num-layers", f.layers, m.layers, folder);
   agree("--hidden-size", f.hidden, m.hidden, folder);
   agree("--num-attention-heads", f.heads, m.heads, folder);
@@ -160,20 +203,6 @@ void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
          c->data.tokenizer, tokens, folder, m.vocabulary);
 }
 
-// Sizes that no machine holds are slips of the keyboard; below them all sums fit 64 bits.
-void check_size(const ModelConfig& m) {
-  const auto layers = static_cast<double>(m.layers);
-  const auto hidden = static_cast<double>(m.hidden);
-  const auto rows = static_cast<double>(m.padded_vocabulary) + static_cast<double>(m.max_positions);
-  const double parameters =
-      layers * hidden * (4 * hidden + 2 * static_cast<double>(m.ffn)) + rows * hidden;
-  if (m.layers > 1'000'000 || parameters > 1e15)
-    fail("--num-layers",
-         "a model of {} layers and {:.1e} parameters fits no machine: check --num-layers, "
-         "--hidden-size, --ffn-hidden-size and --vocab-size",
-         m.layers, parameters);
-}
-
 }  // namespace
 
 void resolve_model(const Flags& f, const std::string& folder, Config* c) {
@@ -192,12 +221,16 @@ void resolve_model(const Flags& f, const std::string& folder, Config* c) {
   if (folder.empty())
     m.padded_vocabulary = pad_vocabulary(m.vocabulary, f.vocabulary_multiple * f.tensor_parallel);
 
-  check_size(m);
+  if (folder.empty()) check_size(m);
   if (m.hidden % m.heads != 0)
     fail("--hidden-size", "{} is not divisible by --num-attention-heads {}", m.hidden, m.heads);
-  if (m.max_positions < c->sequence)
+  if (m.max_positions < c->sequence) {
+    if (!folder.empty() && !f.max_positions)
+      fail("--seq-length", "{} is more than the {} positions of {}/config.json", c->sequence,
+           m.max_positions, folder);
     fail("--max-position-embeddings", "{} is less than --seq-length {}", m.max_positions,
          c->sequence);
+  }
   if (m.positions == Positions::rotary) {
     const auto rotated =
         static_cast<int64_t>(static_cast<double>(m.head_dim()) * m.rotary_fraction);

@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -18,6 +15,7 @@
 #include "src/data/merges.h"
 #include "src/data/pretokenizer.h"
 #include "src/data/tokenizer.h"
+#include "src/data/tokenizer_json.h"
 #include "src/data/utf8.h"
 
 namespace tally::train {
@@ -42,31 +40,14 @@ std::array<std::string, 256> byte_characters() {
   return characters;
 }
 
-std::string read_text(const std::string& path, const char* flag) {
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) {
-    throw std::runtime_error(fmt::format("{} '{}' cannot be read: {}", flag, path,
-                                         errno != 0 ? std::strerror(errno) : "it is empty"));
-  }
-  return text.str();
-}
-
 using Vocabulary = std::unordered_map<std::string, int32_t>;
 
-Vocabulary read_vocabulary(const std::string& path) {
+// `json`: an object of token: number. `what`: "--vocab-file 'PATH'".
+Vocabulary vocabulary_of(const nlohmann::json& json, const std::string& what) {
   const auto bad = [&](const std::string& why) {
     return std::runtime_error(fmt::format(
-        "--vocab-file '{}' is not a GPT-2 vocabulary (a JSON object of token: number): {}", path,
-        why));
+        "{} is not a GPT-2 vocabulary (a JSON object of token: number): {}", what, why));
   };
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(read_text(path, "--vocab-file"));
-  } catch (const nlohmann::json::exception& error) {
-    throw bad(json_fault(error));
-  }
   if (!json.is_object() || json.empty()) throw bad("it holds no such object");
   Vocabulary vocabulary;
   vocabulary.reserve(json.size());
@@ -86,6 +67,17 @@ Vocabulary read_vocabulary(const std::string& path) {
     vocabulary.emplace(token, id);
   }
   return vocabulary;
+}
+
+nlohmann::json read_vocabulary(const std::string& path) {
+  try {
+    return nlohmann::json::parse(read_tokenizer_file(path, "--vocab-file"));
+  } catch (const nlohmann::json::exception& error) {
+    throw std::runtime_error(
+        fmt::format("--vocab-file '{}' is not a GPT-2 vocabulary (a JSON object of token: number): "
+                    "{}",
+                    path, json_fault(error)));
+  }
 }
 
 // Words and their tokens: one entry per slot, the newest wins. Most words of a text are few.
@@ -152,7 +144,7 @@ class Gpt2Tokenizer : public Tokenizer {
 
  private:
   MergeTable read_files(const std::string& vocab_file, const std::string& merge_file);
-  MergeTable read_merges(const std::string& path, const Vocabulary& vocabulary);
+  static MergeTable read_merges(const MergeLines& merges, const Vocabulary& vocabulary);
   void fill_bytes(const Vocabulary& vocabulary, const std::array<std::string, 256>& characters);
 
   Pretokenizer words_;
@@ -163,7 +155,10 @@ class Gpt2Tokenizer : public Tokenizer {
 };
 
 MergeTable Gpt2Tokenizer::read_files(const std::string& vocab_file, const std::string& merge_file) {
-  const Vocabulary vocabulary = read_vocabulary(vocab_file);
+  // Both names may be that of one tokenizer.json, which holds the two.
+  TokenizerJson json = split_tokenizer_json(read_vocabulary(vocab_file), vocab_file);
+  const Vocabulary vocabulary =
+      vocabulary_of(json.vocabulary, fmt::format("--vocab-file '{}'", vocab_file));
   const std::array<std::string, 256> characters = byte_characters();
   for (size_t byte = 0; byte < 256; ++byte) {
     const auto found = vocabulary.find(characters[byte]);
@@ -182,7 +177,7 @@ MergeTable Gpt2Tokenizer::read_files(const std::string& vocab_file, const std::s
   }
   eod_ = end->second;
   fill_bytes(vocabulary, characters);
-  return read_merges(merge_file, vocabulary);
+  return read_merges(json.merges ? *json.merges : read_merge_lines(merge_file), vocabulary);
 }
 
 void Gpt2Tokenizer::fill_bytes(const Vocabulary& vocabulary,
@@ -215,25 +210,13 @@ void Gpt2Tokenizer::fill_bytes(const Vocabulary& vocabulary,
   }
 }
 
-MergeTable Gpt2Tokenizer::read_merges(const std::string& path, const Vocabulary& vocabulary) {
-  const std::string text = read_text(path, "--merge-file");
-  std::istringstream lines(text);
-  MergeTable table(static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1);
-  std::string line;
+MergeTable Gpt2Tokenizer::read_merges(const MergeLines& merges, const Vocabulary& vocabulary) {
+  MergeTable table(merges.size());
   int32_t rank = 0;
-  for (int64_t number = 1; std::getline(lines, line); ++number) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line.empty() || (number == 1 && line.rfind("#version", 0) == 0)) continue;
+  for (const MergeLine& line : merges) {
     const auto bad = [&](const std::string& why) {
-      return std::runtime_error(fmt::format("--merge-file {}:{}: {}", path, number, why));
+      return std::runtime_error(fmt::format("{}: {}", line.place, why));
     };
-    const size_t space = line.find(' ');
-    if (space == std::string::npos || space == 0 || space + 1 == line.size() ||
-        line.find(' ', space + 1) != std::string::npos) {
-      throw bad(fmt::format("expected two tokens with a space between them, found \"{}\"", line));
-    }
-    const std::string left = line.substr(0, space);
-    const std::string right = line.substr(space + 1);
     const auto token_of = [&](const std::string& token) {
       const auto found = vocabulary.find(token);
       if (found == vocabulary.end()) {
@@ -242,12 +225,11 @@ MergeTable Gpt2Tokenizer::read_merges(const std::string& path, const Vocabulary&
       }
       return found->second;
     };
-    const MergeTable::Merge merge = {rank++, token_of(left + right)};
-    if (!table.insert(token_of(left), token_of(right), merge)) {
-      throw bad(fmt::format("the pair \"{}\" is there already", line));
+    const MergeTable::Merge merge = {rank++, token_of(line.left + line.right)};
+    if (!table.insert(token_of(line.left), token_of(line.right), merge)) {
+      throw bad(fmt::format("the pair \"{} {}\" is there already", line.left, line.right));
     }
   }
-  if (rank == 0) throw std::runtime_error(fmt::format("--merge-file '{}' holds no merges", path));
   return table;
 }
 

@@ -44,7 +44,8 @@ void declare(CLI::App* app, Arguments* a) {
       ->excludes(output);
   app->add_option("--tokenizer-type", a->tokenizer, "GPT2BPETokenizer or bytes")
       ->capture_default_str();
-  app->add_option("--vocab-file", a->vocab_file, "vocab.json (GPT2BPETokenizer)");
+  app->add_option("--vocab-file", a->vocab_file,
+                  "vocab.json, or a tokenizer.json alone (GPT2BPETokenizer)");
   app->add_option("--merge-file", a->merge_file, "merges.txt (GPT2BPETokenizer)");
   app->add_option("--json-keys", a->options.keys,
                   "Keys of the text in JSON lines; each makes a dataset")

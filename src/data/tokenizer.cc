@@ -50,6 +50,12 @@ std::unique_ptr<Tokenizer> make_byte_tokenizer() {
   return std::make_unique<ByteTokenizer>();
 }
 
+bool is_tokenizer_json(const std::string& path) {
+  const std::string name = "tokenizer.json";
+  const size_t slash = path.rfind('/');
+  return path.substr(slash == std::string::npos ? 0 : slash + 1) == name;
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& type, const std::string& vocab_file,
                                           const std::string& merge_file) {
   if (type == "bytes") return make_byte_tokenizer();
@@ -57,6 +63,8 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& type, const std::st
     throw std::runtime_error(
         fmt::format("--tokenizer-type '{}' is not known: choose GPT2BPETokenizer or bytes", type));
   }
+  if (merge_file.empty() && is_tokenizer_json(vocab_file))
+    return make_gpt2_tokenizer(vocab_file, vocab_file);
   if (vocab_file.empty() || merge_file.empty()) {
     throw std::runtime_error(
         fmt::format("GPT2BPETokenizer needs {}: give --vocab-file vocab.json and --merge-file "

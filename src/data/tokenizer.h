@@ -43,13 +43,17 @@ class Tokenizer {
 // text is split into words by the pattern below, each word's bytes are joined pair by pair in the
 // order of the merge ranks. Special tokens in the text are text.
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-// Throws std::runtime_error with one sentence when a file is missing or malformed.
+// Throws std::runtime_error with one sentence when a file is missing or malformed. Both may be the
+// same tokenizer.json.
 std::unique_ptr<Tokenizer> make_gpt2_tokenizer(const std::string& vocab_file,
                                                const std::string& merge_file);
 // Every byte is its own token, 256 ends a document. Needs no files.
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
 
-// By Megatron's name: "GPT2BPETokenizer" (needs both files) or "bytes".
+// Whether a path names Hugging Face's tokenizer.json, which holds vocabulary and merges.
+bool is_tokenizer_json(const std::string& path);
+// By Megatron's name: "GPT2BPETokenizer" (needs both files, or a tokenizer.json as the vocabulary)
+// or "bytes".
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& type, const std::string& vocab_file,
                                           const std::string& merge_file);
 

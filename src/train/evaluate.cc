@@ -10,6 +10,7 @@
 #include "src/checkpoint/model_weights.h"
 #include "src/data/mapped_file.h"
 #include "src/data/tokenizer.h"
+#include "src/data/utf8.h"
 #include "src/measure/record.h"
 #include "src/measure/system_info.h"
 #include "src/train/device.h"
@@ -28,8 +29,19 @@ struct Result {
 
 std::vector<int32_t> tokens_of_text(const Config& c) {
   const MappedFile file(c.text);
-  return make_tokenizer(c.data.tokenizer, c.data.vocab_file, c.data.merge_file)
-      ->encode({file.data() == nullptr ? "" : file.data(), file.size()});
+  const std::string_view text(file.data() == nullptr ? "" : file.data(), file.size());
+  if (text.substr(0, 2) == "\x1f\x8b")
+    throw InputError(fmt::format(
+        "'{}' is compressed by gzip: give the text, or make a dataset with 'tally-train prepare'",
+        c.text));
+  const auto tokenizer = make_tokenizer(c.data.tokenizer, c.data.vocab_file, c.data.merge_file);
+  const size_t valid = valid_utf8_prefix(text);
+  if (tokenizer->utf8() && valid != text.size())
+    fmt::print(stderr,
+               "tally-train: note: --text: {} is no UTF-8 from byte {} on: what is not valid is "
+               "evaluated as U+FFFD\n",
+               c.text, valid);
+  return tokenizer->encode(text);
 }
 
 // All documents in their order.
@@ -131,8 +143,11 @@ int evaluate(const Config& config) {
       check_flag("--record", [&] { check_record_target(config.record_path); });
     ParameterTable names;
     register_gpt(config.model, &names);
-    check_model_weights(config.model_dir, config.model, names.all());
-    std::vector<int32_t> tokens = read_tokens(config);
+    check_flag(config.load_hf_dir.empty() ? "--load" : "--load-hf",
+               [&] { check_model_weights(config.model_dir, config.model, names.all()); });
+    std::vector<int32_t> tokens;
+    check_flag(config.text.empty() ? "--data-path" : "--text",
+               [&] { tokens = read_tokens(config); });
     const std::unique_ptr<Stream> stream = open_device(config, &record);
     checked = true;
     const Result result = measure(config, std::move(tokens), *stream);

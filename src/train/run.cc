@@ -1,19 +1,19 @@
 #include "src/train/run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/hugging_face.h"
-#include "src/checkpoint/save_folder.h"
 #include "src/measure/system_info.h"
 #include "src/parallel/communicator.h"
 #include "src/train/data_sources.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
+#include "src/train/folders.h"
 #include "src/train/host_memory.h"
 #include "src/train/step_loop.h"
 #include "src/train/summary.h"
@@ -22,7 +22,6 @@ namespace tally::train {
 namespace {
 
 // Of several processes one speaks.
-using Print = std::function<void(const std::string&)>;
 void print(const std::string& line) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -30,71 +29,6 @@ void print(const std::string& line) {
 
 void print_notice(const std::string& text) {
   fmt::print(stderr, "tally-train: note: {}\n", text);
-}
-
-// What a wrong path would otherwise only show when the first checkpoint is written.
-std::map<std::string, std::string> tokenizer_files(const Config& c) {
-  std::map<std::string, std::string> files;
-  const auto add = [&](const char* flag, const char* name, const std::string& path) {
-    if (path.empty() || (c.save_dir.empty() && c.save_hf_dir.empty())) return;
-    if (access(path.c_str(), R_OK) != 0)
-      throw InputError(
-          fmt::format("{}: {} cannot be read; it is copied beside checkpoints", flag, path));
-    files[name] = path;
-  };
-  add("--vocab-file", "vocab.json", c.data.vocab_file);
-  add("--merge-file", "merges.txt", c.data.merge_file);
-  return files;
-}
-
-// The checkpoint to resume from.
-std::optional<std::string> find_checkpoint(const Config& c, const Print& notice) {
-  if (c.load_dir.empty()) return std::nullopt;
-  std::optional<std::string> found;
-  check_flag("--load", [&] { found = latest_checkpoint(c.load_dir); });
-  if (found) return found;
-  if (c.exit_on_missing_checkpoint)
-    throw InputError(fmt::format("--load: {} holds no checkpoint", c.load_dir));
-  notice(
-      fmt::format("--load: {} holds no checkpoint yet, training starts from scratch", c.load_dir));
-  return std::nullopt;
-}
-
-// Where the model comes from and goes to, before anything is allocated. `resumed`: the
-// checkpoint that --load gives.
-void check_model_folders(const Config& c, const World& world,
-                         const std::optional<std::string>& resumed) {
-  ParameterTable names;
-  register_gpt(c.model, &names);
-  TrainingState state;
-  if (resumed) {
-    check_flag("--load", [&] {
-      check_model_weights(*resumed, c.model, names.all());
-      const bool wide = c.compute_type() == DType::f64;
-      state = check_checkpoint(*resumed, names.all(), wide ? DType::f64 : DType::f32);
-    });
-  }
-  if (state.sequence != 0 && state.sequence != c.sequence)
-    throw InputError(fmt::format("--seq-length: {} differs from the checkpoint's {}", c.sequence,
-                                 state.sequence));
-  if (!c.load_hf_dir.empty())
-    check_flag("--load-hf", [&] { check_model_weights(c.load_hf_dir, c.model, names.all()); });
-  if (c.save_hf_dir.empty() || !world.speaks()) return;
-  if (c.model.positions == Positions::rotary)
-    throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
-  check_flag("--save-hf", [&] { check_hugging_face_target(c.save_hf_dir); });
-}
-
-// Of all processes one writes checkpoints.
-void take_save_folder(const Config& c, const World& world,
-                      const std::optional<std::string>& resumed, std::optional<SaveFolder>* folder,
-                      const Print& notice) {
-  if (c.save_dir.empty() || !world.speaks()) return;
-  check_flag("--save", [&] {
-    folder->emplace(c.save_dir);
-    check_goes_on(c.save_dir, resumed);
-  });
-  if (!(*folder)->notice().empty()) notice((*folder)->notice());
 }
 
 // Everything that lives on the device, in the order in which it is made.
@@ -128,8 +62,7 @@ struct Session {
     return {state->iteration, state->consumed_samples};
   }
 
-  void save(int64_t iteration, int64_t consumed, const Record& record,
-            const std::map<std::string, std::string>& files) {
+  void save(int64_t iteration, int64_t consumed, const Record& record, const SideFiles& files) {
     TrainingState state;
     state.iteration = iteration;
     state.consumed_samples = consumed;
@@ -148,9 +81,8 @@ struct Session {
     print(fmt::format("  saved checkpoint at iteration {} to {}", iteration, path));
   }
 
-  void save_to_hugging_face() {
-    save_hugging_face(config.save_hf_dir, config.model, config.data, config.load_hf_dir,
-                      ParameterState(table), stream);
+  void save_to_hugging_face(const SideFiles& files) {
+    save_hugging_face(config.save_hf_dir, config.model, files, ParameterState(table), stream);
     print(fmt::format("  saved the model in Hugging Face's layout to {}", config.save_hf_dir));
   }
 
@@ -186,12 +118,17 @@ void check_kinds_of_parallelism(const Config& c) {
         c.data_parallel));
 }
 
+// A checkpoint that could not be written.
+struct SaveFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // A run whose input has been checked and whose record has been begun.
 class Run {
  public:
   Run(const Config& config, World& world, DataSources data, Stream* stream,
-      std::unique_ptr<Communicator> communicator, TimeLimit limit, bool resume,
-      std::map<std::string, std::string> files, std::string shortage, Record* record)
+      std::unique_ptr<Communicator> communicator, TimeLimit limit, bool resume, SideFiles files,
+      std::string shortage, Record* record)
       : config_(config),
         world_(world),
         print_(world.speaks() ? Print(print) : Print([](const std::string&) {})),
@@ -228,7 +165,11 @@ class Run {
       // All processes pause alike; one writes.
       hooks.save = [&](int64_t done, int64_t samples) {
         if (!world_.speaks()) return;
-        session.save(done, samples, record_, files_);
+        try {
+          session.save(done, samples, record_, files_);
+        } catch (const std::exception& e) {
+          throw SaveFailed(e.what());
+        }
         write_record();
       };
     }
@@ -236,9 +177,23 @@ class Run {
         config_,     stream_,          session.table, *session.model, *session.optimizer,
         data_.train, data_.validation, *communicator_};
     StepLoop loop(parts, hooks, &record_);
-    Ending ending = loop.run(iteration, consumed);
+    const int64_t updates = session.optimizer->updates();
+    const auto save_model = [&] {
+      if (!config_.save_hf_dir.empty() && world_.speaks()) session.save_to_hugging_face(files_);
+    };
+    Ending ending;
+    try {
+      ending = loop.run(iteration, consumed);
+    } catch (const SaveFailed&) {
+      save_model();  // what one place does not take, another may
+      throw;
+    }
     record_.device_bytes_peak = stream_.bytes_peak();
-    if (!config_.save_hf_dir.empty() && world_.speaks()) session.save_to_hugging_face();
+    if (!record_.steps.empty() && session.optimizer->updates() == updates)
+      notice_(
+          "no step changed the weights: the gradients of each overflowed; a lower "
+          "--initial-loss-scale is found sooner");
+    save_model();
     return ending;
   }
 
@@ -256,7 +211,7 @@ class Run {
   std::unique_ptr<Communicator> communicator_;
   TimeLimit limit_;
   bool resume_;
-  std::map<std::string, std::string> files_;
+  SideFiles files_;
   std::string shortage_;
   Record& record_;
 };
@@ -346,9 +301,9 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     check_kinds_of_parallelism(config);
     if (!config.record_path.empty() && world.speaks())
       check_flag("--record", [&] { check_record_target(config.record_path); });
-    auto files = tokenizer_files(config);
     const auto resumed = find_checkpoint(config, notice);
     check_model_folders(config, world, resumed);
+    SideFiles files = side_files(config, world, resumed);
     DataSources data = open_data(config);
     take_save_folder(config, world, resumed, &save_folder, notice);
     record.data = data.description;

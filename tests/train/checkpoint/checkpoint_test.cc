@@ -265,9 +265,9 @@ TEST_CASE("loading: no checkpoint, another model, another precision, damage") {
 TEST_CASE("tokenizer files go beside the weights; the same iteration is saved over itself") {
   const TempDir dir;
   Run run(DType::f32, 1);
-  const std::string vocab = dir.write("v.json", "{}");
-  save_checkpoint(dir / "c", some_state(3), run.config, run.state(), *run.stream,
-                  {{"vocab.json", vocab}});
+  SideFiles side;
+  side.files["vocab.json"] = "{}";
+  save_checkpoint(dir / "c", some_state(3), run.config, run.state(), *run.stream, side);
   CHECK(dir.read("c/iter_0000003/vocab.json") == "{}");
   Run later(DType::f32, 2);
   save_checkpoint(dir / "c", some_state(3), later.config, later.state(), *later.stream);
@@ -281,6 +281,16 @@ TEST_CASE("tokenizer files go beside the weights; the same iteration is saved ov
   CHECK(error_of([&] {
           save_checkpoint("/proc/none/c", some_state(1), run.config, run.state(), *run.stream);
         }).find("the checkpoint under '/proc/none/c' cannot be written") == 0);
+  // A write that fails leaves nothing behind.
+  side.files["none/x"] = "";
+  CHECK_FALSE(error_of([&] {
+                save_checkpoint(dir / "c", some_state(4), run.config, run.state(), *run.stream,
+                                side);
+              }).empty());
+  entries = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "c"))
+    entries += entry.exists();
+  CHECK(entries == 2);
 }
 
 // A stream that kills its process at the n-th copy: every save makes the same copies in the same
@@ -387,12 +397,21 @@ TEST_CASE("config.json: what is written is read; transformers' own for gpt2 is r
   CHECK(fault("gelu_new", "relu").find("activation \"relu\"") != std::string::npos);
   CHECK(fault("\"n_layer\":12", "\"n_layer\":0").find("no positive \"n_layer\"") !=
         std::string::npos);
-  CHECK(fault("\"n_layer\":12", "\"n_layer\":\"x\"").find("not of the expected kind") !=
+  CHECK(fault("\"n_layer\":12", "\"n_layer\":\"x\"").find("which is no whole number") !=
         std::string::npos);
+  CHECK(fault("\"n_layer\":12", "\"n_layer\":2.7").find("2.7 for \"n_layer\", which is no whole") !=
+        std::string::npos);
+  CHECK(fault("1e-05", "\"x\"").find("not of the expected kind") != std::string::npos);
+  CHECK(fault("1e-05", "-1e-05").find("which is not positive") != std::string::npos);
+  for (const char* wrong : {"1.5", "-1", "1.0"})
+    CHECK(fault("\"attn_pdrop\":0.1", std::string("\"attn_pdrop\":") + wrong)
+              .find("which is not in [0, 1)") != std::string::npos);
   CHECK(fault("\"n_head\":12", "\"n_head\":11").find("11 heads do not divide") !=
         std::string::npos);
   CHECK(fault("\"embd_pdrop\":0.1", "\"embd_pdrop\":0.0").find("one hidden dropout") !=
         std::string::npos);
+  // An evaluation has none.
+  CHECK(read_model_config(dir / "bad.json", {}, 128, false).hidden_dropout == 0.1);
   CHECK(fault("\"n_inner\":null", "\"scale_attn_by_inverse_layer_idx\":true")
             .find("not computed here") != std::string::npos);
   CHECK(fault("{", "[").find("is no JSON") != std::string::npos);

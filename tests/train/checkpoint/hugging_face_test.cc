@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "src/checkpoint/checkpoint.h"
+#include "src/checkpoint/model_config_file.h"
 #include "src/model/model.h"
 #include "tests/train/data/temp_dir.h"
 
@@ -16,8 +17,8 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-std::string fault(const std::string& directory) {
-  return error_of([&] { check_hugging_face_target(directory); });
+std::string fault(const std::string& directory, bool goes_on = false) {
+  return error_of([&] { check_hugging_face_target(directory, goes_on); });
 }
 
 ModelConfig tiny_config() {
@@ -33,8 +34,8 @@ struct Tiny {
     table.layout(*stream, DType::f32, false);
     table.initialize(1);
   }
-  void save(const std::string& directory, const DataConfig& data = {}) {
-    save_hugging_face(directory, config, data, "", ParameterState(table), *stream);
+  void save(const std::string& directory, const SideFiles& side = {}) {
+    save_hugging_face(directory, config, side, ParameterState(table), *stream);
   }
   ModelConfig config;
   std::unique_ptr<Stream> stream;
@@ -51,9 +52,15 @@ TEST_CASE("whether a model can be written is tried, and nothing is left of it") 
   CHECK(contains(fault(dir / "file"), "is there and is no folder"));
   CHECK(contains(fault(dir / "file/model"), "'" + dir / "file/model'"));
   CHECK(contains(fault(dir / ""), "holds files and no config.json"));
-  dir.write("config.json", "{}");
-  CHECK(fault(dir / "").empty());
+  dir.write("config.json", R"({"model_type":"bert"})");
+  CHECK(contains(fault(dir / ""), "holds a model already"));
+  CHECK(contains(fault(dir / "", true), "a model of type \"bert\""));
+  dir.write("config.json", model_config_json(tiny_config(), DType::f32));
+  CHECK(contains(fault(dir / ""), "only a run that goes on with its training (--load) replaces"));
+  CHECK(fault(dir / "", true).empty());
   CHECK(dir.names() == "config.json file ");
+  dir.write("state.json", "{}");
+  CHECK(contains(fault(dir / "", true), "is a checkpoint of --save"));
   // Where even root may not.
   CHECK(contains(fault("/proc/zz"), "the model cannot be written to '/proc/zz': '/proc/"));
 }
@@ -61,10 +68,9 @@ TEST_CASE("whether a model can be written is tried, and nothing is left of it") 
 TEST_CASE("a model that cannot be written whole leaves nothing; over another it leaves that") {
   const TempDir dir;
   Tiny tiny;
-  DataConfig lost;
-  lost.vocab_file = dir / "none.json";
-  lost.merge_file = dir / "none.txt";
-  CHECK(contains(error_of([&] { tiny.save(dir / "model", lost); }), "none.json"));
+  SideFiles lost;
+  lost.files["none/there.json"] = "x";  // a folder that is not there: the write fails
+  CHECK(contains(error_of([&] { tiny.save(dir / "model", lost); }), "none/there.json"));
   CHECK(dir.names().empty());
   fs::create_directories(dir / "model");
   tiny.save(dir / "model/");
@@ -73,10 +79,72 @@ TEST_CASE("a model that cannot be written whole leaves nothing; over another it 
   CHECK_FALSE(error_of([&] { tiny.save(dir / "model", lost); }).empty());
   CHECK(dir.read("model/model.safetensors") == before);
   tiny.table.initialize(2);
+  for (const char* shard :
+       {"model/model-00001-of-00002.safetensors", "model/model.safetensors.index.json"})
+    dir.write(shard, "");
   tiny.save(dir / "model");
   CHECK(dir.read("model/model.safetensors") != before);
   int entries = 0;
   for (const auto& entry : fs::directory_iterator(dir / "model")) entries += entry.exists();
   CHECK(entries == 2);
   CHECK(dir.names() == "model ");
+}
+
+TEST_CASE("a model's own config.json and tokenizer go with it, read before they can go") {
+  const TempDir dir;
+  Tiny tiny;
+  fs::create_directories(dir / "from");
+  dir.write("from/config.json",
+            R"({"model_type":"gpt2","n_inner":16,"activation_function":"gelu_pytorch_tanh",
+                "bos_token_id":1,"eos_token_id":2,"pad_token_id":3,"dtype":"float32"})");
+  dir.write("from/generation_config.json", "{\"eos_token_id\":2}");
+  const SideFiles side = read_side_files(tiny.config, {}, dir / "from");
+  fs::remove_all(dir / "from");
+  tiny.save(dir / "model", side);
+  CHECK(dir.read("model/generation_config.json") == "{\"eos_token_id\":2}");
+  const std::string config = dir.read("model/config.json");
+  for (const char* kept : {"\"bos_token_id\": 1", "\"eos_token_id\": 2", "\"pad_token_id\": 3",
+                           "\"gelu_pytorch_tanh\"", "\"dtype\": \"float32\""})
+    CHECK(contains(config, kept));
+  CHECK(contains(config, "\"n_embd\": 8"));
+  CHECK_FALSE(contains(config, "torch_dtype"));
+  // Without one the end of a text is the tokenizer's.
+  SideFiles known;
+  known.end_of_text = 5;
+  CHECK(contains(model_config_json(tiny.config, DType::f32, known), "\"eos_token_id\": 5"));
+  CHECK(contains(model_config_json(tiny.config, DType::f32), "\"eos_token_id\": 10"));
+  ModelConfig padded = tiny.config;
+  padded.vocabulary = 50304;
+  CHECK(contains(model_config_json(padded, DType::f32), "\"eos_token_id\": 50256"));
+}
+
+TEST_CASE("a tied model whose lm_head is another matrix is refused") {
+  const TempDir dir;
+  Tiny tiny;
+  tiny.config.tied_embeddings = false;
+  ParameterTable untied;
+  register_gpt(tiny.config, &untied);
+  untied.layout(*tiny.stream, DType::f32, false);
+  untied.initialize(3);
+  save_model_weights(dir / "model.safetensors", tiny.config, ParameterState(untied), *tiny.stream);
+  tiny.config.tied_embeddings = true;
+  const auto read = [&] {
+    return error_of([&] {
+      load_model_weights(dir / "model.safetensors", tiny.config, ParameterState(tiny.table),
+                         *tiny.stream);
+    });
+  };
+  CHECK(contains(read(), "'lm_head.weight' differs from"));
+  CHECK(contains(read(), "set tie_word_embeddings to false"));
+  const Tensor head = untied.weight("lm_head.weight"), embedding = untied.weight("wte.weight");
+  tiny.stream->copy(head.data, embedding.data, embedding.bytes());
+  save_model_weights(
+      dir / "model.safetensors",
+      [&] {
+        ModelConfig c = tiny.config;
+        c.tied_embeddings = false;
+        return c;
+      }(),
+      ParameterState(untied), *tiny.stream);
+  CHECK(read().empty());
 }

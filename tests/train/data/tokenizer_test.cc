@@ -203,3 +203,53 @@ TEST_CASE("vocabulary files: one sentence for each fault") {
   CHECK(error_of([] { make_tokenizer("GPT2BPETokenizer", "", ""); }).find("needs --vocab-file") !=
         std::string::npos);
 }
+
+TEST_CASE("tokenizer.json holds both files, and must be of GPT-2's kind") {
+  const TempDir dir;
+  const SmallVocabulary v(dir);
+  auto vocabulary = nlohmann::json::parse(dir.read("vocab.json"));
+  vocabulary.erase("<|endoftext|>");  // as an added token instead
+  nlohmann::json json = {
+      {"added_tokens", {{{"id", 261}, {"content", "<|endoftext|>"}, {"special", true}}}},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+      {"model",
+       {{"type", "BPE"},
+        {"unk_token", nullptr},
+        {"continuing_subword_prefix", ""},
+        {"vocab", vocabulary},
+        {"merges",
+         nlohmann::json::parse(R"([["l","o"],["lo","w"],["e","r"],["Ġ","low"],["a","a"]])")}}}};
+  const auto made = [&] {
+    const std::string path = dir.write("tokenizer.json", json.dump());
+    return make_gpt2_tokenizer(path, path);
+  };
+  const auto files = make_gpt2_tokenizer(v.vocab_file, v.merge_file);
+  const std::string text = "lower aaa  low\n\xc3\xa9";
+  CHECK(made()->encode(text) == files->encode(text));
+  CHECK(made()->eod() == 261);
+  json["model"]["merges"] = {"l o", "lo w", "e r", "Ġ low", "a a"};  // before tokenizers 0.20
+  CHECK(made()->encode(text) == files->encode(text));
+
+  const auto fault = [&](const std::string& pointer, const nlohmann::json& value) {
+    const nlohmann::json good = json;
+    json[nlohmann::json::json_pointer(pointer)] = value;
+    const std::string sentence = error_of([&] { made(); });
+    json = good;
+    return sentence;
+  };
+  const auto has = [](const std::string& sentence, const std::string& part) {
+    return sentence.find(part) != std::string::npos;
+  };
+  CHECK(has(fault("/model/type", "WordPiece"), "its model is \"WordPiece\", not BPE"));
+  CHECK(has(fault("/normalizer", {{"type", "NFC"}}), "it has a normalizer"));
+  CHECK(has(fault("/pre_tokenizer/type", "Metaspace"), "is not ByteLevel"));
+  CHECK(has(fault("/pre_tokenizer/add_prefix_space", true), "puts a space before the text"));
+  CHECK(has(fault("/pre_tokenizer/use_regex", false), "GPT-2's pattern"));
+  CHECK(has(fault("/model/continuing_subword_prefix", "##"), "continuing_subword_prefix"));
+  CHECK(has(fault("/model/merges/1", "low"), "merge 2: expected two tokens, found \"low\""));
+  CHECK(has(fault("/model/merges/1", nlohmann::json::array({"q", "z"})),
+            "merge 2: \"qz\" is not in the vocabulary"));
+  CHECK(has(fault("/model/merges", nlohmann::json::array()), "it has no merges"));
+  CHECK(has(fault("/added_tokens/0/id", 3), "both have the number 3"));
+}

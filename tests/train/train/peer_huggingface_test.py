@@ -124,6 +124,9 @@ with tempfile.TemporaryDirectory() as work:
         same_logits(load(back), model, tokens, 0, f"theirs through us ({vocabulary}, tied {tied}, {dtype})")
         saved = json.load(open(os.path.join(back, "config.json"), encoding="utf-8"))
         check(saved["vocab_size"] == vocabulary and saved["tie_word_embeddings"] == tied, "config.json comes back")
+        theirs = json.load(open(os.path.join(folder, "config.json"), encoding="utf-8"))
+        check({k: saved.get(k) for k in theirs if k != "n_inner"} == {k: v for k, v in theirs.items() if k != "n_inner"},
+              "with all that it said")
 
         # Trained by us, run by them; evaluated by us from both places.
         trained = at(f"trained{seed}")
@@ -135,9 +138,9 @@ with tempfile.TemporaryDirectory() as work:
         close(got["loss"], want, tolerance, "loss of ours, in transformers and here")
         again = evaluate(work, "--load", at(f"checkpoint{seed}"), *by_text, *flags)
         check(again["loss"] == got["loss"], "--load of the checkpoint evaluates the same model")
-        # Written over the older model.
-        run(*train, trained, "--train-iters", "1", "--lr", "0", *flags)
-        same_logits(load(trained), model, tokens, 0, "a model's folder is replaced")
+        # The training goes on, and its model takes the older one's place.
+        run(*train, trained, "--train-iters", "6", "--lr", "1e-2", "--load", at(f"checkpoint{seed}"), *flags)
+        check(expected_loss(load(trained), tokens, SEQUENCE) < want, "a model's folder is replaced")
 
     # bf16: ours saved in bf16 is what transformers computes with, whatever its type.
     run("--load-hf", at("theirs0"), "--data-path", at("corpus"), "--split", "1", "--device", "cpu", "--save-hf",
@@ -168,6 +171,20 @@ with tempfile.TemporaryDirectory() as work:
         # And onwards: the folder's files travel with the model.
         run("--load-hf", at("gpt2-ours"), *unchanged, "--save-hf", at("gpt2-next"))
         check(AutoTokenizer.from_pretrained(at("gpt2-next"))(text)["input_ids"] == ids, "the tokenizer travels")
+        # tokenizer.json alone, which is what transformers 5 saves.
+        model.save_pretrained(at("gpt2-json"))
+        tokenizer.save_pretrained(at("gpt2-json"))
+        for name in ("vocab.json", "merges.txt"):
+            if os.path.exists(os.path.join(at("gpt2-json"), name)):
+                os.remove(os.path.join(at("gpt2-json"), name))
+        check(os.path.exists(os.path.join(at("gpt2-json"), "tokenizer.json")), "transformers saves tokenizer.json")
+        got = evaluate(work, "--load-hf", at("gpt2-json"), "--text", at("text.txt"))
+        close(got["loss"], expected_loss(model, ids, SEQUENCE), 1e-5, "loss with tokenizer.json")
+        run("prepare", "--input", at("text.txt"), "--output", at("json"), "--vocab-file",
+            os.path.join(at("gpt2-json"), "tokenizer.json"))
+        check(open(at("json.bin"), "rb").read() == open(at("bpe.bin"), "rb").read(), "prepare reads it, too")
+        run("--load-hf", at("gpt2-json"), *unchanged, "--save-hf", at("gpt2-json-next"))
+        check(AutoTokenizer.from_pretrained(at("gpt2-json-next"))(text)["input_ids"] == ids, "it travels")
     else:
         print("SKIPPED: GPT-2's tokenizer, since " + " and ".join(files) + " are missing")
 
@@ -214,6 +231,17 @@ with tempfile.TemporaryDirectory() as work:
     refused("model.safetensors", change=header)
     refused("config.json", change=lambda folder: os.remove(os.path.join(folder, "config.json")))
     refused("model.safetensors", change=lambda folder: os.remove(os.path.join(folder, "model.safetensors")))
+    def untie(folder):
+        import safetensors.torch
+        path = os.path.join(folder, "model.safetensors")
+        weights = safetensors.torch.load_file(path)
+        weights["lm_head.weight"] = weights["transformer.wte.weight"] + 1
+        safetensors.torch.save_file(weights, path)
+
+    refused("'lm_head.weight' differs from 'wte.weight'", change=untie)
+    refused("has the attn_pdrop 1.5, which is not in [0, 1)", change=edit(attn_pdrop=1.5))
+    refused("embd_pdrop and resid_pdrop, and there is one hidden dropout here: give --hidden-dropout",
+            change=edit(embd_pdrop=0.3), command="train")
     refused("--num-layers: 12 contradicts", "--num-layers", "12")
     refused("--seq-length", "--seq-length", "64")
     refused("--save-hf: has a meaning in training only", "--save-hf", at("x"))

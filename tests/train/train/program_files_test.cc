@@ -218,3 +218,77 @@ TEST_CASE("evaluate says what it needs, and what it does not do") {
   refused("--text " TALLY_SOURCE_DIR "/README.md --nproc-per-node 2",
           "--nproc-per-node: evaluate runs in one process, and 2 were asked for: leave it out");
 }
+
+TEST_CASE("a flag with an empty value names what is not set, and is not left out") {
+  for (const char* flag : {"--save", "--record", "--load-hf", "--data-path", "--vocab-file"}) {
+    CAPTURE(std::string(flag));
+    const Ended ended = tally_train(mock + "--train-iters 1 " + flag + " ''");
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK(ended.err ==
+          fmt::format("tally-train: error: {}: is empty: give a value or leave it out\n", flag));
+  }
+}
+
+TEST_CASE("a model that is there is replaced only by a run that goes on with its training") {
+  const Folder folder("there");
+  const std::string run = mock + "--save-hf " + folder / "model ";
+  REQUIRE(tally_train(run + "--train-iters 2 --save " + folder / "s").code == 0);
+  const std::string weights = read_text(folder / "model/model.safetensors");
+  Ended ended = tally_train(run + "--train-iters 1");
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(contains(ended.err, "--save-hf: '" + folder / "model' holds a model already"));
+  ended = tally_train("--mock-data --device cpu --seq-length 32 --train-iters 1 --load-hf " +
+                      folder / "model --save-hf " + folder / "s/iter_0000002");
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err, "iter_0000002' is a checkpoint of --save"));
+  CHECK((read_text(folder / "model/model.safetensors") == weights));
+  ended = tally_train(run + "--train-iters 3 --load " + folder / "s");
+  CHECK(ended.code == 0);
+  CHECK((read_text(folder / "model/model.safetensors") != weights));
+}
+
+TEST_CASE("a checkpoint that cannot be written does not take the model with it") {
+  const Folder folder("lost");
+  bool lost = false;
+  const Ended ended = tally_train(mock + "--train-iters 1000000 --log-interval 1 --save " +
+                                      folder / "s --save-hf " + folder / "model",
+                                  "", [&](const std::string& out, int pid) {
+                                    if (lost || !contains(out, " iteration        1/")) return;
+                                    lost = true;
+                                    fs::remove_all(folder / "s");
+                                    std::ofstream(folder / "s").put('x');
+                                    kill(pid, SIGTERM);
+                                  });
+  CHECK(ended.code == 1);
+  CHECK(contains(ended.err, "the checkpoint under '" + folder / "s' cannot be written"));
+  CHECK(contains(ended.out, "saved the model in Hugging Face's layout"));
+  CHECK(fs::exists(folder / "model/model.safetensors"));
+}
+
+TEST_CASE("what a model's folder is not, and what a text is not") {
+  const Folder folder("evaluate");
+  REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s --save-hf " + folder / "model")
+              .code == 0);
+  std::ofstream(folder / "text.txt") << "a text that is long enough";
+  const auto refused = [&](const std::string& flags, const std::string& message) {
+    CAPTURE(flags);
+    const Ended ended = tally_train("evaluate --device cpu " + flags);
+    CHECK(ended.code == 2);
+    CHECK_MESSAGE(contains(ended.err, message), ended.err);
+  };
+  const std::string text = " --tokenizer-type bytes --text " + folder / "text.txt";
+  refused("--load-hf " + folder / "model/config.json" + text,
+          "--load-hf: " + folder / "model/config.json is a file: name the folder that it is in");
+  refused("--load-hf " + folder / "s" + text, "holds checkpoints of --save: give it to --load");
+  const std::string model = "--load-hf " + folder / "model";
+  refused(model + text + " --split 0,0,1", "--split: has a meaning in training only");
+  refused(model + text + " --seq-length 33", "--seq-length: 33 is more than the 32 positions of ");
+  refused(model + " --text " + folder / "text.txt",
+          "has no vocab.json and merges.txt, and no tokenizer.json");
+  refused(model + " --tokenizer-type bytes --text /none.txt", "--text: '/none.txt' cannot be read");
+  std::ofstream(folder / "text.gz") << "\x1f\x8b compressed";
+  refused(model + " --tokenizer-type bytes --text " + folder / "text.gz",
+          "text.gz' is compressed by gzip");
+}

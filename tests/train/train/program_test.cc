@@ -86,7 +86,7 @@ TEST_CASE("bad input is one line on stderr, exit code 2, and nothing is written"
   check(mock + "--train-iters 1 --load " + folder / "none" + " --exit-on-missing-checkpoint",
         fmt::format("--load: {} holds no checkpoint", folder / "none"));
   check(mock + "--train-iters 1 --vocab-file /none/vocab.json",
-        "--vocab-file: /none/vocab.json cannot be read; it is copied beside checkpoints");
+        "--vocab-file: needs --merge-file beside it");
 }
 
 TEST_CASE("a run from header to record") {

@@ -1,0 +1,34 @@
+// The files of a byte-level BPE tokenizer: vocab.json with merges.txt, or tokenizer.json, in which
+// Hugging Face's tokenizers keeps both and more.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tally::train {
+
+struct MergeLine {
+  std::string left, right;
+  std::string place;  // for messages: "--merge-file PATH:LINE"
+};
+using MergeLines = std::vector<MergeLine>;  // in the order of their ranks
+
+struct TokenizerJson {
+  nlohmann::json vocabulary;         // token: number
+  std::optional<MergeLines> merges;  // where the file was a tokenizer.json
+};
+
+// All of a file. `flag`: for the message. Throws std::runtime_error with one sentence.
+std::string read_tokenizer_file(const std::string& path, const char* flag);
+
+// `json` as it is where it is a vocabulary; of a tokenizer.json its vocabulary, added tokens too,
+// and merges. Throws std::runtime_error with one sentence where that is not GPT-2's kind of
+// tokenizer: byte-level BPE, GPT-2's pattern, no normalization, no space put before the text.
+TokenizerJson split_tokenizer_json(nlohmann::json json, const std::string& path);
+
+// A merges.txt. Throws std::runtime_error with one sentence.
+MergeLines read_merge_lines(const std::string& path);
+
+}  // namespace tally::train
