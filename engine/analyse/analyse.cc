@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "engine/analyse/derived.h"
+#include "engine/analyse/families.h"
 #include "engine/analyse/scan.h"
 #include "engine/analyse/wanted.h"
 #include "engine/base/text.h"
@@ -142,24 +143,19 @@ class Analysis {
   }
 
   void make_groups() {
-    std::map<std::string, std::vector<size_t>> open;  // groups of a point, one a repeated value
+    std::map<int, size_t> families;
+    if (analyser_.reduce)
+      families = find_families(by_id_, [&](const PackageView& p) { return point_key(p); });
+    std::map<size_t, size_t> of_family;
     for (const auto& [id, package] : by_id_) {
       if (!package->finished || find(package->step) == nullptr) continue;
       if (analyser_.reduce) {
-        std::vector<size_t>& same = open[point_key(*package)];
-        const PackageView* current = package;
-        auto free = std::find_if(same.begin(), same.end(), [&](size_t at) {
-          const auto& members = groups_[at].members;
-          return std::none_of(members.begin(), members.end(), [&](const PackageView* other) {
-            return other->iteration == current->iteration;
-          });
-        });
-        if (free != same.end()) {
-          groups_[*free].members.push_back(package);
-          group_of_[id] = *free;
+        const auto [entry, is_new] = of_family.try_emplace(families.at(id), groups_.size());
+        if (!is_new) {
+          groups_[entry->second].members.push_back(package);
+          group_of_[id] = entry->second;
           continue;
         }
-        same.push_back(groups_.size());
       }
       group_of_[id] = groups_.size();
       groups_.push_back({{package}, {}, true});

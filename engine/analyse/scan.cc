@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <glob.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -182,7 +183,8 @@ void Scanner::scan(const Analyse& analyse, const PackageView& package, Found& fo
                                            ? files_beside_log(package.log, name, first_name, names)
                                            : matching_files(package.work_dir, name);
       ++names;
-      if (paths.empty() && !by_hand) {
+      // One that has not begun has no folder either.
+      if (paths.empty() && !by_hand && ::access(package.work_dir.c_str(), F_OK) == 0) {
         problem(file.path.mark, fmt::format("{} {}", analyse.step.value, file.path.value),
                 fmt::format("no file '{}' in the work directory of workpackage {} ({}): {}", name,
                             package.id, package.step, package.work_dir));

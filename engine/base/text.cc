@@ -36,6 +36,19 @@ std::vector<std::string> split_strip(std::string_view text, std::string_view sep
   }
 }
 
+std::string one_line(std::string_view text) {
+  std::string line;
+  for (const char c : strip(text)) {
+    const bool blank = std::string_view(" \t\n\r\f\v").find(c) != std::string_view::npos;
+    if (!blank) {
+      line += c;
+    } else if (line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  return line;
+}
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string joined;
   for (size_t i = 0; i < parts.size(); ++i) {

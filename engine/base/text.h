@@ -14,6 +14,8 @@ std::string_view strip(std::string_view text);
 // Splits at every occurrence of `separator`; "" gives {text}. Pieces are stripped. Empty pieces
 // count.
 std::vector<std::string> split_strip(std::string_view text, std::string_view separator);
+// Every run of white space as one blank, none at the ends.
+std::string one_line(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 bool starts_with(std::string_view text, std::string_view prefix);
 // The candidate nearest to `name` by edit distance, or "" when none is near enough to be meant.

@@ -75,7 +75,7 @@ class BenchmarkBuilder {
   void build(const Element& element) {
     for (const Element& child : element.children) {
       if (child.name == "comment") {
-        benchmark_.comment = strip(child.text.value);
+        benchmark_.comment = one_line(child.text.value);
       } else if (child.name == "step") {
         add_named(step(child), child, &benchmark_.steps);
       } else if (child.name == "analyser") {

@@ -131,12 +131,20 @@ std::vector<const Element*> selected_benchmarks(const Element& root, const Check
   for (const Element& child : root.children) {
     if (child.name == "benchmark") names.emplace_back(strip(child.get("name")));
   }
-  for (const auto* list : {&only, &exclude}) {
-    for (const Text& name : *list) {
-      if (std::find(names.begin(), names.end(), name.value) != names.end()) continue;
+  const auto unknown = [&](const Text& name) {
+    return std::find(names.begin(), names.end(), name.value) == names.end();
+  };
+  for (const Text& name : only) {
+    if (unknown(name))
       diagnostics.error(name.mark, fmt::format("no benchmark is called '{}'", name.value),
                         did_you_mean(name.value, names));
-    }
+  }
+  // One that a tag has taken out already may be left out, too.
+  for (const Text& name : exclude) {
+    if (unknown(name))
+      diagnostics.warning(name.mark,
+                          fmt::format("no benchmark is called '{}', to be left out", name.value),
+                          did_you_mean(name.value, names));
   }
   auto has = [](const std::vector<Text>& list, const std::string& name) {
     return std::any_of(list.begin(), list.end(), [&](const Text& t) { return t.value == name; });

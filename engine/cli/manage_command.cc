@@ -66,7 +66,7 @@ int comment_command(const Invocation& invocation, const CommentArgs& args) {
     Status status = Journal::open(directory.path, &journal);
     if (status) {
       RunRecord run = journal->run();
-      run.comment = args.append ? run.comment + args.comment : args.comment;
+      run.comment = one_line(args.append ? run.comment + args.comment : args.comment);
       status = journal->set_run(run);
     }
     if (!status) {

@@ -148,6 +148,17 @@ struct Execution {
   bool analyse = false, result = false;
 };
 
+// Whether a workpackage failed by anything else than its commands: a value, a file set, a
+// substitution. JUBE gives up there.
+bool has_failed_without_command(const Journal& journal) {
+  const std::vector<Journal::Stored> all = journal.packages();
+  return std::any_of(all.begin(), all.end(), [](const Journal::Stored& stored) {
+    const std::string& note = stored.package.note;
+    return stored.package.state == State::failed && !starts_with(note, "Error (returncode <> 0)") &&
+           !starts_with(note, "Error file ") && !starts_with(note, "shared operation failed");
+  });
+}
+
 int execute_run(const Invocation& invocation, Input& input, const Benchmark& benchmark,
                 const RunDirectory& directory, std::unique_ptr<Journal> journal,
                 const Execution& execution) {
@@ -175,25 +186,27 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
     status = s;
     print_error(invocation, status.message());
   }
+  const bool gives_up = invocation.as_jube && has_failed_without_command(*journal);
   journal.reset();
   int code = status ? summary.exit_code() : kFailed;
   if (invocation.as_jube && summary.stopped) return code;  // -e ends JUBE before it analyses
   bool show = wants_result(invocation, benchmark, execution.result) && has_results(benchmark);
   // JUBE analyses with -r even where there is no result to show.
   const bool analyse = execution.analyse || (invocation.as_jube && execution.result);
+  int shown = kFine;
   if (show || analyse) {
     std::vector<OpenRun> runs(1);
     runs[0].directory = directory;
     if (!open_run(invocation, directory, "", {}, runs.data())) return kFailed;
     ShowOptions show_options;
     size_t rows = 0;
-    int shown = show ? show_results(invocation, runs, show_options)
-                     : (analyse_run(runs[0], &rows) ? kFine : kFailed);
+    shown = show ? show_results(invocation, runs, show_options)
+                 : (analyse_run(runs[0], &rows) ? kFine : kFailed);
     code = std::max(code, shown);
   }
-  if (invocation.as_jube && status && !summary.interrupted) {
-    return kFine;  // JUBE's exit code says nothing of failed workpackages
-  }
+  // JUBE's exit code says nothing of commands that failed, only of what it could not do itself.
+  if (invocation.as_jube && status && !summary.interrupted)
+    return gives_up || shown != kFine ? kFailed : kFine;
   return code;
 }
 
@@ -220,7 +233,7 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
   RunRecord record;
   record.id = directory.id;
   record.benchmark = benchmark.name.value;
-  record.comment = args.comment.empty() ? benchmark.comment : args.comment;
+  record.comment = args.comment.empty() ? benchmark.comment : one_line(args.comment);
   record.tags = input.workflow->tags;
   record.input_file = file;
   record.start = start_time();

@@ -44,9 +44,7 @@ void print_steps(const Benchmark& benchmark, const Journal& journal) {
   std::vector<std::vector<std::string>> rows = {
       {"stepname", "all", "open", "wait", "error", "done"}};
   for (const Step& step : benchmark.steps) {
-    auto found = counts.find(step.name.value);
-    if (found == counts.end()) continue;
-    const Counts& c = found->second;
+    const Counts& c = counts[step.name.value];
     rows.push_back({step.name.value, std::to_string(c.all), std::to_string(c.open),
                     std::to_string(c.waiting), std::to_string(c.failed), std::to_string(c.done)});
   }

@@ -131,9 +131,12 @@ std::vector<PackageView> package_views(const Benchmark& benchmark, const Journal
     std::string shown =
         from.work_dir.empty() ? run_dir + "/" + from.directory + "/work" : from.work_dir;
     view.work_dir = absolute_path(shown);
-    // What waits for its done_file has written something: JUBE shows it, too.
+    const Step* step = benchmark.find_step(from.step);
+    // What waits for its done_file has written something. JUBE shows what has not ended, or not
+    // even begun, too: with as many values as there are.
+    const bool plain = step == nullptr || step->kind == StepKind::plain;
     view.finished = finished_well(package.state) || package.state == State::failed ||
-                    package.state == State::waiting;
+                    package.state == State::waiting || (plain && package.state != State::lost);
     if (package.state == State::failed || package.state == State::expected) {
       view.notes.push_back(fmt::format("workpackage {} ({}) {}: {}", package.id, from.step,
                                        state_name(package.state), package.note));
@@ -151,7 +154,6 @@ std::vector<PackageView> package_views(const Benchmark& benchmark, const Journal
     view.values.emplace_back("jube_wp_cycle", std::to_string(package.cycle));
     view.values.emplace_back("jube_wp_relpath", shown);
     view.values.emplace_back("jube_wp_abspath", view.work_dir);
-    const Step* step = benchmark.find_step(from.step);
     if (step != nullptr && step->kind != StepKind::plain) add_kind_values(*step, view);
     for (int parent : package.parents) {
       view.values.emplace_back(fmt::format("jube_wp_parent_{}_id", step_names[parent]),

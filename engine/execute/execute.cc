@@ -78,11 +78,10 @@ Status Engine::run(RunSummary* summary) {
   status_line_.finish();
   if (status) status = put_back(jobs_.unsubmitted(), "");
   if (status) status = put_back(packs_.members(), "");
-  // Packages that stand before a shared operation are taken up again where they are.
   for (const auto& [key, group] : gathered_) {
     for (const int id : group) {
-      if (status) status = journal_.set_state(id, State::pending, "");
-      graph_[id].wp.state = State::pending;
+      if (status) status = journal_.set_state(id, State::waiting, before_shared);
+      graph_[id].wp.state = State::waiting;
     }
   }
   count(summary);
@@ -182,7 +181,8 @@ Status Engine::start(int id) {
   const auto granted =
       local_gpus ? slots_.take_gpus(id, package.wp.step, gpus) : Slots::Gpus::taken;
   if (granted == Slots::Gpus::later) return Status::ok();
-  if (package.wp.state != State::waiting) {
+  if (package.wp.state != State::waiting || package.wp.note == before_shared) {
+    package.wp.note.clear();
     if (Status s = journal_.set_state(id, State::running, ""); !s) return s;
   }
   package.wp.state = State::running;

@@ -180,7 +180,10 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
   const std::string target_dir = expand_path(substitute(entry.target_dir, lookup));
   std::vector<std::string> names;
   if (!entry.target.value.empty()) {
-    names = split_names(substitute(entry.target.value, lookup), entry.separator);
+    const std::string given = substitute(entry.target.value, lookup);
+    names = split_names(given, entry.separator);
+    // JUBE cuts names at commas, whatever separates the sources.
+    if (names.size() != patterns.size()) names = split_names(given, ",");
     for (std::string& name : names) name = expand_path(name);
     if (names.size() != patterns.size()) {
       return Status::error("file set: " + std::to_string(names.size()) + " names for " +

@@ -31,7 +31,7 @@ Task::Task(TaskContext& context, int id)
   }
   operation_ = static_cast<size_t>(package().operations_done);
   if (package().prepared) phase_ = Phase::operations;
-  check_waiting_ = package().wp.state == State::waiting;
+  check_waiting_ = package().wp.state == State::waiting && package().wp.note != before_shared;
 }
 
 int Task::cycle() const {
@@ -68,14 +68,15 @@ void Task::prepare_folder() {
   if (!step_.shared.empty()) {
     const std::string shared = shared_folder();
     if (Status s = make_directories(shared); !s) return fail(s.message());
-    const std::string link = work_dir_ + "/" + values_->apply(step_.shared);
+    // As JUBE does: a work_dir of the user's own gets no links.
+    const std::string link = own_work + "/" + values_->apply(step_.shared);
     if (Status s = make_link(shared, link); !s) return fail(s.message());
   }
   for (const int parent : package().wp.parents) {
     const Package& other = context_.graph[parent];
     const std::string target = absolute_path(context_.graph.folder(other)) + "/work";
     const std::string name = context_.graph.step_of(other).name.value;
-    if (Status s = make_link(target, work_dir_ + "/" + name); !s) return fail(s.message());
+    if (Status s = make_link(target, own_work + "/" + name); !s) return fail(s.message());
   }
   for (const auto& [path, size] : package().outputs) outputs_.push_back(path);
   if (package().work_dir.empty()) {

@@ -30,6 +30,10 @@ struct TaskContext {
   RunLog& log;
 };
 
+// The note of a package that waits until its siblings come to a shared operation, in a run that
+// ended before they did: it is taken up again where it is.
+inline constexpr const char* before_shared = "stands before a shared command";
+
 // "oom" as people say it: "out of memory"; empty for what is no outcome.
 const char* plain_words(const std::string& outcome);
 

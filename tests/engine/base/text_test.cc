@@ -16,6 +16,12 @@ TEST_CASE("strip and split as Python does") {
   CHECK(join({}, ", ").empty());
 }
 
+TEST_CASE("white space becomes one blank") {
+  CHECK(one_line("  a \n\t b\r\nc ") == "a b c");
+  CHECK(one_line(" \n").empty());
+  CHECK(one_line("").empty());
+}
+
 TEST_CASE("edit distance counts swaps once") {
   CHECK(edit_distance("", "abc") == 3);
   CHECK(edit_distance("separator", "seperator") == 1);

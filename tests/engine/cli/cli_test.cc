@@ -151,6 +151,35 @@ TEST_CASE_FIXTURE(Shell, "a failed workpackage is exit code 1, and 0 under JUBE'
   CHECK(has(ran.out, "continue: tally continue bench_run --id 0"));
   CHECK(tally("status bench_run").out == "ERROR\n");
   CHECK(tally("run bench.yaml", "jube").code == 0);
+  // What JUBE could not do itself is its failure, too.
+  for (const char* unable :
+       {"substituteset: {name: t, iofile: {in: none.txt, out: g.txt}}\nstep: {name: s, use: t, do: "
+        "echo}\n",
+        "parameterset: {name: p, parameter: {name: n, type: int, _: \"1,two\"}}\nstep: {name: s, "
+        "use: p, do: echo $n}\n",
+        "step: {name: s, do: {active: \"1 = 1\", _: echo}}\n"}) {
+    CAPTURE(std::string(unable));
+    file("unable.yaml", std::string("name: u\noutpath: u_run\n") + unable);
+    CHECK(tally("run unable.yaml", "jube").code == 1);
+  }
+}
+
+TEST_CASE_FIXTURE(Shell, "a comment is one line; a step that no workpackage reached has its row") {
+  file("bench.yaml",
+       "name: c\noutpath: c_run\ncomment: |\n  two\n   lines\nstep: [{name: a, do: \"false\"}, "
+       "{name: later, depend: a, do: echo}]\n");
+  const Ran ran = tally("run bench.yaml");
+  CHECK(has(ran.out, "# two lines\n"));
+  CHECK(has(ran.out, "|    later |   0 |    0 |    0 |     0 |    0 |"));
+  CHECK(has(tally("info c_run -i 0").out, "# two lines\n"));
+}
+
+TEST_CASE_FIXTURE(Shell, "a benchmark to be left out that is not there is no error") {
+  file("bench.yaml", kBench);
+  const Ran ran = tally("run bench.yaml --not-bench gone");
+  CHECK(ran.code == 0);
+  CHECK(has(ran.err, "warning: no benchmark is called 'gone', to be left out"));
+  CHECK(tally("run bench.yaml --only-bench gone").code == 2);
 }
 
 TEST_CASE_FIXTURE(Shell, "bad input is exit code 2 with one clear error, and nothing is made") {

@@ -1,0 +1,20 @@
+// Which workpackages are iterations of one.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "engine/analyse/analyse.h"
+
+namespace tally {
+
+// The number of each workpackage's family: those of one step and one point that differ in their own
+// iteration or in that of a parent. As JUBE has it, iterations of one parent stay apart where
+// another parent is the same for all of them. `point_key`: equal for equal points.
+std::map<int, size_t> find_families(
+    const std::map<int, const PackageView*>& packages,
+    const std::function<std::string(const PackageView&)>& point_key);
+
+}  // namespace tally
