@@ -23,7 +23,10 @@ std::pair<std::string, std::string> halves(const std::string& line) {
 }
 
 bool absent(const Json& json, const char* key) {
-  return !json.contains(key) || json[key].is_null() || json[key] == "" || json[key] == false;
+  if (!json.contains(key)) return true;
+  const Json& value = json[key];
+  if (value.is_string()) return value.get_ref<const std::string&>().empty();
+  return value.empty() || value == false;
 }
 
 // Why a tokenizer.json splits or joins text in another way than GPT-2's; empty: it does not.
