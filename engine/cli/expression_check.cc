@@ -70,28 +70,12 @@ void add_results(const Benchmark& benchmark, std::vector<Expression>& found) {
   }
 }
 
-std::string python_string(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '\\' || c == '"') quoted += '\\';
-    if (c == '\n') {
-      quoted += "\\n";
-    } else if (c == '\r') {
-      quoted += "\\r";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
-// What makes Python read `text`, and no more. What it would warn of (a call of a number) is said of
-// a guess, not of the text.
+// What makes Python read `text`, and no more: into a syntax tree (0x400 is its PyCF_ONLY_AST), for
+// a compiler would warn of guesses (a call of a number).
 std::string reading(const std::string& text, bool lines) {
   const size_t start = std::min(text.find_first_not_of(" \t"), text.size());
-  return fmt::format(
-      "__import__('warnings').simplefilter('ignore') or compile({}, '<string>', 'eval') and ''",
-      python_string(lines ? "(\n" + text + "\n)" : text.substr(start)));
+  return fmt::format("compile({}, '<string>', 'eval', 0x400) and ''",
+                     python_string(lines ? "(\n" + text + "\n)" : text.substr(start)));
 }
 
 // The text with what its names may stand for: all of them the same, or one an operator between
@@ -104,7 +88,7 @@ std::vector<std::string> guesses(const std::string& text) {
       return name == one && !one.empty() ? &its_value : &every;
     }));
   };
-  for (const char* value : {"1", "a", "'a'", "+", "==", ""}) with(value, "", "");
+  for (const char* value : {"a", "'a'", "+", "==", ""}) with(value, "", "");
   for (const std::string& name : referenced_names(text)) {
     for (const char* value : {"+", "==", "not", "if 1 else", "(", ")", "'", ","}) {
       with("1", name, value);
@@ -113,21 +97,33 @@ std::vector<std::string> guesses(const std::string& text) {
   return made;
 }
 
-void check_one(const Expression& expression, Evaluator& evaluator, Diagnostics& diagnostics) {
-  const std::string& text = expression.text->value;
+bool readable_somehow(const Expression& expression, Evaluator& evaluator) {
   std::vector<std::string> readings;
-  for (const std::string& guess : guesses(text)) {
+  for (const std::string& guess : guesses(expression.text->value))
     readings.push_back(reading(guess, expression.lines));
+  const std::vector<Evaluation> results = evaluator.evaluate(Mode::python, readings);
+  return std::any_of(results.begin(), results.end(), [](const Evaluation& e) { return e.ok; });
+}
+
+void check_all(const std::vector<Expression>& expressions, Evaluator& evaluator,
+               Diagnostics& diagnostics) {
+  if (expressions.empty()) return;
+  const std::string number = "1";
+  std::vector<std::string> readings;
+  for (const Expression& expression : expressions) {
+    readings.push_back(
+        reading(substitute(expression.text->value, [&](std::string_view) { return &number; }),
+                expression.lines));
   }
-  const Evaluation first = evaluator.evaluate_one(Mode::python, readings.front());
-  if (first.ok) return;
-  if (has_reference(text)) {
-    const std::vector<Evaluation> others = evaluator.evaluate(Mode::python, readings);
-    if (std::any_of(others.begin(), others.end(), [](const Evaluation& e) { return e.ok; })) return;
+  const std::vector<Evaluation> results = evaluator.evaluate(Mode::python, readings);
+  for (size_t i = 0; i < expressions.size(); ++i) {
+    const Expression& expression = expressions[i];
+    const std::string& text = expression.text->value;
+    if (results[i].ok || (has_reference(text) && readable_somehow(expression, evaluator))) continue;
+    const std::string why = results[i].error.substr(0, results[i].error.find(" (<string>"));
+    diagnostics.warning(expression.text->mark, fmt::format("{}: Python cannot read \"{}\": {}",
+                                                           expression.what, strip(text), why));
   }
-  const std::string why = first.error.substr(0, first.error.find(" (<string>"));
-  diagnostics.warning(expression.text->mark, fmt::format("{}: Python cannot read \"{}\": {}",
-                                                         expression.what, strip(text), why));
 }
 
 // Whether a value of some type can be formatted so.
@@ -156,11 +152,13 @@ void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& e
   add_sets(benchmark, parameters, found);
   if (parameters) add_steps(benchmark, found);
   add_results(benchmark, found);
-  for (const Expression& expression : found) {
-    const std::string& text = expression.text->value;
-    if (strip(text).empty() || text == "true" || text == "false") continue;
-    check_one(expression, evaluator, diagnostics);
-  }
+  found.erase(std::remove_if(found.begin(), found.end(),
+                             [](const Expression& e) {
+                               const std::string& text = e.text->value;
+                               return strip(text).empty() || text == "true" || text == "false";
+                             }),
+              found.end());
+  check_all(found, evaluator, diagnostics);
   for (const Result& result : benchmark.results) {
     for (const auto& output : result.outputs) {
       if (const auto* table = std::get_if<Table>(&output)) {

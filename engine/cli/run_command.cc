@@ -87,15 +87,14 @@ void warn_of_nothing(const Benchmark& benchmark) {
 }
 
 int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
-            const Benchmark& benchmark) {
+            const Benchmark& benchmark, Evaluator& evaluator) {
   std::string outpath = outpath_of(benchmark, args.outpath);
   std::vector<RunDirectory> runs = list_runs(outpath);
   int id = runs.empty() ? 0 : runs.back().id + 1;
   if (!args.ids.empty()) parse_id(args.ids.front(), &id);
   RunInfo info = run_info(benchmark, id, outpath + "/" + padded_id(id), start_time());
-  std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
   TextPool pool;
-  Expander expander(benchmark, info, *evaluator, pool, input.tags());
+  Expander expander(benchmark, info, evaluator, pool, input.tags());
   Diagnostics diagnostics;
   Plan plan = make_plan(benchmark, expander, diagnostics);
   print_diagnostics(diagnostics, input.sources);
@@ -116,13 +115,13 @@ int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
     std::vector<FileBytes> files;
     std::vector<std::pair<std::string, std::string>> texts;
     Status made = generated_files(benchmark, info, plan.packages, package, expander, pool,
-                                  *evaluator, &folder, &files);
+                                  evaluator, &folder, &files);
     if (!made) print_error(invocation, made.message());
     for (FileBytes& file : files) texts.emplace_back(file.path, std::move(file.bytes));
     for (const std::vector<int>& members : estimate.packs) {
       if (std::find(members.begin(), members.end(), package.id) == members.end()) continue;
       FileBytes pack;
-      made = generated_pack(benchmark, info, plan.packages, members, expander, pool, *evaluator,
+      made = generated_pack(benchmark, info, plan.packages, members, expander, pool, evaluator,
                             &folder, &pack);
       if (!made) print_error(invocation, made.message());
       texts.emplace_back("../../" + folder + "/" + pack.path, std::move(pack.bytes));
@@ -142,6 +141,11 @@ int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
   return fails ? kFailed : kFine;
 }
 
+std::string shell_of_commands() {
+  const char* shell = std::getenv("JUBE_EXEC_SHELL");
+  return shell != nullptr && *shell != '\0' ? shell : RunOptions().shell;
+}
+
 struct Execution {
   int jobs = 1;
   bool exit_on_error = false, hide_animation = false, no_wait = false;
@@ -153,18 +157,15 @@ struct Execution {
 bool has_failed_without_command(const Journal& journal) {
   const std::vector<Journal::Stored> all = journal.packages();
   return std::any_of(all.begin(), all.end(), [](const Journal::Stored& stored) {
-    const std::string& note = stored.package.note;
-    return stored.package.state == State::failed && !starts_with(note, "Error (returncode <> 0)") &&
-           !starts_with(note, "Error file ") && !starts_with(note, "shared operation failed");
+    return stored.package.state == State::failed && !is_failure_of_command(stored.package.note);
   });
 }
 
 int execute_run(const Invocation& invocation, Input& input, const Benchmark& benchmark,
                 const RunDirectory& directory, std::unique_ptr<Journal> journal,
-                const Execution& execution) {
+                const Execution& execution, Evaluator& evaluator) {
   const RunRecord& record = journal->run();
   RunInfo info = run_info(benchmark, record.id, directory.path, record.start);
-  const char* shell = std::getenv("JUBE_EXEC_SHELL");
   RunOptions options;
   options.jobs = std::max(1, execution.jobs);
   options.exit_on_error = execution.exit_on_error;
@@ -172,11 +173,10 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   options.verbose = invocation.verbose > 0;
   options.wait_for_jobs = !execution.no_wait;
   options.on_interrupt = interrupt_question();
-  if (shell != nullptr && *shell != '\0') options.shell = shell;
-  std::unique_ptr<Evaluator> evaluator = make_evaluator(".", options.shell);
-  options.evaluator = evaluator.get();
+  options.shell = shell_of_commands();
+  options.evaluator = &evaluator;
   TextPool pool;
-  Expander expander(benchmark, info, *evaluator, pool, input.tags());
+  Expander expander(benchmark, info, evaluator, pool, input.tags());
   RunSummary summary;
   Status status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
   print_summary(invocation, benchmark, *journal, directory, summary);
@@ -211,8 +211,8 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
 }
 
 int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::string& file,
-                  Input& input, const Benchmark& benchmark, size_t which) {
-  if (args.dry_run) return dry_run(invocation, args, input, benchmark);
+                  Input& input, const Benchmark& benchmark, size_t which, Evaluator& evaluator) {
+  if (args.dry_run) return dry_run(invocation, args, input, benchmark, evaluator);
   const std::string outpath = outpath_of(benchmark, args.outpath);
   if (!announce_jobs(invocation, input, benchmark,
                      run_info(benchmark, 0, outpath + "/" + padded_id(0), start_time()),
@@ -259,7 +259,8 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
   print_banner(benchmark, record, directory);
   Execution execution{args.jobs,    args.exit_on_error, args.hide_animation,
                       args.no_wait, args.analyse,       args.result};
-  return execute_run(invocation, input, benchmark, directory, std::move(journal), execution);
+  return execute_run(invocation, input, benchmark, directory, std::move(journal), execution,
+                     evaluator);
 }
 
 }  // namespace
@@ -272,7 +273,7 @@ int run_command(const Invocation& invocation, const RunArgs& args) {
     if (!input->workflow) return invocation.as_jube ? kFailed : kBadInput;
     Diagnostics patterns;
     if (invocation.strict) patterns.make_warnings_errors();
-    std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+    std::unique_ptr<Evaluator> evaluator = make_evaluator(".", shell_of_commands());
     for (const Benchmark& benchmark : input->workflow->benchmarks) {
       check_patterns(benchmark, patterns);
       check_sources(benchmark, patterns);
@@ -294,7 +295,8 @@ int run_command(const Invocation& invocation, const RunArgs& args) {
       return kBadInput;
     }
     for (const Benchmark& benchmark : input->workflow->benchmarks) {
-      code = std::max(code, run_benchmark(invocation, args, file, *input, benchmark, which++));
+      code = std::max(
+          code, run_benchmark(invocation, args, file, *input, benchmark, which++, *evaluator));
     }
   }
   return code;
@@ -323,8 +325,9 @@ int continue_command(const Invocation& invocation, const ContinueArgs& args) {
     print_banner(benchmark, journal->run(), directory);
     Execution execution{args.jobs,    args.exit_on_error, args.hide_animation,
                         args.no_wait, args.analyse,       args.result};
-    code = std::max(
-        code, execute_run(invocation, *input, benchmark, directory, std::move(journal), execution));
+    std::unique_ptr<Evaluator> evaluator = make_evaluator(".", shell_of_commands());
+    code = std::max(code, execute_run(invocation, *input, benchmark, directory, std::move(journal),
+                                      execution, *evaluator));
   }
   return code;
 }

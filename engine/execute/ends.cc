@@ -4,9 +4,15 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/base/text.h"
 #include "engine/execute/engine.h"
 
 namespace tally {
+
+bool is_failure_of_command(const std::string& note) {
+  return starts_with(note, command_failed) || starts_with(note, error_file_found) ||
+         starts_with(note, shared_failed);
+}
 
 Status Engine::ended(Task& task) {
   const int id = task.id();
@@ -32,7 +38,7 @@ Status Engine::ended(Task& task) {
   // It ran a shared operation for others and did not come through.
   for (const int other : group) {
     Task& waiting = *tasks_.at(other);
-    waiting.fail("shared operation failed in workpackage " + std::to_string(id));
+    waiting.fail(std::string(shared_failed) + " in workpackage " + std::to_string(id));
     if (Status s = ended(waiting); !s) return s;
   }
   if (setup_of_.count(id) != 0) return release_setup(id, finished_well(state));

@@ -16,6 +16,9 @@
 
 namespace tally {
 
+// Whether a failed workpackage's note says that one of its commands failed, or left its error_file.
+bool is_failure_of_command(const std::string& note);
+
 struct RunOptions {
   int jobs = 1;                // -j: workpackages at once
   bool exit_on_error = false;  // -e

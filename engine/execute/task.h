@@ -34,6 +34,11 @@ struct TaskContext {
 // ended before they did: it is taken up again where it is.
 inline constexpr const char* before_shared = "stands before a shared command";
 
+// How the notes of packages begin that a command failed, see is_failure_of_command().
+inline constexpr const char* command_failed = "Error (returncode <> 0)";
+inline constexpr const char* error_file_found = "Error file ";
+inline constexpr const char* shared_failed = "shared operation failed";
+
 // "oom" as people say it: "out of memory"; empty for what is no outcome.
 const char* plain_words(const std::string& outcome);
 

@@ -129,7 +129,7 @@ void Task::write_do_log(const std::string& command, const std::string& directory
 
 // A relative path to a file of the step's own directory, else as it is written.
 std::string Task::error_message(const ProcessResult& result) const {
-  std::string message = "Error (returncode <> 0) while running \"" + running_.command +
+  std::string message = std::string(command_failed) + " while running \"" + running_.command +
                         "\" in directory \"" + running_.directory + "\"\nMessage in \"" +
                         running_.stderr_path + "\":\n" + last_lines(running_.stderr_path, 5);
   if (result.signalled) {
@@ -206,7 +206,7 @@ Status Task::operation_ended(const Operation& operation) {
   };
   const std::string command = trimmed_command(values_->apply(operation.command));
   if (found(operation.error_file)) {
-    fail("Error file \"" + values_->apply(operation.error_file) +
+    fail(std::string(error_file_found) + "\"" + values_->apply(operation.error_file) +
          "\" found after running the command \"" + command + "\".");
     return Status::ok();
   }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -28,6 +29,9 @@ class Evaluator {
     return evaluate(mode, {expression}).front();
   }
 };
+
+// `text` as a string literal of Python.
+std::string python_string(std::string_view text);
 
 // The real one. `directory`: where shell and perl values run (JUBE: where it was started).
 // `shell`: /bin/sh or $JUBE_EXEC_SHELL.

@@ -31,18 +31,7 @@ std::string literal(const Parameter& parameter, const std::string& value) {
     return value.substr(0, sign) + value.substr(first);
   }
   if (parameter.type != ValueType::string) return "float(" + value + ")";
-  std::string quoted = "'";
-  for (const char c : value) {
-    if (c == '\\' || c == '\'') quoted += '\\';
-    if (c == '\n') {
-      quoted += "\\n";
-    } else if (c == '\r') {
-      quoted += "\\r";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
+  return python_string(value);
 }
 
 // The slots whose names occur in the rule as words.

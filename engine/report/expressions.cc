@@ -25,20 +25,7 @@ std::string literal(const Value& value) {
     bool plain = number.find_first_not_of("0123456789.+-e") == std::string::npos;
     return plain ? number : "float('" + number + "')";
   }
-  std::string out = "'";
-  for (char c : *text) {
-    if (c == '\'' || c == '\\') out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\r') {
-      out += "\\r";
-    } else if (c == '\0') {
-      out += "\\0";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
+  return python_string(*text);
 }
 
 bool keyword(const std::string& word) {
