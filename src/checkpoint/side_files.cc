@@ -47,6 +47,9 @@ SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
   if (data.vocab_file == data.merge_file) {
     side.files["tokenizer.json"] = bytes_of(data.vocab_file);
   } else {
+    // Of another tokenizer than the source's: transformers would take the source's.
+    if (fs::path(data.vocab_file).parent_path() != fs::path(source))
+      side.files.erase("tokenizer.json");
     side.files["vocab.json"] = bytes_of(data.vocab_file);
     side.files["merges.txt"] = bytes_of(data.merge_file);
   }

@@ -296,7 +296,7 @@ void declare_output(CLI::App* app, Flags* f) {
 void declare_evaluation(CLI::App* app, Flags* f) {
   Group g(app, "tally-train evaluate");
   g.text("--text", &f->text, "FILE",
-         "Evaluate on this plain text, as one document, instead of --data-path");
+         "Evaluate on this plain text, gzip'd or not, as one document, instead of --data-path");
   g.number("--stride", &f->stride, 1,
            "Tokens from the start of one block of --seq-length to the next one's; every token but "
            "the text's first is scored once, in the first block that reaches it, so that a smaller "

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/checkpoint/model_weights.h"
-#include "src/data/mapped_file.h"
+#include "src/data/text_input.h"
 #include "src/data/tokenizer.h"
 #include "src/data/utf8.h"
 #include "src/measure/record.h"
@@ -28,19 +28,17 @@ struct Result {
 };
 
 std::vector<int32_t> tokens_of_text(const Config& c) {
-  const MappedFile file(c.text);
-  const std::string_view text(file.data() == nullptr ? "" : file.data(), file.size());
-  if (text.substr(0, 2) == "\x1f\x8b")
-    throw InputError(fmt::format(
-        "'{}' is compressed by gzip: give the text, or make a dataset with 'tally-train prepare'",
-        c.text));
+  constexpr size_t kBlock = size_t{1} << 20;
+  TextInput input(c.text);
+  std::string text, block;
+  while (input.read(kBlock, &block)) text += block;
   const auto tokenizer = make_tokenizer(c.data.tokenizer, c.data.vocab_file, c.data.merge_file);
   const size_t valid = valid_utf8_prefix(text);
   if (tokenizer->utf8() && valid != text.size())
     fmt::print(stderr,
                "tally-train: note: --text: {} is no UTF-8 from byte {} on: what is not valid is "
                "evaluated as U+FFFD\n",
-               c.text, valid);
+               input.name(), valid);
   return tokenizer->encode(text);
 }
 

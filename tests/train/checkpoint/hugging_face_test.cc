@@ -6,6 +6,7 @@
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
 #include "src/model/model.h"
+#include "tests/train/data/small_vocabulary.h"
 #include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;
@@ -116,6 +117,28 @@ TEST_CASE("a model's own config.json and tokenizer go with it, read before they 
   ModelConfig padded = tiny.config;
   padded.vocabulary = 50304;
   CHECK(contains(model_config_json(padded, DType::f32), "\"eos_token_id\": 50256"));
+}
+
+TEST_CASE("the source's tokenizer.json does not go beside another tokenizer") {
+  const TempDir dir;
+  fs::create_directories(dir / "from");
+  dir.write("from/config.json", model_config_json(tiny_config(), DType::f32));
+  dir.write("from/tokenizer.json", "{}");
+  const SmallVocabulary other(dir);
+  DataConfig data;
+  data.tokenizer = "GPT2BPETokenizer";
+  data.vocab_file = other.vocab_file;
+  data.merge_file = other.merge_file;
+  const SideFiles side = read_side_files(tiny_config(), data, dir / "from");
+  CHECK(side.files.count("tokenizer.json") == 0);
+  CHECK(side.files.at("vocab.json") == dir.read("vocab.json"));
+  CHECK(side.end_of_text == 261);
+  // Beside the source's own it does.
+  fs::copy(other.vocab_file, dir / "from/vocab.json");
+  fs::copy(other.merge_file, dir / "from/merges.txt");
+  data.vocab_file = dir / "from/vocab.json";
+  data.merge_file = dir / "from/merges.txt";
+  CHECK(read_side_files(tiny_config(), data, dir / "from").files.count("tokenizer.json") == 1);
 }
 
 TEST_CASE("a tied model whose lm_head is another matrix is refused") {

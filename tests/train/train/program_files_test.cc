@@ -288,7 +288,16 @@ TEST_CASE("what a model's folder is not, and what a text is not") {
   refused(model + " --text " + folder / "text.txt",
           "has no vocab.json and merges.txt, and no tokenizer.json");
   refused(model + " --tokenizer-type bytes --text /none.txt", "--text: '/none.txt' cannot be read");
-  std::ofstream(folder / "text.gz") << "\x1f\x8b compressed";
-  refused(model + " --tokenizer-type bytes --text " + folder / "text.gz",
-          "text.gz' is compressed by gzip");
+  std::ofstream(folder / "cut.gz") << "\x1f\x8b\x08";
+  refused(model + " --tokenizer-type bytes --text " + folder / "cut.gz",
+          "cut.gz' cannot be read: its end is missing");
+  // The same text packed is the same text.
+  REQUIRE(std::system(("gzip -k " + folder / "text.txt").c_str()) == 0);
+  const std::string evaluate = "evaluate --device cpu " + model + " --tokenizer-type bytes --text ";
+  const auto loss = [&](const std::string& name) {
+    const Ended ended = tally_train(evaluate + folder / name);
+    CHECK(ended.code == 0);
+    return ended.out.substr(0, ended.out.find("tokens per second"));
+  };
+  CHECK(loss("text.txt") == loss("text.txt.gz"));
 }
