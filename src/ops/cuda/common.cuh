@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "src/ops/cuda/check.h"
 #include "src/ops/cuda/cuda_stream.h"
@@ -68,6 +69,23 @@ __device__ inline Vector<T, N> load(const T* p) {
 template <typename T, int N>
 __device__ inline void store(T* p, const Vector<T, N>& x) {
   *reinterpret_cast<Vector<T, N>*>(p) = x;
+}
+
+// All values of a vector. bf16 by pairs: one instruction a value, where one by one the second of a
+// pair takes two.
+template <typename T, int N>
+__device__ inline void widen(const Vector<T, N>& v, Acc<T> (&x)[N]) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16> && N % 2 == 0) {
+    const auto* pairs = reinterpret_cast<const uint32_t*>(&v);
+#pragma unroll
+    for (int k = 0; k < N; k += 2) {
+      x[k] = __uint_as_float(pairs[k / 2] << 16);
+      x[k + 1] = __uint_as_float(pairs[k / 2] & 0xffff0000U);
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < N; ++k) x[k] = widen(v.v[k]);
+  }
 }
 
 template <typename A>

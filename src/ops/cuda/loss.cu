@@ -127,71 +127,129 @@ __device__ inline float power_of_two(float x) {
   return y;
 }
 
-// Each thread works on the vectors that it copied itself; only the two reductions need the block. T
-// has 16 bits and rows are whole vectors.
+template <typename T>
+struct PairOf;
+template <>
+struct PairOf<__nv_bfloat16> {
+  using type = __nv_bfloat162;
+};
+template <>
+struct PairOf<__half> {
+  using type = __half2;
+};
+template <typename T>
+using Pair = typename PairOf<T>::type;
+
+// The values at k and k + 1; k is even.
+template <typename T, int N>
+__device__ inline Pair<T> pair_at(const Vector<T, N>& v, int k) {
+  return {v.v[k], v.v[k + 1]};
+}
+
+constexpr float log2_e = 1.44269504F;
+
+// A row in shared memory. Each thread works on the vectors that it copied itself; only the two
+// reductions need the block. T has 16 bits and rows are whole vectors.
+template <typename T>
+struct SharedRow {
+  static constexpr int N = vector_size<T>, step = shared_threads * N;
+  T* values;
+  int vocabulary, padded;
+
+  __device__ static int first() { return static_cast<int>(threadIdx.x) * N; }
+  __device__ static bool is_mine(int column) {
+    return column / N % shared_threads == static_cast<int>(threadIdx.x);
+  }
+
+  // Returns when this thread's vectors have arrived.
+  __device__ void copy_from(const T* x) const {
+    for (int i = first(); i < padded; i += step) __pipeline_memcpy_async(values + i, x + i, 16);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+  }
+
+  // The largest of this thread's values. What lies past the vocabulary becomes -infinity, which
+  // takes no part in the sum and whose gradient is 0: the passes after this one look at no index.
+  __device__ float top() const {
+    Pair<T> tops{narrow<T>(-INFINITY), narrow<T>(-INFINITY)};
+    for (int i = first(); i < padded; i += step) {
+      Vector<T, N> v = load<T, N>(values + i);
+      if (i + N > vocabulary) {
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          if (i + k >= vocabulary) v.v[k] = narrow<T>(-INFINITY);
+        }
+        store<T, N>(values + i, v);
+      }
+#pragma unroll
+      for (int k = 0; k < N; k += 2) tops = __hmax2(tops, pair_at(v, k));
+    }
+    return fmaxf(widen(tops.x), widen(tops.y));
+  }
+
+  // Of 2^(log2(e) x + shift) over this thread's values.
+  __device__ float sum(float shift) const {
+    float sum = 0;
+    for (int i = first(); i < padded; i += step) {
+      float value[N];
+      widen(load<T, N>(values + i), value);
+#pragma unroll
+      for (int k = 0; k < N; ++k) sum += power_of_two(fmaf(value[k], log2_e, shift));
+    }
+    return sum;
+  }
+
+  // share 2^(log2(e) x + shift), less scale at the target.
+  __device__ void write_gradient(T* to, float shift, float share, float scale, int target) const {
+    for (int i = first(); i < padded; i += step) {
+      float value[N];
+      widen(load<T, N>(values + i), value);
+      Vector<T, N> gradient;
+#pragma unroll
+      for (int k = 0; k < N; ++k)
+        gradient.v[k] = narrow<T>(power_of_two(fmaf(value[k], log2_e, shift)) * share);
+      store<T, N>(to + i, gradient);
+    }
+    // The target's again, by the thread that has just written it.
+    if (is_mine(target)) {
+      const float p = power_of_two(fmaf(widen(values[target]), log2_e, shift));
+      to[target] = narrow<T>(p * share - scale);
+    }
+  }
+};
+
 template <typename T>
 __global__ void __launch_bounds__(shared_threads, 2)
     cross_entropy_shared_kernel(T* logits, const int32_t* targets, float* losses, int vocabulary,
                                 int padded, bool backward, double factor, const StepState* state) {
-  constexpr int N = vector_size<T>;
-  constexpr float log2_e = 1.44269504F;
+  using Row = SharedRow<T>;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ float shared[64];
-  T* row = reinterpret_cast<T*>(memory);
+  const Row row{reinterpret_cast<T*>(memory), vocabulary, padded};
   T* x = logits + static_cast<int64_t>(blockIdx.x) * padded;
   const int target = targets[blockIdx.x];
   if (target < 0) {
     if (threadIdx.x == 0) losses[blockIdx.x] = 0;
-    Vector<T, N> none;
+    Vector<T, Row::N> none;
 #pragma unroll
-    for (int k = 0; k < N; ++k) none.v[k] = narrow<T>(0.0F);
-    for (int i = threadIdx.x * N; backward && i < padded; i += shared_threads * N)
-      store<T, N>(x + i, none);
+    for (int k = 0; k < Row::N; ++k) none.v[k] = narrow<T>(0.0F);
+    for (int i = Row::first(); backward && i < padded; i += Row::step)
+      store<T, Row::N>(x + i, none);
     return;
   }
-  for (int i = threadIdx.x * N; i < padded; i += shared_threads * N) {
-    __pipeline_memcpy_async(row + i, x + i, 16);
-  }
-  __pipeline_commit();
   const float target_logit = threadIdx.x == 0 ? widen(x[target]) : 0.0F;
-  __pipeline_wait_prior(0);
-  float top = -INFINITY;
-  for (int i = threadIdx.x * N; i < vocabulary; i += shared_threads * N) {
-    const Vector<T, N> v = load<T, N>(row + i);
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      if (i + k < vocabulary) top = fmaxf(top, widen(v.v[k]));
-    }
-  }
-  top = warp_max(top);
+  row.copy_from(x);
+  float top = warp_max(row.top());
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (lane == 0) shared[warp] = top;
   __syncthreads();
   top = warp_max(lane < shared_threads / 32 ? shared[lane] : -INFINITY);
   const float shift = -top * log2_e;
-  float sum = 0;
-  for (int i = threadIdx.x * N; i < vocabulary; i += shared_threads * N) {
-    const Vector<T, N> v = load<T, N>(row + i);
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      if (i + k < vocabulary) sum += power_of_two(fmaf(widen(v.v[k]), log2_e, shift));
-    }
-  }
-  sum = block_sum(sum, shared);
+  const float sum = block_sum(row.sum(shift), shared);
   if (threadIdx.x == 0) losses[blockIdx.x] = logf(sum) + top - target_logit;
   if (!backward) return;
   const float scale = static_cast<float>(factor) * (state ? state->loss_scale : 1.0F);
-  const float share = scale / sum;
-  for (int i = threadIdx.x * N; i < padded; i += shared_threads * N) {
-    Vector<T, N> v = load<T, N>(row + i);
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      float g = power_of_two(fmaf(widen(v.v[k]), log2_e, shift)) * share;
-      if (i + k == target) g -= scale;
-      v.v[k] = narrow<T>(i + k < vocabulary ? g : 0.0F);
-    }
-    store<T, N>(x + i, v);
-  }
+  row.write_gradient(x, shift, scale / sum, scale, target);
 }
 
 // False where a row does not fit shared memory.

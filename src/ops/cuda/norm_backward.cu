@@ -202,8 +202,10 @@ void launch_warps(CudaStream& s, NormBackwardArguments a, const Dropout& dropout
   const auto kernel = norm_backward_warp_kernel<T, PER, WIDE, with_residual, with_bias>;
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(Kernel::shared_bytes)));
-  int64_t blocks = resident_blocks(s, kernel, Kernel::threads, Kernel::shared_bytes);
-  blocks = std::min(blocks, divide_up(a.rows, Kernel::groups));
+  // Two a multiprocessor keep the memory busy; a third would only have more sums to add up.
+  const int64_t blocks =
+      std::min({resident_blocks(s, kernel, Kernel::threads, Kernel::shared_bytes),
+                int64_t{2} * s.multiprocessors(), divide_up(a.rows, Kernel::groups)});
   give_parts<float>(s, a, blocks);
   kernel<<<static_cast<unsigned>(blocks), Kernel::threads, Kernel::shared_bytes, s.stream()>>>(
       a, dropout);

@@ -1,13 +1,10 @@
-// LayerNorm's backward pass with a warp a row, or WIDE warps a row where one would need too many
-// registers (the sums are norm_backward.cu's): no barrier holds other warps together, and each has
-// the next row on its way into shared memory while it works on one. For rows of 32 PER vectors with
-// one warp, of up to 32 PER WIDE with more.
+// LayerNorm's backward pass over norm_rows.cuh's rows. A lane keeps gamma and its share of the sums
+// over rows in registers; at the end the warps of a block add theirs up in shared memory, and
+// norm_backward.cu adds up the blocks'.
 #pragma once
 
-#include <cuda_pipeline.h>
-
-#include "src/ops/cuda/common.cuh"
 #include "src/ops/cuda/dropout.cuh"
+#include "src/ops/cuda/norm_rows.cuh"
 
 namespace tally::train::cuda {
 
@@ -19,57 +16,12 @@ struct NormBackwardArguments {
 
 template <typename T, int PER, int WIDE, bool with_residual, bool with_bias>
 struct NormBackwardWarp {
-  static constexpr int N = vector_size<T>, warps = 4, threads = 32 * warps, groups = warps / WIDE;
-  static constexpr int most_columns = 32 * PER * WIDE * N, inputs = with_residual ? 3 : 2;
-  using Row = Vector<T, N>[inputs][PER][32];
-  // Two rows a warp; at the end the sums of the block's warps.
-  static constexpr size_t shared_bytes = sizeof(Row) * 2 * warps;
-  static_assert(N % 4 == 0 && shared_bytes >= sizeof(float) * groups * most_columns);
-
-  // This lane's first column; its vectors follow 32 WIDE vectors apart.
-  __device__ static int first_column() { return static_cast<int>(threadIdx.x) % (32 * WIDE) * N; }
-  static constexpr int stride = 32 * WIDE * N;
-  // Whether the row has this lane's vector p.
-  __device__ static bool has(int columns, int p) {
-    return WIDE == 1 || first_column() + p * stride < columns;
-  }
-  __device__ static int columns_of(const NormBackwardArguments& a) {
-    return WIDE == 1 ? most_columns : static_cast<int>(a.columns);
-  }
-
-  // The sums of a row's warps, the same in all of its lanes. Every row takes the other half of
-  // `meeting`, so that one barrier is enough.
-  __device__ static float2 row_sums(float x, float y, int turn) {
-    x = warp_sum(x);
-    y = warp_sum(y);
-    if constexpr (WIDE == 1) return {x, y};
-    __shared__ float2 meeting[2][warps];
-    const auto warp = static_cast<int>(threadIdx.x / 32);
-    if (threadIdx.x % 32 == 0) meeting[turn][warp] = {x, y};
-    const int group = warp / WIDE;
-    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"(32 * WIDE) : "memory");
-    float2 sum{0, 0};
-#pragma unroll
-    for (int w = 0; w < WIDE; ++w) {
-      sum.x += meeting[turn][group * WIDE + w].x;
-      sum.y += meeting[turn][group * WIDE + w].y;
-    }
-    return sum;
-  }
-
-  __device__ static void fetch(const NormBackwardArguments& a, Row& to, int64_t row) {
-    const auto lane = static_cast<int>(threadIdx.x % 32);
-    const int columns = columns_of(a);
-    const void* const from[3] = {a.x, a.dy, a.residual_grad};
-#pragma unroll
-    for (int input = 0; input < inputs; ++input) {
-      const T* place = static_cast<const T*>(from[input]) + row * columns + first_column();
-#pragma unroll
-      for (int p = 0; p < PER; ++p) {
-        if (has(columns, p)) __pipeline_memcpy_async(&to[input][p][lane], place + p * stride, 16);
-      }
-    }
-  }
+  using Rows = NormRows<T, PER, WIDE, with_residual ? 3 : 2, 1>;
+  static constexpr int N = Rows::N, threads = Rows::threads, groups = Rows::groups;
+  static constexpr size_t shared_bytes = Rows::shared_bytes;
+  // Widened once, unless the sums need the registers.
+  using Gamma = std::conditional_t<(PER * N > 32), Vector<T, N>, Vector<float, N>>;
+  static_assert(N % 4 == 0 && shared_bytes >= sizeof(float) * groups * Rows::most_columns);
 
   // Adds up the groups' sums in shared memory, in their order.
   __device__ static void write_sums(const float (&sum)[PER][N], int columns, void* parts,
@@ -80,7 +32,8 @@ struct NormBackwardWarp {
     for (int p = 0; p < PER; ++p) {
 #pragma unroll
       for (int k = 0; k < N; k += 4) {
-        *reinterpret_cast<float4*>(shared + group * most_columns + first_column() + p * stride +
+        *reinterpret_cast<float4*>(shared + group * Rows::most_columns + Rows::first_column() +
+                                   p * Rows::stride +
                                    k) = {sum[p][k], sum[p][k + 1], sum[p][k + 2], sum[p][k + 3]};
       }
     }
@@ -88,78 +41,85 @@ struct NormBackwardWarp {
     for (auto c = static_cast<int>(threadIdx.x); c < columns; c += threads) {
       float total = 0;
 #pragma unroll
-      for (int g = 0; g < groups; ++g) total += shared[g * most_columns + c];
+      for (int g = 0; g < groups; ++g) total += shared[g * Rows::most_columns + c];
       static_cast<float*>(parts)[int64_t{blockIdx.x} * columns + c] = total;
     }
   }
 
   __device__ static void run(const NormBackwardArguments& a, Dropout dropout) {
-    extern __shared__ float4 shared_memory[];
-    const auto warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-    Row* const rows = reinterpret_cast<Row*>(shared_memory) + 2 * warp;
-    const int columns = columns_of(a);
+    Rows rows;
+    rows.from[0] = a.x;
+    rows.from[1] = a.dy;
+    if constexpr (with_residual) rows.from[2] = a.residual_grad;
+    rows.rows = a.rows;
+    rows.columns = WIDE == 1 ? Rows::most_columns : static_cast<int>(a.columns);
+    auto* const ring = Rows::slots_of_warp();
+    const auto lane = static_cast<int>(threadIdx.x % 32);
     dropout.resolve();
-    Vector<T, N> gamma[PER] = {};
+    Gamma gamma[PER];
     float gamma_sum[PER][N] = {}, beta_sum[PER][N] = {}, bias_sum[PER][N] = {};
-#pragma unroll
-    for (int p = 0; p < PER; ++p) {
-      if (has(columns, p))
-        gamma[p] = load<T, N>(static_cast<const T*>(a.gamma) + first_column() + p * stride);
-    }
+    rows.parameters(a.gamma, gamma);
     const auto *means = static_cast<const float*>(a.mean),
                *rstds = static_cast<const float*>(a.rstd);
-    const int64_t step = int64_t{gridDim.x} * groups;
-    int64_t row = int64_t{blockIdx.x} * groups + warp / WIDE;
+    const float share = 1.0F / static_cast<float>(rows.columns);
+    const int64_t step = Rows::step();
+    int64_t row = Rows::first_row();
+    rows.fetch(ring[0], row);
     float next_mean = 0, next_rstd = 0;
     if (row < a.rows) {
-      fetch(a, rows[0], row);
       next_mean = means[row];
       next_rstd = rstds[row];
     }
-    __pipeline_commit();
     for (int turn = 0; row < a.rows; row += step, turn ^= 1) {
-      const float mean = next_mean, rstd = next_rstd;
+      const float rstd = next_rstd, shift = -next_mean * next_rstd;  // xhat = x rstd + shift
+      rows.fetch(ring[turn ^ 1], row + step);
       if (row + step < a.rows) {
-        fetch(a, rows[turn ^ 1], row + step);
         next_mean = means[row + step];
         next_rstd = rstds[row + step];
       }
-      __pipeline_commit();
-      __pipeline_wait_prior(1);  // a lane reads only what it fetched itself
-      const Row& in = rows[turn];
-      float sum_g = 0, sum_gx = 0;
+      Rows::wait();
+      const auto& in = ring[turn];
+      float sums[2] = {0, 0};  // of g = dy gamma and of g xhat
 #pragma unroll
       for (int p = 0; p < PER; ++p) {
-        if (!has(columns, p)) continue;
-        const Vector<T, N> x = in[0][p][lane], dy = in[1][p][lane];
+        if (!rows.has(p)) continue;
+        float x[N], dy[N], scale[N];
+        widen(in[0][p][lane], x);
+        widen(in[1][p][lane], dy);
+        widen(gamma[p], scale);
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-          const float d = widen(dy.v[k]), xhat = (widen(x.v[k]) - mean) * rstd;
-          const float g = d * widen(gamma[p].v[k]);
-          gamma_sum[p][k] += d * xhat;
-          beta_sum[p][k] += d;
-          sum_g += g;
-          sum_gx += g * xhat;
+          const float xhat = fmaf(x[k], rstd, shift), g = dy[k] * scale[k];
+          gamma_sum[p][k] = fmaf(dy[k], xhat, gamma_sum[p][k]);
+          beta_sum[p][k] += dy[k];
+          sums[0] += g;
+          sums[1] = fmaf(g, xhat, sums[1]);
         }
       }
-      const float2 sums = row_sums(sum_g, sum_gx, turn);
-      const float share = 1.0F / static_cast<float>(columns);
-      const float mean_g = sums.x * share, mean_gx = sums.y * share;
+      Rows::row_sums(sums, turn);
+      // rstd (g - mean(g) - xhat mean(g xhat)) = rstd g + slope x + offset
+      const float mean_gx = sums[1] * share;
+      const float slope = -rstd * rstd * mean_gx;
+      const float offset = -rstd * fmaf(shift, mean_gx, sums[0] * share);
 #pragma unroll
       for (int p = 0; p < PER; ++p) {
-        if (!has(columns, p)) continue;
-        const Vector<T, N> x = in[0][p][lane], dy = in[1][p][lane];
-        Vector<T, N> residual, out;
-        if constexpr (with_residual) residual = in[2][p][lane];
-        float dx[N];
+        if (!rows.has(p)) continue;
+        float x[N], dy[N], scale[N], dx[N];
+        widen(in[0][p][lane], x);
+        widen(in[1][p][lane], dy);
+        widen(gamma[p], scale);
 #pragma unroll
-        for (int k = 0; k < N; ++k) {
-          const float xhat = (widen(x.v[k]) - mean) * rstd;
-          dx[k] = rstd * (widen(dy.v[k]) * widen(gamma[p].v[k]) - mean_g - xhat * mean_gx);
-          if constexpr (with_residual) dx[k] += widen(residual.v[k]);
-          out.v[k] = narrow<T>(dx[k]);
+        for (int k = 0; k < N; ++k) dx[k] = fmaf(dy[k] * scale[k], rstd, fmaf(x[k], slope, offset));
+        if constexpr (with_residual) {
+          float residual[N];
+          widen(in[2][p][lane], residual);
+#pragma unroll
+          for (int k = 0; k < N; ++k) dx[k] += residual[k];
         }
-        const int64_t at = row * columns + first_column() + p * stride;
+        Vector<T, N> out;
+#pragma unroll
+        for (int k = 0; k < N; ++k) out.v[k] = narrow<T>(dx[k]);
+        const int64_t at = rows.place(row, p);
         store<T, N>(static_cast<T*>(a.dx) + at, out);
         if (a.ddelta) {
           if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(at), dx);
@@ -168,16 +128,18 @@ struct NormBackwardWarp {
           store<T, N>(static_cast<T*>(a.ddelta) + at, out);
         }
         if constexpr (with_bias) {
+          widen(out, dx);
 #pragma unroll
-          for (int k = 0; k < N; ++k) bias_sum[p][k] += widen(out.v[k]);
+          for (int k = 0; k < N; ++k) bias_sum[p][k] += dx[k];
         }
       }
     }
     __pipeline_wait_prior(0);
+    extern __shared__ float4 shared_memory[];
     auto* shared = reinterpret_cast<float*>(shared_memory);
-    write_sums(gamma_sum, columns, a.gamma_parts, shared);
-    write_sums(beta_sum, columns, a.beta_parts, shared);
-    if constexpr (with_bias) write_sums(bias_sum, columns, a.bias_parts, shared);
+    write_sums(gamma_sum, rows.columns, a.gamma_parts, shared);
+    write_sums(beta_sum, rows.columns, a.beta_parts, shared);
+    if constexpr (with_bias) write_sums(bias_sum, rows.columns, a.bias_parts, shared);
   }
 };
 

@@ -1,18 +1,15 @@
 // LayerNorm, alone or with the residual addition before it. A row is held in registers: one read,
-// one write. Rows up to 256 vectors take one warp, longer ones a block.
+// one write. The usual widths have warps that go from row to row (norm_forward_warp.cuh); of the
+// others, rows up to 256 vectors take one warp, longer ones a block.
+#include <algorithm>
+
 #include "src/ops/cuda/common.cuh"
 #include "src/ops/cuda/cuda_ops.h"
 #include "src/ops/cuda/dropout.cuh"
+#include "src/ops/cuda/norm_forward_warp.cuh"
 
 namespace tally::train::cuda {
 namespace {
-
-struct NormArguments {
-  const void *x, *delta, *gamma, *beta;
-  void *r, *y, *mean, *rstd;
-  int64_t rows, columns;
-  double epsilon;
-};
 
 // blockDim.x threads a row, blockDim.y rows a block; PER vectors of N values a thread.
 template <typename T, int N, int PER, int most_threads, bool with_delta>
@@ -103,8 +100,48 @@ void start(CudaStream& s, const NormArguments& a, const Dropout& dropout, int th
   CUDA_LAUNCHED();
 }
 
+// A warp a row, or WIDE.
+template <typename T, int PER, int WIDE, bool with_delta>
+void launch_warps(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
+  using Rows = NormForwardRows<T, PER, WIDE, with_delta>;
+  const auto kernel = norm_forward_warp_kernel<T, PER, WIDE, with_delta>;
+  CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(Rows::shared_bytes)));
+  const int64_t resident = resident_blocks(s, kernel, Rows::threads, Rows::shared_bytes);
+  const int64_t blocks = std::min(resident, divide_up(a.rows, Rows::groups));
+  kernel<<<static_cast<unsigned>(blocks), Rows::threads, Rows::shared_bytes, s.stream()>>>(a,
+                                                                                           dropout);
+  CUDA_LAUNCHED();
+}
+template <typename T, int PER, int WIDE = 1>
+void start_warps(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
+  return a.delta ? launch_warps<T, PER, WIDE, true>(s, a, dropout)
+                 : launch_warps<T, PER, WIDE, false>(s, a, dropout);
+}
+
+// Whether there are warps for rows of so many vectors; starts them then. The same widths as in the
+// backward pass.
+template <typename T, int N>
+bool start_rows(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
+  const int64_t vectors = a.columns / N;
+  if constexpr (N == 8) {
+    if (vectors == 2 * 32) return start_warps<T, 2>(s, a, dropout), true;
+    if (vectors == 3 * 32) return start_warps<T, 3>(s, a, dropout), true;
+    if (vectors == 4 * 32) return start_warps<T, 4>(s, a, dropout), true;
+    if (vectors == 5 * 32) return start_warps<T, 5>(s, a, dropout), true;
+    if (vectors > 192 && vectors <= 256) return start_warps<T, 4, 2>(s, a, dropout), true;
+    if (vectors > 448 && vectors <= 640) return start_warps<T, 5, 4>(s, a, dropout), true;
+  }
+  if constexpr (N == 4 && sizeof(T) == 4) {
+    if (vectors == 6 * 32) return start_warps<T, 6>(s, a, dropout), true;
+    if (vectors == 8 * 32) return start_warps<T, 8>(s, a, dropout), true;
+  }
+  return false;
+}
+
 template <typename T, int N>
 void choose(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
+  if (start_rows<T, N>(s, a, dropout)) return;
   const int64_t vectors = a.columns / N;
   if (vectors <= 256) {
     const auto per = static_cast<int>(divide_up(vectors, 32));

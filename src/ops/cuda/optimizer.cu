@@ -52,6 +52,10 @@ struct Flat {
   W* weights;
   int64_t count, decayed;
   bool zero_gradients;
+  // In f32 and f64 the master weights may be the weights.
+  __device__ bool separate() const {
+    return static_cast<void*>(weights) != static_cast<void*>(master);
+  }
 };
 
 // What is the same for all elements, in the type of the arithmetic.
@@ -90,39 +94,49 @@ struct Coefficients {
   }
 };
 
+// Elements i and following, a vector of each.
+template <typename T>
+struct AdamWVectors {
+  Vector<T, vector_size<T>> gradient, master, first, second;
+};
+template <typename T, typename W>
+__device__ inline void update_vectors(const Coefficients<T>& c, const Flat<T, W>& p, int64_t i,
+                                      AdamWVectors<T> x) {
+  constexpr int N = vector_size<T>;
+  Vector<W, N> rounded;
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    c.update(x.gradient.v[k], i + k < p.decayed, x.master.v[k], x.first.v[k], x.second.v[k]);
+    rounded.v[k] = narrow<W>(static_cast<Acc<W>>(x.master.v[k]));
+  }
+  store<T, N>(p.master + i, x.master);
+  store<T, N>(p.first + i, x.first);
+  store<T, N>(p.second + i, x.second);
+  if (p.separate()) store<W, N>(p.weights + i, rounded);
+}
+
 template <typename T, typename W>
 __global__ void __launch_bounds__(256)
     adamw_kernel(AdamW hyper, const StepState* state, Flat<T, W> p) {
   constexpr int N = vector_size<T>;
   const bool skip = state->found_inf != 0;
   const Coefficients<T> c(hyper, *state);
-  const bool separate = static_cast<void*>(p.weights) != static_cast<void*>(p.master);
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t start = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t vectors = p.count / N;
   for (int64_t at = start; at < vectors; at += step) {
     const int64_t i = at * N;
     if (!skip) {
-      const Vector<T, N> g = load<T, N>(p.gradients + i);
-      Vector<T, N> w = load<T, N>(p.master + i), m = load<T, N>(p.first + i);
-      Vector<T, N> v = load<T, N>(p.second + i);
-      Vector<W, N> rounded;
-#pragma unroll
-      for (int k = 0; k < N; ++k) {
-        c.update(g.v[k], i + k < p.decayed, w.v[k], m.v[k], v.v[k]);
-        rounded.v[k] = narrow<W>(static_cast<Acc<W>>(w.v[k]));
-      }
-      store<T, N>(p.master + i, w);
-      store<T, N>(p.first + i, m);
-      store<T, N>(p.second + i, v);
-      if (separate) store<W, N>(p.weights + i, rounded);
+      update_vectors<T, W>(c, p, i,
+                           {load<T, N>(p.gradients + i), load<T, N>(p.master + i),
+                            load<T, N>(p.first + i), load<T, N>(p.second + i)});
     }
     if (p.zero_gradients) store<T, N>(p.gradients + i, Vector<T, N>{});
   }
   for (int64_t i = vectors * N + start; i < p.count; i += step) {
     if (!skip) {
       c.update(p.gradients[i], i < p.decayed, p.master[i], p.first[i], p.second[i]);
-      if (separate) p.weights[i] = narrow<W>(static_cast<Acc<W>>(p.master[i]));
+      if (p.separate()) p.weights[i] = narrow<W>(static_cast<Acc<W>>(p.master[i]));
     }
     if (p.zero_gradients) p.gradients[i] = 0;
   }
@@ -145,7 +159,6 @@ __global__ void __launch_bounds__(few_threads, 1)
   auto* stages = reinterpret_cast<FewStage<T>*>(shared);
   if (state->found_inf != 0) return;
   const Coefficients<T> c(hyper, *state);
-  const bool separate = static_cast<void*>(p.weights) != static_cast<void*>(p.master);
   const int thread = static_cast<int>(threadIdx.x);
   const int64_t stride = static_cast<int64_t>(gridDim.x) * few_threads;
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * few_threads + thread;
@@ -168,19 +181,9 @@ __global__ void __launch_bounds__(few_threads, 1)
     __pipeline_wait_prior(few_stages - 1);
     // A thread reads what it copied itself: no barrier.
     const FewStage<T>& from = stages[slot];
-    const Vector<T, N> g = from.gradient[thread];
-    Vector<T, N> w = from.master[thread], m = from.first[thread], v = from.second[thread];
-    Vector<W, N> rounded;
-    const int64_t i = at * N;
-#pragma unroll
-    for (int e = 0; e < N; ++e) {
-      c.update(g.v[e], i + e < p.decayed, w.v[e], m.v[e], v.v[e]);
-      rounded.v[e] = narrow<W>(static_cast<Acc<W>>(w.v[e]));
-    }
-    store<T, N>(p.master + i, w);
-    store<T, N>(p.first + i, m);
-    store<T, N>(p.second + i, v);
-    if (separate) store<W, N>(p.weights + i, rounded);
+    update_vectors<T, W>(
+        c, p, at * N,
+        {from.gradient[thread], from.master[thread], from.first[thread], from.second[thread]});
     slot = slot == few_stages - 1 ? 0 : slot + 1;
   }
 }

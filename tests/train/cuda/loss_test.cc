@@ -34,8 +34,8 @@ TEST_CASE("cuda: cross_entropy and its gradient" * NEEDS_GPU) {
     int64_t rows, vocabulary, padded;
   };
   for (const Kind& kind : kinds()) {
-    for (const Shape& n :
-         {Shape{9, 50257, 50304}, Shape{40, 57, 57}, Shape{17, 1000, 1024}, Shape{3, 2, 8}}) {
+    for (const Shape& n : {Shape{9, 50257, 50304}, Shape{40, 57, 57}, Shape{17, 1000, 1024},
+                           Shape{3, 2, 8}, Shape{5, 1001, 1024}, Shape{6, 1024, 1024}}) {
       Both b(kind);
       State state(b);
       StepState values{};
