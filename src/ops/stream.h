@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -43,6 +44,9 @@ class Stream {
   // Results repeat bit for bit from run to run: algorithms by rule instead of by timing, no atomic
   // sums.
   bool deterministic = false;
+
+  // Called once, before algorithms are timed for so long that a user would wonder. May be empty.
+  std::function<void()> before_long_tuning;
 
   // Device memory, aligned to 256 bytes. Throws OutOfMemory. Only during set-up: a steady step
   // allocates nothing (asserted by a test through allocations()).

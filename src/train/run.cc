@@ -157,6 +157,11 @@ class Run {
       print_(fmt::format("  resumed    after {} steps, from {}", iteration, config_.load_dir));
     if (!resume_ && !config_.load_hf_dir.empty())
       print_(fmt::format("  weights    {}", config_.load_hf_dir));
+    stream_.before_long_tuning = [this] {
+      print_(
+          "  tuning     algorithms are timed for this GPU and these sizes, once: up to a minute in "
+          "the first steps");
+    };
     LoopHooks hooks;
     hooks.stop = [&] { return asked_to_stop(limit_); };
     hooks.print = print_;

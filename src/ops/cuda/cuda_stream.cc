@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "src/ops/cuda/attention_cudnn.h"
 #include "src/ops/cuda/check.h"
@@ -253,6 +254,10 @@ void* CudaStream::grow(Growing* memory, size_t bytes, const char* what) {
 
 void* CudaStream::split_memory(size_t bytes) {
   return grow(&split_memory_, bytes, "operands split for tf32x3");
+}
+
+void CudaStream::announce_long_tuning() {
+  if (const auto announce = std::exchange(tuning().before_long_tuning, nullptr)) announce();
 }
 
 void* CudaStream::product_workspace(size_t bytes) {

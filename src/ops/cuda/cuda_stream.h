@@ -57,6 +57,8 @@ class CudaStream final : public Stream {
   // Where algorithms are timed: the largest that a product may have. A second queue borrows main's,
   // which must be idle then.
   CudaStream& tuning() { return main_ ? *main_ : *this; }
+  // Calls before_long_tuning of the main queue, the first time.
+  void announce_long_tuning();
   // A second scratch for operations that also call cuBLASLt (which uses the first). Made at the
   // first call; throws DeviceError during a recording.
   void* second_workspace();

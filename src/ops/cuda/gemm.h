@@ -65,11 +65,8 @@ bool matmul_supported(CudaStream& s, const MatMul& problem);
 int fastest(CudaStream& s, const std::string& key,
             const std::vector<std::function<void()>>& variants);
 
-// Milliseconds that `work` takes on the stream: the median of a few runs after a first one.
-double time_on(CudaStream& s, const std::function<void()>& work);
-
 // What was tuned on one device. The file is named by TALLY_TUNING_CACHE ("off": none), by default
-// $XDG_CACHE_HOME/tally/tuning-<device>-<cuBLASLt version>.txt; a file that cannot be read or
+// $XDG_CACHE_HOME/tally/tuning-2-<device>-<cuBLASLt version>.txt; a file that cannot be read or
 // written is done without.
 class GemmPlans {
  public:

@@ -34,7 +34,8 @@ std::string file_name(const DeviceInfo& device) {
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
   }
-  return fmt::format("{}/tally/tuning-{}-{}.txt", root, name, cublasLtGetVersion());
+  // The number is the method's: what another method found best is not taken over.
+  return fmt::format("{}/tally/tuning-2-{}-{}.txt", root, name, cublasLtGetVersion());
 }
 
 // Where a plan may write while it is timed: the output itself when it is overwritten anyway.
