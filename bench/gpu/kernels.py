@@ -23,7 +23,7 @@ CATEGORIES = (
     ("attention", r"sdpa|flash|fmha|cudnn|one_pass_|delta_kernel|softmax_kernel|softmax_backward_kernel|seed_kernel|rotary_kernel"),
     ("matrix products, with GELU inside", r"TanhGelu|ColReduction"),
     ("matrix products", r"gemm|gemv|nvjet|splitK|xmma|cublas|cutlass|float64_kernel|[^a-z](?:split|turn)_kernel"),
-    ("norm", r"norm_kernel|norm_backward_"),
+    ("norm", r"norm_kernel|norm_backward_|norm_forward_"),
     ("cross-entropy", r"cross_entropy|add_losses_kernel"),
     ("embedding", r"embedding_kernel|position_kernel|token_kernel|join_kernel|number_kernel|RadixSort|cub::"),
     ("GELU, bias and their sums", r"bias_gelu_kernel|[^a-z]sum_kernel|add_parts_kernel|product_row_kernel|add_bias"),

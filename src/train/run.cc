@@ -159,7 +159,7 @@ class Run {
       print_(fmt::format("  weights    {}", config_.load_hf_dir));
     stream_.before_long_tuning = [this] {
       print_(
-          "  tuning     algorithms are timed for this GPU and these sizes, once: up to a minute in "
+          "  tuning     algorithms are timed for this GPU and these sizes, once: about a minute in "
           "the first steps");
     };
     LoopHooks hooks;

@@ -65,9 +65,8 @@ bool matmul_supported(CudaStream& s, const MatMul& problem);
 int fastest(CudaStream& s, const std::string& key,
             const std::vector<std::function<void()>>& variants);
 
-// What was tuned on one device. The file is named by TALLY_TUNING_CACHE ("off": none), by default
-// $XDG_CACHE_HOME/tally/tuning-2-<device>-<cuBLASLt version>.txt; a file that cannot be read or
-// written is done without.
+// What was tuned on one device, kept in tuning_file()'s file; one that cannot be read or written is
+// done without.
 class GemmPlans {
  public:
   struct Plan;

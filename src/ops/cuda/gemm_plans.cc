@@ -11,32 +11,13 @@
 #include "src/ops/cuda/gemm_float64.h"
 #include "src/ops/cuda/gemm_plan.h"
 #include "src/ops/cuda/gemm_timing.h"
+#include "src/ops/tuning_file.h"
 
 namespace tally::train::cuda {
 namespace {
 
 constexpr int algorithms_tried = 32;
 constexpr size_t algorithm_words = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t);
-
-std::string file_name(const DeviceInfo& device) {
-  if (const char* given = std::getenv("TALLY_TUNING_CACHE")) {
-    return std::strcmp(given, "off") == 0 ? "" : given;
-  }
-  std::string root;
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) {
-    root = xdg;
-  } else if (const char* home = std::getenv("HOME"); home && *home) {
-    root = std::string(home) + "/.cache";
-  } else {
-    return "";
-  }
-  std::string name = device.name;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
-  }
-  // The number is the method's: what another method found best is not taken over.
-  return fmt::format("{}/tally/tuning-2-{}-{}.txt", root, name, cublasLtGetVersion());
-}
 
 // Where a plan may write while it is timed: the output itself when it is overwritten anyway.
 class TuningOutput {
@@ -100,7 +81,8 @@ std::string float64_key(const std::string& key) {
 
 }  // namespace
 
-GemmPlans::GemmPlans(const DeviceInfo& device) : file_(file_name(device)) {
+GemmPlans::GemmPlans(const DeviceInfo& device)
+    : file_(tuning_file(device.name, cublasLtGetVersion(), std::getenv)) {
   load();
 }
 GemmPlans::~GemmPlans() = default;
