@@ -86,6 +86,22 @@ void warn_of_nothing(const Benchmark& benchmark) {
              why);
 }
 
+// As in JUBE such a run ends with workpackages that wait; there it ends without a word.
+void warn_of_blocked(const Benchmark& benchmark, const RunSummary& summary,
+                     const Sources& sources) {
+  Diagnostics diagnostics;
+  for (const RunSummary::Blocked& blocked : summary.blocked) {
+    const Step& step = benchmark.steps[static_cast<size_t>(blocked.step)];
+    diagnostics.warning(
+        step.name.mark,
+        fmt::format("step '{}': its shared command can never run: it waits for all of the step's "
+                    "workpackages, and {} keeps some of them from beginning before",
+                    step.name.value, blocked.by),
+        fmt::format("leave {} out, or give what is to be done once a step of its own", blocked.by));
+  }
+  print_diagnostics(diagnostics, sources);
+}
+
 int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
             const Benchmark& benchmark, Evaluator& evaluator) {
   std::string outpath = outpath_of(benchmark, args.outpath);
@@ -180,6 +196,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   RunSummary summary;
   Status status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
   print_summary(invocation, benchmark, *journal, directory, summary);
+  warn_of_blocked(benchmark, summary, input.sources);
   if (status && journal->states().empty()) warn_of_nothing(benchmark);
   if (!status) print_error(invocation, status.message());
   if (Status s = write_workpackages_xml(benchmark, *journal, directory.path); !s && status) {

@@ -147,7 +147,7 @@ void print_summary(const Invocation& invocation, const Benchmark& benchmark, con
   fmt::print("{}\n", std::string(kBoxWidth, '#'));
   if (summary.interrupted) {
     fmt::print("Interrupted: nothing that finished is lost; `{}` goes on.\n", command("continue"));
-  } else if (summary.waiting > 0 || summary.running > 0) {
+  } else if (summary.blocked.empty() && (summary.waiting > 0 || summary.running > 0)) {
     fmt::print("{} still to come; `{}` looks again.\n",
                summary.waiting > 0 ? "Results are" : "Jobs are", command("continue"));
   }

@@ -85,6 +85,12 @@ Status Engine::run(RunSummary* summary) {
     }
   }
   count(summary);
+  if (may_start() && jobs_.count() == 0 && waiting_ == 0) {
+    for (const auto& [key, group] : gathered_) {
+      if (const char* by = slots_.what_holds(key.first); by != nullptr)
+        summary->blocked.push_back({key.first, by});
+    }
+  }
   log_.write("ended: " + std::to_string(summary->done) + " done, " +
              std::to_string(summary->failed) + " failed, " + std::to_string(summary->waiting) +
              " waiting, " + std::to_string(summary->lost) + " lost, " +

@@ -48,6 +48,13 @@ struct RunSummary {
   int running = 0;  // jobs left in the queue
   int open = 0;     // not started: stopped by -e, an interrupt or max_async
   bool interrupted = false;
+  // Steps (by index) whose shared operation can never run: it waits for workpackages that may not
+  // begin before it has run, for the reason `by`, a key of the step.
+  struct Blocked {
+    int step;
+    const char* by;
+  };
+  std::vector<Blocked> blocked;
   // 0: every workpackage finished.
   int exit_code() const {
     return failed || lost || waiting || running || open || interrupted ? 1 : 0;

@@ -90,6 +90,15 @@ void Slots::ended(int id, int step) {
   }
 }
 
+const char* Slots::what_holds(int step) const {
+  const Caps& caps = caps_[static_cast<size_t>(step)];
+  if (!caps.held.empty()) return caps.max_async > 0 ? "max_async" : "procs";
+  for (const int id : held_for_gpus_) {
+    if (step_of_.at(id) == step) return "gpu_slots";
+  }
+  return nullptr;
+}
+
 void Slots::keep_waiting(int step) {
   ++caps_[static_cast<size_t>(step)].active;
 }

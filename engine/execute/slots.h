@@ -27,6 +27,8 @@ class Slots {
   // From start to end a package counts against its step's caps.
   void started(int id, int step);
   void ended(int id, int step);
+  // The key of the step that keeps one of its packages from starting now; null: none is kept.
+  const char* what_holds(int step) const;
   // It waits for a done_file: max_async counts it on.
   void keep_waiting(int step);
 

@@ -185,6 +185,39 @@ TEST_CASE("a shared operation runs once, by the last to arrive, without its own 
   CHECK(run.file("000003_post/work/stdout") == "post 1\n");
 }
 
+TEST_CASE("a shared operation that waits for what may not begin before it is told") {
+  RunFixture run;
+  run.add(set_of("ps", {parameter("p", "1,2,3")}));
+  Step step = step_of("s", {"echo $p", "echo all"}, {"ps"});
+  step.shared = "shr";
+  step.operations[1].shared = true;
+  const char* by = nullptr;
+  SUBCASE("max_async") {
+    step.max_async.value = "1";
+    by = "max_async";
+  }
+  SUBCASE("procs") {
+    step.procs.value = "2";
+    by = "procs";
+  }
+  SUBCASE("GPUs") {
+    step.gpu_slots.value = "1";
+    run.options.gpus = {"0"};
+    by = "gpu_slots";
+  }
+  SUBCASE("nothing") {}
+  run.add(step);
+  const RunSummary summary = run.run();
+  REQUIRE(summary.blocked.size() == (by ? 1 : 0));
+  if (by) {
+    CHECK(summary.blocked[0].step == 0);
+    CHECK(std::string(summary.blocked[0].by) == by);
+    CHECK(summary.done == 0);
+  } else {
+    CHECK(summary.done == 3);
+  }
+}
+
 TEST_CASE("a shared operation does not wait for a sibling that failed, and its failure fails all") {
   RunFixture run;
   run.add(set_of("ps", {parameter("p", "1,2,3")}));
