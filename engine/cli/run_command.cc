@@ -92,12 +92,18 @@ void warn_of_blocked(const Benchmark& benchmark, const RunSummary& summary,
   Diagnostics diagnostics;
   for (const RunSummary::Blocked& blocked : summary.blocked) {
     const Step& step = benchmark.steps[static_cast<size_t>(blocked.step)];
+    const bool gpus = std::string_view(blocked.by) == "gpu_slots";
     diagnostics.warning(
         step.name.mark,
-        fmt::format("step '{}': its shared command can never run: it waits for all of the step's "
-                    "workpackages, and {} keeps some of them from beginning before",
-                    step.name.value, blocked.by),
-        fmt::format("leave {} out, or give what is to be done once a step of its own", blocked.by));
+        fmt::format(
+            "step '{}': its shared command cannot run{}: it waits for all of the step's "
+            "workpackages, and {} some of them from beginning before",
+            step.name.value, gpus ? " here" : "",
+            gpus ? "this machine's GPUs (gpu_slots) keep" : std::string(blocked.by) + " keeps"),
+        gpus ? "continue where there are more GPUs, or give what is to be done once a step of its "
+               "own"
+             : fmt::format("leave {} out, or give what is to be done once a step of its own",
+                           blocked.by));
   }
   print_diagnostics(diagnostics, sources);
 }

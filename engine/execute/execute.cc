@@ -85,7 +85,7 @@ Status Engine::run(RunSummary* summary) {
     }
   }
   count(summary);
-  if (may_start() && jobs_.count() == 0 && waiting_ == 0) {
+  if (status && may_start() && jobs_.count() == 0 && waiting_ == 0) {
     for (const auto& [key, group] : gathered_) {
       if (const char* by = slots_.what_holds(key.first); by != nullptr)
         summary->blocked.push_back({key.first, by});

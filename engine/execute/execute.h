@@ -48,8 +48,9 @@ struct RunSummary {
   int running = 0;  // jobs left in the queue
   int open = 0;     // not started: stopped by -e, an interrupt or max_async
   bool interrupted = false;
-  // Steps (by index) whose shared operation can never run: it waits for workpackages that may not
-  // begin before it has run, for the reason `by`, a key of the step.
+  // Steps (by index) whose shared operation cannot run here: it waits for workpackages that may not
+  // begin before it has run, for the reason `by`, a key of the step. With "gpu_slots" a machine of
+  // more GPUs can go on.
   struct Blocked {
     int step;
     const char* by;

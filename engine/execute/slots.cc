@@ -41,9 +41,13 @@ void Slots::queue(int id, int step, int repetition) {
   (repetition == 0 ? queue_ : repetitions_[repetition]).push_back(id);
 }
 
-bool Slots::held_back(int id, Caps& caps) const {
+bool Slots::at_most_waiting(const Caps& caps) {
+  return caps.max_async > 0 && caps.active >= caps.max_async;
+}
+
+bool Slots::held_back(int id, const Caps& caps) const {
   if (active_.count(id) != 0) return false;
-  if (caps.max_async > 0 && caps.active >= caps.max_async) return true;
+  if (at_most_waiting(caps)) return true;
   return caps.procs > 1 && caps.active >= caps.procs;
 }
 
@@ -92,7 +96,7 @@ void Slots::ended(int id, int step) {
 
 const char* Slots::what_holds(int step) const {
   const Caps& caps = caps_[static_cast<size_t>(step)];
-  if (!caps.held.empty()) return caps.max_async > 0 ? "max_async" : "procs";
+  if (!caps.held.empty()) return at_most_waiting(caps) ? "max_async" : "procs";
   for (const int id : held_for_gpus_) {
     if (step_of_.at(id) == step) return "gpu_slots";
   }

@@ -46,7 +46,8 @@ class Slots {
     int active = 0;  // started, not ended, and waiting
     std::deque<int> held;
   };
-  bool held_back(int id, Caps& caps) const;
+  static bool at_most_waiting(const Caps& caps);  // as max_async allows
+  bool held_back(int id, const Caps& caps) const;
   void find_gpus(const RunOptions& options);
 
   int jobs_;

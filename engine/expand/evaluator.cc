@@ -141,6 +141,11 @@ std::string last_line(std::string_view text) {
   return std::string(text);
 }
 
+// Perl's last line says only that it gave up.
+std::string in_one_line(std::string_view text) {
+  return join(split_strip(strip(text), "\n"), "; ");
+}
+
 // The long-lived interpreter. A request is one line of byte counts and then the expressions; the
 // answer is one line of signed byte counts (negative: an error text) and then the texts.
 class PythonHelper {
@@ -263,7 +268,7 @@ class RealEvaluator : public Evaluator {
           results[i] = shell(text);
           break;
         case Mode::perl:
-          results[i] = shell("perl -e \"print " + text + "\"");
+          results[i] = shell("perl -e \"print " + text + "\"", in_one_line);
           break;
         case Mode::env:
           results[i] = environment(text);
@@ -304,7 +309,9 @@ class RealEvaluator : public Evaluator {
     return result;
   }
 
-  Evaluation shell(const std::string& command) const {
+  // `summary` makes the error of what a failed command wrote to its standard error.
+  Evaluation shell(const std::string& command,
+                   std::string (*summary)(std::string_view) = last_line) const {
     Evaluation result;
     Pipe out, err;
     pid_t pid = -1;
@@ -326,7 +333,7 @@ class RealEvaluator : public Evaluator {
     const int status = wait_for(pid);
     result.ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (result.ok) return result;
-    result.error = last_line(errors);
+    result.error = summary(errors);
     if (result.error.empty()) {
       result.error = WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status))
                                          : "exit code " + std::to_string(WEXITSTATUS(status));

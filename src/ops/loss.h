@@ -12,7 +12,8 @@ namespace tally::train {
 
 // losses[i] = -log softmax(logits[i])[targets[i]]; a negative target is left out (loss 0, gradient
 // 0). With `backward`, logits become (softmax - onehot) * factor * state->loss_scale, padding
-// columns 0. `factor` is 1 / (tokens of the step that count). state may be null: loss scale 1.
+// columns 0 (of a row whose sum is finite). `factor` is 1 / (tokens of the step that count). state
+// may be null: loss scale 1.
 void cross_entropy(Stream& s, const Tensor& logits, const Tensor& targets, int64_t vocabulary,
                    bool backward, double factor, const StepState* state, const Tensor& losses);
 

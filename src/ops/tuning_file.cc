@@ -10,7 +10,7 @@ std::string folder(const Environment& get) {
     const char* text = get(name);
     return std::string(text ? text : "");
   };
-  if (const std::string given = value("TALLY_CACHE_DIR"); !given.empty()) return given;
+  if (std::string given = value("TALLY_CACHE_DIR"); !given.empty()) return given;
   if (const std::string xdg = value("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/tally";
   if (const std::string home = value("HOME"); !home.empty()) return home + "/.cache/tally";
   return "";
@@ -27,7 +27,7 @@ std::string tuning_file(const std::string& device, size_t version, const Environ
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
   }
-  // The number is the method's: what another method found best is not taken over.
+  // The number is the method's: what another method found best is not taken over by default.
   return root + "/tuning-2-" + name + "-" + std::to_string(version) + ".txt";
 }
 

@@ -99,7 +99,7 @@ size_t best_of(CudaStream& s, const std::vector<Way>& ways) {
   ranking.resize(std::min(ranking.size(), semifinalists));
   short_turns(s, ways, from, to, &ranking);
   const double best = ranking.front().first;
-  if (!(best >= lasting_milliseconds)) return ranking.front().second;
+  if (best < lasting_milliseconds || !std::isfinite(best)) return ranking.front().second;
   const auto left = std::find_if(ranking.begin(), ranking.end(),
                                  [&](const auto& r) { return r.first > behind * best; });
   ranking.resize(std::min(static_cast<size_t>(left - ranking.begin()), finalists));

@@ -200,6 +200,11 @@ TEST_CASE("a shared operation that waits for what may not begin before it is tol
     step.procs.value = "2";
     by = "procs";
   }
+  SUBCASE("procs below max_async") {
+    step.max_async.value = "10";
+    step.procs.value = "2";
+    by = "procs";
+  }
   SUBCASE("GPUs") {
     step.gpu_slots.value = "1";
     run.options.gpus = {"0"};
