@@ -35,8 +35,9 @@ class Stream {
   bool fused_gelu = true;
   // Products with a bias may be kernels of our own, where timing says so; false: the library's.
   bool own_bias_products = true;
-  // Products of float32 (MatmulMode::ieee) may run on float64 tensor cores where timing says so:
-  // exact products, sums in float64, rounded once; false: float32 multiply-adds throughout.
+  // Products of float32 (MatmulMode::ieee) may run on float64 tensor cores where timing says so,
+  // those within attention wherever there are any: exact products, sums in float64, rounded once;
+  // false: float32 multiply-adds throughout.
   bool float64_products = true;
   // Multiprocessors that matrix products leave to work on another queue; 0: none. Products in 16
   // bits and those on float64 tensor cores heed it.

@@ -33,7 +33,8 @@ const char* attention_backend(Stream& stream, const AttentionShape& shape, DType
   CudaStream& s = cuda_stream(stream);
   if (cudnn_bytes(s, shape, dtype) >= 0) return "cudnn";
   if (!one_pass_serves(s, shape, dtype)) return "own";
-  return s.three_tf32_attention ? "one-pass-tf32x3" : "one-pass";
+  if (s.three_tf32_attention) return "one-pass-tf32x3";
+  return cuda::float64_products_serve(s) ? "one-pass-float64" : "one-pass";
 }
 
 size_t attention_workspace(Stream& stream, const AttentionShape& shape, DType dtype) {

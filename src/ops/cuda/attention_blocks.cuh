@@ -98,7 +98,7 @@ __device__ inline void put(float* row, int col, int next_col, float x, float y) 
 // Where one head's rows lie in qkv and dqkv (which: 0 Q, 1 K, 2 V) and in out and dout.
 struct Head {
   int64_t index, packed_step, step, packed_at, at;
-  __device__ Head(const OnePass& p) : index(p.first_head + blockIdx.y) {
+  __device__ Head(const OnePass& p) : index(p.first_head + blockIdx.x) {
     const int64_t b = index / p.heads, h = index % p.heads;
     step = int64_t{p.heads} * p.head_dim;
     packed_step = 3 * step;

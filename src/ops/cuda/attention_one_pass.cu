@@ -4,14 +4,15 @@
 
 #include "src/ops/cuda/attention_one_pass_kernels.h"
 #include "src/ops/cuda/common.cuh"
+#include "src/ops/cuda/cuda_ops.h"
 
 namespace tally::train::cuda {
 namespace {
 
 constexpr size_t tile_memory = size_t{256} << 20;  // for the blocks of dS of the heads in work
-constexpr int64_t most_heads = 65535;              // in one grid
+constexpr int64_t most_blocks = 65535;             // of one head, in one grid
 
-OnePassKernels kernels_for(const CudaStream& s, const AttentionShape& shape) {
+OnePassKernels kernels_for(CudaStream& s, const AttentionShape& shape) {
   const bool wide = shape.head_dim > 64;
   if (s.three_tf32_attention) return one_pass_tf32x3(wide);
   switch (s.matmul_mode) {
@@ -20,7 +21,7 @@ OnePassKernels kernels_for(const CudaStream& s, const AttentionShape& shape) {
     case MatmulMode::tf32x3:
       return one_pass_tf32x3(wide);
     default:
-      return one_pass_ieee(wide);
+      return cuda::float64_products_serve(s) ? one_pass_float64(wide) : one_pass_ieee(wide);
   }
 }
 
@@ -50,7 +51,7 @@ size_t head_bytes(const AttentionShape& a) {
 // Heads whose blocks of dS fit tile_memory; at least one.
 int64_t heads_at_once(const AttentionShape& a) {
   const auto fit = static_cast<int64_t>(tile_memory / std::max<size_t>(head_bytes(a), 1));
-  return std::clamp<int64_t>(fit, 1, std::min(a.batch * a.heads, most_heads));
+  return std::clamp<int64_t>(fit, 1, std::max<int64_t>(a.batch * a.heads, 1));
 }
 
 size_t delta_bytes(const AttentionShape& a) {
@@ -73,7 +74,8 @@ __global__ void delta_kernel(const float* out, const float* dout, float* delta, 
 }  // namespace
 
 bool one_pass_attention_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
-  if (dtype != DType::f32 || shape.head_dim > 128 || shape.tokens > (1 << 24)) return false;
+  if (dtype != DType::f32 || shape.head_dim > 128 || shape.tokens > most_blocks * key_block)
+    return false;
   return kernels_for(s, shape).shared_bytes <= s.shared_bytes_a_block();
 }
 
@@ -83,12 +85,10 @@ size_t one_pass_attention_workspace(const AttentionShape& shape) {
 
 void one_pass_attention_forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
                                 const Tensor& out, const Tensor& stats, DropoutSeed seed) {
+  if (shape.batch * shape.heads * shape.tokens == 0) return;
   OnePass p = problem(shape, qkv, stats, seed);
   p.out = out.as<float>();
-  const OnePassKernels kernels = kernels_for(s, shape);
-  for (; p.first_head < shape.batch * shape.heads; p.first_head += most_heads) {
-    kernels.forward(p, std::min(most_heads, shape.batch * shape.heads - p.first_head), s.stream());
-  }
+  kernels_for(s, shape).forward(p, shape.batch * shape.heads, s.stream());
 }
 
 void one_pass_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,

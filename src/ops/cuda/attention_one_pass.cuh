@@ -25,7 +25,9 @@ void launch_one_pass(void (*kernel)(OnePass), size_t shared, int blocks, const O
                      int64_t count, cudaStream_t stream) {
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(shared)));
-  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(count));
+  // The same block of all heads before the next: under a causal mask the blocks with the most work
+  // come first, and the short ones fill the end.
+  const dim3 grid(static_cast<unsigned>(count), static_cast<unsigned>(blocks));
   kernel<<<grid, one_pass_threads, shared, stream>>>(p);
   CUDA_LAUNCHED();
 }

@@ -4,8 +4,9 @@
 // of dS wait in the workspace for the pass that computes dQ, so that nothing is added atomically
 // and the result is repeatable.
 //
-// Products are of the stream's MatmulMode: float32 multiply-adds (ieee), TF32 (tf32) or three TF32
-// products with float32's accuracy (tf32x3, or the stream's three_tf32_attention).
+// Products are of the stream's MatmulMode: float32 multiply-adds (ieee; float64 multiply-adds on
+// tensor cores where float64_products_serve()), TF32 (tf32) or three TF32 products with float32's
+// accuracy (tf32x3, or the stream's three_tf32_attention).
 #pragma once
 
 #include "src/ops/attention.h"

@@ -51,7 +51,7 @@ struct BackwardKeys {
 
   // dS of a block to its place in memory.
   __device__ static void keep(const OnePass& p, const float* ds, int query, int key) {
-    float* tile = p.tiles + (blockIdx.y * p.tiles_a_head() + p.tile_index(query, key)) *
+    float* tile = p.tiles + (blockIdx.x * p.tiles_a_head() + p.tile_index(query, key)) *
                                 (key_block * key_block);
 #pragma unroll 4
     for (int i = static_cast<int>(threadIdx.x); i < key_block * key_block / 4;
@@ -70,7 +70,7 @@ struct BackwardKeys {
     const Head head(p);
     const int t = static_cast<int>(threadIdx.x), warp = t / 32;
     const int at_row = warp / 2 * half, at_col = warp % 2 * half, at_d = warp % 2 * (D / 2);
-    const int key = static_cast<int>(blockIdx.x), col0 = key * key_block;
+    const int key = static_cast<int>(blockIdx.y), col0 = key * key_block;
     const uint64_t seed = p.dropout ? p.seed.get() : 0;
     const auto fetch = [&](float* to, const float* from, int64_t step, int row) {
       Rows::fetch(to, from, step, p.tokens - row, p.head_dim);
@@ -152,9 +152,9 @@ struct BackwardQueries {
     const Head head(p);
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int at_row = warp / 2 * half, at_d = warp % 2 * (D / 2);
-    const int query = static_cast<int>(gridDim.x - 1 - blockIdx.x);
+    const int query = static_cast<int>(gridDim.y - 1 - blockIdx.y);
     const int keys = p.causal ? query + 1 : p.blocks();
-    const float* tiles = p.tiles + (blockIdx.y * p.tiles_a_head() + p.tile_index(query, 0)) *
+    const float* tiles = p.tiles + (blockIdx.x * p.tiles_a_head() + p.tile_index(query, 0)) *
                                        (key_block * key_block);
     const auto fetch = [&](int key) {
       float *k = stages + key % 2 * stage, *ds = k + Rows::size;

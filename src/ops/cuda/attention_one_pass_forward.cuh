@@ -79,8 +79,8 @@ struct Forward {
     float *k = q + Q::size, *v = k + K::size, *probabilities = v + V::size;
     const Head head(p);
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    // The blocks with the most keys first, lest one of them be left alone at the end.
-    const int row0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * queries;
+    // The blocks with the most keys first.
+    const int row0 = static_cast<int>(gridDim.y - 1 - blockIdx.y) * queries;
     const int end = p.causal ? min(row0 + queries, p.tokens) : p.tokens;
     const uint64_t seed = p.dropout ? p.seed.get() : 0;
     const auto rows_of = [&](int which, int row) { return p.qkv + head.packed(which, row); };

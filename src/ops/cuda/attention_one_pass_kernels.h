@@ -50,6 +50,7 @@ struct OnePassKernels {
 
 // The kernels for heads of at most 64 (`wide`: 128).
 OnePassKernels one_pass_ieee(bool wide);
+OnePassKernels one_pass_float64(bool wide);  // only where float64_products_serve()
 OnePassKernels one_pass_tf32(bool wide);
 OnePassKernels one_pass_tf32x3(bool wide);
 

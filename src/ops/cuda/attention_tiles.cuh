@@ -1,7 +1,7 @@
-// Products of small float32 matrices in shared memory, one warp a tile of the result, in three
-// kinds of arithmetic with one interface: Ieee (fused multiply-adds), TensorCores<false> (one
-// product of TF32 numbers), TensorCores<true> (three, see gemm_split.cu). The attention kernels are
-// written once over them.
+// Products of small float32 matrices in shared memory, one warp a tile of the result, in four kinds
+// of arithmetic with one interface: Ieee (fused multiply-adds), TensorCores<false> (one product of
+// TF32 numbers), TensorCores<true> (three, see gemm_split.cu) and Float64TensorCores
+// (attention_tiles_float64.cuh). The attention kernels are written once over them.
 //
 // multiply<M, N, K, at, bt>(tile, a, lda, b, ldb):  tile[M, N] += A[M, K] B[K, N]
 //   A(m, k) is a[m lda + k], with `at` a[k lda + m]; B(k, n) is b[k ldb + n], with `bt` b[n ldb +
@@ -126,16 +126,13 @@ struct Ieee {
   }
 };
 
-// The fragments of mma.m16n8k8 (PTX ISA, "Matrix Fragments for mma.m16n8k8", .tf32): with g = lane
-// / 4 and t = lane % 4, A has (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), B has (t, g), (t + 4,
-// g), the result (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). ldmatrix brings them where
-// memory runs along k: its 8 x 8 matrices of 16-bit values are 8 x 4 of ours. Which of the eight k
-// a slot stands for is free as long as A and B agree: where memory runs along neither, slots t and
-// t + 4 are k = 2t and 2t + 1, which lie in other banks.
-template <bool three>
-struct TensorCores {
-  static constexpr bool keeps = three, neighbours = true;
-
+// The fragments of mma.m16n8k8 (PTX ISA, "Matrix Fragments for mma.m16n8k8", the same for .tf32 and
+// .f64): with g = lane / 4 and t = lane % 4, A has (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4),
+// B has (t, g), (t + 4, g), the result (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). ldmatrix
+// brings them where memory runs along k: its 8 x 8 matrices of 16-bit values are 8 x 4 of ours.
+// Which of the eight k a slot stands for is free as long as A and B agree: where memory runs along
+// neither, slots t and t + 4 are k = 2t and 2t + 1, which lie in other banks.
+struct MmaFragments {
   template <int M, int N, bool at, bool bt>
   struct Tile {
     static constexpr int rows = M / 8, cols = N / 4;
@@ -150,6 +147,62 @@ struct TensorCores {
     for (const int lanes : {1, 2}) x = f(x, __shfl_xor_sync(0xffffffffU, x, lanes));
     return x;
   }
+
+  // Four 8 x 4 matrices; lane l gives the address of row l % 8 of matrix l / 8.
+  __device__ static void load_matrices(float (&x)[4], uint32_t address) {
+    uint32_t r[4];
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[i] = __uint_as_float(r[i]);
+  }
+
+  // Where a lane finds its values of A and B in shared memory.
+  template <bool at, bool bt>
+  struct Operands {
+    static_assert(!(at && bt), "no product of the attention kernels runs so");
+    // Slots t and t + 4: k = first t + {0, second}.
+    static constexpr int first = at ? 2 : 1, second = at ? 1 : 4;
+    const float *a, *b;
+    int lda, ldb;
+    uint32_t a_rows, b_rows;
+
+    __device__ Operands(const float* a_at, int a_leading, const float* b_at, int b_leading)
+        : lda(a_leading), ldb(b_leading) {
+      const int lane = lane_id(), g = lane / 4, t = first * (lane % 4);
+      a = a_at + t * lda + g;
+      b = b_at + t * ldb + g;
+      a_rows =
+          static_cast<uint32_t>(__cvta_generic_to_shared(a_at + lane % 16 * lda + lane / 16 * 4));
+      b_rows = static_cast<uint32_t>(
+          __cvta_generic_to_shared(b_at + (lane % 8 + lane / 16 * 8) * ldb + lane / 8 % 2 * 4));
+    }
+    // A's fragment of 16 rows from `row` and of eight k.
+    __device__ void load_a(float (&v)[4], int row, int k) const {
+      if constexpr (at) {
+        const float* from = a + k * lda + row;
+        v[0] = from[0], v[1] = from[8], v[2] = from[second * lda], v[3] = from[second * lda + 8];
+      } else {
+        load_matrices(v, a_rows + static_cast<uint32_t>((row * lda + k) * 4));
+      }
+    }
+    // B's two fragments of the 16 columns from `col` and of eight k.
+    __device__ void load_b(float (&v)[4], int col, int k) const {
+      if constexpr (bt) {
+        load_matrices(v, b_rows + static_cast<uint32_t>((col * ldb + k) * 4));
+      } else {
+        const float* from = b + k * ldb + col;
+        v[0] = from[0], v[1] = from[second * ldb], v[2] = from[8], v[3] = from[second * ldb + 8];
+      }
+    }
+  };
+};
+
+template <bool three>
+struct TensorCores : MmaFragments {
+  static constexpr bool keeps = three, neighbours = true;
 
   // The unit ignores the last 13 bits, so that adding half of the last one it sees rounds. What is
   // not finite stays so.
@@ -179,30 +232,10 @@ struct TensorCores {
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   }
 
-  // Four 8 x 4 matrices; lane l gives the address of row l % 8 of matrix l / 8.
-  __device__ static void load_matrices(float (&x)[4], uint32_t address) {
-    uint32_t r[4];
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address)
-                 : "memory");
-#pragma unroll
-    for (int i = 0; i < 4; ++i) x[i] = __uint_as_float(r[i]);
-  }
-
   template <int M, int N, int K, bool at, bool bt>
   __device__ static void multiply(Tile<M, N, at, bt>& tile, const float* a, int lda, const float* b,
                                   int ldb) {
-    static_assert(!(at && bt), "no product of the attention kernels runs so");
-    constexpr int first = at ? 2 : 1,
-                  second = at ? 1 : 4;  // slots t and t + 4: k = first t + {0, second}
-    const int lane = lane_id(), g = lane / 4, t = first * (lane % 4);
-    const auto a_rows =
-        static_cast<uint32_t>(__cvta_generic_to_shared(a + lane % 16 * lda + lane / 16 * 4));
-    const auto b_rows = static_cast<uint32_t>(
-        __cvta_generic_to_shared(b + (lane % 8 + lane / 16 * 8) * ldb + lane / 8 % 2 * 4));
-    a += t * lda + g;
-    b += t * ldb + g;
+    const Operands<at, bt> operands(a, lda, b, ldb);
 #pragma unroll 4
     for (int k = 0; k < K; k += 8) {
       Fragment<4> x[M / 16];
@@ -210,24 +243,14 @@ struct TensorCores {
 #pragma unroll
       for (int i = 0; i < M / 16; ++i) {
         float v[4];
-        if constexpr (at) {
-          const float* from = a + k * lda + 16 * i;
-          v[0] = from[0], v[1] = from[8], v[2] = from[second * lda], v[3] = from[second * lda + 8];
-        } else {
-          load_matrices(v, a_rows + static_cast<uint32_t>((16 * i * lda + k) * 4));
-        }
+        operands.load_a(v, 16 * i, k);
 #pragma unroll
         for (int q = 0; q < 4; ++q) x[i].set(q, v[q]);
       }
 #pragma unroll
       for (int j = 0; j < N / 8; j += 2) {
         float v[4];
-        if constexpr (bt) {
-          load_matrices(v, b_rows + static_cast<uint32_t>((8 * j * ldb + k) * 4));
-        } else {
-          const float* from = b + k * ldb + 8 * j;
-          v[0] = from[0], v[1] = from[second * ldb], v[2] = from[8], v[3] = from[second * ldb + 8];
-        }
+        operands.load_b(v, 8 * j, k);
 #pragma unroll
         for (int q = 0; q < 4; ++q) y[j + q / 2].set(q % 2, v[q]);
       }

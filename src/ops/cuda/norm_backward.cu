@@ -213,7 +213,7 @@ void launch_warps(CudaStream& s, NormBackwardArguments a, const Dropout& dropout
   add_parts(s, a.gamma_parts, blocks, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
 }
 
-template <typename T, int PER, int WIDE = 1>
+template <typename T, int PER, int WIDE>
 void start_warps(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout,
                  const Sums& sums) {
   const bool bias = sums.dbias.defined();
@@ -229,21 +229,10 @@ template <typename T, int N>
 void choose(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout,
             const Sums& sums) {
   const int64_t vectors = a.columns / N;
-  // Of the usual widths a lane's share is some whole vectors; with more, registers leave too few
-  // warps, and several share a row.
-  if constexpr (N == 8) {
-    if (vectors == 2 * 32) return start_warps<T, 2>(s, a, dropout, sums);
-    if (vectors == 3 * 32) return start_warps<T, 3>(s, a, dropout, sums);
-    if (vectors == 4 * 32) return start_warps<T, 4>(s, a, dropout, sums);
-    if (vectors == 5 * 32) return start_warps<T, 5>(s, a, dropout, sums);
-    // Widths around 2,048 and 4,096 that leave few of the lanes' places empty.
-    if (vectors > 192 && vectors <= 256) return start_warps<T, 4, 2>(s, a, dropout, sums);
-    if (vectors > 448 && vectors <= 640) return start_warps<T, 5, 4>(s, a, dropout, sums);
-  }
-  if constexpr (N == 4 && sizeof(T) == 4) {
-    if (vectors == 6 * 32) return start_warps<T, 6>(s, a, dropout, sums);
-    if (vectors == 8 * 32) return start_warps<T, 8>(s, a, dropout, sums);
-  }
+  const bool started = with_row_shape<T, N>(vectors, [&](auto shape) {
+    start_warps<T, decltype(shape)::per, decltype(shape)::wide>(s, a, dropout, sums);
+  });
+  if (started) return;
   if (vectors <= 256) return start<T, N, 1, 2, 256>(s, a, dropout, sums);
   if (vectors <= 640) return start<T, N, 1, 2, 640>(s, a, dropout, sums);
   if (vectors <= 1024) return start<T, N, 2, 1, 512>(s, a, dropout, sums);

@@ -113,36 +113,15 @@ void launch_warps(CudaStream& s, const NormArguments& a, const Dropout& dropout)
                                                                                            dropout);
   CUDA_LAUNCHED();
 }
-template <typename T, int PER, int WIDE = 1>
-void start_warps(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
-  return a.delta ? launch_warps<T, PER, WIDE, true>(s, a, dropout)
-                 : launch_warps<T, PER, WIDE, false>(s, a, dropout);
-}
-
-// Whether there are warps for rows of so many vectors; starts them then. The same widths as in the
-// backward pass.
-template <typename T, int N>
-bool start_rows(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
-  const int64_t vectors = a.columns / N;
-  if constexpr (N == 8) {
-    if (vectors == 2 * 32) return start_warps<T, 2>(s, a, dropout), true;
-    if (vectors == 3 * 32) return start_warps<T, 3>(s, a, dropout), true;
-    if (vectors == 4 * 32) return start_warps<T, 4>(s, a, dropout), true;
-    if (vectors == 5 * 32) return start_warps<T, 5>(s, a, dropout), true;
-    if (vectors > 192 && vectors <= 256) return start_warps<T, 4, 2>(s, a, dropout), true;
-    if (vectors > 448 && vectors <= 640) return start_warps<T, 5, 4>(s, a, dropout), true;
-  }
-  if constexpr (N == 4 && sizeof(T) == 4) {
-    if (vectors == 6 * 32) return start_warps<T, 6>(s, a, dropout), true;
-    if (vectors == 8 * 32) return start_warps<T, 8>(s, a, dropout), true;
-  }
-  return false;
-}
-
 template <typename T, int N>
 void choose(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
-  if (start_rows<T, N>(s, a, dropout)) return;
   const int64_t vectors = a.columns / N;
+  const auto start_warps = [&](auto shape) {
+    constexpr int PER = decltype(shape)::per, WIDE = decltype(shape)::wide;
+    return a.delta ? launch_warps<T, PER, WIDE, true>(s, a, dropout)
+                   : launch_warps<T, PER, WIDE, false>(s, a, dropout);
+  };
+  if (with_row_shape<T, N>(vectors, start_warps)) return;
   if (vectors <= 256) {
     const auto per = static_cast<int>(divide_up(vectors, 32));
     if (N == 1) {  // odd widths: few variants will do

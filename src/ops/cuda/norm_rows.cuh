@@ -105,4 +105,31 @@ struct NormRows {
   }
 };
 
+// Rows' shapes as types: PER and WIDE of NormRows.
+template <int PER, int WIDE>
+struct RowShape {
+  static constexpr int per = PER, wide = WIDE;
+};
+
+// Calls f with the RowShape for rows of so many vectors, and says whether there is one. Of the
+// usual widths a lane's share is some whole vectors; with more of them registers leave too few
+// warps, and several share a row: widths around 2,048 and 4,096 that leave few of the lanes' places
+// empty.
+template <typename T, int N, typename F>
+bool with_row_shape(int64_t vectors, F&& f) {
+  if constexpr (N == 8) {
+    if (vectors == 2 * 32) return f(RowShape<2, 1>{}), true;
+    if (vectors == 3 * 32) return f(RowShape<3, 1>{}), true;
+    if (vectors == 4 * 32) return f(RowShape<4, 1>{}), true;
+    if (vectors == 5 * 32) return f(RowShape<5, 1>{}), true;
+    if (vectors > 192 && vectors <= 256) return f(RowShape<4, 2>{}), true;
+    if (vectors > 448 && vectors <= 640) return f(RowShape<5, 4>{}), true;
+  }
+  if constexpr (N == 4 && sizeof(T) == 4) {
+    if (vectors == 6 * 32) return f(RowShape<6, 1>{}), true;
+    if (vectors == 8 * 32) return f(RowShape<8, 1>{}), true;
+  }
+  return false;
+}
+
 }  // namespace tally::train::cuda

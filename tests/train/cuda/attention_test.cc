@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "src/ops/linear.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -14,9 +15,11 @@ AttentionShape shape_of(int64_t batch, int64_t tokens, int64_t heads, int64_t he
 }
 
 // Forward and backward against float64. Returns the back end that served.
-std::string check(const Kind& kind, const AttentionShape& a, bool repeatable = false) {
+std::string check(const Kind& kind, const AttentionShape& a, bool repeatable = false,
+                  bool float64_products = true) {
   Both b(kind);
   b.gpu->deterministic = repeatable;
+  b.gpu->float64_products = float64_products;
   const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim});
   const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
   const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
@@ -37,6 +40,7 @@ std::string check(const Kind& kind, const AttentionShape& a, bool repeatable = f
   attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11);
   // Four products in a row.
   CHECK_CLOSE(b, dqkv, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
+  b.gpu->float64_products = true;
   return backend;
 }
 
@@ -73,18 +77,61 @@ TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
   }
 }
 
+// The one-pass kernels that are to serve a kind of float32.
+std::string one_pass(const Kind& kind, bool float64_products = true) {
+  Both b(kind);
+  b.gpu->float64_products = float64_products;
+  const bool float64 = float64_products_serve(*b.gpu);
+  b.gpu->float64_products = true;
+  return float64 ? "one-pass-float64" : "one-pass";
+}
+
 TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     if (kind.type != DType::f32) continue;
-    for (const bool causal : {true, false}) {
-      CHECK(check(kind, shape_of(2, 300, 2, 64, causal, 0)) == "one-pass");
-      check(kind, shape_of(1, 257, 3, 50, causal, 0));  // single values copied, an odd last block
-      const std::string wide = check(kind, shape_of(1, 200, 2, 128, causal, 0));
-      WARN(wide == "one-pass");  // not where a block has 163 KiB of shared memory
-      check(kind, shape_of(1, 130, 2, 100, causal, 0));
+    for (const bool float64 : {true, false}) {
+      if (float64 && one_pass(kind) == "one-pass")
+        continue;  // no such kernels here: the same twice
+      const std::string name = one_pass(kind, float64);
+      const auto serves = [&](const AttentionShape& a) { return check(kind, a, false, float64); };
+      for (const bool causal : {true, false}) {
+        CHECK(serves(shape_of(2, 300, 2, 64, causal, 0)) == name);
+        serves(shape_of(1, 257, 3, 50, causal, 0));  // single values copied, an odd last block
+        const std::string wide = serves(shape_of(1, 200, 2, 128, causal, 0));
+        WARN(wide == name);  // not where a block has 163 KiB of shared memory
+        serves(shape_of(1, 130, 2, 100, causal, 0));
+      }
+      CHECK(serves(shape_of(1, 192, 2, 64, true, 0.3)) == name);
+      CHECK(serves(shape_of(1, 65, 1, 144, true, 0)) == "own");
     }
-    CHECK(check(kind, shape_of(1, 192, 2, 64, true, 0.3)) == "one-pass");
-    CHECK(check(kind, shape_of(1, 65, 1, 144, true, 0)) == "own");
+  }
+}
+
+// The switch and the sums: of one block of keys float64's are exact but for the rounding of the
+// result, and the probabilities are exact here.
+TEST_CASE("cuda: attention of float32 takes float64 tensor cores where it may" * NEEDS_GPU) {
+  const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
+  if (one_pass(kind) != "one-pass-float64") return;
+  const AttentionShape a = shape_of(1, 64, 2, 64, false, 0);
+  for (const bool wanted : {true, false}) {
+    Both b(kind);
+    b.gpu->float64_products = wanted;
+    std::mt19937 random(7);
+    std::normal_distribution<double> normal;
+    std::vector<double> values(64 * 3 * 2 * 64);  // Q and K of zeros: every probability is 1 / 64
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = i / 128 % 3 == 2 ? rounded(normal(random), DType::f32) : 0;
+    const Pair qkv = b.put({1, 64, 3, 2, 64}, DType::f64, DType::f32, values);
+    const Pair out = b.output({1, 64, 2, 64}), stats = b.statistics({1, 2, 64});
+    const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
+    attention_forward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11);
+    attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
+    b.gpu->float64_products = true;
+    const auto got = Both::read(out.gpu, *b.gpu), want = Both::read(out.cpu, *b.cpu);
+    size_t nearest = 0;
+    for (size_t i = 0; i < got.size(); ++i) nearest += got[i] == static_cast<float>(want[i]);
+    CAPTURE(nearest);
+    CHECK((nearest > got.size() * 99 / 100) == wanted);
   }
 }
 
@@ -95,7 +142,7 @@ TEST_CASE("cuda: attention of float32 by three TF32 products where that is asked
   const std::string backend = check(kind, shape_of(2, 200, 2, 64, true, 0.1));
   b.gpu->three_tf32_attention = false;
   CHECK(backend == "one-pass-tf32x3");
-  CHECK(check(kind, shape_of(2, 200, 2, 64, true, 0.1)) == "one-pass");
+  CHECK(check(kind, shape_of(2, 200, 2, 64, true, 0.1)) == one_pass(kind));
 }
 
 // One head has 128 MiB of blocks of dS, so that three pass in two pieces.
