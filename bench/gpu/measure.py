@@ -11,8 +11,8 @@ the 0.1 of GPT-2's configuration in all three places, as in the benchmarks that 
 another). The differences left: Trainer's vocabulary is 50,257 and ours is padded to 50,304; Trainer predicts one position
 less of each sample; weight decay is 0 there and ours 0.01, in the same kernel. tf32x3 has no counterpart: its peer is the
 strict fp32 that it stands for. PyTorch's float32 attention kernel takes three TF32 products even then (CUTLASS's
-OpMultiplyAddFastF32); 124m-b8-fp32-tf32x3 does the same, 124m-b8-fp32 takes products of float32 that are exact, or
-rounded as float32 multiply-adds are, throughout.
+OpMultiplyAddFastF32); 124m-b8-fp32-tf32x3 does the same, 124m-b8-fp32 takes float32 or float64 multiply-adds
+throughout.
 """
 import argparse
 import json

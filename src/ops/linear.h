@@ -25,7 +25,7 @@ enum class GeluKeeps : uint8_t { input, slope };
 GeluKeeps faster_gelu_keeps(Stream& s, DType type, int64_t n, int64_t k);
 
 // Whether products of float32 may run on float64 tensor cores here (Stream::float64_products).
-// Those kernels stay on every multiprocessor until their end.
+// Those of layers stay on every multiprocessor until their end.
 bool float64_products_serve(Stream& s);
 
 // v = x w^T + b, y = gelu(v), tanh form: 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))), and

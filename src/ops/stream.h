@@ -35,12 +35,13 @@ class Stream {
   bool fused_gelu = true;
   // Products with a bias may be kernels of our own, where timing says so; false: the library's.
   bool own_bias_products = true;
-  // Products of float32 (MatmulMode::ieee) may run on float64 tensor cores where timing says so,
-  // those within attention wherever there are any: exact products, sums in float64, rounded once;
-  // false: float32 multiply-adds throughout.
+  // Products of float32 (MatmulMode::ieee) may run on float64 tensor cores where timing says so:
+  // sums in float64, rounded once. Those within attention do wherever there are any: sums in
+  // float64 within a block of keys or queries, the blocks' added in float32. false: float32
+  // multiply-adds throughout.
   bool float64_products = true;
   // Multiprocessors that matrix products leave to work on another queue; 0: none. Products in 16
-  // bits and those on float64 tensor cores heed it.
+  // bits and those on float64 tensor cores heed it; attention does not.
   int products_leave = 0;
   // Results repeat bit for bit from run to run: algorithms by rule instead of by timing, no atomic
   // sums.

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t tile_memory = size_t{256} << 20;  // for the blocks of dS of the heads in work
 constexpr int64_t most_blocks = 65535;             // of one head, in one grid
+constexpr int64_t most_heads = INT32_MAX;
 
 OnePassKernels kernels_for(CudaStream& s, const AttentionShape& shape) {
   const bool wide = shape.head_dim > 64;
@@ -74,7 +75,8 @@ __global__ void delta_kernel(const float* out, const float* dout, float* delta, 
 }  // namespace
 
 bool one_pass_attention_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
-  if (dtype != DType::f32 || shape.head_dim > 128 || shape.tokens > most_blocks * key_block)
+  if (dtype != DType::f32 || shape.head_dim > 128 || shape.tokens > most_blocks * key_block ||
+      shape.batch * shape.heads > most_heads)
     return false;
   return kernels_for(s, shape).shared_bytes <= s.shared_bytes_a_block();
 }

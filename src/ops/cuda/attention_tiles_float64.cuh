@@ -23,6 +23,8 @@ struct Float64TensorCores : MmaFragments {
         "{%8, %9}, {%0, %1, %2, %3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#else
+    __trap();  // float64_products_serve() is false there
 #endif
   }
 

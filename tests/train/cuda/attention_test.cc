@@ -2,7 +2,8 @@
 
 #include <cstdlib>
 
-#include "src/ops/linear.h"
+#include "src/ops/cuda/cuda_stream.h"
+#include "src/ops/cuda/gemm_float64.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -14,12 +15,16 @@ AttentionShape shape_of(int64_t batch, int64_t tokens, int64_t heads, int64_t he
           dropout};
 }
 
+struct Ways {
+  bool repeatable = false, float64_products = true, three_tf32 = false;
+};
+
 // Forward and backward against float64. Returns the back end that served.
-std::string check(const Kind& kind, const AttentionShape& a, bool repeatable = false,
-                  bool float64_products = true) {
+std::string check(const Kind& kind, const AttentionShape& a, const Ways& ways = {}) {
   Both b(kind);
-  b.gpu->deterministic = repeatable;
-  b.gpu->float64_products = float64_products;
+  b.gpu->deterministic = ways.repeatable;
+  b.gpu->float64_products = ways.float64_products;
+  b.gpu->three_tf32_attention = ways.three_tf32;
   const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim});
   const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
   const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
@@ -40,7 +45,6 @@ std::string check(const Kind& kind, const AttentionShape& a, bool repeatable = f
   attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11);
   // Four products in a row.
   CHECK_CLOSE(b, dqkv, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
-  b.gpu->float64_products = true;
   return backend;
 }
 
@@ -68,7 +72,8 @@ TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
     if (size_of(kind.type) != 2) continue;
     for (const int64_t head_dim : {64, 80, 96, 128}) {
       for (const bool repeatable : {false, true}) {
-        const std::string backend = check(kind, shape_of(2, 256, 2, head_dim, true, 0), repeatable);
+        const std::string backend =
+            check(kind, shape_of(2, 256, 2, head_dim, true, 0), {.repeatable = repeatable});
         WARN(backend == "cudnn");
       }
     }
@@ -80,10 +85,15 @@ TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
 // The one-pass kernels that are to serve a kind of float32.
 std::string one_pass(const Kind& kind, bool float64_products = true) {
   Both b(kind);
-  b.gpu->float64_products = float64_products;
-  const bool float64 = float64_products_serve(*b.gpu);
-  b.gpu->float64_products = true;
-  return float64 ? "one-pass-float64" : "one-pass";
+  const bool float64 = cuda::cuda_stream(*b.gpu).capability() == 90 &&
+                       cuda::float64_products_built() && kind.mode == MatmulMode::ieee;
+  return float64 && float64_products ? "one-pass-float64" : "one-pass";
+}
+
+// Where a block has the shared memory that heads of 128 need, which Hopper's have.
+bool wide_heads_fit() {
+  Both b({DType::f32, MatmulMode::ieee, "f32", 1e-5});
+  return cuda::cuda_stream(*b.gpu).capability() >= 90;
 }
 
 TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_GPU) {
@@ -93,13 +103,17 @@ TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_
       if (float64 && one_pass(kind) == "one-pass")
         continue;  // no such kernels here: the same twice
       const std::string name = one_pass(kind, float64);
-      const auto serves = [&](const AttentionShape& a) { return check(kind, a, false, float64); };
+      const auto serves = [&](const AttentionShape& a) {
+        return check(kind, a, {.float64_products = float64});
+      };
       for (const bool causal : {true, false}) {
         CHECK(serves(shape_of(2, 300, 2, 64, causal, 0)) == name);
-        serves(shape_of(1, 257, 3, 50, causal, 0));  // single values copied, an odd last block
-        const std::string wide = serves(shape_of(1, 200, 2, 128, causal, 0));
-        WARN(wide == name);  // not where a block has 163 KiB of shared memory
-        serves(shape_of(1, 130, 2, 100, causal, 0));
+        // Single values copied, an odd last block.
+        CHECK(serves(shape_of(1, 257, 3, 50, causal, 0)) == name);
+        for (const int64_t head_dim : {100, 128}) {
+          const std::string wide = serves(shape_of(1, 200, 2, head_dim, causal, 0));
+          if (wide_heads_fit()) CHECK(wide == name);
+        }
       }
       CHECK(serves(shape_of(1, 192, 2, 64, true, 0.3)) == name);
       CHECK(serves(shape_of(1, 65, 1, 144, true, 0)) == "own");
@@ -126,7 +140,6 @@ TEST_CASE("cuda: attention of float32 takes float64 tensor cores where it may" *
     const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
     attention_forward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11);
     attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
-    b.gpu->float64_products = true;
     const auto got = Both::read(out.gpu, *b.gpu), want = Both::read(out.cpu, *b.cpu);
     size_t nearest = 0;
     for (size_t i = 0; i < got.size(); ++i) nearest += got[i] == static_cast<float>(want[i]);
@@ -137,12 +150,15 @@ TEST_CASE("cuda: attention of float32 takes float64 tensor cores where it may" *
 
 TEST_CASE("cuda: attention of float32 by three TF32 products where that is asked for" * NEEDS_GPU) {
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
-  Both b(kind);
-  b.gpu->three_tf32_attention = true;
-  const std::string backend = check(kind, shape_of(2, 200, 2, 64, true, 0.1));
-  b.gpu->three_tf32_attention = false;
-  CHECK(backend == "one-pass-tf32x3");
-  CHECK(check(kind, shape_of(2, 200, 2, 64, true, 0.1)) == one_pass(kind));
+  const AttentionShape a = shape_of(2, 200, 2, 64, true, 0.1);
+  CHECK(check(kind, a, {.three_tf32 = true}) == "one-pass-tf32x3");
+  CHECK(check(kind, a) == one_pass(kind));
+}
+
+// More than a grid's second dimension has, and more than one piece backward.
+TEST_CASE("cuda: attention of float32 in one pass, very many short heads" * NEEDS_GPU) {
+  const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
+  CHECK(check(kind, shape_of(70000, 2, 1, 4, true, 0)) == one_pass(kind));
 }
 
 // One head has 128 MiB of blocks of dS, so that three pass in two pieces.

@@ -137,6 +137,8 @@ class Both {
       : kind(k), cpu(shared(DeviceKind::cpu)), gpu(shared(DeviceKind::cuda)), random_(seed) {
     gpu->matmul_mode = kind.mode;
     gpu->deterministic = false;
+    gpu->float64_products = true;
+    gpu->three_tf32_attention = false;
   }
   ~Both() {
     for (const Pair& p : owned_) {
