@@ -10,4 +10,5 @@ DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python
   libyaml-cpp-dev libpugixml-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev
   libpcre2-dev libxxhash-dev zlib1g-dev doctest-dev)
 DEBIAN_TRAIN=(libopenmpi-dev) # of tally-train alone: data parallel training on CPUs
-DEBIAN_TEST=(jube strace slurmctld slurmd slurm-client munge)
+# The accounting daemon with a database that no service starts: the -core packages are programs alone.
+DEBIAN_TEST=(jube strace slurmctld slurmd slurm-client munge slurmdbd mariadb-server-core mariadb-client-core)

@@ -41,7 +41,7 @@ def missing(accounting=False):
               if shutil.which(name, path=search_path()) is None]
     if not absent:
         return ""
-    packages = "slurmctld slurmd slurm-client munge" + (" slurmdbd mariadb-server" if accounting else "")
+    packages = "slurmctld slurmd slurm-client munge" + (" slurmdbd mariadb-server-core mariadb-client-core" if accounting else "")
     return f"{', '.join(absent)}: not installed (Debian: apt-get install {packages})"
 
 
