@@ -159,9 +159,8 @@ class Run {
       print_(fmt::format("  weights    {}", config_.load_hf_dir));
     stream_.before_long_tuning = [this] {
       print_(
-          "  tuning     timing algorithms for this GPU and these sizes: about a minute in the "
-          "first "
-          "steps");
+          "  tuning     timing algorithms for this GPU and these sizes: "
+          "about a minute in the first steps");
     };
     LoopHooks hooks;
     hooks.stop = [&] { return asked_to_stop(limit_); };
