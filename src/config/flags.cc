@@ -312,7 +312,7 @@ void declare_device(CLI::App* app, Flags* f) {
            "Launch every kernel of a step instead of a recorded graph");
   g.text("--no-fusion", &f->no_fusion, "LIST",
          "Shortcuts of the step to leave out, separated by commas: residual, bias-sums, qkv-bias, "
-         "overwrite, gelu, gelu-slope, bias, overlap, late-update, float64, or all");
+         "overwrite, gelu, gelu-slope, bias, overlap, late-update, float64, attention, or all");
   g.toggle("--deterministic", &f->deterministic, "Same bits in every run on the same machine");
 }
 

@@ -115,7 +115,7 @@ namespace {
 void resolve_fusions(const Flags& f, Config* c) {
   if (!f.no_fusion) return;
   Fusions& u = c->fusions;
-  const std::array<std::pair<const char*, bool*>, 10> known{{{"residual", &u.residual},
+  const std::array<std::pair<const char*, bool*>, 11> known{{{"residual", &u.residual},
                                                              {"bias-sums", &u.bias_sums},
                                                              {"qkv-bias", &u.qkv_bias},
                                                              {"overwrite", &u.overwrite},
@@ -124,7 +124,8 @@ void resolve_fusions(const Flags& f, Config* c) {
                                                              {"bias", &u.bias},
                                                              {"overlap", &u.overlap},
                                                              {"late-update", &u.late_update},
-                                                             {"float64", &u.float64}}};
+                                                             {"float64", &u.float64},
+                                                             {"attention", &u.attention}}};
   std::istringstream names(*f.no_fusion);
   for (std::string name; std::getline(names, name, ',');) {
     bool found = false;
@@ -136,7 +137,7 @@ void resolve_fusions(const Flags& f, Config* c) {
     if (!found)
       fail("--no-fusion",
            "'{}' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, gelu-slope, "
-           "bias, overlap, late-update, float64, all",
+           "bias, overlap, late-update, float64, attention, all",
            name);
   }
 }

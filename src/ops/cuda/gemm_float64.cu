@@ -3,26 +3,10 @@
 #include <algorithm>
 
 #include "src/ops/cuda/gemm_float64_kernel.cuh"
+#include "src/ops/cuda/tensor_map.h"
 
 namespace tally::train::cuda {
 namespace {
-
-using Encode = decltype(&cuTensorMapEncodeTiled);
-
-// The driver's function, found at run time: programs must start where no driver is installed.
-Encode encode_function() {
-  static const auto found = [] {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    constexpr unsigned since = 12000;  // the CUDA version that brought it
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, since,
-                                         cudaEnableDefault, &result) != cudaSuccess ||
-        result != cudaDriverEntryPointSuccess)
-      return Encode{};
-    return reinterpret_cast<Encode>(function);
-  }();
-  return found;
-}
 
 // An operand of `outer` rows or columns; what lies beyond it reads as 0. Where neighbours in memory
 // are neighbours along `inner`, boxes have `extent` rows. Where they are neighbours along `outer`,
@@ -30,7 +14,7 @@ Encode encode_function() {
 // `extent` / 32 of a slice are copied at once.
 bool describe(CUtensorMap* map, bool* boxes, const float* data, int64_t outer, int64_t inner,
               int64_t leading, bool along_outer, int extent) {
-  const Encode encode = encode_function();
+  const TensorMapEncode encode = tensor_map_encode();
   if (!encode) return false;
   constexpr auto size = static_cast<cuuint64_t>(sizeof(float));
   const auto o = static_cast<cuuint64_t>(outer), i = static_cast<cuuint64_t>(inner),
@@ -127,7 +111,7 @@ bool float64_product_supported(const Float64Product& q) {
   const bool wide_enough = q.a_leading >= (q.a_transposed ? q.rows : q.inner) &&
                            q.b_leading >= (q.b_transposed ? q.inner : q.cols) &&
                            q.out_leading >= q.cols;
-  return encode_function() && wide_enough && q.rows > 0 && q.cols > 0 && q.inner > 0 &&
+  return tensor_map_encode() && wide_enough && q.rows > 0 && q.cols > 0 && q.inner > 0 &&
          q.rows <= most && q.cols <= most && q.inner <= most && bits % 16 == 0 &&
          (q.a_leading | q.b_leading | q.out_leading) % 4 == 0 &&
          (static_cast<double>(q.rows) / 64 + 1) * (static_cast<double>(q.cols) / 64 + 1) *

@@ -288,7 +288,7 @@ struct Kernel {
       // Only now, with the last values in use, and with a fence between the loads and the copy that
       // comes next, which is another proxy's write: a load that has only been issued may read what
       // that copy has written (seen, once in some hundred launches).
-      fence_reads();
+      fence_async_proxy();
       __syncwarp();
       if (lane == 0) barrier_arrive(was_read);
     }
@@ -303,7 +303,7 @@ struct Kernel {
         barrier_init(ring.full + 8 * i, 1);
         barrier_init(ring.empty + 8 * i, threads / 32);
       }
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      fence_barrier_init();
     }
     for (int i = 0; i < stages && refill.loader.next(p); ++i) {
       if (threadIdx.x == 0) refill.loader.load(p, ring.base + i * stage_bytes, ring.full + 8 * i);

@@ -10,10 +10,7 @@
 //   outer: lane / 4 = g, see Fragment::outer().
 #pragma once
 
-#include <cuda.h>
-#include <cuda_runtime.h>
-
-#include <cstdint>
+#include "src/ops/cuda/tma.cuh"
 
 namespace tally::train::cuda::float64 {
 
@@ -74,52 +71,6 @@ struct Walk {
   }
 };
 
-__device__ inline uint32_t shared_address(const void* p) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
-__device__ inline void barrier_init(uint32_t barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-__device__ inline void barrier_expect(uint32_t barrier, int bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-               : "memory");
-}
-__device__ inline void barrier_arrive(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-// What this thread has read from shared memory comes before what is copied there later.
-__device__ inline void fence_reads() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-__device__ inline void barrier_wait(uint32_t barrier, uint32_t parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra finished;\n"
-      "bra again;\n"
-      "finished:\n"
-      "}\n" ::"r"(barrier),
-      "r"(parity)
-      : "memory");
-}
-__device__ inline void copy_boxes(uint32_t to, const CUtensorMap& map, int inner, int box,
-                                  uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
-      "%3, %4}], [%5];" ::"r"(to),
-      "l"(&map), "r"(0), "r"(inner), "r"(box), "r"(barrier)
-      : "memory");
-}
-__device__ inline void copy_box(uint32_t to, const CUtensorMap& map, int x, int y,
-                                uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
-      "%3}], [%4];" ::"r"(to),
-      "l"(&map), "r"(x), "r"(y), "r"(barrier)
-      : "memory");
-}
 __device__ inline void load2(float (&v)[2], uint32_t from) {
   asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(from) : "memory");
 }

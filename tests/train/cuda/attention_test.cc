@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "src/ops/cuda/attention_hopper_kernels.h"
 #include "src/ops/cuda/cuda_stream.h"
 #include "src/ops/cuda/gemm_float64.h"
 #include "tests/train/cuda/both.h"
@@ -16,7 +17,7 @@ AttentionShape shape_of(int64_t batch, int64_t tokens, int64_t heads, int64_t he
 }
 
 struct Ways {
-  bool repeatable = false, float64_products = true, three_tf32 = false;
+  bool repeatable = false, float64_products = true, three_tf32 = false, own_backward = true;
 };
 
 // Forward and backward against float64. Returns the back end that served.
@@ -25,6 +26,7 @@ std::string check(const Kind& kind, const AttentionShape& a, const Ways& ways = 
   b.gpu->deterministic = ways.repeatable;
   b.gpu->float64_products = ways.float64_products;
   b.gpu->three_tf32_attention = ways.three_tf32;
+  b.gpu->own_attention_backward = ways.own_backward;
   const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim});
   const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
   const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
@@ -67,6 +69,12 @@ TEST_CASE("cuda: attention's dropout takes the CPU's mask in our kernels" * NEED
   }
 }
 
+// Whether kernels for compute capability 9.0 are there and may run.
+bool on_hopper() {
+  Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
+  return cuda::cuda_stream(*b.gpu).capability() == 90 && cuda::hopper::built();
+}
+
 TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) continue;
@@ -74,11 +82,35 @@ TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
       for (const bool repeatable : {false, true}) {
         const std::string backend =
             check(kind, shape_of(2, 256, 2, head_dim, true, 0), {.repeatable = repeatable});
-        WARN(backend == "cudnn");
+        WARN(backend == (on_hopper() && head_dim == 64 && !repeatable ? "cudnn+hopper" : "cudnn"));
       }
     }
     check(kind, shape_of(1, 160, 2, 160, true, 0));
     check(kind, shape_of(1, 100, 3, 64, true, 0));
+  }
+}
+
+// Blocks of 128 queries and keys: one of each; a few; so many that every multiprocessor takes
+// several from the queue, some of which have one turn only, some several.
+TEST_CASE("cuda: attention's backward pass on Hopper's matrix instructions" * NEEDS_GPU) {
+  if (!on_hopper()) return;
+  for (const Kind& kind : kinds()) {
+    if (size_of(kind.type) != 2) continue;
+    for (const bool causal : {true, false}) {
+      for (const AttentionShape& a :
+           {shape_of(1, 128, 1, 64, causal, 0), shape_of(2, 384, 3, 64, causal, 0),
+            shape_of(12, 128, 30, 64, causal, 0), shape_of(7, 256, 30, 64, causal, 0),
+            shape_of(3, 1024, 16, 64, causal, 0)}) {
+        const std::string served = check(kind, a);
+        CHECK(served.find("+hopper") != std::string::npos);
+        if (a.tokens == 384) CHECK(check(kind, a, {.own_backward = false}) + "+hopper" == served);
+      }
+    }
+    for (const AttentionShape& a : {shape_of(1, 192, 2, 64, true, 0), shape_of(1, 64, 2, 64, true, 0),
+                                    shape_of(1, 128, 2, 32, true, 0)})
+      CHECK(check(kind, a).find("hopper") == std::string::npos);
+    CHECK(check(kind, shape_of(1, 128, 2, 64, true, 0), {.repeatable = true}).find("hopper") ==
+          std::string::npos);
   }
 }
 

@@ -45,6 +45,7 @@ Gradients run(Maker make, const Config& c, DeviceKind device, DType type, Matmul
   stream->fused_gelu = c.fusions.gelu;
   stream->own_bias_products = c.fusions.bias;
   stream->float64_products = c.fusions.float64;
+  stream->own_attention_backward = c.fusions.attention;
   ParameterTable table;
   register_gpt(c.model, &table);
   table.layout(*stream, type, false);
@@ -126,11 +127,12 @@ TEST_CASE("cuda: dropout takes the CPU's masks" * NEEDS_GPU) {
 TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config plain = wide_config(kind);
-    plain.fusions = {false, false, false, false, false, false, false, false, false, false};
+    plain.fusions = {false, false, false, false, false, false, false, false, false, false, false};
     const Gradients want = run(make_gpt, plain, DeviceKind::cuda, kind.type, kind.mode);
     for (bool Fusions::*shortcut :
          {&Fusions::residual, &Fusions::bias_sums, &Fusions::qkv_bias, &Fusions::gelu,
-          &Fusions::gelu_slope, &Fusions::bias, &Fusions::overlap, &Fusions::float64}) {
+          &Fusions::gelu_slope, &Fusions::bias, &Fusions::overlap, &Fusions::float64,
+          &Fusions::attention}) {
       Config c = plain;
       // The slope is kept by the products that have GELU inside.
       c.fusions.gelu = shortcut == &Fusions::gelu_slope;

@@ -127,7 +127,7 @@ TEST_CASE("GPT equals the autograd reference: loss and every gradient") {
 
 TEST_CASE("each shortcut of the step leaves the gradients as they are") {
   Config plain = tiny_config(DType::f64);
-  plain.fusions = {false, false, false, false, false, false, false, false, false, false};
+  plain.fusions = {false, false, false, false, false, false, false, false, false, false, false};
   struct Case {
     const char* name;
     bool Fusions::*shortcut;

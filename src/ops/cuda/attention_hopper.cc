@@ -1,0 +1,76 @@
+#include "src/ops/cuda/attention_hopper.h"
+
+#include <algorithm>
+
+#include "src/ops/cuda/attention_hopper_kernels.h"
+#include "src/ops/cuda/check.h"
+#include "src/ops/cuda/tensor_map.h"
+#include "src/ops/errors.h"
+
+namespace tally::train::cuda {
+namespace {
+
+constexpr size_t counter_bytes = 256;
+
+size_t row_values(const AttentionShape& a) {
+  return static_cast<size_t>(a.batch * a.heads * a.tokens);
+}
+
+// Rows of `columns` values of 16 bits; boxes of a block's rows and a head's columns.
+bool describe(CUtensorMap* map, const Tensor& t, int64_t rows, int64_t columns) {
+  const TensorMapEncode encode = tensor_map_encode();
+  if (!encode) return false;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
+  const cuuint64_t stride = static_cast<cuuint64_t>(columns) * 2;
+  const cuuint32_t box[] = {hopper::head_dim, hopper::block_rows}, steps[] = {1, 1};
+  const CUtensorMapDataType type =
+      t.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  return encode(map, type, 2, t.data, sizes, &stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+}  // namespace
+
+bool hopper_attention_backward_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
+  constexpr int64_t most = INT32_MAX;
+  const int64_t rows = shape.batch * shape.tokens;
+  return s.own_attention_backward && !s.deterministic && hopper::built() && s.capability() == 90 &&
+         size_of(dtype) == 2 && shape.head_dim == hopper::head_dim && shape.dropout == 0 &&
+         rows > 0 && shape.tokens % hopper::block_rows == 0 &&
+         rows * shape.heads * 3 * hopper::head_dim <= most && tensor_map_encode();
+}
+
+size_t hopper_attention_workspace(const AttentionShape& shape) {
+  return row_values(shape) * (hopper::head_dim + 2) * sizeof(float) + counter_bytes;
+}
+
+void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
+                               const Tensor& out, const Tensor& stats, const Tensor& dout,
+                               const Tensor& dqkv, const Tensor& workspace) {
+  hopper::Backward p{};
+  const int64_t rows = shape.batch * shape.tokens, columns = shape.heads * hopper::head_dim;
+  if (!describe(&p.qkv, qkv, rows, 3 * columns) || !describe(&p.dout, dout, rows, columns))
+    throw DeviceError(
+        "attention_backward: the driver cannot describe Q, K, V or dO for the copy engine; try "
+        "--no-fusion attention");
+  p.out = out.data;
+  p.dout_data = dout.data;
+  p.stats = stats.as<float>();
+  p.dq_sums = static_cast<float*>(workspace.data);
+  p.base2_stats = p.dq_sums + row_values(shape) * hopper::head_dim;
+  p.delta = p.base2_stats + row_values(shape);
+  p.next_item = reinterpret_cast<unsigned*>(p.delta + row_values(shape));
+  p.dqkv = dqkv.data;
+  p.batch = static_cast<int>(shape.batch);
+  p.heads = static_cast<int>(shape.heads);
+  p.tokens = static_cast<int>(shape.tokens);
+  p.blocks = p.tokens / hopper::block_rows;
+  p.causal = shape.causal;
+  p.scale = static_cast<float>(shape.scale);
+  CUDA_CHECK(hopper::prepare(p, qkv.dtype, s.stream()));
+  CUDA_CHECK(hopper::multiply(p, qkv.dtype, s.multiprocessors(), s.stream()));
+  CUDA_CHECK(hopper::finish(p, qkv.dtype, s.stream()));
+}
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,28 @@
+// The backward pass of attention on Hopper's matrix instructions, for 16-bit types and heads of 64,
+// where cuDNN takes a third longer (bench/notes/gpu-step.md, "Attention's backward pass").
+//
+// With S = scale Q K^T, P = exp(S - stats), dP = dO V^T and delta = rowsum(dO O):
+//   dV = P^T dO    dS = P (dP - delta)    dK = scale dS^T Q    dQ = scale dS K
+// (Dao et al., arXiv:2205.14135, appendix B). P and dS are rounded to 16 bits for the products they
+// enter, sums are float32. dQ is added up in global memory in whatever order blocks come, so its last
+// bits differ from run to run: not for Stream::deterministic.
+#pragma once
+
+#include "src/ops/attention.h"
+#include "src/ops/cuda/cuda_stream.h"
+
+namespace tally::train::cuda {
+
+// Heads of 64, whole blocks of 128 tokens, no dropout, compute capability 9.0, and neither switched
+// off (Stream::own_attention_backward) nor to be repeatable.
+bool hopper_attention_backward_serves(CudaStream& s, const AttentionShape& shape, DType dtype);
+
+// Bytes of scratch: dQ's sums and two numbers for each row of scores.
+size_t hopper_attention_workspace(const AttentionShape& shape);
+
+// As attention_backward(). Throws DeviceError where the driver cannot describe the tensors.
+void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
+                               const Tensor& out, const Tensor& stats, const Tensor& dout,
+                               const Tensor& dqkv, const Tensor& workspace);
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,43 @@
+// The three kernels of attention_hopper.h, in the order in which they run.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "src/ops/tensor.h"
+
+namespace tally::train::cuda::hopper {
+
+constexpr int block_rows = 128;  // of a block of queries or keys
+constexpr int head_dim = 64;
+
+struct Backward {
+  CUtensorMap qkv, dout;      // boxes of one block's rows and one head's columns
+  const void* out;            // [batch, tokens, heads, 64]
+  const void* dout_data;      // the same
+  const float* stats;         // [batch, heads, tokens]
+  float *base2_stats, *delta;  // the same; stats / ln 2, and rowsum(dO O)
+  // dQ / scale: for each head, block of queries and half of it, a thread's sums four at a time:
+  // [batch, heads, tokens / 64][8][128 threads][4], see wgmma.cuh.
+  float* dq_sums;
+  unsigned* next_item;  // of the queue of key blocks
+  void* dqkv;           // [batch, tokens, 3, heads, 64]
+  int batch, heads, tokens;
+  int blocks;  // of a head: tokens / block_rows
+  bool causal;
+  float scale;
+};
+
+// False in builds that are not for compute capability 9.0; the others are then not there.
+bool built();
+
+// delta and base2_stats; dq_sums and next_item become 0.
+cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream);
+// dK and dV; adds up dq_sums. At most one block a multiprocessor.
+cudaError_t multiply(const Backward& p, DType dtype, int multiprocessors, cudaStream_t stream);
+// dQ from dq_sums.
+cudaError_t finish(const Backward& p, DType dtype, cudaStream_t stream);
+
+}  // namespace tally::train::cuda::hopper

@@ -1,0 +1,14 @@
+// Descriptions of tensors for Hopper's copy engine (TMA).
+#pragma once
+
+#include <cuda.h>
+
+namespace tally::train::cuda {
+
+using TensorMapEncode = decltype(&cuTensorMapEncodeTiled);
+
+// The driver's cuTensorMapEncodeTiled, found at run time, as programs must start where no driver is
+// installed; null where the driver has none.
+TensorMapEncode tensor_map_encode();
+
+}  // namespace tally::train::cuda
