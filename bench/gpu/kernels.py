@@ -20,7 +20,7 @@ WARM_UP = 10  # steps of a record that do not count, as in table.py
 CATEGORIES = (
     ("copies and fills", r"^\["),
     ("optimizer", r"adamw_\w*kernel|squares_kernel|norm_kernel\(double const\*"),
-    ("attention", r"sdpa|flash|fmha|cudnn|one_pass_|delta_kernel|softmax_kernel|softmax_backward_kernel|seed_kernel|rotary_kernel"),
+    ("attention", r"sdpa|flash|fmha|cudnn|one_pass_|attention_\w+_kernel|delta_kernel|softmax_kernel|softmax_backward_kernel|seed_kernel|rotary_kernel"),
     ("matrix products, with GELU inside", r"TanhGelu|ColReduction"),
     ("matrix products", r"gemm|gemv|nvjet|splitK|xmma|cublas|cutlass|float64_kernel|[^a-z](?:split|turn)_kernel"),
     ("norm", r"norm_kernel|norm_backward_|norm_forward_"),

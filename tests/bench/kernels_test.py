@@ -98,6 +98,9 @@ class Kernels(unittest.TestCase):
         for name in (NORM, ADAMW, SQUARES, ADAMW.replace("adamw_kernel", "adamw_few_kernel")):
             self.assertEqual(kernels.category(name), "optimizer")
         self.assertEqual(kernels.category(LAYERNORM), "norm")
+        for name in (ATTENTION, "void tally::train::cuda::hopper::attention_backward_kernel<__nv_bfloat16>(Backward)",
+                     OURS.replace("cuda::", "cuda::hopper::") + "attention_finish_kernel<__half>(Backward)"):
+            self.assertEqual(kernels.category(name), "attention")
         self.assertEqual(kernels.category(OURS + "sum_kernel<float, 4, true>(x)"), "GELU, bias and their sums")
 
     def test_program(self):

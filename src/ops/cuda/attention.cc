@@ -1,5 +1,5 @@
-// Which attention serves a shape: cuDNN where it can (16-bit types), with a backward pass of our own
-// where that is faster; our kernels of one pass for float32; else matrix products with softmax
+// Which attention serves a shape: cuDNN where it can (16-bit types), with a backward pass of our
+// own where that is faster; our kernels of one pass for float32; else matrix products with softmax
 // between them.
 #include <algorithm>
 #include <cstdlib>
@@ -56,7 +56,8 @@ const char* attention_backend(Stream& stream, const AttentionShape& shape, DType
 size_t attention_workspace(Stream& stream, const AttentionShape& shape, DType dtype) {
   CudaStream& s = cuda_stream(stream);
   const size_t bytes = forward_workspace(s, shape, dtype);
-  return hopper_serves(s, shape, dtype) ? std::max(bytes, hopper_attention_workspace(shape)) : bytes;
+  return hopper_serves(s, shape, dtype) ? std::max(bytes, hopper_attention_workspace(shape))
+                                        : bytes;
 }
 
 void attention_forward(Stream& stream, const AttentionShape& shape, const Tensor& qkv,

@@ -7,13 +7,14 @@
 namespace tally::train::cuda::hopper {
 namespace {
 
-constexpr int values = 8;                   // of 16 bits, in 16 bytes
-constexpr int lanes = head_dim / values;    // for a row of a head
+constexpr int values = 8;                 // of 16 bits, in 16 bytes
+constexpr int lanes = head_dim / values;  // for a row of a head
 constexpr int threads = 256;
 
 // Rows of a head, `lanes` threads each.
 template <typename T>
-__global__ void __launch_bounds__(threads) prepare_kernel(const Backward p, int64_t rows) {
+__global__ void __launch_bounds__(threads)
+    attention_prepare_kernel(const Backward p, int64_t rows) {
   const int64_t i = int64_t{blockIdx.x} * threads + threadIdx.x, r = i / lanes;
   if (i == 0) *p.next_item = 0;
   if (r >= rows) return;
@@ -36,10 +37,11 @@ __global__ void __launch_bounds__(threads) prepare_kernel(const Backward p, int6
 
 // Half a block of queries.
 template <typename T>
-__global__ void __launch_bounds__(warpgroup) finish_kernel(const Backward p) {
+__global__ void __launch_bounds__(warpgroup) attention_finish_kernel(const Backward p) {
   __shared__ alignas(128) uint8_t staged[half_bytes];
   const int halves = 2 * p.blocks;
-  const auto head = static_cast<int>(blockIdx.x) / halves, half = static_cast<int>(blockIdx.x) % halves;
+  const auto head = static_cast<int>(blockIdx.x) / halves,
+             half = static_cast<int>(blockIdx.x) % halves;
   const auto* from = reinterpret_cast<const float4*>(p.dq_sums) +
                      int64_t{blockIdx.x} * half_rows * head_dim / 4 + threadIdx.x;
   float sums[32];
@@ -60,9 +62,9 @@ __global__ void __launch_bounds__(warpgroup) finish_kernel(const Backward p) {
 template <typename T>
 cudaError_t launch_multiply(const Backward& p, int blocks, cudaStream_t stream) {
   const cudaError_t sized = cudaFuncSetAttribute(
-      multiply_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
+      attention_backward_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
   if (sized != cudaSuccess) return sized;
-  multiply_kernel<T><<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
+  attention_backward_kernel<T><<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
   return cudaGetLastError();
 }
 
@@ -76,9 +78,9 @@ cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream) {
   const int64_t rows = int64_t{p.batch} * p.heads * p.tokens;
   const auto blocks = static_cast<unsigned>((rows * lanes + threads - 1) / threads);
   if (dtype == DType::bf16)
-    prepare_kernel<__nv_bfloat16><<<blocks, threads, 0, stream>>>(p, rows);
+    attention_prepare_kernel<__nv_bfloat16><<<blocks, threads, 0, stream>>>(p, rows);
   else
-    prepare_kernel<__half><<<blocks, threads, 0, stream>>>(p, rows);
+    attention_prepare_kernel<__half><<<blocks, threads, 0, stream>>>(p, rows);
   return cudaGetLastError();
 }
 
@@ -91,9 +93,9 @@ cudaError_t multiply(const Backward& p, DType dtype, int multiprocessors, cudaSt
 cudaError_t finish(const Backward& p, DType dtype, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(p.batch * p.heads * p.blocks * 2);
   if (dtype == DType::bf16)
-    finish_kernel<__nv_bfloat16><<<blocks, warpgroup, 0, stream>>>(p);
+    attention_finish_kernel<__nv_bfloat16><<<blocks, warpgroup, 0, stream>>>(p);
   else
-    finish_kernel<__half><<<blocks, warpgroup, 0, stream>>>(p);
+    attention_finish_kernel<__half><<<blocks, warpgroup, 0, stream>>>(p);
   return cudaGetLastError();
 }
 

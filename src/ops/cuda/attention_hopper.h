@@ -4,8 +4,8 @@
 // With S = scale Q K^T, P = exp(S - stats), dP = dO V^T and delta = rowsum(dO O):
 //   dV = P^T dO    dS = P (dP - delta)    dK = scale dS^T Q    dQ = scale dS K
 // (Dao et al., arXiv:2205.14135, appendix B). P and dS are rounded to 16 bits for the products they
-// enter, sums are float32. dQ is added up in global memory in whatever order blocks come, so its last
-// bits differ from run to run: not for Stream::deterministic.
+// enter, sums are float32. dQ is added up in global memory in whatever order blocks come, so its
+// last bits differ from run to run: not for Stream::deterministic.
 #pragma once
 
 #include "src/ops/attention.h"

@@ -14,10 +14,10 @@ constexpr int block_rows = 128;  // of a block of queries or keys
 constexpr int head_dim = 64;
 
 struct Backward {
-  CUtensorMap qkv, dout;      // boxes of one block's rows and one head's columns
-  const void* out;            // [batch, tokens, heads, 64]
-  const void* dout_data;      // the same
-  const float* stats;         // [batch, heads, tokens]
+  CUtensorMap qkv, dout;       // boxes of one block's rows and one head's columns
+  const void* out;             // [batch, tokens, heads, 64]
+  const void* dout_data;       // the same
+  const float* stats;          // [batch, heads, tokens]
   float *base2_stats, *delta;  // the same; stats / ln 2, and rowsum(dO O)
   // dQ / scale: for each head, block of queries and half of it, a thread's sums four at a time:
   // [batch, heads, tokens / 64][8][128 threads][4], see wgmma.cuh.

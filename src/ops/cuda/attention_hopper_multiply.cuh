@@ -1,12 +1,12 @@
 // dK, dV and the sums of dQ. A block of threads takes one block of keys of one head after another
-// from a queue and goes over the queries that see them. A third warpgroup copies; the other two have
-// 64 keys each and compute scores transposed, keys down and queries across, so that P^T and dS^T lie
-// in registers as the products for dV and dK want them. Only for dQ, whose sum is over all 128 keys,
-// the two exchange dS through shared memory: each then adds up 64 queries.
+// from a queue and goes over the queries that see them. A third warpgroup copies; the other two
+// have 64 keys each and compute scores transposed, keys down and queries across, so that P^T and
+// dS^T lie in registers as the products for dV and dK want them. Only for dQ, whose sum is over all
+// 128 keys, the two exchange dS through shared memory: each then adds up 64 queries.
 //
 // What the order of a turn is for: matrix instructions run by themselves, so behind each wait there
-// should be others left to run. The next block's scores are begun before this turn ends, and dQ is a
-// turn late, so that neither warpgroup waits for the other's dS while it has work of its own.
+// should be others left to run. The next block's scores are begun before this turn ends, and dQ is
+// a turn late, so that neither warpgroup waits for the other's dS while it has work of its own.
 #pragma once
 
 #include "src/ops/cuda/attention_hopper_kernels.h"
@@ -17,7 +17,7 @@ namespace tally::train::cuda::hopper {
 
 constexpr int tile_bytes = block_rows * head_dim * 2;
 constexpr int half_rows = block_rows / 2, half_bytes = tile_bytes / 2;
-constexpr int warpgroup = 128;                // threads
+constexpr int warpgroup = 128;                                      // threads
 constexpr int copying_registers = 24, multiplying_registers = 240;  // of a thread: 64,512 in all
 
 // Barriers: `full` when what was copied or stored is there, `empty` when it has been read.
@@ -79,18 +79,18 @@ __device__ inline void meet(int barrier) {
 
 // 64 rows of sums, times `scale`, to rows of `row` values from `to` on.
 template <typename T>
-__device__ void write_rows(const float (&sums)[32], float scale, uint8_t* staged, T* to, int64_t row,
-                           int barrier) {
+__device__ void write_rows(const float (&sums)[32], float scale, uint8_t* staged, T* to,
+                           int64_t row, int barrier) {
   const int thread = static_cast<int>(threadIdx.x % warpgroup), lane = thread % 32;
   const int r = thread / 32 * 16 + lane % 16;
 #pragma unroll
   for (int k = 0; k < 4; ++k) {  // 16 columns at a time
     const float* x = sums + 8 * k;
-    const uint32_t pairs[] = {packed<T>(x[0] * scale, x[1] * scale),
-                              packed<T>(x[2] * scale, x[3] * scale),
-                              packed<T>(x[4] * scale, x[5] * scale),
-                              packed<T>(x[6] * scale, x[7] * scale)};
-    store_matrices(shared_address(staged) + r * 128 + (((2 * k + lane / 16) ^ (r % 8)) << 4), pairs);
+    const uint32_t pairs[] = {
+        packed<T>(x[0] * scale, x[1] * scale), packed<T>(x[2] * scale, x[3] * scale),
+        packed<T>(x[4] * scale, x[5] * scale), packed<T>(x[6] * scale, x[7] * scale)};
+    store_matrices(shared_address(staged) + r * 128 + (((2 * k + lane / 16) ^ (r % 8)) << 4),
+                   pairs);
   }
   meet(barrier);
 #pragma unroll
@@ -127,8 +127,8 @@ class Multiplier {
     if (s_.item[0] < 0) return;
     Item item(p_, s_.item[0]);
     int q = item.first, n = 0, turn = 0;
-    bool keys_left = false;    // the block of dQ that is due is the last one's of the keys before
-    float* dq_due = nullptr;   // where it goes
+    bool keys_left = false;   // the block of dQ that is due is the last one's of the keys before
+    float* dq_due = nullptr;  // where it goes
     float scores[64], dk[32], dv[32];
     barrier_wait(at(s_.q_full[0]), 0);
     multiply_rows(scores, s_.k[0], s_.q[0]);
@@ -215,7 +215,8 @@ class Multiplier {
 
   // P from scores; what a query may not see is 0.
   __device__ void probabilities(float (&x)[64], const float* stats, bool diagonal) {
-    const int column = thread_ % 4 * 2, key = group_ * half_rows + thread_ / 32 * 16 + thread_ % 32 / 4;
+    const int column = thread_ % 4 * 2,
+              key = group_ * half_rows + thread_ / 32 * 16 + thread_ % 32 / 4;
     const float scale = p_.scale * 1.4426950408889634F;
 #pragma unroll
     for (int j = 0; j < 16; ++j) {
@@ -263,7 +264,8 @@ class Multiplier {
 #pragma unroll
     for (int k = 0; k < 8; ++k) {  // 16 queries at a time
       const int c = 2 * (k % 4) + lane / 16;
-      store_matrices(shared_address(s_.ds[t][k / 4]) + key * 128 + ((c ^ (key % 8)) << 4), ds + 4 * k);
+      store_matrices(shared_address(s_.ds[t][k / 4]) + key * 128 + ((c ^ (key % 8)) << 4),
+                     ds + 4 * k);
     }
   }
 
@@ -301,7 +303,7 @@ class Multiplier {
 
 template <typename T>
 __global__ void __launch_bounds__(3 * warpgroup, 1)
-    multiply_kernel(const __grid_constant__ Backward p) {
+    attention_backward_kernel(const __grid_constant__ Backward p) {
   extern __shared__ __align__(1024) uint8_t memory[];
   Shared& s = *reinterpret_cast<Shared*>(memory);
   if (threadIdx.x == 0) {

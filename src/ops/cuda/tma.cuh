@@ -59,8 +59,8 @@ __device__ inline void copy_box(uint32_t to, const CUtensorMap& map, int x, int 
 // A multiple of 16 bytes, both ends aligned to 16.
 __device__ inline void copy_bytes(uint32_t to, const void* from, int bytes, uint32_t barrier) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-          to),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
       "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 }

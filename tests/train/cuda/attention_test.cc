@@ -106,8 +106,9 @@ TEST_CASE("cuda: attention's backward pass on Hopper's matrix instructions" * NE
         if (a.tokens == 384) CHECK(check(kind, a, {.own_backward = false}) + "+hopper" == served);
       }
     }
-    for (const AttentionShape& a : {shape_of(1, 192, 2, 64, true, 0), shape_of(1, 64, 2, 64, true, 0),
-                                    shape_of(1, 128, 2, 32, true, 0)})
+    for (const AttentionShape& a :
+         {shape_of(1, 192, 2, 64, true, 0), shape_of(1, 64, 2, 64, true, 0),
+          shape_of(1, 128, 2, 32, true, 0)})
       CHECK(check(kind, a).find("hopper") == std::string::npos);
     CHECK(check(kind, shape_of(1, 128, 2, 64, true, 0), {.repeatable = true}).find("hopper") ==
           std::string::npos);

@@ -129,10 +129,9 @@ TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * N
     Config plain = wide_config(kind);
     plain.fusions = {false, false, false, false, false, false, false, false, false, false, false};
     const Gradients want = run(make_gpt, plain, DeviceKind::cuda, kind.type, kind.mode);
-    for (bool Fusions::*shortcut :
-         {&Fusions::residual, &Fusions::bias_sums, &Fusions::qkv_bias, &Fusions::gelu,
-          &Fusions::gelu_slope, &Fusions::bias, &Fusions::overlap, &Fusions::float64,
-          &Fusions::attention}) {
+    for (bool Fusions::*shortcut : {&Fusions::residual, &Fusions::bias_sums, &Fusions::qkv_bias,
+                                    &Fusions::gelu, &Fusions::gelu_slope, &Fusions::bias,
+                                    &Fusions::overlap, &Fusions::float64, &Fusions::attention}) {
       Config c = plain;
       // The slope is kept by the products that have GELU inside.
       c.fusions.gelu = shortcut == &Fusions::gelu_slope;
