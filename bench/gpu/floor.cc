@@ -168,8 +168,13 @@ class Floor {
           layers, seconds, 2.5 * flops);
       return seconds;
     };
-    backward();  // as training takes it; not part of the floor, which is the libraries'
-    stream_.own_attention_backward = false;
+    const std::string trained = attention_backend(stream_, a, DType::bf16);
+    stream_.own_attention_backward = false;  // the floor is the libraries'
+    if (trained != attention_backend(stream_, a, DType::bf16)) {
+      stream_.own_attention_backward = true;
+      backward();  // for comparison
+      stream_.own_attention_backward = false;
+    }
     add("attention forward (" + std::string(attention_backend(stream_, a, DType::bf16)) + ")",
         layers, forward, flops);
     attention_ = layers * (forward + backward());

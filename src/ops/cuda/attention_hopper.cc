@@ -10,7 +10,7 @@
 namespace tally::train::cuda {
 namespace {
 
-constexpr size_t counter_bytes = 256;
+constexpr size_t counter_bytes = 256;  // Backward::next_item
 
 size_t row_values(const AttentionShape& a) {
   return static_cast<size_t>(a.batch * a.heads * a.tokens);
@@ -33,11 +33,12 @@ bool describe(CUtensorMap* map, const Tensor& t, int64_t rows, int64_t columns) 
 }  // namespace
 
 bool hopper_attention_backward_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
-  constexpr int64_t most = INT32_MAX;
+  constexpr int64_t most = INT32_MAX;  // elements of qkv, whose rows and blocks are numbered by int
   const int64_t rows = shape.batch * shape.tokens;
+  const bool bits_16 = dtype == DType::bf16 || dtype == DType::f16;
   return s.own_attention_backward && !s.deterministic && hopper::built() && s.capability() == 90 &&
-         size_of(dtype) == 2 && shape.head_dim == hopper::head_dim && shape.dropout == 0 &&
-         rows > 0 && shape.tokens % hopper::block_rows == 0 &&
+         bits_16 && shape.head_dim == hopper::head_dim && shape.dropout == 0 && rows > 0 &&
+         shape.heads > 0 && shape.tokens % hopper::block_rows == 0 &&
          rows * shape.heads * 3 * hopper::head_dim <= most && tensor_map_encode();
 }
 

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(threads)
   const auto token = static_cast<int>(r / p.heads), head = static_cast<int>(r % p.heads);
   const int64_t at = (int64_t{token / p.tokens} * p.heads + head) * p.tokens + token % p.tokens;
   p.delta[at] = sum;
-  p.base2_stats[at] = p.stats[at] * 1.4426950408889634F;
+  p.base2_stats[at] = p.stats[at] * log2_e;
 }
 
 // Half a block of queries.

@@ -13,8 +13,9 @@
 
 namespace tally::train::cuda {
 
-// Heads of 64, whole blocks of 128 tokens, no dropout, compute capability 9.0, and neither switched
-// off (Stream::own_attention_backward) nor to be repeatable.
+// True for 16-bit types, heads of 64, whole blocks of 128 tokens, no dropout and tensors of less
+// than 2^31 elements, on compute capability 9.0, unless it is switched off (own_attention_backward)
+// or the result is to be repeatable (deterministic).
 bool hopper_attention_backward_serves(CudaStream& s, const AttentionShape& shape, DType dtype);
 
 // Bytes of scratch: dQ's sums and two numbers for each row of scores.

@@ -17,8 +17,11 @@ namespace tally::train::cuda::hopper {
 
 constexpr int tile_bytes = block_rows * head_dim * 2;
 constexpr int half_rows = block_rows / 2, half_bytes = tile_bytes / 2;
-constexpr int warpgroup = 128;                                      // threads
-constexpr int copying_registers = 24, multiplying_registers = 240;  // of a thread: 64,512 in all
+constexpr int warpgroup = 128;  // threads
+// Of a thread. They are taken from what the block was launched with, and a block that asks for more
+// waits for ever: 168 is what the compiler may use of 65,536 for 384 threads, in eights.
+constexpr int copying_registers = 24, multiplying_registers = 240;
+static_assert(copying_registers + 2 * multiplying_registers == 3 * 168);
 
 // Barriers: `full` when what was copied or stored is there, `empty` when it has been read.
 struct alignas(1024) Shared {
@@ -127,8 +130,8 @@ class Multiplier {
     if (s_.item[0] < 0) return;
     Item item(p_, s_.item[0]);
     int q = item.first, n = 0, turn = 0;
-    bool keys_left = false;   // the block of dQ that is due is the last one's of the keys before
-    float* dq_due = nullptr;  // where it goes
+    bool keys_left = false;   // the dS still to be multiplied is of the previous block of keys
+    float* dq_due = nullptr;  // where its product goes; null: there is none yet
     float scores[64], dk[32], dv[32];
     barrier_wait(at(s_.q_full[0]), 0);
     multiply_rows(scores, s_.k[0], s_.q[0]);
@@ -217,7 +220,7 @@ class Multiplier {
   __device__ void probabilities(float (&x)[64], const float* stats, bool diagonal) {
     const int column = thread_ % 4 * 2,
               key = group_ * half_rows + thread_ / 32 * 16 + thread_ % 32 / 4;
-    const float scale = p_.scale * 1.4426950408889634F;
+    const float scale = p_.scale * log2_e;
 #pragma unroll
     for (int j = 0; j < 16; ++j) {
       const float2 m = *reinterpret_cast<const float2*>(stats + 8 * j + column);

@@ -93,7 +93,10 @@ TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
 // Blocks of 128 queries and keys: one of each; a few; so many that every multiprocessor takes
 // several from the queue, some of which have one turn only, some several.
 TEST_CASE("cuda: attention's backward pass on Hopper's matrix instructions" * NEEDS_GPU) {
-  if (!on_hopper()) return;
+  if (!on_hopper()) {
+    MESSAGE("not run: no GPU of compute capability 9.0, or a build without kernels for it");
+    return;
+  }
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) continue;
     for (const bool causal : {true, false}) {
@@ -112,6 +115,49 @@ TEST_CASE("cuda: attention's backward pass on Hopper's matrix instructions" * NE
       CHECK(check(kind, a).find("hopper") == std::string::npos);
     CHECK(check(kind, shape_of(1, 128, 2, 64, true, 0), {.repeatable = true}).find("hopper") ==
           std::string::npos);
+  }
+}
+
+// Sums of dK and dV have a fixed order, so any difference between two launches is a race; those of
+// dQ differ in their last bits only. Scores are large, so that probabilities are far from even, and
+// the scratch holds what is not a number.
+TEST_CASE("cuda: attention's backward pass on Hopper is the same in each of many launches" *
+          NEEDS_GPU) {
+  if (!on_hopper()) return;
+  for (const Kind& kind : kinds()) {
+    if (size_of(kind.type) != 2) continue;
+    AttentionShape a = shape_of(4, 1024, 12, 64, true, 0);
+    a.scale = 0.2;
+    Both b(kind);
+    const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim}, 1.5);
+    const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
+    const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
+    const Pair dout = b.input({a.batch, a.tokens, a.heads, a.head_dim});
+    const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
+    const size_t bytes = attention_workspace(*b.gpu, a, kind.type);
+    const Tensor work = b.scratch(bytes);
+    const std::vector<char> ones(bytes, static_cast<char>(0xff));
+    attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
+    std::vector<double> first;
+    const auto row = static_cast<size_t>(a.heads * a.head_dim);
+    for (int launch = 0; launch < 300; ++launch) {
+      if (launch % 100 == 0) b.gpu->copy(work.data, ones.data(), bytes);
+      attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11);
+      if (launch % 10 != 0) continue;  // reading takes longer than the launch
+      const std::vector<double> got = Both::read(dqkv.gpu, *b.gpu);
+      if (first.empty()) first = got;
+      size_t differ = 0;
+      double most = 0, largest = 0;
+      for (size_t i = 0; i < got.size(); ++i) {
+        if (i / row % 3 != 0) differ += !(got[i] == first[i]);
+        most = std::max(most, std::abs(got[i] - first[i]));
+        largest = std::max(largest, std::abs(first[i]));
+      }
+      CAPTURE(launch);
+      REQUIRE(std::isfinite(largest));
+      REQUIRE(differ == 0);
+      REQUIRE(most <= 0.01 * largest);
+    }
   }
 }
 
