@@ -20,9 +20,6 @@ __device__ inline void copy4(uint32_t to, const float* from, bool valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
                "r"(valid ? 4 : 0));
 }
-__device__ inline uint32_t shared_address(const float* p) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
 __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;");
 }
@@ -31,14 +28,6 @@ template <int pending>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
-
-// 2^x, with an error of two units in the last place.
-__device__ inline float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-constexpr float log2_e = 1.4426950408889634F;
 
 // R x D values of a block in shared memory, rows D + pad apart. Each thread has one group of four
 // columns.

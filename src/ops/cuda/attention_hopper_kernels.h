@@ -12,7 +12,6 @@ namespace tally::train::cuda::hopper {
 
 constexpr int block_rows = 128;  // of a block of queries or keys
 constexpr int head_dim = 64;
-constexpr float log2_e = 1.4426950408889634F;
 
 struct Backward {
   CUtensorMap qkv, dout;       // boxes of one block's rows and one head's columns

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "src/ops/cuda/attention_hopper_kernels.h"
+#include "src/ops/cuda/common.cuh"
 #include "src/ops/cuda/tma.cuh"
 #include "src/ops/cuda/wgmma.cuh"
 
@@ -103,12 +104,6 @@ __device__ void write_rows(const float (&sums)[32], float scale, uint8_t* staged
         *reinterpret_cast<const uint4*>(staged + at * 128 + ((c ^ (at % 8)) << 4));
   }
   meet(barrier);
-}
-
-__device__ inline float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }
 
 __device__ inline void add4(float* to, const float* x) {

@@ -88,6 +88,19 @@ __device__ inline void widen(const Vector<T, N>& v, Acc<T> (&x)[N]) {
   }
 }
 
+// 2^x, with an error of two units in the last place.
+__device__ inline float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+constexpr float log2_e = 1.4426950408889634F;
+
+// As instructions name a place in shared memory.
+__device__ inline uint32_t shared_address(const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
 template <typename A>
 __device__ inline A warp_sum(A x) {
   for (int d = 16; d > 0; d >>= 1) x += __shfl_xor_sync(0xffffffffU, x, d);

@@ -121,12 +121,6 @@ __global__ void __launch_bounds__(loss_threads)
 
 constexpr int shared_threads = 512;
 
-__device__ inline float power_of_two(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 template <typename T>
 struct PairOf;
 template <>
@@ -145,8 +139,6 @@ template <typename T, int N>
 __device__ inline Pair<T> pair_at(const Vector<T, N>& v, int k) {
   return {v.v[k], v.v[k + 1]};
 }
-
-constexpr float log2_e = 1.44269504F;
 
 // A row in shared memory. Each thread works on the vectors that it copied itself; only the two
 // reductions need the block. T has 16 bits and rows are whole vectors.
@@ -194,7 +186,7 @@ struct SharedRow {
       float value[N];
       widen(load<T, N>(values + i), value);
 #pragma unroll
-      for (int k = 0; k < N; ++k) sum += power_of_two(fmaf(value[k], log2_e, shift));
+      for (int k = 0; k < N; ++k) sum += exp2_fast(fmaf(value[k], log2_e, shift));
     }
     return sum;
   }
@@ -207,12 +199,12 @@ struct SharedRow {
       Vector<T, N> gradient;
 #pragma unroll
       for (int k = 0; k < N; ++k)
-        gradient.v[k] = narrow<T>(power_of_two(fmaf(value[k], log2_e, shift)) * share);
+        gradient.v[k] = narrow<T>(exp2_fast(fmaf(value[k], log2_e, shift)) * share);
       store<T, N>(to + i, gradient);
     }
     // The target's again, by the thread that has just written it.
     if (is_mine(target)) {
-      const float p = power_of_two(fmaf(widen(values[target]), log2_e, shift));
+      const float p = exp2_fast(fmaf(widen(values[target]), log2_e, shift));
       to[target] = narrow<T>(p * share - scale);
     }
   }

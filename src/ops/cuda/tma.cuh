@@ -3,15 +3,13 @@
 #pragma once
 
 #include <cuda.h>
-#include <cuda_runtime.h>
 
 #include <cstdint>
 
+#include "src/ops/cuda/common.cuh"
+
 namespace tally::train::cuda {
 
-__device__ inline uint32_t shared_address(const void* p) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
 __device__ inline void barrier_init(uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
