@@ -154,30 +154,30 @@ class Floor {
     const Tensor out = b.plain(DType::bf16, {a.batch, a.tokens, a.heads, a.head_dim});
     const Tensor dout = b.random({a.batch, a.tokens, a.heads, a.head_dim});
     const Tensor stats = b.plain(DType::f32, {a.batch, a.heads, a.tokens});
-    const auto bytes = static_cast<int64_t>(attention_workspace(stream_, a, DType::bf16));
-    const Tensor workspace = b.plain(DType::u8, {bytes});
+    size_t bytes = 0;
+    for (const bool own : {true, false}) {
+      stream_.own_attention = own;
+      bytes = std::max(bytes, attention_workspace(stream_, a, DType::bf16));
+    }
+    const Tensor workspace = b.plain(DType::u8, {static_cast<int64_t>(bytes)});
     const double flops = 2.0 * static_cast<double>(a.batch * a.heads * a.head_dim) *
                          static_cast<double>(a.tokens) * static_cast<double>(a.tokens);  // causal
-    const double forward =
-        b.seconds([&] { attention_forward(stream_, a, qkv, out, stats, workspace, 0); });
     const auto layers = static_cast<double>(n_.layers);
-    const auto backward = [&] {
-      const double seconds = b.seconds(
+    const auto both = [&] {
+      const std::string backend = attention_backend(stream_, a, DType::bf16);
+      const double forward =
+          b.seconds([&] { attention_forward(stream_, a, qkv, out, stats, workspace, 0); });
+      const double backward = b.seconds(
           [&] { attention_backward(stream_, a, qkv, out, stats, dout, dqkv, workspace, 0); });
-      add("attention backward (" + std::string(attention_backend(stream_, a, DType::bf16)) + ")",
-          layers, seconds, 2.5 * flops);
-      return seconds;
+      add("attention forward (" + backend + ")", layers, forward, flops);
+      add("attention backward (" + backend + ")", layers, backward, 2.5 * flops);
+      return layers * (forward + backward);
     };
-    const std::string trained = attention_backend(stream_, a, DType::bf16);
-    stream_.own_attention_backward = false;  // the floor is the libraries'
-    if (trained != attention_backend(stream_, a, DType::bf16)) {
-      stream_.own_attention_backward = true;
-      backward();  // for comparison
-      stream_.own_attention_backward = false;
-    }
-    add("attention forward (" + std::string(attention_backend(stream_, a, DType::bf16)) + ")",
-        layers, forward, flops);
-    attention_ = layers * (forward + backward());
+    const std::string libraries = attention_backend(stream_, a, DType::bf16);
+    stream_.own_attention = true;
+    if (libraries != attention_backend(stream_, a, DType::bf16)) both();  // for comparison
+    stream_.own_attention = false;  // the floor is the libraries'
+    attention_ = both();
   }
 
   double copy_rate() {

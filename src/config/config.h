@@ -30,7 +30,7 @@ struct Fusions {
   bool overlap = true;      // f32: weights' gradients on a second queue where that pays
   bool late_update = true;  // 16 bits: parameters are updated beside the next forward pass
   bool float64 = true;      // f32: products may run on float64 tensor cores
-  bool attention = true;    // 16 bits: attention's backward pass may be our own kernel
+  bool attention = true;    // 16 bits: attention may be our own kernels
 };
 
 struct ModelConfig {

@@ -18,9 +18,8 @@ struct AttentionShape {
   double dropout = 0;  // probability, element ((b H + h) T + i) T + j of `seed`'s mask (philox.h)
 };
 
-// Which kernel serves a shape on a device: "cudnn", "one-pass", "one-pass-float64",
-// "one-pass-tf32x3", "own", "aten"; "cudnn+hopper" and "own+hopper" where the backward pass is that
-// of cuda/attention_hopper.h. Logged once a run.
+// Which kernels serve a shape on a device: "hopper", "cudnn", "one-pass", "one-pass-float64",
+// "one-pass-tf32x3", "own", "aten". Logged once a run.
 const char* attention_backend(Stream& s, const AttentionShape& shape, DType dtype);
 
 // Bytes of scratch that both directions need (shared by all layers).

@@ -40,8 +40,8 @@ class Stream {
   // float64 within a block of keys or queries, the blocks' added in float32. false: float32
   // multiply-adds throughout.
   bool float64_products = true;
-  // Attention's backward pass of 16-bit types may be our own kernel; false: the library's.
-  bool own_attention_backward = true;
+  // Attention of 16-bit types may be our own kernels; false: the library's where it serves.
+  bool own_attention = true;
   // Multiprocessors that matrix products leave to work on another queue; 0: none. Products in 16
   // bits and those on float64 tensor cores heed it; attention does not.
   int products_leave = 0;

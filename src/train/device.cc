@@ -73,7 +73,7 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   stream->fused_gelu = config.fusions.gelu;
   stream->own_bias_products = config.fusions.bias;
   stream->float64_products = config.fusions.float64;
-  stream->own_attention_backward = config.fusions.attention;
+  stream->own_attention = config.fusions.attention;
   stream->matmul_mode = config.precision == Precision::tf32     ? MatmulMode::tf32
                         : config.precision == Precision::tf32x3 ? MatmulMode::tf32x3
                                                                 : MatmulMode::ieee;

@@ -1,7 +1,5 @@
-// Which attention serves a shape: cuDNN where it can (16-bit types), with a backward pass of our
-// own where that is faster; our kernels of one pass for float32; else matrix products with softmax
-// between them.
-#include <algorithm>
+// Which attention serves a shape: in 16 bits our kernels on Hopper's matrix instructions, else
+// cuDNN; our kernels of one pass for float32; else matrix products with softmax between them.
 #include <cstdlib>
 #include <cstring>
 
@@ -20,72 +18,82 @@ bool own_is_forced() {
   return wanted && std::strcmp(wanted, "own") == 0;
 }
 
-// Bytes that cuDNN wants, negative when it does not serve the shape.
-int64_t cudnn_bytes(CudaStream& s, const AttentionShape& shape, DType dtype) {
-  if (!s.cudnn() || size_of(dtype) != 2 || own_is_forced()) return -1;
-  return s.cudnn()->workspace(s, shape, dtype);
-}
+enum class Way { hopper, cudnn, one_pass, own };
 
-bool one_pass_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
-  return !own_is_forced() && one_pass_attention_serves(s, shape, dtype);
-}
-
-// The backward pass alone, after whichever forward pass.
-bool hopper_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
-  return !own_is_forced() && hopper_attention_backward_serves(s, shape, dtype);
-}
-
-size_t forward_workspace(CudaStream& s, const AttentionShape& shape, DType dtype) {
-  const int64_t bytes = cudnn_bytes(s, shape, dtype);
-  if (bytes >= 0) return static_cast<size_t>(bytes);
-  return one_pass_serves(s, shape, dtype) ? one_pass_attention_workspace(shape)
-                                          : own_attention_workspace(shape, dtype);
+// One way for both directions: a mask of dropout is drawn again as it was drawn.
+Way way(CudaStream& s, const AttentionShape& shape, DType dtype) {
+  if (own_is_forced()) return Way::own;
+  if (hopper_attention_serves(s, shape, dtype)) return Way::hopper;
+  if (s.cudnn() && size_of(dtype) == 2 && s.cudnn()->workspace(s, shape, dtype) >= 0)
+    return Way::cudnn;
+  return one_pass_attention_serves(s, shape, dtype) ? Way::one_pass : Way::own;
 }
 
 }  // namespace
 
 const char* attention_backend(Stream& stream, const AttentionShape& shape, DType dtype) {
   CudaStream& s = cuda_stream(stream);
-  const bool hopper = hopper_serves(s, shape, dtype);
-  if (cudnn_bytes(s, shape, dtype) >= 0) return hopper ? "cudnn+hopper" : "cudnn";
-  if (!one_pass_serves(s, shape, dtype)) return hopper ? "own+hopper" : "own";
-  if (s.three_tf32_attention) return "one-pass-tf32x3";
-  return cuda::float64_products_serve(s) ? "one-pass-float64" : "one-pass";
+  switch (way(s, shape, dtype)) {
+    case Way::hopper:
+      return "hopper";
+    case Way::cudnn:
+      return "cudnn";
+    case Way::one_pass:
+      if (s.three_tf32_attention) return "one-pass-tf32x3";
+      return cuda::float64_products_serve(s) ? "one-pass-float64" : "one-pass";
+    case Way::own:
+      break;
+  }
+  return "own";
 }
 
 size_t attention_workspace(Stream& stream, const AttentionShape& shape, DType dtype) {
   CudaStream& s = cuda_stream(stream);
-  const size_t bytes = forward_workspace(s, shape, dtype);
-  return hopper_serves(s, shape, dtype) ? std::max(bytes, hopper_attention_workspace(shape))
-                                        : bytes;
+  switch (way(s, shape, dtype)) {
+    case Way::hopper:
+      return hopper_attention_workspace(shape);
+    case Way::cudnn:
+      return static_cast<size_t>(s.cudnn()->workspace(s, shape, dtype));
+    case Way::one_pass:
+      return one_pass_attention_workspace(shape);
+    case Way::own:
+      break;
+  }
+  return own_attention_workspace(shape, dtype);
 }
 
 void attention_forward(Stream& stream, const AttentionShape& shape, const Tensor& qkv,
                        const Tensor& out, const Tensor& stats, const Tensor& workspace,
                        DropoutSeed seed) {
   CudaStream& s = cuda_stream(stream);
-  if (cudnn_bytes(s, shape, qkv.dtype) >= 0) {
-    s.cudnn()->forward(s, shape, qkv, out, stats, workspace.data, seed);
-  } else if (one_pass_serves(s, shape, qkv.dtype)) {
-    one_pass_attention_forward(s, shape, qkv, out, stats, seed);
-  } else {
-    own_attention_forward(s, shape, qkv, out, stats, workspace, seed);
+  switch (way(s, shape, qkv.dtype)) {
+    case Way::hopper:
+      return hopper_attention_forward(s, shape, qkv, out, stats, workspace);
+    case Way::cudnn:
+      return s.cudnn()->forward(s, shape, qkv, out, stats, workspace.data, seed);
+    case Way::one_pass:
+      return one_pass_attention_forward(s, shape, qkv, out, stats, seed);
+    case Way::own:
+      break;
   }
+  own_attention_forward(s, shape, qkv, out, stats, workspace, seed);
 }
 
 void attention_backward(Stream& stream, const AttentionShape& shape, const Tensor& qkv,
                         const Tensor& out, const Tensor& stats, const Tensor& dout,
                         const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
   CudaStream& s = cuda_stream(stream);
-  if (hopper_serves(s, shape, qkv.dtype)) {
-    hopper_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace);
-  } else if (cudnn_bytes(s, shape, qkv.dtype) >= 0) {
-    s.cudnn()->backward(s, shape, qkv, out, stats, dout, dqkv, workspace.data, seed);
-  } else if (one_pass_serves(s, shape, qkv.dtype)) {
-    one_pass_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed);
-  } else {
-    own_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed);
+  switch (way(s, shape, qkv.dtype)) {
+    case Way::hopper:
+      return hopper_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace);
+    case Way::cudnn:
+      return s.cudnn()->backward(s, shape, qkv, out, stats, dout, dqkv, workspace.data, seed);
+    case Way::one_pass:
+      return one_pass_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed);
+    case Way::own:
+      break;
   }
+  own_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed);
 }
 
 }  // namespace tally::train::cuda

@@ -1,5 +1,7 @@
 #include "src/ops/cuda/attention_hopper.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "src/ops/cuda/attention_hopper_kernels.h"
@@ -10,35 +12,63 @@
 namespace tally::train::cuda {
 namespace {
 
-constexpr size_t counter_bytes = 256;  // Backward::next_item
+constexpr size_t counter_bytes = 256;         // next_item
+constexpr int64_t bytes_together = 16 << 20;  // of K and V that stay in L2 beside all else
 
 size_t row_values(const AttentionShape& a) {
   return static_cast<size_t>(a.batch * a.heads * a.tokens);
 }
 
-// Rows of `columns` values of 16 bits; boxes of a block's rows and a head's columns.
-bool describe(CUtensorMap* map, const Tensor& t, int64_t rows, int64_t columns) {
+// Rows of `columns` values of 16 bits; boxes of `box_rows` rows and a head's columns.
+void describe(CUtensorMap* map, const char* op, const Tensor& t, const AttentionShape& shape,
+              int64_t columns, cuuint32_t box_rows) {
   const TensorMapEncode encode = tensor_map_encode();
-  if (!encode) return false;
+  const int64_t rows = shape.batch * shape.tokens;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t stride = static_cast<cuuint64_t>(columns) * 2;
-  const cuuint32_t box[] = {hopper::head_dim, hopper::block_rows}, steps[] = {1, 1};
+  const cuuint32_t box[] = {hopper::head_dim, box_rows}, steps[] = {1, 1};
   const CUtensorMapDataType type =
       t.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  return encode(map, type, 2, t.data, sizes, &stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  if (encode &&
+      encode(map, type, 2, t.data, sizes, &stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS)
+    return;
+  throw DeviceError(
+      fmt::format("{}: the driver cannot describe a tensor of {} rows of {} values for the copy "
+                  "engine; try --no-fusion attention",
+                  op, rows, columns));
+}
+
+// What both passes have.
+template <typename Pass>
+Pass pass_of(const AttentionShape& shape) {
+  Pass p{};
+  p.batch = static_cast<int>(shape.batch);
+  p.heads = static_cast<int>(shape.heads);
+  p.tokens = static_cast<int>(shape.tokens);
+  p.blocks = p.tokens / hopper::block_rows;
+  p.causal = shape.causal;
+  p.scale = static_cast<float>(shape.scale);
+  return p;
+}
+
+// As many heads as fit, in groups of about one size.
+int heads_together(const AttentionShape& shape) {
+  const int64_t bytes = shape.tokens * hopper::head_dim * 2 * 2, all = shape.batch * shape.heads;
+  const int64_t fit = std::max<int64_t>(1, bytes_together / bytes), groups = (all + fit - 1) / fit;
+  return static_cast<int>((all + groups - 1) / groups);
 }
 
 }  // namespace
 
-bool hopper_attention_backward_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
+bool hopper_attention_serves(CudaStream& s, const AttentionShape& shape, DType dtype) {
   constexpr int64_t most = INT32_MAX;  // elements of qkv, whose rows and blocks are numbered by int
   const int64_t rows = shape.batch * shape.tokens;
   const bool bits_16 = dtype == DType::bf16 || dtype == DType::f16;
-  return s.own_attention_backward && !s.deterministic && hopper::built() && s.capability() == 90 &&
-         bits_16 && shape.head_dim == hopper::head_dim && shape.dropout == 0 && rows > 0 &&
-         shape.heads > 0 && shape.tokens % hopper::block_rows == 0 &&
+  return s.own_attention && !s.deterministic && hopper::built() && s.capability() == 90 &&
+         bits_16 && shape.head_dim == hopper::head_dim && shape.dropout == 0 && shape.scale > 0 &&
+         rows > 0 && shape.heads > 0 && shape.tokens % hopper::block_rows == 0 &&
          rows * shape.heads * 3 * hopper::head_dim <= most && tensor_map_encode();
 }
 
@@ -46,15 +76,25 @@ size_t hopper_attention_workspace(const AttentionShape& shape) {
   return row_values(shape) * (hopper::head_dim + 2) * sizeof(float) + counter_bytes;
 }
 
+void hopper_attention_forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
+                              const Tensor& out, const Tensor& stats, const Tensor& workspace) {
+  auto p = pass_of<hopper::Forward>(shape);
+  const int64_t columns = shape.heads * hopper::head_dim;
+  describe(&p.qkv, "attention_forward", qkv, shape, 3 * columns, hopper::block_rows);
+  describe(&p.out, "attention_forward", out, shape, columns, hopper::store_rows);
+  p.stats = stats.as<float>();
+  p.next_item = static_cast<unsigned*>(workspace.data);
+  p.group = heads_together(shape);
+  CUDA_CHECK(hopper::forward(p, qkv.dtype, s.multiprocessors(), s.stream()));
+}
+
 void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
                                const Tensor& out, const Tensor& stats, const Tensor& dout,
                                const Tensor& dqkv, const Tensor& workspace) {
-  hopper::Backward p{};
-  const int64_t rows = shape.batch * shape.tokens, columns = shape.heads * hopper::head_dim;
-  if (!describe(&p.qkv, qkv, rows, 3 * columns) || !describe(&p.dout, dout, rows, columns))
-    throw DeviceError(
-        "attention_backward: the driver cannot describe Q, K, V or dO for the copy engine; try "
-        "--no-fusion attention");
+  auto p = pass_of<hopper::Backward>(shape);
+  const int64_t columns = shape.heads * hopper::head_dim;
+  describe(&p.qkv, "attention_backward", qkv, shape, 3 * columns, hopper::block_rows);
+  describe(&p.dout, "attention_backward", dout, shape, columns, hopper::block_rows);
   p.out = out.data;
   p.dout_data = dout.data;
   p.stats = stats.as<float>();
@@ -63,12 +103,6 @@ void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const
   p.delta = p.base2_stats + row_values(shape);
   p.next_item = reinterpret_cast<unsigned*>(p.delta + row_values(shape));
   p.dqkv = dqkv.data;
-  p.batch = static_cast<int>(shape.batch);
-  p.heads = static_cast<int>(shape.heads);
-  p.tokens = static_cast<int>(shape.tokens);
-  p.blocks = p.tokens / hopper::block_rows;
-  p.causal = shape.causal;
-  p.scale = static_cast<float>(shape.scale);
   CUDA_CHECK(hopper::prepare(p, qkv.dtype, s.stream()));
   CUDA_CHECK(hopper::multiply(p, qkv.dtype, s.multiprocessors(), s.stream()));
   CUDA_CHECK(hopper::finish(p, qkv.dtype, s.stream()));

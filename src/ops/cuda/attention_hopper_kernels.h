@@ -1,4 +1,5 @@
-// The three kernels of attention_hopper.h, in the order in which they run.
+// The kernels of attention_hopper.h: forward(); and of the backward pass prepare(), multiply() and
+// finish(), in this order.
 #pragma once
 
 #include <cuda.h>
@@ -12,6 +13,28 @@ namespace tally::train::cuda::hopper {
 
 constexpr int block_rows = 128;  // of a block of queries or keys
 constexpr int head_dim = 64;
+constexpr int tile_bytes = block_rows * head_dim * 2;
+constexpr int half_rows = block_rows / 2, half_bytes = tile_bytes / 2;
+constexpr int store_rows = 16;  // that a warp writes at a time
+
+// Two warpgroups multiply, one copies. Registers of a thread; they are taken from what the block
+// was launched with, and a block that asks for more waits for ever: 168 is what the compiler may
+// use of 65,536 for 384 threads, in eights.
+constexpr int warpgroup = 128;  // threads
+constexpr int copying_registers = 24, multiplying_registers = 240;
+static_assert(copying_registers + 2 * multiplying_registers == 3 * 168);
+
+struct Forward {
+  CUtensorMap qkv;      // boxes of one block's rows and one head's columns
+  CUtensorMap out;      // boxes of store_rows rows
+  float* stats;         // [batch, heads, tokens]
+  unsigned* next_item;  // of the queue of query blocks
+  int batch, heads, tokens;
+  int blocks;  // of a head: tokens / block_rows
+  int group;   // heads that go together
+  bool causal;
+  float scale;
+};
 
 struct Backward {
   CUtensorMap qkv, dout;       // boxes of one block's rows and one head's columns
@@ -33,9 +56,12 @@ struct Backward {
 // False in builds that are not for compute capability 9.0; the others are then not there.
 bool built();
 
+// out and stats. At most one block of threads a multiprocessor.
+cudaError_t forward(const Forward& p, DType dtype, int multiprocessors, cudaStream_t stream);
+
 // delta and base2_stats; dq_sums and next_item become 0.
 cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream);
-// dK and dV; adds up dq_sums. At most one block a multiprocessor.
+// dK and dV; adds up dq_sums. At most one block of threads a multiprocessor.
 cudaError_t multiply(const Backward& p, DType dtype, int multiprocessors, cudaStream_t stream);
 // dQ from dq_sums.
 cudaError_t finish(const Backward& p, DType dtype, cudaStream_t stream);

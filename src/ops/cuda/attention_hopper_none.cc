@@ -6,6 +6,9 @@ namespace tally::train::cuda::hopper {
 bool built() {
   return false;
 }
+cudaError_t forward(const Forward&, DType, int, cudaStream_t) {
+  return cudaErrorNotSupported;
+}
 cudaError_t prepare(const Backward&, DType, cudaStream_t) {
   return cudaErrorNotSupported;
 }

@@ -62,6 +62,21 @@ __device__ inline void copy_bytes(uint32_t to, const void* from, int bytes, uint
       "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 }
+// A box from shared to global memory; the thread that asks for it must wait before the source is
+// written again (wait_staged_read) and before it ends (wait_stored).
+__device__ inline void store_box(const CUtensorMap& map, int x, int y, uint32_t from) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
+      "cp.async.bulk.commit_group;" ::"l"(&map),
+      "r"(x), "r"(y), "r"(from)
+      : "memory");
+}
+__device__ inline void wait_staged_read() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+__device__ inline void wait_stored() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
 // Barriers that were made are there for the copy engine.
 __device__ inline void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

@@ -1,54 +1,10 @@
-#include "src/ops/attention.h"
-
 #include <cstdlib>
 
-#include "src/ops/cuda/attention_hopper_kernels.h"
-#include "src/ops/cuda/cuda_stream.h"
 #include "src/ops/cuda/gemm_float64.h"
-#include "tests/train/cuda/both.h"
+#include "tests/train/cuda/attention_check.h"
 
 namespace tally::train {
 namespace {
-
-AttentionShape shape_of(int64_t batch, int64_t tokens, int64_t heads, int64_t head_dim, bool causal,
-                        double dropout) {
-  return {batch,  tokens, heads, head_dim, causal, 1 / std::sqrt(static_cast<double>(head_dim)),
-          dropout};
-}
-
-struct Ways {
-  bool repeatable = false, float64_products = true, three_tf32 = false, own_backward = true;
-};
-
-// Forward and backward against float64. Returns the back end that served.
-std::string check(const Kind& kind, const AttentionShape& a, const Ways& ways = {}) {
-  Both b(kind);
-  b.gpu->deterministic = ways.repeatable;
-  b.gpu->float64_products = ways.float64_products;
-  b.gpu->three_tf32_attention = ways.three_tf32;
-  b.gpu->own_attention_backward = ways.own_backward;
-  const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim});
-  const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
-  const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
-  const Pair dout = b.input({a.batch, a.tokens, a.heads, a.head_dim});
-  const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
-  const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
-  attention_forward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11);
-  attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
-  const std::string backend = attention_backend(*b.gpu, a, kind.type);
-  INFO(backend, " B ", a.batch, " T ", a.tokens, " H ", a.heads, " D ", a.head_dim, " causal ",
-       a.causal, " dropout ", a.dropout);
-  CHECK_CLOSE(b, out, kind.tolerance);
-  CHECK_CLOSE(b, stats,
-              kind.mode == MatmulMode::tf32 ? 1e-3
-              : kind.type == DType::f64     ? 1e-12
-                                            : 1e-4);
-  attention_backward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, dout.cpu, dqkv.cpu, Tensor(), 11);
-  attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11);
-  // Four products in a row.
-  CHECK_CLOSE(b, dqkv, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
-  return backend;
-}
 
 TEST_CASE("cuda: attention, every type, mask and odd size" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
@@ -69,12 +25,6 @@ TEST_CASE("cuda: attention's dropout takes the CPU's mask in our kernels" * NEED
   }
 }
 
-// Whether kernels for compute capability 9.0 are there and may run.
-bool on_hopper() {
-  Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
-  return cuda::cuda_stream(*b.gpu).capability() == 90 && cuda::hopper::built();
-}
-
 TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) continue;
@@ -82,82 +32,11 @@ TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
       for (const bool repeatable : {false, true}) {
         const std::string backend =
             check(kind, shape_of(2, 256, 2, head_dim, true, 0), {.repeatable = repeatable});
-        WARN(backend == (on_hopper() && head_dim == 64 && !repeatable ? "cudnn+hopper" : "cudnn"));
+        WARN(backend == (on_hopper() && head_dim == 64 && !repeatable ? "hopper" : "cudnn"));
       }
     }
     check(kind, shape_of(1, 160, 2, 160, true, 0));
     check(kind, shape_of(1, 100, 3, 64, true, 0));
-  }
-}
-
-// Blocks of 128 queries and keys: one of each; a few; so many that every multiprocessor takes
-// several from the queue, some of which have one turn only, some several.
-TEST_CASE("cuda: attention's backward pass on Hopper's matrix instructions" * NEEDS_GPU) {
-  if (!on_hopper()) {
-    MESSAGE("not run: no GPU of compute capability 9.0, or a build without kernels for it");
-    return;
-  }
-  for (const Kind& kind : kinds()) {
-    if (size_of(kind.type) != 2) continue;
-    for (const bool causal : {true, false}) {
-      for (const AttentionShape& a :
-           {shape_of(1, 128, 1, 64, causal, 0), shape_of(2, 384, 3, 64, causal, 0),
-            shape_of(12, 128, 30, 64, causal, 0), shape_of(7, 256, 30, 64, causal, 0),
-            shape_of(3, 1024, 16, 64, causal, 0)}) {
-        const std::string served = check(kind, a);
-        CHECK(served.find("+hopper") != std::string::npos);
-        if (a.tokens == 384) CHECK(check(kind, a, {.own_backward = false}) + "+hopper" == served);
-      }
-    }
-    for (const AttentionShape& a :
-         {shape_of(1, 192, 2, 64, true, 0), shape_of(1, 64, 2, 64, true, 0),
-          shape_of(1, 128, 2, 32, true, 0)})
-      CHECK(check(kind, a).find("hopper") == std::string::npos);
-    CHECK(check(kind, shape_of(1, 128, 2, 64, true, 0), {.repeatable = true}).find("hopper") ==
-          std::string::npos);
-  }
-}
-
-// Sums of dK and dV have a fixed order, so any difference between two launches is a race; those of
-// dQ differ in their last bits only. Scores are large, so that probabilities are far from even, and
-// the scratch holds what is not a number.
-TEST_CASE("cuda: attention's backward pass on Hopper is the same in each of many launches" *
-          NEEDS_GPU) {
-  if (!on_hopper()) return;
-  for (const Kind& kind : kinds()) {
-    if (size_of(kind.type) != 2) continue;
-    AttentionShape a = shape_of(4, 1024, 12, 64, true, 0);
-    a.scale = 0.2;
-    Both b(kind);
-    const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim}, 1.5);
-    const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
-    const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
-    const Pair dout = b.input({a.batch, a.tokens, a.heads, a.head_dim});
-    const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
-    const size_t bytes = attention_workspace(*b.gpu, a, kind.type);
-    const Tensor work = b.scratch(bytes);
-    const std::vector<char> ones(bytes, static_cast<char>(0xff));
-    attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
-    std::vector<double> first;
-    const auto row = static_cast<size_t>(a.heads * a.head_dim);
-    for (int launch = 0; launch < 300; ++launch) {
-      if (launch % 100 == 0) b.gpu->copy(work.data, ones.data(), bytes);
-      attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11);
-      if (launch % 10 != 0) continue;  // reading takes longer than the launch
-      const std::vector<double> got = Both::read(dqkv.gpu, *b.gpu);
-      if (first.empty()) first = got;
-      size_t differ = 0;
-      double most = 0, largest = 0;
-      for (size_t i = 0; i < got.size(); ++i) {
-        if (i / row % 3 != 0) differ += !(got[i] == first[i]);
-        most = std::max(most, std::abs(got[i] - first[i]));
-        largest = std::max(largest, std::abs(first[i]));
-      }
-      CAPTURE(launch);
-      REQUIRE(std::isfinite(largest));
-      REQUIRE(differ == 0);
-      REQUIRE(most <= 0.01 * largest);
-    }
   }
 }
 

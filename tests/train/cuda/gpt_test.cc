@@ -45,7 +45,7 @@ Gradients run(Maker make, const Config& c, DeviceKind device, DType type, Matmul
   stream->fused_gelu = c.fusions.gelu;
   stream->own_bias_products = c.fusions.bias;
   stream->float64_products = c.fusions.float64;
-  stream->own_attention_backward = c.fusions.attention;
+  stream->own_attention = c.fusions.attention;
   ParameterTable table;
   register_gpt(c.model, &table);
   table.layout(*stream, type, false);

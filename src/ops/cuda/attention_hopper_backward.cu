@@ -1,7 +1,7 @@
-// The kernels of attention_hopper_kernels.h, for compute capability 9.0 alone.
+// The backward kernels of attention_hopper_kernels.h, for compute capability 9.0 alone.
 #include <algorithm>
 
-#include "src/ops/cuda/attention_hopper_multiply.cuh"
+#include "src/ops/cuda/attention_hopper_backward.cuh"
 #include "src/ops/cuda/common.cuh"
 
 namespace tally::train::cuda::hopper {

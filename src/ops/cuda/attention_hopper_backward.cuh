@@ -16,14 +16,6 @@
 
 namespace tally::train::cuda::hopper {
 
-constexpr int tile_bytes = block_rows * head_dim * 2;
-constexpr int half_rows = block_rows / 2, half_bytes = tile_bytes / 2;
-constexpr int warpgroup = 128;  // threads
-// Of a thread. They are taken from what the block was launched with, and a block that asks for more
-// waits for ever: 168 is what the compiler may use of 65,536 for 384 threads, in eights.
-constexpr int copying_registers = 24, multiplying_registers = 240;
-static_assert(copying_registers + 2 * multiplying_registers == 3 * 168);
-
 // Barriers: `full` when what was copied or stored is there, `empty` when it has been read.
 struct alignas(1024) Shared {
   uint8_t k[2][tile_bytes], v[2][tile_bytes];        // of this block of keys and the next
@@ -142,14 +134,13 @@ class Multiplier {
       wgmma_wait<0>();
       wgmma_arrived(dp);
       uint32_t probability[32], ds[32];
-      round(scores, dp, s_.delta[t], probability, ds);
+      to_operands(scores, dp, s_.delta[t], probability, ds);
       add_keys(dv, probability, dout_tile, q != item.first);
       barrier_wait(at(s_.ds_empty[t]), parity ^ 1);
       store_ds(ds, t);
       add_keys(dk, ds, q_tile, q != item.first);
       fence_async_proxy();
-      __syncwarp();
-      if (thread_ % 32 == 0) barrier_arrive(at(s_.ds_full[t]));
+      arrive(&s_.ds_full[t]);
 
       const bool last = q == p_.blocks - 1;
       wgmma_wait<1>();
@@ -159,7 +150,7 @@ class Multiplier {
       multiply_ds(dq, t ^ 1, keys_left ? b ^ 1 : b);
       if (last && keys_left) {  // keys of one turn: the next ones come to where those before lay
         wgmma_wait<0>();
-        if (thread_ == 0) barrier_arrive(at(s_.keys_empty[b ^ 1]));
+        arrive(&s_.keys_empty[b ^ 1]);
       }
       int next = 0, next_b = b;
       if (last) {
@@ -173,12 +164,7 @@ class Multiplier {
       wgmma_wait<1>();
       wgmma_arrived(dk);
       wgmma_arrived(dq);
-      if (thread_ == 0) {
-        barrier_arrive(at(s_.dout_empty[t]));
-        barrier_arrive(at(s_.q_empty[t]));
-        if (dq_due) barrier_arrive(at(s_.ds_empty[t ^ 1]));
-        if (keys_left && !last) barrier_arrive(at(s_.keys_empty[b ^ 1]));
-      }
+      release(t, dq_due, keys_left && !last ? &s_.keys_empty[b ^ 1] : nullptr);
       if (dq_due) add_queries(dq_due, dq);
       wgmma_wait<0>();
       wgmma_arrived(scores);
@@ -192,15 +178,34 @@ class Multiplier {
       q = item.first;
       ++n;
     }
+    finish(turn, n, dq_due);
+  }
+
+ private:
+  // This warp's part in a barrier that counts warps.
+  __device__ void arrive(uint64_t* barrier) {
+    __syncwarp();
+    if (thread_ % 32 == 0) barrier_arrive(shared_address(barrier));
+  }
+  // What turn t has read, and the dS before it if that was due; `keys` may be null.
+  __device__ void release(int t, bool ds, uint64_t* keys) {
+    __syncwarp();
+    if (thread_ % 32 != 0) return;
+    barrier_arrive(shared_address(&s_.dout_empty[t]));
+    barrier_arrive(shared_address(&s_.q_empty[t]));
+    if (ds) barrier_arrive(shared_address(&s_.ds_empty[t ^ 1]));
+    if (keys) barrier_arrive(shared_address(keys));
+  }
+  // dQ of the very last turn.
+  __device__ void finish(int turn, int n, float* dq_due) {
     float dq[32];
-    barrier_wait(at(s_.ds_full[turn & 1]), turn >> 1 & 1);
+    barrier_wait(shared_address(&s_.ds_full[turn & 1]), turn >> 1 & 1);
     multiply_ds(dq, turn & 1, n & 1);
     wgmma_wait<0>();
     wgmma_arrived(dq);
     add_queries(dq_due, dq);
   }
 
- private:
   // sums[64 keys of this warpgroup, 128 queries] = (K or V)(Q or dO)^T
   __device__ void multiply_rows(float (&sums)[64], const uint8_t* keys, const uint8_t* queries) {
     const uint64_t a = wgmma_tile(shared_address(keys) + group_ * half_bytes);
@@ -233,8 +238,9 @@ class Multiplier {
   }
 
   // P and dS = P (dP - delta) in 16 bits.
-  __device__ static void round(const float (&x)[64], const float (&dp)[64], const float* delta,
-                               uint32_t (&probability)[32], uint32_t (&ds)[32]) {
+  __device__ static void to_operands(const float (&x)[64], const float (&dp)[64],
+                                     const float* delta, uint32_t (&probability)[32],
+                                     uint32_t (&ds)[32]) {
     const int column = static_cast<int>(threadIdx.x % 4 * 2);
 #pragma unroll
     for (int j = 0; j < 16; ++j) {
@@ -309,8 +315,8 @@ __global__ void __launch_bounds__(3 * warpgroup, 1)
     for (int i = 0; i < 2; ++i) {
       for (uint64_t* one : {s.keys_full, s.q_full, s.dout_full})
         barrier_init(shared_address(one + i), 1);
-      for (uint64_t* both : {s.keys_empty, s.q_empty, s.dout_empty, s.ds_empty})
-        barrier_init(shared_address(both + i), 2);
+      for (uint64_t* all : {s.keys_empty, s.q_empty, s.dout_empty, s.ds_empty})
+        barrier_init(shared_address(all + i), 8);      // warps
       barrier_init(shared_address(s.ds_full + i), 8);  // warps
     }
     fence_barrier_init();

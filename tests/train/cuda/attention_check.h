@@ -1,0 +1,60 @@
+// Attention of one shape on the GPU against float64 on the CPU.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "src/ops/attention.h"
+#include "src/ops/cuda/attention_hopper_kernels.h"
+#include "src/ops/cuda/cuda_stream.h"
+#include "tests/train/cuda/both.h"
+
+namespace tally::train {
+
+inline AttentionShape shape_of(int64_t batch, int64_t tokens, int64_t heads, int64_t head_dim,
+                               bool causal, double dropout) {
+  return {batch,  tokens, heads, head_dim, causal, 1 / std::sqrt(static_cast<double>(head_dim)),
+          dropout};
+}
+
+struct Ways {
+  bool repeatable = false, float64_products = true, three_tf32 = false, own_16_bits = true;
+};
+
+// Forward and backward against float64. Returns the back end that served.
+inline std::string check(const Kind& kind, const AttentionShape& a, const Ways& ways = {}) {
+  Both b(kind);
+  b.gpu->deterministic = ways.repeatable;
+  b.gpu->float64_products = ways.float64_products;
+  b.gpu->three_tf32_attention = ways.three_tf32;
+  b.gpu->own_attention = ways.own_16_bits;
+  const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim});
+  const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
+  const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
+  const Pair dout = b.input({a.batch, a.tokens, a.heads, a.head_dim});
+  const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
+  const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
+  attention_forward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11);
+  attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
+  const std::string backend = attention_backend(*b.gpu, a, kind.type);
+  INFO(backend, " B ", a.batch, " T ", a.tokens, " H ", a.heads, " D ", a.head_dim, " causal ",
+       a.causal, " dropout ", a.dropout);
+  CHECK_CLOSE(b, out, kind.tolerance);
+  CHECK_CLOSE(b, stats,
+              kind.mode == MatmulMode::tf32 ? 1e-3
+              : kind.type == DType::f64     ? 1e-12
+                                            : 1e-4);
+  attention_backward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, dout.cpu, dqkv.cpu, Tensor(), 11);
+  attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11);
+  // Four products in a row.
+  CHECK_CLOSE(b, dqkv, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
+  return backend;
+}
+
+// Whether kernels for compute capability 9.0 are there and may run.
+inline bool on_hopper() {
+  Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
+  return cuda::cuda_stream(*b.gpu).capability() == 90 && cuda::hopper::built();
+}
+
+}  // namespace tally::train
