@@ -99,7 +99,8 @@ class Kernels(unittest.TestCase):
             self.assertEqual(kernels.category(name), "optimizer")
         self.assertEqual(kernels.category(LAYERNORM), "norm")
         for name in (ATTENTION, "void tally::train::cuda::hopper::attention_backward_kernel<__nv_bfloat16>(Backward)",
-                     OURS.replace("cuda::", "cuda::hopper::") + "attention_finish_kernel<__half>(Backward)"):
+                     OURS.replace("cuda::", "cuda::hopper::") + "attention_finish_kernel<__half>(Backward)",
+                     OURS.replace("cuda::", "cuda::hopper::") + "attention_forward_kernel<__half, true>(Forward)"):
             self.assertEqual(kernels.category(name), "attention")
         self.assertEqual(kernels.category(OURS + "sum_kernel<float, 4, true>(x)"), "GELU, bias and their sums")
 

@@ -20,10 +20,11 @@ namespace tally::train::cuda {
 // (own_attention) or the result is to be repeatable (deterministic).
 bool hopper_attention_serves(CudaStream& s, const AttentionShape& shape, DType dtype);
 
-// Bytes of scratch: backward, dQ's sums and two numbers for each row of scores; forward, a counter.
+// Bytes of scratch. Backward: dQ's sums and two numbers for each row of scores; forward: a counter.
 size_t hopper_attention_workspace(const AttentionShape& shape);
 
-// As attention_forward() and attention_backward(). Throw DeviceError where the driver cannot describe the tensors.
+// As attention_forward() and attention_backward(). Throw DeviceError where the driver cannot
+// describe the tensors.
 void hopper_attention_forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
                               const Tensor& out, const Tensor& stats, const Tensor& workspace);
 void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,

@@ -6,10 +6,11 @@
 // and the next begins: beside a step's exponentials run the second half of the P V before it and
 // the scores after it, and what is finished is written behind the next step's first exponentials.
 //
-// Exponents are relative to the largest of a row's first 32 scores, not of all: P, its sum and the
-// output may grow to 2^60 (float16: 2^14), which costs floating-point numbers no accuracy. A vote
-// in each half step sees where that is not enough, and that half is done again relative to the
-// largest score so far (Milakov and Gimelshein, arXiv:1805.02867).
+// Exponents are relative to the largest of a row's first 32 scores, not of all: a thread's sum of P
+// over a half step may grow to 2^60 (float16: 2^14), which costs floating-point numbers no
+// accuracy. A vote in each half step sees where that is not enough, and that half is done again
+// relative to its own largest score (Milakov and Gimelshein, arXiv:1805.02867). As wherever the
+// product of a score and its scale is rounded, scores of 2^29 and more (bf16: 2^31) are beyond it.
 #include <algorithm>
 
 #include "src/ops/cuda/attention_hopper_kernels.h"
@@ -20,8 +21,10 @@
 namespace tally::train::cuda::hopper {
 namespace {
 
-constexpr int slots = 4;         // for blocks of K, of V and of queries
-constexpr int kept = 2 * slots;  // descriptions of blocks of queries: they live until it is written
+constexpr int slots = 4;  // for blocks of K, of V and of queries
+// Descriptions of blocks of queries. One is needed until that block is written, by when at most
+// five more are described.
+constexpr int kept = 2 * slots;
 constexpr int warp_rows = 16, warp_bytes = warp_rows * head_dim * 2;
 static_assert(warp_rows == store_rows);
 
@@ -68,8 +71,7 @@ __device__ void copy_all(const Forward& p, Shared& s) {
   int step = 0;
   for (int n = 0;; ++n) {
     const int slot = n % slots;
-    int next = 0;  // drawn early: the answer takes as long as a block of keys
-    if (item < items) next = static_cast<int>(gridDim.x + atomicAdd(p.next_item, 1U));
+    const unsigned next = atomicAdd(p.next_item, 1U);  // long before it is needed
     barrier_wait(at(s.q_empty[slot]), (n / slots & 1) ^ 1);
     if (item >= items) {
       s.items[n % kept].steps = -1;
@@ -91,7 +93,7 @@ __device__ void copy_all(const Forward& p, Shared& s) {
       barrier_expect(at(s.v_full[t]), tile_bytes);
       copy_box(at(s.v[t]), p.qkv, 2 * width + i.column, row, at(s.v_full[t]));
     }
-    item = next;
+    item = static_cast<int>(gridDim.x + next);
   }
 }
 
@@ -111,8 +113,8 @@ __device__ float row_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffU, x, 2);
 }
 
-// How far P may grow before a thread's sum over a half step must be taken relative to a larger
-// score: within the range of T with room for a sum.
+// How large a thread's sum of P over a half step may be before it is taken relative to a larger
+// score: P must fit T, and the output and its sum of many half steps float32.
 template <typename T>
 constexpr float most = 0x1p60F;
 template <>
@@ -285,7 +287,7 @@ class Multiplier {
       p[i / 2] = packed<T>(e0, e1);
     }
   }
-  // Also where a sum is not a number.
+  // (What is not a number remains so either way.)
   static __device__ __forceinline__ bool too_large(const float (&sums)[2]) {
     return __any_sync(0xffffffffU, !(fmaxf(sums[0], sums[1]) <= most<T>));
   }
@@ -307,7 +309,7 @@ class Multiplier {
         rows_.from[row] = from;
         rows_.sum[row] *= shrink[row];
       }
-      if (!fresh) {
+      if (!fresh) {  // else there is nothing in it yet
 #pragma unroll
         for (int i = 0; i < 32; ++i) out[i] *= shrink[i % 4 / 2];
       }
@@ -330,10 +332,10 @@ class Multiplier {
     const Item item = s_.items[written_ / item_step];
     const int row = (written_ & second_half ? half_rows : 0) + warp_ * warp_rows;
     const float sum[] = {row_sum(rows.sum[0]), row_sum(rows.sum[1])};
-    const float scale[] = {__fdividef(1.0F, sum[0]), __fdividef(1.0F, sum[1])};
+    const float scale[] = {__frcp_rn(sum[0]), __frcp_rn(sum[1])};
     const uint32_t staged = at(s_.staged[group_ * 4 + warp_]);
     const int r = lane_ % 16;
-    if (lane_ == 0) wait_staged_read();
+    if (lane_ == 0) wait_stores_read();
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < 4; ++k) {  // 16 columns at a time

@@ -53,7 +53,8 @@ struct Backward {
   float scale;
 };
 
-// False in builds that are not for compute capability 9.0; the others are then not there.
+// False in builds that are not for compute capability 9.0; the others then return
+// cudaErrorNotSupported.
 bool built();
 
 // out and stats. At most one block of threads a multiprocessor.

@@ -63,7 +63,7 @@ __device__ inline void copy_bytes(uint32_t to, const void* from, int bytes, uint
       : "memory");
 }
 // A box from shared to global memory; the thread that asks for it must wait before the source is
-// written again (wait_staged_read) and before it ends (wait_stored).
+// written again (wait_stores_read) and before it ends (wait_stored).
 __device__ inline void store_box(const CUtensorMap& map, int x, int y, uint32_t from) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
@@ -71,7 +71,7 @@ __device__ inline void store_box(const CUtensorMap& map, int x, int y, uint32_t 
       "r"(x), "r"(y), "r"(from)
       : "memory");
 }
-__device__ inline void wait_staged_read() {
+__device__ inline void wait_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 __device__ inline void wait_stored() {
