@@ -233,10 +233,12 @@ class Multiplier {
     wgmma_arrived(y);
     if (about_y >= 0) release(about_y, done_ + 1);
     if (whole) add<1>(x, high, sums, redo, out, false);
-    wgmma_fence();
-    if (whole) multiply<1>(out, high, true);
+    if (whole) {
+      wgmma_fence();
+      multiply<1>(out, high, true);
+      wgmma_commit();
+    }
     written_ = about;
-    wgmma_commit();
     about = begin_scores(x);
     ++done_;
   }
