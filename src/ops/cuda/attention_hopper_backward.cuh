@@ -140,7 +140,8 @@ class Multiplier {
       store_ds(ds, t);
       add_keys(dk, ds, q_tile, q != item.first);
       fence_async_proxy();
-      arrive(&s_.ds_full[t]);
+      __syncwarp();
+      if (thread_ % 32 == 0) barrier_arrive(at(s_.ds_full[t]));
 
       const bool last = q == p_.blocks - 1;
       wgmma_wait<1>();
@@ -150,7 +151,8 @@ class Multiplier {
       multiply_ds(dq, t ^ 1, keys_left ? b ^ 1 : b);
       if (last && keys_left) {  // keys of one turn: the next ones come to where those before lay
         wgmma_wait<0>();
-        arrive(&s_.keys_empty[b ^ 1]);
+        __syncwarp();
+        if (thread_ % 32 == 0) barrier_arrive(at(s_.keys_empty[b ^ 1]));
       }
       int next = 0, next_b = b;
       if (last) {
@@ -164,7 +166,13 @@ class Multiplier {
       wgmma_wait<1>();
       wgmma_arrived(dk);
       wgmma_arrived(dq);
-      release(t, dq_due, keys_left && !last ? &s_.keys_empty[b ^ 1] : nullptr);
+      __syncwarp();
+      if (thread_ % 32 == 0) {
+        barrier_arrive(at(s_.dout_empty[t]));
+        barrier_arrive(at(s_.q_empty[t]));
+        if (dq_due) barrier_arrive(at(s_.ds_empty[t ^ 1]));
+        if (keys_left && !last) barrier_arrive(at(s_.keys_empty[b ^ 1]));
+      }
       if (dq_due) add_queries(dq_due, dq);
       wgmma_wait<0>();
       wgmma_arrived(scores);
@@ -178,34 +186,15 @@ class Multiplier {
       q = item.first;
       ++n;
     }
-    finish(turn, n, dq_due);
-  }
-
- private:
-  // This warp's part in a barrier that counts warps.
-  __device__ void arrive(uint64_t* barrier) {
-    __syncwarp();
-    if (thread_ % 32 == 0) barrier_arrive(shared_address(barrier));
-  }
-  // What turn t has read, and the dS before it if that was due; `keys` may be null.
-  __device__ void release(int t, bool ds, uint64_t* keys) {
-    __syncwarp();
-    if (thread_ % 32 != 0) return;
-    barrier_arrive(shared_address(&s_.dout_empty[t]));
-    barrier_arrive(shared_address(&s_.q_empty[t]));
-    if (ds) barrier_arrive(shared_address(&s_.ds_empty[t ^ 1]));
-    if (keys) barrier_arrive(shared_address(keys));
-  }
-  // dQ of the very last turn.
-  __device__ void finish(int turn, int n, float* dq_due) {
     float dq[32];
-    barrier_wait(shared_address(&s_.ds_full[turn & 1]), turn >> 1 & 1);
+    barrier_wait(at(s_.ds_full[turn & 1]), turn >> 1 & 1);
     multiply_ds(dq, turn & 1, n & 1);
     wgmma_wait<0>();
     wgmma_arrived(dq);
     add_queries(dq_due, dq);
   }
 
+ private:
   // sums[64 keys of this warpgroup, 128 queries] = (K or V)(Q or dO)^T
   __device__ void multiply_rows(float (&sums)[64], const uint8_t* keys, const uint8_t* queries) {
     const uint64_t a = wgmma_tile(shared_address(keys) + group_ * half_bytes);
