@@ -1,5 +1,5 @@
 // Attention on Hopper's matrix instructions, for 16-bit types and heads of 64, where cuDNN takes a
-// third longer backward and a twentieth to a quarter longer forward (bench/notes/gpu-step.md,
+// quarter to a third longer backward and a twentieth to a third forward (bench/notes/gpu-step.md,
 // "Attention on Hopper's matrix instructions").
 //
 // With S = scale Q K^T, stats = log(rowsum(exp(S))), P = exp(S - stats), dP = dO V^T and delta =
