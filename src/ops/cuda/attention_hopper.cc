@@ -67,8 +67,9 @@ bool hopper_attention_serves(CudaStream& s, const AttentionShape& shape, DType d
   const int64_t rows = shape.batch * shape.tokens;
   const bool bits_16 = dtype == DType::bf16 || dtype == DType::f16;
   return s.own_attention && !s.deterministic && hopper::built() && s.capability() == 90 &&
-         bits_16 && shape.head_dim == hopper::head_dim && shape.dropout == 0 && static_cast<float>(shape.scale) > 0 &&
-         rows > 0 && shape.heads > 0 && shape.tokens % hopper::block_rows == 0 &&
+         bits_16 && shape.head_dim == hopper::head_dim && shape.dropout == 0 &&
+         static_cast<float>(shape.scale) > 0 && rows > 0 && shape.heads > 0 &&
+         shape.tokens % hopper::block_rows == 0 &&
          rows * shape.heads * 3 * hopper::head_dim <= most && tensor_map_encode();
 }
 
