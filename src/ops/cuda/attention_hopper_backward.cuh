@@ -9,10 +9,7 @@
 // a turn late, so that neither warpgroup waits for the other's dS while it has work of its own.
 #pragma once
 
-#include "src/ops/cuda/attention_hopper_kernels.h"
-#include "src/ops/cuda/common.cuh"
-#include "src/ops/cuda/tma.cuh"
-#include "src/ops/cuda/wgmma.cuh"
+#include "src/ops/cuda/attention_hopper_block.cuh"
 
 namespace tally::train::cuda::hopper {
 
@@ -27,7 +24,7 @@ struct alignas(1024) Shared {
   uint64_t ds_full[2], ds_empty[2];
   int item[2];  // with k and v; none: -1
 };
-static_assert(sizeof(Shared) <= 232448, "what a block may have on Hopper");
+static_assert(sizeof(Shared) <= most_shared);
 
 // Block `keys` of head `head`; the first block of queries that sees it.
 struct Item {
@@ -78,16 +75,7 @@ template <typename T>
 __device__ void write_rows(const float (&sums)[32], float scale, uint8_t* staged, T* to,
                            int64_t row, int barrier) {
   const int thread = static_cast<int>(threadIdx.x % warpgroup), lane = thread % 32;
-  const int r = thread / 32 * 16 + lane % 16;
-#pragma unroll
-  for (int k = 0; k < 4; ++k) {  // 16 columns at a time
-    const float* x = sums + 8 * k;
-    const uint32_t pairs[] = {
-        packed<T>(x[0] * scale, x[1] * scale), packed<T>(x[2] * scale, x[3] * scale),
-        packed<T>(x[4] * scale, x[5] * scale), packed<T>(x[6] * scale, x[7] * scale)};
-    store_matrices(shared_address(staged) + r * 128 + (((2 * k + lane / 16) ^ (r % 8)) << 4),
-                   pairs);
-  }
+  stage_rows<T>(shared_address(staged), thread / 32 * 16 + lane % 16, lane, sums, scale, scale);
   meet(barrier);
 #pragma unroll
   for (int i = thread; i < half_rows * 8; i += warpgroup) {
@@ -299,7 +287,7 @@ __global__ void __launch_bounds__(3 * warpgroup, 1)
     attention_backward_kernel(const __grid_constant__ Backward p) {
   extern __shared__ __align__(1024) uint8_t memory[];
   Shared& s = *reinterpret_cast<Shared*>(memory);
-  if (threadIdx.x == 0) {
+  const auto begin = [&] {
     if (shared_address(&s) % alignof(Shared) != 0) __trap();
     for (int i = 0; i < 2; ++i) {
       for (uint64_t* one : {s.keys_full, s.q_full, s.dout_full})
@@ -308,18 +296,9 @@ __global__ void __launch_bounds__(3 * warpgroup, 1)
         barrier_init(shared_address(all + i), 8);      // warps
       barrier_init(shared_address(s.ds_full + i), 8);  // warps
     }
-    fence_barrier_init();
-    fence_async_proxy();
-  }
-  __syncthreads();
-  const int group = static_cast<int>(threadIdx.x / warpgroup);
-  if (group == 2) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(copying_registers));
-    if (threadIdx.x == 2 * warpgroup) copy_all(p, s);
-  } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(multiplying_registers));
-    Multiplier<T>(p, s, group).run();
-  }
+  };
+  take_roles(
+      begin, [&] { copy_all(p, s); }, [&](int group) { Multiplier<T>(p, s, group).run(); });
 }
 
 }  // namespace tally::train::cuda::hopper

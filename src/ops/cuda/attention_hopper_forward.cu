@@ -13,10 +13,7 @@
 // product of a score and its scale is rounded, scores of 2^29 and more (bf16: 2^31) are beyond it.
 #include <algorithm>
 
-#include "src/ops/cuda/attention_hopper_kernels.h"
-#include "src/ops/cuda/common.cuh"
-#include "src/ops/cuda/tma.cuh"
-#include "src/ops/cuda/wgmma.cuh"
+#include "src/ops/cuda/attention_hopper_block.cuh"
 
 namespace tally::train::cuda::hopper {
 namespace {
@@ -44,7 +41,7 @@ struct alignas(1024) Shared {
   uint64_t q_full[slots], q_empty[slots];
   Item items[kept];
 };
-static_assert(sizeof(Shared) <= 232448, "what a block may have on Hopper");
+static_assert(sizeof(Shared) <= most_shared);
 
 template <typename Place>
 __device__ uint32_t at(const Place& place) {
@@ -336,17 +333,9 @@ class Multiplier {
     const float sum[] = {row_sum(rows.sum[0]), row_sum(rows.sum[1])};
     const float scale[] = {__frcp_rn(sum[0]), __frcp_rn(sum[1])};
     const uint32_t staged = at(s_.staged[group_ * 4 + warp_]);
-    const int r = lane_ % 16;
     if (lane_ == 0) wait_stores_read();
     __syncwarp();
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {  // 16 columns at a time
-      const float* x = out + 8 * k;
-      const uint32_t pairs[] = {
-          packed<T>(x[0] * scale[0], x[1] * scale[0]), packed<T>(x[2] * scale[1], x[3] * scale[1]),
-          packed<T>(x[4] * scale[0], x[5] * scale[0]), packed<T>(x[6] * scale[1], x[7] * scale[1])};
-      store_matrices(staged + r * 128 + (((2 * k + lane_ / 16) ^ (r % 8)) << 4), pairs);
-    }
+    stage_rows<T>(staged, lane_ % 16, lane_, out, scale[0], scale[1]);
     fence_async_proxy();
     __syncwarp();
     if (lane_ == 0) store_box(p_.out, item.column, item.row + row, staged);
@@ -372,25 +361,17 @@ __global__ void __launch_bounds__(3 * warpgroup, 1)
     attention_forward_kernel(const __grid_constant__ Forward p) {
   extern __shared__ __align__(1024) uint8_t memory[];
   Shared& s = *reinterpret_cast<Shared*>(memory);
-  if (threadIdx.x == 0) {
+  const auto begin = [&] {
     if (shared_address(&s) % alignof(Shared) != 0) __trap();
     for (int i = 0; i < slots; ++i) {
       for (uint64_t* one : {s.k_full, s.v_full, s.q_full}) barrier_init(shared_address(one + i), 1);
       for (uint64_t* all : {s.k_empty, s.v_empty, s.q_empty})
         barrier_init(shared_address(all + i), 8);  // warps
     }
-    fence_barrier_init();
-    fence_async_proxy();
-  }
-  __syncthreads();
-  const int group = static_cast<int>(threadIdx.x / warpgroup);
-  if (group == 2) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(copying_registers));
-    if (threadIdx.x == 2 * warpgroup) copy_all<causal>(p, s);
-  } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(multiplying_registers));
-    Multiplier<T, causal>(p, s, group).run();
-  }
+  };
+  take_roles(
+      begin, [&] { copy_all<causal>(p, s); },
+      [&](int group) { Multiplier<T, causal>(p, s, group).run(); });
 }
 
 template <typename T, bool causal>

@@ -13,16 +13,7 @@ namespace tally::train::cuda::hopper {
 
 constexpr int block_rows = 128;  // of a block of queries or keys
 constexpr int head_dim = 64;
-constexpr int tile_bytes = block_rows * head_dim * 2;
-constexpr int half_rows = block_rows / 2, half_bytes = tile_bytes / 2;
 constexpr int store_rows = 16;  // that a warp writes at a time
-
-// Two warpgroups multiply, one copies. Registers of a thread; they are taken from what the block
-// was launched with, and a block that asks for more waits for ever: 168 is what the compiler may
-// use of 65,536 for 384 threads, in eights.
-constexpr int warpgroup = 128;  // threads
-constexpr int copying_registers = 24, multiplying_registers = 240;
-static_assert(copying_registers + 2 * multiplying_registers == 3 * 168);
 
 struct Forward {
   CUtensorMap qkv;      // boxes of one block's rows and one head's columns
