@@ -167,18 +167,38 @@ def measure_floor(a, name, arguments):
     print(f"floor of {name}: {json.loads(done.stdout)['tokens_per_second']:,.0f} tokens/s", flush=True)
 
 
+def whole(text):
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 on")
+
+
+def probability(text):
+    try:
+        if 0 <= float(text) < 1:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 to below 1")
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        fail(message)
+
+
 def main():
-    p = argparse.ArgumentParser()
+    p = Parser()
     p.add_argument("--print-flags", action="store_true", help="print each case's name and tally-train's flags, and end")
     p.add_argument("--train", default="tally-train")
     p.add_argument("--out", default=".")
     p.add_argument("--cases", default="124m,355m")
-    p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--steps", type=int)
+    p.add_argument("--rounds", type=whole, default=3)
+    p.add_argument("--steps", type=whole)
     p.add_argument("--no-peers", action="store_true")
     p.add_argument("--floor", help="the program tally-floor; none: no floors")
     p.add_argument("--flags", default="", help="more flags for tally-train")
-    p.add_argument("--dropout", type=float, help="of both sides of the rows beside Hugging Face Trainer")
+    p.add_argument("--dropout", type=probability, help="of both sides of the rows beside Hugging Face Trainer")
     a = p.parse_args()
     names = chosen(a.cases)
     if a.print_flags:

@@ -70,6 +70,19 @@ class Measure(unittest.TestCase):
             measure.chosen("124")
         self.assertIn("unknown case '124'; known: hf", str(ended.exception))
 
+    def test_numbers_that_cannot_be_meant(self):
+        script = os.path.join(BENCH, "measure.py")
+        for words, told in ((["--rounds=0"], "--rounds: '0' is not a whole number from 1 on"),
+                            (["--steps=-3"], "--steps: '-3' is not a whole number from 1 on"),
+                            (["--rounds=many"], "--rounds: 'many' is not a whole number from 1 on"),
+                            (["--dropout=1"], "--dropout: '1' is not a number from 0 to below 1"),
+                            (["--dropout=nan"], "--dropout: 'nan' is not a number from 0 to below 1")):
+            done = subprocess.run([sys.executable, script, "--print-flags", *words], capture_output=True, text=True)
+            with self.subTest(words=words):
+                self.assertNotEqual(done.returncode, 0)
+                self.assertEqual(done.stdout, "")
+                self.assertEqual(done.stderr, f"bench/gpu/measure.py: argument {told}\n")
+
     def test_both_sides_of_a_row_do_the_same(self):
         for name in measure.chosen("hf"):
             case = measure.CASES[name]
