@@ -28,7 +28,7 @@ std::string tuning_file(const std::string& device, size_t version, const Environ
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
   }
   // The number is the method's: what another method found best is not taken over by default.
-  return root + "/tuning-2-" + name + "-" + std::to_string(version) + ".txt";
+  return root + "/tuning-3-" + name + "-" + std::to_string(version) + ".txt";
 }
 
 }  // namespace tally::train

@@ -11,7 +11,7 @@ namespace tally::train {
 using Environment = std::function<const char*(const char* name)>;
 
 // The file for a device and a version of the library whose algorithms are timed: what
-// TALLY_TUNING_CACHE names ("off": none), otherwise tuning-2-<device>-<version>.txt in
+// TALLY_TUNING_CACHE names ("off": none), otherwise tuning-3-<device>-<version>.txt in
 // TALLY_CACHE_DIR, which job scripts set, in $XDG_CACHE_HOME/tally or in ~/.cache/tally. "": no
 // file. The number stands for how algorithms are timed; a file that is named is taken as it is.
 // Variables that are empty count as not set.

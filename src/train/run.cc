@@ -146,6 +146,11 @@ class Run {
     if (world_.speaks()) fmt::print("{}", start_summary(record_));
     std::fflush(stdout);
     if (!shortage_.empty()) throw OutOfMemory(shortage_);
+    stream_.before_long_tuning = [this] {
+      print_(
+          "  tuning     timing algorithms for this GPU and these sizes: "
+          "a minute or two, the first time");
+    };
     Session session(config_, stream_);
     const auto [iteration, consumed] = session.start(resume_, notice_);
     const auto check_weights = [&](const char* when) {
@@ -157,11 +162,6 @@ class Run {
       print_(fmt::format("  resumed    after {} steps, from {}", iteration, config_.load_dir));
     if (!resume_ && !config_.load_hf_dir.empty())
       print_(fmt::format("  weights    {}", config_.load_hf_dir));
-    stream_.before_long_tuning = [this] {
-      print_(
-          "  tuning     timing algorithms for this GPU and these sizes: "
-          "about a minute in the first steps");
-    };
     LoopHooks hooks;
     hooks.stop = [&] { return asked_to_stop(limit_); };
     hooks.print = print_;

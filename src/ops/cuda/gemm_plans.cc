@@ -169,7 +169,6 @@ void GemmPlans::tune(CudaStream& s, const MatMul& p, const std::string& key,
     ways.emplace_back([&, tile] {
       return run_float64(s, p, tile, out.data(), owner.workspace()) == cudaSuccess;
     });
-    ways.back()();  // loads the kernel, which is not to count
   }
   const size_t best = best_of(s, ways);
   CUDA_CHECK(cudaStreamSynchronize(s.stream()));

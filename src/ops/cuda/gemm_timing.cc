@@ -10,7 +10,7 @@
 namespace tally::train::cuda {
 namespace {
 
-constexpr size_t semifinalists = 7, finalists = 4;
+constexpr size_t semifinalists = 12, finalists = 8;
 constexpr double turn_milliseconds = 6;
 // Ways that take less than this are not what brings a GPU to its power limit.
 constexpr double lasting_milliseconds = 0.02;
@@ -19,7 +19,11 @@ constexpr double lasting_milliseconds = 0.02;
 constexpr double behind = 1.12;
 // A GPU at its power limit takes about a tenth of a second to settle on the clock that a kernel
 // leaves it.
-constexpr double settling_milliseconds = 100, final_milliseconds = 250;
+constexpr double settling_milliseconds = 80, lasting_turn_milliseconds = 100;
+// Two equal long runs differ by up to a percent, so that three decide; but only among those that
+// the first leaves within 2 %.
+constexpr int lasting_rounds = 3;
+constexpr double near = 1.02;
 
 class Event {
  public:
@@ -56,12 +60,13 @@ using Ranking = std::vector<std::pair<double, size_t>>;
 Ranking single_runs(CudaStream& s, const std::vector<Way>& ways, const Event& from,
                     const Event& to) {
   Ranking ranking;
-  double best = INFINITY;
-  time_runs(s, ways[0], 1, from, to);  // loads the library's kernels
   for (size_t i = 0; i < ways.size(); ++i) {
+    // The first run may load a kernel, which takes longer than most run.
     double ms = time_runs(s, ways[i], 1, from, to);
-    if (ms < 2 * best) ms = time_runs(s, ways[i], 1, from, to);
-    best = std::min(best, ms);
+    for (int again = 0; again < 2 && std::isfinite(ms); ++again) {
+      const double now = time_runs(s, ways[i], 1, from, to);
+      ms = again == 0 ? now : std::min(ms, now);
+    }
     ranking.emplace_back(ms, i);
   }
   std::sort(ranking.begin(), ranking.end());
@@ -88,7 +93,26 @@ void short_turns(CudaStream& s, const std::vector<Way>& ways, const Event& from,
 
 double lasting_run(CudaStream& s, const Way& way, double ms, const Event& from, const Event& to) {
   time_runs(s, way, static_cast<int>(settling_milliseconds / ms) + 1, from, to);
-  return time_runs(s, way, static_cast<int>(final_milliseconds / ms) + 1, from, to);
+  return time_runs(s, way, static_cast<int>(lasting_turn_milliseconds / ms) + 1, from, to);
+}
+
+void drop_behind(double factor, Ranking* ranking) {
+  const double best = std::min_element(ranking->begin(), ranking->end())->first;
+  std::erase_if(*ranking, [&](const auto& r) { return r.first > factor * best; });
+}
+
+void lasting_turns(CudaStream& s, const std::vector<Way>& ways, const Event& from, const Event& to,
+                   Ranking* ranking) {
+  std::vector<double> sums(ways.size());
+  for (int round = 0; round < lasting_rounds && ranking->size() > 1; ++round) {
+    for (auto& [ms, way] : *ranking) {
+      ms = lasting_run(s, ways[way], ms, from, to);
+      sums[way] += ms;
+    }
+    if (round == 0) drop_behind(near, ranking);
+  }
+  for (auto& [ms, way] : *ranking) ms = sums[way];
+  std::sort(ranking->begin(), ranking->end());
 }
 
 }  // namespace
@@ -100,13 +124,11 @@ size_t best_of(CudaStream& s, const std::vector<Way>& ways) {
   short_turns(s, ways, from, to, &ranking);
   const double best = ranking.front().first;
   if (best < lasting_milliseconds || !std::isfinite(best)) return ranking.front().second;
-  const auto left = std::find_if(ranking.begin(), ranking.end(),
-                                 [&](const auto& r) { return r.first > behind * best; });
-  ranking.resize(std::min(static_cast<size_t>(left - ranking.begin()), finalists));
-  if (ranking.size() == 1) return ranking.front().second;
-  s.announce_long_tuning();
-  for (auto& [ms, way] : ranking) ms = lasting_run(s, ways[way], ms, from, to);
-  return std::min_element(ranking.begin(), ranking.end())->second;
+  drop_behind(behind, &ranking);
+  ranking.resize(std::min(ranking.size(), finalists));
+  if (ranking.size() > 1) s.announce_long_tuning();
+  lasting_turns(s, ways, from, to, &ranking);
+  return ranking.front().second;
 }
 
 int fastest(CudaStream& s, const std::string& key,
@@ -120,7 +142,6 @@ int fastest(CudaStream& s, const std::string& key,
   if (s.capturing()) return 0;
   std::vector<Way> ways;
   for (const auto& variant : variants) {
-    variant();  // loads its kernels and tunes the products in it
     ways.emplace_back([&variant] {
       variant();
       return true;

@@ -15,7 +15,7 @@ std::string file(const std::map<std::string, std::string>& variables) {
 }
 
 TEST_CASE("tuning file: the most particular of the variables decides") {
-  const std::string name = "tuning-2-NVIDIA-H200-130100.txt";
+  const std::string name = "tuning-3-NVIDIA-H200-130100.txt";
   CHECK(file({{"HOME", "/home/a"}}) == "/home/a/.cache/tally/" + name);
   CHECK(file({{"HOME", "/home/a"}, {"XDG_CACHE_HOME", "/x"}}) == "/x/tally/" + name);
   CHECK(file({{"XDG_CACHE_HOME", "/x"}, {"TALLY_CACHE_DIR", "/site"}}) == "/site/" + name);
@@ -30,7 +30,7 @@ TEST_CASE("tuning file: none where nothing names a folder, or by wish") {
 
 TEST_CASE("tuning file: an empty variable counts as not set") {
   CHECK(file({{"HOME", "/home/a"}, {"TALLY_TUNING_CACHE", ""}, {"TALLY_CACHE_DIR", ""}}) ==
-        "/home/a/.cache/tally/tuning-2-NVIDIA-H200-130100.txt");
+        "/home/a/.cache/tally/tuning-3-NVIDIA-H200-130100.txt");
 }
 
 }  // namespace
