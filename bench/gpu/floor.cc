@@ -16,7 +16,7 @@
 #include <random>
 #include <vector>
 
-#include "src/model/arena.h"
+#include "src/ops/arena.h"
 #include "src/ops/attention.h"
 #include "src/ops/convert.h"
 #include "src/ops/events.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "src/model/arena.h"
 #include "src/model/model.h"
+#include "src/ops/arena.h"
 #include "src/ops/attention.h"
 #include "src/ops/linear.h"
 #include "src/ops/side_queue.h"
@@ -40,7 +40,7 @@ struct BlockActivations {
   Tensor r_mid;              // [M,C] residual stream between attention and MLP
   Tensor ln2, mean2, rstd2;  // [M,C], [M], [M]
   // [M,F] what is kept of GELU's input (gelu_keeps_), and GELU's output. The gradient at the input
-  // takes the former's place.
+  // takes the place of one of them.
   Tensor pre, act;
 };
 

@@ -97,7 +97,8 @@ void Gpt::backward_mlp(size_t l, const Dropout& dropout) {
   const Tensor& dout = masked ? branch_grad_ : residual_grad_;
   if (!fusions_.bias_sums) linear_backward_bias(stream_, dout, 0, p.out_bias.gradient);
   weight_gradient(dout, a.act, p.out_weight, accumulate_);
-  const Tensor& dpre = a.pre;
+  // GELU's output has had its last reader, unless that runs beside.
+  const Tensor& dpre = weights_beside_ ? a.pre : a.act;
   linear_backward_input_gelu(stream_, dout, p.out_weight.value, a.pre, dpre, p.fc_bias.gradient,
                              gelu_keeps_);
   weight_gradient(dpre, a.ln2, p.fc_weight, accumulate_);

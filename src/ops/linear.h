@@ -20,9 +20,10 @@ void linear_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b
 // to the compute type. The slope makes the backward pass a multiplication; the input can make
 // GELU's output again.
 enum class GeluKeeps : uint8_t { input, slope };
-// Which of them is faster on this device for x[M,K], w[N,K]: the slope where both passes have a
-// kernel that is made for it.
-GeluKeeps faster_gelu_keeps(Stream& s, DType type, int64_t n, int64_t k);
+// Which of them is faster on this device for x[M,K], w[N,K]: the input, unless both passes have a
+// kernel that is made for the slope; then timing decides, which is remembered like an algorithm
+// (with Stream::deterministic: the slope). It takes memory for about three M N meanwhile.
+GeluKeeps faster_gelu_keeps(Stream& s, DType type, int64_t m, int64_t n, int64_t k);
 
 // Whether products of float32 may run on float64 tensor cores here (Stream::float64_products).
 // Those of layers stay on every multiprocessor until their end.
@@ -40,7 +41,7 @@ void gelu_forward(Stream& s, const Tensor& pre, const Tensor& y);
 void linear_backward_input(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& dx);
 
 // dpre = (dy w) * gelu'(v), and db += column sums of dpre where db is defined (b of the layer
-// before). `dpre` may be the same memory as `kept`.
+// before). `dpre` may be the same memory as `kept`; it is faster where it is not.
 void linear_backward_input_gelu(Stream& s, const Tensor& dy, const Tensor& w, const Tensor& kept,
                                 const Tensor& dpre, const Tensor& db,
                                 GeluKeeps keeps = GeluKeeps::input);

@@ -1,0 +1,65 @@
+#include "src/ops/cuda/linear_parts.h"
+
+#include <fmt/format.h>
+
+#include "src/ops/cuda/cuda_ops.h"
+
+namespace tally::train::cuda {
+
+MatMul product(const Tensor& x, const Tensor& w, bool w_transposed, const Tensor& out) {
+  MatMul p;
+  p.inner = x.dim(-1);
+  p.rows = p.inner ? x.numel() / p.inner : 0;
+  p.cols = w_transposed ? w.dim(0) : w.dim(1);
+  p.a = {x.data, x.dtype, p.inner, 0, false};
+  p.b = {w.data, w.dtype, w.dim(1), 0, w_transposed};
+  p.out = out.data;
+  p.out_dtype = out.dtype;
+  p.out_leading = p.cols;
+  return p;
+}
+
+std::string shape_key(const char* op, CudaStream& s, const MatMul& p) {
+  return fmt::format("{}/{}x{}x{}/{}{}{}", op, p.rows, p.cols, p.inner, dtype_name(p.out_dtype),
+                     s.matmul_mode == MatmulMode::tf32                            ? "t"
+                     : s.matmul_mode == MatmulMode::tf32x3                        ? "3"
+                     : p.a.dtype == DType::f32 && cuda::float64_products_serve(s) ? "d"
+                                                                                  : "",
+                     s.products_leave > 0 ? fmt::format("l{}/", s.products_leave) : "");
+}
+
+MatMul with_epilogue(MatMul p, Epilogue epilogue, const Tensor& b, void* aux) {
+  p.epilogue = epilogue;
+  p.bias = b.data;
+  p.aux = aux;
+  return p;
+}
+
+FusedProduct fused_product(const MatMul& plain, const Tensor& b, void* pre, const Tensor& out) {
+  FusedProduct p;
+  p.tokens = plain.rows;
+  p.features = plain.cols;
+  p.inner = plain.inner;
+  p.x = plain.a.data;
+  p.weight = plain.b.data;
+  p.bias = b.data;
+  p.pre = pre;
+  p.out = out.data;
+  return p;
+}
+
+std::vector<const FusedKernel*> serving(const CudaStream& s, bool wanted,
+                                        const FusedKernels& kernels, const FusedProduct& p,
+                                        DType type) {
+  std::vector<const FusedKernel*> found;
+  const auto bits = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.weight) |
+                    reinterpret_cast<uintptr_t>(p.pre) | reinterpret_cast<uintptr_t>(p.out) |
+                    reinterpret_cast<uintptr_t>(p.bias);
+  if (!wanted || type != DType::bf16 || s.capability() != 90 || bits % 16 != 0) return found;
+  for (int i = 0; i < kernels.count; ++i) {
+    if (kernels.list[i]->supported(p)) found.push_back(kernels.list[i]);
+  }
+  return found;
+}
+
+}  // namespace tally::train::cuda
