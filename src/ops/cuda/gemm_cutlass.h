@@ -28,6 +28,9 @@ struct FusedProduct {
   // GELU's gradient: fp32 [parts, features], whose sum over parts is the sum of `out` over tokens
   // before rounding; parts = divide_up(tokens, tile_tokens)
   float* parts = nullptr;
+  // Tiles of tokens that share the way along the features, 1 to 8: with one every tile of tokens
+  // reads the whole weight, which is cheapest while that stays in the cache.
+  int swizzle = 1;
 };
 
 struct FusedKernel {

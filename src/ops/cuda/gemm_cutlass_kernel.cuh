@@ -261,6 +261,7 @@ struct Kernel {
     a.hw_info.sm_count = multiprocessors;
     a.scheduler.raster_order = cutlass::gemm::kernel::detail::PersistentTileSchedulerSm90Params::
         RasterOrderOptions::AlongM;
+    a.scheduler.max_swizzle_size = p.swizzle;
     return a;
   }
 

@@ -9,11 +9,14 @@
 namespace tally::train {
 namespace {
 
-// Tokens that no tile divides, fewer than a tile, and several tiles in each direction.
+// Tokens that no tile divides, fewer than a tile, and several tiles in each direction, in both
+// orders; tiles of tokens that are not a multiple of those that go together.
 struct Size {
   int64_t tokens, features, inner;
+  int swizzle = 1;
 };
-const std::vector<Size> sizes = {{300, 256, 72}, {5, 512, 64}, {1024, 768, 200}};
+const std::vector<Size> sizes = {
+    {300, 256, 72}, {5, 512, 64}, {1024, 768, 200}, {1024, 768, 200, 8}, {700, 896, 72, 8}};
 // Features that no tile divides, for the kernels that serve them.
 std::vector<Size> all_sizes() {
   std::vector<Size> all = sizes;
@@ -33,6 +36,7 @@ cuda::FusedProduct problem(const Size& n, const Pair& x, const Pair& w, const Pa
   p.bias = bias.gpu.data;
   p.pre = pre.gpu.data;
   p.out = out.gpu.data;
+  p.swizzle = n.swizzle;
   return p;
 }
 
