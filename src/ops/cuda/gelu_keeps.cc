@@ -1,8 +1,11 @@
 // What GELU keeps for its backward pass, chosen by timing both on numbers of their own.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "src/ops/arena.h"

@@ -61,8 +61,8 @@ SplitProblem split_problem(CudaStream& s, const MatMul& problem);
 bool matmul_supported(CudaStream& s, const MatMul& problem);
 
 // Which of several equivalent ways is fastest, timed at the first eager call under this key and
-// remembered. Every variant must leave the same result, and be repeatable. While a graph is
-// recorded or with s.deterministic: 0. Tests take each in turn, see GemmPlans::forced.
+// remembered. Every variant must leave what the caller can go on with, and be repeatable. While a
+// graph is recorded or with s.deterministic: 0. Tests take each in turn, see GemmPlans::forced.
 int fastest(CudaStream& s, const std::string& key,
             const std::vector<std::function<void()>>& variants);
 
@@ -90,7 +90,7 @@ class GemmPlans {
   using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
   Plan* make(CudaStream& s, const MatMul& problem, const std::string& key, bool may_tune);
   bool recall(CudaStream& s, const MatMul& problem, const std::string& key, Plan* plan) const;
-  void tune(CudaStream& s, const MatMul& problem, const std::string& key,
+  bool tune(CudaStream& s, const MatMul& problem, const std::string& key,
             const Algorithms& algorithms, Plan* plan);
   void load();
   void append(const std::string& line) const;

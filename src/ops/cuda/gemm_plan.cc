@@ -89,7 +89,8 @@ bool adds_in_place(const MatMul& p) {
 }
 
 uint32_t out_alignment(const MatMul& p) {
-  const uint32_t own = alignment_of(p.out, p.out_dtype, p.out_leading, p.out_stride);
+  uint32_t own = alignment_of(p.out, p.out_dtype, p.out_leading, p.out_stride);
+  if (p.aux) own = std::min(own, alignment_of(p.aux, p.out_dtype, p.out_leading, p.out_stride));
   if (p.beta == 0 || adds_in_place(p)) return own;
   return std::min(own, alignment_of(p.addend, p.out_dtype, p.out_leading, p.out_stride));
 }

@@ -13,7 +13,7 @@ namespace tally::train::cuda {
 
 // The largest power of two up to 256 that divides the address and both distances.
 uint32_t alignment_of(const void* data, DType t, int64_t leading, int64_t stride);
-// Of `out` and of what is added to it.
+// Of `out`, of what is added to it and of `aux`.
 uint32_t out_alignment(const MatMul& p);
 bool adds_in_place(const MatMul& p);
 // Whether it is computed as two products of TF32 numbers, see split_problem().

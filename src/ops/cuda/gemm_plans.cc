@@ -153,10 +153,11 @@ bool GemmPlans::recall(CudaStream& s, const MatMul& p, const std::string& key, P
   return true;
 }
 
-void GemmPlans::tune(CudaStream& s, const MatMul& p, const std::string& key,
+// False when no algorithm runs, though the library offers some.
+bool GemmPlans::tune(CudaStream& s, const MatMul& p, const std::string& key,
                      const Algorithms& algorithms, Plan* plan) {
   const TuningOutput out(s, p);
-  if (!out.data()) return;
+  if (!out.data()) return true;
   CudaStream& owner = s.tuning();
   std::vector<Way> ways;
   for (const auto& found : algorithms) {
@@ -172,10 +173,12 @@ void GemmPlans::tune(CudaStream& s, const MatMul& p, const std::string& key,
   }
   const size_t best = best_of(s, ways);
   CUDA_CHECK(cudaStreamSynchronize(s.stream()));
+  if (best == ways.size()) return false;
   plan->tuned = true;
   if (best >= algorithms.size()) {
     plan->float64_tile = static_cast<int>(best - algorithms.size());
-    return remember(float64_key(key), plan->float64_tile);
+    remember(float64_key(key), plan->float64_tile);
+    return true;
   }
   plan->take(algorithms[best]);
   uint64_t words[algorithm_words];
@@ -183,6 +186,7 @@ void GemmPlans::tune(CudaStream& s, const MatMul& p, const std::string& key,
   std::string line = "gemm " + key;
   for (const uint64_t w : words) line += fmt::format(" {:x}", w);
   append(line);
+  return true;
 }
 
 GemmPlans::Plan* GemmPlans::make(CudaStream& s, const MatMul& p, const std::string& key,
@@ -199,7 +203,7 @@ GemmPlans::Plan* GemmPlans::make(CudaStream& s, const MatMul& p, const std::stri
     const Algorithms algorithms = candidates(s, p, *plan, may_tune ? algorithms_tried : 1);
     if (algorithms.empty()) return (plans_[key] = nullptr).get();
     plan->take(algorithms[0]);
-    if (may_tune) tune(s, p, key, algorithms, plan.get());
+    if (may_tune && !tune(s, p, key, algorithms, plan.get())) return (plans_[key] = nullptr).get();
   }
   return (plans_[key] = std::move(plan)).get();
 }

@@ -123,7 +123,8 @@ size_t best_of(CudaStream& s, const std::vector<Way>& ways) {
   ranking.resize(std::min(ranking.size(), semifinalists));
   short_turns(s, ways, from, to, &ranking);
   const double best = ranking.front().first;
-  if (best < lasting_milliseconds || !std::isfinite(best)) return ranking.front().second;
+  if (!std::isfinite(best)) return ways.size();
+  if (best < lasting_milliseconds) return ranking.front().second;
   drop_behind(behind, &ranking);
   ranking.resize(std::min(ranking.size(), finalists));
   if (ranking.size() > 1) s.announce_long_tuning();

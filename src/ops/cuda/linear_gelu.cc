@@ -60,11 +60,11 @@ void gelu_backward_fused(CudaStream& s, const FusedKernel& kernel, FusedProduct 
   }
 }
 
-// The product overwrites `dpre`, which is not `kept`: as a whole or in pieces that GELU's pass
-// finds in the cache; with GELU's gradient in the library's epilogue; or in one kernel of
+// The product overwrites `dpre`, which is not `kept`: as a whole or in pieces of which GELU's pass
+// finds a part in the cache; with GELU's gradient in the library's epilogue; or in one kernel of
 // CUTLASS's.
 void gelu_backward_apart(CudaStream& s, const GeluGradient& g, const Tensor& db) {
-  constexpr int64_t cached_bytes = int64_t{64} << 20;
+  constexpr int64_t piece_bytes = int64_t{64} << 20;
   using Way = std::function<void(const Tensor& sums)>;
   const auto in_pieces = [&](int64_t piece, const Tensor& sums) {
     for (int64_t first = 0; first < g.rows(); first += piece) {
@@ -75,14 +75,14 @@ void gelu_backward_apart(CudaStream& s, const GeluGradient& g, const Tensor& db)
     }
   };
   std::vector<Way> ways{[&](const Tensor& sums) { in_pieces(g.rows(), sums); }};
-  const int64_t piece = rows_a_piece(g, cached_bytes);
+  const int64_t piece = rows_a_piece(g, piece_bytes);
   if (piece < g.rows())
     ways.emplace_back([&, piece](const Tensor& sums) { in_pieces(piece, sums); });
   const MatMul plain = product(g.dy, g.w, false, g.dpre);
   const MatMul with_gradient = with_epilogue(plain, Epilogue::gelu_gradient, Tensor(), g.kept.data);
-  // The library's GELU is an approximation good for 16-bit results only.
+  // The library's GELU is an approximation good for 16-bit results only, in rows of whole vectors.
   if (s.fused_gelu && g.keeps == GeluKeeps::input && size_of(g.dpre.dtype) == 2 &&
-      matmul_supported(s, with_gradient)) {
+      g.columns() % 8 == 0 && matmul_supported(s, with_gradient)) {
     ways.emplace_back([&](const Tensor& sums) {
       matmul(s, with_gradient);
       if (sums.defined()) column_sums(s, g.dpre, 0, sums);
