@@ -66,6 +66,8 @@ bool matmul_supported(CudaStream& s, const MatMul& problem);
 int fastest(CudaStream& s, const std::string& key,
             const std::vector<std::function<void()>>& variants);
 
+using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
+
 // What was tuned on one device, kept in tuning_file()'s file; one that cannot be read or written is
 // done without.
 class GemmPlans {
@@ -87,7 +89,6 @@ class GemmPlans {
   int forced = -1, variants = 0;
 
  private:
-  using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
   Plan* make(CudaStream& s, const MatMul& problem, const std::string& key, bool may_tune);
   bool recall(CudaStream& s, const MatMul& problem, const std::string& key, Plan* plan) const;
   bool tune(CudaStream& s, const MatMul& problem, const std::string& key,

@@ -162,14 +162,15 @@ GemmPlans::Plan::Plan(const CudaStream& s, const MatMul& p)
   const cublasOperation_t op_second = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   set(desc, CUBLASLT_MATMUL_DESC_TRANSA, op_first);
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, op_second);
-  if (s.products_leave > 0) {
-    const int32_t multiprocessors = s.multiprocessors_for_products();
-    set(desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, multiprocessors);
-  }
+  if (s.products_leave > 0) use_multiprocessors(s.multiprocessors_for_products());
   if (p.epilogue == Epilogue::none) return;
   set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(p.epilogue));
   if (has_bias(p.epilogue)) set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.out_dtype));
   if (has_aux(p.epilogue)) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out_leading);
+}
+
+void GemmPlans::Plan::use_multiprocessors(int count) const {
+  set(desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, int32_t{count});
 }
 
 void GemmPlans::Plan::point(const MatMul& p) const {

@@ -48,6 +48,8 @@ struct GemmPlans::Plan {
     algorithm = found.algo;
     workspace = found.workspaceSize;
   }
+  // What the library's kernels are to use; 0: all.
+  void use_multiprocessors(int count) const;
   // Takes this problem's addresses.
   void point(const MatMul& p) const;
   cublasStatus_t run(CudaStream& s, const MatMul& p, void* out, const cublasLtMatmulAlgo_t& algo,
@@ -61,5 +63,14 @@ struct GemmPlans::Plan {
   cublasLtMatmulAlgo_t algorithm{};
   size_t workspace = 0;  // bytes that the algorithm wants
 };
+
+// The library's algorithms for a problem, best first by its own estimate, of `wanted` asked for.
+// With products_leave only those that run in pairs, where there are such, and up to twice as many:
+// work on another queue takes multiprocessors in pairs here and there, and clusters of four find
+// fewer places than are left, so that some wait for others to end. Timing cannot see it, as nothing
+// runs beside the product then.
+Algorithms candidates(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan, int wanted);
+// Whether its clusters are of one or two blocks of threads.
+bool runs_in_pairs(const cublasLtMatmulAlgo_t& algorithm);
 
 }  // namespace tally::train::cuda

@@ -44,36 +44,6 @@ class TuningOutput {
   void* copy_ = nullptr;
 };
 
-using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
-
-Algorithms candidates(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan, int wanted) {
-  cublasLtMatmulPreference_t preference = nullptr;
-  CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
-  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
-    CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, what, &value, sizeof value));
-  };
-  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, s.tuning().workspace_bytes());
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-         alignment_of(p.b.data, p.b.dtype, p.b.leading, p.b.stride));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-         alignment_of(p.a.data, p.a.dtype, p.a.leading, p.a.stride));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out_alignment(p));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out_alignment(p));
-  Algorithms found(static_cast<size_t>(wanted));
-  int count = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      s.blas(), plan.desc, plan.first.get(), plan.second.get(), plan.result.get(),
-      plan.result.get(), preference, wanted, found.data(), &count);
-  cublasLtMatmulPreferenceDestroy(preference);
-  Algorithms algorithms;
-  if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
-  for (int i = 0; i < count; ++i) {
-    const auto& f = found[static_cast<size_t>(i)];
-    if (f.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(f);
-  }
-  return algorithms;
-}
-
 // Under which the tile is remembered where the float64 tensor cores are the fastest.
 std::string float64_key(const std::string& key) {
   return "float64/" + key;
@@ -200,7 +170,8 @@ GemmPlans::Plan* GemmPlans::make(CudaStream& s, const MatMul& p, const std::stri
     plan->tuned = recall(s, p, key, plan.get());
   }
   if (!plan->tuned && plan->float64_tile < 0) {
-    const Algorithms algorithms = candidates(s, p, *plan, may_tune ? algorithms_tried : 1);
+    const bool any = !may_tune && s.products_leave == 0;
+    const Algorithms algorithms = candidates(s, p, *plan, any ? 1 : algorithms_tried);
     if (algorithms.empty()) return (plans_[key] = nullptr).get();
     plan->take(algorithms[0]);
     if (may_tune && !tune(s, p, key, algorithms, plan.get())) return (plans_[key] = nullptr).get();

@@ -1,5 +1,6 @@
 #include "src/ops/graph.h"
 
+#include "src/ops/cuda/gemm_plan.h"
 #include "src/ops/linear.h"
 #include "src/ops/norm.h"
 #include "src/ops/side_queue.h"
@@ -88,6 +89,35 @@ TEST_CASE("cuda: products that leave multiprocessors have the same results" * NE
     CHECK_CLOSE(b, y, kind.tolerance);
     CHECK_CLOSE(b, act, kind.tolerance);
   }
+}
+
+// Larger clusters do not find places beside work that took multiprocessors here and there.
+TEST_CASE("cuda: products that leave multiprocessors run in pairs of blocks" * NEEDS_GPU) {
+  Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
+  cuda::CudaStream& s = cuda::cuda_stream(*b.gpu);
+  cuda::MatMul p;  // of a 13B model's MLP; nothing is computed
+  p.rows = 8192;
+  p.cols = 20480;
+  p.inner = 5120;
+  p.a = {nullptr, DType::bf16, p.inner};
+  p.b = {nullptr, DType::bf16, p.inner, 0, true};
+  p.out_dtype = DType::bf16;
+  p.out_leading = p.cols;
+  const auto large = [&](int multiprocessors) {
+    const cuda::GemmPlans::Plan plan(s, p);
+    plan.use_multiprocessors(multiprocessors);
+    const cuda::Algorithms found = cuda::candidates(s, p, plan, 32);
+    REQUIRE(!found.empty());
+    int count = 0;
+    for (const auto& f : found) count += cuda::runs_in_pairs(f.algo) ? 0 : 1;
+    return count;
+  };
+  const int most = s.multiprocessors() - 16;
+  s.products_leave = 16;
+  CHECK(large(most) == 0);
+  // Without the rule the library offers larger ones on Hopper: the check above says something.
+  s.products_leave = 0;
+  if (s.capability() == 90) CHECK(large(most) > 0);
 }
 
 }  // namespace
