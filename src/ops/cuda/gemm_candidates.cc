@@ -51,7 +51,7 @@ bool runs_in_pairs(const cublasLtMatmulAlgo_t& algorithm) {
 }
 
 Algorithms candidates(CudaStream& s, const MatMul& p, const GemmPlans::Plan& plan, int wanted) {
-  const Algorithms all = offered(s, p, plan, wanted);
+  Algorithms all = offered(s, p, plan, wanted);
   if (s.products_leave == 0) return all;
   Algorithms pairs;
   const auto take = [&](const Algorithms& from) {
@@ -66,7 +66,8 @@ Algorithms candidates(CudaStream& s, const MatMul& p, const GemmPlans::Plan& pla
   plan.use_multiprocessors(0);
   take(offered(s, p, plan, wanted));
   plan.use_multiprocessors(s.multiprocessors_for_products());
-  return pairs.empty() ? all : pairs;
+  if (pairs.empty()) return all;
+  return pairs;
 }
 
 }  // namespace tally::train::cuda
