@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/read/files.h"
 #include "engine/read/reader.h"
+#include "engine/read/xml_tags.h"
 #include "engine/tags/tags.h"
 
 namespace tally {
@@ -81,6 +82,7 @@ class XmlReader {
     pugi::xml_parse_result result = file.document.load_buffer(file.text.data(), file.text.size(),
                                                               kOptions, pugi::encoding_utf8);
     if (!result) {
+      if (result.status == pugi::status_end_element_mismatch && say_mismatch(file)) return false;
       context_.diagnostics.error(file.lines.at_offset(static_cast<size_t>(result.offset)),
                                  fmt::format("XML syntax: {}", result.description()));
       return false;
@@ -90,6 +92,29 @@ class XmlReader {
       if (next.type() != pugi::node_element) continue;
       context_.diagnostics.error(file.mark(next), "a second outermost element; XML allows one");
       return false;
+    }
+    return true;
+  }
+
+  // Which tags do not match; false when that cannot be told.
+  bool say_mismatch(const XmlFile& file) {
+    const std::optional<TagMismatch> found = find_tag_mismatch(file.text);
+    if (!found) return false;
+    const Mark close = file.lines.at_offset(found->close_at);
+    const Mark open = file.lines.at_offset(found->open_at);
+    if (found->open.empty()) {
+      context_.diagnostics.error(close, fmt::format("</{}> closes nothing", found->close),
+                                 "remove it, or open what it is to close");
+    } else if (found->close.empty()) {
+      context_.diagnostics.error(open,
+                                 fmt::format("<{}> is not closed: the file ends", found->open),
+                                 fmt::format("put '</{}>' where it is to end", found->open));
+    } else {
+      context_.diagnostics.error(
+          close, fmt::format("</{}> does not close <{}>", found->close, found->open),
+          found->close_is_open ? fmt::format("put '</{}>' before it", found->open)
+                               : fmt::format("write '</{}>'", found->open));
+      context_.diagnostics.note(open, fmt::format("<{}> is opened here", found->open));
     }
     return true;
   }

@@ -57,10 +57,6 @@ TEST_CASE("marks of elements, attributes, values and texts") {
 }
 
 TEST_CASE("broken XML is an error with its place") {
-  CHECK(Read("<jube>\n  <benchmark>\n</jube>\n").messages() ==
-        "m.xml:3:3: error: XML syntax: Start-end tags mismatch\n"
-        "    </jube>\n"
-        "      ^~~~\n");
   CHECK(Read("<jube><do>a && b</do></jube>").messages() ==
         "m.xml:1:13: error: '&' starts no entity that XML knows\n"
         "    <jube><do>a && b</do></jube>\n"
@@ -77,6 +73,32 @@ TEST_CASE("broken XML is an error with its place") {
   for (int i = 0; i < 100000; ++i) deep += "<a>";
   for (int i = 0; i < 100000; ++i) deep += "</a>";
   CHECK(Read(deep + "</jube>").messages().find("nested more than 200 deep") != std::string::npos);
+}
+
+TEST_CASE("tags that do not match are told with both places") {
+  CHECK(Read("<jube>\n  <benchmark>\n</jube>\n").messages() ==
+        "m.xml:3:2: error: </jube> does not close <benchmark>\n"
+        "    </jube>\n"
+        "     ^~~~~\n"
+        "hint: put '</benchmark>' before it\n"
+        "m.xml:2:4: note: <benchmark> is opened here\n"
+        "      <benchmark>\n"
+        "       ^~~~~~~~~\n");
+  const auto first = [](const std::string& text) {
+    const std::string all = Read(text).messages();
+    const size_t hint = all.find("hint: ");
+    return all.substr(0, all.find('\n')) +
+           (hint == std::string::npos ? "" : all.substr(hint - 1, all.find('\n', hint) - hint + 1));
+  };
+  // What looks like a tag within a value, a comment or CDATA is none.
+  CHECK(first("<?xml version=\"1.0\"?><!DOCTYPE jube><jube><!-- <a> --><step a='>' b=\"<b>\">"
+              "<![CDATA[<c>]]><do/></stop></jube>") ==
+        "m.xml:1:96: error: </stop> does not close <step>\nhint: write '</step>'");
+  CHECK(first("<jube>\n <step>\n  <do>x</do>\n") ==
+        "m.xml:2:3: error: <step> is not closed: the file ends\n"
+        "hint: put '</step>' where it is to end");
+  CHECK(first("<jube></jube></jube>") ==
+        "m.xml:1:15: error: </jube> closes nothing\nhint: remove it, or open what it is to close");
 }
 
 TEST_CASE("encodings: Latin-1 by declaration, UTF-16 by its mark") {
