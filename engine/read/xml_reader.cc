@@ -105,7 +105,7 @@ class XmlReader {
     if (found->open.empty()) {
       context_.diagnostics.error(close, fmt::format("</{}> closes nothing", found->close),
                                  "remove it, or open what it is to close");
-    } else if (found->close.empty()) {
+    } else if (found->ends) {
       context_.diagnostics.error(open,
                                  fmt::format("<{}> is not closed: the file ends", found->open),
                                  fmt::format("put '</{}>' where it is to end", found->open));

@@ -84,7 +84,9 @@ std::optional<TagMismatch> find_tag_mismatch(std::string_view text) {
     at = end + 1;
   }
   if (open.empty()) return std::nullopt;
-  return mismatch({}, text.size());
+  TagMismatch found = mismatch({}, text.size());
+  found.ends = true;
+  return found;
 }
 
 }  // namespace tally

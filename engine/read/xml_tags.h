@@ -11,8 +11,9 @@ namespace tally {
 struct TagMismatch {
   std::string_view open;       // the innermost element that is open there; empty: none is
   size_t open_at = 0;          // the offset of its name
-  std::string_view close;      // the name in the end tag; empty: the text ends
-  size_t close_at = 0;         // the offset of the end tag's "/", or the text's end
+  bool ends = false;           // the text ends where an end tag is wanted
+  std::string_view close;      // the name in the end tag
+  size_t close_at = 0;         // the offset of the end tag's "/"
   bool close_is_open = false;  // whether an element around `open` has the name `close`
 };
 

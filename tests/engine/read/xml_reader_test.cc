@@ -97,6 +97,8 @@ TEST_CASE("tags that do not match are told with both places") {
   CHECK(first("<jube>\n <step>\n  <do>x</do>\n") ==
         "m.xml:2:3: error: <step> is not closed: the file ends\n"
         "hint: put '</step>' where it is to end");
+  CHECK(first("<jube></ jube>") ==
+        "m.xml:1:8: error: </> does not close <jube>\nhint: write '</jube>'");
   CHECK(first("<jube></jube></jube>") ==
         "m.xml:1:15: error: </jube> closes nothing\nhint: remove it, or open what it is to close");
 }
