@@ -25,7 +25,7 @@ struct Fusions {
   bool qkv_bias = true;     // gradients of K's and V's bias without a pass over dK and dV
   bool overwrite = true;    // a step's first micro batch overwrites the weights' gradients
   bool gelu = true;         // GELU within the MLP's products
-  bool gelu_slope = true;   // its slope may be kept instead of its input, by timing
+  bool gelu_slope = true;   // its slope is kept instead of its input, where kernels serve that
   bool bias = true;         // products with a bias may be our own kernels instead of the library's
   bool overlap = true;      // f32: weights' gradients on a second queue where that pays
   bool late_update = true;  // 16 bits: parameters are updated beside the next forward pass

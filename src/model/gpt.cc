@@ -68,7 +68,7 @@ Gpt::Gpt(const Config& config, ParameterTable& table, Stream& stream)
   }
   // Selective recomputation makes GELU's output again from its input.
   if (fusions_.gelu_slope && recompute_ != Recompute::selective) {
-    gelu_keeps_ = faster_gelu_keeps(stream_, type_, batch_ * tokens_, config_.ffn, config_.hidden);
+    gelu_keeps_ = faster_gelu_keeps(stream_, type_, config_.ffn, config_.hidden);
   }
   bind_parameters(table);
   plan();

@@ -9,8 +9,8 @@ void linear_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b
   TALLY_BACKEND(s, linear_forward(s, x, w, b, y, residual));
 }
 
-GeluKeeps faster_gelu_keeps(Stream& s, DType type, int64_t m, int64_t n, int64_t k) {
-  return TALLY_BACKEND(s, faster_gelu_keeps(s, type, m, n, k));
+GeluKeeps faster_gelu_keeps(Stream& s, DType type, int64_t n, int64_t k) {
+  return TALLY_BACKEND(s, faster_gelu_keeps(s, type, n, k));
 }
 
 bool float64_products_serve(Stream& s) {

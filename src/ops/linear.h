@@ -20,10 +20,9 @@ void linear_forward(Stream& s, const Tensor& x, const Tensor& w, const Tensor& b
 // to the compute type. The slope makes the backward pass a multiplication; the input can make
 // GELU's output again.
 enum class GeluKeeps : uint8_t { input, slope };
-// Which of them is faster on this device for x[M,K], w[N,K]: the input, unless both passes have a
-// kernel that is made for the slope; then timing decides, which is remembered like an algorithm
-// (with Stream::deterministic: the slope). It takes memory for about three M N meanwhile.
-GeluKeeps faster_gelu_keeps(Stream& s, DType type, int64_t m, int64_t n, int64_t k);
+// Which of them is faster on this device for x[M,K], w[N,K]: the slope where both passes have a
+// kernel that is made for it. (By timing it was so at every size tried, bench/notes/gpu-step.md.)
+GeluKeeps faster_gelu_keeps(Stream& s, DType type, int64_t n, int64_t k);
 
 // Whether products of float32 may run on float64 tensor cores here (Stream::float64_products).
 // Those of layers stay on every multiprocessor until their end.

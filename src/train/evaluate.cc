@@ -75,10 +75,8 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
   register_gpt(c.model, &table);
   table.layout(stream, c.compute_type(), false);
   load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
-  Config forward_only = c;
-  forward_only.fusions.gelu_slope = false;  // for the backward pass, and takes time to choose
   const auto model =
-      c.reference ? make_reference_gpt(c, table, stream) : make_gpt(forward_only, table, stream);
+      c.reference ? make_reference_gpt(c, table, stream) : make_gpt(c, table, stream);
   Result result;
   result.tokens = static_cast<int64_t>(tokens.size());
   const auto blocks = make_text_blocks(std::move(tokens), c.sequence, c.stride);

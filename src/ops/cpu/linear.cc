@@ -43,7 +43,7 @@ bool float64_products_serve(Stream&) {
   return false;
 }
 
-GeluKeeps faster_gelu_keeps(Stream&, DType, int64_t, int64_t, int64_t) {
+GeluKeeps faster_gelu_keeps(Stream&, DType, int64_t, int64_t) {
   return GeluKeeps::input;
 }
 

@@ -27,7 +27,6 @@ enum class Epilogue : uint8_t {
   none,
   bias,           // + bias[cols]
   gelu_aux_bias,  // aux = product + bias[cols]; out = gelu(aux), tanh form
-  gelu_gradient,  // out = product * gelu'(aux), which is read
 };
 
 // out[rows, cols] = alpha a[rows, inner] b[inner, cols] + beta addend

@@ -27,26 +27,6 @@ cudaDataType_t data_type(DType t) {
   }
 }
 
-cublasLtEpilogue_t library_epilogue(Epilogue e) {
-  switch (e) {
-    case Epilogue::none:
-      break;
-    case Epilogue::bias:
-      return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::gelu_aux_bias:
-      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-    case Epilogue::gelu_gradient:
-      return CUBLASLT_EPILOGUE_DGELU;
-  }
-  return CUBLASLT_EPILOGUE_DEFAULT;
-}
-bool has_bias(Epilogue e) {
-  return e == Epilogue::bias || e == Epilogue::gelu_aux_bias;
-}
-bool has_aux(Epilogue e) {
-  return e == Epilogue::gelu_aux_bias || e == Epilogue::gelu_gradient;
-}
-
 bool in_tf32(const CudaStream& s, const MatMul& p) {
   return p.split || (s.matmul_mode == MatmulMode::tf32 && p.a.dtype == DType::f32);
 }
@@ -102,8 +82,7 @@ bool must_split(const CudaStream& s, const MatMul& p) {
 bool float64_serves(CudaStream& s, const MatMul& p) {
   return cuda::float64_products_serve(s) && !p.split && p.a.dtype == DType::f32 &&
          p.b.dtype == DType::f32 && p.out_dtype == DType::f32 && p.batch == 1 && p.alpha == 1 &&
-         (p.beta == 0 || p.beta == 1) &&
-         (p.epilogue == Epilogue::none || p.epilogue == Epilogue::bias) &&
+         (p.beta == 0 || p.beta == 1) && p.epilogue != Epilogue::gelu_aux_bias &&
          float64_parts_bytes(s.multiprocessors()) <= s.tuning().workspace_bytes() &&
          float64_product_supported(float64_problem(p));
 }
@@ -164,9 +143,13 @@ GemmPlans::Plan::Plan(const CudaStream& s, const MatMul& p)
   set(desc, CUBLASLT_MATMUL_DESC_TRANSB, op_second);
   if (s.products_leave > 0) use_multiprocessors(s.multiprocessors_for_products());
   if (p.epilogue == Epilogue::none) return;
-  set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(p.epilogue));
-  if (has_bias(p.epilogue)) set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.out_dtype));
-  if (has_aux(p.epilogue)) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out_leading);
+  const cublasLtEpilogue_t epilogue =
+      p.epilogue == Epilogue::bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  set(desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(p.out_dtype));
+  if (p.epilogue == Epilogue::gelu_aux_bias) {
+    set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out_leading);
+  }
 }
 
 void GemmPlans::Plan::use_multiprocessors(int count) const {
@@ -174,8 +157,10 @@ void GemmPlans::Plan::use_multiprocessors(int count) const {
 }
 
 void GemmPlans::Plan::point(const MatMul& p) const {
-  if (has_bias(p.epilogue)) set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
-  if (has_aux(p.epilogue)) set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aux);
+  if (p.epilogue == Epilogue::none) return;
+  set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  if (p.epilogue == Epilogue::gelu_aux_bias)
+    set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.aux);
 }
 
 cublasStatus_t GemmPlans::Plan::run(CudaStream& s, const MatMul& p, void* out,

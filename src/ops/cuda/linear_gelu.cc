@@ -60,9 +60,8 @@ void gelu_backward_fused(CudaStream& s, const FusedKernel& kernel, FusedProduct 
   }
 }
 
-// The product overwrites `dpre`, which is not `kept`: as a whole or in pieces of which GELU's pass
-// finds a part in the cache; with GELU's gradient in the library's epilogue; or in one kernel of
-// CUTLASS's.
+// The product overwrites `dpre`, which is not `kept`: as a whole, in pieces of which GELU's pass
+// finds a part in the cache, or in one kernel of CUTLASS's.
 void gelu_backward_apart(CudaStream& s, const GeluGradient& g, const Tensor& db) {
   constexpr int64_t piece_bytes = int64_t{64} << 20;
   using Way = std::function<void(const Tensor& sums)>;
@@ -79,15 +78,6 @@ void gelu_backward_apart(CudaStream& s, const GeluGradient& g, const Tensor& db)
   if (piece < g.rows())
     ways.emplace_back([&, piece](const Tensor& sums) { in_pieces(piece, sums); });
   const MatMul plain = product(g.dy, g.w, false, g.dpre);
-  const MatMul with_gradient = with_epilogue(plain, Epilogue::gelu_gradient, Tensor(), g.kept.data);
-  // The library's GELU is an approximation good for 16-bit results only, in rows of whole vectors.
-  if (s.fused_gelu && g.keeps == GeluKeeps::input && size_of(g.dpre.dtype) == 2 &&
-      g.columns() % 8 == 0 && matmul_supported(s, with_gradient)) {
-    ways.emplace_back([&](const Tensor& sums) {
-      matmul(s, with_gradient);
-      if (sums.defined()) column_sums(s, g.dpre, 0, sums);
-    });
-  }
   const FusedProduct own = fused_product(plain, Tensor(), g.kept.data, g.dpre);
   for (const FusedKernel* kernel :
        serving(s, s.fused_gelu, gelu_backward_kernels(g.keeps), own, g.dpre.dtype)) {
@@ -137,6 +127,21 @@ void gelu_backward_in_place(CudaStream& s, const GeluGradient& g, const Tensor& 
 }
 
 }  // namespace
+
+GeluKeeps faster_gelu_keeps(Stream& stream, DType type, int64_t n, int64_t k) {
+  const CudaStream& s = cuda_stream(stream);
+  FusedProduct p;
+  p.tokens = 1;
+  p.features = n;
+  p.inner = k;
+  const auto served = [&](const FusedKernels& kernels) {
+    return !serving(s, s.fused_gelu, kernels, p, type).empty();
+  };
+  return served(gelu_forward_kernels(GeluKeeps::slope)) &&
+                 served(gelu_backward_kernels(GeluKeeps::slope))
+             ? GeluKeeps::slope
+             : GeluKeeps::input;
+}
 
 void linear_gelu_forward(Stream& stream, const Tensor& x, const Tensor& w, const Tensor& b,
                          const Tensor& kept, const Tensor& y, GeluKeeps keeps) {

@@ -1,5 +1,5 @@
 // What the products of layers have in common: from tensors to problems, and which kernels serve
-// them. For linear*.cc and gelu_keeps.cc only.
+// them. For linear*.cc only.
 #pragma once
 
 #include <string>
