@@ -170,8 +170,10 @@ GemmPlans::Plan* GemmPlans::make(CudaStream& s, const MatMul& p, const std::stri
     plan->tuned = recall(s, p, key, plan.get());
   }
   if (!plan->tuned && plan->float64_tile < 0) {
-    const bool any = !may_tune && s.products_leave == 0;
-    const Algorithms algorithms = candidates(s, p, *plan, any ? 1 : algorithms_tried);
+    // Untimed, the library's first one; the first that runs in pairs may stand anywhere in its
+    // list.
+    const bool one_will_do = !may_tune && s.products_leave == 0;
+    const Algorithms algorithms = candidates(s, p, *plan, one_will_do ? 1 : algorithms_tried);
     if (algorithms.empty()) return (plans_[key] = nullptr).get();
     plan->take(algorithms[0]);
     if (may_tune && !tune(s, p, key, algorithms, plan.get())) return (plans_[key] = nullptr).get();
