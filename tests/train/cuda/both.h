@@ -138,6 +138,7 @@ class Both {
     gpu->matmul_mode = kind.mode;
     gpu->deterministic = false;
     gpu->float64_products = true;
+    gpu->fused_gelu = true;
     gpu->own_attention = true;
     gpu->three_tf32_attention = false;
   }
