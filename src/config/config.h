@@ -31,6 +31,7 @@ struct Fusions {
   bool late_update = true;  // 16 bits: parameters are updated beside the next forward pass
   bool float64 = true;      // f32: products may run on float64 tensor cores
   bool attention = true;    // 16 bits: attention may be our own kernels
+  bool head = true;         // the loss's exponentials within the head's product, where that serves
 };
 
 struct ModelConfig {

@@ -115,7 +115,7 @@ namespace {
 void resolve_fusions(const Flags& f, Config* c) {
   if (!f.no_fusion) return;
   Fusions& u = c->fusions;
-  const std::array<std::pair<const char*, bool*>, 11> known{{{"residual", &u.residual},
+  const std::array<std::pair<const char*, bool*>, 12> known{{{"residual", &u.residual},
                                                              {"bias-sums", &u.bias_sums},
                                                              {"qkv-bias", &u.qkv_bias},
                                                              {"overwrite", &u.overwrite},
@@ -125,7 +125,8 @@ void resolve_fusions(const Flags& f, Config* c) {
                                                              {"overlap", &u.overlap},
                                                              {"late-update", &u.late_update},
                                                              {"float64", &u.float64},
-                                                             {"attention", &u.attention}}};
+                                                             {"attention", &u.attention},
+                                                             {"head", &u.head}}};
   std::istringstream names(*f.no_fusion);
   for (std::string name; std::getline(names, name, ',');) {
     bool found = false;
@@ -137,7 +138,7 @@ void resolve_fusions(const Flags& f, Config* c) {
     if (!found)
       fail("--no-fusion",
            "'{}' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, gelu-slope, "
-           "bias, overlap, late-update, float64, attention, all",
+           "bias, overlap, late-update, float64, attention, head, all",
            name);
   }
 }

@@ -156,6 +156,7 @@ void Gpt::plan() {
   logits_ = shared.view({rows, v});
   qkv_grad_ = shared.view({batch_, tokens_, 3, config_.heads, config_.head_dim()});
   losses_ = arena_.make(wide, {m}, "losses");
+  shares_ = arena_.make(wide, {rows}, "shares of the tokens");
   proj_sums_ = arena_.make(wide, {config_.layers, c}, "sums of gradients");
   Dropout dropout;
   dropout.attention = config_.attention_dropout;

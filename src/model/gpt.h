@@ -125,6 +125,7 @@ class Gpt final : public Model {
   Tensor qkv_grad_;     // [B,T,3,H,D]; the same memory as logits_
   Tensor logits_;       // [rows,Vp]: the head works on so many tokens at once
   Tensor losses_;       // [M]
+  Tensor shares_;       // [rows] of linear_cross_entropy()
   Tensor
       proj_sums_;  // [layers,C] column sums of the gradient at each attention projection's output
   Tensor workspace_;

@@ -12,7 +12,7 @@ namespace tally::train {
 // what it reads is overwritten: joins stand where that happens.
 
 // Logits and loss, some tokens at a time; with `backward` the gradient at ln_f's output (to
-// branch_) and the head's weight gradient.
+// branch_) and the head's weight gradient. ln_f's output is scratch afterwards.
 void Gpt::head(const Batch& batch, double factor, bool backward, StepState* state) {
   const int64_t m = batch_ * tokens_, step = logits_.dim(0);
   const Tensor targets = batch.targets.view({m});
@@ -20,13 +20,24 @@ void Gpt::head(const Batch& batch, double factor, bool backward, StepState* stat
   for (int64_t first = 0; first < m; first += step) {
     const int64_t rows = std::min(step, m - first);
     const Tensor logits = logits_.rows(0, rows);
-    const Tensor x = normal.rows(first, rows);
-    linear_forward(stream_, x, head_.value, Tensor(), logits);
-    cross_entropy(stream_, logits, targets.rows(first, rows), config_.vocabulary, backward, factor,
-                  backward ? state : nullptr, losses_.rows(first, rows));
+    const Tensor x = normal.rows(first, rows), dx = branch_.rows(first, rows);
+    const Tensor right = targets.rows(first, rows), losses = losses_.rows(first, rows);
+    const Tensor shares = shares_.rows(0, rows);
+    const bool joint = backward && fusions_.head &&
+                       linear_cross_entropy_pays(stream_, x, head_.value, right, config_.vocabulary,
+                                                 losses, shares, logits);
+    if (joint) {
+      linear_cross_entropy(stream_, x, head_.value, right, config_.vocabulary, factor, state,
+                           losses, shares, logits);
+    } else {
+      linear_forward(stream_, x, head_.value, Tensor(), logits);
+      cross_entropy(stream_, logits, right, config_.vocabulary, backward, factor,
+                    backward ? state : nullptr, losses);
+    }
     if (!backward) continue;
     weight_gradient(logits, x, head_, accumulate_ || first > 0);
-    linear_backward_input(stream_, logits, head_.value, branch_.rows(first, rows));
+    linear_backward_input(stream_, logits, head_.value, dx);
+    if (joint) scale_rows(stream_, shares, dx);
     side_->join();
   }
   add_losses(stream_, losses_, factor, state);

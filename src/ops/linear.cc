@@ -49,4 +49,8 @@ void gelu_forward(Stream& s, const Tensor& pre, const Tensor& y) {
   TALLY_BACKEND(s, gelu_forward(s, pre, y));
 }
 
+void scale_rows(Stream& s, const Tensor& factors, const Tensor& x) {
+  TALLY_BACKEND(s, scale_rows(s, factors, x));
+}
+
 }  // namespace tally::train

@@ -58,4 +58,7 @@ void linear_backward_bias(Stream& s, const Tensor& dy, int64_t first, const Tens
 void linear_backward_bias_input(Stream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
                                 const Tensor& dbx);
 
+// x[i] *= factors[i].  x[M,K]: the compute type, factors[M]: f32 (f64 for f64)
+void scale_rows(Stream& s, const Tensor& factors, const Tensor& x);
+
 }  // namespace tally::train

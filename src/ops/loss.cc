@@ -9,6 +9,20 @@ void cross_entropy(Stream& s, const Tensor& logits, const Tensor& targets, int64
   TALLY_BACKEND(s, cross_entropy(s, logits, targets, vocabulary, backward, factor, state, losses));
 }
 
+void linear_cross_entropy(Stream& s, const Tensor& x, const Tensor& w, const Tensor& targets,
+                          int64_t vocabulary, double factor, const StepState* state,
+                          const Tensor& losses, const Tensor& shares, const Tensor& e) {
+  TALLY_BACKEND(
+      s, linear_cross_entropy(s, x, w, targets, vocabulary, factor, state, losses, shares, e));
+}
+
+bool linear_cross_entropy_pays(Stream& s, const Tensor& x, const Tensor& w, const Tensor& targets,
+                               int64_t vocabulary, const Tensor& losses, const Tensor& shares,
+                               const Tensor& e) {
+  return TALLY_BACKEND(s,
+                       linear_cross_entropy_pays(s, x, w, targets, vocabulary, losses, shares, e));
+}
+
 void add_losses(Stream& s, const Tensor& losses, double factor, StepState* state) {
   TALLY_BACKEND(s, add_losses(s, losses, factor, state));
 }

@@ -108,4 +108,8 @@ void linear_backward_bias_input(Stream&, const Tensor& sums, const Tensor& w, co
   if (dbx.defined()) aten_matrix(dbx).add_(at::mm(row, aten_operand(w)));
 }
 
+void scale_rows(Stream&, const Tensor& factors, const Tensor& x) {
+  aten_matrix(x).mul_(aten_matrix(factors).view({-1, 1}));
+}
+
 }  // namespace tally::train::cpu

@@ -237,6 +237,18 @@ __global__ void __launch_bounds__(1024)
   if (threadIdx.y == 0 && column < n) db[column] += sums[column];
 }
 
+// x[i] *= factors[i], rows of `vectors` vectors of N.
+template <typename T, int N>
+__global__ void scale_rows_kernel(const Acc<T>* factors, T* x, int64_t count, int64_t vectors) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const Acc<T> factor = factors[i / vectors];
+  Vector<T, N> v = load<T, N>(x + i * N);
+#pragma unroll
+  for (int k = 0; k < N; ++k) v.v[k] = narrow<T>(widen(v.v[k]) * factor);
+  store<T, N>(x + i * N, v);
+}
+
 }  // namespace
 
 bool has_device_code() {
@@ -286,6 +298,26 @@ void product_row(CudaStream& s, const Tensor& sums, const Tensor& w, const Tenso
     product_row_kernel<T><<<blocks, dim3(32, 32), 0, s.stream()>>>(sums.as<A>(), w.as<T>(),
                                                                    db.as<A>(), out.as<A>(), n, k);
     CUDA_LAUNCHED();
+  });
+}
+
+void scale_rows(Stream& stream, const Tensor& factors, const Tensor& x) {
+  CudaStream& s = cuda_stream(stream);
+  if (x.numel() == 0) return;
+  by_type(x.dtype, __func__, [&](auto zero) {
+    using T = decltype(zero);
+    const auto with = [&](auto width) {
+      constexpr int N = decltype(width)::value;
+      const int64_t count = x.numel() / N;
+      scale_rows_kernel<T, N><<<static_cast<unsigned>(divide_up(count, 256)), 256, 0, s.stream()>>>(
+          factors.as<Acc<T>>(), x.as<T>(), count, x.dim(-1) / N);
+      CUDA_LAUNCHED();
+    };
+    if (vectorizable<T>(x.dim(-1), x.as<T>())) {
+      with(std::integral_constant<int, vector_size<T>>{});
+    } else {
+      with(std::integral_constant<int, 1>{});
+    }
   });
 }
 

@@ -202,6 +202,30 @@ struct FusionOf<Work::bias_residual, Tile> {
   using type = BiasResidualFusion;
 };
 
+template <typename Stride>
+Stride packed(Stride stride, int rows, int columns) {
+  return cutlass::make_cute_packed_stride(stride, cute::make_shape(rows, columns, 1));
+}
+
+template <typename Arguments>
+void schedule(Arguments* a, int multiprocessors, int swizzle) {
+  a->hw_info.device_id = 0;
+  a->hw_info.sm_count = multiprocessors;
+  a->scheduler.raster_order =
+      cutlass::gemm::kernel::detail::PersistentTileSchedulerSm90Params::RasterOrderOptions::AlongM;
+  a->scheduler.max_swizzle_size = swizzle;
+}
+
+template <typename Gemm>
+cudaError_t start(const typename Gemm::Arguments& a, cudaStream_t stream) {
+  if (Gemm::can_implement(a) != cutlass::Status::kSuccess || Gemm::get_workspace_size(a) != 0)
+    return cudaErrorInvalidValue;
+  Gemm gemm;
+  if (gemm.run(a, nullptr, stream) == cutlass::Status::kSuccess) return cudaSuccess;
+  const cudaError_t error = cudaGetLastError();
+  return error == cudaSuccess ? cudaErrorLaunchFailure : error;
+}
+
 template <Work work, bool cooperative, typename Tile, typename Cluster,
           typename EpilogueTile = cutlass::epilogue::collective::EpilogueTileAuto>
 struct Kernel {
@@ -228,9 +252,6 @@ struct Kernel {
   static typename Gemm::Arguments arguments(const FusedProduct& p, int multiprocessors) {
     const auto m = static_cast<int>(p.features), n = static_cast<int>(p.tokens);
     const auto k = static_cast<int>(p.inner);
-    const auto packed = [](auto stride, int rows, int columns) {
-      return cutlass::make_cute_packed_stride(stride, cute::make_shape(rows, columns, 1));
-    };
     const auto stride_out = packed(typename Gemm::GemmKernel::StrideD{}, m, n);
     typename Gemm::Arguments a{};
     a.mode = cutlass::gemm::GemmUniversalMode::kGemm;
@@ -257,11 +278,7 @@ struct Kernel {
       a.epilogue.thread.aux_ptr = static_cast<Element*>(p.pre);
       a.epilogue.thread.dAux = packed(decltype(a.epilogue.thread.dAux){}, m, n);
     }
-    a.hw_info.device_id = 0;
-    a.hw_info.sm_count = multiprocessors;
-    a.scheduler.raster_order = cutlass::gemm::kernel::detail::PersistentTileSchedulerSm90Params::
-        RasterOrderOptions::AlongM;
-    a.scheduler.max_swizzle_size = p.swizzle;
+    schedule(&a, multiprocessors, p.swizzle);
     return a;
   }
 
@@ -273,13 +290,7 @@ struct Kernel {
   }
 
   static cudaError_t launch(const FusedProduct& p, int multiprocessors, cudaStream_t stream) {
-    const auto a = arguments(p, multiprocessors);
-    if (Gemm::can_implement(a) != cutlass::Status::kSuccess || Gemm::get_workspace_size(a) != 0)
-      return cudaErrorInvalidValue;
-    Gemm gemm;
-    if (gemm.run(a, nullptr, stream) == cutlass::Status::kSuccess) return cudaSuccess;
-    const cudaError_t error = cudaGetLastError();
-    return error == cudaSuccess ? cudaErrorLaunchFailure : error;
+    return start<Gemm>(arguments(p, multiprocessors), stream);
   }
 
   static constexpr FusedKernel entry(const char* name) {

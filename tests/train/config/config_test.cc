@@ -253,7 +253,7 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"--no-fusion gelu,none", 1,
        "--no-fusion: 'none' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, "
        "gelu-slope, bias, "
-       "overlap, late-update, float64, attention, all"},
+       "overlap, late-update, float64, attention, head, all"},
       {"--tf32 --device cpu", 1, "--tf32: a CPU has no TF32: use --precision fp32, or a GPU"},
       {"--train-samples 10", 1,
        "--train-samples: expected iteration-based training: give --train-iters or --train-samples, "

@@ -127,11 +127,13 @@ TEST_CASE("cuda: dropout takes the CPU's masks" * NEEDS_GPU) {
 TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config plain = wide_config(kind);
-    plain.fusions = {false, false, false, false, false, false, false, false, false, false, false};
+    plain.fusions = {false, false, false, false, false, false,
+                     false, false, false, false, false, false};
     const Gradients want = run(make_gpt, plain, DeviceKind::cuda, kind.type, kind.mode);
-    for (bool Fusions::*shortcut : {&Fusions::residual, &Fusions::bias_sums, &Fusions::qkv_bias,
-                                    &Fusions::gelu, &Fusions::gelu_slope, &Fusions::bias,
-                                    &Fusions::overlap, &Fusions::float64, &Fusions::attention}) {
+    for (bool Fusions::*shortcut :
+         {&Fusions::residual, &Fusions::bias_sums, &Fusions::qkv_bias, &Fusions::gelu,
+          &Fusions::gelu_slope, &Fusions::bias, &Fusions::overlap, &Fusions::float64,
+          &Fusions::attention, &Fusions::head}) {
       Config c = plain;
       // The slope is kept by the products that have GELU inside.
       c.fusions.gelu = shortcut == &Fusions::gelu_slope;

@@ -1,9 +1,9 @@
 // The variants of an operation that timing chooses from, each in turn: the tests of the operations
 // themselves see the one that was fastest where they ran.
-#include "src/ops/cuda/gemm.h"
+#include "tests/train/cuda/variants.h"
+
 #include "src/ops/cuda/gemm_cutlass.h"
 #include "src/ops/linear.h"
-#include "tests/train/cuda/both.h"
 
 namespace tally::train {
 namespace {
@@ -14,33 +14,6 @@ struct Size {
   int64_t tokens, features, inner;
 };
 const std::vector<Size> sizes = {{300, 256, 72}, {5, 512, 64}, {1024, 768, 200}};
-
-// Makes fastest() take one variant while it lives.
-struct Forced {
-  Forced(cuda::GemmPlans& p, int variant) : plans(p) {
-    plans.forced = variant;
-    plans.variants = 0;
-  }
-  ~Forced() { plans.forced = -1; }
-  Forced(const Forced&) = delete;
-  Forced& operator=(const Forced&) = delete;
-  cuda::GemmPlans& plans;
-};
-
-// Calls work(both), with the same numbers, once for each variant that fastest() has in it. Returns
-// how many there are, 0 where nothing is chosen.
-template <class F>
-int each_variant(const Kind& kind, F&& work) {
-  int variants = 1;
-  for (int i = 0; i < variants; ++i) {
-    Both b(kind);
-    const Forced forced(cuda::cuda_stream(*b.gpu).gemms(), i);
-    INFO("variant ", i);
-    work(b);
-    variants = forced.plans.variants;
-  }
-  return variants;
-}
 
 // How many of CUTLASS's kernels serve these operands here.
 int fused(const Kind& kind, const cuda::FusedKernels& kernels) {

@@ -126,3 +126,49 @@ TEST_CASE("embeddings and cross-entropy") {
   same(dwte, te.grad());
   same(dwpe, tp.grad());
 }
+
+TEST_CASE("a head's product and its loss in one") {
+  auto stream = make_stream(Device{});
+  Stream& s = *stream;
+  std::vector<int32_t> wanted(30);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    wanted[i] = i % 6 == 0 ? -1 - static_cast<int32_t>(i) : static_cast<int32_t>(i * 5 % 17);
+  const Tensor targets(wanted.data(), DType::i32, {30});
+  // Two tokens like column 15, which is the target of token 3, by hundreds, and not of token 7.
+  Numbers x({30, 12}, 1), w({20, 12}, 2), losses = zeros({30}), shares = losses,
+                                          dx = zeros({30, 12});
+  for (size_t c = 0; c < 12; ++c) {
+    x[size_t{3} * 12 + c] = 30 * w[size_t{15} * 12 + c];
+    x[size_t{7} * 12 + c] = 6 * w[size_t{15} * 12 + c];
+  }
+  Numbers e({30, 20}, 3), dw({20, 12}, 4);
+  StepState state{};
+  state.loss_scale = 4;
+  const at::Tensor tx = leaf(x), tw = leaf(w);
+  REQUIRE(linear_cross_entropy_pays(s, x, w, targets, 17, losses, shares, e));
+  linear_cross_entropy(s, x, w, targets, 17, 0.125, &state, losses, shares, e);
+  linear_backward_weight(s, e, x, dw, Tensor(), false);
+  linear_backward_input(s, e, w, dx);
+  scale_rows(s, shares, dx);
+  const at::Tensor loss = at::cross_entropy_loss(at::linear(tx, tw).narrow(1, 0, 17),
+                                                 view(targets).to(at::kLong).clamp_min(-1), {},
+                                                 at::Reduction::None, -1);
+  (loss.sum() * 0.5).backward();
+  CHECK(losses[3] < 1e-30);
+  CHECK(losses[7] > 15);
+  same(losses, loss);
+  same(dx, tx.grad());
+  same(dw, tw.grad());
+  for (size_t i = 0; i < e.size(); ++i) {
+    if (i % 20 >= 17) CHECK(e[i] == 0);
+  }
+  // Worse than 2^80 to 1 counts as that; what is not a number stays so.
+  for (size_t c = 0; c < 12; ++c) {
+    x[size_t{7} * 12 + c] = 100 * w[size_t{15} * 12 + c];
+    x[size_t{8} * 12 + c] = std::nan("");
+  }
+  linear_cross_entropy(s, x, w, targets, 17, 0.125, &state, losses, shares, e);
+  CHECK(losses[7] == doctest::Approx(80 * std::log(2)));
+  CHECK(shares[7] > 0);
+  CHECK(std::isnan(losses[8]));
+}

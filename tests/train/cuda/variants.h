@@ -1,0 +1,36 @@
+// The variants of an operation that timing chooses from, each in turn.
+#pragma once
+
+#include "src/ops/cuda/gemm.h"
+#include "tests/train/cuda/both.h"
+
+namespace tally::train {
+
+// Makes fastest() take one variant while it lives.
+struct Forced {
+  Forced(cuda::GemmPlans& p, int variant) : plans(p) {
+    plans.forced = variant;
+    plans.variants = 0;
+  }
+  ~Forced() { plans.forced = -1; }
+  Forced(const Forced&) = delete;
+  Forced& operator=(const Forced&) = delete;
+  cuda::GemmPlans& plans;
+};
+
+// Calls work(both), with the same numbers, once for each variant that fastest() has in it. Returns
+// how many there are, 0 where nothing is chosen.
+template <class F>
+int each_variant(const Kind& kind, F&& work) {
+  int variants = 1;
+  for (int i = 0; i < variants; ++i) {
+    Both b(kind);
+    const Forced forced(cuda::cuda_stream(*b.gpu).gemms(), i);
+    INFO("variant ", i);
+    work(b);
+    variants = forced.plans.variants;
+  }
+  return variants;
+}
+
+}  // namespace tally::train
