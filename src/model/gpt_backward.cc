@@ -139,9 +139,12 @@ void Gpt::backward_attention(size_t l, const Dropout& dropout) {
   const auto heads = [&](const Tensor& t) {
     return t.view({batch_, tokens_, config_.heads, config_.head_dim()});
   };
-  attention_backward(stream_, attention_shape(dropout), a.qkv, heads(a.att), a.stats,
-                     heads(branch_), qkv_grad_, workspace_, dropout.at(attention_site, l));
-  if (config_.positions == Positions::rotary) {
+  const bool rotated = config_.positions == Positions::rotary;
+  attention_backward(
+      stream_, attention_shape(dropout), a.qkv, heads(a.att), a.stats, heads(branch_), qkv_grad_,
+      workspace_, dropout.at(attention_site, l),
+      fusions_.qkv_bias && !rotated ? p.qkv_bias.gradient.rows(0, config_.hidden) : Tensor());
+  if (rotated) {
     rotary(stream_, qkv_grad_, config_.rotary_base, config_.rotary_fraction, true);
   }
   const Tensor dqkv = qkv_grad_.view({m, 3 * config_.hidden});
@@ -159,8 +162,8 @@ void Gpt::backward_attention(size_t l, const Dropout& dropout) {
 // The bias's gradient is the column sums of dqkv. For K they are 0 before rotation: a bias that all
 // keys share moves all scores of a row alike, which softmax does not see. For V without dropout
 // they are the column sums of the gradient at the attention's output, since each row of
-// probabilities sums to 1; and those follow from the sums at the projection's output. So only Q's
-// are read.
+// probabilities sums to 1; and those follow from the sums at the projection's output. Q's were
+// summed on the way, or are read after rotation.
 void Gpt::backward_qkv_bias(size_t l, const Dropout& dropout, const Tensor& dqkv) {
   const BlockParameters& p = parameters_[l];
   const int64_t c = config_.hidden;
@@ -169,7 +172,7 @@ void Gpt::backward_qkv_bias(size_t l, const Dropout& dropout, const Tensor& dqkv
   const auto part = [&](int64_t first, int64_t count) {
     return p.qkv_bias.gradient.rows(first * c, count * c);
   };
-  linear_backward_bias(stream_, dqkv, 0, part(0, rotated ? 2 : 1));
+  if (rotated) linear_backward_bias(stream_, dqkv, 0, part(0, 2));
   const Tensor sums = proj_sums_.rows(static_cast<int64_t>(l), 1).view({c});
   const bool through = dropout.attention == 0;
   if (!through) linear_backward_bias(stream_, dqkv, 2 * c, part(2, 1));

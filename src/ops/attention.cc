@@ -19,8 +19,10 @@ void attention_forward(Stream& s, const AttentionShape& shape, const Tensor& qkv
 
 void attention_backward(Stream& s, const AttentionShape& shape, const Tensor& qkv,
                         const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
-  TALLY_BACKEND(s, attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed));
+                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed,
+                        const Tensor& q_sums) {
+  TALLY_BACKEND(s,
+                attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed, q_sums));
 }
 
 void rotary(Stream& s, const Tensor& qkv, double base, double fraction, bool inverse) {

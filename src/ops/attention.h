@@ -27,10 +27,12 @@ size_t attention_workspace(Stream& s, const AttentionShape& shape, DType dtype);
 
 void attention_forward(Stream& s, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
                        const Tensor& stats, const Tensor& workspace, DropoutSeed seed);
-// dqkv is written, not added to.
+// dqkv is written, not added to. q_sums[H D] += the column sums of dQ where it is defined (the
+// gradient type): the gradient of Q's bias.
 void attention_backward(Stream& s, const AttentionShape& shape, const Tensor& qkv,
                         const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed);
+                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed,
+                        const Tensor& q_sums = Tensor());
 
 // Rotary position embedding (rotate-half, `fraction` of the head's dimensions, base 10000 unless
 // given), in place on Q and K of qkv. `inverse` rotates back: the backward pass applied to dqkv.

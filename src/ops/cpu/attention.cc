@@ -211,9 +211,9 @@ void attention_forward(Stream&, const AttentionShape& shape, const Tensor& qkv, 
   });
 }
 
-void attention_backward(Stream&, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-                        const Tensor& stats, const Tensor& dout, const Tensor& dqkv, const Tensor&,
-                        DropoutSeed seed) {
+void attention_backward(Stream& s, const AttentionShape& shape, const Tensor& qkv,
+                        const Tensor& out, const Tensor& stats, const Tensor& dout,
+                        const Tensor& dqkv, const Tensor&, DropoutSeed seed, const Tensor& q_sums) {
   with_type(qkv.dtype, "attention_backward", [&]<typename T>() {
     const Attention<accumulate_t<T>> attention{shape, seed.get()};
     at::parallel_for(0, shape.batch * shape.heads, 1, [&](int64_t begin, int64_t end) {
@@ -222,6 +222,9 @@ void attention_backward(Stream&, const AttentionShape& shape, const Tensor& qkv,
       }
     });
   });
+  if (!q_sums.defined()) return;
+  const Tensor rows = dqkv.view({shape.batch * shape.tokens, 3 * shape.heads * shape.head_dim});
+  cpu::linear_backward_bias(s, rows, 0, q_sums);
 }
 
 }  // namespace tally::train::cpu

@@ -8,6 +8,7 @@
 #include "src/ops/cuda/attention_one_pass.h"
 #include "src/ops/cuda/attention_own.h"
 #include "src/ops/cuda/cuda_ops.h"
+#include "src/ops/cuda/kernels.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -81,19 +82,25 @@ void attention_forward(Stream& stream, const AttentionShape& shape, const Tensor
 
 void attention_backward(Stream& stream, const AttentionShape& shape, const Tensor& qkv,
                         const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
+                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed,
+                        const Tensor& q_sums) {
   CudaStream& s = cuda_stream(stream);
   switch (way(s, shape, qkv.dtype)) {
     case Way::hopper:
-      return hopper_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace);
+      return hopper_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, q_sums);
     case Way::cudnn:
-      return s.cudnn()->backward(s, shape, qkv, out, stats, dout, dqkv, workspace.data, seed);
+      s.cudnn()->backward(s, shape, qkv, out, stats, dout, dqkv, workspace.data, seed);
+      break;
     case Way::one_pass:
-      return one_pass_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed);
+      one_pass_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed);
+      break;
     case Way::own:
+      own_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed);
       break;
   }
-  own_attention_backward(s, shape, qkv, out, stats, dout, dqkv, workspace, seed);
+  if (!q_sums.defined()) return;
+  const int64_t columns = 3 * shape.heads * shape.head_dim;
+  column_sums(s, dqkv.view({shape.batch * shape.tokens, columns}), 0, q_sums);
 }
 
 }  // namespace tally::train::cuda

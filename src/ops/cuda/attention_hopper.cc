@@ -6,6 +6,7 @@
 
 #include "src/ops/cuda/attention_hopper_kernels.h"
 #include "src/ops/cuda/check.h"
+#include "src/ops/cuda/kernels.h"
 #include "src/ops/cuda/tensor_map.h"
 #include "src/ops/errors.h"
 
@@ -91,7 +92,7 @@ void hopper_attention_forward(CudaStream& s, const AttentionShape& shape, const 
 
 void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
                                const Tensor& out, const Tensor& stats, const Tensor& dout,
-                               const Tensor& dqkv, const Tensor& workspace) {
+                               const Tensor& dqkv, const Tensor& workspace, const Tensor& q_sums) {
   auto p = pass_of<hopper::Backward>(shape);
   const int64_t columns = shape.heads * hopper::head_dim;
   describe(&p.qkv, "attention_backward", qkv, shape, 3 * columns, hopper::block_rows);
@@ -104,9 +105,18 @@ void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const
   p.delta = p.base2_stats + row_values(shape);
   p.next_item = reinterpret_cast<unsigned*>(p.delta + row_values(shape));
   p.dqkv = dqkv.data;
+  const int64_t parts = shape.batch * shape.tokens / (hopper::block_rows / 2);
+  const bool room = static_cast<size_t>(parts * columns) * sizeof(float) <= s.workspace_bytes();
+  if (q_sums.defined() && room) p.q_parts = static_cast<float*>(s.workspace());
   CUDA_CHECK(hopper::prepare(p, qkv.dtype, s.stream()));
   CUDA_CHECK(hopper::multiply(p, qkv.dtype, s.multiprocessors(), s.stream()));
   CUDA_CHECK(hopper::finish(p, qkv.dtype, s.stream()));
+  if (!q_sums.defined()) return;
+  if (room) {
+    add_parts(s, p.q_parts, parts, columns, q_sums);
+  } else {
+    column_sums(s, dqkv.view({shape.batch * shape.tokens, 3 * columns}), 0, q_sums);
+  }
 }
 
 }  // namespace tally::train::cuda

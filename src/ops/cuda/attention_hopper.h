@@ -29,6 +29,6 @@ void hopper_attention_forward(CudaStream& s, const AttentionShape& shape, const 
                               const Tensor& out, const Tensor& stats, const Tensor& workspace);
 void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
                                const Tensor& out, const Tensor& stats, const Tensor& dout,
-                               const Tensor& dqkv, const Tensor& workspace);
+                               const Tensor& dqkv, const Tensor& workspace, const Tensor& q_sums);
 
 }  // namespace tally::train::cuda

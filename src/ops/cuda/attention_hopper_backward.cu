@@ -35,6 +35,39 @@ __global__ void __launch_bounds__(threads)
   p.base2_stats[at] = p.stats[at] * log2_e;
 }
 
+// The sums over half a block's rows to 64 numbers. A thread has two rows' values of 16 columns (see
+// wgmma.cuh); the eight lanes that share those keep half of them each time they exchange the rest,
+// so that lane l is left with columns 2 l and 2 l + 1.
+__device__ void write_column_sums(const float (&sums)[32], float scale, float* to) {
+  __shared__ float2 of_warps[4][32];
+  const auto warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  float column[16];
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    column[2 * j] = sums[4 * j] + sums[4 * j + 2];
+    column[2 * j + 1] = sums[4 * j + 1] + sums[4 * j + 3];
+  }
+#pragma unroll
+  for (int half = 8; half >= 2; half /= 2) {
+    const bool upper = lane & (2 * half);
+#pragma unroll
+    for (int k = 0; k < half; ++k) {
+      const float given = upper ? column[k] : column[half + k];
+      const float kept = upper ? column[half + k] : column[k];
+      column[k] = kept + __shfl_xor_sync(0xffffffffU, given, 2 * half);
+    }
+  }
+  of_warps[warp][lane] = {column[0], column[1]};
+  __syncthreads();
+  if (warp > 0) return;
+  float2 all = of_warps[0][lane];
+  for (int w = 1; w < 4; ++w) {
+    all.x += of_warps[w][lane].x;
+    all.y += of_warps[w][lane].y;
+  }
+  reinterpret_cast<float2*>(to)[lane] = {scale * all.x, scale * all.y};
+}
+
 // Half a block of queries.
 template <typename T>
 __global__ void __launch_bounds__(warpgroup) attention_finish_kernel(const Backward p) {
@@ -52,6 +85,10 @@ __global__ void __launch_bounds__(warpgroup) attention_finish_kernel(const Backw
     sums[4 * j + 1] = four.y;
     sums[4 * j + 2] = four.z;
     sums[4 * j + 3] = four.w;
+  }
+  if (p.q_parts) {
+    const int64_t part = int64_t{head / p.heads} * halves + half;
+    write_column_sums(sums, p.scale, p.q_parts + (part * p.heads + head % p.heads) * head_dim);
   }
   const int64_t row = int64_t{3} * p.heads * head_dim;
   T* to = static_cast<T*>(p.dqkv) + head % p.heads * head_dim +

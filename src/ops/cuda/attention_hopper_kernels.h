@@ -38,6 +38,8 @@ struct Backward {
   float* dq_sums;
   unsigned* next_item;  // of the queue of key blocks
   void* dqkv;           // [batch, tokens, 3, heads, 64]
+  // Null, or sums of dQ over half a block of queries: [batch, tokens / 64, heads, 64].
+  float* q_parts;
   int batch, heads, tokens;
   int blocks;  // of a head: tokens / block_rows
   bool causal;
@@ -55,7 +57,7 @@ cudaError_t forward(const Forward& p, DType dtype, int multiprocessors, cudaStre
 cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream);
 // dK and dV; adds up dq_sums. At most one block of threads a multiprocessor.
 cudaError_t multiply(const Backward& p, DType dtype, int multiprocessors, cudaStream_t stream);
-// dQ from dq_sums.
+// dQ and q_parts from dq_sums.
 cudaError_t finish(const Backward& p, DType dtype, cudaStream_t stream);
 
 }  // namespace tally::train::cuda::hopper

@@ -44,10 +44,14 @@ inline std::string check(const Kind& kind, const AttentionShape& a, const Ways& 
               kind.mode == MatmulMode::tf32 ? 1e-3
               : kind.type == DType::f64     ? 1e-12
                                             : 1e-4);
-  attention_backward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, dout.cpu, dqkv.cpu, Tensor(), 11);
-  attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11);
+  const Pair q_sums = b.sum({a.heads * a.head_dim});
+  attention_backward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, dout.cpu, dqkv.cpu, Tensor(), 11,
+                     q_sums.cpu);
+  attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11,
+                     q_sums.gpu);
   // Four products in a row.
   CHECK_CLOSE(b, dqkv, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
+  CHECK_CLOSE(b, q_sums, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
   return backend;
 }
 

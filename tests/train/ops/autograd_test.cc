@@ -70,7 +70,9 @@ TEST_CASE("attention") {
     Numbers qkv({2, 150, 3, 3, 20}, 1), dout({2, 150, 3, 20}, 2), out = zeros({2, 150, 3, 20});
     Numbers stats = zeros({2, 3, 150}), dqkv = zeros({2, 150, 3, 3, 20});
     attention_forward(s, shape, qkv, out, stats, Tensor(), 0);
-    attention_backward(s, shape, qkv, out, stats, dout, dqkv, Tensor(), 0);
+    Numbers q_sums({60}, 3);
+    const Numbers before = q_sums;
+    attention_backward(s, shape, qkv, out, stats, dout, dqkv, Tensor(), 0, q_sums);
     const at::Tensor t = leaf(qkv);
     const auto part = [&](int64_t i) { return t.select(2, i).transpose(1, 2); };
     const at::Tensor to =
@@ -79,6 +81,9 @@ TEST_CASE("attention") {
     to.backward(view(dout));
     same(out, to);
     same(dqkv, t.grad());
+    // Q's bias has the column sums of Q's gradient.
+    for (size_t i = 0; i < q_sums.size(); ++i) q_sums[i] -= before[i];
+    same(q_sums, t.grad().select(2, 0).sum(at::IntArrayRef({0, 1})));
   }
 }
 
