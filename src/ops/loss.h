@@ -23,8 +23,9 @@ void cross_entropy(Stream& s, const Tensor& logits, const Tensor& targets, int64
 //   losses[i] = log(1 + s_i);   shares[i] = factor * state->loss_scale / (1 + s_i)
 // The gradient at z[i,j] is shares[i] e[i,j], and -shares[i] s_i at the target. So on return
 // e[i,t_i] = -s_i, padding columns are 0, and x[i] has been multiplied by shares[i]: the gradient
-// of w is e^T x, and that at x is scale_rows(shares, e w). A loss of more than 55 comes out smaller
-// than it is. A negative target: loss and share 0, e finite where x and w are.
+// of w is e^T x, and that at x is scale_rows(shares, e w). A loss above 55 may come out smaller
+// than it is: of columns that are more likely than the target by more than 2^80. A negative target:
+// loss and share 0, e finite where x and w are.
 //   x[M,C], w[Vp,C], e[M,Vp]: compute type; targets[M] i32; losses[M], shares[M]: f32 (f64 for f64)
 void linear_cross_entropy(Stream& s, const Tensor& x, const Tensor& w, const Tensor& targets,
                           int64_t vocabulary, double factor, const StepState* state,

@@ -10,6 +10,19 @@
 namespace tally::train::cpu {
 namespace {
 
+// Calls work(i, scratch, values) for every row, some at a time; `values` is the memory of
+// `scratch`, a row of the vocabulary.
+template <typename A, typename F>
+void each_row(int64_t rows, int64_t vocabulary, F&& work) {
+  at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
+    std::vector<A> memory(static_cast<size_t>(vocabulary));
+    at::Tensor scratch = at::from_blob(
+        memory.data(), {vocabulary},
+        at::TensorOptions().dtype(std::is_same_v<A, double> ? at::kDouble : at::kFloat));
+    for (int64_t i = begin; i < end; ++i) work(i, scratch, memory.data());
+  });
+}
+
 // Four sums side by side: a single one would wait for every addition.
 template <typename A>
 double sum_of(const A* e, int64_t n) {
@@ -58,31 +71,23 @@ void cross_entropy(Stream&, const Tensor& logits, const Tensor& targets, int64_t
   with_type(logits.dtype, "cross_entropy", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(logits);
-    at::parallel_for(0, rows_of(logits), 4, [&](int64_t begin, int64_t end) {
-      std::vector<A> memory(static_cast<size_t>(vocabulary));
-      at::Tensor scratch = at::from_blob(
-          memory.data(), {vocabulary},
-          at::TensorOptions().dtype(std::is_same_v<A, double> ? at::kDouble : at::kFloat));
-      for (int64_t i = begin; i < end; ++i) {
-        T* row = logits.as<T>() + i * columns;
-        const int32_t target = targets.as<int32_t>()[i];
-        if (target < 0) {
-          losses.as<A>()[i] = 0;
-          if (backward) std::fill(row, row + columns, T(0));
-          continue;
-        }
-        A top = 0;
-        const double sum = exponentials<T, A>(row, vocabulary, scratch, &top);
-        losses.as<A>()[i] = static_cast<A>(std::log(sum) + static_cast<double>(top) -
-                                           static_cast<double>(row[target]));
-        if (!backward) continue;
-        const A inverse = static_cast<A>(1.0 / sum), s = static_cast<A>(scale);
-        memory[static_cast<size_t>(target)] -= static_cast<A>(sum);
-        for (int64_t j = 0; j < vocabulary; ++j) {
-          row[j] = static_cast<T>(memory[static_cast<size_t>(j)] * inverse * s);
-        }
-        std::fill(row + vocabulary, row + columns, T(0));
+    each_row<A>(rows_of(logits), vocabulary, [&](int64_t i, at::Tensor& scratch, A* e) {
+      T* row = logits.as<T>() + i * columns;
+      const int32_t target = targets.as<int32_t>()[i];
+      if (target < 0) {
+        losses.as<A>()[i] = 0;
+        if (backward) std::fill(row, row + columns, T(0));
+        return;
       }
+      A top = 0;
+      const double sum = exponentials<T, A>(row, vocabulary, scratch, &top);
+      losses.as<A>()[i] = static_cast<A>(std::log(sum) + static_cast<double>(top) -
+                                         static_cast<double>(row[target]));
+      if (!backward) return;
+      const A inverse = static_cast<A>(1.0 / sum), s = static_cast<A>(scale);
+      e[target] -= static_cast<A>(sum);
+      for (int64_t j = 0; j < vocabulary; ++j) row[j] = static_cast<T>(e[j] * inverse * s);
+      std::fill(row + vocabulary, row + columns, T(0));
     });
   });
 }
@@ -101,22 +106,15 @@ void linear_cross_entropy(Stream& s, const Tensor& x, const Tensor& w, const Ten
   with_type(e.dtype, "linear_cross_entropy", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(e);
-    at::parallel_for(0, rows_of(e), 4, [&](int64_t begin, int64_t end) {
-      std::vector<A> memory(static_cast<size_t>(vocabulary));
-      at::Tensor scratch = at::from_blob(
-          memory.data(), {vocabulary},
-          at::TensorOptions().dtype(std::is_same_v<A, double> ? at::kDouble : at::kFloat));
-      for (int64_t i = begin; i < end; ++i) {
-        T* row = e.as<T>() + i * columns;
-        const int32_t target = targets.as<int32_t>()[i];
-        const double sum = relative_exponentials<T, A>(row, vocabulary, target, scratch);
-        for (int64_t j = 0; j < vocabulary; ++j)
-          row[j] = static_cast<T>(memory[static_cast<size_t>(j)]);
-        std::fill(row + vocabulary, row + columns, T(0));
-        if (target >= 0) row[target] = static_cast<T>(static_cast<A>(-sum));
-        losses.as<A>()[i] = static_cast<A>(target < 0 ? 0 : std::log1p(sum));
-        shares.as<A>()[i] = static_cast<A>(target < 0 ? 0 : scale / (1 + sum));
-      }
+    each_row<A>(rows_of(e), vocabulary, [&](int64_t i, at::Tensor& scratch, const A* values) {
+      T* row = e.as<T>() + i * columns;
+      const int32_t target = targets.as<int32_t>()[i];
+      const double sum = relative_exponentials<T, A>(row, vocabulary, target, scratch);
+      for (int64_t j = 0; j < vocabulary; ++j) row[j] = static_cast<T>(values[j]);
+      std::fill(row + vocabulary, row + columns, T(0));
+      if (target >= 0) row[target] = static_cast<T>(static_cast<A>(-sum));
+      losses.as<A>()[i] = static_cast<A>(target < 0 ? 0 : std::log1p(sum));
+      shares.as<A>()[i] = static_cast<A>(target < 0 ? 0 : scale / (1 + sum));
     });
   });
   cpu::scale_rows(s, shares, x);

@@ -35,10 +35,22 @@ __global__ void __launch_bounds__(threads)
   p.base2_stats[at] = p.stats[at] * log2_e;
 }
 
+// Two lanes, 2 * half apart, have the same 2 * half columns of different rows: each keeps the sums
+// of one half of them, in column[0] to column[half - 1].
+template <int half>
+__device__ inline void exchange(float (&column)[16], int lane) {
+  const bool upper = lane & (2 * half);
+#pragma unroll
+  for (int k = 0; k < half; ++k) {
+    const float given = upper ? column[k] : column[half + k];
+    const float kept = upper ? column[half + k] : column[k];
+    column[k] = kept + __shfl_xor_sync(0xffffffffU, given, 2 * half);
+  }
+}
+
 // The sums over half a block's rows to 64 numbers. A thread has two rows' values of 16 columns (see
-// wgmma.cuh); the eight lanes that share those keep half of them each time they exchange the rest,
-// so that lane l is left with columns 2 l and 2 l + 1.
-__device__ void write_column_sums(const float (&sums)[32], float scale, float* to) {
+// wgmma.cuh), which it shares with eight lanes; lane l is left with columns 2 l and 2 l + 1.
+__device__ inline void write_column_sums(const float (&sums)[32], float scale, float* to) {
   __shared__ float2 of_warps[4][32];
   const auto warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   float column[16];
@@ -47,20 +59,14 @@ __device__ void write_column_sums(const float (&sums)[32], float scale, float* t
     column[2 * j] = sums[4 * j] + sums[4 * j + 2];
     column[2 * j + 1] = sums[4 * j + 1] + sums[4 * j + 3];
   }
-#pragma unroll
-  for (int half = 8; half >= 2; half /= 2) {
-    const bool upper = lane & (2 * half);
-#pragma unroll
-    for (int k = 0; k < half; ++k) {
-      const float given = upper ? column[k] : column[half + k];
-      const float kept = upper ? column[half + k] : column[k];
-      column[k] = kept + __shfl_xor_sync(0xffffffffU, given, 2 * half);
-    }
-  }
+  exchange<8>(column, lane);
+  exchange<4>(column, lane);
+  exchange<2>(column, lane);
   of_warps[warp][lane] = {column[0], column[1]};
   __syncthreads();
   if (warp > 0) return;
   float2 all = of_warps[0][lane];
+#pragma unroll
   for (int w = 1; w < 4; ++w) {
     all.x += of_warps[w][lane].x;
     all.y += of_warps[w][lane].y;

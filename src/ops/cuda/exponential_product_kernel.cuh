@@ -100,14 +100,15 @@ struct Exponential {
   using Column = cute::Stride<cute::_1, cute::_0, int64_t>;
   template <typename T>
   using OfToken = cutlass::epilogue::fusion::Sm90ColBroadcast<0, Tile, T, T, Column, 4>;
-  // Rounded, after its sum over the tile's columns.
+  // Rounded, after its sum over the tile's columns: of all of them, since the node leaves 0 where
+  // there are none.
   using Fusion = cutlass::epilogue::fusion::Sm90EVT<
       cutlass::epilogue::fusion::Sm90Compute<cutlass::epilogue::thread::Identity, Element, float,
                                              nearest>,
       cutlass::epilogue::fusion::Sm90EVT<
           cutlass::epilogue::fusion::Sm90ColReduction<cutlass::plus, cutlass::plus, cutlass::plus,
                                                       0, Tile, float, float, nearest, Column, 4,
-                                                      true, false>,
+                                                      true, false, false>,
           cutlass::epilogue::fusion::Sm90EVT<cutlass::epilogue::fusion::ExponentialNode,
                                              cutlass::epilogue::fusion::Sm90AccFetch,
                                              OfToken<float>, OfToken<int32_t>>>>;
@@ -127,22 +128,13 @@ struct Exponential {
   static typename Gemm::Arguments arguments(const ExponentialProduct& p, int multiprocessors) {
     const auto m = static_cast<int>(p.tokens), n = static_cast<int>(p.columns);
     const auto k = static_cast<int>(p.inner);
-    typename Gemm::Arguments a{};
-    a.mode = cutlass::gemm::GemmUniversalMode::kGemm;
-    a.problem_shape = cute::make_shape(m, n, k);
-    a.mainloop.ptr_A = static_cast<const Element*>(p.x);
-    a.mainloop.dA = packed(typename Gemm::GemmKernel::StrideA{}, m, k);
-    a.mainloop.ptr_B = static_cast<const Element*>(p.weight);
-    a.mainloop.dB = packed(typename Gemm::GemmKernel::StrideB{}, n, k);
-    a.epilogue.ptr_D = static_cast<Element*>(p.out);
-    a.epilogue.dD = packed(typename Gemm::GemmKernel::StrideD{}, m, n);
+    auto a = plain_product<Gemm>(m, n, k, p.x, p.weight, p.out, multiprocessors, p.swizzle);
     a.epilogue.thread = {{{{},  // the accumulators
                            {p.shifts, 0.0F, {}},
                            {p.targets, 0, {}},
                            {static_cast<int>(p.vocabulary)}},
                           {p.parts, 0.0F, {}}},  // the sums
                          {}};                    // rounded
-    schedule(&a, multiprocessors, p.swizzle);
     return a;
   }
 

@@ -207,13 +207,26 @@ Stride packed(Stride stride, int rows, int columns) {
   return cutlass::make_cute_packed_stride(stride, cute::make_shape(rows, columns, 1));
 }
 
-template <typename Arguments>
-void schedule(Arguments* a, int multiprocessors, int swizzle) {
-  a->hw_info.device_id = 0;
-  a->hw_info.sm_count = multiprocessors;
-  a->scheduler.raster_order =
+// out[m,n] = a[m,k] b[k,n]; what the epilogue reads besides is the caller's to add. `swizzle`:
+// tiles along n that share the way along m.
+template <typename Gemm>
+typename Gemm::Arguments plain_product(int m, int n, int k, const void* a, const void* b, void* out,
+                                       int multiprocessors, int swizzle) {
+  typename Gemm::Arguments p{};
+  p.mode = cutlass::gemm::GemmUniversalMode::kGemm;
+  p.problem_shape = cute::make_shape(m, n, k);
+  p.mainloop.ptr_A = static_cast<const Element*>(a);
+  p.mainloop.dA = packed(typename Gemm::GemmKernel::StrideA{}, m, k);
+  p.mainloop.ptr_B = static_cast<const Element*>(b);
+  p.mainloop.dB = packed(typename Gemm::GemmKernel::StrideB{}, n, k);
+  p.epilogue.ptr_D = static_cast<Element*>(out);
+  p.epilogue.dD = packed(typename Gemm::GemmKernel::StrideD{}, m, n);
+  p.hw_info.device_id = 0;
+  p.hw_info.sm_count = multiprocessors;
+  p.scheduler.raster_order =
       cutlass::gemm::kernel::detail::PersistentTileSchedulerSm90Params::RasterOrderOptions::AlongM;
-  a->scheduler.max_swizzle_size = swizzle;
+  p.scheduler.max_swizzle_size = swizzle;
+  return p;
 }
 
 template <typename Gemm>
@@ -252,19 +265,10 @@ struct Kernel {
   static typename Gemm::Arguments arguments(const FusedProduct& p, int multiprocessors) {
     const auto m = static_cast<int>(p.features), n = static_cast<int>(p.tokens);
     const auto k = static_cast<int>(p.inner);
-    const auto stride_out = packed(typename Gemm::GemmKernel::StrideD{}, m, n);
-    typename Gemm::Arguments a{};
-    a.mode = cutlass::gemm::GemmUniversalMode::kGemm;
-    a.problem_shape = cute::make_shape(m, n, k);
-    a.mainloop.ptr_A = static_cast<const Element*>(p.weight);
-    a.mainloop.dA = packed(typename Gemm::GemmKernel::StrideA{}, m, k);
-    a.mainloop.ptr_B = static_cast<const Element*>(p.x);
-    a.mainloop.dB = packed(typename Gemm::GemmKernel::StrideB{}, n, k);
-    a.epilogue.ptr_D = static_cast<Element*>(p.out);
-    a.epilogue.dD = stride_out;
+    auto a = plain_product<Gemm>(m, n, k, p.weight, p.x, p.out, multiprocessors, p.swizzle);
     if constexpr (sourced) {
       a.epilogue.ptr_C = static_cast<const Element*>(p.pre);
-      a.epilogue.dC = stride_out;
+      a.epilogue.dC = a.epilogue.dD;
     }
     if constexpr (forward) {
       a.epilogue.thread.alpha = 1.0F;
@@ -278,7 +282,6 @@ struct Kernel {
       a.epilogue.thread.aux_ptr = static_cast<Element*>(p.pre);
       a.epilogue.thread.dAux = packed(decltype(a.epilogue.thread.dAux){}, m, n);
     }
-    schedule(&a, multiprocessors, p.swizzle);
     return a;
   }
 

@@ -21,13 +21,14 @@ struct Head {
   Tensor losses, shares, e;
 };
 
-ExponentialProduct problem(const Tensor& x, const Tensor& w) {
+ExponentialProduct problem(const Tensor& x, const Tensor& w, const Tensor& e) {
   ExponentialProduct p;
   p.inner = x.dim(-1);
   p.tokens = x.numel() / p.inner;
   p.columns = w.dim(0);
   p.x = x.data;
   p.weight = w.data;
+  p.out = e.data;
   return p;
 }
 
@@ -38,7 +39,8 @@ size_t workspace_of(const ExponentialProduct& p, const ExponentialKernel& kernel
 }
 
 bool serves(const CudaStream& s, const ExponentialProduct& p, const ExponentialKernel& kernel) {
-  const auto bits = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.weight);
+  const auto bits = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.weight) |
+                    reinterpret_cast<uintptr_t>(p.out);
   return bits % 16 == 0 && kernel.supported(p) && workspace_of(p, kernel) <= s.workspace_bytes();
 }
 
@@ -66,7 +68,6 @@ void exponentials_and_shares(CudaStream& s, const std::vector<Variant>& variants
   p.vocabulary = h.vocabulary;
   p.shifts = shifts;
   p.targets = h.targets.as<int32_t>();
-  p.out = h.e.data;
   p.parts = shifts + p.tokens;
   target_shifts(s, h.x, h.w, h.targets, shifts);
   std::vector<std::function<void()>> runs;
@@ -84,38 +85,45 @@ void exponentials_and_shares(CudaStream& s, const std::vector<Variant>& variants
                h.shares, h.e);
 }
 
+// As many rows as x has times their shares, in memory that nobody reads.
+void scale_elsewhere(CudaStream& s, const Head& h) {
+  const int64_t rows = h.shares.numel(), columns = h.x.dim(-1);
+  const int64_t room = static_cast<int64_t>(s.second_workspace_bytes()) /
+                       (columns * static_cast<int64_t>(size_of(h.x.dtype)));
+  for (int64_t first = 0; room > 0 && first < rows; first += room) {
+    const int64_t count = std::min(room, rows - first);
+    const Tensor place(s.second_workspace(), h.x.dtype, {count, columns});
+    cuda::scale_rows(s, h.shares.rows(first, count), place);
+  }
+}
+
 }  // namespace
 
 bool linear_cross_entropy_pays(Stream& stream, const Tensor& x, const Tensor& w,
                                const Tensor& targets, int64_t vocabulary, const Tensor& losses,
                                const Tensor& shares, const Tensor& e) {
   CudaStream& s = cuda_stream(stream);
-  const ExponentialProduct p = problem(x, w);
+  const ExponentialProduct p = problem(x, w, e);
   const std::vector<Variant> variants = variants_of(s, x.dtype, p);
   if (variants.empty()) return false;
   const Head h{x, w, targets, vocabulary, 1, nullptr, losses, shares, e};
-  // Where x would be scaled: another place, so that x stays.
-  const auto room = static_cast<int64_t>(s.second_workspace_bytes()) /
-                    (p.inner * static_cast<int64_t>(size_of(x.dtype)));
-  const int64_t rows = std::min(p.tokens, room);
-  const Tensor scaled(s.second_workspace(), x.dtype, {rows, p.inner});
-  const std::vector<std::function<void()>> ways{
-      [&] {
-        exponentials_and_shares(s, variants, p, h);
-        if (rows > 0) cuda::scale_rows(s, shares.rows(0, rows), scaled);
-      },
-      [&] {
-        matmul(s, product(x, w, true, e));
-        cuda::cross_entropy(s, e, targets, vocabulary, true, 1, nullptr, losses);
-      }};
-  return fastest(s, shape_key("head", s, product(x, w, true, e)), ways) == 0;
+  const auto joint = [&] {
+    exponentials_and_shares(s, variants, p, h);
+    scale_elsewhere(s, h);  // for x
+    scale_elsewhere(s, h);  // for its gradient
+  };
+  const auto apart = [&] {
+    matmul(s, product(x, w, true, e));
+    cuda::cross_entropy(s, e, targets, vocabulary, true, 1, nullptr, losses);
+  };
+  return fastest(s, shape_key("head", s, product(x, w, true, e)), {joint, apart}) == 0;
 }
 
 void linear_cross_entropy(Stream& stream, const Tensor& x, const Tensor& w, const Tensor& targets,
                           int64_t vocabulary, double factor, const StepState* state,
                           const Tensor& losses, const Tensor& shares, const Tensor& e) {
   CudaStream& s = cuda_stream(stream);
-  const ExponentialProduct p = problem(x, w);
+  const ExponentialProduct p = problem(x, w, e);
   const std::vector<Variant> variants = variants_of(s, x.dtype, p);
   if (variants.empty()) {
     throw DeviceError(fmt::format(

@@ -2,6 +2,7 @@
 #include "src/ops/cuda/exponential_product.h"
 #include "src/ops/linear.h"
 #include "src/ops/loss.h"
+#include "tests/train/cuda/both_states.h"
 #include "tests/train/cuda/variants.h"
 
 namespace tally::train {
@@ -27,15 +28,36 @@ struct Operands {
         targets(b.integers({n.tokens}, -1, static_cast<int>(n.vocabulary) - 1)),
         losses(b.statistics({n.tokens})),
         shares(b.statistics({n.tokens})),
-        e(b.output({n.tokens, n.columns})) {}
+        e(b.output({n.tokens, n.columns})),
+        state(b) {
+    StepState values{};
+    values.loss_scale = 8;
+    state.set(values);
+  }
   void run(Both& b, const Head& n) const {
-    linear_cross_entropy(*b.cpu, x.cpu, w.cpu, targets.cpu, n.vocabulary, 0.25, nullptr, losses.cpu,
-                         shares.cpu, e.cpu);
-    linear_cross_entropy(*b.gpu, x.gpu, w.gpu, targets.gpu, n.vocabulary, 0.25, nullptr, losses.gpu,
-                         shares.gpu, e.gpu);
+    linear_cross_entropy(*b.cpu, x.cpu, w.cpu, targets.cpu, n.vocabulary, 0.25, state.cpu(),
+                         losses.cpu, shares.cpu, e.cpu);
+    linear_cross_entropy(*b.gpu, x.gpu, w.gpu, targets.gpu, n.vocabulary, 0.25, state.gpu(),
+                         losses.gpu, shares.gpu, e.gpu);
   }
   Pair x, w, targets, losses, shares, e;
+  BothStates state;
 };
+
+// The targets' entries are as large as all others of their token together: 0 on both sides.
+void clear_targets(Both& b, const Operands& o, const Head& n) {
+  const std::vector<double> targets = Both::read(o.targets.cpu, *b.cpu);
+  const auto clear = [&](const Tensor& e, Stream& s) {
+    std::vector<double> values = Both::read(e, s);
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i] < 0) continue;
+      values[i * static_cast<size_t>(n.columns) + static_cast<size_t>(targets[i])] = 0;
+    }
+    Both::write(e, s, values);
+  };
+  clear(o.e.cpu, *b.cpu);
+  clear(o.e.gpu, *b.gpu);
+}
 
 TEST_CASE("cuda: each variant of linear_cross_entropy, and the gradients that follow" * NEEDS_GPU) {
   if (!served(Both(bf16))) return;
@@ -58,6 +80,8 @@ TEST_CASE("cuda: each variant of linear_cross_entropy, and the gradients that fo
       gradients(*b.gpu, &Pair::gpu);
       CHECK_CLOSE(b, dw, bf16.tolerance);
       CHECK_CLOSE(b, dx, bf16.tolerance);
+      clear_targets(b, o, n);
+      CHECK_CLOSE(b, o.e, bf16.tolerance);
     });
     CHECK(variants == 2 * cuda::exponential_kernels().count);
   }

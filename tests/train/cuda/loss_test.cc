@@ -1,33 +1,9 @@
 #include "src/ops/loss.h"
 
-#include "tests/train/cuda/both.h"
+#include "tests/train/cuda/both_states.h"
 
 namespace tally::train {
 namespace {
-
-struct State {
-  explicit State(Both& b) : both(b) {
-    const size_t doubles = sizeof(StepState) / sizeof(double);
-    memory = b.put({static_cast<int64_t>(doubles)}, DType::f64, DType::f64, {});
-    set(StepState{});
-  }
-  void set(const StepState& s) {
-    both.cpu->copy(memory.cpu.data, &s, sizeof s);
-    both.gpu->copy(memory.gpu.data, &s, sizeof s);
-    both.cpu->synchronize();
-    both.gpu->synchronize();
-  }
-  StepState* cpu() const { return memory.cpu.as<StepState>(); }
-  StepState* gpu() const { return memory.gpu.as<StepState>(); }
-  StepState read() const {
-    StepState s;
-    both.gpu->copy(&s, memory.gpu.data, sizeof s);
-    both.gpu->synchronize();
-    return s;
-  }
-  Both& both;
-  Pair memory;
-};
 
 TEST_CASE("cuda: cross_entropy and its gradient" * NEEDS_GPU) {
   struct Shape {
@@ -37,7 +13,7 @@ TEST_CASE("cuda: cross_entropy and its gradient" * NEEDS_GPU) {
     for (const Shape& n : {Shape{9, 50257, 50304}, Shape{40, 57, 57}, Shape{17, 1000, 1024},
                            Shape{3, 2, 8}, Shape{5, 1001, 1024}, Shape{6, 1024, 1024}}) {
       Both b(kind);
-      State state(b);
+      BothStates state(b);
       StepState values{};
       values.loss_scale = 8;
       state.set(values);
@@ -63,7 +39,7 @@ TEST_CASE("cuda: cross_entropy and its gradient" * NEEDS_GPU) {
 TEST_CASE("cuda: add_losses" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Both b(kind);
-    State state(b);
+    BothStates state(b);
     const Pair losses = b.sum({70001});
     for (int turn = 0; turn < 2; ++turn) {
       add_losses(*b.cpu, losses.cpu, 0.125, state.cpu());
