@@ -21,10 +21,11 @@ CATEGORIES = (
     ("copies and fills", r"^\["),
     ("optimizer", r"adamw_\w*kernel|squares_kernel|norm_kernel\(double const\*"),
     ("attention", r"sdpa|flash|fmha|cudnn|one_pass_|attention_\w+_kernel|delta_kernel|softmax_kernel|softmax_backward_kernel|seed_kernel|rotary_kernel"),
+    ("matrix products, with the loss inside", r"ExponentialNode"),
     ("matrix products, with GELU inside", r"TanhGelu|ColReduction"),
     ("matrix products", r"gemm|gemv|nvjet|splitK|xmma|cublas|cutlass|float64_kernel|[^a-z](?:split|turn)_kernel"),
     ("norm", r"norm_kernel|norm_backward_|norm_forward_"),
-    ("cross-entropy", r"cross_entropy|add_losses_kernel"),
+    ("cross-entropy", r"cross_entropy|add_losses_kernel|shift_kernel|share_kernel|scale_rows_kernel"),
     ("embedding", r"embedding_kernel|position_kernel|token_kernel|join_kernel|number_kernel|RadixSort|cub::"),
     ("GELU, bias and their sums", r"bias_gelu_kernel|[^a-z]sum_kernel|add_parts_kernel|product_row_kernel|add_bias"),
     ("communication", r"nccl"),
@@ -42,14 +43,17 @@ def cutlass_name(name):
     schedule = re.search(r"WarpSpecialized(Pingpong|Cooperative)", name)
     tile = re.search(r"WarpSpecialized(?:Pingpong|Cooperative)E+NS\w_IJ((?:NS\w_ILi\d+EEE?|S\w_){3})", name)
     cluster = re.search(r"TmaGmmaWarpSpecializedILi\d+ENS\w_IJ(.{10,60}?)EEENS\w_\d+Kernel", name)
-    work = re.search(r"TanhGelu(Gradient|Slope)?|ColReduction", name)  # sums: those of GELU's gradient
+    # A product with the loss's exponentials sums them too, so its own word comes first; else sums are those of GELU's gradient.
+    work = re.search(r"ExponentialNode", name) or re.search(r"TanhGelu(Gradient|Slope)?|ColReduction", name)
     stages = re.search(r"\d+Sm90TmaWarpSpecializedI((?:L[ib]\d+E)+)E", name)
     words = ["cutlass", work.group() if work else "product"]
 
     def extents(text):
+        """Numbers of a tuple; the second and third may name an earlier one again: by its letter, or, the second, the first."""
         found = []
-        for number, _ in re.findall(r"ILi(\d+)E|(S\w_)", text):
-            found.append(number or (found[-1] if found else "?"))  # the same type again
+        for number, again in re.findall(r"ILi(\d+)E|S(\w)_", text):
+            earlier = ord(again) - ord("G") if again else 0  # C<2>, C<1> and the schedule come before a tile's first number, SG_
+            found.append(number or (found[earlier] if 0 <= earlier < len(found) else found[-1] if found else "?"))
         return found
 
     if tile:

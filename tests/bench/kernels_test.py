@@ -24,6 +24,13 @@ CUTLASS = ("_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalIN4cute5tup
            "PingpongEEENS5_IJNSA_ILi128EEESG_NSA_ILi64EEEEEENS_10bfloat16_tENS1L_22Sm90TmaWarpSpecializedILi4ELi2ELi16ELb1ELb"
            "0EEEJSI_NS1U_IN5tally5train4cuda16TanhGeluGradientEffLS1X_2EvEEEEvNT_6ParamsE")
 
+# The same of exponential_product_64x256_2x1.cu: it sums as well, but what it is for is the loss.
+EXPONENTIAL = ("_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalIN4cute5tupleIJiiiEEENS1_10collective13CollectiveMma"
+               "INS1_34MainloopSm90TmaGmmaWarpSpecializedILi5ENS5_IJNS4_1CILi2EEENSA_ILi1EEESC_EEENS1_32KernelTmaWarpSpecialized"
+               "PingpongEEENS5_IJNSA_ILi64EEENSA_ILi256EEESG_EEENS_10bfloat16_tENS1G_22Sm90TmaWarpSpecializedILi4ELi2ELi16ELb0E"
+               "Lb1EEEJNS1O_INS1N_16Sm90ColReductionINS_4plusES1V_S1V_Li0ESI_ffLS1S_2EJNS1O_INS1N_15ExponentialNodeEJNS1N_12Sm90"
+               "AccFetchEEEEEEEEvNT_6ParamsE")
+
 
 def line(name, start, end, grid="132x1x1"):
     return [name, start, end, 7, 1, grid, "256x1x1", 64, 0, 0]
@@ -90,6 +97,10 @@ class Kernels(unittest.TestCase):
         self.assertEqual(kernels.short(ADAMW), "adamw_kernel<float, bf16>")
         self.assertEqual(kernels.short(NORM), "norm_kernel")
         self.assertEqual(kernels.short(CUTLASS), "cutlass TanhGeluGradient 128x128x64 cluster 2x1 pingpong epilogue 4/2/16")
+        self.assertEqual(kernels.short(EXPONENTIAL), "cutlass ExponentialNode 64x256x64 cluster 2x1 pingpong epilogue 4/2/16")
+        self.assertEqual(kernels.category(EXPONENTIAL), "matrix products, with the loss inside")
+        for name in ("shift_kernel<__nv_bfloat16>(x)", "share_kernel<__nv_bfloat16>(x)", "scale_rows_kernel<__nv_bfloat16>(x)"):
+            self.assertEqual(kernels.category("void tally::train::cuda::(anonymous namespace)::" + name), "cross-entropy")
         self.assertEqual(kernels.short("void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nt_align1>(Params)"),
                          "cutlass_80_simt_sgemm_256x128_8x4_nt_align1")
         self.assertEqual(kernels.category(CUTLASS), "matrix products, with GELU inside")
