@@ -97,12 +97,6 @@ std::string excerpt(std::string_view line, uint32_t column, bool color) {
   return fmt::format("    {}\n    {}{}\n", printable(line), pad, caret);
 }
 
-std::string place(const Sources& sources, const Mark& mark) {
-  if (mark.file >= sources.size()) return "tally";
-  if (!mark.known()) return "tally";
-  return fmt::format("{}:{}:{}", sources.name(mark.file), mark.line, mark.column);
-}
-
 std::string block(const Diagnostic& d, const Sources& sources, bool color) {
   Style style = style_of(d.severity);
   std::string text;
@@ -118,6 +112,12 @@ std::string block(const Diagnostic& d, const Sources& sources, bool color) {
 }
 
 }  // namespace
+
+std::string place(const Sources& sources, const Mark& mark) {
+  if (mark.file >= sources.size()) return "tally";
+  if (!mark.known()) return "tally";
+  return fmt::format("{}:{}:{}", sources.name(mark.file), mark.line, mark.column);
+}
 
 void Diagnostics::error(const Mark& mark, std::string message, std::string hint) {
   add(Severity::error, mark, std::move(message), std::move(hint));

@@ -17,6 +17,9 @@ struct Diagnostic {
   std::string hint;     // what to do: "did you mean 'separator'?"; may be empty
 };
 
+// "bench.yaml:12:5", and "tally" where there is no place.
+std::string place(const Sources& sources, const Mark& mark);
+
 // Collects diagnostics. Data flows one way: every stage gets a Diagnostics& and adds to it; the
 // caller prints once and stops if has_errors().
 class Diagnostics {

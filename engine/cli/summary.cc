@@ -51,7 +51,8 @@ void print_steps(const Benchmark& benchmark, const Journal& journal) {
   fmt::print("\n{}\n", bordered(rows, "  "));
 }
 
-void print_failures(const Journal& journal, const RunDirectory& directory) {
+void print_failures(const Journal& journal, const RunDirectory& directory,
+                    const RunSummary& summary, const Sources& sources) {
   size_t failures = 0;
   for (const Journal::Stored& stored : journal.packages()) {
     bool failed = stored.package.state == State::failed || stored.package.state == State::lost;
@@ -59,6 +60,10 @@ void print_failures(const Journal& journal, const RunDirectory& directory) {
     fmt::print("{} {} ({}): {}\n", state_name(stored.package.state), stored.package.id, stored.step,
                stored.package.note);
     fmt::print("       in {}/{}\n", directory.path, stored.directory);
+    const auto at = summary.places.find(stored.package.id);
+    if (at != summary.places.end() && at->second.known()) {
+      fmt::print("       at {}\n", place(sources, at->second));
+    }
   }
   if (failures > kMostFailures) {
     fmt::print("       and {} more: see {}/run.log\n", failures - kMostFailures, directory.path);
@@ -129,9 +134,10 @@ void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDir
 }
 
 void print_summary(const Invocation& invocation, const Benchmark& benchmark, const Journal& journal,
-                   const RunDirectory& directory, const RunSummary& summary) {
+                   const RunDirectory& directory, const RunSummary& summary,
+                   const Sources& sources) {
   print_steps(benchmark, journal);
-  print_failures(journal, directory);
+  print_failures(journal, directory, summary, sources);
   print_notes(journal, directory);
   std::string handle = directory.path.substr(0, directory.path.rfind('/'));
   const std::string& program = invocation.program;

@@ -18,8 +18,10 @@ std::string boxed(const std::vector<std::string>& lines);
 std::string bordered(const std::vector<std::vector<std::string>>& rows, const std::string& indent);
 
 void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDirectory& directory);
-// The steps with their counts, why workpackages failed, and what to do next.
+// The steps with their counts, why workpackages failed and where that is written, and what to do
+// next. `sources`: the input's texts.
 void print_summary(const Invocation& invocation, const Benchmark& benchmark, const Journal& journal,
-                   const RunDirectory& directory, const RunSummary& summary);
+                   const RunDirectory& directory, const RunSummary& summary,
+                   const Sources& sources);
 
 }  // namespace tally

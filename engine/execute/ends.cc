@@ -114,6 +114,7 @@ Status Engine::ended_badly(Task& task) {
   }
   package.wp.state = state;
   package.wp.note = task.note();
+  if (state != State::waiting) places_[id] = task.place();
   if (Status s = journal_.set_state(id, state, task.note()); !s) return s;
   if (state == State::failed) {
     ++failed_;

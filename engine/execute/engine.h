@@ -96,6 +96,7 @@ class Engine {
   std::map<std::string, std::vector<int>> setup_waiters_;
   std::vector<int> open_of_step_;  // packages not ended
   int done_ = 0, failed_ = 0, waiting_ = 0, lost_ = 0;
+  std::map<int, Mark> places_;    // RunSummary's
   int failed_before_ = 0;         // of failed_, when the run was continued
   std::map<int, int> resubmits_;  // how often the platform allows it, by package
   bool again_ = false;            // the task that ended now is to be submitted again

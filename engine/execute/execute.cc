@@ -314,6 +314,7 @@ Status Engine::stop_children() {
 void Engine::count(RunSummary* summary) const {
   *summary = RunSummary();
   summary->interrupted = interrupted_;
+  summary->places = places_;
   summary->stopped = options_.exit_on_error && failed_ > failed_before_;
   for (size_t i = 0; i < benchmark_.steps.size(); ++i) {
     for (const int id : graph_.of_step(static_cast<int>(i))) {

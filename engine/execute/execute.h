@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,6 +57,9 @@ struct RunSummary {
     const char* by;
   };
   std::vector<Blocked> blocked;
+  // Where in the user's file that stands which ended badly in this session, by workpackage: a
+  // command, a job's program, else the step.
+  std::map<int, Mark> places;
   // 0: every workpackage finished.
   int exit_code() const {
     return failed || lost || waiting || running || open || interrupted ? 1 : 0;

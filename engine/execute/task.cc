@@ -31,6 +31,7 @@ Task::Task(TaskContext& context, int id)
   }
   operation_ = static_cast<size_t>(package().operations_done);
   if (package().prepared) phase_ = Phase::operations;
+  place_ = package().job_name.empty() ? step_.name.mark : step_.launch.mark;
   check_waiting_ = package().wp.state == State::waiting && package().wp.note != before_shared;
 }
 
@@ -216,6 +217,7 @@ bool Task::advance_operations(Next* next, Status* status) {
     if (!stop_operations_ && next_cycle(status)) return false;
     if (phase_ == Phase::finished || !*status) return false;
     if (!platform_.local()) {
+      place_ = step_.launch.mark;
       *next = Next::job;
       return true;
     }
@@ -223,6 +225,7 @@ bool Task::advance_operations(Next* next, Status* status) {
     return false;
   }
   const Operation& operation = operations_[operation_];
+  place_ = operation.command.mark;
   bool active = true;
   if (!is_active(operation.active, &active)) return false;
   if (!active) {

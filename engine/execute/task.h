@@ -59,6 +59,8 @@ class Task {
   int pid() const { return pid_; }
   State state() const { return state_; }
   const std::string& note() const { return note_; }
+  // What it is at in the user's file: a command, a job's program, else the step.
+  const Mark& place() const { return place_; }
   const Step& step() const { return step_; }
   const PackageValues& values() const { return *values_; }
   const std::string& work_dir() const { return work_dir_; }
@@ -146,6 +148,7 @@ class Task {
   int pid_ = 0;
   State state_ = State::running;
   std::string note_;
+  Mark place_;
 };
 
 }  // namespace tally

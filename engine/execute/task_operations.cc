@@ -40,6 +40,7 @@ bool Task::more_to_come() const {
 }
 
 bool Task::run_prepare(const Prepare& prepare) {
+  place_ = prepare.command.mark;
   bool active = true;
   if (!is_active(prepare.active, &active) || !active) return false;
   const std::string command = trimmed_command(values_->apply(prepare.command));

@@ -95,6 +95,9 @@ class Jobs(FailureTest):
         self.assertEqual(code, 1)
         self.assertIn("0,1\n", out)
         self.assertIn("ended with exit code 7", self.place.packages()[1]["note"])
+        lines = (self.place.root / "small.yaml").read_text().splitlines()
+        line = 1 + next(number for number, text in enumerate(lines) if text.startswith("    launch: "))
+        self.assertIn(f"       at small.yaml:{line}:13\n", out)
 
     def test_the_first_task_that_fails_ends_the_other_and_is_what_counts(self):
         # srun's own code would be the highest, of the one that it ended.

@@ -148,6 +148,8 @@ TEST_CASE_FIXTURE(Shell, "a failed workpackage is exit code 1, and 0 under JUBE'
   CHECK(ran.code == 1);
   CHECK(has(ran.out, "|        s |   3 |    0 |    0 |     1 |    2 |"));
   CHECK(has(ran.out, "failed 1 (s): Error (returncode <> 0) while running"));
+  CHECK_MESSAGE(has(ran.out, "       in bench_run/000000/000001_s\n       at bench.yaml:13:28\n"),
+                ran.out);
   CHECK(has(ran.out, "continue: tally continue bench_run --id 0"));
   CHECK(tally("status bench_run").out == "ERROR\n");
   CHECK(tally("run bench.yaml", "jube").code == 0);
@@ -162,6 +164,20 @@ TEST_CASE_FIXTURE(Shell, "a failed workpackage is exit code 1, and 0 under JUBE'
     file("unable.yaml", std::string("name: u\noutpath: u_run\n") + unable);
     CHECK(tally("run unable.yaml", "jube").code == 1);
   }
+}
+
+TEST_CASE_FIXTURE(Shell, "a failure says where its command, or its step, is written") {
+  file("parts.yaml", "step:\n  - name: s\n    do: [echo, \"false\"]\n");
+  file("bench.yaml", "name: c\noutpath: c_run\nstep: !include parts.yaml:[\"step\"]\n");
+  CHECK(has(tally("run bench.yaml").out, "       at parts.yaml:3:16\n"));
+  file("inactive.yaml",
+       "name: i\noutpath: i_run\nstep:\n  - name: s\n    do:\n"
+       "      - {active: \"false\", _: echo}\n      - \"false\"\n");
+  CHECK(has(tally("run inactive.yaml").out, "       at inactive.yaml:7:9\n"));
+  file("unable.yaml",
+       "name: u\noutpath: u_run\nsubstituteset: {name: t, iofile: {in: none.txt, out: g.txt}}\n"
+       "step:\n  - {name: s, use: t, do: echo}\n");
+  CHECK(has(tally("run unable.yaml").out, "       at unable.yaml:5:12\n"));
 }
 
 TEST_CASE_FIXTURE(Shell, "a comment is one line; a step that no workpackage reached has its row") {
