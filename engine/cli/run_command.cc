@@ -201,7 +201,8 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   Expander expander(benchmark, info, evaluator, pool, input.tags());
   RunSummary summary;
   Status status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
-  print_summary(invocation, benchmark, *journal, directory, summary, input.sources);
+  if (Status s = keep_places(summary, input.sources, *journal); !s && status) status = s;
+  print_summary(invocation, benchmark, *journal, directory, summary);
   warn_of_blocked(benchmark, summary, input.sources);
   if (status && journal->states().empty()) warn_of_nothing(benchmark);
   if (!status) print_error(invocation, status.message());

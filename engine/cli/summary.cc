@@ -51,8 +51,11 @@ void print_steps(const Benchmark& benchmark, const Journal& journal) {
   fmt::print("\n{}\n", bordered(rows, "  "));
 }
 
-void print_failures(const Journal& journal, const RunDirectory& directory,
-                    const RunSummary& summary, const Sources& sources) {
+std::string place_key(int package) {
+  return fmt::format("place of {}", package);
+}
+
+void print_failures(const Journal& journal, const RunDirectory& directory) {
   size_t failures = 0;
   for (const Journal::Stored& stored : journal.packages()) {
     bool failed = stored.package.state == State::failed || stored.package.state == State::lost;
@@ -60,9 +63,8 @@ void print_failures(const Journal& journal, const RunDirectory& directory,
     fmt::print("{} {} ({}): {}\n", state_name(stored.package.state), stored.package.id, stored.step,
                stored.package.note);
     fmt::print("       in {}/{}\n", directory.path, stored.directory);
-    const auto at = summary.places.find(stored.package.id);
-    if (at != summary.places.end() && at->second.known()) {
-      fmt::print("       at {}\n", place(sources, at->second));
+    if (const auto at = journal.shared(place_key(stored.package.id))) {
+      fmt::print("       at {}\n", *at);
     }
   }
   if (failures > kMostFailures) {
@@ -133,11 +135,20 @@ void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDir
   std::fflush(stdout);
 }
 
+Status keep_places(const RunSummary& summary, const Sources& sources, Journal& journal) {
+  if (summary.places.empty()) return Status::ok();
+  if (Status s = journal.begin(); !s) return s;
+  for (const auto& [package, mark] : summary.places) {
+    if (!mark.known()) continue;
+    if (Status s = journal.set_shared(place_key(package), place(sources, mark)); !s) return s;
+  }
+  return journal.commit();
+}
+
 void print_summary(const Invocation& invocation, const Benchmark& benchmark, const Journal& journal,
-                   const RunDirectory& directory, const RunSummary& summary,
-                   const Sources& sources) {
+                   const RunDirectory& directory, const RunSummary& summary) {
   print_steps(benchmark, journal);
-  print_failures(journal, directory, summary, sources);
+  print_failures(journal, directory);
   print_notes(journal, directory);
   std::string handle = directory.path.substr(0, directory.path.rfind('/'));
   const std::string& program = invocation.program;

@@ -125,6 +125,7 @@ Status Engine::take_up() {
       case State::failed:
         ++failed_;
         ++failed_before_;
+        if (!restored) places_[id] = graph_.step_of(package).name.mark;  // it failed at birth
         mark(id, "error", package.wp.note);
         break;
       case State::lost:
@@ -156,6 +157,7 @@ Status Engine::mark_failed_at_birth(const std::vector<int>& created) {
     const Package& package = graph_[id];
     if (package.wp.state == State::failed) {
       ++failed_;
+      places_[id] = graph_.step_of(package).name.mark;
       mark(id, "error", package.wp.note);
       log_.write(package.directory + ": " + package.wp.note);
     } else {

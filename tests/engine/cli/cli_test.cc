@@ -170,6 +170,7 @@ TEST_CASE_FIXTURE(Shell, "a failure says where its command, or its step, is writ
   file("parts.yaml", "step:\n  - name: s\n    do: [echo, \"false\"]\n");
   file("bench.yaml", "name: c\noutpath: c_run\nstep: !include parts.yaml:[\"step\"]\n");
   CHECK(has(tally("run bench.yaml").out, "       at parts.yaml:3:16\n"));
+  CHECK(has(tally("continue c_run").out, "       at parts.yaml:3:16\n"));
   file("inactive.yaml",
        "name: i\noutpath: i_run\nstep:\n  - name: s\n    do:\n"
        "      - {active: \"false\", _: echo}\n      - \"false\"\n");
@@ -178,6 +179,11 @@ TEST_CASE_FIXTURE(Shell, "a failure says where its command, or its step, is writ
        "name: u\noutpath: u_run\nsubstituteset: {name: t, iofile: {in: none.txt, out: g.txt}}\n"
        "step:\n  - {name: s, use: t, do: echo}\n");
   CHECK(has(tally("run unable.yaml").out, "       at unable.yaml:5:12\n"));
+  file("value.yaml",
+       "name: v\noutpath: v_run\n"
+       "parameterset: {name: p, parameter: [{name: n, type: int, _: \"1,two\"}]}\n"
+       "step: {name: s, use: p, do: echo $n}\n");
+  CHECK(has(tally("run value.yaml").out, "       at value.yaml:4:14\n"));
 }
 
 TEST_CASE_FIXTURE(Shell, "a comment is one line; a step that no workpackage reached has its row") {
