@@ -11,4 +11,4 @@ DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python
   libpcre2-dev libxxhash-dev zlib1g-dev doctest-dev)
 DEBIAN_TRAIN=(libopenmpi-dev) # of tally-train alone: data parallel training on CPUs
 # The accounting daemon with a database that no service starts: the -core packages are programs alone.
-DEBIAN_TEST=(jube strace slurmctld slurmd slurm-client munge slurmdbd mariadb-server-core mariadb-client-core)
+DEBIAN_TEST=(jube shellcheck strace slurmctld slurmd slurm-client munge slurmdbd mariadb-server-core mariadb-client-core)

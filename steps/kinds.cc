@@ -1,7 +1,6 @@
 #include "steps/kinds.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <array>
 #include <cmath>
@@ -99,8 +98,10 @@ void add_derived(const Step& step, Named& values, const Lookup& lookup) {
   const std::string given = added_or(values, lookup, "timelimit");
   if (const auto limit = parse_duration(given)) {
     const auto seconds = static_cast<long long>(std::ceil(*limit));
-    // Schedulers take a plain number for minutes, which here are seconds, and know no 30m.
-    if (given.find(':') == std::string::npos || given.find('-') != std::string::npos) {
+    // Schedulers take a plain number for minutes, which here are seconds, and know no 30m. 1:00:00
+    // is shown as all the others.
+    const size_t colon = given.find(':');
+    if (colon == std::string::npos || colon == 1 || given.find('-') != std::string::npos) {
       set_value(values, "timelimit", clock_time(seconds));
     }
     // And for schedulers that do not read Slurm's forms.
@@ -126,7 +127,53 @@ void add_starter(Named& values, const Lookup& lookup) {
   values.emplace_back("starter", text);
 }
 
+// With a work_dir of its own, which workpackages may share, a job's files are in the workpackage's
+// folder: its script and how it ended belong to one workpackage.
+void add_job_files(const Step& step, Named& values, const Lookup& lookup) {
+  const std::string run = value_of(lookup, "jube_benchmark_rundir");
+  if (step.work_dir.value.empty() || run.empty()) return;
+  if (lookup("job_functions") != nullptr) {
+    set_value(values, "job_functions", run + "/job_functions.sh");
+  }
+  if (platform_of(step, lookup).local()) return;
+  for (const char* name : {"submit_script", "stdoutlogfile", "stderrlogfile", "status_file",
+                           "done_file", "error_file", "reason_file"}) {
+    const std::string file = value_of(lookup, name);
+    if (file.empty() || file.front() == '/') continue;
+    set_value(values, name, own_folder(step, lookup) + "/" + file);
+  }
+}
+
+// Lines of a job script that name files, or are there only when others are.
+void add_job_lines(Named& values, const Lookup& lookup) {
+  if (lookup("job_functions") == nullptr) return;
+  std::string line = ".";
+  for (const char* name :
+       {"job_functions", "status_file", "done_file", "error_file", "reason_file"}) {
+    line += " " + shell_quote(added_or(values, lookup, name));
+  }
+  values.emplace_back("job_begin", line + " || exit");
+  const bool modules =
+      !added_or(values, lookup, "modules").empty() || !value_of(lookup, "site_modules").empty();
+  values.emplace_back("modules_begin", modules ? "trap job_module_failed ERR" : "");
+  values.emplace_back("modules_end", modules ? "trap - ERR" : "");
+  std::string launch;
+  for (const char* name : {"starter", "site_mpi", "args_starter", "container", "launch"}) {
+    const std::string words(strip(added_or(values, lookup, name)));
+    if (!words.empty()) launch += (launch.empty() ? "" : " ") + words;
+  }
+  values.emplace_back("launch_line", launch);
+}
+
 }  // namespace
+
+std::string own_folder(const Step& step, const Lookup& lookup) {
+  std::string folder = value_of(lookup, "jube_benchmark_rundir") + "/" +
+                       value_of(lookup, "jube_wp_padid") + "_" + step.name.value;
+  const std::string suffix = substitute(step.suffix.value, lookup);
+  if (!suffix.empty()) folder += "_" + suffix;
+  return folder + "/work";
+}
 
 Named kind_values(const Step& step, const Lookup& lookup) {
   Named values;
@@ -176,6 +223,8 @@ Named kind_values(const Step& step, const Lookup& lookup) {
     lines.pop_back();
     values.emplace_back("env", lines);
   }
+  add_job_files(step, values, lookup);
+  add_job_lines(values, lookup);
   return values;
 }
 
@@ -211,36 +260,6 @@ std::string local_launch(const Step& step, const Lookup& lookup) {
     command += inside + " ";
   }
   return command + std::string(strip(substitute(step.launch.value, lookup)));
-}
-
-std::string content_hash(const StepInputs& inputs) {
-  XXH3_state_t* state = XXH3_createState();
-  XXH3_64bits_reset(state);
-  // Each text goes in with its length, so that no two lists of texts look alike.
-  const auto add = [state](const std::string& text) {
-    const uint64_t size = text.size();
-    XXH3_64bits_update(state, &size, sizeof size);
-    XXH3_64bits_update(state, text.data(), text.size());
-  };
-  const auto count = [state](size_t size) {
-    const uint64_t number = size;
-    XXH3_64bits_update(state, &number, sizeof number);
-  };
-  add(inputs.step);
-  count(inputs.commands.size());
-  for (const std::string& command : inputs.commands) add(command);
-  for (const Named* list : {&inputs.environment, &inputs.files}) {
-    count(list->size());
-    for (const auto& [name, value] : *list) {
-      add(name);
-      add(value);
-    }
-  }
-  const uint64_t digest = XXH3_64bits_digest(state);
-  XXH3_freeState(state);
-  std::array<char, 17> text{};
-  snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(digest));
-  return text.data();
 }
 
 std::string outcome_of(int exit_code) {

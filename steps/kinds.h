@@ -25,6 +25,12 @@ namespace tally {
 std::vector<std::pair<std::string, std::string>> kind_values(const Step& step,
                                                              const Lookup& lookup);
 
+//   job files  with `work_dir`: submit_script, stdoutlogfile, stderrlogfile, status_file,
+//   done_file,
+//              error_file, reason_file and job_functions, absolute: a workpackage's own
+//   job lines  job_begin, modules_begin, modules_end, launch_line (of job scripts that source
+//              job_functions)
+
 // Where a run step goes, from its platform's parameters:
 //   scheduler      local (the default) or the name of a scheduler: slurm
 //   submit         the command that takes a job script: "sbatch --parsable"
@@ -37,20 +43,13 @@ struct Platform {
 };
 Platform platform_of(const Step& step, const Lookup& lookup);
 
+// The workpackage's own work folder, absolute, from jube_benchmark_rundir and jube_wp_padid; its
+// operations run there unless the step has a work_dir.
+std::string own_folder(const Step& step, const Lookup& lookup);
+
 // The command by which a run step starts its program here: the platform's starter with its
 // arguments, then launch. Empty when the step has no launch or its platform submits jobs.
 std::string local_launch(const Step& step, const Lookup& lookup);
-
-// What a setup or build step depends on: a digest of its name, commands after substitution,
-// environment, modules and the bytes of its files. Equal digests mean that one run of the step
-// serves all. Sixteen hex digits.
-struct StepInputs {
-  std::string step;
-  std::vector<std::string> commands;  // after substitution, file sets' entries included
-  std::vector<std::pair<std::string, std::string>> environment;
-  std::vector<std::pair<std::string, std::string>> files;  // target, bytes or size and time
-};
-std::string content_hash(const StepInputs& inputs);
 
 // Outcomes that tally-train tells by its exit code, as `expect:` names them: 3 "oom", 4 "timeout",
 // 5 "check"; empty for other codes.

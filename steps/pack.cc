@@ -71,6 +71,11 @@ std::string exports(const PackMember& member) {
   return text.empty() ? text : " && export" + text;
 }
 
+// Where a member's output goes is its own affair.
+bool names_output(std::string_view line) {
+  return starts_with(line, "#SBATCH --output=") || starts_with(line, "#SBATCH --error=");
+}
+
 std::string array_script(const PackRule& rule, const std::string& options,
                          const std::vector<PackMember>& members) {
   std::string script =
@@ -81,10 +86,11 @@ std::string array_script(const PackRule& rule, const std::string& options,
       "# Each task of the array is one workpackage: its own script, in its own directory.\n"
       "case $SLURM_ARRAY_TASK_ID in\n";
   for (size_t i = 0; i < members.size(); ++i) {
-    script += fmt::format("  {}) cd {} && script={}{} ;;\n", i, shell_quote(members[i].directory),
-                          shell_quote(members[i].script), exports(members[i]));
+    script += fmt::format("  {}) cd {}{} &&\n    exec bash {} {} ;;\n", i,
+                          shell_quote(members[i].directory), exports(members[i]),
+                          shell_quote(members[i].script), redirections(members[i].options));
   }
-  return script + fmt::format("esac || exit\nexec bash \"$script\" {}\n", redirections(options));
+  return script + "esac\n";
 }
 
 // What grows with the members that run side by side.
@@ -149,25 +155,26 @@ std::string steps_script(const PackRule& rule, const std::string& options,
       "  stop=1\n"
       "  for member in $(jobs -rp); do kill -s TERM \"$member\"; done\n}\n"
       "trap ends TERM USR1 USR2\n\n"
-      "member() { # member DIRECTORY SCRIPT [NAME=VALUE ...]\n";
+      "member() { # member DIRECTORY STATUS_FILE REASON_FILE COMMAND\n";
   script += fmt::format(
       "  while [ $stop -eq 0 ] && [ \"$(jobs -rp | wc -l)\" -ge {} ]; do wait -n; done\n",
       std::max(1, rule.at_once));
-  script += fmt::format(
+  script +=
       "  if [ $stop -eq 1 ]; then\n"
       "    cd \"$1\" || return\n"
-      "    echo 'not begun: the time of its pack was over' > job.reason\n"
-      "    echo 143 > {0}.new && mv -f {0}.new {0}\n"
+      "    echo 'not begun: the time of its pack was over' > \"$3\"\n"
+      "    echo 143 > \"$2.new\" && mv -f \"$2.new\" \"$2\"\n"
       "    return\n  fi\n"
-      "  (trap - TERM USR1 USR2; cd \"$1\" && exec env \"${{@:3}}\" bash \"$2\" {1}) &\n}}\n\n",
-      shell_quote(rule.status_file), redirections(options));
+      "  (trap - TERM USR1 USR2; cd \"$1\" && eval \"exec $4\") &\n}\n\n";
   for (const PackMember& member : members) {
-    script +=
-        fmt::format("member {} {}", shell_quote(member.directory), shell_quote(member.script));
+    std::string command = "env";
     for (const auto& [name, value] : member.environment) {
-      script += " " + shell_quote(name + "=" + value);
+      command += " " + shell_quote(name + "=" + value);
     }
-    script += '\n';
+    command += " bash " + shell_quote(member.script) + " " + redirections(member.options);
+    script += fmt::format("member {} {} {} \\\n  {}\n", shell_quote(member.directory),
+                          shell_quote(member.status_file), shell_quote(member.reason_file),
+                          shell_quote(command));
   }
   return script + "while [ -n \"$(jobs -rp)\" ]; do wait; done\nexit 0\n";
 }
@@ -184,9 +191,6 @@ bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule, std::stri
   rule->nodes = value_of(lookup, "nodes");
   rule->tasks_per_node = value_of(lookup, "taskspernode");
   rule->gpus_per_node = value_of(lookup, "gpuspernode");
-  if (const std::string status = value_of(lookup, "status_file"); !status.empty()) {
-    rule->status_file = status;
-  }
   rule->seconds = parse_duration(value_of(lookup, "timelimit"));
   return read_count(step.pack.size, "size", lookup, &rule->size, error) &&
          read_count(step.pack.at_once, "at_once", lookup, &rule->at_once, error);
@@ -206,6 +210,26 @@ std::string script_options(const std::string& script) {
     }
   }
   return options;
+}
+
+PackMember pack_member(const std::string& directory, const std::string& script,
+                       const std::string& options,
+                       const std::vector<std::pair<std::string, std::string>>& environment,
+                       const Lookup& lookup) {
+  PackMember member{directory, script, environment, options};
+  for (const auto& [name, file] :
+       {std::pair{"status_file", &member.status_file}, {"reason_file", &member.reason_file}}) {
+    if (const std::string value = value_of(lookup, name); !value.empty()) *file = value;
+  }
+  return member;
+}
+
+std::string common_options(const std::string& options) {
+  std::string common;
+  for (const std::string& line : split_strip(options, "\n")) {
+    if (!line.empty() && !names_output(line)) common += line + "\n";
+  }
+  return common;
 }
 
 std::optional<double> pack_seconds(const PackRule& rule, size_t members) {

@@ -9,6 +9,7 @@
 
 #include "engine/analyse/derived.h"
 #include "engine/analyse/families.h"
+#include "engine/analyse/missing_rows.h"
 #include "engine/analyse/scan.h"
 #include "engine/analyse/wanted.h"
 #include "engine/base/text.h"
@@ -46,25 +47,72 @@ class Analysis {
   }
 
   Records run(std::vector<PackageResult>* each) {
-    if (clashes()) return {};
+    if (lacks_something() || clashes()) return {};
     make_groups();
     Scanner scanner(benchmark_, analyser_, diagnostics_);
     for (Group& group : groups_) {
       const Analyse* analyse = find(group.members.front()->step);
-      for (const PackageView* package : group.members)
+      const bool some_count = any_counts(group);
+      for (const PackageView* package : group.members) {
+        if (some_count && !counts(*package)) continue;
         scanner.scan(*analyse, *package, group.found);
+      }
     }
     scanner.report();
     if (each != nullptr) *each = package_results();
-    return make_records();
+    Records records = make_records();
+    records.unmatched = scanner.unmatched();
+    return records;
   }
 
  private:
+  bool counts(const PackageView& package) const { return tally::counts(benchmark_, package); }
+  bool any_counts(const Group& group) const {
+    return std::any_of(group.members.begin(), group.members.end(),
+                       [&](const PackageView* member) { return counts(*member); });
+  }
+
+  // As JUBE has it, everything that was begun ended well.
+  bool any_ended_well(const Group& group) const {
+    return benchmark_.as_jube ||
+           std::any_of(group.members.begin(), group.members.end(),
+                       [](const PackageView* member) { return member->state == State::done; });
+  }
+
   const Analyse* find(const std::string& step) const {
     for (const Analyse& analyse : analyser_.analyse) {
       if (analyse.step.value == step) return &analyse;
     }
     return nullptr;
+  }
+
+  // A step or a pattern set that tags left out, in JUBE's words.
+  bool lacks_something() {
+    const auto lacks = [&](const std::vector<Text>& use) {
+      for (const Text& name : use) {
+        const bool chosen_later = name.value.find('$') != std::string::npos;
+        if (chosen_later || benchmark_.pattern_sets.count(name.value) > 0) continue;
+        diagnostics_.error(name.mark, "<patternset name=\"" + name.value + "\"> used but not found",
+                           "the tags leave it out");
+        return true;
+      }
+      return false;
+    };
+    if (lacks(analyser_.use)) return true;
+    for (const Analyse& analyse : analyser_.analyse) {
+      const auto named = [&](const Step& step) { return step.name.value == analyse.step.value; };
+      if (std::none_of(benchmark_.steps.begin(), benchmark_.steps.end(), named)) {
+        diagnostics_.error(analyse.step.mark,
+                           "Could not find <step name=\"" + analyse.step.value +
+                               "\"> when using analyser \"" + analyser_.name.value + "\"",
+                           "the tags leave the step out: give the analyser the same tag");
+        return true;
+      }
+      for (const AnalyseFile& file : analyse.files) {
+        if (lacks(file.use)) return true;
+      }
+    }
+    return false;
   }
 
   std::vector<const Pattern*> all_patterns() const {
@@ -142,10 +190,23 @@ class Analysis {
     return key;
   }
 
+  // In files of our own iterations of a parent are reduced whatever follows from their number.
+  std::string own_values(const PackageView& package) const {
+    std::string text;
+    for (const auto& [name, value] : package.values) {
+      if (!benchmark_.as_jube || own_.count(name) == 0) continue;
+      text += name + '=' + value + '\0';
+    }
+    return text;
+  }
+
   void make_groups() {
     std::map<int, size_t> families;
-    if (analyser_.reduce)
-      families = find_families(by_id_, [&](const PackageView& p) { return point_key(p); });
+    if (analyser_.reduce) {
+      families = find_families(
+          by_id_, [&](const PackageView& p) { return point_key(p); },
+          [&](const PackageView& p) { return own_values(p); });
+    }
     std::map<size_t, size_t> of_family;
     for (const auto& [id, package] : by_id_) {
       if (!package->finished || find(package->step) == nullptr) continue;
@@ -253,6 +314,7 @@ class Analysis {
       if (!group.leaf) continue;
       Line line;
       line.parameters = &group.members.front()->values;
+      line.failed = !any_ended_well(group);
       add_found(group.found, by_name, line.values);
       // JUBE gives a pattern its default with every file that is scanned for it, so the default of
       // the last step is in force even where a parent's file had a match, and a pattern whose files
@@ -276,6 +338,7 @@ class Analysis {
       records.rows.push_back(make_record(*leaves[i], std::move(lines[i].values), records));
     }
     for (const Pattern* pattern : patterns) describe(*pattern, records);
+    note_missing_rows(benchmark_, analyser_, by_id_, records);
     return records;
   }
 
@@ -323,8 +386,18 @@ class Analysis {
       add_package(*package, false, put, records);
     }
     put("jube_res_analyser", {analyser_.name.value});
+    const bool some_count = any_counts(group);
+    for (const auto& [name, statistics] : group.found) {
+      if (statistics.count() == 0) record.unmatched.push_back(name);
+    }
+    record.id = shown.id;
+    record.state = shown.state;
+    record.reused = shown.reused;
     for (const PackageView* member : group.members) {
-      record.notes.insert(record.notes.end(), member->notes.begin(), member->notes.end());
+      const bool left_out = some_count && !counts(*member);
+      for (const std::string& note : member->notes)
+        record.notes.push_back(left_out ? note + "; it is left out of the row" : note);
+      if (!left_out && record.failed()) record.state = member->state;
     }
     return record;
   }

@@ -10,6 +10,7 @@
 #include "engine/base/diagnostics.h"
 #include "engine/expand/evaluator.h"
 #include "engine/workflow/workflow.h"
+#include "engine/workpackage/workpackage.h"
 
 namespace tally {
 
@@ -20,7 +21,12 @@ struct PackageView {
   int iteration = 0, cycle = 0;
   std::vector<int> parents;  // ids
   std::string work_dir;      // absolute
-  bool finished = false;     // only finished packages are analysed
+  // Its own folder, absolute, where it has a work_dir beside that: a run step's output and its
+  // job's files are there, and are looked for there first. Empty: there is none.
+  std::string own_dir;
+  bool finished = false;  // only finished packages are analysed
+  State state = State::done;
+  bool reused = false;  // done elsewhere: a set-up whose work was taken over
   // Everything a result may show: parameters with their types, and the jube_* built-ins.
   std::vector<std::pair<std::string, std::string>> values;
   std::vector<std::pair<std::string, ValueType>> types;

@@ -86,7 +86,7 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
       value = make_value(results[i].value, ValueType::floating);  // nan or inf as an int
     }
     const std::string lacks = value ? std::string() : missing_input(pattern, lines[i]);
-    if (!value && failed_before.count(lacks) == 0 && failed++ == 0) {
+    if (!value && !lines[i].failed && failed_before.count(lacks) == 0 && failed++ == 0) {
       why = !lacks.empty()  ? fmt::format("there is no value of '{}'", lacks)
             : results[i].ok ? fmt::format("\"{}\" is not a number", results[i].value)
                             : fmt::format("\"{}\": {}", expressions[i], results[i].error);

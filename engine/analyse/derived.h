@@ -16,6 +16,7 @@ namespace tally {
 struct Line {
   std::map<std::string, Value> values;
   const std::vector<std::pair<std::string, std::string>>* parameters = nullptr;
+  bool failed = false;  // no workpackage of it ended well: that a value is missing is no surprise
 };
 
 // Computes `patterns` for every line, those that use another derived pattern after it. A value that

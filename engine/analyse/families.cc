@@ -1,6 +1,9 @@
 #include "engine/analyse/families.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace tally {
@@ -62,7 +65,8 @@ class Families {
 
 std::map<int, size_t> find_families(
     const std::map<int, const PackageView*>& packages,
-    const std::function<std::string(const PackageView&)>& point_key) {
+    const std::function<std::string(const PackageView&)>& point_key,
+    const std::function<std::string(const PackageView&)>& own_values) {
   std::map<int, int> depth;
   std::map<int, std::vector<const PackageView*>> by_depth;
   for (const auto& [id, package] : packages) {  // parents have lower ids
@@ -71,7 +75,24 @@ std::map<int, size_t> find_families(
     depth[id] = own;
     by_depth[own].push_back(package);
   }
-  Families families(point_key);
+  const bool plain = std::all_of(packages.begin(), packages.end(), [&](const auto& entry) {
+    return own_values(*entry.second).empty();
+  });
+  // Iterations of one workpackage may differ in `own_values`. Iterations of its parents' are
+  // siblings only where these are the same, too.
+  std::map<std::string, std::multiset<std::string>> values_of;  // of the iterations of one
+  const auto iterations_of = [](const std::string& point, const PackageView& package) {
+    return fmt::format("{}\1{}", point, fmt::join(package.parents, ","));
+  };
+  for (auto at = packages.begin(); !plain && at != packages.end(); ++at) {
+    const PackageView& package = *at->second;
+    values_of[iterations_of(point_key(package), package)].insert(own_values(package));
+  }
+  const std::function<std::string(const PackageView&)> full_key = [&](const PackageView& package) {
+    const std::string point = point_key(package);
+    return fmt::format("{}\1{}", point, fmt::join(values_of[iterations_of(point, package)], "\1"));
+  };
+  Families families(plain ? point_key : full_key);
   for (const auto& [at, list] : by_depth) {
     for (const PackageView* package : list) families.add(*package);
   }

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "engine/analyse/big_int.h"
+#include "engine/base/mark.h"
 #include "engine/base/number.h"
 #include "engine/workflow/workflow.h"
+#include "engine/workpackage/workpackage.h"
 
 namespace tally {
 
@@ -43,9 +45,24 @@ Value integer_value(const BigInt& value);
 struct Record {
   std::map<std::string, Value> values;
   std::vector<std::string> notes;  // "out of memory", "no baseline row": shown below the table
+  // Of its workpackage; of several iterations, failed only where no iteration ended well.
+  State state = State::done;
+  bool reused = false;
+  int id = 0;                          // the workpackage's
+  std::vector<std::string> unmatched;  // patterns that its files were searched for in vain
+  // A failed or lost workpackage may have printed a number before it ended: no reference, baseline
+  // or database takes it.
+  bool failed() const { return state == State::failed || state == State::lost; }
+};
+// A pattern that matched nothing in the files of some workpackages that ended well.
+struct Unmatched {
+  Mark mark;
+  std::string text;
 };
 struct Records {
   std::vector<Record> rows;
+  std::vector<std::string> notes;  // of workpackages that have no row
+  std::vector<Unmatched> unmatched;
   std::map<std::string, std::string> units;  // by column name
   std::map<std::string, ValueType> types;
 };

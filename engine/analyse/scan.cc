@@ -21,7 +21,12 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-std::vector<std::string> matching_files(const std::string& work_dir, const std::string& name) {
+std::vector<std::string> matching_files(const std::string& work_dir, const std::string& name,
+                                        const std::string& own_dir = {}) {
+  if (!own_dir.empty()) {
+    std::vector<std::string> own = matching_files(own_dir, name);
+    if (!own.empty()) return own;
+  }
   std::string path = name;
   if (path.empty() || path.front() != '/') path = work_dir + "/" + name;
   if (name.find_first_of("*?[") == std::string::npos) {
@@ -113,10 +118,11 @@ Scanner::Scanner(const Benchmark& benchmark, const Analyser& analyser, Diagnosti
     : benchmark_(benchmark), analyser_(analyser), diagnostics_(diagnostics) {}
 Scanner::~Scanner() = default;
 
-void Scanner::problem(const Mark& mark, const std::string& key, std::string text) {
+void Scanner::problem(const Mark& mark, const std::string& key, std::string text, bool error) {
   Problem& p = problems_[key];
   if (p.times++ == 0) {
     p.mark = mark;
+    p.error = error;
     p.text = std::move(text);
   }
 }
@@ -125,7 +131,11 @@ void Scanner::report() {
   for (const auto& [key, p] : problems_) {
     std::string text = p.text;
     if (p.times > 1) text += fmt::format(" (and {} more of this kind)", p.times - 1);
-    diagnostics_.warning(p.mark, std::move(text));
+    if (p.error) {
+      diagnostics_.error(p.mark, std::move(text));
+    } else {
+      diagnostics_.warning(p.mark, std::move(text));
+    }
   }
   problems_.clear();
 }
@@ -172,6 +182,7 @@ void Scanner::scan(const Analyse& analyse, const PackageView& package, Found& fo
   auto lookup = [&](std::string_view name) { return values.find(name); };
   std::string first_name;
   size_t names = 0;
+  SoughtHere here;
   for (const AnalyseFile& file : analyse.files) {
     std::vector<const Pattern*> patterns = patterns_for(file);
     for (const std::string& given : split_strip(substitute(file.path.value, lookup), ",")) {
@@ -179,23 +190,101 @@ void Scanner::scan(const Analyse& analyse, const PackageView& package, Found& fo
       if (name.empty()) continue;
       if (names == 0) first_name = name;
       const bool by_hand = !package.log.empty();
-      std::vector<std::string> paths = by_hand
-                                           ? files_beside_log(package.log, name, first_name, names)
-                                           : matching_files(package.work_dir, name);
+      std::vector<std::string> paths =
+          by_hand ? files_beside_log(package.log, name, first_name, names)
+                  : matching_files(package.work_dir, name, package.own_dir);
       ++names;
-      // One that has not begun has no folder either.
-      if (paths.empty() && !by_hand && ::access(package.work_dir.c_str(), F_OK) == 0) {
-        problem(file.path.mark, fmt::format("{} {}", analyse.step.value, file.path.value),
-                fmt::format("no file '{}' in the work directory of workpackage {} ({}): {}", name,
-                            package.id, package.step, package.work_dir));
-      }
-      for (const std::string& path : paths) scan_file(path, patterns, values, found);
+      if (paths.empty() && !by_hand) no_file(analyse, file, name, package);
+      for (const std::string& path : paths) scan_file(path, patterns, values, found, here, name);
+    }
+  }
+  count(package, here);
+}
+
+void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
+                      const PackageView& package) {
+  const bool there = ::access(package.work_dir.c_str(), F_OK) == 0;
+  if (there) {
+    problem(file.path.mark, fmt::format("{} {}", analyse.step.value, file.path.value),
+            fmt::format("no file '{}' in the work directory of workpackage {} ({}): {}", name,
+                        package.id, package.step, package.work_dir));
+  } else if (finished_well(package.state)) {  // one that has not begun has no folder either
+    problem({}, "folder of " + package.step,
+            fmt::format("workpackage {} ({}) is done, but its work directory is gone: {}",
+                        package.id, package.step, package.work_dir),
+            !benchmark_.as_jube);
+  }
+}
+
+// Only what ended well must have printed what is looked for; an expected outcome (out of memory)
+// need not.
+void Scanner::count(const PackageView& package, const SoughtHere& here) {
+  if (package.state != State::done) return;
+  for (const auto& entry : here) {
+    const Pattern* pattern = entry.first;
+    const Sought& sought = entry.second;
+    auto known = std::find_if(searches_.begin(), searches_.end(),
+                              [&](const Search& search) { return search.pattern == pattern; });
+    if (known == searches_.end()) {
+      known = searches_.insert(searches_.end(), Search{});
+      known->pattern = pattern;
+    }
+    Search& search = *known;
+    ++search.packages;
+    if (!sought.matched) search.without.push_back(package.id);
+    for (const std::string& file : sought.files) {
+      const auto& files = search.files;
+      if (std::find(files.begin(), files.end(), file) == files.end()) search.files.push_back(file);
     }
   }
 }
 
+namespace {
+
+// Whether all columns of a pattern say what to show where it has no value: it may have none.
+bool may_lack_values(const Benchmark& benchmark, const std::string& name) {
+  bool any = false;
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs) {
+      const auto* table = std::get_if<Table>(&output);
+      if (table == nullptr) continue;
+      for (const Column& column : table->columns) {
+        if (column.name.value != name) continue;
+        if (!column.null_value_set) return false;
+        any = true;
+      }
+    }
+  }
+  return any;
+}
+
+}  // namespace
+
+std::vector<Unmatched> Scanner::unmatched() const {
+  constexpr size_t kMost = 5;
+  std::vector<Unmatched> list;
+  for (const Search& search : searches_) {
+    const std::vector<int>& without = search.without;
+    const bool nowhere = without.size() == search.packages;
+    const bool optional = search.pattern->default_value || (benchmark_.as_jube && !nowhere) ||
+                          may_lack_values(benchmark_, search.pattern->name.value);
+    if (without.empty() || optional) continue;
+    std::string which;
+    for (size_t i = 0; i < without.size() && i < kMost; ++i)
+      which += (i == 0 ? "" : ", ") + std::to_string(without[i]);
+    if (without.size() > kMost) which += ", ...";
+    list.push_back(
+        {search.pattern->value.mark,
+         fmt::format("pattern '{}' matched nothing in {} of {} workpackage{} ({}); searched: {}",
+                     search.pattern->name.value, without.size(), search.packages,
+                     search.packages == 1 ? "" : "s", which, join(search.files, ", "))});
+  }
+  return list;
+}
+
 void Scanner::scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
-                        const Values& values, Found& found) {
+                        const Values& values, Found& found, SoughtHere& here,
+                        const std::string& file_name) {
   FileView view;
   if (Status opened = FileView::open(path, &view); !opened) {
     problem({}, "open " + opened.message(), opened.message());
@@ -207,7 +296,10 @@ void Scanner::scan_file(const std::string& path, const std::vector<const Pattern
     if (regex == nullptr) continue;
     const std::string& name = pattern->name.value;
     Statistics& statistics = found.try_emplace(name, pattern->type).first->second;
+    Sought& sought = here[pattern];
+    sought.files.push_back(file_name);
     auto sink = [&](std::string_view match) {
+      sought.matched = true;
       if (std::optional<Value> value = make_value(match, pattern->type)) {
         statistics.add(*value);
         return;

@@ -37,18 +37,39 @@ class Scanner {
   void scan(const Analyse& analyse, const PackageView& package, Found& found);
   // Says what went wrong, each problem once. Call it once, at the end.
   void report();
+  // The patterns that matched nothing, in the order of the file. As JUBE has it only those that
+  // matched nowhere: its files often have patterns for what some workpackages print.
+  std::vector<Unmatched> unmatched() const;
 
  private:
   struct Problem {
     Mark mark;
     std::string text;
     long long times = 0;
+    bool error = false;
   };
+  // How a pattern fared in workpackages that ended well.
+  struct Search {
+    const Pattern* pattern = nullptr;
+    size_t packages = 0;
+    std::vector<int> without;        // ids of those in whose files it matched nothing
+    std::vector<std::string> files;  // as the analyser names them
+  };
+  // The patterns that one workpackage's files were searched for.
+  struct Sought {
+    bool matched = false;
+    std::vector<std::string> files;
+  };
+  using SoughtHere = std::map<const Pattern*, Sought>;
+
   void scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
-                 const Values& values, Found& found);
+                 const Values& values, Found& found, SoughtHere& here, const std::string& name);
+  void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
+               const PackageView& package);
+  void count(const PackageView& package, const SoughtHere& here);
   std::vector<const Pattern*> patterns_for(const AnalyseFile& file) const;
   Regex* compiled(const Pattern& pattern, const std::string& text);
-  void problem(const Mark& mark, const std::string& key, std::string text);
+  void problem(const Mark& mark, const std::string& key, std::string text, bool error = false);
   std::string pattern_text(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
                            const Values& values) const;
 
@@ -57,6 +78,7 @@ class Scanner {
   Diagnostics& diagnostics_;
   std::unordered_map<std::string, std::unique_ptr<Regex>> regexes_;
   std::map<std::string, Problem> problems_;
+  std::vector<Search> searches_;
 };
 
 // The patterns of the sets that `use` names, in order.

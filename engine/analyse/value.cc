@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -92,6 +93,12 @@ void append(Records& records, Records more) {
   } else {
     for (Record& row : more.rows) records.rows.push_back(std::move(row));
   }
+  for (std::string& note : more.notes) {
+    const bool known =
+        std::find(records.notes.begin(), records.notes.end(), note) != records.notes.end();
+    if (!known) records.notes.push_back(std::move(note));
+  }
+  records.unmatched.insert(records.unmatched.end(), more.unmatched.begin(), more.unmatched.end());
   records.units.merge(more.units);
   records.types.merge(more.types);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -111,6 +112,22 @@ std::string block(const Diagnostic& d, const Sources& sources, bool color) {
   return text;
 }
 
+// "3 more of this kind: 'a' (12:5), 'b' (13:5), ...": those behind the first.
+std::string others(const std::vector<const Diagnostic*>& all, const Sources& sources) {
+  constexpr size_t kMost = 10;
+  if (all.size() < 2) return {};
+  std::vector<std::string> list;
+  for (size_t i = 1; i < all.size() && i <= kMost; ++i) {
+    const Mark& mark = all[i]->mark;
+    const std::string where = mark.file == all.front()->mark.file
+                                  ? fmt::format("{}:{}", mark.line, mark.column)
+                                  : place(sources, mark);
+    list.push_back(all[i]->name.empty() ? where : fmt::format("'{}' ({})", all[i]->name, where));
+  }
+  if (all.size() - 1 > kMost) list.emplace_back("...");
+  return fmt::format("note: {} more of this kind: {}\n", all.size() - 1, join(list, ", "));
+}
+
 }  // namespace
 
 std::string place(const Sources& sources, const Mark& mark) {
@@ -123,12 +140,20 @@ void Diagnostics::error(const Mark& mark, std::string message, std::string hint)
   add(Severity::error, mark, std::move(message), std::move(hint));
 }
 
-void Diagnostics::warning(const Mark& mark, std::string message, std::string hint) {
-  add(strict_ ? Severity::error : Severity::warning, mark, std::move(message), std::move(hint));
+void Diagnostics::warning(const Mark& mark, std::string message, std::string hint,
+                          WarningKind kind) {
+  add(strict_ ? Severity::error : Severity::warning, mark, std::move(message), std::move(hint),
+      std::move(kind));
 }
 
 void Diagnostics::note(const Mark& mark, std::string message, std::string hint) {
   add(Severity::note, mark, std::move(message), std::move(hint));
+}
+
+void Diagnostics::remark(const Mark& mark, std::string message, std::string hint,
+                         WarningKind kind) {
+  add(Severity::note, mark, std::move(message), std::move(hint), std::move(kind));
+  all_.back().alone = true;
 }
 
 void Diagnostics::make_warnings_errors() {
@@ -143,14 +168,17 @@ void Diagnostics::make_warnings_errors() {
 void Diagnostics::append(const Diagnostics& other) {
   for (const Diagnostic& d : other.all_) {
     Severity severity = strict_ && d.severity == Severity::warning ? Severity::error : d.severity;
-    add(severity, d.mark, d.message, d.hint);
+    add(severity, d.mark, d.message, d.hint, {d.kind, d.name});
+    all_.back().alone = d.alone;
   }
 }
 
-void Diagnostics::add(Severity severity, const Mark& mark, std::string message, std::string hint) {
+void Diagnostics::add(Severity severity, const Mark& mark, std::string message, std::string hint,
+                      WarningKind kind) {
   if (severity == Severity::error) ++errors_;
   if (severity == Severity::warning) ++warnings_;
-  all_.push_back({severity, mark, std::move(message), std::move(hint)});
+  all_.push_back({severity, mark, std::move(message), std::move(hint), std::move(kind.kind),
+                  std::move(kind.name)});
 }
 
 std::string Diagnostics::format(const Sources& sources, bool color) const {
@@ -158,7 +186,7 @@ std::string Diagnostics::format(const Sources& sources, bool color) const {
   std::vector<std::pair<const Diagnostic*, std::string>> groups;
   for (const Diagnostic& d : all_) {
     std::string text = block(d, sources, color);
-    if (d.severity == Severity::note && !groups.empty()) {
+    if (d.severity == Severity::note && !d.alone && !groups.empty()) {
       groups.back().second += text;
     } else {
       groups.emplace_back(&d, std::move(text));
@@ -172,9 +200,24 @@ std::string Diagnostics::format(const Sources& sources, bool color) const {
     return std::tie(x.file, x.line, x.column) < std::tie(y.file, y.line, y.column);
   });
   std::set<std::string> seen;
-  std::string text;
+  std::map<std::string, std::vector<const Diagnostic*>> of_kind;
+  const auto is_kind = [](const Diagnostic& d) {
+    return d.severity != Severity::error && !d.kind.empty();
+  };
+  std::vector<const std::pair<const Diagnostic*, std::string>*> shown;
   for (const auto& group : groups) {
-    if (seen.insert(group.second).second) text += group.second;
+    if (!seen.insert(group.second).second) continue;
+    if (is_kind(*group.first)) {
+      std::vector<const Diagnostic*>& all = of_kind[group.first->kind];
+      all.push_back(group.first);
+      if (all.size() > 1) continue;
+    }
+    shown.push_back(&group);
+  }
+  std::string text;
+  for (const auto* group : shown) {
+    text += group->second;
+    if (is_kind(*group->first)) text += others(of_kind[group->first->kind], sources);
   }
   return text;
 }

@@ -51,14 +51,21 @@ std::string expand_home(const std::string& path) {
 }  // namespace
 
 std::string expand_path(const std::string& path) {
+  return expand_path(path, [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  });
+}
+
+std::string expand_path(const std::string& path, const Variables& variables) {
   const std::string text = expand_home(path);
   std::string result, name;
   for (size_t at = 0, after = 0; at < text.size(); at = after) {
-    const char* value = nullptr;
+    std::optional<std::string> value;
     const bool variable = text[at] == '$' && variable_at(text, at, &name, &after);
-    if (variable) value = std::getenv(name.c_str());
+    if (variable) value = variables(name);
     if (!variable) after = at + 1;
-    result += value != nullptr ? std::string(value) : text.substr(at, after - at);
+    result += value ? *value : text.substr(at, after - at);
   }
   return result;
 }

@@ -46,7 +46,7 @@ StepKind step_kind(const Element& element) {
 Column column(const Element& element) {
   Column c;
   c.name = text_of(element);
-  c.title = strip(element.get("title"));
+  c.title = element.get("title");  // blanks at its ends are JUBE's, too
   c.format = strip(element.get("format"));
   c.colw = strip(element.get("colw"));
   if (const Attribute* null = element.find("null_value")) {
@@ -63,7 +63,7 @@ Column column(const Element& element) {
 
 Reference reference(const Element& element) {
   return {attribute_text(element, "column"), text_of(element), attribute_text(element, "note"),
-          attribute_text(element, "where")};
+          attribute_text(element, "where"), -1};
 }
 
 class BenchmarkBuilder {
@@ -193,6 +193,7 @@ class BenchmarkBuilder {
     s.retry = attribute_text(element, "retry");
     s.repeat = attribute_text(element, "repeat");
     s.gpu_slots = attribute_text(element, "gpu_slots");
+    s.reuse = boolean_or(element.get("reuse"), true);
     for (const Element& child : element.children) add_to_step(child, &s);
     check_platforms(element);
     check_kind(element, s);
@@ -226,6 +227,8 @@ class BenchmarkBuilder {
       append(text_of(child), &s->modules);
     } else if (child.name == "expect") {
       append(text_of(child), &s->expect);
+    } else if (child.name == "input") {
+      append(text_of(child), &s->inputs);
     }
   }
 
@@ -257,11 +260,25 @@ class BenchmarkBuilder {
       diagnostics_.error(child.mark,
                          fmt::format("'{}' in {} needs kind: run", child.name, describe(element)));
     }
+    if (s.kind != StepKind::setup && s.kind != StepKind::build) check_reuse(element);
     if (s.operations.empty() && s.launch.value.empty() && s.kind != StepKind::plain &&
         s.kind != StepKind::result) {
       diagnostics_.error(element.mark, fmt::format("{} does nothing", describe(element)),
                          s.kind == StepKind::run ? "give it 'launch' or 'do'" : "give it 'do'");
     }
+  }
+
+  // `input` and `reuse` say when work is done again: only setup and build steps leave any out.
+  void check_reuse(const Element& element) {
+    const auto say = [&](const Mark& mark, const char* key) {
+      diagnostics_.error(
+          mark, fmt::format("'{}' in {} needs kind: setup or build", key, describe(element)),
+          "other steps run anew in every run");
+    };
+    for (const Element& child : element.children) {
+      if (child.name == "input") say(child.mark, "input");
+    }
+    if (const Attribute* reuse = element.find("reuse")) say(reuse->value.mark, "reuse");
   }
 
   Analyser analyser(const Element& element) {
@@ -319,6 +336,7 @@ class BenchmarkBuilder {
         if (below.name != "reference") continue;
         Reference r = reference(below);
         r.column = t.columns.back().name;
+        r.column_index = static_cast<int>(t.columns.size()) - 1;
         t.references.push_back(std::move(r));
       }
     }
@@ -349,9 +367,12 @@ class BenchmarkBuilder {
     for (const Element& child : element.children) {
       if (child.name != "key") continue;
       Column key = column(child);
+      // `primekeys` may name the key or its column in the database.
       auto& primary = d.primary_keys;
-      bool listed = std::find(primary.begin(), primary.end(), key.name.value) != primary.end();
-      if (key.primary_key && !listed) primary.push_back(key.name.value);
+      std::replace(primary.begin(), primary.end(), key.name.value, key.column_title());
+      const bool listed =
+          std::find(primary.begin(), primary.end(), key.column_title()) != primary.end();
+      if (key.primary_key && !listed) primary.push_back(key.column_title());
       key.primary_key = key.primary_key || listed;
       d.keys.push_back(std::move(key));
     }

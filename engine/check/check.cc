@@ -7,6 +7,7 @@
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/check/build.h"
+#include "engine/check/core_values.h"
 #include "engine/check/names.h"
 #include "engine/check/parameter_check.h"
 #include "engine/check/schema_check.h"
@@ -73,30 +74,36 @@ void check_unique_names(const std::vector<Benchmark>& benchmarks, Diagnostics& d
 std::optional<Workflow> check_document(const Document& document, const CheckOptions& options,
                                        Sources& sources, Diagnostics& diagnostics) {
   if (diagnostics.has_errors()) return std::nullopt;  // what was read is not whole
-  const bool strict = options.strict || uses_tally_keys(document.root);
-  check_schema(document.root, strict, document.is_xml, diagnostics);
+  const bool own_language = uses_tally_keys(document.root);
+  const bool strict = options.strict || own_language;
+  const bool own_rules = own_language && !options.as_jube;
+  Element whole = document.root;
+  if (own_rules) use_core_values(document, &whole, diagnostics);
+  check_schema(whole, strict, document.is_xml, diagnostics);
 
   std::set<std::string> tags = tags_in_force(document, options);
   std::set<std::string> used_tags;
-  collect_tag_names(document.root, &used_tags);
-  Element root = document.root;
+  collect_tag_names(whole, &used_tags);
+  Element root = whole;
   remove_untagged(tags, &root);
+  const RemovedNames removed = removed_names(whole, root);
 
-  SetFiles files(options, tags, sources, diagnostics);
+  SetFiles files(options, own_rules, tags, sources, diagnostics);
   const SetFile* home = files.add_main(document, root);
-  SetBuilder sets(files, diagnostics);
+  SetBuilder sets(files, own_rules, diagnostics);
   Workflow workflow;
   for (const Element* element : selected_benchmarks(home->document.root, options, diagnostics)) {
     workflow.benchmarks.push_back(
         make_benchmark(home->document.root, *element, *home, sets, diagnostics));
+    workflow.benchmarks.back().as_jube = options.as_jube || !own_language;
   }
   used_tags.insert(files.used_tags().begin(), files.used_tags().end());
-  check_tag_rules(home->document.root, tags, used_tags, options, diagnostics);
+  check_tag_rules(home->document.root, tags, used_tags, options, own_rules, diagnostics);
   check_unique_names(workflow.benchmarks, diagnostics);
   for (const auto& set : options.set) apply_set(set, &workflow.benchmarks, diagnostics);
   for (const Benchmark& benchmark : workflow.benchmarks) {
-    check_references(benchmark, diagnostics);
-    check_dollar_names(benchmark, sources, diagnostics);
+    check_references(benchmark, removed, diagnostics);
+    check_dollar_names(benchmark, !benchmark.as_jube && !options.stored, sources, diagnostics);
     check_parameters(benchmark, strict, diagnostics);
   }
   if (diagnostics.has_errors()) return std::nullopt;

@@ -16,7 +16,9 @@ struct CheckOptions {
   std::vector<std::string> only, exclude;                // --only-bench, --not-bench
   std::vector<std::pair<std::string, std::string>> set;  // --set name=value: replaces a parameter
   ReadOptions read;                                      // for files named by from= and init_with=
-  bool strict = false;  // unknown keys are errors even in a file of plain JUBE language
+  bool strict = false;   // unknown keys are errors even in a file of plain JUBE language
+  bool as_jube = false;  // called by the name jube: JUBE's rules for every file
+  bool stored = false;   // a run's own input: the environment it was checked in may be another one
 };
 
 // Checks `document` and builds the workflow. All problems are reported, with marks. Returns nothing

@@ -23,6 +23,7 @@ bool is_word_start(char c) {
 struct DollarName {
   std::string name;
   std::string written;  // with the dollar, to find it in the source
+  size_t at = 0;        // of the dollar in the command
 };
 
 // The names a command refers to, by string.Template's rules: $name, ${name}; $$ is a dollar.
@@ -44,7 +45,7 @@ std::vector<DollarName> dollar_names(std::string_view text) {
     // ${name:-x} and the like are the shell's own.
     if (braces && (end == text.size() || text[end] != '}')) continue;
     names.push_back(
-        {std::string(text.substr(start, end - start)), std::string(text.substr(i, end - i))});
+        {std::string(text.substr(start, end - start)), std::string(text.substr(i, end - i)), i});
   }
   return names;
 }
@@ -62,8 +63,12 @@ void collect_assigned(std::string_view command, std::set<std::string>* names) {
     while (end < command.size() && is_word_char(command[end])) ++end;
     std::string word(command.substr(i, end - i));
     bool assigned =
-        end < command.size() && (command[end] == '=' || starts_with(command.substr(end), "+="));
-    if (assigned || before == "for" || before == "read" || before == "select") names->insert(word);
+        end < command.size() && (command[end] == '=' || starts_with(command.substr(end), "+=") ||
+                                 starts_with(command.substr(end), ":="));
+    if (assigned || before == "for" || before == "read" || before == "select" ||
+        before == "v") {  // printf -v NAME
+      names->insert(word);
+    }
     if (before != "read") before = word;
     i = end;
   }
@@ -72,6 +77,53 @@ void collect_assigned(std::string_view command, std::set<std::string>* names) {
 bool is_builtin(const std::string& name) {
   const std::vector<std::string>& known = builtin_names();
   return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+// Whether a command may get names from what is not seen in it: files it reads, modules it loads.
+bool takes_names_from_elsewhere(std::string_view command) {
+  for (const char* quoted : {"<<'", "<<\"", "<<\\", "<<-'", "<<-\"", "<< '", "<< \""}) {
+    if (command.find(quoted) != std::string_view::npos) return true;
+  }
+  constexpr std::string_view kEnds = " \t\n;&|()`\"'";
+  for (size_t at = 0; at < command.size();) {
+    const size_t end = std::min(command.find_first_of(kEnds, at), command.size());
+    const std::string_view word = command.substr(at, end - at);
+    for (const char* one : {".", "source", "eval", "module", "ml", "conda", "spack", "declare",
+                            "typeset", "local", "readonly", "getopts", "mapfile", "readarray"}) {
+      if (word == one) return true;
+    }
+    at = end + 1;
+  }
+  return false;
+}
+
+// Which bytes of a command stand in single quotes, where the shell puts no values in.
+std::vector<bool> single_quoted(std::string_view command) {
+  std::vector<bool> quoted(command.size());
+  char open = 0;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    quoted[i] = open == '\'';
+    if (c == '\\' && open != '\'') {
+      ++i;
+    } else if (open != 0) {
+      if (c == open) open = 0;
+    } else if (c == '\'' || c == '"') {
+      open = c;
+    } else if (c == '#' && (i == 0 || command[i - 1] == ' ' || command[i - 1] == '\n')) {
+      i = std::min(command.find('\n', i), command.size());  // a comment may hold one quote
+    }
+  }
+  return quoted;
+}
+
+// Variables that a shell has of itself.
+bool is_shell_variable(const std::string& name) {
+  static const std::set<std::string> names = {
+      "PWD",    "OLDPWD", "HOME",     "UID",      "EUID",   "PPID",   "RANDOM",     "SECONDS",
+      "LINENO", "IFS",    "HOSTNAME", "REPLY",    "OPTARG", "OPTIND", "PIPESTATUS", "SHLVL",
+      "USER",   "SHELL",  "LOGNAME",  "HOSTTYPE", "OSTYPE", "PS1",    "PS4",        "TMPDIR"};
+  return names.count(name) > 0;
 }
 
 // The built-in prefixes of launchers and batch systems, whose variables exist in the job only.
@@ -85,12 +137,14 @@ bool is_job_variable(const std::string& name) {
 
 class DollarChecker {
  public:
-  DollarChecker(const Benchmark& benchmark, const Sources& sources, Diagnostics& diagnostics)
-      : benchmark_(benchmark), sources_(sources), diagnostics_(diagnostics) {}
+  DollarChecker(const Benchmark& benchmark, bool strict, const Sources& sources,
+                Diagnostics& diagnostics)
+      : benchmark_(benchmark), strict_(strict), sources_(sources), diagnostics_(diagnostics) {}
 
   void check() {
     for (const Step& step : benchmark_.steps) {
       std::set<std::string> known, visited;
+      open_ = false;
       if (!collect(step, &known, &visited)) continue;
       for (const Operation& op : step.operations) check_text(op.command, step, known);
       check_text(step.launch, step, known);
@@ -107,8 +161,11 @@ class DollarChecker {
       if (set == benchmark_.parameter_sets.end()) continue;
       for (const Parameter& p : set->second.parameters) known->insert(p.name.value);
     }
-    for (const Operation& op : step.operations) collect_assigned(op.command.value, known);
+    for (const Operation& op : step.operations) collect_command(op.command.value, known);
+    collect_sets(step, known);
     for (const auto& variable : step.env) known->insert(variable.first.value);
+    if (step.kind != StepKind::plain)
+      known->insert(kind_value_names().begin(), kind_value_names().end());
     for (const Text& depend : step.depend) {
       known->insert(fmt::format("jube_wp_parent_{}_id", depend.value));
       const Step* parent = benchmark_.find_step(depend.value);
@@ -117,23 +174,60 @@ class DollarChecker {
     return true;
   }
 
+  void collect_command(const std::string& command, std::set<std::string>* known) {
+    collect_assigned(command, known);
+    if (takes_names_from_elsewhere(command)) open_ = true;
+  }
+
+  // What prepare commands export, and what a site sets in its jobs.
+  void collect_sets(const Step& step, std::set<std::string>* known) {
+    if (!step.modules.empty()) open_ = true;
+    for (const Text& use : step.use) {
+      if (const auto set = benchmark_.file_sets.find(use.value);
+          set != benchmark_.file_sets.end()) {
+        for (const auto& entry : set->second.entries) {
+          const auto* prepare = std::get_if<Prepare>(&entry);
+          if (prepare != nullptr) collect_command(prepare->command.value, known);
+        }
+      }
+      const auto set = benchmark_.parameter_sets.find(use.value);
+      if (set == benchmark_.parameter_sets.end()) continue;
+      for (const Parameter& p : set->second.parameters) {
+        if (!starts_with(p.name.value, "site_") || p.value.value.empty()) continue;
+        collect_assigned(p.value.value, known);
+        if (p.name.value == "site_modules") open_ = true;
+      }
+    }
+  }
+
   void check_text(const Text& text, const Step& step, const std::set<std::string>& known) {
     std::set<std::string> said;
+    const std::vector<bool> quoted = single_quoted(text.value);
     for (const DollarName& dollar : dollar_names(text.value)) {
       const std::string& name = dollar.name;
       if (known.count(name) > 0 || is_builtin(name) || is_job_variable(name) ||
-          std::getenv(name.c_str()) || !said.insert(name).second) {
+          is_shell_variable(name) || std::getenv(name.c_str()) || !said.insert(name).second) {
         continue;
       }
       std::vector<std::string> candidates(known.begin(), known.end());
       candidates.insert(candidates.end(), builtin_names().begin(), builtin_names().end());
       std::string hint = did_you_mean(name, candidates);
       if (hint.empty()) hint = parameter_elsewhere(name);
-      diagnostics_.warning(place_of(text.mark, dollar.written),
-                           fmt::format("'{}' is no parameter of step '{}': it must come from the "
-                                       "shell environment",
+      const Mark place = place_of(text.mark, dollar.written);
+      if (strict_ && !open_ && !quoted[dollar.at]) {
+        if (hint.empty()) hint = fmt::format("write $${} to leave it to the shell", name);
+        diagnostics_.error(place,
+                           fmt::format("'{}' is no parameter of step '{}', and the environment "
+                                       "has no variable of that name",
                                        name, step.name.value),
                            hint);
+      } else {
+        diagnostics_.warning(place,
+                             fmt::format("'{}' is no parameter of step '{}': it must come from the "
+                                         "shell environment",
+                                         name, step.name.value),
+                             hint, {"dollar", name});
+      }
     }
   }
 
@@ -168,15 +262,17 @@ class DollarChecker {
   }
 
   const Benchmark& benchmark_;
+  const bool strict_;  // what is known to nobody is an error
+  bool open_ = false;  // the step's commands may know more names than are seen
   const Sources& sources_;
   Diagnostics& diagnostics_;
 };
 
 }  // namespace
 
-void check_dollar_names(const Benchmark& benchmark, const Sources& sources,
+void check_dollar_names(const Benchmark& benchmark, bool strict, const Sources& sources,
                         Diagnostics& diagnostics) {
-  DollarChecker(benchmark, sources, diagnostics).check();
+  DollarChecker(benchmark, strict, sources, diagnostics).check();
 }
 
 }  // namespace tally

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -36,8 +37,12 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 class ReferenceChecker {
  public:
-  ReferenceChecker(const Benchmark& benchmark, Diagnostics& diagnostics)
-      : benchmark_(benchmark), diagnostics_(diagnostics), steps_(names_of(benchmark.steps)) {}
+  ReferenceChecker(const Benchmark& benchmark, const RemovedNames& removed,
+                   Diagnostics& diagnostics)
+      : benchmark_(benchmark),
+        removed_(removed),
+        diagnostics_(diagnostics),
+        steps_(names_of(benchmark.steps)) {}
 
   void check() {
     for (const Step& step : benchmark_.steps) check_step(step);
@@ -45,11 +50,11 @@ class ReferenceChecker {
     std::vector<std::string> patterns = keys_of(benchmark_.pattern_sets);
     for (const Analyser& analyser : benchmark_.analysers) {
       std::string where = fmt::format("analyser '{}'", analyser.name.value);
-      for (const Text& use : analyser.use) require(use, patterns, "pattern set", where);
+      for (const Text& use : analyser.use) require_later(use, patterns, "patternset", where);
       for (const Analyse& analyse : analyser.analyse) {
-        require(analyse.step, steps_, "step", where);
+        require_later(analyse.step, steps_, "step", where);
         for (const AnalyseFile& file : analyse.files) {
-          for (const Text& use : file.use) require(use, patterns, "pattern set", where);
+          for (const Text& use : file.use) require_later(use, patterns, "patternset", where);
         }
       }
       check_clashes(analyser);
@@ -62,10 +67,31 @@ class ReferenceChecker {
   }
 
  private:
+  bool is_removed(const std::string& kind, const std::string& name) const {
+    const auto names = removed_.find(kind);
+    return names != removed_.end() && names->second.count(name) > 0;
+  }
+
+  // What analysing and results alone need: the steps can run without it.
+  void require_later(const Text& name, const std::vector<std::string>& known, const char* kind,
+                     const std::string& where) {
+    if (contains(known, name.value) || !is_removed(kind, name.value)) {
+      require(name, known, std::strcmp(kind, "patternset") == 0 ? "pattern set" : kind, where);
+      return;
+    }
+    diagnostics_.warning(
+        name.mark,
+        fmt::format("{} names {} '{}', which the tags leave out", where, kind, name.value),
+        "the steps run, but it cannot be analysed: give both the same tag");
+  }
+
   void require(const Text& name, const std::vector<std::string>& known, const char* what,
                const std::string& where) {
     if (name.value.empty() || has_parameter(name.value) || contains(known, name.value)) return;
     std::string hint = did_you_mean(name.value, known);
+    for (const char* kind : {what, "parameterset", "fileset", "substituteset"}) {
+      if (is_removed(kind, name.value)) hint = "it is defined, but the tags leave it out";
+    }
     if (hint.empty()) {
       hint = known.empty() ? fmt::format("the benchmark defines no {}", what)
                            : "there are: " + join(known, ", ");
@@ -164,14 +190,18 @@ class ReferenceChecker {
 
   void check_result(const Result& result) {
     std::vector<std::string> analysers = names_of(benchmark_.analysers);
-    for (const Text& use : result.use) require(use, analysers, "analyser", "result");
+    for (const Text& use : result.use) require_later(use, analysers, "analyser", "result");
     for (const auto& output : result.outputs) {
       if (const auto* table = std::get_if<Table>(&output)) {
         std::string where = fmt::format("table '{}'", table->name.value);
         check_columns(table->columns, where);
         check_sort(table->sort, table->name.mark, where);
+        std::vector<std::string> columns = names_of(table->columns);
+        for (const Column& column : table->columns) {
+          if (!column.relative_to.empty()) columns.push_back(column.column_title());
+        }
         for (const Reference& reference : table->references) {
-          require(reference.column, names_of(table->columns), "column", where);
+          require(reference.column, columns, "column", where);
         }
       } else if (const auto* database = std::get_if<Database>(&output)) {
         check_columns(database->keys, fmt::format("database '{}'", database->name.value));
@@ -187,6 +217,10 @@ class ReferenceChecker {
   std::vector<std::string> column_names() const {
     std::vector<std::string> names = builtin_names();
     names.emplace_back("jube_res_analyser");
+    if (!benchmark_.as_jube) {
+      names.emplace_back(kStatusColumn);
+      for (const std::string& name : kind_value_names()) names.push_back(name);
+    }
     for (const Step& step : benchmark_.steps) {
       names.push_back(fmt::format("jube_wp_parent_{}_id", step.name.value));
     }
@@ -215,7 +249,7 @@ class ReferenceChecker {
       diagnostics_.warning(
           column.name.mark,
           fmt::format("column '{}' of {} is neither a parameter nor a pattern", name, where),
-          did_you_mean(name, names));
+          did_you_mean(name, names), {"column", name});
     }
   }
 
@@ -227,7 +261,7 @@ class ReferenceChecker {
       if (is_step_value(name, names)) continue;
       diagnostics_.warning(
           mark, fmt::format("sort: '{}' of {} is neither a parameter nor a pattern", name, where),
-          did_you_mean(name, names));
+          did_you_mean(name, names), {"sort", name});
     }
   }
 
@@ -241,6 +275,7 @@ class ReferenceChecker {
   }
 
   const Benchmark& benchmark_;
+  const RemovedNames& removed_;
   Diagnostics& diagnostics_;
   std::vector<std::string> steps_;
   std::vector<std::string> path_;
@@ -262,8 +297,30 @@ const std::vector<std::string>& builtin_names() {
   return names;
 }
 
-void check_references(const Benchmark& benchmark, Diagnostics& diagnostics) {
-  ReferenceChecker(benchmark, diagnostics).check();
+const std::vector<std::string>& kind_value_names() {
+  static const std::vector<std::string> names = {"nodes",
+                                                 "tasks",
+                                                 "taskspernode",
+                                                 "threadspertask",
+                                                 "cpuspernode",
+                                                 "gpuspernode",
+                                                 "queue",
+                                                 "memory",
+                                                 "timelimit",
+                                                 "timelimit_seconds",
+                                                 "timelimit_minutes",
+                                                 "account",
+                                                 "modules",
+                                                 "launch",
+                                                 "container",
+                                                 "scheduler_options",
+                                                 "env"};
+  return names;
+}
+
+void check_references(const Benchmark& benchmark, const RemovedNames& removed,
+                      Diagnostics& diagnostics) {
+  ReferenceChecker(benchmark, removed, diagnostics).check();
 }
 
 }  // namespace tally

@@ -38,6 +38,14 @@ bool same_options(const Parameter& a, const Parameter& b) {
          a.exported == b.exported && a.update == b.update;
 }
 
+// Whether two elements were read from one list of values under `_`.
+bool is_same_list(const Element& a, const Element& b) {
+  const Attribute* x = a.find("name");
+  const Attribute* y = b.find("name");
+  return b.name == a.name && x && y && x->value.value == y->value.value && x->name.mark.known() &&
+         x->name.mark == y->name.mark;
+}
+
 void check_zip_names(const ParameterSet& set, Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (const Parameter& p : set.parameters) names.push_back(p.name.value);
@@ -127,7 +135,13 @@ void SetBuilder::add_parameter(Parameter next, const Element& element, const Ele
   } else {
     // A definition that a tag chooses over a plain one is meant; two plain ones look like a slip.
     const Element* before = (*origins)[index];
-    if (own && how == Duplicate::none && !element.find("tag") && !before->find("tag")) {
+    if (own && is_same_list(*before, element)) {
+      diagnostics_.warning(here,
+                           fmt::format("parameter '{}' has a list of values, of which JUBE keeps "
+                                       "the last",
+                                       name),
+                           "write them as one text with commas: \"1,2\"");
+    } else if (own && how == Duplicate::none && !element.find("tag") && !before->find("tag")) {
       diagnostics_.warning(
           here, fmt::format("parameter '{}' is defined twice; the last one counts", name),
           "say 'duplicate: replace' to mean it, or 'concat' to have both values");
@@ -136,6 +150,30 @@ void SetBuilder::add_parameter(Parameter next, const Element& element, const Ele
     *known = std::move(next);
     (*origins)[index] = &element;
   }
+}
+
+Element SetBuilder::whole_list(const Element* first, size_t count) {
+  Element whole = *first;
+  const std::string separator = whole.get("separator", ",");
+  const std::string mode(strip(whole.get("mode")));
+  const std::string name(strip(whole.get("name")));
+  if (!mode.empty() && mode != "text") {
+    diagnostics_.error(first->text.mark,
+                       fmt::format("parameter '{}' of mode {} has a list of values", name, mode),
+                       "a script is one text, whose result may be a list");
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const Text& value = first[i].text;
+    if (separator.empty() || value.value.find(separator) != std::string::npos) {
+      diagnostics_.error(
+          value.mark,
+          fmt::format("value '{}' of parameter '{}' cannot stand in a list cut at '{}'",
+                      value.value, name, separator),
+          "give the parameter a separator that its values do not hold, as in separator: ';'");
+    }
+    if (i > 0) whole.text.value += separator + value.value;
+  }
+  return whole;
 }
 
 ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& home, int depth) {
@@ -147,9 +185,16 @@ ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& ho
   const size_t inherited = set.parameters.size();
   std::vector<const Element*> origins(inherited, nullptr);
   std::vector<Text> single_zip;
-  for (const Element& child : element.children) {
+  for (size_t i = 0; i < element.children.size(); ++i) {
+    const Element& child = element.children[i];
     if (child.name == "parameter") {
-      Parameter next = parameter(child);
+      size_t count = 1;
+      while (own_rules_ && i + count < element.children.size() &&
+             is_same_list(child, element.children[i + count])) {
+        ++count;
+      }
+      Parameter next = parameter(count == 1 ? child : whole_list(&child, count));
+      i += count - 1;
       if (next.name.value.empty()) continue;
       add_parameter(std::move(next), child, element, inherited, &origins, &set);
     } else if (child.name == "where") {

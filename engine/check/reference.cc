@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/base/text.h"
+#include "engine/check/reference_examples.h"
 #include "engine/read/schema.h"
 
 namespace tally {
@@ -31,8 +32,13 @@ constexpr const char* kHead =
     "  are put in.\n"
     "- **T** marks what Tally adds to JUBE's language. In a file that uses any of it, an unknown "
     "key is an\n"
-    "  error; in plain JUBE language it is a warning, and an error under `--strict` and "
-    "`validate`.\n";
+    "  error, a plain value is read as in YAML 1.2 (`yes` is a text, `010` is 10), a parameter's "
+    "values may\n"
+    "  be a list (`_: [1, 2]`), and a `${name}` in a command that no parameter, command or "
+    "environment has\n"
+    "  is an error (`$$name` leaves it to the shell). In plain JUBE language all this is as in "
+    "JUBE, with\n"
+    "  warnings, which `--strict` makes errors.\n";
 
 std::string values(const KeyRule& rule) {
   switch (rule.rule) {
@@ -122,7 +128,7 @@ std::string section(const ElementRule& rule) {
 std::string reference_markdown() {
   std::string text = kHead;
   for (const ElementRule& rule : element_rules()) text += section(rule);
-  return text;
+  return text + kReferenceExamples;
 }
 
 }  // namespace tally

@@ -66,11 +66,12 @@ class SchemaChecker {
   }
 
  private:
-  void report(bool as_error, const Mark& mark, std::string message, std::string hint) {
+  void report(bool as_error, const Mark& mark, std::string message, std::string hint,
+              WarningKind kind = {}) {
     if (as_error) {
       diagnostics_.error(mark, std::move(message), std::move(hint));
     } else {
-      diagnostics_.warning(mark, std::move(message), std::move(hint));
+      diagnostics_.warning(mark, std::move(message), std::move(hint), std::move(kind));
     }
   }
 
@@ -101,7 +102,8 @@ class SchemaChecker {
     const bool lost = !is_xml_ && command && strip(element.text.value).empty() &&
                       name.find(' ') != std::string::npos;
     report(strict_ || lost, mark, fmt::format("unknown key '{}' in {}", name, describe(element)),
-           lost ? "a command with ': ' in it must be quoted" : hint_for(rule, name));
+           lost ? "a command with ': ' in it must be quoted" : hint_for(rule, name),
+           {fmt::format("{}/{}", element.name, name), element.get("name")});
   }
 
   void check_attribute(const Element& element, const ElementRule& rule, const Attribute& a) {
@@ -136,7 +138,7 @@ class SchemaChecker {
           as_error || strict_, value.mark,
           fmt::format("'{}' is no value for '{}' in {}", text,
                       std::strcmp(key.key, "_") == 0 ? element.name : key.key, describe(element)),
-          hint);
+          hint, {fmt::format("{}/{}={}", element.name, key.key, text), element.get("name")});
     };
     bool flag = false;
     switch (key.rule) {

@@ -90,6 +90,28 @@ void remove_untagged(const std::set<std::string>& tags, Element* element) {
   for (Element& child : children) remove_untagged(tags, &child);
 }
 
+namespace {
+
+void collect_names(const Element& element, RemovedNames* names) {
+  for (const Element& child : element.children) {
+    std::string name(strip(child.get("name")));
+    if (!name.empty()) (*names)[child.name].insert(std::move(name));
+    if (child.name == "benchmark") collect_names(child, names);
+  }
+}
+
+}  // namespace
+
+RemovedNames removed_names(const Element& whole, const Element& left) {
+  RemovedNames all, there;
+  collect_names(whole, &all);
+  collect_names(left, &there);
+  for (auto& [kind, names] : all) {
+    for (const std::string& name : there[kind]) names.erase(name);
+  }
+  return all;
+}
+
 void collect_tag_names(const Element& element, std::set<std::string>* names) {
   auto add = [&](const std::string& expression) {
     for (std::string& name : tag_names(expression)) names->insert(std::move(name));
@@ -101,20 +123,29 @@ void collect_tag_names(const Element& element, std::set<std::string>* names) {
 }
 
 void check_tag_rules(const Element& root, const std::set<std::string>& tags,
-                     const std::set<std::string>& used, const CheckOptions& options,
+                     const std::set<std::string>& used, const CheckOptions& options, bool strict,
                      Diagnostics& diagnostics) {
+  bool described = false;
   for (const Element& child : root.children) {
     if (child.name == "check_tags") check_expression(child, tags, diagnostics);
     if (child.name != "tags") continue;
     check_descriptions(child, used, diagnostics);
     for (const Element& below : child.children) {
       if (below.name == "check_tags") check_expression(below, tags, diagnostics);
+      described = described || below.name == "tag";
     }
   }
   for (const std::string& tag : options.tags) {
     if (used.count(tag) > 0) continue;
-    diagnostics.warning({}, fmt::format("tag '{}' appears nowhere in the file", tag),
-                        did_you_mean(tag, {used.begin(), used.end()}));
+    const std::string message = fmt::format("tag '{}' appears nowhere in the file", tag);
+    const std::string hint = did_you_mean(tag, {used.begin(), used.end()});
+    if (strict && described) {
+      diagnostics.error(
+          {}, message,
+          hint.empty() ? "the file's tags: " + join({used.begin(), used.end()}, ", ") : hint);
+    } else {
+      diagnostics.warning({}, message, hint);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Tags and the selection of benchmarks. Internal to check/.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,12 +17,18 @@ std::set<std::string> tags_in_force(const Document& document, const CheckOptions
 // read remove nothing (the schema check reports them).
 void remove_untagged(const std::set<std::string>& tags, Element* element);
 
+// The names of elements that tags removed, by the kind of element ("step", "analyser", ...).
+using RemovedNames = std::map<std::string, std::set<std::string>>;
+// What `whole` has and `left`, the same after remove_untagged(), has not.
+RemovedNames removed_names(const Element& whole, const Element& left);
+
 // Names mentioned in tag expressions, in check_tags, and by parameters with mode: tag.
 void collect_tag_names(const Element& element, std::set<std::string>* names);
 
-// check_tags, described tags, and tags that appear nowhere.
+// check_tags, described tags, and tags that appear nowhere: a warning, with `strict` an error where
+// the file describes its tags.
 void check_tag_rules(const Element& root, const std::set<std::string>& tags,
-                     const std::set<std::string>& used, const CheckOptions& options,
+                     const std::set<std::string>& used, const CheckOptions& options, bool strict,
                      Diagnostics& diagnostics);
 
 // The benchmarks to run, by the command line's --only-bench and --not-bench, else the file's

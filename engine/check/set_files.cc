@@ -2,7 +2,9 @@
 
 #include <filesystem>
 
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
+#include "engine/check/core_values.h"
 #include "engine/check/platform.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/select.h"
@@ -81,12 +83,16 @@ std::vector<std::string> set_names(const Element& parent) {
 const SetFile* SetFiles::add_main(const Document& document, const Element& filtered_root) {
   auto file = std::make_unique<SetFile>();
   file->path = document.path;
-  file->directory = absolute_directory(document.path, options_.read);
+  file->directory = absolute_directory(document.path, read_);
   file->document.path = document.path;
   file->document.is_xml = document.is_xml;
   file->document.root = filtered_root;
   add_platform_sets(&file->document.root, diagnostics_);
   file->include_paths = include_paths_of(filtered_root);
+  read_.main_directory = directory_of(document.path);
+  for (const std::string& path : file->include_paths) {
+    read_.main_paths.push_back(join_path(read_.main_directory, expand_path(path)));
+  }
   const SetFile* result = file.get();
   files_[document.path] = std::move(file);
   return result;
@@ -95,9 +101,9 @@ const SetFile* SetFiles::add_main(const Document& document, const Element& filte
 const SetFile* SetFiles::open(const std::string& name, const SetFile& home, const Mark& mark) {
   if (name.empty()) return &home;
   std::string directory = directory_of(home.path);
-  auto directories = include_directories(IncludeKind::set, options_.read, home.include_paths,
-                                         directory, directory);
-  std::string path = find_set_file(name, directories, options_.read);
+  auto directories =
+      include_directories(IncludeKind::set, read_, home.include_paths, directory, directory);
+  std::string path = find_set_file(name, directories, read_);
   if (path.empty()) {
     diagnostics_.error(mark, fmt::format("file '{}' not found", name),
                        "searched in: " + join(directories, ", "));
@@ -108,10 +114,9 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
   size_t errors = diagnostics_.error_count();
   auto file = std::make_unique<SetFile>();
   file->path = path;
-  file->directory = absolute_directory(path, options_.read);
-  ReadOptions options = options_.read;
-  options.tags = std::vector<std::string>(tags_.begin(), tags_.end());
-  file->document = read_document(path, options, sources_, diagnostics_);
+  file->directory = absolute_directory(path, read_);
+  file->document = read_document(path, read_, sources_, diagnostics_);
+  if (own_rules_) use_core_values(file->document, &file->document.root, diagnostics_);
   const bool strict = options_.strict || uses_tally_keys(file->document.root);
   check_set_schema(file->document.root, strict, file->document.is_xml, diagnostics_);
   if (diagnostics_.error_count() > errors) {

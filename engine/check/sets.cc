@@ -177,16 +177,16 @@ SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& 
     set = substitute_set(*base, *file, depth + 1);
   }
   // Own entries override what init_with brought: files by `out`, replacements by `source`.
-  auto drop = [](auto& all, const auto& matches) {
-    all.erase(std::remove_if(all.begin(), all.end(), matches), all.end());
-  };
-  SubstituteSet own;
+  std::vector<IoFile> own_files;
   for (const Element& child : element.children) {
     if (child.name == "iofile") {
       IoFile io{attribute_text(child, "in"), attribute_text(child, "out"),
                 strip(child.get("out_mode")) == "a"};
-      drop(set.files, [&](const IoFile& f) { return f.out.value == io.out.value; });
-      own.files.push_back(std::move(io));
+      auto& all = set.files;
+      all.erase(std::remove_if(all.begin(), all.end(),
+                               [&](const IoFile& f) { return f.out.value == io.out.value; }),
+                all.end());
+      own_files.push_back(std::move(io));
     } else if (child.name == "sub") {
       Substitution sub;
       sub.source = attribute_text(child, "source");  // stripped, as JUBE does
@@ -194,14 +194,19 @@ SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& 
       sub.regex = strip(child.get("mode")) == "regex";
       // A newline before it, which no stripped source has, says that it stands for whole lines.
       if (strip(child.get("mode")) == "line") sub.source.value.insert(0, 1, '\n');
-      drop(set.substitutions,
-           [&](const Substitution& s) { return s.source.value == sub.source.value; });
-      own.substitutions.push_back(std::move(sub));
+      // The last of equal sources counts, in the place of the first, as in JUBE.
+      auto& all = set.substitutions;
+      const auto same = std::find_if(all.begin(), all.end(), [&](const Substitution& s) {
+        return s.source.value == sub.source.value;
+      });
+      if (same != all.end()) {
+        *same = std::move(sub);
+      } else {
+        all.push_back(std::move(sub));
+      }
     }
   }
-  set.files.insert(set.files.end(), own.files.begin(), own.files.end());
-  set.substitutions.insert(set.substitutions.end(), own.substitutions.begin(),
-                           own.substitutions.end());
+  set.files.insert(set.files.end(), own_files.begin(), own_files.end());
   return set;
 }
 

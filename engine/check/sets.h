@@ -30,11 +30,19 @@ std::vector<std::string> set_names(const Element& parent);
 // Reads set files, each once, and keeps them.
 class SetFiles {
  public:
-  SetFiles(const CheckOptions& options, const std::set<std::string>& tags, Sources& sources,
-           Diagnostics& diagnostics)
-      : options_(options), tags_(tags), sources_(sources), diagnostics_(diagnostics) {}
+  // `own_rules`: the main file is of our own language, and so are those it takes sets from.
+  SetFiles(const CheckOptions& options, bool own_rules, const std::set<std::string>& tags,
+           Sources& sources, Diagnostics& diagnostics)
+      : options_(options),
+        own_rules_(own_rules),
+        tags_(tags),
+        sources_(sources),
+        diagnostics_(diagnostics),
+        read_(options.read) {
+    read_.tags = std::vector<std::string>(tags.begin(), tags.end());
+  }
 
-  // The benchmark file itself.
+  // The benchmark file itself; to be the first.
   const SetFile* add_main(const Document& document, const Element& filtered_root);
   // The file `name` as asked for in `home` at `mark`; `home` itself for an empty name. Null after
   // an error.
@@ -43,9 +51,11 @@ class SetFiles {
 
  private:
   const CheckOptions& options_;
+  const bool own_rules_;
   const std::set<std::string>& tags_;
   Sources& sources_;
   Diagnostics& diagnostics_;
+  ReadOptions read_;                                       // with what the main file adds
   std::map<std::string, std::unique_ptr<SetFile>> files_;  // null: could not be read
   std::set<std::string> used_tags_;
 };
@@ -53,8 +63,9 @@ class SetFiles {
 // Makes the sets of a benchmark.
 class SetBuilder {
  public:
-  SetBuilder(SetFiles& files, Diagnostics& diagnostics)
-      : files_(files), diagnostics_(diagnostics) {}
+  // `own_rules`: not JUBE's for what a list under `_` means.
+  SetBuilder(SetFiles& files, bool own_rules, Diagnostics& diagnostics)
+      : files_(files), own_rules_(own_rules), diagnostics_(diagnostics) {}
 
   // Adds every set among `parent`'s children.
   void add_all(const Element& parent, const SetFile& home, Benchmark* benchmark);
@@ -82,7 +93,11 @@ class SetBuilder {
   void add_parameter(Parameter parameter, const Element& element, const Element& set,
                      size_t inherited, std::vector<const Element*>* origins, ParameterSet* result);
 
+  // One parameter of the `count` elements that a list of values under `_` was read as.
+  Element whole_list(const Element* first, size_t count);
+
   SetFiles& files_;
+  const bool own_rules_;
   Diagnostics& diagnostics_;
 };
 

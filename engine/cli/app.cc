@@ -1,11 +1,17 @@
 #include "engine/cli/app.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
+#include <system_error>
 
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
@@ -25,6 +31,21 @@ void print_version(const Invocation& invocation) {
   }
 }
 
+// What was printed must have arrived: a table on a full disk is none. A reader that has gone
+// (`| head`) has what it wanted.
+bool output_written(const Invocation& invocation) {
+  std::cout.flush();
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  const int why = errno;
+  if (flushed && std::ferror(stdout) == 0) return true;
+  pollfd reader{STDOUT_FILENO, POLLOUT, 0};
+  if (why == EPIPE || (::poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0)) return true;
+  print_error(invocation, fmt::format("cannot write to standard output{}",
+                                      why == 0 ? "" : fmt::format(": {}", std::strerror(why))));
+  return false;
+}
+
 }  // namespace
 
 Application::Application(Invocation invocation, const std::string& name)
@@ -36,7 +57,15 @@ Application::Application(Invocation invocation, const std::string& name)
           name) {
   app_.set_help_flag("-h,--help", "show this help and exit");
   app_.add_flag("-V,--version", version_, "show the version and exit");
-  app_.add_flag("-v,--verbose", invocation_.verbose, "say more; repeat for more still");
+  app_.add_flag(
+      "-v,--verbose", verbose_,
+      "say more: a line for each workpackage that ends, every workpackage of a plan; -vv: what "
+      "commands print, too");
+  app_.add_flag("-q,--quiet", invocation_.quiet, "say less: tables, warnings and failures only");
+  app_.add_option("--color", color_, "auto (on a terminal, unless NO_COLOR is set), always, never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->option_text("WHEN");
+  app_.footer("Exit codes: " + exit_codes_in_short() + "; see `" + name + " help exit-codes`.");
   app_.add_flag("--strict", invocation_.strict, "unknown keys and other warnings are errors");
   // JUBE's dry run. Of the commands that change something only `run` has one.
   app_.add_flag("--debug", debug_, "as `run -n`; accepted for JUBE's command lines")->group("");
@@ -68,6 +97,9 @@ int Application::run(int argc, char** argv) {
     complain(invocation_, app_, argc, argv, error);
     return kBadInput;
   }
+  if (verbose_ > 0) invocation_.verbose = verbose_;  // else $JUBE_VERBOSE's
+  if (color_ == "always") invocation_.color = Invocation::Color::always;
+  if (color_ == "never") invocation_.color = Invocation::Color::never;
   if (version_) {
     print_version(invocation_);
     return kFine;
@@ -166,12 +198,47 @@ bool Application::settle_files(const std::string& name, Words& files, InputArgs&
   return false;
 }
 
+namespace {
+
+// Of several -t JUBE keeps the last.
+void keep_last_tags(std::vector<char*>* words) {
+  std::vector<char*> kept;
+  std::string dropped, last;
+  bool in_tags = false;
+  std::vector<char*> tags;  // of the option before
+  for (char* word : *words) {
+    const bool starts = std::strcmp(word, "-t") == 0 || std::strcmp(word, "--tag") == 0;
+    if (starts || (in_tags && word[0] == '-')) in_tags = starts;
+    if (starts) {
+      for (const char* tag : tags) dropped += std::string(dropped.empty() ? "" : " ") + tag;
+      tags.clear();
+      continue;
+    }
+    if (in_tags && !is_file(word)) {
+      tags.push_back(word);
+    } else {
+      kept.push_back(word);
+    }
+  }
+  if (dropped.empty()) return;
+  for (const char* tag : tags) last += std::string(last.empty() ? "" : " ") + tag;
+  fmt::print(stderr, "note: -t is given more than once: as in JUBE only the last counts ({})\n",
+             last);
+  static char option[] = "-t";
+  kept.push_back(option);
+  kept.insert(kept.end(), tags.begin(), tags.end());
+  words->swap(kept);
+}
+
+}  // namespace
+
 int run_application(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   Invocation invocation;
   std::string path = argc > 0 ? argv[0] : "tally";
   invocation.program = path.substr(path.rfind('/') + 1);
   invocation.as_jube = invocation.program == "jube";
+  invocation.programs = program_directory();
   if (const char* verbose = std::getenv("JUBE_VERBOSE")) invocation.verbose = std::atoi(verbose);
   if (argc == 2 && (std::strcmp(argv[1], "--version") == 0 || std::strcmp(argv[1], "-V") == 0)) {
     print_version(invocation);
@@ -181,11 +248,12 @@ int run_application(int argc, char** argv) {
   Words names = application.command_names();
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
+    if (word == "--color") ++i;  // the one option before a command that has a value
     if (!word.empty() && word[0] == '-') continue;
     if (std::find(names.begin(), names.end(), word) == names.end()) {
       std::string hint = did_you_mean(word, names);
       if (hint.empty() && is_file(word)) {
-        hint = fmt::format("did you mean '{} run {}'?", invocation.program, word);
+        hint = fmt::format("did you mean `{} run {}`?", invocation.program, shell_quote(word));
       }
       print_error(invocation, fmt::format("there is no command '{}'", word),
                   hint.empty() ? "the commands are " + join(names, ", ") : hint);
@@ -193,7 +261,15 @@ int run_application(int argc, char** argv) {
     }
     break;
   }
-  return application.run(argc, argv);
+  std::vector<char*> words(argv, argv + argc);
+  if (invocation.as_jube) keep_last_tags(&words);
+  int code = kFailed;
+  try {
+    code = application.run(static_cast<int>(words.size()), words.data());
+  } catch (const std::system_error& error) {  // fmt's, where a line cannot be printed
+    if (std::ferror(stdout) == 0) print_error(invocation, error.what());
+  }
+  return output_written(invocation) ? code : std::max(code, kFailed);
 }
 
 }  // namespace tally

@@ -43,6 +43,7 @@ void Application::add_run() {
       ->check(CLI::NonNegativeNumber)
       ->option_text("N");
   sub->add_flag("--all,--list-all", run_.all, "with -n: list every workpackage");
+  sub->add_flag("--fresh", run_.fresh, "setup and build steps take nothing over from earlier runs");
   sub->add_flag("-e,--error", run_.exit_on_error, "stop at the first error");
   sub->add_flag("-a,--analyse", run_.analyse, "analyse after the run");
   sub->add_flag("-r,--result", run_.result, "show the results after the run");
@@ -211,7 +212,9 @@ void Application::add_files() {
     if (!settle_files("validate", files_.files, files_.input, {})) return kBadInput;
     return validate_command(invocation_, files_);
   });
-  CLI::App* tag = command("tag", "list the tags an input file knows", [this] {
+  CLI::App* tag = command("tag", "list the tags that an input file, or a run's, knows", [this] {
+    const auto takes = [](const std::string& word) { return exists(word) && !is_id(word); };
+    if (files_.files.empty()) give_back({&files_.ids}, takes, &files_.files);
     if (!settle_files("tag", files_.files, files_.input, {})) return kBadInput;
     return tag_command(invocation_, files_);
   });
@@ -219,6 +222,7 @@ void Application::add_files() {
     sub->add_option("files", files_.files, "input files")->option_text("FILE ...");
     input_options(sub, files_.input);
   }
+  list(tag, "-i,--id", files_.ids, "runs of a folder: numbers, last, all", "ID");
   CLI::App* script =
       command("script", "write the job scripts of a benchmark; submit nothing", [this] {
         if (!settle_files("script", script_.files, script_.input, {})) return kBadInput;
@@ -236,6 +240,10 @@ void Application::add_help() {
                                                        CLI::AppFormatMode::Normal));
       return kFine;
     }
+    if (topic_ == "exit-codes") {
+      fmt::print("{}", exit_codes_in_full());
+      return kFine;
+    }
     const CLI::App* sub = find_command(app_, topic_);
     if (sub == nullptr) {
       print_error(invocation_, fmt::format("there is no command '{}'", topic_),
@@ -245,7 +253,7 @@ void Application::add_help() {
     fmt::print("{}", sub->help(invocation_.program));
     return kFine;
   });
-  help->add_option("command", topic_, "the command");
+  help->add_option("command", topic_, "the command, or exit-codes");
   command("reference", "every key of the input language", [] {
     fmt::print("{}", reference_markdown());
     return kFine;
@@ -256,10 +264,10 @@ void Application::add_help() {
         return kFine;
       });
   complete->add_option("-c,--command-name", completed_, "the program's name");
-  command("update", "say where newer versions are", [] {
+  command("update", "say where newer versions are", [this] {
     fmt::print("This is tally {}. It looks for nothing on the network; pull and build again.\n",
                kVersion);
-    return kFine;
+    return invocation_.as_jube ? kFailed : kFine;  // as JUBE where it cannot ask
   })->group("");
 }
 

@@ -51,6 +51,8 @@ class Application {
   CLI::App app_;
   std::function<int()> action_;
   bool version_ = false;
+  std::string color_ = "auto";
+  int verbose_ = 0;
   bool ignored_ = false;
   bool debug_ = false;
   bool usage_error_ = false;  // the command line cannot be understood

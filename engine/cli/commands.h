@@ -1,24 +1,28 @@
 // The commands of `tally`, one function each; arguments already parsed. Every function returns the
-// exit code: 0 fine, 1 something failed, 2 bad input.
+// exit code: see exit_codes.h.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace tally {
+#include "engine/cli/exit_codes.h"
 
-// Exit codes.
-constexpr int kFine = 0;
-constexpr int kFailed = 1;
-constexpr int kBadInput = 2;
+namespace tally {
 
 // What holds for every command.
 struct Invocation {
   std::string program = "tally";  // as it was called, for hints
   bool as_jube = false;           // called by the name jube: its exit codes, tables on -r only
+  // 1: a line for each workpackage that ended, every workpackage of a plan; 2: what commands print,
+  // too.
   int verbose = 0;
+  bool quiet = false;  // tables and failures only
   bool strict = false;
+  // automatic: where the output is a terminal and NO_COLOR is not set.
+  enum class Color { automatic, always, never } color = Color::automatic;
+  // The folder of the program, in which tally-train lies, too; empty: not known.
+  std::string programs;
 };
 
 // How an input file is read.
@@ -43,8 +47,9 @@ struct RunArgs {
   std::string outpath, comment;
   int jobs = 1;
   bool dry_run = false;
-  int script = -1;   // with dry_run: print the generated files of this workpackage
-  bool all = false;  // with dry_run: list every workpackage
+  int script = -1;     // with dry_run: print the generated files of this workpackage
+  bool all = false;    // with dry_run: list every workpackage
+  bool fresh = false;  // setup and build steps take nothing over from earlier runs
   bool exit_on_error = false, hide_animation = false;
   bool analyse = false, result = false;
   bool no_wait = false;
@@ -121,6 +126,7 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args);
 
 struct ValidateArgs {
   std::vector<std::string> files;
+  std::vector<std::string> ids;  // of `tag`: runs, where a folder of runs is named
   InputArgs input;
 };
 int validate_command(const Invocation& invocation, const ValidateArgs& args);

@@ -10,6 +10,7 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/report/columns.h"
 #include "engine/report/python_format.h"
 
 namespace tally {
@@ -17,7 +18,7 @@ namespace {
 
 struct Expression {
   std::string what;  // "pattern 'x'"
-  const Text* text;
+  Text text;
   bool lines = false;  // it may stand on several: it is evaluated within parentheses
 };
 
@@ -25,45 +26,49 @@ void add_sets(const Benchmark& benchmark, bool parameters, std::vector<Expressio
   for (const auto& [name, set] : benchmark.pattern_sets) {
     for (const Pattern& pattern : set.patterns) {
       if (pattern.mode != PatternMode::python) continue;
-      found.push_back({fmt::format("pattern '{}'", pattern.name.value), &pattern.value});
+      found.push_back({fmt::format("pattern '{}'", pattern.name.value), pattern.value});
     }
   }
   if (!parameters) return;
   for (const auto& [name, set] : benchmark.parameter_sets) {
     for (const Parameter& parameter : set.parameters) {
       if (parameter.mode != Mode::python) continue;
-      found.push_back({fmt::format("parameter '{}'", parameter.name.value), &parameter.value});
+      found.push_back({fmt::format("parameter '{}'", parameter.name.value), parameter.value});
     }
     for (const Text& rule : set.where) {
-      found.push_back({fmt::format("a rule of parameter set '{}'", name), &rule, true});
+      found.push_back({fmt::format("a rule of parameter set '{}'", name), rule, true});
     }
   }
 }
 
 void add_steps(const Benchmark& benchmark, std::vector<Expression>& found) {
   for (const Step& step : benchmark.steps) {
-    found.push_back({fmt::format("'active' of step '{}'", step.name.value), &step.active, true});
+    found.push_back({fmt::format("'active' of step '{}'", step.name.value), step.active, true});
     for (const Operation& operation : step.operations) {
       found.push_back({fmt::format("'active' of a command of step '{}'", step.name.value),
-                       &operation.active, true});
+                       operation.active, true});
     }
   }
 }
 
 void add_columns(const std::vector<Column>& columns, std::vector<Expression>& found) {
   for (const Column& column : columns) {
-    found.push_back({fmt::format("column '{}'", column.name.value), &column.expression, true});
+    found.push_back({fmt::format("column '{}'", column.name.value), column.expression, true});
   }
 }
 
 void add_results(const Benchmark& benchmark, std::vector<Expression>& found) {
   for (const Result& result : benchmark.results) {
     for (const auto& output : result.outputs) {
-      std::visit([&](const auto& o) { found.push_back({"the filter", &o.filter, true}); }, output);
+      std::visit([&](const auto& o) { found.push_back({"the filter", o.filter, true}); }, output);
       if (const auto* table = std::get_if<Table>(&output)) {
         add_columns(table->columns, found);
         for (const Reference& reference : table->references) {
-          found.push_back({"'where' of an expected value", &reference.where, true});
+          found.push_back({"'where' of a reference", reference.where, true});
+          found.push_back(
+              {"a reference",
+               {condition_expression(reference.condition.value), reference.condition.mark},
+               true});
         }
       }
     }
@@ -99,7 +104,7 @@ std::vector<std::string> guesses(const std::string& text) {
 
 bool readable_somehow(const Expression& expression, Evaluator& evaluator) {
   std::vector<std::string> readings;
-  for (const std::string& guess : guesses(expression.text->value))
+  for (const std::string& guess : guesses(expression.text.value))
     readings.push_back(reading(guess, expression.lines));
   const std::vector<Evaluation> results = evaluator.evaluate(Mode::python, readings);
   return std::any_of(results.begin(), results.end(), [](const Evaluation& e) { return e.ok; });
@@ -112,17 +117,17 @@ void check_all(const std::vector<Expression>& expressions, Evaluator& evaluator,
   std::vector<std::string> readings;
   for (const Expression& expression : expressions) {
     readings.push_back(
-        reading(substitute(expression.text->value, [&](std::string_view) { return &number; }),
+        reading(substitute(expression.text.value, [&](std::string_view) { return &number; }),
                 expression.lines));
   }
   const std::vector<Evaluation> results = evaluator.evaluate(Mode::python, readings);
   for (size_t i = 0; i < expressions.size(); ++i) {
     const Expression& expression = expressions[i];
-    const std::string& text = expression.text->value;
+    const std::string& text = expression.text.value;
     if (results[i].ok || (has_reference(text) && readable_somehow(expression, evaluator))) continue;
     const std::string why = results[i].error.substr(0, results[i].error.find(" (<string>"));
-    diagnostics.warning(expression.text->mark, fmt::format("{}: Python cannot read \"{}\": {}",
-                                                           expression.what, strip(text), why));
+    diagnostics.warning(expression.text.mark, fmt::format("{}: Python cannot read \"{}\": {}",
+                                                          expression.what, strip(text), why));
   }
 }
 
@@ -154,7 +159,7 @@ void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& e
   add_results(benchmark, found);
   found.erase(std::remove_if(found.begin(), found.end(),
                              [](const Expression& e) {
-                               const std::string& text = e.text->value;
+                               const std::string& text = e.text.value;
                                return strip(text).empty() || text == "true" || text == "false";
                              }),
               found.end());

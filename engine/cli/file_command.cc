@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
-#include "engine/analyse/analyse.h"
 #include "engine/base/text.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/expression_check.h"
 #include "engine/cli/generated_files.h"
 #include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
-#include "engine/cli/source_check.h"
 #include "engine/expand/evaluator.h"
 #include "engine/plan/estimate.h"
 #include "engine/plan/plan.h"
@@ -27,22 +27,24 @@ void collect_tags(const Element& element, std::map<std::string, size_t>& tags) {
   for (const Element& child : element.children) collect_tags(child, tags);
 }
 
-int write_scripts(const Invocation& invocation, const ScriptArgs& args, Input& input,
-                  const Benchmark& benchmark, size_t* written) {
-  std::string out = absolute_path(args.out);
-  RunInfo info = run_info(benchmark, 0, out, "");
-  std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
-  TextPool pool;
-  Expander expander(benchmark, info, *evaluator, pool, input.tags());
-  Diagnostics diagnostics;
-  Plan plan = make_plan(benchmark, expander, diagnostics);
-  print_diagnostics(diagnostics, input.sources);
-  if (diagnostics.has_errors()) return kBadInput;
+int write_scripts(const Invocation& invocation, const ScriptArgs& args, PreparedBenchmark& prepared,
+                  size_t* written) {
+  const Benchmark& benchmark = prepared.benchmark;
+  const Plan& plan = prepared.plan;
+  Expander& expander = prepared.expander;
+  const std::string out = absolute_path(args.out);
+  std::set<std::string> functions;  // written, once for all scripts
   for (const WorkPackage& package : plan.packages) {
     std::string folder;
     std::vector<FileBytes> files;
-    Status made = generated_files(benchmark, info, plan.packages, package, expander, pool,
-                                  *evaluator, &folder, &files);
+    Status made = generated_files(benchmark, package, expander, &folder, &files);
+    FileBytes sourced;
+    if (made && !files.empty()) made = generated_functions(benchmark, package, expander, &sourced);
+    if (made && !sourced.path.empty() && functions.insert(sourced.path).second) {
+      made = make_directories(sourced.path.substr(0, sourced.path.rfind('/')));
+      if (made) made = write_file(sourced.path, sourced.bytes, sourced.mode);
+      if (made) fmt::print("{}{}\n", args.out, sourced.path.substr(out.size()));
+    }
     for (size_t i = 0; made && i < files.size(); ++i) {
       std::string path = files[i].path;
       if (path.front() == '/') path = path.substr(path.rfind('/') + 1);
@@ -57,14 +59,13 @@ int write_scripts(const Invocation& invocation, const ScriptArgs& args, Input& i
       return kFailed;
     }
   }
-  for (const std::vector<int>& members : estimate_jobs(plan, expander).packs) {
+  for (const std::vector<int>& members : prepared.estimate.packs) {
     std::string folder;
-    FileBytes file;
-    Status made = generated_pack(benchmark, info, plan.packages, members, expander, pool,
-                                 *evaluator, &folder, &file);
-    const std::string path = args.out + "/" + folder + "/" + file.path;
+    FileBytes pack;
+    Status made = generated_pack(benchmark, plan.packages, members, expander, &folder, &pack);
+    const std::string path = args.out + "/" + folder + "/" + pack.path;
     if (made) made = make_directories(args.out + "/" + folder);
-    if (made) made = write_file(path, file.bytes, file.mode);
+    if (made) made = write_file(path, pack.bytes, pack.mode);
     if (!made) {
       print_error(invocation, made.message());
       return kFailed;
@@ -76,78 +77,128 @@ int write_scripts(const Invocation& invocation, const ScriptArgs& args, Input& i
 
 }  // namespace
 
+namespace {
+
+// "bench (3 steps)"
+std::string summary_of(const Benchmark& benchmark) {
+  const size_t steps = benchmark.steps.size();
+  if (steps == 0) return fmt::format("{} (no step: nothing would run)", benchmark.name.value);
+  return fmt::format("{} ({} step{})", benchmark.name.value, steps, steps == 1 ? "" : "s");
+}
+
+}  // namespace
+
 int validate_command(const Invocation& invocation, const ValidateArgs& args) {
   int code = kFine;
-  for (const std::string& file : args.files) {
-    std::unique_ptr<Input> input = load_input(invocation, file, args.input, true);
-    if (!input->workflow) {
-      code = kBadInput;
-      continue;
-    }
-    Diagnostics patterns, expressions;
-    expressions.make_warnings_errors();
-    std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+  PrepareOptions options;
+  options.input = args.input;
+  options.strict = invocation.strict;
+  options.validate = true;
+  for (const std::string& path : args.files) {
+    const std::unique_ptr<PreparedFile> file = prepare_file(invocation, path, options);
+    bool fine = file != nullptr;
     std::vector<std::string> parts;
-    for (const Benchmark& benchmark : input->workflow->benchmarks) {
-      check_patterns(benchmark, patterns);
-      check_sources(benchmark, patterns);
-      check_expressions(benchmark, true, *evaluator, expressions);
-      const size_t steps = benchmark.steps.size();
-      parts.push_back(
-          steps == 0
-              ? fmt::format("{} (no step: nothing would run)", benchmark.name.value)
-              : fmt::format("{} ({} step{})", benchmark.name.value, steps, steps == 1 ? "" : "s"));
+    for (size_t i = 0; fine && i < file->input->workflow->benchmarks.size(); ++i) {
+      const Benchmark& benchmark = file->input->workflow->benchmarks[i];
+      const RunInfo info =
+          run_info(benchmark, 0, outpath_of(benchmark, "") + "/" + padded_id(0), "");
+      const auto prepared = prepare_benchmark(invocation, *file, benchmark, info, options);
+      fine = prepared && !refuse(invocation, *prepared, std::nullopt, "a run would submit nothing");
+      if (!fine) break;
+      parts.push_back(file->platform.empty() ? summary_of(benchmark)
+                                             : "platform " + file->platform);
     }
-    patterns.append(expressions);
-    print_diagnostics(patterns, input->sources);
-    if (patterns.has_errors()) {
+    if (!fine) {
       code = kBadInput;
       continue;
     }
-    size_t warnings = input->diagnostics.warning_count();
-    fmt::print("{}: {}: {}\n", file,
-               warnings == 0 ? "fine" : fmt::format("{} warning(s)", warnings), join(parts, ", "));
-    if (warnings != 0 && invocation.strict) code = kBadInput;
+    fmt::print("{}: {}: {}\n", path,
+               file->warnings == 0 ? "fine" : fmt::format("{} warning(s)", file->warnings),
+               join(parts, ", "));
   }
   return code;
 }
 
+namespace {
+
+void list_tags(const std::string& title, const Document& document,
+               const std::vector<std::string>& set) {
+  std::map<std::string, size_t> tags;
+  collect_tags(document.root, tags);
+  std::map<std::string, std::string> descriptions;
+  for (const Element& child : document.root.children) {
+    if (child.name != "tags") continue;
+    for (const Element& tag : child.children) {
+      if (tag.name == "tag") descriptions[tag.get("name")] = tag.text.value;
+    }
+  }
+  fmt::print("{}: {} tag{}\n", title, tags.size(), tags.size() == 1 ? "" : "s");
+  for (const auto& [name, uses] : tags) {
+    const std::string& description = descriptions[name];
+    const bool chosen = std::find(set.begin(), set.end(), name) != set.end();
+    fmt::print("  {}{}{}\n", name, description.empty() ? "" : "  " + description,
+               chosen ? "  (set)" : "");
+  }
+}
+
+// The tags of the input that each run of a folder was started with.
+int tags_of_runs(const Invocation& invocation, const RunsArgs& args) {
+  const std::vector<RunDirectory> runs = find_runs(invocation, args);
+  if (runs.empty()) return kBadInput;
+  for (const RunDirectory& directory : runs) {
+    std::unique_ptr<Journal> journal;
+    if (Status s = Journal::open_read_only(directory.path, &journal); !s) {
+      print_error(invocation, s.message());
+      return kBadInput;
+    }
+    const std::unique_ptr<Input> input = load_stored(invocation, *journal, directory.path);
+    if (!input->workflow) return kBadInput;
+    list_tags(fmt::format("{} ({})", directory.path, journal->run().input_file), input->document,
+              journal->run().tags);
+  }
+  return kFine;
+}
+
+}  // namespace
+
 int tag_command(const Invocation& invocation, const ValidateArgs& args) {
   for (const std::string& file : args.files) {
+    if (!is_file(file)) {
+      if (const int code = tags_of_runs(invocation, {file, args.ids}); code != kFine) return code;
+      continue;
+    }
     Sources sources;
     Diagnostics diagnostics;
     ReadOptions options;
     options.include_path = args.input.include_path;
     options.builtin_path = template_directories();
-    Document document = read_document(file, options, sources, diagnostics);
-    print_diagnostics(diagnostics, sources);
+    const Document document = read_document(file, options, sources, diagnostics);
+    print_diagnostics(invocation, diagnostics, sources);
     if (diagnostics.has_errors()) return kBadInput;
-    std::map<std::string, size_t> tags;
-    collect_tags(document.root, tags);
-    std::map<std::string, std::string> descriptions;
-    for (const Element& child : document.root.children) {
-      if (child.name != "tags") continue;
-      for (const Element& tag : child.children) {
-        if (tag.name == "tag") descriptions[tag.get("name")] = tag.text.value;
-      }
-    }
-    fmt::print("{}: {} tag{}\n", file, tags.size(), tags.size() == 1 ? "" : "s");
-    for (const auto& [name, uses] : tags) {
-      const std::string& description = descriptions[name];
-      fmt::print("  {}{}\n", name, description.empty() ? "" : "  " + description);
-    }
+    list_tags(file, document, {});
   }
-  (void)invocation;
   return kFine;
 }
 
 int script_command(const Invocation& invocation, const ScriptArgs& args) {
   size_t written = 0;
-  for (const std::string& file : args.files) {
-    std::unique_ptr<Input> input = load_input(invocation, file, args.input, invocation.strict);
-    if (!input->workflow) return kBadInput;
-    for (const Benchmark& benchmark : input->workflow->benchmarks) {
-      int code = write_scripts(invocation, args, *input, benchmark, &written);
+  PrepareOptions options;
+  options.input = args.input;
+  options.strict = invocation.strict;
+  options.needs_plan = true;
+  std::vector<std::unique_ptr<PreparedFile>> files;
+  for (const std::string& path : args.files) {
+    files.push_back(prepare_file(invocation, path, options));
+    if (!files.back()) return kBadInput;
+  }
+  for (const auto& file : files) {
+    for (const Benchmark& benchmark : file->input->workflow->benchmarks) {
+      const RunInfo info = run_info(benchmark, 0, absolute_path(args.out), "");
+      const auto prepared = prepare_benchmark(invocation, *file, benchmark, info, options);
+      if (!prepared || refuse(invocation, *prepared, std::nullopt, "nothing was written")) {
+        return kBadInput;
+      }
+      const int code = write_scripts(invocation, args, *prepared, &written);
       if (code != kFine) return code;
     }
   }

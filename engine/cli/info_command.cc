@@ -1,12 +1,14 @@
 // tally info, status, log, output: what there is to know about runs.
 #include <fmt/format.h>
 #include <glob.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <map>
 #include <set>
+#include <variant>
 
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
@@ -35,19 +37,19 @@ std::string shown_time(double seconds) {
 }
 
 // The end, or the start, of the workpackage that last did either; the run's own start before.
-std::string last_change(const Journal& journal) {
+std::string last_change(const RunRecord& run, const std::vector<Journal::Stored>& packages) {
   double last = 0;
-  for (const Journal::Stored& stored : journal.packages()) {
+  for (const Journal::Stored& stored : packages) {
     last = std::max({last, stored.started, stored.ended});
   }
-  return last > 0 ? shown_time(last) : shown_time(journal.run().change);
+  return last > 0 ? shown_time(last) : shown_time(run.change);
 }
 
-bool read_only(const Invocation& invocation, const RunDirectory& directory,
-               std::unique_ptr<Journal>* journal) {
-  Status opened = Journal::open_read_only(directory.path, journal);
-  if (!opened) print_error(invocation, opened.message());
-  return static_cast<bool>(opened);
+bool read_packages(const Invocation& invocation, const Journal& journal,
+                   std::vector<Journal::Stored>* packages) {
+  Status read = journal.packages(packages);
+  if (!read) print_error(invocation, read.message());
+  return static_cast<bool>(read);
 }
 
 int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
@@ -58,10 +60,16 @@ int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
       {"id", "name", "started", "last change", "comment", "tags"}};
   for (const RunDirectory& directory : list_runs(outpath)) {
     std::unique_ptr<Journal> journal;
-    if (!read_only(invocation, directory, &journal)) continue;
+    std::vector<Journal::Stored> packages;
+    Status read = Journal::open_read_only(directory.path, &journal);
+    if (read) read = journal->packages(&packages);
+    if (!read) {
+      print_error(invocation, read.message());
+      continue;
+    }
     const RunRecord& run = journal->run();
     rows.push_back({std::to_string(run.id), run.benchmark, shown_time(run.start),
-                    last_change(*journal), run.comment, join(run.tags, ",")});
+                    last_change(run, packages), run.comment, join(run.tags, ",")});
   }
   if (rows.size() == 1) {
     print_error(invocation, fmt::format("there are no runs in '{}'", outpath));
@@ -72,7 +80,34 @@ int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
   return kFine;
 }
 
-void show_run(const OpenRun& run) {
+// "  Parameter sets: a, b", where there are any.
+template <typename Sets>
+void show_names(const char* what, const Sets& sets) {
+  std::vector<std::string> names;
+  for (const auto& [name, set] : sets) names.push_back(name);
+  if (!names.empty()) fmt::print("  {:>16} {}\n", what, join(names, ", "));
+}
+
+// What the benchmark is made of, as it was when the run was started.
+void show_parts(const Benchmark& benchmark) {
+  show_names("Parameter sets:", benchmark.parameter_sets);
+  show_names("File sets:", benchmark.file_sets);
+  show_names("Substitute sets:", benchmark.substitute_sets);
+  show_names("Pattern sets:", benchmark.pattern_sets);
+  for (const Analyser& analyser : benchmark.analysers) {
+    std::vector<std::string> steps;
+    for (const Analyse& analyse : analyser.analyse) steps.push_back(analyse.step.value);
+    fmt::print("  {:>16} {} (of {})\n", "Analyser:", analyser.name.value, join(steps, ", "));
+  }
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs) {
+      std::visit([](const auto& o) { fmt::print("  {:>16} {}\n", "Result:", o.name.value); },
+                 output);
+    }
+  }
+}
+
+void show_run(const OpenRun& run, const std::vector<Journal::Stored>& packages) {
   const RunRecord& record = run.journal->run();
   fmt::print(
       "{}",
@@ -80,16 +115,16 @@ void show_run(const OpenRun& run) {
              "", record.comment}));
   fmt::print("  Directory: {}\n\n    Started: {}\nLast change: {}\n\n",
              absolute_path(run.directory.path), shown_time(record.start),
-             last_change(*run.journal));
+             last_change(record, packages));
   struct Line {
     int work = 0, error = 0, done = 0;
     double last = 0;
   };
   std::map<std::string, Line> lines;
   bool open = false;
-  for (const Journal::Stored& stored : run.journal->packages()) {
+  for (const Journal::Stored& stored : packages) {
     Line& line = lines[stored.step];
-    State state = stored.package.state;
+    State state = stored.package.outcome.state;
     bool failed = state == State::failed || state == State::lost;
     line.work += 1;
     line.error += failed ? 1 : 0;
@@ -107,6 +142,7 @@ void show_run(const OpenRun& run) {
                     std::to_string(line.error), std::to_string(line.done), shown_time(line.last)});
   }
   fmt::print("{}\n", bordered(rows, " "));
+  show_parts(*run.benchmark);
   fmt::print("{}\n{}\n",
              open ? "\n--- Benchmark not finished! ---\n" : "\n--- Benchmark finished ---\n",
              std::string(70, '#'));
@@ -143,12 +179,13 @@ void show_parametrization(const std::vector<const PackageView*>& views, const In
   fmt::print("{}\n", bordered(grid.rows, " "));
 }
 
-void show_step(const OpenRun& run, const std::string& step, const InfoArgs& args) {
-  std::vector<PackageView> views = package_views(*run.benchmark, *run.journal, run.directory.path);
+void show_step(const OpenRun& run, const std::vector<Journal::Stored>& packages,
+               const std::vector<PackageView>& views, const std::string& step,
+               const InfoArgs& args) {
   std::map<int, State> states;
   std::map<int, double> started;
-  for (const Journal::Stored& stored : run.journal->packages()) {
-    states[stored.package.id] = stored.package.state;
+  for (const Journal::Stored& stored : packages) {
+    states[stored.package.id] = stored.package.outcome.state;
     started[stored.package.id] = stored.started;
   }
   std::vector<const PackageView*> own;
@@ -191,8 +228,8 @@ void show_step(const OpenRun& run, const std::string& step, const InfoArgs& args
 
 // The first of `asked` that is no workpackage of the run is named in an error.
 bool has_packages(const Invocation& invocation, const RunDirectory& directory,
-                  const Journal& journal, const std::vector<std::string>& asked) {
-  const std::vector<Journal::Stored> packages = journal.packages();
+                  const std::vector<Journal::Stored>& packages,
+                  const std::vector<std::string>& asked) {
   for (const std::string& word : asked) {
     const bool known = std::any_of(
         packages.begin(), packages.end(),
@@ -204,6 +241,22 @@ bool has_packages(const Invocation& invocation, const RunDirectory& directory,
     return false;
   }
   return true;
+}
+
+// The steps of the workpackages asked for.
+std::vector<std::string> steps_with(const std::vector<Journal::Stored>& packages,
+                                    const InfoArgs& args) {
+  std::vector<std::string> steps;
+  for (const Journal::Stored& stored : packages) {
+    const std::string id = std::to_string(stored.package.id);
+    if (std::find(args.workpackages.begin(), args.workpackages.end(), id) ==
+        args.workpackages.end()) {
+      continue;
+    }
+    if (std::find(steps.begin(), steps.end(), stored.step) == steps.end())
+      steps.push_back(stored.step);
+  }
+  return steps;
 }
 
 bool has_step(const Invocation& invocation, const RunDirectory& directory,
@@ -220,13 +273,13 @@ bool has_step(const Invocation& invocation, const RunDirectory& directory,
 }  // namespace
 
 int info_command(const Invocation& invocation, const InfoArgs& args) {
-  const bool details = args.with_steps || !args.steps.empty();
-  if (!details && (args.parametrization || args.csv || !args.workpackages.empty())) {
-    print_error(invocation, "-p, -c and -w choose among the details of a step: add -s",
+  const bool details = args.with_steps || !args.steps.empty() || !args.workpackages.empty();
+  if (!details && (args.parametrization || args.csv)) {
+    print_error(invocation, "-p and -c choose among the details of a step: add -s or -w",
                 fmt::format("{} info DIR -s STEP -p", invocation.program));
     return kBadInput;
   }
-  bool one_run = !args.runs.ids.empty() || args.with_steps || !args.steps.empty();
+  bool one_run = !args.runs.ids.empty() || details;
   if (!one_run) {
     int own = -1;
     std::string outpath;
@@ -238,18 +291,25 @@ int info_command(const Invocation& invocation, const InfoArgs& args) {
   for (const RunDirectory& directory : runs) {
     OpenRun run;
     if (!open_run(invocation, directory, "", {}, &run)) return kBadInput;
-    if (!has_packages(invocation, directory, *run.journal, args.workpackages)) return kBadInput;
-    if (!args.with_steps && args.steps.empty()) {
-      show_run(run);
+    std::vector<Journal::Stored> packages;
+    if (!read_packages(invocation, *run.journal, &packages)) return kBadInput;
+    if (!has_packages(invocation, directory, packages, args.workpackages)) return kBadInput;
+    if (!details) {
+      show_run(run, packages);
       continue;
+    }
+    std::vector<PackageView> views;
+    if (Status s = package_views(*run.benchmark, *run.journal, run.directory.path, &views); !s) {
+      print_error(invocation, s.message());
+      return kBadInput;
     }
     std::vector<std::string> steps = args.steps;
     std::vector<std::string> known;
     for (const Step& step : run.benchmark->steps) known.push_back(step.name.value);
-    if (steps.empty()) steps = known;
+    if (steps.empty()) steps = args.workpackages.empty() ? known : steps_with(packages, args);
     for (const std::string& step : steps) {
       if (!has_step(invocation, directory, *run.benchmark, step)) return kBadInput;
-      show_step(run, step, args);
+      show_step(run, packages, views, step, args);
     }
   }
   return kFine;
@@ -295,11 +355,13 @@ int output_command(const Invocation& invocation, const OutputArgs& args) {
   for (const RunDirectory& directory : runs) {
     OpenRun run;
     if (!open_run(invocation, directory, "", {}, &run)) return kBadInput;
-    if (!has_packages(invocation, directory, *run.journal, args.workpackages)) return kBadInput;
+    std::vector<Journal::Stored> packages;
+    if (!read_packages(invocation, *run.journal, &packages)) return kBadInput;
+    if (!has_packages(invocation, directory, packages, args.workpackages)) return kBadInput;
     for (const std::string& step : args.steps) {
       if (!has_step(invocation, directory, *run.benchmark, step)) return kBadInput;
     }
-    for (const Journal::Stored& stored : run.journal->packages()) {
+    for (const Journal::Stored& stored : packages) {
       auto in = [](const std::vector<std::string>& list, const std::string& word) {
         return list.empty() || std::find(list.begin(), list.end(), word) != list.end();
       };
@@ -311,10 +373,12 @@ int output_command(const Invocation& invocation, const OutputArgs& args) {
                                                  : stored.work_dir;
       for (const char* name : {"stdout", "stderr"}) {
         if (!args.only.empty() && args.only != name) continue;
-        std::string path = work + "/" + name;
+        // A run step's output is in its own folder, also with a work_dir.
+        std::string path = directory.path + "/" + stored.directory + "/work/" + name;
+        if (access(path.c_str(), F_OK) != 0) path = work + "/" + name;
         std::string text;
         if (!read_file(path, &text)) continue;
-        fmt::print("{}\n", path);
+        fmt::print("{}\n", absolute_path(path));
         if (!args.display) continue;
         std::fwrite(text.data(), 1, text.size(), stdout);
         fmt::print("{}\n", text.empty() || text.back() == '\n' ? "" : "\n");

@@ -7,6 +7,8 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <string_view>
 
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
@@ -19,14 +21,6 @@
 
 namespace tally {
 namespace {
-
-std::string program_directory() {
-  char path[PATH_MAX];
-  ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  if (length <= 0) return {};
-  std::string program(path, static_cast<size_t>(length));
-  return program.substr(0, program.rfind('/'));
-}
 
 bool split_settings(const Invocation& invocation, const std::vector<std::string>& settings,
                     std::vector<std::pair<std::string, std::string>>* out) {
@@ -42,6 +36,14 @@ bool split_settings(const Invocation& invocation, const std::vector<std::string>
 }
 
 }  // namespace
+
+std::string program_directory() {
+  char path[PATH_MAX];
+  ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  if (length <= 0) return {};
+  std::string program(path, static_cast<size_t>(length));
+  return program.substr(0, program.rfind('/'));
+}
 
 const Benchmark* Input::find(const std::string& benchmark) const {
   if (!workflow) return nullptr;
@@ -69,27 +71,42 @@ std::vector<std::string> template_directories() {
   return directories;
 }
 
+bool in_color(const Invocation& invocation, int fd) {
+  if (invocation.color != Invocation::Color::automatic)
+    return invocation.color == Invocation::Color::always;
+  const char* off = std::getenv("NO_COLOR");
+  const char* kind = std::getenv("TERM");
+  return (off == nullptr || *off == '\0') && kind != nullptr && std::string_view(kind) != "dumb" &&
+         ::isatty(fd) != 0;
+}
+
 void print_error(const Invocation& invocation, const std::string& message,
                  const std::string& hint) {
-  fmt::print(stderr, "{}: error: {}\n", invocation.program, message);
+  const bool color = in_color(invocation, STDERR_FILENO);
+  fmt::print(stderr, "{}: {}error:{} {}\n", invocation.program, color ? "\033[1;31m" : "",
+             color ? "\033[0m" : "", message);
   if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
 }
 
-size_t print_diagnostics(const Diagnostics& diagnostics, const Sources& sources) {
+size_t print_diagnostics(const Invocation& invocation, const Diagnostics& diagnostics,
+                         const Sources& sources) {
   if (diagnostics.all().empty()) return 0;
-  std::string text = diagnostics.format(sources, ::isatty(STDERR_FILENO) != 0);
+  const std::string text = diagnostics.format(sources, in_color(invocation, STDERR_FILENO));
   std::fwrite(text.data(), 1, text.size(), stderr);
   return diagnostics.all().size();
 }
 
-std::unique_ptr<Input> load_input(const Invocation& invocation, const std::string& path,
-                                  const InputArgs& args, bool strict) {
+size_t print_diagnostics(const Diagnostics& diagnostics, const Sources& sources) {
+  return print_diagnostics(Invocation(), diagnostics, sources);
+}
+
+namespace {
+
+std::unique_ptr<Input> load(const Invocation& invocation, const std::string& path,
+                            const std::string* text, const InputArgs& args, bool strict,
+                            bool (*unchecked)(const Element& root)) {
   auto input = std::make_unique<Input>();
   if (!split_settings(invocation, args.set, &input->set)) return input;
-  if (::access(path.c_str(), F_OK) != 0) {
-    print_error(invocation, fmt::format("Benchmark configuration file not found: \"{}\"", path));
-    return input;
-  }
   CheckOptions options;
   for (const std::string& tags : args.tags) {  // "a,b" is one word's old spelling of two tags
     for (std::string& tag : split_strip(tags, ",")) {
@@ -101,55 +118,74 @@ std::unique_ptr<Input> load_input(const Invocation& invocation, const std::strin
   options.exclude = args.exclude;
   options.set = input->set;
   options.strict = strict;
+  options.as_jube = invocation.as_jube;
+  if (strict) input->diagnostics.make_warnings_errors();
   options.read.include_path = args.include_path;
   options.read.builtin_path = template_directories();
+  if (text != nullptr) options.read.stored[path] = *text;
   input->document = read_document(path, options.read, input->sources, input->diagnostics);
-  if (!input->diagnostics.has_errors()) {
+  const bool whole = !input->diagnostics.has_errors();
+  if (whole && unchecked != nullptr && unchecked(input->document.root)) return input;
+  if (whole) {
     input->workflow = check_document(input->document, options, input->sources, input->diagnostics);
   }
-  print_diagnostics(input->diagnostics, input->sources);
+  print_diagnostics(invocation, input->diagnostics, input->sources);
   if (input->diagnostics.has_errors()) input->workflow.reset();
   return input;
 }
 
+}  // namespace
+
+std::unique_ptr<Input> load_input(const Invocation& invocation, const std::string& path,
+                                  const InputArgs& args, bool strict,
+                                  bool (*unchecked)(const Element& root)) {
+  if (::access(path.c_str(), F_OK) != 0) {
+    print_error(invocation, fmt::format("Benchmark configuration file not found: \"{}\"", path));
+    return std::make_unique<Input>();
+  }
+  return load(invocation, path, nullptr, args, strict, unchecked);
+}
+
+std::unique_ptr<Input> load_input_text(const Invocation& invocation, const std::string& name,
+                                       const std::string& text, const InputArgs& args,
+                                       bool strict) {
+  return load(invocation, name, &text, args, strict, nullptr);
+}
+
 std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& journal,
                                    const std::string& run_dir) {
-  return load_texts(invocation, journal, journal.run().input_file, journal.sources(), run_dir);
+  Journal::Texts texts;
+  if (Status s = journal.sources(&texts); !s) {
+    print_error(invocation, s.message());
+    return std::make_unique<Input>();
+  }
+  return load_texts(invocation, journal, journal.run().input_file, texts, run_dir);
 }
 
 namespace {
 
-constexpr const char* kIncludePath = "cli:include-path";
-constexpr const char* kDirectory = "cli:directory";
-
 // Where the run was started, which relative paths of its input are to be read from. A suite that
 // was moved with its runs is where it is now.
 std::string start_directory(const Journal& journal, const std::string& run_dir) {
-  const std::optional<std::string> kept = journal.shared(kDirectory);
-  if (!kept) return {};
-  const size_t line = kept->find('\n');
-  const std::string moved = absolute_path(kept->substr(line + 1), absolute_path(run_dir));
-  const std::string input = absolute_path(journal.run().input_file, moved);
-  return ::access(input.c_str(), F_OK) == 0 ? moved : kept->substr(0, line);
+  const RunRecord& run = journal.run();
+  if (run.directory.empty()) return {};
+  const std::string moved = absolute_path(run.directory_from_run, absolute_path(run_dir));
+  const std::string input = absolute_path(run.input_file, moved);
+  return ::access(input.c_str(), F_OK) == 0 ? moved : run.directory;
 }
 
 }  // namespace
 
-Status keep_directory(const std::string& run_dir, Journal& journal) {
-  const std::string here = absolute_path(".");
-  return journal.set_shared(kDirectory, here + "\n" + relative_path(here, absolute_path(run_dir)));
+void note_directory(const std::string& run_dir, RunRecord* run) {
+  run->directory = absolute_path(".");
+  run->directory_from_run = relative_path(run->directory, absolute_path(run_dir));
 }
 
-Status keep_include_path(const std::vector<std::string>& given, Journal& journal) {
+void note_include_path(const std::vector<std::string>& given, RunRecord* run) {
   std::vector<std::string> all = given;
   for (std::string& directory : environment_include_path()) all.push_back(std::move(directory));
-  for (std::string& directory : kept_include_path(journal)) all.push_back(std::move(directory));
-  return all.empty() ? Status::ok() : journal.set_shared(kIncludePath, join(all, "\n"));
-}
-
-std::vector<std::string> kept_include_path(const Journal& journal) {
-  const std::optional<std::string> kept = journal.shared(kIncludePath);
-  return kept ? split_strip(*kept, "\n") : std::vector<std::string>();
+  for (std::string& directory : run->include_path) all.push_back(std::move(directory));
+  run->include_path = std::move(all);
 }
 
 std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& journal,
@@ -160,11 +196,13 @@ std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& j
   auto input = std::make_unique<Input>();
   CheckOptions options;
   options.only = {run.benchmark};  // the file's selection may be of another one
+  options.as_jube = invocation.as_jube;
   options.tags = run.tags;
   options.set = run.set;
+  options.stored = true;
   options.read.tags = run.tags;
   options.read.directory = start_directory(journal, run_dir);
-  options.read.include_path = kept_include_path(journal);
+  options.read.include_path = run.include_path;
   options.read.builtin_path = template_directories();
   for (const auto& [path, text] : texts) options.read.stored[path] = text;
   input->set = run.set;
@@ -173,7 +211,7 @@ std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& j
     input->workflow = check_document(input->document, options, input->sources, input->diagnostics);
   }
   if (input->diagnostics.has_errors()) {  // its warnings were printed when it was started
-    print_diagnostics(input->diagnostics, input->sources);
+    print_diagnostics(invocation, input->diagnostics, input->sources);
     input->workflow.reset();
   }
   if (input->workflow && input->find(run.benchmark) == nullptr) {
@@ -184,19 +222,51 @@ std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& j
   return input;
 }
 
-std::string outpath_of(const Benchmark& benchmark, const std::string& given) {
+namespace {
+
+// Whether the workflow lies where `cmake --install` put it: among files that are no one's own.
+bool is_installed(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const std::string program = program_directory();
+  std::error_code ignored;
+  return !program.empty() &&
+         fs::weakly_canonical(folder, ignored) ==
+             fs::weakly_canonical(program + "/../share/tally/workflows", ignored);
+}
+
+// Whether the folder, or where it would be made, can be written.
+bool can_write(std::string folder) {
+  while (::access(folder.c_str(), F_OK) != 0) {
+    const size_t slash = folder.find_last_not_of('/', folder.rfind('/'));
+    if (folder.rfind('/') == std::string::npos) {
+      folder = ".";
+    } else {
+      folder = slash == std::string::npos ? "/" : folder.substr(0, slash + 1);
+    }
+  }
+  return ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+}  // namespace
+
+std::string outpath_of(const Benchmark& benchmark, const std::string& given, bool to_read,
+                       const std::string& otherwise) {
   if (!given.empty()) return given;
   std::string own = benchmark.outpath.value;
   if (own.empty()) {
     const char* environment = std::getenv("JUBE_BENCHMARK_OUTPATH");
     if (environment != nullptr && *environment != '\0') return environment;
-    own = "benchmark_runs";
+    own = otherwise;
+    if (own.empty()) return {};
   }
   own = expand_path(own);
   // Beside the file as the user spelt its path, so that what is printed stays short.
   size_t slash = benchmark.input_file.rfind('/');
   if (own.front() == '/' || slash == std::string::npos) return own;
-  return benchmark.input_file.substr(0, slash + 1) + own;
+  const std::string folder = benchmark.input_file.substr(0, slash + 1);
+  const bool there = ::access((folder + own).c_str(), F_OK) == 0;
+  if (to_read && there && ::access(own.c_str(), F_OK) != 0) return folder + own;
+  return is_installed(folder) || !can_write(folder + own) ? own : folder + own;
 }
 
 RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,

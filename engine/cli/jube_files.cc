@@ -173,12 +173,9 @@ using Values = std::unordered_map<std::string, std::string>;
 
 }  // namespace
 
-std::string workpackages_xml(const Benchmark& benchmark, const Journal& journal) {
-  const std::vector<Journal::Stored> packages = journal.packages();
-  std::map<std::string, std::map<std::string, const Parameter*>> of_step;
-  for (const Step& step : benchmark.steps) {
-    of_step[step.name.value] = parameters_of(benchmark, step.name.value);
-  }
+Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std::string* xml) {
+  std::vector<Journal::Stored> packages;
+  if (Status s = journal.packages(&packages); !s) return s;
   std::unordered_map<int, const Journal::Stored*> by_id;
   std::map<std::string, std::vector<int>> siblings;  // of one point
   auto point = [](const Journal::Stored& stored) {
@@ -200,7 +197,7 @@ std::string workpackages_xml(const Benchmark& benchmark, const Journal& journal)
       if (found == by_id.end()) continue;
       for (const auto& [name, value] : found->second->parameters) inherited.emplace(name, value);
     }
-    const auto& known = of_step[stored.step];
+    const DefinitionsByName known = definitions_of(benchmark, stored);
     std::string own;
     for (size_t i = 0; i < stored.parameters.size(); ++i) {
       const auto& [name, value] = stored.parameters[i];
@@ -220,12 +217,15 @@ std::string workpackages_xml(const Benchmark& benchmark, const Journal& journal)
     out += environment_xml(stored.environment);
     out += "  </workpackage>\n";
   }
-  return out + "</workpackages>\n";
+  *xml = out + "</workpackages>\n";
+  return Status::ok();
 }
 
 Status write_workpackages_xml(const Benchmark& benchmark, const Journal& journal,
                               const std::string& run_dir) {
-  return write_file(run_dir + "/workpackages.xml", workpackages_xml(benchmark, journal));
+  std::string xml;
+  if (Status s = workpackages_xml(benchmark, journal, &xml); !s) return s;
+  return write_file(run_dir + "/workpackages.xml", xml);
 }
 
 Status write_analyse_xml(const std::vector<AnalyserResult>& results, const std::string& run_dir) {

@@ -23,7 +23,7 @@ struct AnalyserResult {
 Status write_workpackages_xml(const Benchmark& benchmark, const Journal& journal,
                               const std::string& run_dir);
 // The same as a text.
-std::string workpackages_xml(const Benchmark& benchmark, const Journal& journal);
+Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std::string* xml);
 
 // RUNDIR/analyse.xml: what the analysers found in each workpackage's files, by analyser and step.
 Status write_analyse_xml(const std::vector<AnalyserResult>& results, const std::string& run_dir);

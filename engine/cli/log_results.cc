@@ -4,18 +4,22 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "engine/analyse/missing_rows.h"
+#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/cli/input.h"
 #include "engine/cli/results.h"
 #include "engine/cli/views.h"
-#include "engine/execute/package_values.h"
 #include "engine/expand/evaluator.h"
 #include "engine/expand/substitute.h"
 #include "engine/plan/plan.h"
+#include "engine/workpackage/generator.h"
+#include "engine/workpackage/values.h"
 
 namespace tally {
 namespace {
@@ -43,20 +47,12 @@ const Benchmark* only_benchmark(const Invocation& invocation, const Input& input
   return nullptr;
 }
 
-bool depends_on(const Benchmark& benchmark, const Step& step, const std::string& ancestor) {
-  for (const Text& parent : step.depend) {
-    if (parent.value == ancestor) return true;
-    const Step* found = benchmark.find_step(parent.value);
-    if (found != nullptr && depends_on(benchmark, *found, ancestor)) return true;
-  }
-  return false;
-}
-
 // The step whose logs are meant: the analysed one that no other analysed step depends on.
 const Analyse* logged_step(const Invocation& invocation, const Benchmark& benchmark) {
   std::map<std::string, const Analyse*> analysed;
   for (const Analyser& analyser : benchmark.analysers) {
     for (const Analyse& analyse : analyser.analyse) {
+      if (benchmark.find_step(analyse.step.value) == nullptr) continue;  // left out by tags
       analysed.try_emplace(analyse.step.value, &analyse);
     }
   }
@@ -64,8 +60,7 @@ const Analyse* logged_step(const Invocation& invocation, const Benchmark& benchm
   for (const auto& entry : analysed) {
     const std::string& name = entry.first;
     const bool inner = std::any_of(analysed.begin(), analysed.end(), [&](const auto& other) {
-      const Step* step = benchmark.find_step(other.first);
-      return step != nullptr && depends_on(benchmark, *step, name);
+      return depends_on(benchmark, other.first, name);
     });
     if (!inner) last.push_back(name);
   }
@@ -141,6 +136,25 @@ bool log_file(const Invocation& invocation, const std::string& given, const Anal
   return false;
 }
 
+// A job script writes how its program ended beside its log. Where several logs lie in one folder it
+// cannot be told whose end that is.
+void take_end(const std::vector<std::string>& logs, PackageView* view) {
+  const auto folder = [](const std::string& path) {
+    const size_t slash = path.rfind('/');
+    return slash == std::string::npos ? std::string(".") : path.substr(0, slash);
+  };
+  const auto in_folder = [&](const std::string& log) {
+    return absolute_path(log) == view->work_dir || folder(absolute_path(log)) == view->work_dir;
+  };
+  if (std::count_if(logs.begin(), logs.end(), in_folder) != 1) return;
+  std::ifstream file(view->work_dir + "/job.status");
+  int code = 0;
+  if (!(file >> code) || code == 0) return;
+  view->state = State::failed;
+  view->notes.push_back(fmt::format("workpackage {} ({}) failed: its job.status says {}", view->id,
+                                    view->step, code));
+}
+
 class LogResults {
  public:
   LogResults(const Invocation& invocation, const ResultArgs& args)
@@ -177,18 +191,16 @@ class LogResults {
     }
     if (!fits(invocation_, step_name, packages, pool, args_.logs.size())) return false;
     for (size_t i = 0; i < packages.size(); ++i) {
-      const Step& step = *benchmark_->find_step(step_name);
       WorkPackage& package = *packages[i];
-      PackageValues early(info, step, package, pool, expander, {}, ".", "DONE");
-      std::string error = expander.finish(step, package.point, early.builtins());
-      if (!error.empty()) {
-        print_error(invocation_, error);
+      if (Status s = finish_planned(*benchmark_, expander, &package); !s) {
+        print_error(invocation_, s.message());
         return false;
       }
-      PackageValues values(info, step, package, pool, expander, {}, ".", "DONE");
+      const PackageValues values(*benchmark_, expander, package, "DONE");
       std::string log;
       if (!log_file(invocation_, args_.logs[i], *analyse_, values.lookup(), &log)) return false;
-      views->push_back(planned_view(*benchmark_, expander, pool, package, log));
+      views->push_back(planned_view(*benchmark_, expander, package, log));
+      if (!benchmark_->as_jube) take_end(args_.logs, &views->back());
     }
     return true;
   }
@@ -201,19 +213,21 @@ class LogResults {
     options.style = args_.style;
     options.write = false;
     size_t tables = 0;
+    int code = kFine;
     for (const Result& result : benchmark_->results) {
       Records records = result_records(*benchmark_, result, views, *evaluator_, diagnostics_);
+      warn_of_unmatched(records, diagnostics_);
       std::vector<RenderedResult> rendered =
           render(*benchmark_, result, records, options, ".", *evaluator_, diagnostics_);
       tables += rendered.size();
-      print_results(rendered);
+      code = std::max(code, print_results(invocation_, rendered, input_->sources));
     }
     print_diagnostics(diagnostics_, input_->sources);
     if (tables == 0) {
       print_error(invocation_, "the input has no result of that name");
       return kBadInput;
     }
-    return diagnostics_.has_errors() ? kFailed : kFine;
+    return diagnostics_.has_errors() ? std::max(code, kFailed) : code;
   }
 
   const Invocation& invocation_;

@@ -14,14 +14,16 @@
 namespace tally {
 namespace {
 
-bool confirmed(const std::string& what) {
+enum class Answer { yes, no, none };
+
+Answer ask(const std::string& what) {
   fmt::print("Really remove \"{}\" (y/n):", what);
   std::fflush(stdout);
   std::string answer;
-  if (!std::getline(std::cin, answer)) fmt::print("\n");
-  if (answer == "y" || answer == "yes") return true;
-  fmt::print("nothing was removed; --force does not ask\n");
-  return false;
+  const bool answered = static_cast<bool>(std::getline(std::cin, answer));
+  if (answer == "y" || answer == "yes") return Answer::yes;
+  fmt::print("{}nothing was removed; --force does not ask\n", answered ? "" : "\n");
+  return answered ? Answer::no : Answer::none;
 }
 
 Status remove_tree(const std::string& path) {
@@ -33,7 +35,8 @@ Status remove_tree(const std::string& path) {
 
 // The workpackage starts again at its next `continue`; what was made from it is forgotten.
 Status remove_package(Journal& journal, const std::string& run_dir, int id) {
-  std::vector<Journal::Stored> packages = journal.packages();
+  std::vector<Journal::Stored> packages;
+  if (Status s = journal.packages(&packages); !s) return s;
   std::set<int> below;
   std::string own;
   for (const Journal::Stored& stored : packages) {  // parents come before their children
@@ -87,7 +90,9 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
       return kFailed;
     }
     if (args.workpackages.empty()) {
-      if (!args.force && !confirmed(directory.path)) continue;
+      const Answer answer = args.force ? Answer::yes : ask(directory.path);
+      if (answer == Answer::none) return kFailed;
+      if (answer == Answer::no) continue;
       journal.reset();
       if (Status s = remove_tree(directory.path); !s) {
         print_error(invocation, s.message());
@@ -101,8 +106,10 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
         print_error(invocation, fmt::format("'{}' is no workpackage's id: use a number", word));
         return kBadInput;
       }
-      if (!args.force && !confirmed(fmt::format("workpackage {} of {}", id, directory.path)))
-        continue;
+      const Answer answer =
+          args.force ? Answer::yes : ask(fmt::format("workpackage {} of {}", id, directory.path));
+      if (answer == Answer::none) return kFailed;
+      if (answer == Answer::no) continue;
       if (Status s = remove_package(*journal, directory.path, id); !s) {
         print_error(invocation, s.message());
         return kFailed;

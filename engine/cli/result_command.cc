@@ -66,7 +66,10 @@ int analyse_command(const Invocation& invocation, const ResultArgs& args) {
                  boxed({fmt::format("Analyse benchmark \"{}\" id: {}", run.benchmark->name.value,
                                     run.directory.id)}));
     }
-    if (!analyse_run(run, &rows)) code = kFailed;
+    if (!analyse_run(invocation, run, &rows)) {
+      code = kFailed;
+      if (!invocation.as_jube) continue;
+    }
     if (invocation.as_jube) {
       fmt::print(">>> Analyse finished\n>>> Analyse data storage: {}\n{}\n", file,
                  std::string(70, '#'));
@@ -74,7 +77,7 @@ int analyse_command(const Invocation& invocation, const ResultArgs& args) {
     }
     fmt::print("{}: {} result line{} in {}; `{} result {} --id {}` shows the tables\n",
                run.directory.path, rows, rows == 1 ? "" : "s", file, invocation.program,
-               args.runs.directory, run.directory.id);
+               shell_quote(args.runs.directory), run.directory.id);
   }
   return code;
 }

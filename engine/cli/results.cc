@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
+#include <set>
 
 #include "engine/base/path_text.h"
 #include "engine/cli/jube_files.h"
@@ -49,13 +52,17 @@ std::string result_directory(const OpenRun& run, const Result& result) {
   return join_path(run.benchmark->file_path, own) + "/" + padded_id(run.directory.id);
 }
 
-// A folder that cannot be written (another person's run) is no reason not to show the table.
-bool make_result_directory(const std::string& folder) {
-  const Status made = make_directories(folder);
-  return static_cast<bool>(made) && ::access(folder.c_str(), W_OK) == 0;
+Status make_result_directory(const std::string& folder) {
+  if (Status made = make_directories(folder); !made) return made;
+  if (::access(folder.c_str(), W_OK) == 0) return Status::ok();
+  return Status::error(fmt::format("cannot write to '{}': {}", folder, std::strerror(errno)));
 }
 
 }  // namespace
+
+void warn_of_unmatched(const Records& records, Diagnostics& diagnostics) {
+  for (const Unmatched& one : records.unmatched) diagnostics.warning(one.mark, one.text);
+}
 
 Records result_records(const Benchmark& benchmark, const Result& result,
                        const std::vector<PackageView>& views, Evaluator& evaluator,
@@ -64,65 +71,57 @@ Records result_records(const Benchmark& benchmark, const Result& result,
   for (const Text& use : result.use) {
     if (const Analyser* analyser = find_analyser(benchmark, use.value)) {
       append(records, analyse(benchmark, *analyser, views, evaluator, diagnostics));
+    } else {
+      diagnostics.error(use.mark, fmt::format("<analyser name=\"{}\"> not found", use.value),
+                        "the tags leave it out: give the result the same tag");
     }
   }
   return records;
 }
 
-void print_results(const std::vector<RenderedResult>& rendered) {
+int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
+                  const Sources& sources) {
+  int code = kFine;
   for (const RenderedResult& one : rendered) {
-    if (one.text.empty() && one.notes.empty()) continue;
+    if (one.text.empty() && one.table.notes.empty() && one.table.missed.empty()) continue;
     print_text(one.text + (one.has_file && !one.text.empty() ? "\n" : ""));
     std::fflush(stdout);
     constexpr size_t kMost = 20;
-    for (size_t i = 0; i < one.notes.size() && i < kMost; ++i) {
-      fmt::print(stderr, "note: {}: {}\n", one.name, one.notes[i]);
+    for (size_t i = 0; i < one.table.notes.size() && i < kMost; ++i) {
+      fmt::print(stderr, "note: {}: {}\n", one.name, one.table.notes[i]);
     }
-    if (one.notes.size() > kMost) {
-      fmt::print(stderr, "note: {}: {} more notes\n", one.name, one.notes.size() - kMost);
+    if (one.table.notes.size() > kMost) {
+      fmt::print(stderr, "note: {}: {} more notes\n", one.name, one.table.notes.size() - kMost);
     }
+    constexpr size_t kMostMissed = 100;
+    for (size_t i = 0; i < one.table.missed.size() && i < kMostMissed; ++i) {
+      fmt::print(stderr, "{}: reference missed: {}: {}\n", place(sources, one.table.missed[i].mark),
+                 one.name, one.table.missed[i].text);
+    }
+    if (one.table.missed.size() > kMostMissed) {
+      fmt::print(stderr, "{}: {} more references missed\n", one.name,
+                 one.table.missed.size() - kMostMissed);
+    }
+    if (!one.table.missed.empty() && !invocation.as_jube) code = kReferenceMissed;
   }
+  return code;
 }
 
 namespace {
 
-// -u stays in force, as JUBE's does: `analyse -u` and then `result` is the usual way to use it. The
-// texts are kept with the run, each as its length, a newline and itself.
-constexpr const char* kUpdate = "cli:update";
-
-std::string pack(const std::string& file, const Sources& sources) {
-  std::string out;
-  const auto add = [&out](const std::string& text) {
-    out += std::to_string(text.size()) + "\n" + text;
-  };
-  add(file);
-  for (uint32_t i = 0; i < sources.size(); ++i) {
-    add(sources.name(i));
-    add(sources.text(i));
-  }
-  return out;
-}
-
-std::vector<std::string> unpack(const std::string& packed) {
-  std::vector<std::string> out;
-  for (size_t at = 0; at < packed.size();) {
-    const size_t line = packed.find('\n', at);
-    if (line == std::string::npos) break;
-    const size_t size = std::strtoul(packed.c_str() + at, nullptr, 10);
-    out.push_back(packed.substr(line + 1, size));
-    at = line + 1 + size;
-  }
-  return out;
-}
-
-// A run that is in use, or another person's, shows the update this time only.
+// -u stays in force, as JUBE's does: `analyse -u` and then `result` is the usual way to use it. A
+// run that is in use, or another person's, shows the update this time only.
 void keep_update(const std::string& file, const std::vector<std::string>& include_path,
                  OpenRun* run) {
   run->journal.reset();
   std::unique_ptr<Journal> writable;
   Status kept = Journal::open(run->directory.path, &writable);
-  if (kept) kept = keep_include_path(include_path, *writable);
-  if (kept) kept = writable->set_shared(kUpdate, pack(file, run->input->sources));
+  if (kept) {
+    RunRecord record = writable->run();
+    note_include_path(include_path, &record);
+    kept = writable->set_run(record);
+  }
+  if (kept) kept = writable->set_update(file, run->input->sources);
   if (!kept) {
     fmt::print(stderr, "note: -u {} is not kept for the next time: {}\n", file, kept.message());
   }
@@ -130,13 +129,14 @@ void keep_update(const std::string& file, const std::vector<std::string>& includ
 
 std::unique_ptr<Input> load_kept(const Invocation& invocation, const Journal& journal,
                                  const std::string& run_dir) {
-  const std::optional<std::string> packed = journal.shared(kUpdate);
-  if (!packed) return load_stored(invocation, journal, run_dir);
-  const std::vector<std::string> texts = unpack(*packed);
-  if (texts.empty()) return load_stored(invocation, journal, run_dir);
-  std::vector<std::pair<std::string, std::string>> sources;
-  for (size_t i = 1; i + 1 < texts.size(); i += 2) sources.emplace_back(texts[i], texts[i + 1]);
-  return load_texts(invocation, journal, texts[0], sources, run_dir);
+  std::string file;
+  Journal::Texts texts;
+  if (Status s = journal.update(&file, &texts); !s) {
+    print_error(invocation, s.message());
+    return std::make_unique<Input>();
+  }
+  if (file.empty()) return load_stored(invocation, journal, run_dir);
+  return load_texts(invocation, journal, file, texts, run_dir);
 }
 
 }  // namespace
@@ -175,32 +175,36 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
 namespace {
 
 // Analyses with all the input's analysers and keeps what they find as analyse.xml. Returns the
-// number of result lines. A folder that cannot be written is another person's run.
+// number of result lines.
 size_t analyse_all(const OpenRun& run, const std::vector<PackageView>& views, Evaluator& evaluator,
-                   Diagnostics& diagnostics) {
+                   Diagnostics& diagnostics, bool tell_unmatched) {
   size_t rows = 0;
   std::vector<AnalyserResult> results;
   for (const Analyser& analyser : run.benchmark->analysers) {
     AnalyserResult& result = results.emplace_back();
     result.name = analyser.name.value;
-    rows += analyse(*run.benchmark, analyser, views, evaluator, diagnostics, &result.packages)
-                .rows.size();
+    const Records records =
+        analyse(*run.benchmark, analyser, views, evaluator, diagnostics, &result.packages);
+    rows += records.rows.size();
+    if (tell_unmatched) warn_of_unmatched(records, diagnostics);
   }
-  if (::access(run.directory.path.c_str(), W_OK) != 0) return rows;
-  if (Status kept = write_analyse_xml(results, run.directory.path); !kept) {
-    diagnostics.warning({}, kept.message());
-  }
+  if (Status kept = write_analyse_xml(results, run.directory.path); !kept)
+    diagnostics.error({}, kept.message());
   return rows;
 }
 
 }  // namespace
 
-bool analyse_run(const OpenRun& run, size_t* rows) {
+bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows) {
   Diagnostics diagnostics;
   std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
   note_command(run.directory.path, "analyse", "analysed");
-  *rows = analyse_all(run, package_views(*run.benchmark, *run.journal, run.directory.path),
-                      *evaluator, diagnostics);
+  std::vector<PackageView> views;
+  if (Status s = package_views(*run.benchmark, *run.journal, run.directory.path, &views); !s) {
+    diagnostics.error({}, s.message());
+  } else {
+    *rows = analyse_all(run, views, *evaluator, diagnostics, !invocation.as_jube);
+  }
   print_diagnostics(diagnostics, run.input->sources);
   return !diagnostics.has_errors();
 }
@@ -213,22 +217,38 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
   Diagnostics diagnostics;
   std::vector<std::vector<PackageView>> views;
   for (const OpenRun& run : runs) {
-    views.push_back(package_views(*run.benchmark, *run.journal, run.directory.path));
+    Status read =
+        package_views(*run.benchmark, *run.journal, run.directory.path, &views.emplace_back());
+    if (!read) {
+      print_error(invocation, read.message());
+      return kFailed;
+    }
     // JUBE's result leaves the analysis, too; its problems are those that show below.
     Diagnostics said_below;
-    if (invocation.as_jube && options.write) analyse_all(run, views.back(), *evaluator, said_below);
+    if (invocation.as_jube && options.write)
+      analyse_all(run, views.back(), *evaluator, said_below, false);
   }
   int code = kFine;
   size_t tables = 0;
+  std::set<std::string> unwritable;
   for (const Result& result : newest.benchmark->results) {
     Records merged;
     for (size_t i = 0; i < runs.size(); ++i) {
       const OpenRun& run = runs[i];
       Records own = result_records(*run.benchmark, result, views[i], *evaluator, diagnostics);
+      if (!invocation.as_jube) warn_of_unmatched(own, diagnostics);
       RenderOptions render_options = options.render;
       render_options.run_id = run.directory.id;
+      render_options.write = false;
       const std::string folder = result_directory(run, result);
-      render_options.write = options.write && make_result_directory(folder);
+      if (options.write) {
+        // Another person's run, say: its table can be shown all the same.
+        const Status made = make_result_directory(folder);
+        render_options.write = static_cast<bool>(made);
+        if (!made) code = std::max(code, kFailed);
+        if (!made && unwritable.insert(folder).second)
+          print_error(invocation, made.message(), "results are shown, but not kept");
+      }
       std::vector<RenderedResult> rendered =
           render(*newest.benchmark, result, own, render_options, folder, *evaluator, diagnostics);
       if (render_options.write) {
@@ -243,7 +263,8 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                                       [](const RenderedResult& one) { return !one.of_one_run; }),
                        rendered.end());
       }
-      if (options.print) print_results(rendered);
+      if (options.print)
+        code = std::max(code, print_results(invocation, rendered, newest.input->sources));
       for (Record& row : own.rows) row.values["id"] = {static_cast<long long>(run.directory.id)};
       append(merged, std::move(own));
     }
@@ -256,7 +277,7 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
     of_all.erase(std::remove_if(of_all.begin(), of_all.end(),
                                 [](const RenderedResult& one) { return one.of_one_run; }),
                  of_all.end());
-    print_results(of_all);
+    code = std::max(code, print_results(invocation, of_all, newest.input->sources));
   }
   print_diagnostics(diagnostics, newest.input->sources);
   if (tables == 0 && options.print) {

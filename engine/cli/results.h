@@ -39,9 +39,12 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
 Records result_records(const Benchmark& benchmark, const Result& result,
                        const std::vector<PackageView>& views, Evaluator& evaluator,
                        Diagnostics& diagnostics);
-// Tables to standard output, notes to standard error.
-void print_results(const std::vector<RenderedResult>& rendered);
+void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
+// Tables to standard output, notes and missed references to standard error. Returns the exit code
+// that the references ask for.
+int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
+                  const Sources& sources);
 // Analyses alone and writes analyse.xml; true when it went well. `rows` counts result lines.
-bool analyse_run(const OpenRun& run, size_t* rows);
+bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows);
 
 }  // namespace tally

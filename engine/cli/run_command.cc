@@ -9,20 +9,19 @@
 #include <ctime>
 #include <iostream>
 
-#include "engine/analyse/analyse.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/expression_check.h"
 #include "engine/cli/generated_files.h"
 #include "engine/cli/group.h"
 #include "engine/cli/interrupt.h"
 #include "engine/cli/job_plan.h"
 #include "engine/cli/jube_files.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/results.h"
-#include "engine/cli/source_check.h"
 #include "engine/cli/summary.h"
 #include "engine/cli/version.h"
 #include "engine/execute/execute.h"
+#include "engine/execute/setup_reuse.h"
 #include "engine/expand/evaluator.h"
 #include "engine/plan/estimate.h"
 #include "engine/plan/plan.h"
@@ -39,11 +38,16 @@ std::string start_time() {
   return text;
 }
 
-// Tally's own language shows its table without being asked; a file in JUBE's does when -r is given.
-bool wants_result(const Invocation& invocation, const Benchmark& benchmark, bool asked) {
-  if (asked || invocation.as_jube) return asked;
-  return std::any_of(benchmark.steps.begin(), benchmark.steps.end(),
-                     [](const Step& step) { return step.kind != StepKind::plain; });
+// Tally shows the table, and holds its references, without being asked; JUBE's command when -r is
+// given.
+bool wants_result(const Invocation& invocation, bool asked) {
+  return asked || !invocation.as_jube;
+}
+
+// Files, databases and a system's log are written unasked for Tally's own language only: what a
+// file in JUBE's does with them it does when -r is given.
+bool writes_result(const Benchmark& benchmark, bool asked) {
+  return asked || !benchmark.as_jube;
 }
 
 // Whether a benchmark's results can be shown; a workflow without one asks for nothing.
@@ -87,8 +91,8 @@ void warn_of_nothing(const Benchmark& benchmark) {
 }
 
 // As in JUBE such a run ends with workpackages that wait; there it ends without a word.
-void warn_of_blocked(const Benchmark& benchmark, const RunSummary& summary,
-                     const Sources& sources) {
+void warn_of_blocked(const Invocation& invocation, const Benchmark& benchmark,
+                     const RunSummary& summary, const Sources& sources) {
   Diagnostics diagnostics;
   for (const RunSummary::Blocked& blocked : summary.blocked) {
     const Step& step = benchmark.steps[static_cast<size_t>(blocked.step)];
@@ -105,23 +109,12 @@ void warn_of_blocked(const Benchmark& benchmark, const RunSummary& summary,
              : fmt::format("leave {} out, or give what is to be done once a step of its own",
                            blocked.by));
   }
-  print_diagnostics(diagnostics, sources);
+  print_diagnostics(invocation, diagnostics, sources);
 }
 
-int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
-            const Benchmark& benchmark, Evaluator& evaluator) {
-  std::string outpath = outpath_of(benchmark, args.outpath);
-  std::vector<RunDirectory> runs = list_runs(outpath);
-  int id = runs.empty() ? 0 : runs.back().id + 1;
-  if (!args.ids.empty()) parse_id(args.ids.front(), &id);
-  RunInfo info = run_info(benchmark, id, outpath + "/" + padded_id(id), start_time());
-  TextPool pool;
-  Expander expander(benchmark, info, evaluator, pool, input.tags());
-  Diagnostics diagnostics;
-  Plan plan = make_plan(benchmark, expander, diagnostics);
-  print_diagnostics(diagnostics, input.sources);
-  if (diagnostics.has_errors()) return kBadInput;
-  if (plan.packages.empty()) warn_of_nothing(benchmark);
+int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark& prepared) {
+  const Plan& plan = prepared.plan;
+  if (plan.packages.empty()) warn_of_nothing(prepared.benchmark);
   if (args.script >= 0 && static_cast<size_t>(args.script) >= plan.packages.size()) {
     print_error(invocation, fmt::format("--script: there is no workpackage {}", args.script),
                 plan.packages.empty()
@@ -129,57 +122,57 @@ int dry_run(const Invocation& invocation, const RunArgs& args, Input& input,
                     : fmt::format("the plan has 0 to {}", plan.packages.size() - 1));
     return kBadInput;
   }
-  const Estimate estimate = estimate_jobs(plan, expander);
   PlanPrint print;
   print.script_of = args.script;
   print.scripts = [&](const WorkPackage& package) {
     std::string folder;
     std::vector<FileBytes> files;
     std::vector<std::pair<std::string, std::string>> texts;
-    Status made = generated_files(benchmark, info, plan.packages, package, expander, pool,
-                                  evaluator, &folder, &files);
+    Status made = generated_files(prepared.benchmark, package, prepared.expander, &folder, &files);
     if (!made) print_error(invocation, made.message());
-    for (FileBytes& file : files) texts.emplace_back(file.path, std::move(file.bytes));
-    for (const std::vector<int>& members : estimate.packs) {
+    for (FileBytes& one : files) texts.emplace_back(one.path, std::move(one.bytes));
+    for (const std::vector<int>& members : prepared.estimate.packs) {
       if (std::find(members.begin(), members.end(), package.id) == members.end()) continue;
       FileBytes pack;
-      made = generated_pack(benchmark, info, plan.packages, members, expander, pool, evaluator,
-                            &folder, &pack);
+      made = generated_pack(prepared.benchmark, plan.packages, members, prepared.expander, &folder,
+                            &pack);
       if (!made) print_error(invocation, made.message());
       texts.emplace_back("../../" + folder + "/" + pack.path, std::move(pack.bytes));
     }
     return texts;
   };
-  if (args.all) print.most = static_cast<size_t>(-1);
-  print_plan(plan, expander, pool, print, std::cout);
+  if (args.all || invocation.verbose > 0) print.most = static_cast<size_t>(-1);
+  if (args.script < 0) {
+    print.remarks = predict_reuse(prepared.benchmark, prepared.expander, plan.packages,
+                                  absolute_path(prepared.expander.run().rundir + "/.."), args.fresh,
+                                  shell_of_commands());
+  }
+  print_plan(plan, prepared.expander, prepared.pool, print, std::cout);
   std::cout.flush();
-  const std::string why = refusal(estimate, node_hours_limit(args));
-  if (!why.empty()) {
-    print_error(invocation, why, "a run would submit nothing");
+  if (refuse(invocation, prepared, node_hours_limit(args), "a run would submit nothing")) {
     return kBadInput;
   }
-  const bool fails = std::any_of(plan.packages.begin(), plan.packages.end(),
-                                 [](const WorkPackage& package) { return !package.note.empty(); });
+  const bool fails = std::any_of(
+      plan.packages.begin(), plan.packages.end(),
+      [](const WorkPackage& package) { return package.outcome.state == State::failed; });
   return fails ? kFailed : kFine;
-}
-
-std::string shell_of_commands() {
-  const char* shell = std::getenv("JUBE_EXEC_SHELL");
-  return shell != nullptr && *shell != '\0' ? shell : RunOptions().shell;
 }
 
 struct Execution {
   int jobs = 1;
   bool exit_on_error = false, hide_animation = false, no_wait = false;
   bool analyse = false, result = false;
+  bool fresh = false;
 };
 
 // Whether a workpackage failed by anything else than its commands: a value, a file set, a
 // substitution. JUBE gives up there.
 bool has_failed_without_command(const Journal& journal) {
-  const std::vector<Journal::Stored> all = journal.packages();
+  std::vector<Journal::Stored> all;
+  if (!journal.packages(&all)) return true;
   return std::any_of(all.begin(), all.end(), [](const Journal::Stored& stored) {
-    return stored.package.state == State::failed && !is_failure_of_command(stored.package.note);
+    const Outcome& outcome = stored.package.outcome;
+    return outcome.state == State::failed && !is_failure_of_command(outcome.reason);
   });
 }
 
@@ -191,20 +184,26 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   RunOptions options;
   options.jobs = std::max(1, execution.jobs);
   options.exit_on_error = execution.exit_on_error;
-  options.hide_animation = execution.hide_animation;
+  options.hide_animation = execution.hide_animation || invocation.quiet;
   options.verbose = invocation.verbose > 0;
+  options.show_output = invocation.verbose > 1;
   options.wait_for_jobs = !execution.no_wait;
+  options.fresh = execution.fresh;
   options.on_interrupt = interrupt_question();
   options.shell = shell_of_commands();
+  options.programs = invocation.programs;
   options.evaluator = &evaluator;
   TextPool pool;
   Expander expander(benchmark, info, evaluator, pool, input.tags());
   RunSummary summary;
+  journal->name_places(&input.sources);
   Status status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
-  if (Status s = keep_places(summary, input.sources, *journal); !s && status) status = s;
-  print_summary(invocation, benchmark, *journal, directory, summary);
-  warn_of_blocked(benchmark, summary, input.sources);
-  if (status && journal->states().empty()) warn_of_nothing(benchmark);
+  Status shown_summary = print_summary(invocation, benchmark, *journal, directory, summary);
+  if (status) status = shown_summary;
+  warn_of_blocked(invocation, benchmark, summary, input.sources);
+  std::vector<Journal::Tally> states;
+  if (status) status = journal->states(&states);
+  if (status && states.empty()) warn_of_nothing(benchmark);
   if (!status) print_error(invocation, status.message());
   if (Status s = write_workpackages_xml(benchmark, *journal, directory.path); !s && status) {
     status = s;
@@ -214,7 +213,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   journal.reset();
   int code = status ? summary.exit_code() : kFailed;
   if (invocation.as_jube && summary.stopped) return code;  // -e ends JUBE before it analyses
-  bool show = wants_result(invocation, benchmark, execution.result) && has_results(benchmark);
+  bool show = wants_result(invocation, execution.result) && has_results(benchmark);
   // JUBE analyses with -r even where there is no result to show.
   const bool analyse = execution.analyse || (invocation.as_jube && execution.result);
   int shown = kFine;
@@ -223,9 +222,10 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
     runs[0].directory = directory;
     if (!open_run(invocation, directory, "", {}, runs.data())) return kFailed;
     ShowOptions show_options;
+    show_options.write = writes_result(benchmark, execution.result);
     size_t rows = 0;
     shown = show ? show_results(invocation, runs, show_options)
-                 : (analyse_run(runs[0], &rows) ? kFine : kFailed);
+                 : (analyse_run(invocation, runs[0], &rows) ? kFine : kFailed);
     code = std::max(code, shown);
   }
   // JUBE's exit code says nothing of commands that failed, only of what it could not do itself.
@@ -234,15 +234,21 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   return code;
 }
 
-int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::string& file,
-                  Input& input, const Benchmark& benchmark, size_t which, Evaluator& evaluator) {
-  if (args.dry_run) return dry_run(invocation, args, input, benchmark, evaluator);
+// What the run will be called: its id, and with it its folder, is certain only when that is made.
+RunInfo expected_run(const RunArgs& args, const Benchmark& benchmark) {
   const std::string outpath = outpath_of(benchmark, args.outpath);
-  if (!announce_jobs(invocation, input, benchmark,
-                     run_info(benchmark, 0, outpath + "/" + padded_id(0), start_time()),
-                     node_hours_limit(args))) {
-    return kBadInput;
-  }
+  const std::vector<RunDirectory> runs = list_runs(outpath);
+  int id = runs.empty() ? 0 : runs.back().id + 1;
+  if (!args.ids.empty()) parse_id(args.ids.front(), &id);
+  return run_info(benchmark, id, outpath + "/" + padded_id(id), start_time());
+}
+
+int run_benchmark(const Invocation& invocation, const RunArgs& args, const PreparedFile& prepared,
+                  const Benchmark& benchmark, size_t which) {
+  Input& input = *prepared.input;
+  const std::string& file = prepared.path;
+  Evaluator& evaluator = *prepared.evaluator;
+  const std::string outpath = outpath_of(benchmark, args.outpath);
   RunDirectory directory;
   RunGroup group;
   const bool outpath_is_new = ::access(outpath.c_str(), F_OK) != 0;
@@ -265,11 +271,11 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
   record.version = kVersion;
   record.home = run_info(benchmark, 0, "", "").home;
   record.set = input.set;
+  note_include_path(args.input.include_path, &record);
+  note_directory(directory.path, &record);
   std::unique_ptr<Journal> journal;
   Status ready = write_run_files(directory.path, document_to_xml(input.document));
   if (ready) ready = Journal::create(directory.path, record, input.sources, &journal);
-  if (ready) ready = keep_include_path(args.input.include_path, *journal);
-  if (ready) ready = keep_directory(directory.path, *journal);
   for (const char* part : {"/journal.sqlite", "/journal.sqlite-wal"}) {
     group.open_to(directory.path + part);
   }
@@ -280,9 +286,9 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
   note_command(directory.path, "parse",
                fmt::format("{} read by tally {}{}{}", file, kVersion,
                            record.tags.empty() ? "" : ", tags: ", join(record.tags, " ")));
-  print_banner(benchmark, record, directory);
-  Execution execution{args.jobs,    args.exit_on_error, args.hide_animation,
-                      args.no_wait, args.analyse,       args.result};
+  if (!invocation.quiet) print_banner(benchmark, record, directory);
+  Execution execution{args.jobs,    args.exit_on_error, args.hide_animation, args.no_wait,
+                      args.analyse, args.result,        args.fresh};
   return execute_run(invocation, input, benchmark, directory, std::move(journal), execution,
                      evaluator);
 }
@@ -290,37 +296,48 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const std::
 }  // namespace
 
 int run_command(const Invocation& invocation, const RunArgs& args) {
+  PrepareOptions options;
+  options.input = args.input;
+  options.strict = invocation.strict;
+  options.needs_plan = args.dry_run;
+  // All files are looked at before anything of the first starts.
+  std::vector<std::unique_ptr<PreparedFile>> files;
+  size_t benchmarks = 0;
+  for (const std::string& path : args.files) {
+    files.push_back(prepare_file(invocation, path, options));
+    if (!files.back()) return kBadInput;
+    benchmarks += files.back()->input->workflow->benchmarks.size();
+  }
+  if (args.ids.size() > benchmarks) {
+    print_error(invocation,
+                fmt::format("--id: {} ids for {} run{}", args.ids.size(), benchmarks,
+                            benchmarks == 1 ? "" : "s"),
+                "one id a benchmark, in the order of the files");
+    return kBadInput;
+  }
   int code = kFine;
+  for (const auto& file : files) {
+    for (const Benchmark& benchmark : file->input->workflow->benchmarks) {
+      if (invocation.as_jube && outpath_of(benchmark, args.outpath, false, "").empty()) {
+        print_error(invocation, "Missing attribute 'outpath' in <benchmark>",
+                    "give it one, or say where runs are to lie with -o");
+        return kBadInput;
+      }
+      const auto prepared =
+          prepare_benchmark(invocation, *file, benchmark, expected_run(args, benchmark), options);
+      if (!prepared) return kBadInput;
+      if (args.dry_run) {
+        code = std::max(code, dry_run(invocation, args, *prepared));
+      } else if (!announce_jobs(invocation, *prepared, node_hours_limit(args))) {
+        return kBadInput;
+      }
+    }
+  }
+  if (args.dry_run) return code;
   size_t which = 0;
-  for (const std::string& file : args.files) {
-    std::unique_ptr<Input> input = load_input(invocation, file, args.input, invocation.strict);
-    if (!input->workflow) return invocation.as_jube ? kFailed : kBadInput;
-    Diagnostics patterns;
-    if (invocation.strict) patterns.make_warnings_errors();
-    std::unique_ptr<Evaluator> evaluator = make_evaluator(".", shell_of_commands());
-    for (const Benchmark& benchmark : input->workflow->benchmarks) {
-      check_patterns(benchmark, patterns);
-      check_sources(benchmark, patterns);
-      check_expressions(benchmark, false, *evaluator, patterns);
-    }
-    print_diagnostics(patterns, input->sources);
-    if (patterns.has_errors()) return kBadInput;
-    if (input->workflow->benchmarks.empty()) {
-      print_error(invocation, fmt::format("'{}' has no benchmark to run", file),
-                  "check its selection, its tags, --only-bench and --not-bench");
-      return kBadInput;
-    }
-    const size_t benchmarks = which + input->workflow->benchmarks.size();
-    if (args.ids.size() > benchmarks && &file == &args.files.back()) {
-      print_error(invocation,
-                  fmt::format("--id: {} ids for {} run{}", args.ids.size(), benchmarks,
-                              benchmarks == 1 ? "" : "s"),
-                  "one id a benchmark, in the order of the files");
-      return kBadInput;
-    }
-    for (const Benchmark& benchmark : input->workflow->benchmarks) {
-      code = std::max(
-          code, run_benchmark(invocation, args, file, *input, benchmark, which++, *evaluator));
+  for (const auto& file : files) {
+    for (const Benchmark& benchmark : file->input->workflow->benchmarks) {
+      code = std::max(code, run_benchmark(invocation, args, *file, benchmark, which++));
     }
   }
   return code;
@@ -346,10 +363,10 @@ int continue_command(const Invocation& invocation, const ContinueArgs& args) {
     if (!input->workflow) return kBadInput;
     const Benchmark& benchmark = *input->find(journal->run().benchmark);
     note_command(directory.path, "continue", "continued; see run.log");
-    print_banner(benchmark, journal->run(), directory);
+    if (!invocation.quiet) print_banner(benchmark, journal->run(), directory);
     Execution execution{args.jobs,    args.exit_on_error, args.hide_animation,
                         args.no_wait, args.analyse,       args.result};
-    std::unique_ptr<Evaluator> evaluator = make_evaluator(".", shell_of_commands());
+    std::unique_ptr<Evaluator> evaluator = make_run_evaluator(invocation, *input->workflow);
     code = std::max(code, execute_run(invocation, *input, benchmark, directory, std::move(journal),
                                       execution, *evaluator));
   }

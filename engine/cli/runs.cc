@@ -59,7 +59,7 @@ bool find_outpath(const Invocation& invocation, const std::string& directory, st
   if (::stat(outpath->c_str(), &info) == 0) {  // an input file: its outpath
     std::unique_ptr<Input> input = load_input(invocation, *outpath, {}, false);
     if (!input->workflow || input->workflow->benchmarks.empty()) return false;
-    *outpath = outpath_of(input->workflow->benchmarks.front(), "");
+    *outpath = outpath_of(input->workflow->benchmarks.front(), "", true);
     if (is_directory(*outpath)) return true;
     print_error(invocation, fmt::format("'{}' was not run yet: there is no directory '{}'",
                                         directory, *outpath));

@@ -1,13 +1,16 @@
 #include "engine/cli/summary.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "engine/base/text.h"
+#include "engine/cli/input.h"
 #include "engine/report/grid.h"
 
 namespace tally {
@@ -21,9 +24,9 @@ struct Counts {
   int all = 0, open = 0, waiting = 0, failed = 0, done = 0;
 };
 
-std::map<std::string, Counts> count_states(const Journal& journal) {
+std::map<std::string, Counts> count_states(const std::vector<Journal::Tally>& states) {
   std::map<std::string, Counts> counts;
-  for (const Journal::Tally& tally : journal.states()) {
+  for (const Journal::Tally& tally : states) {
     Counts& c = counts[tally.step];
     c.all += tally.count;
     if (finished_well(tally.state)) {
@@ -39,8 +42,8 @@ std::map<std::string, Counts> count_states(const Journal& journal) {
   return counts;
 }
 
-void print_steps(const Benchmark& benchmark, const Journal& journal) {
-  std::map<std::string, Counts> counts = count_states(journal);
+void print_steps(const Benchmark& benchmark, const std::vector<Journal::Tally>& states) {
+  std::map<std::string, Counts> counts = count_states(states);
   std::vector<std::vector<std::string>> rows = {
       {"stepname", "all", "open", "wait", "error", "done"}};
   for (const Step& step : benchmark.steps) {
@@ -51,42 +54,77 @@ void print_steps(const Benchmark& benchmark, const Journal& journal) {
   fmt::print("\n{}\n", bordered(rows, "  "));
 }
 
-std::string place_key(int package) {
-  return fmt::format("place of {}", package);
+// What failed for one reason: values that could not be made have it where they are written, however
+// many workpackages have them.
+struct Failure {
+  const Journal::Stored* first;
+  std::vector<int> ids;
+};
+
+std::vector<Failure> failures_of(const std::vector<Journal::Stored>& packages) {
+  std::vector<Failure> failures;
+  std::map<std::pair<std::string, std::string>, size_t> by_value;  // step, place
+  for (const Journal::Stored& stored : packages) {
+    const State state = stored.package.outcome.state;
+    if (state != State::failed && state != State::lost) continue;
+    const int id = stored.package.id;
+    if (stored.started <= 0 && !stored.place.empty()) {
+      const auto [known, fresh] =
+          by_value.try_emplace({stored.step, stored.place}, failures.size());
+      if (!fresh) {
+        failures[known->second].ids.push_back(id);
+        continue;
+      }
+    }
+    failures.push_back({&stored, {id}});
+  }
+  return failures;
 }
 
-void print_failures(const Journal& journal, const RunDirectory& directory) {
-  size_t failures = 0;
-  for (const Journal::Stored& stored : journal.packages()) {
-    bool failed = stored.package.state == State::failed || stored.package.state == State::lost;
-    if (!failed || ++failures > kMostFailures) continue;
-    fmt::print("{} {} ({}): {}\n", state_name(stored.package.state), stored.package.id, stored.step,
-               stored.package.note);
-    fmt::print("       in {}/{}\n", directory.path, stored.directory);
-    if (const auto at = journal.shared(place_key(stored.package.id))) {
-      fmt::print("       at {}\n", *at);
-    }
+// "1, 3, 4 and 20 more"
+std::string id_list(const std::vector<int>& ids) {
+  constexpr size_t kMostIds = 8;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < ids.size() && i < kMostIds; ++i) shown.push_back(std::to_string(ids[i]));
+  std::string text = join(shown, ", ");
+  if (ids.size() > kMostIds) text += fmt::format(" and {} more", ids.size() - kMostIds);
+  return text;
+}
+
+void print_failures(const Invocation& invocation, const std::vector<Journal::Stored>& packages,
+                    const RunDirectory& directory) {
+  const bool color = in_color(invocation, STDOUT_FILENO);
+  const std::vector<Failure> failures = failures_of(packages);
+  for (size_t i = 0; i < failures.size() && i < kMostFailures; ++i) {
+    const Failure& failure = failures[i];
+    const Journal::Stored& stored = *failure.first;
+    fmt::print("{}{}{} {} ({}): {}\n", color ? "\033[1;31m" : "",
+               state_name(stored.package.outcome.state), color ? "\033[0m" : "",
+               id_list(failure.ids), stored.step, strip(message(stored.package.outcome)));
+    if (stored.started > 0) fmt::print("       in {}/{}\n", directory.path, stored.directory);
+    if (!stored.place.empty()) fmt::print("       at {}\n", stored.place);
   }
-  if (failures > kMostFailures) {
-    fmt::print("       and {} more: see {}/run.log\n", failures - kMostFailures, directory.path);
+  if (failures.size() > kMostFailures) {
+    fmt::print("       and {} more: see {}/run.log\n", failures.size() - kMostFailures,
+               directory.path);
   }
-  if (failures != 0) fmt::print("\n");
+  if (!failures.empty()) fmt::print("\n");
 }
 
 // What is worth knowing of workpackages that ended well: an outcome that was expected, work taken
 // over.
-void print_notes(const Journal& journal, const RunDirectory& directory) {
+void print_notes(const std::vector<Journal::Stored>& packages, const RunDirectory& directory) {
   size_t notes = 0;
-  for (const Journal::Stored& stored : journal.packages()) {
+  for (const Journal::Stored& stored : packages) {
     const WorkPackage& package = stored.package;
-    if (!finished_well(package.state) || package.note.empty() || ++notes > kMostNotes) continue;
-    const size_t colon = package.note.find(": ");
-    if (package.state == State::expected || colon == std::string::npos) {
-      fmt::print("{} {} ({}): {}\n", state_name(package.state), package.id, stored.step,
-                 package.note);
+    const Outcome& outcome = package.outcome;
+    if (!finished_well(outcome.state) || outcome.reason == Reason::none) continue;
+    if (++notes > kMostNotes) continue;
+    if (outcome.reason == Reason::reused) {
+      fmt::print("reused {} ({}): {}\n", package.id, stored.step, grounds_of_reuse(outcome));
     } else {
-      fmt::print("{} {} ({}): {}\n", package.note.substr(0, colon), package.id, stored.step,
-                 package.note.substr(colon + 2));
+      fmt::print("{} {} ({}): {}\n", state_name(outcome.state), package.id, stored.step,
+                 message(outcome));
     }
   }
   if (notes > kMostNotes) {
@@ -135,21 +173,20 @@ void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDir
   std::fflush(stdout);
 }
 
-Status keep_places(const RunSummary& summary, const Sources& sources, Journal& journal) {
-  if (summary.places.empty()) return Status::ok();
-  if (Status s = journal.begin(); !s) return s;
-  for (const auto& [package, mark] : summary.places) {
-    if (!mark.known()) continue;
-    if (Status s = journal.set_shared(place_key(package), place(sources, mark)); !s) return s;
+Status print_summary(const Invocation& invocation, const Benchmark& benchmark,
+                     const Journal& journal, const RunDirectory& directory,
+                     const RunSummary& summary) {
+  std::vector<Journal::Tally> states;
+  std::vector<Journal::Stored> packages;
+  if (Status s = journal.states(&states); !s) return s;
+  if (Status s = journal.packages(&packages); !s) return s;
+  if (!invocation.quiet) print_steps(benchmark, states);
+  print_failures(invocation, packages, directory);
+  if (invocation.quiet) {
+    std::fflush(stdout);
+    return Status::ok();
   }
-  return journal.commit();
-}
-
-void print_summary(const Invocation& invocation, const Benchmark& benchmark, const Journal& journal,
-                   const RunDirectory& directory, const RunSummary& summary) {
-  print_steps(benchmark, journal);
-  print_failures(journal, directory);
-  print_notes(journal, directory);
+  print_notes(packages, directory);
   std::string handle = directory.path.substr(0, directory.path.rfind('/'));
   const std::string& program = invocation.program;
   auto command = [&](const char* name) {
@@ -169,6 +206,7 @@ void print_summary(const Invocation& invocation, const Benchmark& benchmark, con
                summary.waiting > 0 ? "Results are" : "Jobs are", command("continue"));
   }
   std::fflush(stdout);
+  return Status::ok();
 }
 
 }  // namespace tally

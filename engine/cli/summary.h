@@ -18,12 +18,11 @@ std::string boxed(const std::vector<std::string>& lines);
 std::string bordered(const std::vector<std::vector<std::string>>& rows, const std::string& indent);
 
 void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDirectory& directory);
-// Keeps with the run where in the input's texts that stands which failed, for print_summary() of
-// this session and of later ones.
-Status keep_places(const RunSummary& summary, const Sources& sources, Journal& journal);
 // The steps with their counts, why workpackages failed and where that is written, and what to do
 // next.
-void print_summary(const Invocation& invocation, const Benchmark& benchmark, const Journal& journal,
-                   const RunDirectory& directory, const RunSummary& summary);
+// A status: the journal cannot be read.
+Status print_summary(const Invocation& invocation, const Benchmark& benchmark,
+                     const Journal& journal, const RunDirectory& directory,
+                     const RunSummary& summary);
 
 }  // namespace tally

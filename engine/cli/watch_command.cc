@@ -2,10 +2,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <thread>
 
+#include "engine/base/path_text.h"
+#include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
@@ -18,24 +22,74 @@ namespace {
 
 constexpr std::chrono::seconds between_looks{2};
 
-// RUNNING, ERROR or FINISHED, as JUBE says it.
-const char* word_of(const Journal& journal) {
-  bool open = false;
-  bool failed = false;
-  for (const Journal::Tally& tally : journal.states()) {
+// RUNNING, ERROR or FINISHED, as JUBE says it: RUNNING while anything has not ended. INTERRUPTED:
+// something has not ended, no engine is at it, and nothing goes on without one.
+const char* word_of(const Invocation& invocation, const std::vector<Journal::Tally>& states,
+                    bool at_work, const JobCounts& jobs, bool jobs_known) {
+  bool open = false, waiting = false, failed = false;
+  for (const Journal::Tally& tally : states) {
     if (tally.count == 0) continue;
     if (tally.state == State::failed || tally.state == State::lost) {
       failed = true;
+    } else if (tally.state == State::waiting) {
+      waiting = true;
     } else if (!finished_well(tally.state)) {
       open = true;
     }
   }
-  return open ? "RUNNING" : failed ? "ERROR" : "FINISHED";
+  if (at_work || (waiting && !open)) return "RUNNING";
+  if (!open) return failed ? "ERROR" : "FINISHED";
+  const bool in_queue = jobs.queued + jobs.running > 0 || (!jobs_known && jobs.to_submit == 0);
+  return invocation.as_jube || waiting || in_queue ? "RUNNING" : "INTERRUPTED";
 }
 
-Progress progress_of(const Journal& journal, const JobCounts& counts) {
+// Says which finished workpackages' folders are gone, with what they measured: the journal alone
+// would say FINISHED.
+Status find_folders(const Invocation& invocation, const Journal& journal,
+                    const std::vector<Journal::Tally>& states, const RunDirectory& directory,
+                    bool* all_there) {
+  *all_there = true;
+  int finished = 0;
+  for (const Journal::Tally& tally : states) {
+    if (finished_well(tally.state)) finished += tally.count;
+  }
+  // Only where some are missing are the packages themselves read: there may be a hundred thousand.
+  int there = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path, error)) {
+    const std::string name = entry.path().filename();
+    if (name.find('_') != std::string::npos && std::isdigit(static_cast<unsigned char>(name[0])))
+      ++there;
+  }
+  if (there >= finished) return Status::ok();
+  std::vector<Journal::Stored> packages;
+  if (Status s = journal.packages(&packages); !s) return s;
+  std::vector<std::string> gone;
+  for (const Journal::Stored& stored : packages) {
+    const std::string folder = directory.path + "/" + stored.directory;
+    if (!finished_well(stored.package.outcome.state) || stored.directory.empty()) continue;
+    if (::access(folder.c_str(), F_OK) != 0) gone.push_back(stored.directory);
+  }
+  if (gone.empty()) return Status::ok();
+  *all_there = false;
+  const size_t count = gone.size();
+  constexpr size_t kMost = 5;
+  if (count > kMost) {
+    gone.resize(kMost);
+    gone.emplace_back("...");
+  }
+  print_error(
+      invocation,
+      fmt::format("{} finished workpackage{} no folder any more in '{}': {}", count,
+                  count == 1 ? " has" : "s have", directory.path, join(gone, ", ")),
+      fmt::format("`{} remove {} --id {} -w ID` and `continue` run one again", invocation.program,
+                  shell_quote(directory.path.substr(0, directory.path.rfind('/'))), directory.id));
+  return Status::ok();
+}
+
+Progress progress_of(const std::vector<Journal::Tally>& states, const JobCounts& counts) {
   Progress progress;
-  for (const Journal::Tally& tally : journal.states()) {
+  for (const Journal::Tally& tally : states) {
     progress.total += tally.count;
     if (finished_well(tally.state)) progress.done += tally.count;
     if (tally.state == State::failed) progress.failed += tally.count;
@@ -53,11 +107,13 @@ void watch_other(const RunDirectory& directory, Scheduler& scheduler, const std:
   std::fflush(stdout);
   while (run_holder(directory.path)) {
     std::unique_ptr<Journal> journal;
-    if (line.shown() && Journal::open_read_only(directory.path, &journal)) {
+    std::vector<Journal::Tally> states;
+    if (line.shown() && Journal::open_read_only(directory.path, &journal) &&
+        journal->states(&states)) {
       std::vector<JobView> views;
       JobCounts counts;
       const Status asked = jobs_of_run(*journal, scheduler, &views, &counts);
-      Progress progress = progress_of(*journal, counts);
+      Progress progress = progress_of(states, counts);
       if (!asked) progress.current = asked.message();
       line.update(progress, StatusLine::Clock::now(),
                   job_lines(views, line.table_rows(), line.table_columns(), std::time(nullptr)));
@@ -71,19 +127,35 @@ void watch_other(const RunDirectory& directory, Scheduler& scheduler, const std:
 int status_command(const Invocation& invocation, const RunsArgs& args) {
   std::vector<RunDirectory> runs = find_runs(invocation, args);
   if (runs.empty()) return kBadInput;
+  int code = kFine;
   std::unique_ptr<Scheduler> scheduler = make_slurm_scheduler();
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
-    if (Status s = Journal::open_read_only(directory.path, &journal); !s) {
-      print_error(invocation, s.message());
+    std::vector<Journal::Tally> states;
+    Status status = Journal::open_read_only(directory.path, &journal);
+    if (status) status = journal->states(&states);
+    if (!status) {
+      print_error(invocation, status.message());
       return kBadInput;
     }
     const bool at_work = run_holder(directory.path).has_value();
-    fmt::print("{}\n", at_work ? "RUNNING" : word_of(*journal));
-    if (invocation.as_jube) continue;
     std::vector<JobView> views;
     JobCounts counts;
-    const Status asked = jobs_of_run(*journal, *scheduler, &views, &counts);
+    const Status asked =
+        invocation.as_jube ? Status::ok() : jobs_of_run(*journal, *scheduler, &views, &counts);
+    const std::string word = word_of(invocation, states, at_work, counts, static_cast<bool>(asked));
+    fmt::print("{}\n", word);
+    if (invocation.as_jube) continue;
+    bool all_there = true;
+    if (Status s = find_folders(invocation, *journal, states, directory, &all_there); !s) {
+      print_error(invocation, s.message());
+      return kBadInput;
+    }
+    if (!all_there) code = kFailed;
+    if (word == "INTERRUPTED") {
+      fmt::print(stderr, "hint: `{} continue {} --id {}` goes on\n", invocation.program,
+                 shell_quote(directory.path.substr(0, directory.path.rfind('/'))), directory.id);
+    }
     if (views.empty() && counts.ended == 0) continue;
     fmt::print("jobs: {}\n", counts.text());
     const size_t most = invocation.verbose > 0 ? 0 : 50;
@@ -92,7 +164,7 @@ int status_command(const Invocation& invocation, const RunsArgs& args) {
     }
     if (!asked) print_error(invocation, asked.message(), "this is what the journal knows");
   }
-  return kFine;
+  return code;
 }
 
 int watch_command(const Invocation& invocation, const ContinueArgs& args) {

@@ -1,18 +1,15 @@
 // What the end of a workpackage leads to: its state, its children, another try.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/execute/engine.h"
 
 namespace tally {
-
-bool is_failure_of_command(const std::string& note) {
-  return starts_with(note, command_failed) || starts_with(note, error_file_found) ||
-         starts_with(note, shared_failed);
-}
 
 Status Engine::ended(Task& task) {
   const int id = task.id();
@@ -26,7 +23,7 @@ Status Engine::ended(Task& task) {
     status = ended_badly(task);
   }
   if (!status) return status;
-  const bool again = graph_[id].wp.state == State::pending;
+  const bool again = graph_[id].wp.outcome.state == State::pending;
   if (!again) report_end(task);
   if (state != State::waiting && !again) --open_of_step_[static_cast<size_t>(step)];
   std::vector<int> group;
@@ -38,10 +35,12 @@ Status Engine::ended(Task& task) {
   // It ran a shared operation for others and did not come through.
   for (const int other : group) {
     Task& waiting = *tasks_.at(other);
-    waiting.fail(std::string(shared_failed) + " in workpackage " + std::to_string(id));
+    Outcome outcome = failure(Reason::shared_failed, "");
+    outcome.workpackage = id;
+    waiting.end(std::move(outcome));
     if (Status s = ended(waiting); !s) return s;
   }
-  if (setup_of_.count(id) != 0) return release_setup(id, finished_well(state));
+  release_setup(id, finished_well(state));
   return Status::ok();
 }
 
@@ -49,8 +48,7 @@ Status Engine::ended(Task& task) {
 Status Engine::ended_well(Task& task) {
   const int id = task.id();
   Package& package = graph_[id];
-  package.wp.state = task.state();
-  package.wp.note = task.note();
+  package.wp.outcome = task.outcome();
   if (task.step().exported) {
     package.environment = std::make_unique<EnvironmentChanges>(task.environment());
   } else {
@@ -66,16 +64,13 @@ Status Engine::ended_well(Task& task) {
       return s;
     }
   }
-  if (const auto hash = setup_of_.find(id);
-      hash != setup_of_.end() && setups_[hash->second] == id) {
-    if (Status s = journal_.set_shared(hash->second, std::to_string(id)); !s) return s;
-  }
-  if (Status s = journal_.set_state(id, task.state(), task.note()); !s) return s;
+  if (Status s = record_setup(id); !s) return s;
+  if (Status s = journal_.set_outcome(id, task.outcome()); !s) return s;
   if (Status s = graph_.record(created); !s) return s;
   if (Status s = journal_.commit(); !s) return s;
   ++done_;
   mark(id, "done", time_stamp());
-  keep_setup(id);
+  publish_setup(id);
   if (!children) return children;
   return mark_failed_at_birth(created);
 }
@@ -92,7 +87,8 @@ Status Engine::ended_badly(Task& task) {
     const std::string which =
         again_ ? "through no fault of its own"
                : "retry " + std::to_string(tries + 1) + " of " + std::to_string(retries);
-    const std::string line = package.directory + ": trying again, " + which + ": " + task.note();
+    const std::string line =
+        package.directory + ": trying again, " + which + ": " + message(task.outcome());
     log_.write(line);
     status_line_.print(line, false);
     ++package.attempts;
@@ -101,7 +97,7 @@ Status Engine::ended_badly(Task& task) {
     const std::string work = graph_.folder(package) + "/work";
     const std::string kept = work + ".failed." + std::to_string(package.attempts);
     [[maybe_unused]] const int moved = rename(work.c_str(), kept.c_str());
-    package.wp.state = State::pending;
+    package.wp.outcome = {};
     package.wp.cycle = 0;
     package.operations_done = 0;
     package.prepared = false;
@@ -112,16 +108,14 @@ Status Engine::ended_badly(Task& task) {
     slots_.queue(id, package.wp.step);
     return journal_.reset(id);
   }
-  package.wp.state = state;
-  package.wp.note = task.note();
-  if (state != State::waiting) places_[id] = task.place();
-  if (Status s = journal_.set_state(id, state, task.note()); !s) return s;
+  package.wp.outcome = task.outcome();
+  if (Status s = journal_.set_outcome(id, task.outcome()); !s) return s;
   if (state == State::failed) {
     ++failed_;
-    mark(id, "error", task.note());
+    mark(id, "error", message(task.outcome()));
   } else if (state == State::lost) {
     ++lost_;
-    mark(id, "error", task.note());
+    mark(id, "error", message(task.outcome()));
   } else {
     ++waiting_;
     slots_.keep_waiting(package.wp.step);
@@ -148,9 +142,27 @@ void Engine::report_end(const Task& task) {
   if (task.state() == State::waiting) word = "waiting";
   if (task.state() == State::lost) word = "lost";
   std::string line = package.directory + ": " + word;
-  if (!task.note().empty()) line += ": " + task.note();
+  if (const std::string why = message(task.outcome()); !why.empty()) line += ": " + why;
   if (task.state() != State::done || options_.verbose) log_.write(line);
   status_line_.print(line, false);
+  if (options_.show_output) print_output(task);
+}
+
+// To standard output, as it was printed there.
+void Engine::print_output(const Task& task) {
+  status_line_.finish();
+  for (const auto& [path, size] : task.sizes()) {
+    const bool errors =
+        std::any_of(task.step().operations.begin(), task.step().operations.end(),
+                    [&, file = path](const Operation& operation) {
+                      const std::string name = task.values().path(operation.stderr_file);
+                      return file.substr(file.rfind('/') + 1) == (name.empty() ? "stderr" : name);
+                    });
+    std::string text;
+    if (errors || !read_file(path, &text)) continue;
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  std::fflush(stdout);
 }
 
 }  // namespace tally

@@ -14,12 +14,13 @@
 #include "engine/execute/execute.h"
 #include "engine/execute/graph.h"
 #include "engine/execute/jobs.h"
+#include "engine/execute/left_behind.h"
 #include "engine/execute/packs.h"
 #include "engine/execute/run_directory.h"
 #include "engine/execute/run_log.h"
+#include "engine/execute/setup_reuse.h"
 #include "engine/execute/slots.h"
 #include "engine/execute/status_line.h"
-#include "engine/execute/store.h"
 #include "engine/execute/task.h"
 
 namespace tally {
@@ -35,6 +36,7 @@ class Engine {
  private:
   using Clock = std::chrono::steady_clock;
   Status take_up();
+  Unfinished unfinished(const Package& package) const;
   Status fill_slots();
   Status start(int id);
   Status go_on(Task& task);
@@ -49,20 +51,24 @@ class Engine {
   bool began(const Task& task) const;
   Status take_job_ends();
   Status job_ended(const JobEnd& end);
-  Status put_back(const std::vector<int>& packages, const char* note);
+  Status put_back(const std::vector<int>& packages, Reason reason);
   Status stop_jobs(bool* stop);
   Status gather_shared(Task& task);
   Status run_shared(const std::vector<int>& group);
   Status release_complete_groups();
   Status after_shared(Task& task);
   Status share_setup(Task& task, bool* taken);
-  bool take_over(Task& task, const StepInputs& inputs, const std::string& hash);
   bool link_to_work(Task& task, const std::string& work, const std::string& of);
-  void keep_setup(int id);
-  Status release_setup(int id, bool well);
+  Status record_setup(int id);
+  void publish_setup(int id);
+  Status restore_setups();
+  void release_setup(int id, bool well);
   Status stop_children();
+  Status set_state(int id, State state, Reason reason);
   void mark(int id, const char* name, const std::string& text);
   void report_end(const Task& task);
+  void print_output(const Task& task);
+  std::vector<JobView> running_views() const;
   void show();
   void count(RunSummary* summary) const;
   bool may_start() const {
@@ -83,20 +89,15 @@ class Engine {
   TaskContext context_;
   StatusLine status_line_;
   std::string run_dir_;
-  WorkStore store_;  // setup and build work of earlier runs
+  SetupReuse reuse_;
 
   std::unordered_map<int, std::unique_ptr<Task>> tasks_;  // by package
   std::unordered_map<int, int> by_pid_;                   // package
   // Packages that stand before a shared operation, by step, cycle and operation.
   std::map<std::pair<int, std::pair<int, int>>, std::vector<int>> gathered_;
   std::map<int, std::vector<int>> shared_groups_;  // by the package that runs the operation
-  std::map<std::string, int> setups_;              // content hash -> package that does the work
-  std::map<int, std::string> setup_of_;            // package -> content hash
-  std::map<int, StepInputs> made_from_;            // of setup work that is done here
-  std::map<std::string, std::vector<int>> setup_waiters_;
-  std::vector<int> open_of_step_;  // packages not ended
+  std::vector<int> open_of_step_;                  // packages not ended
   int done_ = 0, failed_ = 0, waiting_ = 0, lost_ = 0;
-  std::map<int, Mark> places_;    // RunSummary's
   int failed_before_ = 0;         // of failed_, when the run was continued
   std::map<int, int> resubmits_;  // how often the platform allows it, by package
   bool again_ = false;            // the task that ended now is to be submitted again

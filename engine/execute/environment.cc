@@ -6,6 +6,7 @@
 
 #include "engine/base/text.h"
 #include "engine/base/utf8.h"
+#include "engine/execute/left_behind.h"
 
 namespace tally {
 namespace {
@@ -27,7 +28,8 @@ bool is_shell_name(std::string_view name) {
 
 // Belongs to each shell itself, not to what a command leaves behind.
 bool is_shells_own(const std::string& name) {
-  return name == "PWD" || name == "OLDPWD" || name == "SHLVL" || name == "_";
+  return name == "PWD" || name == "OLDPWD" || name == "SHLVL" || name == "_" ||
+         name == process_mark;
 }
 
 // Reads shell words: the quoting that `export -p` uses.
@@ -191,6 +193,13 @@ Environment with_changes(const Environment& base, const EnvironmentChanges& chan
     }
   }
   return result;
+}
+
+Environment with_programs(Environment base, const std::string& programs) {
+  if (programs.empty()) return base;
+  std::string& path = base["PATH"];
+  path = (path.empty() ? "/usr/bin:/bin" : path) + ":" + programs;
+  return base;
 }
 
 std::vector<std::string> entries(const Environment& environment) {

@@ -18,6 +18,8 @@ using Environment = std::map<std::string, std::string>;
 // The engine's own at this moment.
 Environment current_environment();
 Environment with_changes(const Environment& base, const EnvironmentChanges& changes);
+// The same with a folder behind its PATH; empty: none.
+Environment with_programs(Environment base, const std::string& programs);
 // "NAME=value" entries, for a process.
 std::vector<std::string> entries(const Environment& environment);
 

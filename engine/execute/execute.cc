@@ -6,19 +6,13 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "engine/base/text.h"
 #include "engine/execute/engine.h"
 #include "engine/execute/job_table.h"
+#include "engine/execute/left_behind.h"
 #include "engine/execute/work_directory.h"
 
 namespace tally {
-namespace {
-
-RunInfo run_info(const RunRecord& record, const std::string& run_dir) {
-  return {record.id, record.benchmark, record.home, run_dir, record.start};
-}
-
-}  // namespace
-
 Engine::Engine(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
                const std::string& run_dir, const RunOptions& options, Evaluator& evaluator,
                ProcessRunner& processes, Scheduler& scheduler)
@@ -27,7 +21,7 @@ Engine::Engine(const Benchmark& benchmark, Expander& expander, TextPool& pool, J
       options_(options),
       processes_(processes),
       log_(run_dir + "/run.log"),
-      graph_(benchmark, expander, pool, evaluator, journal, run_info(journal.run(), run_dir)),
+      graph_(benchmark, expander, pool, journal),
       jobs_(scheduler, journal, log_),
       slots_(benchmark, options),
       context_{benchmark,
@@ -39,11 +33,13 @@ Engine::Engine(const Benchmark& benchmark, Expander& expander, TextPool& pool, J
                processes,
                options,
                current_environment(),
+               with_programs(current_environment(), options.programs),
                absolute_path(run_dir),
-               log_},
+               log_,
+               run_mark(run_dir, journal.run().start)},
       status_line_(nullptr, options.hide_animation, options.verbose),
       run_dir_(run_dir),
-      store_(absolute_path(run_dir + "/..")),
+      reuse_(benchmark, absolute_path(run_dir + "/.."), options.fresh),
       open_of_step_(benchmark.steps.size(), 0) {}
 
 Status Engine::run(RunSummary* summary) {
@@ -76,12 +72,12 @@ Status Engine::run(RunSummary* summary) {
     if (!stopped) log_.write(stopped.message());
   }
   status_line_.finish();
-  if (status) status = put_back(jobs_.unsubmitted(), "");
-  if (status) status = put_back(packs_.members(), "");
+  if (status) status = put_back(jobs_.unsubmitted(), Reason::none);
+  if (status) status = put_back(packs_.members(), Reason::none);
   for (const auto& [key, group] : gathered_) {
     for (const int id : group) {
-      if (status) status = journal_.set_state(id, State::waiting, before_shared);
-      graph_[id].wp.state = State::waiting;
+      graph_[id].wp.outcome = in_state(State::waiting, Reason::before_shared);
+      if (status) status = journal_.set_outcome(id, graph_[id].wp.outcome);
     }
   }
   count(summary);
@@ -104,14 +100,17 @@ Status Engine::run(RunSummary* summary) {
 Status Engine::take_up() {
   bool restored = false;
   if (Status s = graph_.start(&restored); !s) return s;
+  if (restored) {
+    if (Status s = restore_setups(); !s) return s;
+  }
   log_.write(restored ? "continued" : "started");
   std::vector<int> created;
-  bool left_running = false;
+  std::vector<Unfinished> left_running;
   const size_t known = graph_.all().size();
   for (size_t i = 0; i < known; ++i) {
     Package& package = graph_.all()[i];
     const int id = package.wp.id;
-    switch (package.wp.state) {
+    switch (package.wp.outcome.state) {
       case State::done:
       case State::expected:
         ++done_;
@@ -125,8 +124,7 @@ Status Engine::take_up() {
       case State::failed:
         ++failed_;
         ++failed_before_;
-        if (!restored) places_[id] = graph_.step_of(package).name.mark;  // it failed at birth
-        mark(id, "error", package.wp.note);
+        mark(id, "error", message(package.wp.outcome));
         break;
       case State::lost:
         // Its job may have said a word since: looked at once more.
@@ -136,14 +134,14 @@ Status Engine::take_up() {
         }
         [[fallthrough]];
       case State::running:
-        left_running = left_running || package.job_name.empty();
+        if (restored && package.job_name.empty()) left_running.push_back(unfinished(package));
         [[fallthrough]];
       default:
         ++open_of_step_[static_cast<size_t>(package.wp.step)];
         slots_.queue(id, package.wp.step, package.wp.repetition);
     }
   }
-  if (restored && left_running) end_left_behind(run_dir_);
+  if (!left_running.empty()) end_left_behind(left_running);
   if (created.empty()) return Status::ok();
   if (Status s = journal_.begin(); !s) return s;
   if (Status s = graph_.record(created); !s) return s;
@@ -151,15 +149,26 @@ Status Engine::take_up() {
   return mark_failed_at_birth(created);
 }
 
+// What a killed engine may have left of it.
+Unfinished Engine::unfinished(const Package& package) const {
+  Unfinished left{package_mark(context_.mark, package.wp.id), {}};
+  const std::string folder = absolute_path(graph_.folder(package)) + "/work/";
+  for (const auto& [path, size] : package.outputs) {
+    if (path.rfind(folder, 0) == 0) left.outputs.push_back(path);
+  }
+  for (const char* name : {"stdout", "stderr"}) left.outputs.push_back(folder + name);
+  return left;
+}
+
 // New packages into the queue; those that could not even get their parameters are failures at once.
 Status Engine::mark_failed_at_birth(const std::vector<int>& created) {
   for (const int id : created) {
     const Package& package = graph_[id];
-    if (package.wp.state == State::failed) {
+    if (package.wp.outcome.state == State::failed) {
       ++failed_;
-      places_[id] = graph_.step_of(package).name.mark;
-      mark(id, "error", package.wp.note);
-      log_.write(package.directory + ": " + package.wp.note);
+      const std::string why = message(package.wp.outcome);
+      mark(id, "error", why);
+      log_.write(package.directory + ": " + why);
     } else {
       ++open_of_step_[static_cast<size_t>(package.wp.step)];
       slots_.queue(id, package.wp.step, package.wp.repetition);
@@ -189,18 +198,19 @@ Status Engine::start(int id) {
   const auto granted =
       local_gpus ? slots_.take_gpus(id, package.wp.step, gpus) : Slots::Gpus::taken;
   if (granted == Slots::Gpus::later) return Status::ok();
-  if (package.wp.state != State::waiting || package.wp.note == before_shared) {
-    package.wp.note.clear();
-    if (Status s = journal_.set_state(id, State::running, ""); !s) return s;
+  const Outcome& before = package.wp.outcome;
+  if (before.state != State::waiting || before.reason == Reason::before_shared) {
+    if (Status s = set_state(id, State::running, Reason::none); !s) return s;
   }
-  package.wp.state = State::running;
+  package.wp.outcome = in_state(State::running);
   last_started_ = id;
   tasks_[id] = std::move(task);
   t.prepare_folder();
   slots_.started(id, package.wp.step);
   if (granted == Slots::Gpus::never) {
-    t.fail("needs " + std::to_string(gpus) + (gpus == 1 ? " GPU slot" : " GPU slots") +
-           ", this machine has " + std::to_string(slots_.gpu_count()));
+    t.fail(Reason::gpus, "needs " + std::to_string(gpus) +
+                             (gpus == 1 ? " GPU slot" : " GPU slots") + ", this machine has " +
+                             std::to_string(slots_.gpu_count()));
   } else if (local_gpus) {
     t.set_gpus(slots_.gpus_of(id));
   }
@@ -229,6 +239,28 @@ Status Engine::go_on(Task& task) {
   return Status::ok();
 }
 
+// The jobs and what runs here, with the parameters that came of value lists.
+std::vector<JobView> Engine::running_views() const {
+  std::vector<JobView> views = jobs_.views();
+  for (const auto& [pid, id] : by_pid_) {
+    JobView& view = views.emplace_back();
+    view.package = id;
+    view.id = "here";
+    view.label = directory_of(benchmark_, graph_[id].wp);
+    view.state = "running";
+    view.running = true;
+  }
+  for (JobView& view : views) {
+    if (!graph_.has(view.package)) continue;
+    for (const Binding& binding : graph_[view.package].wp.point.bindings) {
+      if (binding.index == Binding::no_index) continue;
+      view.parameters += (view.parameters.empty() ? "" : " ") + context_.pool[binding.name] + "=" +
+                         one_line(context_.pool[binding.value]);
+    }
+  }
+  return views;
+}
+
 void Engine::show() {
   if (!status_line_.due()) return;
   Progress progress;
@@ -242,8 +274,8 @@ void Engine::show() {
   if (last_started_ >= 0 && graph_.has(last_started_))
     progress.current = graph_[last_started_].directory;
   std::vector<std::string> table;
-  if (jobs_.count() > 0) {
-    table = job_lines(jobs_.views(), status_line_.table_rows(), status_line_.table_columns(),
+  if (jobs_.count() + by_pid_.size() > 1 || jobs_.count() > 0) {
+    table = job_lines(running_views(), status_line_.table_rows(), status_line_.table_columns(),
                       std::time(nullptr));
   }
   status_line_.update(progress, Clock::now(), table);
@@ -301,8 +333,8 @@ Status Engine::stop_children() {
       const int id = found->second;
       processes_.kill_tree(found->first, SIGKILL);  // what did not listen to the gentle signal
       by_pid_.erase(found);
-      if (status) status = journal_.set_state(id, State::pending, "interrupted");
-      graph_[id].wp.state = State::pending;
+      graph_[id].wp.outcome = in_state(State::pending, Reason::interrupted);
+      if (status) status = journal_.set_outcome(id, graph_[id].wp.outcome);
       continue;
     }
     if (!killed && (Clock::now() > patience || processes_.interrupted() > asked)) {
@@ -313,14 +345,19 @@ Status Engine::stop_children() {
   return status;
 }
 
+// In the journal and here.
+Status Engine::set_state(int id, State state, Reason reason) {
+  graph_[id].wp.outcome = in_state(state, reason);
+  return journal_.set_outcome(id, graph_[id].wp.outcome);
+}
+
 void Engine::count(RunSummary* summary) const {
   *summary = RunSummary();
   summary->interrupted = interrupted_;
-  summary->places = places_;
   summary->stopped = options_.exit_on_error && failed_ > failed_before_;
   for (size_t i = 0; i < benchmark_.steps.size(); ++i) {
     for (const int id : graph_.of_step(static_cast<int>(i))) {
-      switch (graph_[id].wp.state) {
+      switch (graph_[id].wp.outcome.state) {
         case State::done:
         case State::expected:
           ++summary->done;

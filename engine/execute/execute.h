@@ -17,20 +17,21 @@
 
 namespace tally {
 
-// Whether a failed workpackage's note says that one of its commands failed, or left its error_file.
-bool is_failure_of_command(const std::string& note);
-
 struct RunOptions {
   int jobs = 1;                // -j: workpackages at once
   bool exit_on_error = false;  // -e
   bool hide_animation = false;
-  bool verbose = false;  // one line for each workpackage that ended, on standard error
+  bool fresh = false;        // setup and build steps take nothing over from earlier runs
+  bool verbose = false;      // one line for each workpackage that ended, on standard error
+  bool show_output = false;  // what a workpackage's commands printed, when it has ended
   bool wait_for_jobs = true;
   // Asked when somebody wants the engine to stop while jobs are in the queue: how many there are,
   // and whether the wish was repeated meanwhile. Null: they are left.
   enum class OnInterrupt { leave, cancel, go_on };
   std::function<OnInterrupt(size_t jobs, const std::function<bool()>& repeated)> on_interrupt;
   std::string shell = "/bin/sh";
+  // A folder that steps of Tally's own kinds find behind their PATH: tally-train's. Empty: none.
+  std::string programs;
   // GPUs of this machine that gpu_slots may give out, as CUDA_VISIBLE_DEVICES names them; empty:
   // asked of the machine.
   std::vector<std::string> gpus;
@@ -57,9 +58,6 @@ struct RunSummary {
     const char* by;
   };
   std::vector<Blocked> blocked;
-  // Where in the user's file that stands which ended badly in this session, by workpackage: a
-  // command, a job's program, else the step.
-  std::map<int, Mark> places;
   // 0: every workpackage finished.
   int exit_code() const {
     return failed || lost || waiting || running || open || interrupted ? 1 : 0;

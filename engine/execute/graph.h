@@ -1,25 +1,23 @@
-// The workpackages of a run and how they come about: the roots at the start, children when their
-// parents are done.
+// The workpackages of a run with what was done to them so far. Which there are the generator says;
+// this one keeps them, in memory and in the journal.
 #pragma once
 
 #include <deque>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "engine/base/diagnostics.h"
 #include "engine/execute/package.h"
-#include "engine/execute/package_values.h"
 #include "engine/expand/expand.h"
-#include "engine/plan/lineage.h"
 #include "engine/workflow/workflow.h"
+#include "engine/workpackage/generator.h"
+#include "engine/workpackage/values.h"
 
 namespace tally {
 
-class PackageGraph {
+class PackageGraph : private WorkpackageSink {
  public:
-  PackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool, Evaluator& evaluator,
-               Journal& journal, const RunInfo& run);
+  PackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal);
 
   // All packages that the journal has, or, in a new run, those of the steps without depend; these
   // are recorded in one transaction.
@@ -40,7 +38,7 @@ class PackageGraph {
   const Step& step_of(const Package& package) const {
     return benchmark_.steps[static_cast<size_t>(package.wp.step)];
   }
-  const RunInfo& run() const { return run_; }
+  const RunInfo& run() const { return expander_.run(); }
 
   // RUNDIR/directory, as the user would write it; its `work` folder unless the step names another.
   std::string folder(const Package& package) const;
@@ -53,28 +51,21 @@ class PackageGraph {
 
  private:
   static constexpr size_t none = static_cast<size_t>(-1);
-  Status make_packages(int step, const std::vector<int>& parents, std::vector<int>* created);
-  Status make_package(int step, const std::vector<int>& parents, const Point& point,
-                      const std::string& error, int iteration, int repetition,
-                      std::vector<int>* created);
-  Status copies_of(const Package& package, Copies* copies) const;
+  void take(WorkPackage&& package) override;
+  const WorkPackage& at(int id) const override { return (*this)[id].wp; }
   Status restore();
-  int step_index(const std::string& name) const;
   void keep(Package package);
 
   const Benchmark& benchmark_;
   Expander& expander_;
   TextPool& pool_;
-  Evaluator& evaluator_;
   Journal& journal_;
-  RunInfo run_;
   std::deque<Package> packages_;
   std::vector<size_t> index_;              // by id
   std::vector<std::vector<int>> by_step_;  // ids
-  FinishedPackages finished_;
-  std::vector<std::set<std::vector<int>>> combinations_;  // of parents that have children, by step
+  Generator generator_;
+  std::vector<int> taken_;  // from the generator, since it was last asked
   bool restored_ = false;
-  int next_id_ = 0;
 };
 
 }  // namespace tally

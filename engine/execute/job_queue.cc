@@ -41,12 +41,6 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
   long long since = std::time(nullptr);
   for (auto& [package, tracked] : jobs_) {
     if (tracked.stage != Stage::find) continue;
-    if (tracked.job.riders.empty() && exit_left(tracked.job.marks) == 0) {
-      // It needs no finding any more.
-      ended->push_back({package, JobEnd::Kind::exit, 0, {}, {}});
-      tracked.stage = Stage::follow;
-      continue;
-    }
     names.push_back(tracked.job.request.name);
     since = std::min(since, tracked.job.named_at);
   }
@@ -92,7 +86,7 @@ void JobFollower::end_unfound(Tracked& tracked, std::vector<JobEnd>* ended) {
   const auto end = [&](const Job& job) {
     const auto exit = exit_left(job.marks);
     if (exit) {
-      ended->push_back({job.package, JobEnd::Kind::exit, *exit, {}, {}});
+      ended->push_back({job.package, JobEnd::Kind::exit, exit->code, {}, {}});
     } else {
       ended->push_back({job.package,
                         JobEnd::Kind::lost,

@@ -28,43 +28,52 @@ void JobFollower::look(Clock::time_point now, std::vector<JobEnd>* ended) {
   for (auto& [package, tracked] : jobs_) {
     if (tracked.stage != Stage::follow) continue;
     const auto exit = exit_left(tracked.job.marks);
-    if (!exit || (tracked.requeued && *exit != 0)) {
+    if (!exit || tracked.requeued || of_another_start(tracked, *exit)) {
       tracked.exit.reset();
-    } else if (!tracked.exit || *exit == 0) {
+    } else if (!tracked.exit || tracked.exit->code != exit->code ||
+               tracked.exit->restarts != exit->restarts) {
       take_exit(tracked, *exit, now, ended);
     } else if (now - tracked.exit_seen >= tracked.job.rules.grace) {
       // The scheduler says nothing about it: the exit status alone.
-      ended->push_back(end_of_failure(tracked));
+      ended->push_back(end_with_exit(tracked));
     }
   }
 }
 
-// A job's good end is its own word. A failure may come from outside (a limit, a person, a lost
-// node): the scheduler says so when the job is over.
-void JobFollower::take_exit(Tracked& tracked, int exit, Clock::time_point now,
+// Whether the job that runs now was started again after the start that left the status.
+bool JobFollower::of_another_start(const Tracked& tracked, const JobExit& exit) {
+  const JobReport& report = tracked.report;
+  return is_active(report.state) && report.restarts >= 0 && exit.restarts >= 0 &&
+         report.restarts != exit.restarts;
+}
+
+// A failure may come from outside (a limit, a person), and a good end from a script whose node is
+// lost: the scheduler says so.
+void JobFollower::take_exit(Tracked& tracked, const JobExit& exit, Clock::time_point now,
                             std::vector<JobEnd>* ended) {
-  if (exit == 0) {
-    ended->push_back({tracked.job.package, JobEnd::Kind::exit, 0, {}, {}});
-    return;
-  }
   tracked.exit = exit;
   tracked.exit_seen = now;
   if (tracked.heard && !is_active(tracked.report.state)) {
-    ended->push_back(end_of_failure(tracked));
+    ended->push_back(end_with_exit(tracked));
     return;
   }
   hurry(now);
+  // A good end waits for the answer alone: asked at once, but not more often than by turns.
+  query_next_ = std::min(query_next_, std::max(now, query_started_ + timing_.first_query));
 }
 
-JobEnd JobFollower::end_of_failure(const Tracked& tracked) const {
+JobEnd JobFollower::end_with_exit(const Tracked& tracked) const {
   const JobReport& report = tracked.report;
-  JobEnd end{tracked.job.package, JobEnd::Kind::exit, *tracked.exit, {}, {}};
+  JobEnd end{tracked.job.package, JobEnd::Kind::exit, tracked.exit->code, {}, {}};
   if (is_active(report.state) || report.word == "FAILED") return end;
+  // Its program had ended well before the scheduler ended the job.
+  if (tracked.exit->code == 0 && report.state == JobState::failed) return end;
   end.word = report.word;
   if (report.state == JobState::failed || report.state == JobState::retryable) {
     end.kind = report.state == JobState::failed ? JobEnd::Kind::failed : JobEnd::Kind::retryable;
     end.words = "job " + tracked.job.id + " was ended with exit status " +
-                std::to_string(*tracked.exit) + ": " + report.word + in_brackets(report.reason);
+                std::to_string(tracked.exit->code) + ": " + report.word +
+                in_brackets(report.reason);
   }
   return end;
 }
@@ -134,13 +143,7 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
   tracked.heard = true;
   if (ours && is_active(tracked.report.state)) {
     tracked.gone_since.reset();
-    const bool queued = tracked.report.state == JobState::queued;
-    if (!queued || !tracked.exit) {
-      tracked.requeued = tracked.requeued && queued;
-    } else if (asked.at >= tracked.exit_seen) {
-      tracked.requeued = true;
-      tracked.exit.reset();
-    }
+    if (take_active(tracked, asked, ended)) return;
     std::string words;
     if (!waits_too_long(tracked, now, &words)) return;
     if (Status s = scheduler_.cancel({tracked.job.id}); !s) {
@@ -151,7 +154,7 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
     return;
   }
   if (tracked.exit) {
-    ended->push_back(end_of_failure(tracked));
+    ended->push_back(end_with_exit(tracked));
     return;
   }
   if (!tracked.gone_since) tracked.gone_since = now;
@@ -168,6 +171,27 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
     }
   }
   ended->push_back(end_without_exit(tracked));
+}
+
+// Of a job that waits or runs. True: its program has ended well, and the scheduler agrees.
+bool JobFollower::take_active(Tracked& tracked, const Asked& asked, std::vector<JobEnd>* ended) {
+  const JobReport& report = tracked.report;
+  const bool queued = report.state == JobState::queued;
+  if (!queued || !tracked.exit) {
+    tracked.requeued = tracked.requeued && queued;
+  } else if (asked.at >= tracked.exit_seen) {
+    tracked.requeued = true;
+    tracked.exit.reset();
+  }
+  if (!tracked.exit || tracked.exit->code != 0 || asked.at < tracked.exit_seen) return false;
+  if (of_another_start(tracked, *tracked.exit)) {
+    tracked.exit.reset();
+    return false;
+  }
+  // A job that is being ended is COMPLETING, too, when its node was lost: its end says which.
+  if (report.word == "COMPLETING") return false;
+  ended->push_back(end_with_exit(tracked));
+  return true;
 }
 
 bool JobFollower::waits_too_long(Tracked& tracked, Clock::time_point now,

@@ -7,22 +7,29 @@
 #include <ctime>
 #include <map>
 
+#include "engine/base/text.h"
 #include "engine/execute/status_line.h"
 
 namespace tally {
 namespace {
 
-using Row = std::array<std::string, 5>;
+using Row = std::array<std::string, 6>;
 
 Row row_of(const JobView& view, long long now) {
   const std::string time =
       view.since > 0 ? format_duration(static_cast<double>(std::max(0LL, now - view.since))) : "";
-  return {view.id.empty() ? "-" : view.id, view.label, view.state, time, view.reason};
+  constexpr size_t most = 48;
+  std::string parameters = view.parameters;
+  if (parameters.size() > most) parameters = parameters.substr(0, most - 3) + "...";
+  return {view.id.empty() ? "-" : view.id, view.label, parameters, view.state, time, view.reason};
 }
 
-std::string line_of(const Row& row, const std::array<size_t, 5>& widths, size_t columns) {
-  std::string line = fmt::format("  {:<{}}  {:<{}}  {:<{}}  {:>{}}  {}", row[0], widths[0], row[1],
-                                 widths[1], row[2], widths[2], row[3], widths[3], row[4]);
+// The column of parameters is left out where no workpackage has any.
+std::string line_of(const Row& row, const std::array<size_t, 6>& widths, bool parameters,
+                    size_t columns) {
+  std::string line = fmt::format("  {:<{}}  {:<{}}", row[0], widths[0], row[1], widths[1]);
+  if (parameters) line += fmt::format("  {:<{}}", row[2], widths[2]);
+  line += fmt::format("  {:<{}}  {:>{}}  {}", row[3], widths[3], row[4], widths[4], row[5]);
   line.erase(line.find_last_not_of(' ') + 1);
   if (columns > 0 && line.size() > columns) line.resize(columns);
   return line;
@@ -39,14 +46,18 @@ std::vector<std::string> job_lines(const std::vector<JobView>& views, size_t mos
     return a->running != b->running ? a->running : a->id.empty() < b->id.empty();
   });
   const size_t shown = order.size() > most && most > 0 ? most - 1 : order.size();
-  std::vector<Row> rows{{"job", "workpackage", "state", "time", "why"}};
-  for (size_t i = 0; i < shown; ++i) rows.push_back(row_of(*order[i], now));
-  std::array<size_t, 5> widths{};
+  std::vector<Row> rows{{"job", "workpackage", "parameters", "state", "time", "why"}};
+  bool parameters = false;
+  for (size_t i = 0; i < shown; ++i) {
+    rows.push_back(row_of(*order[i], now));
+    parameters = parameters || !order[i]->parameters.empty();
+  }
+  std::array<size_t, 6> widths{};
   for (const Row& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   std::vector<std::string> lines;
-  for (const Row& row : rows) lines.push_back(line_of(row, widths, columns));
+  for (const Row& row : rows) lines.push_back(line_of(row, widths, parameters, columns));
   if (shown < order.size()) {
     std::map<std::string, int> rest;
     for (size_t i = shown; i < order.size(); ++i) ++rest[order[i]->state];
@@ -68,14 +79,23 @@ Status jobs_of_run(const Journal& journal, Scheduler& scheduler, std::vector<Job
                    JobCounts* counts) {
   std::vector<std::string> ids, names;
   long long since = std::time(nullptr);
-  for (const Journal::Stored& stored : journal.packages()) {
+  std::vector<Journal::Stored> packages;
+  if (Status s = journal.packages(&packages); !s) return s;
+  for (const Journal::Stored& stored : packages) {
     if (stored.job_name.empty()) continue;
-    if (stored.package.state != State::running && stored.package.state != State::pending) {
+    if (stored.package.outcome.state != State::running &&
+        stored.package.outcome.state != State::pending) {
       ++counts->ended;
       continue;
     }
     JobView view;
+    view.package = stored.package.id;
     view.label = stored.directory;
+    for (size_t i = 0; i < stored.parameters.size(); ++i) {
+      if (stored.index[i] == Binding::no_index) continue;
+      view.parameters += (view.parameters.empty() ? "" : " ") + stored.parameters[i].first + "=" +
+                         one_line(stored.parameters[i].second);
+    }
     view.id = stored.job_id;
     view.state = stored.job_id.empty() ? "to submit" : "submitted";
     if (stored.started > 0) since = std::min(since, static_cast<long long>(stored.started));

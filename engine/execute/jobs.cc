@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engine/base/text.h"
 #include "engine/execute/run_directory.h"
 
 namespace tally {
@@ -26,29 +27,33 @@ bool is_there(const std::string& path) {
   return !path.empty() && access(path.c_str(), F_OK) == 0;
 }
 
-}  // namespace
-
-bool read_exit_status(const std::string& path, int* status) {
+// A job script's status file: the exit status and a newline, moved into place; of a later start
+// than the first also "restart N" and a newline.
+std::optional<JobExit> read_exit_status(const std::string& path) {
   std::string text;
-  if (!is_there(path) || !read_file(path, &text)) return false;
+  if (!is_there(path) || !read_file(path, &text)) return std::nullopt;
   char* end = nullptr;
-  const long number = strtol(text.c_str(), &end, 10);
-  if (end == text.c_str() || *end != '\n') return false;
-  *status = static_cast<int>(number);
-  return true;
+  JobExit exit;
+  exit.code = static_cast<int>(strtol(text.c_str(), &end, 10));
+  if (end == text.c_str() || *end != '\n') return std::nullopt;
+  constexpr std::string_view restart = "\nrestart ";
+  exit.restarts = starts_with(std::string_view(end), restart)
+                      ? static_cast<int>(strtol(end + restart.size(), nullptr, 10))
+                      : 0;
+  return exit;
 }
 
-std::optional<int> exit_left(const JobMarks& marks) {
+}  // namespace
+
+std::optional<JobExit> exit_left(const JobMarks& marks) {
   if (!marks.any()) return std::nullopt;
-  int status = 0;
   if (!marks.status_file.empty()) {
     look_again(marks.status_file);
-    if (read_exit_status(marks.status_file, &status)) return status;
-    return std::nullopt;
+    return read_exit_status(marks.status_file);
   }
   look_again(marks.done_file.empty() ? marks.error_file : marks.done_file);
-  if (is_there(marks.error_file)) return 1;
-  if (is_there(marks.done_file)) return 0;
+  if (is_there(marks.error_file)) return JobExit{1};
+  if (is_there(marks.done_file)) return JobExit{0};
   return std::nullopt;
 }
 
@@ -110,10 +115,8 @@ void JobFollower::forget(std::vector<JobEnd>* ended, size_t from) {
     const auto tracked = jobs_.find((*ended)[i].package);
     if (tracked == jobs_.end()) continue;
     end_riders(tracked->second, ended, i);
-    const JobEnd& end = (*ended)[i];
-    // A good end speaks for itself, and a lost job may yet be found.
-    const bool good = end.kind == JobEnd::Kind::exit && end.exit_code == 0;
-    if (!good && end.kind != JobEnd::Kind::lost) disown(tracked->second.job);
+    // A lost job may yet be found.
+    if ((*ended)[i].kind != JobEnd::Kind::lost) disown(tracked->second.job);
     jobs_.erase(tracked);
   }
 }
@@ -192,6 +195,7 @@ std::vector<JobView> JobFollower::views() const {
   std::vector<JobView> views;
   for (const auto& [package, tracked] : jobs_) {
     JobView view;
+    view.package = package;
     view.label = tracked.job.label;
     view.id = tracked.job.id;
     view.running = tracked.report.state == JobState::running;

@@ -2,8 +2,10 @@
 //
 // A job's way: its name goes to the journal, then it is submitted, then its id goes there. A name
 // without an id (the engine was killed, or the scheduler's answer was lost) is looked for before
-// anything is submitted again. Its end is what it wrote into its status file; without one, what the
-// scheduler says; when neither says anything for the grace period, it is lost.
+// anything is submitted again. Its end is what it wrote into its status file, once the scheduler
+// has agreed about the same start of the job: a node may be lost while the job's script lives on
+// and takes the end of srun for that of its program. Without a status file the scheduler's word
+// counts; when neither says anything for the grace period, the job is lost.
 #pragma once
 
 #include <chrono>
@@ -26,12 +28,19 @@ namespace tally {
 struct JobMarks {
   std::string status_file, done_file, error_file;
   bool any() const { return !status_file.empty() || !done_file.empty() || !error_file.empty(); }
-  // Names the job that the folder belongs to, for its script: one that is requeued after its end
+  // Names the job that the folder belongs to, for its script: a job that is requeued after its end
   // was taken, or in whose place another was submitted, does nothing. Empty without a status file.
   std::string owner_file() const { return status_file.empty() ? "" : status_file + ".job"; }
 };
-// The exit status that a job left, or nothing yet.
-std::optional<int> exit_left(const JobMarks& marks);
+// The exit status that a job left.
+struct JobExit {
+  int code = 0;
+  // How often the job had been started before the start that left it (SLURM_RESTART_COUNT); -1: the
+  // file does not say.
+  int restarts = -1;
+};
+// Nothing: the job has left none yet.
+std::optional<JobExit> exit_left(const JobMarks& marks);
 
 struct Job {
   int package = 0;
@@ -72,8 +81,10 @@ struct JobEnd {
 
 // What people see of a job.
 struct JobView {
+  int package = -1;
   std::string label, id, state, reason;
-  long long since = 0;  // seconds since 1970: in the queue, or running; 0: not known
+  std::string parameters;  // those that differ between the step's workpackages: "layers=2 batch=8"
+  long long since = 0;     // seconds since 1970: in the queue, or running; 0: not known
   bool running = false;
 };
 
@@ -122,10 +133,10 @@ class JobFollower {
     std::optional<Clock::time_point> gone_since;     // ended or unknown, by the scheduler
     std::optional<Clock::time_point> trouble_since;  // of its submission
     std::optional<Clock::time_point> stuck_since;    // in the queue for a reason that will not pass
-    // A failure it left; the scheduler may know why: asked before it counts.
-    std::optional<int> exit;
+    // The exit status that it left: counts when the scheduler, asked after it was seen, agrees.
+    std::optional<JobExit> exit;
     Clock::time_point exit_seen;
-    bool requeued = false;  // it waits again: a failure that its first start left is none
+    bool requeued = false;  // it waits again: what its first start left does not count
     bool heard = false;
   };
   struct Asked {
@@ -150,14 +161,17 @@ class JobFollower {
   void trouble(Tracked& tracked, const std::string& words, Clock::time_point now,
                std::vector<JobEnd>* ended);
   void look(Clock::time_point now, std::vector<JobEnd>* ended);
-  void take_exit(Tracked& tracked, int exit, Clock::time_point now, std::vector<JobEnd>* ended);
+  void take_exit(Tracked& tracked, const JobExit& exit, Clock::time_point now,
+                 std::vector<JobEnd>* ended);
+  bool take_active(Tracked& tracked, const Asked& asked, std::vector<JobEnd>* ended);
+  static bool of_another_start(const Tracked& tracked, const JobExit& exit);
   void start_query(Clock::time_point now);
   void take_query(Clock::time_point now, std::vector<JobEnd>* ended);
   void take_report(Tracked& tracked, const Asked& asked, Clock::time_point now,
                    std::vector<JobEnd>* ended);
   bool waits_too_long(Tracked& tracked, Clock::time_point now, std::string* words) const;
   JobEnd end_without_exit(const Tracked& tracked) const;
-  JobEnd end_of_failure(const Tracked& tracked) const;
+  JobEnd end_with_exit(const Tracked& tracked) const;
   void forget(std::vector<JobEnd>* ended, size_t from);
   Status own(const Tracked& tracked) const;
   void disown(const Job& job);
@@ -182,8 +196,5 @@ class JobFollower {
   std::string last_trouble_;
   static constexpr double burst = 500;
 };
-
-// The exit status that a job script left (a number and a newline, moved into place), or nothing.
-bool read_exit_status(const std::string& path, int* status);
 
 }  // namespace tally

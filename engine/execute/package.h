@@ -6,14 +6,13 @@
 
 #include "engine/execute/environment.h"
 #include "engine/journal/journal.h"
-#include "engine/plan/workpackage.h"
+#include "engine/workpackage/workpackage.h"
 
 namespace tally {
 
 struct Package {
   WorkPackage wp;
   std::string directory;  // its folder's name in the run directory
-  std::string work_dir;   // where its operations run, when not directory/work; absolute
   // What its operations left in the environment, against the engine's own; null when nothing.
   std::unique_ptr<EnvironmentChanges> environment;
   OutputSizes outputs;  // as the journal had them when it was restored

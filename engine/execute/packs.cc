@@ -9,10 +9,13 @@ namespace tally {
 
 Status Packs::add(Job job, const PackRule& rule, const Task& task) {
   std::string script;
-  if (Status s = read_file(job.request.directory + "/" + job.request.script, &script); !s) return s;
+  if (Status s = read_file(absolute_path(job.request.script, job.request.directory), &script); !s) {
+    return s;
+  }
   Member member;
-  member.in_script = {job.request.directory, job.request.script, task.values().exported()};
-  const std::string options = script_options(script);
+  member.in_script = pack_member(job.request.directory, job.request.script, script_options(script),
+                                 task.values().exported(), task.values().lookup());
+  const std::string options = common_options(member.in_script.options);
   // Exported parameters are in the pack's script; what else differs makes another pack.
   EnvironmentChanges rest = task.environment();
   for (const auto& [name, value] : member.in_script.environment) rest.erase(name);

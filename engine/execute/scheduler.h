@@ -38,6 +38,7 @@ struct JobReport {
   std::string name;         // of the job: an id may be used again for another's job
   long long submitted = 0;  // seconds since 1970; 0: not known
   long long started = 0;
+  int restarts = -1;  // how often it has been started anew (requeued); -1: not known
 };
 
 // Why a job was not taken.

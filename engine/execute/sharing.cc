@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 
 #include "engine/execute/engine.h"
 #include "engine/execute/work_directory.h"
@@ -70,82 +69,54 @@ Status Engine::release_complete_groups() {
 // --- setup and build steps
 // ---------------------------------------------------------------------------
 
-// One package does the work for all whose commands, environment and files are the same.
+// One package does the work for all whose inputs are the same; run.log says which, and why it is
+// done again where that could be otherwise.
 Status Engine::share_setup(Task& task, bool* taken) {
   const int id = task.id();
   Package& package = graph_[id];
-  StepInputs inputs;
-  if (Status s = task.inputs(&inputs); !s) {
-    task.fail(s.message());
-    *taken = true;
+  const Environment environment = with_changes(context_.base, task.environment());
+  const SetupContext context{benchmark_,         task.step(),     task.values(),
+                             context_.evaluator, task.work_dir(), options_.shell,
+                             task.environment(), environment};
+  ReuseDecision decision;
+  *taken = true;
+  if (Status s = reuse_.decide(package.wp, context, &decision); !s) {
+    task.fail(Reason::files, s.message());
     return ended(task);
   }
-  add_tools(task.process_environment(task.work_dir()), &inputs);
-  const std::string hash = "setup:" + task.step().name.value + ":" + content_hash(inputs);
-  setup_of_[id] = hash;
-  int owner = -1;
-  if (const auto here = setups_.find(hash); here != setups_.end()) {
-    owner = here->second;
-  } else if (const auto before = journal_.shared(hash)) {
-    owner = static_cast<int>(strtol(before->c_str(), nullptr, 10));
-  }
-  if (owner == id || owner < 0 || !graph_.has(owner)) {
-    setups_[hash] = id;
-    *taken = take_over(task, inputs, hash.substr(hash.rfind(':') + 1));
-    if (*taken) return ended(task);
-    made_from_[id] = std::move(inputs);
-    return Status::ok();
-  }
-  *taken = true;
-  if (!finished_well(graph_[owner].wp.state)) {
-    setup_waiters_[hash].push_back(id);
-    slots_.ended(id, package.wp.step);
-    tasks_.erase(id);
-    return Status::ok();
-  }
-  const std::string of = "workpackage " + std::to_string(owner);
-  if (link_to_work(task, absolute_path(graph_.work_dir(graph_[owner])), of)) {
-    task.end(State::done, "reused: commands, environment and files are those of " + of);
-  }
-  return ended(task);
-}
-
-// Work that an earlier run did, when there is any; run.log says which, or why it is done again.
-bool Engine::take_over(Task& task, const StepInputs& inputs, const std::string& hash) {
-  const Package& package = graph_[task.id()];
-  std::string why = "it passes on its environment, which is not kept";
-  if (!package.work_dir.empty()) why = "its work_dir is not of this run";
-  std::string work;
-  if (!task.step().exported && package.work_dir.empty()) work = store_.find(inputs, hash, &why);
-  if (work.empty()) {
-    log_.write(package.directory + ": done here, " + why + "; key " + hash);
-    return false;
-  }
-  if (link_to_work(task, work, work)) {
-    log_.write(package.directory + ": reused, " + why + "; key " + hash);
-    task.end(State::done, "reused: commands, environment and files are " + why);
-  }
-  return true;
-}
-
-void Engine::keep_setup(int id) {
-  const auto made = made_from_.find(id);
-  if (made == made_from_.end()) return;
-  const Package& package = graph_[id];
-  if (package.wp.state == State::done && package.work_dir.empty() &&
-      !graph_.step_of(package).exported) {
-    // Only a saving for later: a store that cannot be written costs this run nothing.
-    const std::string& hash = setup_of_[id];
-    if (Status s = store_.keep(made->second, hash.substr(hash.rfind(':') + 1),
-                               absolute_path(graph_.work_dir(package)));
-        !s) {
-      log_.write(package.directory + ": not kept for later runs: " + s.message());
+  switch (decision.kind) {
+    case ReuseDecision::Kind::work:
+      log_.write(package.directory + ": done here, " + decision.why);
+      *taken = false;
+      return Status::ok();
+    case ReuseDecision::Kind::wait:
+      slots_.ended(id, package.wp.step);
+      tasks_.erase(id);
+      return Status::ok();
+    case ReuseDecision::Kind::same_run: {
+      const Package& owner = graph_[decision.of];
+      const std::string of = "workpackage " + std::to_string(decision.of);
+      if (link_to_work(task, absolute_path(graph_.work_dir(owner)), of)) {
+        if (owner.environment) task.take_environment_of(*owner.environment);
+        Outcome outcome = in_state(State::done, Reason::reused);
+        outcome.workpackage = decision.of;
+        task.end(std::move(outcome));
+      }
+      return ended(task);
     }
+    case ReuseDecision::Kind::other_run:
+      if (link_to_work(task, decision.work, decision.work)) {
+        log_.write(package.directory + ": reused, " + decision.why);
+        Outcome outcome = in_state(State::done, Reason::reused);
+        outcome.detail = decision.why;
+        task.end(std::move(outcome));
+      }
+      return ended(task);
   }
-  made_from_.erase(made);
+  return Status::ok();
 }
 
-// Puts a link to finished work in the place of the task's own. False: it failed, as its note says.
+// Puts a link to finished work in the place of the task's own. False: it failed.
 bool Engine::link_to_work(Task& task, const std::string& target, const std::string& of) {
   const Package& package = graph_[task.id()];
   const std::string work = absolute_path(graph_.folder(package)) + "/work";
@@ -153,28 +124,54 @@ bool Engine::link_to_work(Task& task, const std::string& target, const std::stri
     unlink((work + "/" + graph_.step_of(graph_[parent]).name.value).c_str());
   }
   if (rmdir(work.c_str()) != 0 && unlink(work.c_str()) != 0 && errno != ENOENT) {
-    task.fail(work + ": cannot be replaced by a link to the work of " + of + ": it is not empty");
+    task.fail(Reason::directory,
+              work + ": cannot be replaced by a link to the work of " + of + ": it is not empty");
     return false;
   }
   if (Status s = make_link(target, work); !s) {
-    task.fail(s.message());
+    task.fail(Reason::directory, s.message());
     return false;
   }
   return true;
 }
 
-Status Engine::release_setup(int id, bool well) {
-  const auto of = setup_of_.find(id);
-  const std::string hash = of->second;
-  setup_of_.erase(of);
-  if (const auto owner = setups_.find(hash); owner == setups_.end() || owner->second != id) {
-    return Status::ok();
+// Its lineage goes into the journal with its end: children of a run that goes on need it.
+Status Engine::record_setup(int id) {
+  const Package& package = graph_[id];
+  std::string problem;
+  const Lineage* lineage =
+      reuse_.ended_well(package.wp, absolute_path(graph_.work_dir(package)), &problem);
+  if (!problem.empty()) {
+    log_.write(package.directory + ": not kept for later runs: " + problem);
   }
-  if (!well) setups_.erase(hash);
-  std::vector<int> waiters = std::move(setup_waiters_[hash]);
-  setup_waiters_.erase(hash);
-  for (const int waiter : waiters) slots_.queue(waiter, graph_[waiter].wp.step);
+  if (lineage == nullptr) return Status::ok();
+  return journal_.set_setup({id, lineage->hash, lineage->instance});
+}
+
+void Engine::publish_setup(int id) {
+  if (Status s = reuse_.publish(id); !s) {
+    log_.write(graph_[id].directory + ": not kept for later runs: " + s.message());
+  }
+}
+
+// Those of earlier engines.
+Status Engine::restore_setups() {
+  std::vector<Journal::Setup> setups;
+  if (Status s = journal_.setups(&setups); !s) return s;
+  for (const Journal::Setup& setup : setups) {
+    if (!graph_.has(setup.package)) continue;
+    const Package& package = graph_[setup.package];
+    const StepKind kind = graph_.step_of(package).kind;
+    if (kind != StepKind::setup && kind != StepKind::build) continue;
+    if (finished_well(package.wp.outcome.state)) {
+      reuse_.restore(setup.package, setup.hash, setup.instance);
+    }
+  }
   return Status::ok();
+}
+
+void Engine::release_setup(int id, bool well) {
+  for (const int waiter : reuse_.release(id, well)) slots_.queue(waiter, graph_[waiter].wp.step);
 }
 
 }  // namespace tally

@@ -83,6 +83,40 @@ std::string id_of(const std::string& printed) {
   return text.find_first_not_of("0123456789_") == std::string::npos ? text : std::string();
 }
 
+// What is asked of squeue, in columns: names may hold any character.
+struct Column {
+  const char* field;
+  size_t width;
+};
+constexpr std::array<Column, 7> queue_columns{{{"JobArrayID", 64},
+                                               {"State", 32},
+                                               {"Reason", 64},
+                                               {"SubmitTime", 24},
+                                               {"StartTime", 24},
+                                               {"RestartCnt", 12},
+                                               {"Name", 256}}};
+
+std::string queue_format() {
+  std::string format = "--Format=";
+  for (const Column& column : queue_columns) {
+    format += (format.back() == '=' ? "" : ",") + std::string(column.field) + ":" +
+              std::to_string(column.width);
+  }
+  return format;
+}
+
+// The fields of a line of these columns; nothing of another line.
+std::vector<std::string> columns_of(const std::string& line) {
+  std::vector<std::string> fields;
+  size_t at = 0;
+  for (const Column& column : queue_columns) {
+    if (at >= line.size()) return {};
+    fields.emplace_back(strip(std::string_view(line).substr(at, column.width)));
+    at += column.width;
+  }
+  return fields;
+}
+
 // A line's fields: as many as asked for; the last takes what is left.
 std::vector<std::string> fields_of(const std::string& line, size_t count) {
   std::vector<std::string> fields;
@@ -207,8 +241,8 @@ class Slurm final : public Scheduler {
   Status query_some(const std::vector<std::string>& ids, size_t at, long long since,
                     std::map<std::string, JobReport>* reports) {
     const std::string list = joined(ids, at);
-    const Answer queue = run({"squeue", "--noheader", "--array", "--states=all", "--jobs=" + list,
-                              "--format=%i|%T|%r|%V|%S|%j"});
+    const Answer queue =
+        run({"squeue", "--noheader", "--array", "--states=all", "--jobs=" + list, queue_format()});
     // That none of the ids is known is an error of squeue's, and an answer.
     const bool heard =
         queue.status == 0 || queue.err.find("Invalid job id specified") != std::string::npos;
@@ -233,16 +267,28 @@ class Slurm final : public Scheduler {
 
   static void take_reports(const std::string& text, std::map<std::string, JobReport>* reports) {
     for (const std::string& line : split_strip(text, "\n")) {
-      const std::vector<std::string> fields = fields_of(line, 6);
+      std::vector<std::string> fields = columns_of(line);
       if (fields.empty()) continue;
-      (*reports)[fields[0]] = report_of(fields);
+      const std::string restarts = fields[5];
+      fields.erase(fields.begin() + 5);
+      JobReport report = report_of(fields);
+      if (restarts.find_first_not_of("0123456789") == std::string::npos) {
+        report.restarts = static_cast<int>(number_of(restarts));
+      }
+      (*reports)[fields[0]] = std::move(report);
     }
   }
 
+  // Of id, state, reason, submitted, started, name.
   static JobReport report_of(const std::vector<std::string>& fields) {
-    return {slurm_state(fields[1]),  fields[1].substr(0, fields[1].find_first_of(" +")),
-            plain_reason(fields[2]), fields[5],
-            number_of(fields[3]),    number_of(fields[4])};
+    JobReport report;
+    report.state = slurm_state(fields[1]);
+    report.word = fields[1].substr(0, fields[1].find_first_of(" +"));
+    report.reason = plain_reason(fields[2]);
+    report.name = fields[5];
+    report.submitted = number_of(fields[3]);
+    report.started = number_of(fields[4]);
+    return report;
   }
 
   // What sacct says of a job that is over. That one still waits or runs it says for ever of a job

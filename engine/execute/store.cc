@@ -4,20 +4,18 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <climits>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string_view>
 
+#include "engine/base/digest.h"
+#include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "engine/execute/run_directory.h"
 
 namespace tally {
 namespace {
 
-constexpr std::string_view kFirstLine = "tally work 1";
+constexpr std::string_view kFirstLine = "tally work 2";
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> out;
@@ -38,22 +36,6 @@ bool file_seal(const std::string& path, std::string* seal) {
   return true;
 }
 
-// The parts a content hash is made of, each with a digest of its own, to tell which one changed.
-std::map<std::string, std::string> parts(const StepInputs& inputs) {
-  std::map<std::string, std::string> out;
-  const auto digest = [](const std::string& text) {
-    StepInputs one;
-    one.commands = {text};
-    return content_hash(one);
-  };
-  for (size_t i = 0; i < inputs.commands.size(); ++i) {
-    out[fmt::format("command {}", i + 1)] = digest(inputs.commands[i]);
-  }
-  for (const auto& [name, value] : inputs.environment) out["variable " + name] = digest(value);
-  for (const auto& [name, value] : inputs.files) out["file " + name] = digest(value);
-  return out;
-}
-
 std::string safe_name(const std::string& step) {
   std::string name = step;
   std::replace(name.begin(), name.end(), '/', '_');
@@ -62,7 +44,7 @@ std::string safe_name(const std::string& step) {
 
 std::string text_of_parts(const StepInputs& inputs) {
   std::string text;
-  for (const auto& [name, digest] : parts(inputs)) {
+  for (const auto& [name, digest] : parts_of(inputs)) {
     if (name.find('\n') == std::string::npos) text += digest + " " + name + "\n";
   }
   return text;
@@ -76,7 +58,7 @@ std::string difference(const std::string& kept, const StepInputs& inputs) {
     if (space != std::string::npos) before[line.substr(space + 1)] = line.substr(0, space);
   }
   std::vector<std::string> changed;
-  const std::map<std::string, std::string> now = parts(inputs);
+  const std::map<std::string, std::string> now = parts_of(inputs);
   for (const auto& [name, digest] : now) {
     const auto found = before.find(name);
     if (found == before.end()) {
@@ -109,8 +91,8 @@ std::string WorkStore::last(const std::string& step) const {
   return folder_ + "/" + safe_name(step) + ".last";
 }
 
-std::string WorkStore::find(const StepInputs& inputs, const std::string& hash,
-                            std::string* why) const {
+std::string WorkStore::find(const StepInputs& inputs, const std::string& hash, std::string* why,
+                            std::string* instance) const {
   std::string text;
   struct stat info {};
   if (stat(entry(inputs.step, hash).c_str(), &info) != 0 ||
@@ -146,12 +128,13 @@ std::string WorkStore::find(const StepInputs& inputs, const std::string& hash,
     }
   }
   *why = "the same as in " + work;
+  *instance = digest_of(text);
   return work;
 }
 
-Status WorkStore::keep(const StepInputs& inputs, const std::string& hash,
-                       const std::string& work) const {
-  std::string text = fmt::format("{}\n{}\n", kFirstLine, work);
+Status WorkStore::seal(const StepInputs& inputs, const std::string& hash, const std::string& work,
+                       Entry* entry) {
+  *entry = {inputs.step, hash, fmt::format("{}\n{}\n", kFirstLine, work), {}, {}};
   std::error_code error;
   std::vector<std::string> lines;
   std::filesystem::recursive_directory_iterator walk(work, error), end;
@@ -168,38 +151,16 @@ Status WorkStore::keep(const StepInputs& inputs, const std::string& hash,
   if (error) return Status::error("cannot read " + work + ": " + error.message());
   if (lines.empty()) return Status::ok();
   std::sort(lines.begin(), lines.end());
-  for (const std::string& line : lines) text += line + "\n";
-  if (Status s = make_directories(folder_); !s) return s;
-  if (Status s = write_file(entry(inputs.step, hash), text); !s) return s;
-  return write_file(last(inputs.step), text_of_parts(inputs));
+  for (const std::string& line : lines) entry->text += line + "\n";
+  entry->parts = text_of_parts(inputs);
+  entry->instance = digest_of(entry->text);
+  return Status::ok();
 }
 
-void add_tools(const std::vector<std::string>& environment, StepInputs* inputs) {
-  constexpr std::array<std::string_view, 11> kVariables = {
-      "CC",      "CXX",      "FC",        "CFLAGS",    "CXXFLAGS",     "FFLAGS",
-      "LDFLAGS", "CPPFLAGS", "CUDA_HOME", "NVCCFLAGS", "LOADEDMODULES"};
-  constexpr std::array<std::string_view, 9> kTools = {"cc",       "c++",   "gcc",    "g++", "clang",
-                                                      "gfortran", "mpicc", "mpicxx", "nvcc"};
-  std::vector<std::string> folders;
-  for (const std::string& entry : environment) {
-    const size_t equals = std::min(entry.find('='), entry.size());
-    const std::string name = entry.substr(0, equals);
-    const std::string value = equals < entry.size() ? entry.substr(equals + 1) : std::string();
-    if (name == "PATH") folders = split(value, ':');
-    if (std::find(kVariables.begin(), kVariables.end(), name) != kVariables.end()) {
-      inputs->environment.emplace_back(name, value);
-    }
-  }
-  for (const std::string_view tool : kTools) {
-    for (const std::string& folder : folders) {
-      char real[PATH_MAX];
-      const std::string path = folder + "/" + std::string(tool);
-      std::string seal;
-      if (realpath(path.c_str(), real) == nullptr || !file_seal(real, &seal)) continue;
-      inputs->files.emplace_back(path, std::string(real) + " " + seal);
-      break;
-    }
-  }
+Status WorkStore::keep(const Entry& made) const {
+  if (Status s = make_directories(folder_); !s) return s;
+  if (Status s = write_file(entry(made.step, made.hash), made.text); !s) return s;
+  return write_file(last(made.step), made.parts);
 }
 
 }  // namespace tally

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "steps/kinds.h"
+#include "engine/execute/setup_inputs.h"
 
 namespace tally {
 
@@ -25,20 +25,24 @@ class WorkStore {
 
   // Finished work of `step` with this content hash: its folder, absolute; empty when there is none
   // to take over. `why` says why it has to be done (nothing kept yet, what differs from the work
-  // kept last, files that are gone or changed), or of which run it is.
-  std::string find(const StepInputs& inputs, const std::string& hash, std::string* why) const;
-  // Keeps what `inputs` made in `work`.
-  Status keep(const StepInputs& inputs, const std::string& hash, const std::string& work) const;
+  // kept last, files that are gone or changed), or of which run it is. `instance` names this very
+  // work: two pieces of work never have the same, not even in one place.
+  std::string find(const StepInputs& inputs, const std::string& hash, std::string* why,
+                   std::string* instance) const;
+  // What keep() would write of the work that `inputs` made in `work`. The entry's instance stays
+  // empty when it cannot be kept (there are no files, or their names hold newlines).
+  struct Entry {
+    std::string step, hash, text, parts;
+    std::string instance;
+  };
+  static Status seal(const StepInputs& inputs, const std::string& hash, const std::string& work,
+                     Entry* entry);
+  Status keep(const Entry& entry) const;
 
  private:
   std::string entry(const std::string& step, const std::string& hash) const;
   std::string last(const std::string& step) const;
   std::string folder_;
 };
-
-// Adds to the inputs what a build depends on without naming it: the variables that choose compilers
-// and their flags, loaded modules, and which compilers PATH finds (by path, size and time).
-// `environment`: of the commands, NAME=value.
-void add_tools(const std::vector<std::string>& environment, StepInputs* inputs);
 
 }  // namespace tally

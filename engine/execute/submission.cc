@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <ctime>
 #include <random>
+#include <string_view>
 
+#include "engine/base/digest.h"
 #include "engine/base/text.h"
 #include "engine/execute/engine.h"
 
@@ -18,6 +21,17 @@ long long seconds_of(const std::string& text) {
   if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &local) == nullptr) return 0;
   local.tm_isdst = -1;
   return std::mktime(&local);
+}
+
+// A name as a part of a job's name: squeue takes lists with commas, "#" and "@" say which of
+// several workpackages of the job is meant.
+std::string in_job_name(std::string name) {
+  constexpr size_t longest = 60;
+  if (name.size() > longest) name.resize(longest);
+  for (char& c : name) {
+    if (isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '.') c = '_';
+  }
+  return name;
 }
 
 // What the job script says about a failure, in one line: the first error, of the first process that
@@ -40,16 +54,81 @@ std::string reason_left(const Task& task) {
   return line;
 }
 
+// By the scheduler's word for what it did.
+Reason reason_of_end(const JobEnd& end) {
+  struct Word {
+    std::string_view word;
+    Reason reason;
+  };
+  static constexpr std::array<Word, 7> words{{{"CANCELLED", Reason::job_cancelled},
+                                              {"TIMEOUT", Reason::job_time_limit},
+                                              {"DEADLINE", Reason::job_time_limit},
+                                              {"OUT_OF_MEMORY", Reason::job_memory},
+                                              {"NODE_FAIL", Reason::job_node},
+                                              {"PREEMPTED", Reason::job_preempted},
+                                              {"PENDING", Reason::job_waited}}};
+  if (end.kind == JobEnd::Kind::exit) return Reason::job_exit;
+  if (end.kind == JobEnd::Kind::rejected) return Reason::job_rejected;
+  if (end.kind == JobEnd::Kind::lost) return Reason::job_lost;
+  for (const Word& entry : words) {
+    if (entry.word == end.word) return entry.reason;
+  }
+  return Reason::job_failed;
+}
+
+// The last `count` lines of a file that are not the scheduler's; of none such, the last ones.
+std::string last_words(const std::string& file, size_t count) {
+  std::vector<std::string> own;
+  const std::string text = last_lines(file, 100);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    at = end + 1;
+    if (!starts_with(line, "srun: ") && !starts_with(line, "slurmstepd")) own.push_back(line);
+  }
+  if (own.empty()) return last_lines(file, count);
+  if (own.size() > count) own.erase(own.begin(), own.end() - static_cast<std::ptrdiff_t>(count));
+  return join(own, "\n") + "\n";
+}
+
+// What the job's program said last, below the words in the outcome's detail.
+void add_last_lines(const Task& task, Outcome* outcome) {
+  const std::string* name = task.values().find("stderrlogfile");
+  const std::string file =
+      absolute_path(name != nullptr && !name->empty() ? *name : "stderr", task.work_dir());
+  const std::string lines = last_words(file, 5);
+  if (strip(lines).empty()) return;
+  outcome->file = file;
+  outcome->detail = outcome->detail.substr(0, outcome->detail.find('\n')) + "\n" + lines;
+}
+
+Outcome failure_of_job(const Task& task, const JobEnd& end) {
+  Outcome outcome = failure(reason_of_end(end), end.words);
+  outcome.exit_code = end.exit_code;
+  if (end.kind == JobEnd::Kind::lost) outcome.state = State::lost;
+  if (end.kind == JobEnd::Kind::exit) {
+    const std::string* out = task.values().find("stdoutlogfile");
+    const std::string path =
+        absolute_path(out != nullptr && !out->empty() ? *out : "stdout", task.work_dir());
+    outcome.detail = reason_left(task);
+    outcome.directory = path.substr(0, path.rfind('/'));
+  }
+  if (end.kind != JobEnd::Kind::rejected) add_last_lines(task, &outcome);
+  return outcome;
+}
+
 }  // namespace
 
-// Unique to run, workpackage and try: a job can be found again by it, and its id, which the
-// scheduler may use again, can be checked.
+// "benchmark-step-000003-1a2b3c4d": for people, and unique to run, workpackage and try. A job can
+// be found again by it, and its id, which the scheduler may use again, can be checked.
 std::string Engine::job_name(int id) const {
   std::random_device random;
   const std::string place = absolute_path(run_dir_) + journal_.run().start;
   const std::string seed = std::to_string(random()) + std::to_string(random());
-  const std::string digest = content_hash({place, {seed}, {}, {}});
-  return "tally-" + padded_id(journal_.run().id) + "-" + padded_id(id) + "-" + digest.substr(0, 8);
+  const std::string digest = Digest().add(place).add(seed).hex();
+  const std::string step = graph_.step_of(graph_[id]).name.value;
+  return in_job_name(journal_.run().benchmark) + "-" + in_job_name(step) + "-" + padded_id(id) +
+         "-" + digest.substr(0, 8);
 }
 
 // "NAME", "NAME#4" (task 4 of an array), "NAME@4" (one of the steps of an allocation).
@@ -77,8 +156,9 @@ Status Engine::submit(Task& task) {
   const int id = task.id();
   Package& package = graph_[id];
   if (task.platform().submit.empty() || task.platform().submit_script.empty()) {
-    task.fail("platform '" + task.platform().scheduler +
-              "' needs the parameters submit and submit_script (its executeset)");
+    task.fail(Reason::platform,
+              "platform '" + task.platform().scheduler +
+                  "' needs the parameters submit and submit_script (its executeset)");
     return ended(task);
   }
   Job job;
@@ -96,7 +176,7 @@ Status Engine::submit(Task& task) {
     wrong = "pack needs Slurm, and its platform's scheduler is " + task.platform().scheduler;
   }
   if (!wrong.empty()) {
-    task.fail(wrong);
+    task.fail(Reason::platform, wrong);
     return ended(task);
   }
   job.package = id;
@@ -123,7 +203,7 @@ Status Engine::submit(Task& task) {
   job.request.script = task.platform().submit_script;
   job.request.submit = task.platform().submit;
   Environment environment =
-      with_changes(job_environment(context_.base, job.rules.environment), task.environment());
+      with_changes(job_environment(task.base(), job.rules.environment), task.environment());
   environment["PWD"] = task.work_dir();
   job.request.environment = entries(environment);
   resubmits_[id] = job.rules.resubmits;
@@ -166,18 +246,12 @@ Status Engine::job_ended(const JobEnd& end) {
   if (end.word == "TIMEOUT" && began(task)) outcome = "timeout";
   if (end.word == "OUT_OF_MEMORY") outcome = "oom";
   if (end.kind == JobEnd::Kind::exit && end.exit_code == 0) {
-    task.end(State::done, {});
-  } else if (end.kind == JobEnd::Kind::lost) {
-    task.end(State::lost, end.words);
-  } else if (is_expected(task.step(), outcome, task.values().lookup())) {
-    task.end(State::expected, plain_words(outcome));
-  } else if (end.kind == JobEnd::Kind::exit) {
-    const std::string reason = reason_left(task);
-    task.fail("the job's program ended with exit code " + std::to_string(end.exit_code) +
-              (reason.empty() ? reason : ": " + reason) + "; its output is in \"" +
-              task.work_dir() + "\"");
+    task.end(in_state(State::done));
+  } else if (is_expected(task.step(), outcome, task.values().lookup()) &&
+             end.kind != JobEnd::Kind::lost) {
+    task.end(in_state(State::expected, expected_reason(outcome)));
   } else {
-    task.fail(end.words);
+    task.end(failure_of_job(task, end));
     again_ = end.kind == JobEnd::Kind::retryable && package.resubmits < resubmits_[end.package] &&
              may_start();
     if (again_) ++package.resubmits;
@@ -194,10 +268,9 @@ bool Engine::began(const Task& task) const {
 }
 
 // What is not in the queue yet is not begun.
-Status Engine::put_back(const std::vector<int>& packages, const char* note) {
+Status Engine::put_back(const std::vector<int>& packages, Reason reason) {
   for (const int id : packages) {
-    if (Status s = journal_.set_state(id, State::pending, note); !s) return s;
-    graph_[id].wp.state = State::pending;
+    if (Status s = set_state(id, State::pending, reason); !s) return s;
   }
   return Status::ok();
 }
@@ -232,7 +305,7 @@ Status Engine::stop_jobs(bool* stop) {
   std::vector<std::pair<int, std::string>> names;
   for (const int id : packages) names.emplace_back(id, std::string());
   if (Status s = journal_.jobs_named(names); !s) return s;
-  return put_back(packages, "its job was cancelled");
+  return put_back(packages, Reason::job_withdrawn);
 }
 
 }  // namespace tally

@@ -152,39 +152,23 @@ std::optional<FileBytes> read_absolute(const std::string& path, const std::strin
 
 }  // namespace
 
-Status evaluate_active(const std::string& text, Evaluator& evaluator, bool* active) {
-  const std::string word(strip(text));
-  if (word == "true" || word == "True" || word.empty()) {
-    *active = true;
-    return Status::ok();
-  }
-  if (word == "false" || word == "False") {
-    *active = false;
-    return Status::ok();
-  }
-  const Evaluation result = evaluator.evaluate_one(Mode::python, "bool(" + word + ")");
-  if (!result.ok) {
-    return Status::error("active=\"" + text +
-                         "\" is neither true, false nor a Python expression: " + result.error);
-  }
-  *active = result.value == "True";
-  return Status::ok();
-}
-
 Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string& work_dir,
-                  std::vector<PlannedFile>* files) {
+                  std::vector<PlannedFile>* files, const Variables& variables) {
+  const auto expanded = [&](const std::string& path) {
+    return variables ? expand_path(path, variables) : expand_path(path);
+  };
   const std::string text = substitute(entry.source.value, lookup);
   std::vector<std::string> patterns = split_names(text, entry.separator);
-  for (std::string& pattern : patterns) pattern = expand_path(pattern);
-  const std::string source_dir = expand_path(substitute(entry.source_dir, lookup));
-  const std::string target_dir = expand_path(substitute(entry.target_dir, lookup));
+  for (std::string& pattern : patterns) pattern = expanded(pattern);
+  const std::string source_dir = expanded(substitute(entry.source_dir, lookup));
+  const std::string target_dir = expanded(substitute(entry.target_dir, lookup));
   std::vector<std::string> names;
   if (!entry.target.value.empty()) {
     const std::string given = substitute(entry.target.value, lookup);
     names = split_names(given, entry.separator);
     // JUBE cuts names at commas, whatever separates the sources.
     if (names.size() != patterns.size()) names = split_names(given, ",");
-    for (std::string& name : names) name = expand_path(name);
+    for (std::string& name : names) name = expanded(name);
     if (names.size() != patterns.size()) {
       return Status::error("file set: " + std::to_string(names.size()) + " names for " +
                            std::to_string(patterns.size()) + " files (\"" + text + "\")");
@@ -193,14 +177,16 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
   const std::string base =
       entry.internal ? work_dir : absolute_path(entry.file_path_ref, entry.file_path);
   for (size_t i = 0; i < patterns.size(); ++i) {
-    const std::string pattern = join_path(base, join_path(source_dir, patterns[i]));
+    const std::string given = join_path(source_dir, patterns[i]);
+    const std::string pattern = join_path(base, given);
+    const bool absolute = !given.empty() && given.front() == '/';
     const std::vector<std::string> found = match(pattern);
     if (found.empty()) {
-      return Status::error("no files found using \"" + join_path(source_dir, patterns[i]) + "\"");
+      return Status::error("no files found using \"" + given + "\"");
     }
     for (const std::string& path : found) {
       const std::string name = names.empty() ? base_name(path) : names[i];
-      files->push_back({absolute_path(path), join_path(target_dir, name), entry.link});
+      files->push_back({absolute_path(path), join_path(target_dir, name), entry.link, absolute});
     }
   }
   return Status::ok();

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/path_text.h"
 #include "engine/base/status.h"
 #include "engine/expand/evaluator.h"
 #include "engine/expand/substitute.h"
 #include "engine/workflow/workflow.h"
+#include "engine/workpackage/values.h"
 
 namespace tally {
 
@@ -19,13 +21,15 @@ struct PlannedFile {
   std::string source;  // absolute
   std::string target;  // relative to the work directory
   bool link = false;
+  bool absolute = false;  // a link whose path was given from the root: it stays so, as in JUBE
 };
 
 // The files of one copy or link entry, globs resolved in byte order. Sources are relative to the
-// directory of the file that defines the entry (rel_path_ref="internal": to `work_dir`).
-// Fails with JUBE's words when a pattern matches nothing.
+// directory of the file that defines the entry (rel_path_ref="internal": to `work_dir`). Paths may
+// name `variables`: those of the workpackage, with what a prepare command before the entry
+// exported; empty: this process's. Fails with JUBE's words when a pattern matches nothing.
 Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string& work_dir,
-                  std::vector<PlannedFile>* files);
+                  std::vector<PlannedFile>* files, const Variables& variables = {});
 
 // A file's bytes and permission bits.
 struct FileBytes {
@@ -51,9 +55,5 @@ Status substitute_files(const Benchmark& benchmark, const std::vector<std::strin
 Status plan_substituted_files(const Benchmark& benchmark, const std::vector<std::string>& sets,
                               const Lookup& lookup, Evaluator& evaluator,
                               std::vector<FileBytes>* files);
-
-// `active` of an entry or step: true, false or a Python expression. An error text when it is
-// neither.
-Status evaluate_active(const std::string& text, Evaluator& evaluator, bool* active);
 
 }  // namespace tally

@@ -10,7 +10,9 @@
 #include <filesystem>
 
 #include "engine/base/text.h"
+#include "engine/execute/left_behind.h"
 #include "engine/execute/run_directory.h"
+#include "engine/execute/setup_inputs.h"
 #include "engine/execute/work_directory.h"
 
 namespace tally {
@@ -20,6 +22,7 @@ Task::Task(TaskContext& context, int id)
   values_ = std::make_unique<PackageValues>(context.graph.values(package()));
   folder_ = absolute_path(context.graph.folder(package()));
   work_dir_ = absolute_path(context.graph.work_dir(package()));
+  output_dir_ = step_.kind == StepKind::run ? folder_ + "/work" : work_dir_;
   sets_ = used_sets(step_, values_->lookup());
   operations_ = step_.operations;
   platform_ = platform_of(step_, values_->lookup());
@@ -32,21 +35,22 @@ Task::Task(TaskContext& context, int id)
   operation_ = static_cast<size_t>(package().operations_done);
   if (package().prepared) phase_ = Phase::operations;
   place_ = package().job_name.empty() ? step_.name.mark : step_.launch.mark;
-  check_waiting_ = package().wp.state == State::waiting && package().wp.note != before_shared;
+  const Outcome& before = package().wp.outcome;
+  check_waiting_ = before.state == State::waiting && before.reason != Reason::before_shared;
 }
 
 int Task::cycle() const {
   return package().wp.cycle;
 }
 
-void Task::end(State state, std::string note) {
-  state_ = state;
-  note_ = std::move(note);
+void Task::end(Outcome outcome) {
+  outcome_ = std::move(outcome);
+  if (!finished_well(outcome_.state) && !outcome_.place.known()) outcome_.place = place_;
   phase_ = Phase::finished;
 }
 
-void Task::fail(std::string note) {
-  end(State::failed, std::move(note));
+void Task::fail(Reason reason, std::string detail) {
+  end(failure(reason, std::move(detail)));
 }
 
 // The name may come from a parameter: JUBE's platform files have one for it.
@@ -60,49 +64,55 @@ void Task::prepare_folder() {
   const std::string own_work = folder_ + "/work";
   // Most often both are new: outer, inner, and no question asked.
   if (mkdir(folder_.c_str(), 0777) != 0 || mkdir(own_work.c_str(), 0777) != 0) {
-    if (Status s = make_directories(own_work); !s) return fail(s.message());
+    if (Status s = make_directories(own_work); !s) return fail(Reason::directory, s.message());
   }
   if (work_dir_ != own_work) {
-    if (Status s = make_directories(work_dir_); !s) return fail(s.message());
+    if (Status s = make_directories(work_dir_); !s) return fail(Reason::directory, s.message());
   }
   unlink((folder_ + "/error").c_str());
   if (!step_.shared.empty()) {
     const std::string shared = shared_folder();
-    if (Status s = make_directories(shared); !s) return fail(s.message());
+    if (Status s = make_directories(shared); !s) return fail(Reason::directory, s.message());
     // As JUBE does: a work_dir of the user's own gets no links.
     const std::string link = own_work + "/" + values_->apply(step_.shared);
-    if (Status s = make_link(shared, link); !s) return fail(s.message());
+    if (Status s = make_link(shared, link); !s) return fail(Reason::directory, s.message());
   }
   for (const int parent : package().wp.parents) {
     const Package& other = context_.graph[parent];
     const std::string target = absolute_path(context_.graph.folder(other)) + "/work";
     const std::string name = context_.graph.step_of(other).name.value;
-    if (Status s = make_link(target, own_work + "/" + name); !s) return fail(s.message());
+    if (Status s = make_link(target, own_work + "/" + name); !s)
+      return fail(Reason::directory, s.message());
   }
   for (const auto& [path, size] : package().outputs) outputs_.push_back(path);
-  if (package().work_dir.empty()) {
-    // An unfinished operation of a killed engine is done again: what it wrote already goes.
-    std::vector<std::string> own = outputs_;
-    for (const char* name : {"stdout", "stderr"}) own.push_back(work_dir_ + "/" + name);
-    for (const Operation& operation : operations_) {
-      for (const Text* name : {&operation.stdout_file, &operation.stderr_file}) {
-        if (!name->value.empty()) own.push_back(absolute_path(values_->path(*name), work_dir_));
-      }
-    }
-    // Unless they are those of its job, which may be running.
-    if (!check_waiting_ && package().job_name.empty()) cut_back(own, package().outputs);
-  }
+  // Unless they are those of its job, which may be running.
+  if (!check_waiting_ && package().job_name.empty()) cut_back_outputs();
   start_environment();
   const std::string timeout = values_->apply(step_.timeout);
   if (!strip(timeout).empty()) {
     const auto seconds = parse_duration(timeout);
     if (!seconds) {
-      return fail("timeout \"" + timeout +
-                  "\" is not a duration; write it as 90s, 10m or 01:30:00");
+      return fail(Reason::value, "timeout \"" + timeout +
+                                     "\" is not a duration; write it as 90s, 10m or 01:30:00");
     }
     timeout_text_ = timeout;
     deadline_ = Clock::now() + std::chrono::milliseconds(static_cast<long long>(*seconds * 1000));
   }
+}
+
+// An unfinished operation of a killed engine is done again: what it wrote already goes, of files
+// that are the run's own.
+void Task::cut_back_outputs() {
+  std::vector<std::string> written = outputs_;
+  for (const char* name : {"stdout", "stderr"}) written.push_back(output_dir_ + "/" + name);
+  for (const Operation& operation : operations_) {
+    for (const Text* name : {&operation.stdout_file, &operation.stderr_file}) {
+      if (!name->value.empty()) written.push_back(absolute_path(values_->path(*name), work_dir_));
+    }
+  }
+  std::vector<std::string> own{folder_};
+  if (!step_.shared.empty()) own.push_back(shared_folder());
+  cut_back(written, package().outputs, own);
 }
 
 void Task::start_environment() {
@@ -115,20 +125,21 @@ void Task::start_environment() {
     if (!context_.graph.step_of(other).exported || !other.environment) continue;
     for (const auto& [name, value] : *other.environment) environment_[name] = value;
   }
-  for (const Text& name : step_.env_unset) environment_[values_->apply(name)] = std::nullopt;
-  for (const auto& [name, value] : step_.env) {
-    environment_[values_->apply(name)] = values_->apply(value);
-  }
-  for (const auto& [name, value] : values_->exported()) environment_[name] = value;
+  for (auto& [name, value] : declared_environment(step_, *values_)) environment_[name] = value;
 }
 
 void Task::set_gpus(const std::vector<std::string>& gpus) {
   environment_["CUDA_VISIBLE_DEVICES"] = join(gpus, ",");
 }
 
+const Environment& Task::base() const {
+  return step_.kind == StepKind::plain ? context_.base : context_.own_base;
+}
+
 std::vector<std::string> Task::process_environment(const std::string& directory) const {
-  Environment environment = with_changes(context_.base, environment_);
+  Environment environment = with_changes(base(), environment_);
   environment["PWD"] = directory;
+  environment[process_mark] = package_mark(context_.mark, id_);
   return entries(environment);
 }
 
@@ -166,10 +177,19 @@ bool Task::is_active(const Text& active, bool* active_now) {
     return true;
   }
   if (Status s = evaluate_active(values_->apply(active), context_.evaluator, active_now); !s) {
-    fail(s.message());
+    fail(Reason::value, s.message());
     return false;
   }
   return true;
+}
+
+// What the workpackage's commands have in their environment so far.
+Variables Task::variables() const {
+  return [this](const std::string& name) -> std::optional<std::string> {
+    if (const auto own = environment_.find(name); own != environment_.end()) return own->second;
+    const auto base = context_.base.find(name);
+    return base != context_.base.end() ? std::optional<std::string>(base->second) : std::nullopt;
+  };
 }
 
 bool Task::advance_files() {
@@ -188,12 +208,12 @@ bool Task::advance_files() {
         if (!is_active(copy.active, &active)) return false;
         if (!active) continue;
         std::vector<PlannedFile> files;
-        if (Status s = list_files(copy, values_->lookup(), work_dir_, &files); !s) {
-          fail(s.message());
+        if (Status s = list_files(copy, values_->lookup(), work_dir_, &files, variables()); !s) {
+          fail(Reason::files, s.message());
         }
         for (const PlannedFile& file : files) {
           if (phase_ == Phase::finished) break;
-          if (Status s = place_file(file, work_dir_); !s) fail(s.message());
+          if (Status s = place_file(file, work_dir_); !s) fail(Reason::files, s.message());
         }
       }
       if (phase_ == Phase::finished) return false;
@@ -204,7 +224,7 @@ bool Task::advance_files() {
                               read_from(work_dir_), &made);
   if (s) s = write_substituted(made, work_dir_);
   if (!s) {
-    fail(s.message());
+    fail(Reason::files, s.message());
     return false;
   }
   anything_prepared_ = anything_prepared_ || !made.empty();
@@ -221,7 +241,7 @@ bool Task::advance_operations(Next* next, Status* status) {
       *next = Next::job;
       return true;
     }
-    end(State::done, {});
+    end(in_state(State::done));
     return false;
   }
   const Operation& operation = operations_[operation_];
@@ -238,8 +258,8 @@ bool Task::advance_operations(Next* next, Status* status) {
     check_waiting_ = false;
     *status = context_.journal.begin();
     if (*status) *status = operation_ended(operation);
-    if (*status && state_ == State::running) {
-      *status = context_.journal.set_state(id_, State::running, "");
+    if (*status && state() == State::running) {
+      *status = context_.journal.set_outcome(id_, outcome_);
     }
     if (*status) *status = context_.journal.commit();
     return false;
@@ -266,7 +286,7 @@ bool Task::next_cycle(Status* status) {
   const std::string error =
       context_.expander.update(step_, p.wp.point, UpdateMode::cycle, values_->builtins());
   if (!error.empty()) {
-    fail(error);
+    fail(Reason::value, error);
     return false;
   }
   values_ = std::make_unique<PackageValues>(context_.graph.values(p));

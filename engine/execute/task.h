@@ -25,22 +25,12 @@ struct TaskContext {
   Evaluator& evaluator;
   ProcessRunner& processes;
   const RunOptions& options;
-  Environment base;     // the engine's own environment
-  std::string run_dir;  // absolute
+  Environment base;            // the engine's own environment
+  const Environment own_base;  // of steps of Tally\'s own kinds
+  std::string run_dir;         // absolute
   RunLog& log;
+  std::string mark;  // of the run's processes, see left_behind.h
 };
-
-// The note of a package that waits until its siblings come to a shared operation, in a run that
-// ended before they did: it is taken up again where it is.
-inline constexpr const char* before_shared = "stands before a shared command";
-
-// How the notes of packages begin that a command failed, see is_failure_of_command().
-inline constexpr const char* command_failed = "Error (returncode <> 0)";
-inline constexpr const char* error_file_found = "Error file ";
-inline constexpr const char* shared_failed = "shared operation failed";
-
-// "oom" as people say it: "out of memory"; empty for what is no outcome.
-const char* plain_words(const std::string& outcome);
 
 class Task {
  public:
@@ -49,7 +39,7 @@ class Task {
     process,  // pid() runs
     shared,   // stands before a shared operation, for which the engine gathers the siblings
     job,      // the operations are done, the job script is to be submitted
-    ended,    // see state() and note()
+    ended,    // see outcome()
   };
 
   Task(TaskContext& context, int id);
@@ -57,10 +47,9 @@ class Task {
   int id() const { return id_; }
   int graph_step() const { return package().wp.step; }
   int pid() const { return pid_; }
-  State state() const { return state_; }
-  const std::string& note() const { return note_; }
-  // What it is at in the user's file: a command, a job's program, else the step.
-  const Mark& place() const { return place_; }
+  State state() const { return outcome_.state; }
+  // Its place is known when it ended: the command it was at, its job's program, else the step.
+  const Outcome& outcome() const { return outcome_; }
   const Step& step() const { return step_; }
   const PackageValues& values() const { return *values_; }
   const std::string& work_dir() const { return work_dir_; }
@@ -82,8 +71,8 @@ class Task {
   // Another package has run it: passes on to the next operation.
   Status shared_done();
 
-  void fail(std::string note);
-  void end(State state, std::string note);
+  void fail(Reason reason, std::string detail);
+  void end(Outcome outcome);
   // Ends its process because its time is over.
   void time_out();
   std::optional<Clock::time_point> deadline() const { return deadline_; }
@@ -91,10 +80,12 @@ class Task {
   void set_gpus(const std::vector<std::string>& gpus);
   // What its operations leave, for the journal and for children.
   const EnvironmentChanges& environment() const { return environment_; }
+  // Another workpackage has done its work: its environment is what the work leaves.
+  void take_environment_of(const EnvironmentChanges& other) { environment_ = other; }
+  // The environment that a step's own changes are changes of.
+  const Environment& base() const;
   std::vector<std::string> process_environment(const std::string& directory) const;
   OutputSizes sizes() const { return output_sizes(outputs_); }
-  // What a setup or build step's result depends on.
-  Status inputs(StepInputs* inputs);
 
  private:
   enum class Phase { files, operations, finished };
@@ -105,12 +96,14 @@ class Task {
 
   int cycle() const;
   Package& package() const { return context_.graph[id_]; }
+  void cut_back_outputs();
   void start_environment();
   // Each says whether it came to a point to wait at.
   bool advance_files();
   bool advance_operations(Next* next, Status* status);
   bool next_cycle(Status* status);
   bool run_prepare(const Prepare& prepare);
+  Variables variables() const;
   bool run_operation(const Operation& operation);
   bool run(const std::string& command, const std::string& directory, const std::string& out,
            const std::string& err, bool capture);
@@ -120,13 +113,16 @@ class Task {
   Status record_operation();
   void take_environment();
   void write_do_log(const std::string& command, const std::string& directory);
-  std::string error_message(const ProcessResult& result) const;
+  Outcome failure_of_process(const ProcessResult& result) const;
 
   TaskContext& context_;
   int id_;
   const Step& step_;
   std::unique_ptr<PackageValues> values_;
   std::string folder_, work_dir_;  // absolute
+  // Where its operations write standard output and error, unless they name files: of a run step its
+  // own folder, for workpackages may share a work_dir.
+  std::string output_dir_;
   std::vector<std::string> sets_;
   std::vector<Operation> operations_;
   Platform platform_;
@@ -146,9 +142,8 @@ class Task {
   std::string do_log_directory_;
   Running running_;
   int pid_ = 0;
-  State state_ = State::running;
-  std::string note_;
-  Mark place_;
+  Outcome outcome_ = in_state(State::running);
+  Mark place_;  // what it is at in the user's file
 };
 
 }  // namespace tally

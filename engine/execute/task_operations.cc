@@ -27,13 +27,6 @@ std::string trimmed_command(const std::string& text) {
 
 }  // namespace
 
-const char* plain_words(const std::string& outcome) {
-  if (outcome == "oom") return "out of memory";
-  if (outcome == "timeout") return "time limit";
-  if (outcome == "check") return "check failed";
-  return "";
-}
-
 bool Task::more_to_come() const {
   if (step_.exported || !platform_.local()) return true;
   return operation_ + 1 < operations_.size() || cycle() + 1 < cycles_;
@@ -48,7 +41,7 @@ bool Task::run_prepare(const Prepare& prepare) {
   running_.prepare = true;
   const std::string directory = absolute_path(values_->path(prepare.work_dir), work_dir_);
   return run(command, directory, values_->path(prepare.stdout_file),
-             values_->path(prepare.stderr_file), !operations_.empty() || step_.exported);
+             values_->path(prepare.stderr_file), true);  // what is copied next may name it
 }
 
 bool Task::run_operation(const Operation& operation) {
@@ -65,27 +58,29 @@ bool Task::run_operation(const Operation& operation) {
 }
 
 // Starts `command` in `directory`; output files are named from the work directory (of a shared
-// operation: the shared folder).
+// operation: the shared folder), those without a name are in output_dir_.
 bool Task::run(const std::string& command, const std::string& directory, const std::string& out,
                const std::string& err, bool capture) {
   if (directory != work_dir_) {
     if (const std::string name = unknown_variable(directory); !name.empty()) {
-      fail("work_dir \"" + directory + "\": " + name +
-           " is neither a parameter nor in the environment");
+      fail(Reason::directory, "work_dir \"" + directory + "\": " + name +
+                                  " is neither a parameter nor in the environment");
       return false;
     }
     if (Status s = make_directories(directory); !s) {
-      fail(s.message());
+      fail(Reason::directory, s.message());
       return false;
     }
   }
-  std::string base = work_dir_;
-  if (shared_now_) base = shared_folder();
+  const auto output = [&](const std::string& name, const char* otherwise) {
+    if (shared_now_) return absolute_path(name.empty() ? otherwise : name, shared_folder());
+    return name.empty() ? output_dir_ + "/" + otherwise : absolute_path(name, work_dir_);
+  };
   write_do_log(command, directory);
   ProcessSpec spec;
   spec.directory = directory;
-  spec.stdout_path = absolute_path(out.empty() ? "stdout" : out, base);
-  spec.stderr_path = absolute_path(err.empty() ? "stderr" : err, base);
+  spec.stdout_path = output(out, "stdout");
+  spec.stderr_path = output(err, "stderr");
   spec.merge = spec.stdout_path == spec.stderr_path;
   running_.command = command;
   running_.directory = directory;
@@ -102,7 +97,7 @@ bool Task::run(const std::string& command, const std::string& directory, const s
     }
   }
   if (Status s = context_.processes.start(spec, &pid_); !s) {
-    fail(s.message());
+    fail(Reason::host, s.message());
     return false;
   }
   return true;
@@ -116,7 +111,7 @@ void Task::write_do_log(const std::string& command, const std::string& directory
   std::string text;
   if (!path_exists(path)) {
     text = "#!" + context_.options.shell + "\n\n";
-    for (const auto& [variable, value] : with_changes(context_.base, environment_)) {
+    for (const auto& [variable, value] : with_changes(base(), environment_)) {
       text += "export " + variable + "=" + shell_quote(value) + "\n";
     }
     text += "\n";
@@ -128,19 +123,23 @@ void Task::write_do_log(const std::string& command, const std::string& directory
   if (Status s = append_file(path, text); !s) context_.log.write(s.message());
 }
 
-// A relative path to a file of the step's own directory, else as it is written.
-std::string Task::error_message(const ProcessResult& result) const {
-  std::string message = std::string(command_failed) + " while running \"" + running_.command +
-                        "\" in directory \"" + running_.directory + "\"\nMessage in \"" +
-                        running_.stderr_path + "\":\n" + last_lines(running_.stderr_path, 5);
-  if (result.signalled) {
-    const int number = result.status - 128;
-    const char* name = strsignal(number);
-    if (message.back() != '\n') message += '\n';
-    message += "It was ended by signal " + std::to_string(number) + " (" +
-               (name != nullptr ? name : "unknown") + ")";
+Outcome Task::failure_of_process(const ProcessResult& result) const {
+  Outcome outcome;
+  if (timed_out_) {
+    outcome = failure(Reason::time_limit, timeout_text_);
+  } else {
+    outcome = failure(result.signalled ? Reason::signal : Reason::command,
+                      last_lines(running_.stderr_path, 5));
+    outcome.file = running_.stderr_path;
   }
-  return message;
+  if (result.signalled) {
+    outcome.signal = result.status - 128;
+  } else {
+    outcome.exit_code = result.status;
+  }
+  outcome.command = running_.command;
+  outcome.directory = running_.directory;
+  return outcome;
 }
 
 void Task::take_environment() {
@@ -151,17 +150,17 @@ void Task::take_environment() {
   // A command that ended without its shell's knowledge (exec, kill) leaves the environment as it
   // was.
   if (!there || text.empty()) return;
-  const Environment before = with_changes(context_.base, environment_);
+  const Environment before = with_changes(base(), environment_);
   if (posix_shell(context_.options.shell)) {
     if (const auto after = parse_exports(text, before)) {
-      environment_ = difference(context_.base, *after);
+      environment_ = difference(base(), *after);
     } else {
       context_.log.write("workpackage " + std::to_string(id_) +
                          ": the environment that its command left could not be read; the next "
                          "operation has the one before");
     }
   } else {
-    environment_ = difference(context_.base, parse_env0(text));
+    environment_ = difference(base(), parse_env0(text));
   }
 }
 
@@ -182,12 +181,9 @@ Status Task::process_ended(const ProcessResult& result) {
   if (timed_out_ || result.status != 0) {
     const std::string outcome = timed_out_ ? "timeout" : outcome_of(result.status);
     if (is_expected(step_, outcome, values_->lookup())) {
-      end(State::expected, plain_words(outcome));
-    } else if (timed_out_) {
-      fail("time limit of " + timeout_text_ + " reached while running \"" + running_.command +
-           "\" in directory \"" + running_.directory + "\"");
+      end(in_state(State::expected, expected_reason(outcome)));
     } else {
-      fail(error_message(result));
+      end(failure_of_process(result));
     }
     return Status::ok();
   }
@@ -207,8 +203,10 @@ Status Task::operation_ended(const Operation& operation) {
   };
   const std::string command = trimmed_command(values_->apply(operation.command));
   if (found(operation.error_file)) {
-    fail(std::string(error_file_found) + "\"" + values_->apply(operation.error_file) +
-         "\" found after running the command \"" + command + "\".");
+    Outcome outcome = failure(Reason::error_file, "");
+    outcome.file = values_->apply(operation.error_file);
+    outcome.command = command;
+    end(std::move(outcome));
     return Status::ok();
   }
   if (!values_->apply(operation.done_file).empty() && !found(operation.done_file)) {
@@ -218,7 +216,9 @@ Status Task::operation_ended(const Operation& operation) {
     if (Status s = write_file(folder_ + mark, ""); !s) context_.log.write(s.message());
     Status recorded = context_.journal.operation_done(
         id_, cycle(), static_cast<int>(operation_) - 1, pack_changes(environment_), sizes());
-    end(State::waiting, "waits for \"" + values_->apply(operation.done_file) + "\"");
+    Outcome outcome = in_state(State::waiting, Reason::done_file);
+    outcome.file = values_->apply(operation.done_file);
+    end(std::move(outcome));
     return recorded;
   }
   if (found(operation.break_file)) {

@@ -1,18 +1,16 @@
 #include "engine/execute/work_directory.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "engine/base/text.h"
 #include "engine/execute/run_directory.h"
 
 namespace tally {
@@ -62,40 +60,14 @@ Status copy_entry(const std::string& from, const std::string& to, bool follow) {
   return Status::ok();
 }
 
-// Whether a process belongs to another job of a scheduler than we do: jobs may run on this host.
-bool of_another_job(const std::string& pid) {
-  const char* own = getenv("SLURM_JOB_ID");
-  std::string text;
-  if (!read_file("/proc/" + pid + "/environ", &text)) return false;
-  text.insert(0, 1, '\0');
-  const std::string name = std::string(1, '\0') + "SLURM_JOB_ID=";
-  const size_t at = text.find(name);
-  if (at == std::string::npos) return false;
-  const size_t start = at + name.size();
-  return text.substr(start, text.find('\0', start) - start) != (own != nullptr ? own : "");
-}
-
-// The processes whose standard output or error is a file below `folder`; jobs are not ours to end.
-std::vector<int> writers_below(const std::string& folder) {
-  std::vector<int> pids;
-  DIR* list = opendir("/proc");
-  if (list == nullptr) return pids;
-  while (const dirent* entry = readdir(list)) {
-    const int pid = static_cast<int>(strtol(entry->d_name, nullptr, 10));
-    if (pid <= 1 || pid == getpid()) continue;
-    for (const char* stream : {"1", "2"}) {
-      std::array<char, 4096> target{};
-      const std::string link = "/proc/" + std::string(entry->d_name) + "/fd/" + stream;
-      const ssize_t size = readlink(link.c_str(), target.data(), target.size() - 1);
-      if (size > 0 &&
-          std::string(target.data(), static_cast<size_t>(size)).rfind(folder + "/", 0) == 0) {
-        if (!of_another_job(entry->d_name)) pids.push_back(pid);
-        break;
-      }
-    }
-  }
-  closedir(list);
-  return pids;
+bool lies_in(const std::string& path, const std::vector<std::string>& folders) {
+  std::error_code error;
+  const std::string real = fs::canonical(path, error).string();
+  if (error) return false;
+  return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
+    const std::string own = fs::canonical(folder, error).string();
+    return !error && starts_with(real, own + "/");
+  });
 }
 
 }  // namespace
@@ -116,6 +88,10 @@ Status place_file(const PlannedFile& file, const std::string& work_dir) {
   struct stat info {};
   if (lstat(target.c_str(), &info) == 0) return Status::ok();
   if (Status s = make_directories(parent_of(target)); !s) return s;
+  if (file.link && file.absolute) {
+    if (symlink(file.source.c_str(), target.c_str()) == 0 || errno == EEXIST) return Status::ok();
+    return failed(target, "cannot make the link", errno);
+  }
   if (file.link) return make_link(file.source, target);
   // Aside and renamed: being killed leaves no half a file that the next try would take for whole.
   const std::string aside = target + ".tally-new";
@@ -169,26 +145,18 @@ OutputSizes output_sizes(const std::vector<std::string>& paths) {
   return sizes;
 }
 
-void cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes) {
+void cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes,
+              const std::vector<std::string>& folders) {
   for (const std::string& path : paths) {
     off_t size = 0;
     for (const auto& [known, bytes] : sizes) {
       if (known == path) size = bytes;
     }
     struct stat info {};
-    if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > size) {
+    if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > size &&
+        lies_in(path, folders)) {
       [[maybe_unused]] const int done = truncate(path.c_str(), size);
     }
-  }
-}
-
-void end_left_behind(const std::string& run_dir) {
-  const std::string folder = absolute_path(run_dir);
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    const std::vector<int> pids = writers_below(folder);
-    if (pids.empty()) return;
-    for (const int pid : pids) kill(pid, attempt < 20 ? SIGTERM : SIGKILL);
-    usleep(50000);
   }
 }
 

@@ -20,13 +20,11 @@ Status write_substituted(const std::vector<FileBytes>& files, const std::string&
 // The last `count` lines of a file, as they stand; empty when it cannot be read.
 std::string last_lines(const std::string& path, size_t count);
 // Sizes of the files now, for the journal; and cutting them back to them (files not listed: to
-// nothing).
+// nothing). A file that does not lie in one of `folders`, links followed, is somebody else's and
+// stays as it is.
 OutputSizes output_sizes(const std::vector<std::string>& paths);
-void cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes);
+void cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes,
+              const std::vector<std::string>& folders);
 bool path_exists(const std::string& path);
-
-// Ends processes that a killed engine left running with their output in `run_dir`: they would write
-// into the files of their operation's second try. Waits until they are gone.
-void end_left_behind(const std::string& run_dir);
 
 }  // namespace tally

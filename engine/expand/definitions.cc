@@ -52,6 +52,15 @@ const std::vector<TextId>& Definitions::references(TextId text) {
   return entry->second;
 }
 
+void Definitions::close(Binding& binding, TextId value, bool literal) {
+  binding.value = value;
+  const uint32_t number = definition_number(binding);
+  binding.definition = with_progress(number, Progress::closed);
+  if (literal || definitions_[number].parameter->mode != Mode::text) return;
+  if (pool_[value].find('$') == std::string::npos || references(value).empty()) return;
+  binding.definition |= unresolved_bit;
+}
+
 std::string type_error(const Parameter& parameter, const std::string& value) {
   if (parameter.type == ValueType::string) return {};
   const std::optional<double> number = python_float(value);

@@ -14,7 +14,8 @@
 
 namespace tally {
 
-// How far a binding's value is. Stored in the two lowest bits of Binding::definition.
+// How far a binding's value is. Stored in the two lowest bits of Binding::definition; the third
+// says that a later step may resolve it again.
 enum class Progress : uint32_t {
   closed,       // final
   raw,          // the definition's text, or one piece of it: to be substituted, then evaluated
@@ -25,10 +26,16 @@ inline Progress progress(const Binding& b) {
   return static_cast<Progress>(b.definition & 3U);
 }
 inline uint32_t definition_number(const Binding& b) {
-  return b.definition >> 2U;
+  return b.definition >> 3U;
 }
 inline uint32_t with_progress(uint32_t number, Progress p) {
-  return number << 2U | static_cast<uint32_t>(p);
+  return number << 3U | static_cast<uint32_t>(p);
+}
+// A final text that names something no set of its step knows. A later step that knows the name
+// resolves it there, as JUBE does.
+inline constexpr uint32_t unresolved_bit = 4U;
+inline bool is_unresolved(const Binding& b) {
+  return (b.definition & unresolved_bit) != 0;
 }
 
 struct Definition {
@@ -52,6 +59,9 @@ class Definitions {
   const std::vector<TextId>& pieces(TextId text, const std::string& separator);
   // The names a text refers to, interned.
   const std::vector<TextId>& references(TextId text);
+  // Closes a binding with a value that substitution or a script gave. `literal`: a dollar in it was
+  // escaped or came out of a script, so no later step takes it for a name.
+  void close(Binding& binding, TextId value, bool literal);
   TextPool& pool() { return pool_; }
 
  private:

@@ -60,9 +60,10 @@ int wait_for(pid_t pid) {
 }
 
 // Starts argv with its standard streams on the given descriptors (-1: the engine's own), in
-// `directory` ("" : the engine's). Returns an errno value, 0 when started.
+// `directory` ("" : the engine's), with `path` ("PATH=...") in place of the engine's PATH unless it
+// is empty. Returns an errno value, 0 when started.
 int spawn(const std::vector<std::string>& argv, const std::string& directory, int in, int out,
-          int err, pid_t* pid) {
+          int err, pid_t* pid, const std::string& path = {}) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (in >= 0) posix_spawn_file_actions_adddup2(&actions, in, 0);
@@ -83,8 +84,14 @@ int spawn(const std::vector<std::string>& argv, const std::string& directory, in
   pointers.reserve(argv.size() + 1);
   for (const std::string& word : argv) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
+  std::vector<char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (path.empty() || strncmp(*variable, "PATH=", 5) != 0) variables.push_back(*variable);
+  }
+  if (!path.empty()) variables.push_back(const_cast<char*>(path.c_str()));
+  variables.push_back(nullptr);
   const int failed =
-      posix_spawnp(pid, pointers[0], &actions, &attributes, pointers.data(), environ);
+      posix_spawnp(pid, pointers[0], &actions, &attributes, pointers.data(), variables.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return failed;
@@ -251,8 +258,12 @@ class PythonHelper {
 
 class RealEvaluator : public Evaluator {
  public:
-  RealEvaluator(std::string directory, std::string shell)
-      : directory_(std::move(directory)), shell_(std::move(shell)) {}
+  RealEvaluator(std::string directory, std::string shell, const std::string& programs)
+      : directory_(std::move(directory)), shell_(std::move(shell)) {
+    if (programs.empty()) return;
+    const char* path = getenv("PATH");
+    path_ = "PATH=" + std::string(path != nullptr ? path : "/usr/bin:/bin") + ":" + programs;
+  }
 
   std::vector<Evaluation> evaluate(Mode mode,
                                    const std::vector<std::string>& expressions) override {
@@ -319,8 +330,8 @@ class RealEvaluator : public Evaluator {
       result.error = std::string("cannot start ") + shell_ + ": " + strerror(errno);
       return result;
     }
-    const int failed =
-        spawn({shell_, "-c", command}, directory_, -1, out.write.get(), err.write.get(), &pid);
+    const int failed = spawn({shell_, "-c", command}, directory_, -1, out.write.get(),
+                             err.write.get(), &pid, path_);
     if (failed != 0) {
       result.error = "cannot start " + shell_ + " in " + (directory_.empty() ? "." : directory_) +
                      ": " + strerror(failed);
@@ -355,6 +366,7 @@ class RealEvaluator : public Evaluator {
   }
 
   std::string directory_, shell_;
+  std::string path_;  // "PATH=..." of commands; empty: the engine's own
   PythonHelper python_;
 };
 
@@ -377,8 +389,9 @@ std::string python_string(std::string_view text) {
   return quoted + "'";
 }
 
-std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell) {
-  return std::make_unique<RealEvaluator>(std::move(directory), std::move(shell));
+std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell,
+                                          std::string programs) {
+  return std::make_unique<RealEvaluator>(std::move(directory), std::move(shell), programs);
 }
 
 }  // namespace tally

@@ -34,7 +34,9 @@ class Evaluator {
 std::string python_string(std::string_view text);
 
 // The real one. `directory`: where shell and perl values run (JUBE: where it was started).
-// `shell`: /bin/sh or $JUBE_EXEC_SHELL.
-std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell = "/bin/sh");
+// `shell`: /bin/sh or $JUBE_EXEC_SHELL. `programs`: a folder that these find behind their PATH;
+// empty: none.
+std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell = "/bin/sh",
+                                          std::string programs = {});
 
 }  // namespace tally

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -49,8 +50,11 @@ struct Expander::Impl {
         run_builtins(benchmark_builtins(run)),
         definitions(texts) {}
 
-  Builtins step_builtins(const Step& step) const {
-    Builtins all = run_builtins;
+  // Made once a step; steps outlive the object.
+  const Builtins& step_builtins(const Step& step) const {
+    Builtins& all = by_step[&step];
+    if (!all.empty()) return all;
+    all = run_builtins;
     all.emplace_back("jube_step_name", step.name.value);
     all.emplace_back("jube_step_iterations", step.iterations.value);
     all.emplace_back("jube_step_cycles", step.cycles.value);
@@ -59,11 +63,12 @@ struct Expander::Impl {
 
   // How finish() goes about it: `plan` leaves open what only a run can tell.
   enum class Purpose { run, plan };
-  std::string finish(const Step& step, Point& point, const Builtins& late, Purpose purpose);
+  std::string finish(const Step& step, Point& point, const Builtins& late, Purpose purpose,
+                     Mark* place);
   std::string settle(Point& point, const Builtins& late, const Builtins& early, bool last,
-                     Purpose purpose, bool* changed);
+                     Purpose purpose, bool* changed, Mark* place);
   bool blocked(const Point& point, const Binding& binding) const;
-  std::string evaluate(Binding& binding, const std::string& text);
+  std::string evaluate(Binding& binding, const std::string& text, bool literal);
   void restart(Binding& binding);
 
   const Benchmark& benchmark;
@@ -72,6 +77,7 @@ struct Expander::Impl {
   TextPool& pool;
   std::set<std::string> tags;
   Builtins run_builtins;
+  mutable std::unordered_map<const Step*, Builtins> by_step;
   Definitions definitions;
   std::set<std::pair<const Step*, const Text*>> reported;
 };
@@ -87,7 +93,7 @@ bool Expander::Impl::blocked(const Point& point, const Binding& binding) const {
 }
 
 // Stores the final value made from a substituted text. Returns an error text, or "".
-std::string Expander::Impl::evaluate(Binding& binding, const std::string& text) {
+std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, bool literal) {
   const Parameter& parameter = *definitions.of(binding).parameter;
   std::string value;
   if (parameter.mode == Mode::text) {
@@ -104,18 +110,20 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text) 
       if (pieces.size() > binding.index) value = std::move(pieces[binding.index]);
     }
   }
-  binding.value = pool.intern(value);
-  binding.definition = with_progress(definition_number(binding), Progress::closed);
+  definitions.close(binding, pool.intern(value), literal);
   return type_error(parameter, value);
 }
 
 // One pass over the values that are not final. `last`: those that wait for each other as well.
 std::string Expander::Impl::settle(Point& point, const Builtins& late, const Builtins& early,
-                                   bool last, Purpose purpose, bool* changed) {
+                                   bool last, Purpose purpose, bool* changed, Mark* place) {
+  bool literal = false;
   const Lookup lookup = [&](std::string_view name) -> const std::string* {
     for (const Binding& b : point.bindings) {
       if (pool[b.name] != name) continue;
-      return progress(b) == Progress::closed ? &pool[b.value] : nullptr;
+      if (progress(b) != Progress::closed) return nullptr;
+      if (!is_unresolved(b) && pool[b.value].find('$') != std::string::npos) literal = true;
+      return &pool[b.value];
     }
     for (const Builtins* list : {&late, &early}) {
       for (const auto& [key, value] : *list) {
@@ -125,19 +133,27 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
     return nullptr;
   };
   // Values that wait for each other all see what was there before, whatever their order.
-  std::vector<std::pair<Binding*, std::string>> ready;
+  struct Ready {
+    Binding* binding;
+    std::string text;
+    bool literal;
+  };
+  std::vector<Ready> ready;
   for (Binding& binding : point.bindings) {
     if (progress(binding) == Progress::closed) continue;
     if (blocked(point, binding) && (!last || purpose == Purpose::plan)) continue;
     const Mode mode = definitions.of(binding).parameter->mode;
     if (purpose == Purpose::plan && (mode == Mode::shell || mode == Mode::perl)) continue;
-    ready.emplace_back(&binding, substitute(pool[binding.value], lookup));
+    literal = pool[binding.value].find("$$") != std::string::npos;
+    std::string text = substitute(pool[binding.value], lookup);
+    ready.push_back({&binding, std::move(text), literal});
   }
-  for (const auto& [binding, text] : ready) {
-    std::string error = evaluate(*binding, text);
+  for (const Ready& each : ready) {
+    std::string error = evaluate(*each.binding, each.text, each.literal);
     if (error.empty()) {
       *changed = true;
     } else if (purpose == Purpose::run) {
+      if (place != nullptr) *place = definitions.of(*each.binding).parameter->value.mark;
       return error;
     }
   }
@@ -145,11 +161,11 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
 }
 
 std::string Expander::Impl::finish(const Step& step, Point& point, const Builtins& late,
-                                   Purpose purpose) {
-  const Builtins early = step_builtins(step);
+                                   Purpose purpose, Mark* place) {
+  const Builtins& early = step_builtins(step);
   for (bool last = false;;) {
     bool changed = false;
-    std::string error = settle(point, late, early, last, purpose, &changed);
+    std::string error = settle(point, late, early, last, purpose, &changed, place);
     if (!error.empty()) return error;
     if (!changed && last) return {};
     last = !changed;
@@ -179,22 +195,23 @@ Expander::~Expander() = default;
 
 StepPoints Expander::expand(const Step& step, const std::vector<const Point*>& parents,
                             Diagnostics& diagnostics) {
-  const Builtins builtins = impl_->step_builtins(step);
+  const Builtins& builtins = impl_->step_builtins(step);
   const ExpansionContext context{impl_->benchmark, impl_->evaluator, impl_->definitions,
                                  impl_->tags,      builtins,         impl_->reported};
   return Expansion(context, step, diagnostics).run(parents);
 }
 
-std::string Expander::finish(const Step& step, Point& point, const Builtins& builtins) {
+std::string Expander::finish(const Step& step, Point& point, const Builtins& builtins,
+                             Mark* place) {
   if (is_final(point)) return {};
-  return impl_->finish(step, point, builtins, Impl::Purpose::run);
+  return impl_->finish(step, point, builtins, Impl::Purpose::run, place);
 }
 
 std::vector<std::string> Expander::finish_for_plan(const Step& step, Point& point,
                                                    const Builtins& builtins) {
   std::vector<std::string> open;
   if (is_final(point)) return open;
-  impl_->finish(step, point, builtins, Impl::Purpose::plan);
+  impl_->finish(step, point, builtins, Impl::Purpose::plan, nullptr);
   for (const Binding& binding : point.bindings) {
     if (!is_final(binding)) open.push_back(impl_->pool[binding.name]);
   }
@@ -209,7 +226,7 @@ std::string Expander::update(const Step& step, Point& point, UpdateMode reason,
     impl_->restart(binding);
     any = true;
   }
-  return any ? impl_->finish(step, point, builtins, Impl::Purpose::run) : std::string();
+  return any ? impl_->finish(step, point, builtins, Impl::Purpose::run, nullptr) : std::string();
 }
 
 const Parameter& Expander::definition(const Binding& binding) const {
@@ -240,26 +257,37 @@ bool Expander::is_final(const Point& point) const {
 
 std::string Expander::definition_key(const Binding& binding) const {
   const Definition& definition = impl_->definitions.of(binding);
-  return definition.set->name.value + "/" + definition.parameter->name.value +
-         (is_final(binding) ? "" : "?");
+  const char* mark = !is_final(binding) ? "?" : is_unresolved(binding) ? "$" : "";
+  return definition.set->name.value + "/" + definition.parameter->name.value + mark;
+}
+
+const Parameter* find_definition(const Benchmark& benchmark, const std::string& key,
+                                 const ParameterSet** set) {
+  const size_t slash = key.rfind('/');
+  if (slash == std::string::npos) return nullptr;
+  const auto found = benchmark.parameter_sets.find(key.substr(0, slash));
+  if (found == benchmark.parameter_sets.end()) return nullptr;
+  const size_t mark = key.back() == '?' || key.back() == '$' ? 1 : 0;
+  const std::string_view name =
+      std::string_view(key).substr(slash + 1, key.size() - slash - 1 - mark);
+  for (const Parameter& parameter : found->second.parameters) {
+    if (parameter.name.value != name) continue;
+    if (set != nullptr) *set = &found->second;
+    return &parameter;
+  }
+  return nullptr;
 }
 
 bool Expander::restore(const std::string& key, const std::string& value, uint32_t index,
                        Binding* binding) {
-  const bool open = !key.empty() && key.back() == '?';
-  const size_t slash = key.rfind('/');
-  if (slash == std::string::npos) return false;
-  const auto set = impl_->benchmark.parameter_sets.find(key.substr(0, slash));
-  if (set == impl_->benchmark.parameter_sets.end()) return false;
-  const std::string name = key.substr(slash + 1, key.size() - slash - 1 - (open ? 1 : 0));
-  for (const Parameter& parameter : set->second.parameters) {
-    if (parameter.name.value != name) continue;
-    const uint32_t number = impl_->definitions.number(set->second, parameter);
-    *binding = {impl_->definitions[number].name, impl_->pool.intern(value), index,
-                with_progress(number, open ? Progress::raw : Progress::closed)};
-    return true;
-  }
-  return false;
+  const ParameterSet* set = nullptr;
+  const Parameter* parameter = find_definition(impl_->benchmark, key, &set);
+  if (parameter == nullptr) return false;
+  const uint32_t number = impl_->definitions.number(*set, *parameter);
+  *binding = {impl_->definitions[number].name, impl_->pool.intern(value), index,
+              with_progress(number, key.back() == '?' ? Progress::raw : Progress::closed) |
+                  (key.back() == '$' ? unresolved_bit : 0)};
+  return true;
 }
 
 }  // namespace tally

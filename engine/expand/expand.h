@@ -33,7 +33,15 @@ struct StepPoints {
   // A value that could not be computed fails the points concerned, not the run: parallel to
   // `points`, empty text when fine.
   std::vector<std::string> errors;
+  // Where that stands which the error is about: a parameter's value, a rule. Parallel to `errors`;
+  // unknown when there is none.
+  std::vector<Mark> places;
 };
+
+// The parameter that a key of Expander::definition_key() means; null when the workflow does not
+// have it.
+const Parameter* find_definition(const Benchmark& benchmark, const std::string& key,
+                                 const ParameterSet** set = nullptr);
 
 // Expands steps of one benchmark. Keeps caches, so one object a run.
 class Expander {
@@ -49,9 +57,11 @@ class Expander {
                     Diagnostics& diagnostics);
 
   // jube_wp_* and other late values: re-substitutes parameters that wait for them, and those whose
-  // update mode asks for it, for one workpackage (see execute/). Returns an error text, or "".
+  // update mode asks for it, for one workpackage (see execute/). Returns an error text, or "";
+  // `place`, unless null, gets where the parameter that has the error is written.
   std::string finish(const Step& step, Point& point,
-                     const std::vector<std::pair<std::string, std::string>>& builtins);
+                     const std::vector<std::pair<std::string, std::string>>& builtins,
+                     Mark* place = nullptr);
   // finish() for a dry run: shell and perl values that wait are not run, and a value that cannot be
   // computed is no error, since a run may yet make what it reads. Returns the names of the
   // parameters left open.
@@ -75,7 +85,7 @@ class Expander {
   bool is_final(const Point& point) const;
 
   // A binding's definition as a text that outlives the process, "set/parameter", with a mark when
-  // the value is not final; and back. restore() returns false when the workflow has no such
+  // the value is not final or a later step may resolve it again; and back. restore() returns false when the workflow has no such
   // parameter.
   std::string definition_key(const Binding& binding) const;
   bool restore(const std::string& key, const std::string& value, uint32_t index, Binding* binding);

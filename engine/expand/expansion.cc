@@ -233,12 +233,29 @@ bool Expansion::resolve_uses() {
       made.emplace(key, &layouts_.back());
       work.layout = &layouts_.back();
     }
-    work.open.clear();
-    for (uint32_t slot = 0; slot < work.point.bindings.size(); ++slot) {
-      if (progress(work.point.bindings[slot]) != Progress::closed) work.open.push_back(slot);
-    }
+    open_slots(work);
   }
   return any;
+}
+
+// Notes which values are not final. A parent's value that names what this work knows is among them
+// again.
+void Expansion::open_slots(Work& work) const {
+  const auto known = [&](TextId name) {
+    const std::string& text = context_.definitions.pool()[name];
+    return work.layout->slots.count(text) > 0 || is_late_name(text);
+  };
+  work.open.clear();
+  for (uint32_t slot = 0; slot < work.point.bindings.size(); ++slot) {
+    Binding& b = work.point.bindings[slot];
+    if (slot < work.layout->own_begin && is_unresolved(b) && progress(b) == Progress::closed) {
+      const std::vector<TextId>& names = context_.definitions.references(b.value);
+      if (std::any_of(names.begin(), names.end(), known)) {
+        b.definition = with_progress(definition_number(b), Progress::raw) | unresolved_bit;
+      }
+    }
+    if (progress(b) != Progress::closed) work.open.push_back(slot);
+  }
 }
 
 // ---- the end: types, rules
@@ -250,6 +267,7 @@ void Expansion::check_types() {
       const Parameter& parameter = *context_.definitions.of(b).parameter;
       if (parameter.type == ValueType::string || progress(b) != Progress::closed) continue;
       work.error = type_error(parameter, context_.definitions.pool()[b.value]);
+      if (!work.error.empty()) work.place = parameter.value.mark;
     }
   }
 }
@@ -274,6 +292,7 @@ void Expansion::apply_rules(StepPoints& result) {
         Work& work = works_[indices[k]];
         if (!results[k].error.empty()) {
           work.error = "Cannot evaluate the rule \"" + rule->value + "\": " + results[k].error;
+          work.place = rule->mark;
         } else if (!results[k].holds) {
           excluded[indices[k]] = rule;
         } else {
@@ -302,9 +321,11 @@ StepPoints Expansion::collect() {
   apply_rules(result);
   result.points.reserve(works_.size());
   result.errors.reserve(works_.size());
+  result.places.reserve(works_.size());
   for (Work& work : works_) {
     result.points.push_back(std::move(work.point));
     result.errors.push_back(std::move(work.error));
+    result.places.push_back(work.place);
   }
   return result;
 }
@@ -323,9 +344,7 @@ StepPoints Expansion::run(const std::vector<const Point*>& parents) {
       return {};
     }
   }
-  for (uint32_t slot = 0; slot < start.point.bindings.size(); ++slot) {
-    if (progress(start.point.bindings[slot]) != Progress::closed) start.open.push_back(slot);
-  }
+  open_slots(start);
   works_.push_back(std::move(start));
   split(true);
   for (;;) {

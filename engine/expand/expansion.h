@@ -71,6 +71,7 @@ class Expansion {
     Point point;
     std::vector<uint32_t> open;  // slots that are not closed, in order
     std::string error;
+    Mark place;  // of the error
   };
   struct Task {  // a script to run
     size_t work;
@@ -91,6 +92,7 @@ class Expansion {
   bool add_use(const Text& use, const std::string& names, Layout& layout, Point& point);
   void add_zips(const ParameterSet& set, Layout& layout);
   void add_slot(const Binding& binding, Layout& layout, Point& point);
+  void open_slots(Work& work) const;
   void collect_own_sets();
 
   void split(bool own_first);
@@ -102,9 +104,10 @@ class Expansion {
   bool settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index);
   bool is_late(const Work& work, uint32_t slot) const;
   bool is_blocked(const Work& work, uint32_t slot, Force force) const;
-  std::string substituted(const Work& work, uint32_t slot, Force force, bool* blocked) const;
+  std::string substituted(const Work& work, uint32_t slot, Force force, bool* blocked,
+                          bool* literal) const;
   void run_scripts(std::vector<Task>& scripts);
-  void set_value(Work& work, uint32_t slot, std::string_view value);
+  void set_value(Work& work, uint32_t slot, std::string_view value, bool literal);
   bool first_report(const Text& place) const {
     return context_.reported.emplace(&step_, &place).second;
   }

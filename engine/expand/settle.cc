@@ -58,15 +58,19 @@ bool Expansion::is_blocked(const Work& work, uint32_t slot, Force force) const {
 }
 
 // The slot's text with its references replaced. *blocked: a name that turned up meanwhile (as in
-// ${x_$y}) has no value yet.
-std::string Expansion::substituted(const Work& work, uint32_t slot, Force force,
-                                   bool* blocked) const {
+// ${x_$y}) has no value yet. *literal: see Definitions::close().
+std::string Expansion::substituted(const Work& work, uint32_t slot, Force force, bool* blocked,
+                                   bool* literal) const {
   const TextPool& pool = context_.definitions.pool();
+  *literal = pool[work.point.bindings[slot].value].find("$$") != std::string::npos;
   const Lookup lookup = [&](std::string_view name) -> const std::string* {
     const auto found = work.layout->slots.find(name);
     if (found != work.layout->slots.end()) {
       const Binding& b = work.point.bindings[found->second];
-      if (progress(b) == Progress::closed) return &pool[b.value];
+      if (progress(b) == Progress::closed) {
+        if (!is_unresolved(b) && pool[b.value].find('$') != std::string::npos) *literal = true;
+        return &pool[b.value];
+      }
       if (force != Force::everything) *blocked = true;
       return nullptr;
     }
@@ -80,29 +84,47 @@ std::string Expansion::substituted(const Work& work, uint32_t slot, Force force,
 }
 
 // Stores a value that a substitution or a script gave; a list of them when it splits.
-void Expansion::set_value(Work& work, uint32_t slot, std::string_view value) {
+void Expansion::set_value(Work& work, uint32_t slot, std::string_view value, bool literal) {
   Binding& b = work.point.bindings[slot];
   const Parameter& parameter = *context_.definitions.of(b).parameter;
-  b.value = context_.definitions.pool().intern(value);
-  // A piece of a list stays one value, even when its text came to hold separators.
-  const bool list = b.index == Binding::no_index && !parameter.separator.empty() &&
-                    value.find(parameter.separator) != std::string_view::npos;
-  b.definition =
-      with_progress(definition_number(b), list ? Progress::split_value : Progress::closed);
+  const bool resolved_again = slot < work.layout->own_begin && is_unresolved(b);
+  TextId text = context_.definitions.pool().intern(value);
+  const bool splits =
+      !parameter.separator.empty() && value.find(parameter.separator) != std::string_view::npos;
+  if (splits && b.index == Binding::no_index) {
+    b.value = text;
+    b.definition = with_progress(definition_number(b), Progress::split_value);
+    if (!literal) b.definition |= unresolved_bit;  // for the pieces
+    return;
+  }
+  // A piece of a list stays one value, even when its text came to hold separators. One that became
+  // a list in a later step keeps its place in it.
+  if (splits && resolved_again) {
+    const std::vector<TextId>& pieces = context_.definitions.pieces(text, parameter.separator);
+    if (b.index < pieces.size()) text = pieces[b.index];
+  }
+  context_.definitions.close(b, text, literal);
 }
 
 // One pass over a work's open slots: texts are substituted, scripts that are ready are collected.
 bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index) {
   // Values that wait for each other all see what was there before, whatever their order.
-  std::vector<std::pair<uint32_t, std::string>> forced;
+  struct Forced {
+    uint32_t slot;
+    std::string text;
+    bool literal;
+  };
+  std::vector<Forced> forced;
   bool changed = false;
   for (const uint32_t slot : work.open) {
     const Binding& b = work.point.bindings[slot];
     if (progress(b) != Progress::raw || is_blocked(work, slot, force)) continue;
     if (force == Force::everything && is_late(work, slot)) continue;
-    bool blocked = false;
-    std::string text = substituted(work, slot, force, &blocked);
+    bool blocked = false, literal = false;
+    std::string text = substituted(work, slot, force, &blocked, &literal);
     if (blocked) continue;
+    // Values that still wait for each other here stay as the step before left them.
+    if (force == Force::everything && is_unresolved(b)) text = context_.definitions.pool()[b.value];
     const Mode mode = context_.definitions.of(b).parameter->mode;
     if (mode != Mode::text && mode != Mode::tag) {
       scripts.push_back({index, slot, std::move(text)});
@@ -111,12 +133,12 @@ bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts,
     if (mode == Mode::tag && context_.tags.count(text) == 0) text.clear();
     changed = true;
     if (force == Force::everything) {
-      forced.emplace_back(slot, std::move(text));
+      forced.push_back({slot, std::move(text), literal});
     } else {
-      set_value(work, slot, text);
+      set_value(work, slot, text, literal);
     }
   }
-  for (const auto& [slot, text] : forced) set_value(work, slot, text);
+  for (const Forced& each : forced) set_value(work, each.slot, each.text, each.literal);
   return changed;
 }
 
@@ -137,12 +159,13 @@ void Expansion::run_scripts(std::vector<Task>& scripts) {
       if (!results[i].ok) {
         const Binding& b = work.point.bindings[tasks[i]->slot];
         if (work.error.empty()) {
-          work.error =
-              evaluation_error(*context_.definitions.of(b).parameter, expressions[i], results[i]);
+          const Parameter& parameter = *context_.definitions.of(b).parameter;
+          work.error = evaluation_error(parameter, expressions[i], results[i]);
+          work.place = parameter.value.mark;
         }
         continue;
       }
-      set_value(work, tasks[i]->slot, results[i].value);
+      set_value(work, tasks[i]->slot, results[i].value, true);
     }
   }
 }

@@ -115,10 +115,14 @@ void Expansion::cross(const Work& work, const std::vector<Axis>& members,
     for (const Axis& axis : members) {
       Binding& b = next.point.bindings[axis.slot];
       const auto index = static_cast<uint32_t>(position[axis.group]);
-      b.value = (*axis.pieces)[index];
+      const TextId value = (*axis.pieces)[index];
       b.index = index;
-      const bool raw = axis.from == Progress::split_raw && has_dollar(pool[b.value]);
-      b.definition = with_progress(definition_number(b), raw ? Progress::raw : Progress::closed);
+      if (axis.from == Progress::split_raw && has_dollar(pool[value])) {
+        b.value = value;
+        b.definition = with_progress(definition_number(b), Progress::raw);
+      } else {
+        context_.definitions.close(b, value, !is_unresolved(b));
+      }
     }
     for (const uint32_t slot : work.open) {
       if (progress(next.point.bindings[slot]) != Progress::closed) next.open.push_back(slot);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/journal/parts.h"
+#include "engine/journal/run_tables.h"
 #include "engine/journal/sqlite_journal.h"
 
 namespace tally {
@@ -29,8 +30,18 @@ PackedPoint pack_point(const Point& point, const TextPool& pool,
 
 Status SqliteJournal::set_run(const RunRecord& run) {
   if (Status s = begin(); !s) return s;
-  if (Status s = write_run(run); !s) return s;
+  if (Status s = write_run(database_, run); !s) return s;
   run_ = run;
+  return commit();
+}
+
+Status SqliteJournal::set_update(const std::string& file, const Sources& sources) {
+  Texts texts;
+  for (uint32_t i = 0; i < sources.size(); ++i) {
+    texts.emplace_back(sources.name(i), sources.text(i));
+  }
+  if (Status s = begin(); !s) return s;
+  if (Status s = write_update(database_, file, texts); !s) return s;
   return commit();
 }
 
@@ -116,21 +127,28 @@ Status SqliteJournal::add(const WorkPackage& package, const TextPool& pool,
       .bind(6, static_cast<long long>(package.iteration))
       .bind(7, static_cast<long long>(package.cycle))
       .bind(8, parents)
-      .bind(9, static_cast<long long>(package.state))
-      .bind(10, package.note)
-      .bind_blob(11, point.parameters)
-      .bind_blob(12, point.indices);
+      .bind(9, static_cast<long long>(package.outcome.state))
+      .bind_blob(10, point.parameters)
+      .bind_blob(11, point.indices);
+  const FilePlace place = place_of(package.outcome.place);
+  bind_outcome(add_, 12, package.outcome, place);
   return change(add_);
 }
 
-Status SqliteJournal::set_state(int package, State state, const std::string& note) {
-  const bool starts = state == State::running || state == State::pending;
-  state_.bind(1, static_cast<long long>(package))
-      .bind(2, static_cast<long long>(state))
-      .bind(3, note)
-      .bind(4, static_cast<long long>(starts ? 1 : 0))
-      .bind(5, state == State::pending ? 0.0 : now_seconds());
-  return change(state_);
+FilePlace SqliteJournal::place_of(const Mark& mark) const {
+  if (places_ == nullptr || !mark.known() || mark.file >= places_->size()) return {};
+  return {places_->name(mark.file), mark.line, mark.column};
+}
+
+Status SqliteJournal::set_outcome(int package, const Outcome& outcome) {
+  const bool starts = outcome.state == State::running || outcome.state == State::pending;
+  outcome_.bind(1, static_cast<long long>(package))
+      .bind(2, static_cast<long long>(outcome.state))
+      .bind(3, static_cast<long long>(starts ? 1 : 0))
+      .bind(4, outcome.state == State::pending ? 0.0 : now_seconds());
+  const FilePlace place = place_of(outcome.place);
+  bind_outcome(outcome_, 5, outcome, place);
+  return change(outcome_);
 }
 
 Status SqliteJournal::set_parameters(const WorkPackage& package, const TextPool& pool,
@@ -194,9 +212,11 @@ Status SqliteJournal::job_submitted(int package, const std::string& job_id) {
   return change(job_id_);
 }
 
-Status SqliteJournal::set_shared(const std::string& key, const std::string& value) {
-  set_shared_.bind(1, key).bind_blob(2, value);
-  return change(set_shared_);
+Status SqliteJournal::set_setup(const Setup& setup) {
+  set_setup_.bind(1, static_cast<long long>(setup.package))
+      .bind(2, setup.hash)
+      .bind(3, setup.instance);
+  return change(set_setup_);
 }
 
 }  // namespace tally

@@ -21,6 +21,8 @@ class SqliteDatabase {
   Status open(const std::string& uri, int flags, const std::string& shown_as);
   void close();
   Status run(const char* sql);
+  // From now on a copy of it in memory, which may be changed.
+  Status move_to_memory();
   // What went wrong last, as one sentence: the file, SQLite's words and what to do.
   Status failure() const;
   int code() const { return sqlite3_errcode(handle_); }
@@ -48,8 +50,12 @@ class Statement {
   Statement& bind(int position, double value);
   // Runs to the end and resets.
   Status run();
-  // The next row; false at the end (then reset) or on an error.
+  // The next row; false at the end, or where it could not be read: then status() says why. Reset
+  // afterwards.
   bool row();
+  // Of the row() that was false.
+  const Status& status() const { return status_; }
+  bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   std::string text(int column) const;
   long long integer(int column) const { return sqlite3_column_int64(statement_, column); }
   double real(int column) const { return sqlite3_column_double(statement_, column); }
@@ -57,6 +63,7 @@ class Statement {
  private:
   SqliteDatabase* database_ = nullptr;
   sqlite3_stmt* statement_ = nullptr;
+  Status status_;
 };
 
 }  // namespace tally

@@ -7,27 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/journal/migrate.h"
 #include "engine/journal/parts.h"
+#include "engine/journal/run_tables.h"
 #include "engine/journal/sqlite_journal.h"
 
 namespace tally {
-namespace {
-
-constexpr const char* schema = R"(
-CREATE TABLE run(key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
-CREATE TABLE source(position INTEGER PRIMARY KEY, path TEXT, text BLOB);
-CREATE TABLE package(
-  id INTEGER PRIMARY KEY, step_index INTEGER, step TEXT, directory TEXT, work_dir TEXT,
-  iteration INTEGER, cycle INTEGER, parents TEXT, state INTEGER, note TEXT,
-  parameters BLOB, indices BLOB, prepared INTEGER DEFAULT 0, operations_done INTEGER DEFAULT 0,
-  environment BLOB, outputs BLOB, job_name TEXT, job_id TEXT, started REAL DEFAULT 0, ended REAL DEFAULT 0);
-CREATE TABLE shared(key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
-PRAGMA user_version=1;
-)";
-constexpr int schema_version = 1;
-
-}  // namespace
-
 Status SqliteJournal::lock_and_configure(const std::string& run_dir) {
   run_dir_ = run_dir;
   // The lease before the database: some file systems lock nothing, and opening a database that
@@ -64,8 +49,8 @@ Status SqliteJournal::start_create(const std::string& run_dir, const RunRecord& 
     return s;
   if (Status s = lock_and_configure(run_dir); !s) return s;
   if (Status s = database_.run("BEGIN"); !s) return s;
-  if (Status s = database_.run(schema); !s) return s;
-  if (Status s = write_run(run); !s) return s;
+  if (Status s = make_tables(database_); !s) return s;
+  if (Status s = write_run(database_, run); !s) return s;
   Statement insert;
   if (Status s = insert.prepare(database_, "INSERT INTO source VALUES(?,?,?)"); !s) return s;
   for (uint32_t i = 0; i < sources.size(); ++i) {
@@ -104,7 +89,8 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
     return Status::error(path + ": is damaged (" + found +
                          "); start the run again, or restore the file from a copy");
   }
-  if (Status s = read_run(); !s) return s;
+  if (Status s = take_version(); !s) return s;
+  if (Status s = read_run(database_, &run_); !s) return s;
   return prepare_statements();
 }
 
@@ -148,39 +134,43 @@ Status SqliteJournal::start_read(const std::string& run_dir) {
   Status status;
   for (int attempt = 0; attempt < 3; ++attempt) {
     status = open_snapshot_or_main(run_dir);
-    if (status) status = read_run();
-    if (status) return get_shared_.prepare(database_, "SELECT value FROM shared WHERE key=?");
+    if (status) status = take_version();
+    if (status) status = read_run(database_, &run_);
+    if (status) return status;
     database_.close();
   }
   return status;
 }
 
 Status SqliteJournal::prepare_statements() {
+  std::string add =
+      "INSERT INTO package(id,step_index,step,directory,work_dir,iteration,cycle,parents,state,"
+      "parameters,indices," +
+      std::string(outcome_columns) + ") VALUES(?,?,?,?,?,?,?,?,?,?,?";
+  for (int i = 0; i < outcome_column_count; ++i) add += ",?";
+  add += ")";
+  const std::string outcome =
+      "UPDATE package SET state=?2, started=CASE WHEN ?3 AND started=0 THEN ?4 ELSE started END, "
+      "ended=CASE WHEN ?3 THEN 0 ELSE ?4 END, " +
+      outcome_assignments(5) + " WHERE id=?1";
+  const std::string reset =
+      "UPDATE package SET state=0, prepared=0, operations_done=0, cycle=0, environment=NULL, "
+      "outputs=NULL, job_name=NULL, job_id=NULL, started=0, ended=0, " +
+      outcome_assignments(2) + " WHERE id=?1";
   const std::pair<Statement*, const char*> all[] = {
       {&begin_, "BEGIN"},
       {&commit_, "COMMIT"},
-      {&add_,
-       "INSERT INTO "
-       "package(id,step_index,step,directory,work_dir,iteration,cycle,parents,state,note,"
-       "parameters,indices) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"},
-      {&state_,
-       "UPDATE package SET state=?2, note=?3, started=CASE WHEN ?4 AND started=0 THEN ?5 ELSE "
-       "started "
-       "END, ended=CASE WHEN ?4 THEN 0 ELSE ?5 END WHERE id=?1"},
+      {&add_, add.c_str()},
+      {&outcome_, outcome.c_str()},
       {&parameters_, "UPDATE package SET parameters=?2, indices=?3 WHERE id=?1"},
       {&operation_,
        "UPDATE package SET prepared=1, cycle=?2, operations_done=?3, environment=?4, outputs=?5 "
        "WHERE id=?1"},
-      {&reset_,
-       "UPDATE package SET state=0, note='', prepared=0, operations_done=0, cycle=0, "
-       "environment=NULL, outputs=NULL, "
-       "job_name=NULL, job_id=NULL, started=0, ended=0 WHERE id=?1"},
+      {&reset_, reset.c_str()},
       {&remove_, "DELETE FROM package WHERE id=?1"},
       {&job_name_, "UPDATE package SET job_name=?2, job_id=NULL WHERE id=?1"},
       {&job_id_, "UPDATE package SET job_id=?2 WHERE id=?1"},
-      {&set_shared_, "INSERT OR REPLACE INTO shared VALUES(?,?)"},
-      {&set_run_, "INSERT OR REPLACE INTO run VALUES(?,?)"},
-      {&get_shared_, "SELECT value FROM shared WHERE key=?"},
+      {&set_setup_, "INSERT OR REPLACE INTO setup(package,hash,instance) VALUES(?,?,?)"},
   };
   for (const auto& [statement, sql] : all) {
     if (Status s = statement->prepare(database_, sql); !s) return s;
@@ -188,69 +178,31 @@ Status SqliteJournal::prepare_statements() {
   return Status::ok();
 }
 
-Status SqliteJournal::write_run(const RunRecord& run) {
-  if (Status s = set_run_.prepare(database_, "INSERT OR REPLACE INTO run VALUES(?,?)"); !s)
-    return s;
-  std::vector<std::string> set;
-  for (const auto& [name, value] : run.set) set.push_back(name + "=" + value);
-  const std::pair<const char*, std::string> entries[] = {{"id", std::to_string(run.id)},
-                                                         {"benchmark", run.benchmark},
-                                                         {"comment", run.comment},
-                                                         {"tags", pack(run.tags)},
-                                                         {"input_file", run.input_file},
-                                                         {"start", run.start},
-                                                         {"change", run.change},
-                                                         {"version", run.version},
-                                                         {"home", run.home},
-                                                         {"set", pack(set)}};
-  for (const auto& [key, value] : entries) {
-    set_run_.bind(1, std::string_view(key)).bind_blob(2, value);
-    if (Status s = set_run_.run(); !s) return s;
+// A journal of an earlier version becomes one of this: where it may be written, for good; for a
+// reader, which changes nothing, in a copy in memory.
+Status SqliteJournal::take_version() {
+  int found = 0;
+  if (Status s = read_version(database_, &found); !s) return s;
+  if (found == journal_version) return Status::ok();
+  const std::string file = main_file(run_dir_);
+  if (found > journal_version) {
+    return Status::error(file + ": is a journal of version " + std::to_string(found) +
+                         ", and this tally knows versions up to " +
+                         std::to_string(journal_version) +
+                         "; use the tally that wrote it, or a newer one");
   }
-  return Status::ok();
-}
-
-Status SqliteJournal::read_run() {
-  Statement version;
-  if (Status s = version.prepare(database_, "PRAGMA user_version"); !s) return s;
-  const bool any = version.row();
-  const long long found = any ? version.integer(0) : 0;
-  if (!any && database_.code() != SQLITE_DONE) return database_.failure();
-  version.finish();
-  if (found != schema_version) {
-    return Status::error(main_file(run_dir_) + ": " +
-                         (found > schema_version
-                              ? "was written by a newer tally; use that one"
-                              : "is not a complete journal; start the run again"));
+  if (found < 1) {
+    return Status::error(file + ": is not a complete journal; start the run again");
   }
-  Statement all;
-  if (Status s = all.prepare(database_, "SELECT key, value FROM run"); !s) return s;
-  while (all.row()) {
-    const std::string key = all.text(0);
-    const std::string value = all.text(1);
-    if (key == "id") run_.id = static_cast<int>(strtol(value.c_str(), nullptr, 10));
-    if (key == "benchmark") run_.benchmark = value;
-    if (key == "comment") run_.comment = value;
-    if (key == "tags") run_.tags = unpack(value);
-    if (key == "input_file") run_.input_file = value;
-    if (key == "start") run_.start = value;
-    if (key == "change") run_.change = value;
-    if (key == "version") run_.version = value;
-    if (key == "home") run_.home = value;
-    if (key == "set") {
-      run_.set.clear();
-      for (const std::string& entry : unpack(value)) {
-        const size_t equals = entry.find('=');
-        run_.set.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
-      }
-    }
+  if (!writable_) {
+    if (Status s = database_.move_to_memory(); !s) return s;
   }
-  return Status::ok();
+  return migrate_from_1(database_);
 }
 
 void SqliteJournal::close() {
-  for (Statement* s : {&begin_, &commit_, &add_, &state_, &parameters_, &operation_, &reset_,
-                       &remove_, &job_name_, &job_id_, &set_shared_, &set_run_, &get_shared_}) {
+  for (Statement* s : {&begin_, &commit_, &add_, &outcome_, &parameters_, &operation_, &reset_,
+                       &remove_, &job_name_, &job_id_, &set_setup_}) {
     s->finish();
   }
   // Closing the last connection brings the log into the main file and removes it.

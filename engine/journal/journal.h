@@ -13,7 +13,7 @@
 #include "engine/base/mark.h"
 #include "engine/base/status.h"
 #include "engine/expand/point.h"
-#include "engine/plan/workpackage.h"
+#include "engine/workpackage/workpackage.h"
 
 namespace tally {
 
@@ -29,6 +29,10 @@ struct RunRecord {
   std::string version;     // tally's
   std::string home;        // directory of the input file
   std::vector<std::pair<std::string, std::string>> set;  // --set
+  std::vector<std::string> include_path;                 // where included files are looked for
+  // Where it was started, absolute, and from the run's folder: relative paths of the input are read
+  // from there, also when a suite was moved with its runs.
+  std::string directory, directory_from_run;
 };
 
 // Output files' sizes in bytes, by absolute path.
@@ -54,9 +58,14 @@ class Journal {
   virtual ~Journal() = default;
 
   virtual const RunRecord& run() const = 0;
-  virtual std::vector<std::pair<std::string, std::string>> sources() const = 0;  // path, text
-  // Replaces comment, tags or --set of the run (`tally comment`, `analyse -u`).
+  using Texts = std::vector<std::pair<std::string, std::string>>;  // path, text
+  virtual Status sources(Texts* out) const = 0;
+  // Replaces the record of the run (`tally comment`, `analyse -u`).
   virtual Status set_run(const RunRecord& run) = 0;
+  // The input that `analyse -u` gave in the place of the run's own: the file as it was given, the
+  // texts of it and of all that it includes. An empty file: none was given.
+  virtual Status set_update(const std::string& file, const Sources& sources) = 0;
+  virtual Status update(std::string* file, Texts* out) const = 0;
 
   virtual Status begin() = 0;
   virtual Status commit() = 0;
@@ -67,7 +76,10 @@ class Journal {
   virtual Status add(const WorkPackage& package, const TextPool& pool,
                      const std::vector<std::string>& definitions, const std::string& step,
                      const std::string& directory, const std::string& work_dir) = 0;
-  virtual Status set_state(int package, State state, const std::string& note) = 0;
+  // The state of a workpackage, and how it came to that.
+  virtual Status set_outcome(int package, const Outcome& outcome) = 0;
+  // The files that the places of outcomes number. Without them places are not kept.
+  virtual void name_places(const Sources* sources) = 0;
   // Parameters that a cycle gave new values.
   virtual Status set_parameters(const WorkPackage& package, const TextPool& pool,
                                 const std::vector<std::string>& definitions) = 0;
@@ -86,10 +98,14 @@ class Journal {
   virtual Status jobs_named(const std::vector<std::pair<int, std::string>>& names) = 0;
   // After: the id it got. One that is lost is found again by the name.
   virtual Status job_submitted(int package, const std::string& job_id) = 0;
-  // Work that workpackages share (a shared operation, a setup or build step's result), by a unique
-  // key: what the one who did it left, kept for the others.
-  virtual Status set_shared(const std::string& key, const std::string& value) = 0;
-  virtual std::optional<std::string> shared(const std::string& key) const = 0;
+  // The work of a setup or build step: what it was made from, and which making of it this is
+  // (Lineage).
+  struct Setup {
+    int package = 0;
+    std::string hash, instance;
+  };
+  virtual Status set_setup(const Setup& setup) = 0;
+  virtual Status setups(std::vector<Setup>* out) const = 0;
 
   // Says that this engine lives; to be called every half minute at least while nothing is
   // committed.
@@ -98,7 +114,9 @@ class Journal {
   virtual void on_commit(std::function<void(int number, bool done)> hook) = 0;
 
   struct Stored {
-    WorkPackage package;  // bindings are not filled: names depend on a TextPool; see parameters
+    WorkPackage package;  // bindings are not filled: names depend on a TextPool; see parameters.
+                          // Nor is its outcome's place, which numbers files
+    std::string place;    // of the outcome: "bench.yaml:12:5"; empty: not known
     std::string step;
     std::string directory, work_dir;  // as given to add()
     std::vector<std::pair<std::string, std::string>> parameters;
@@ -111,14 +129,15 @@ class Journal {
     std::string job_name, job_id;
     double started = 0, ended = 0;  // seconds since 1970; 0: not yet
   };
-  virtual std::vector<Stored> packages() const = 0;
+  // All, by id. A status: what is in `out` is not all of it.
+  virtual Status packages(std::vector<Stored>* out) const = 0;
   // States alone, by id: what `status` needs, without reading a hundred thousand parameter lists.
   struct Tally {
     std::string step;
     State state = State::pending;
     int count = 0;
   };
-  virtual std::vector<Tally> states() const = 0;
+  virtual Status states(std::vector<Tally>* out) const = 0;
 };
 
 // Names of the journal's files, for those who list or remove a run.

@@ -12,6 +12,7 @@
 #include "engine/journal/database.h"
 #include "engine/journal/journal.h"
 #include "engine/journal/lease.h"
+#include "engine/journal/outcome_columns.h"
 
 namespace tally {
 
@@ -24,14 +25,17 @@ class SqliteJournal final : public Journal {
   Status start_read(const std::string& run_dir);
 
   const RunRecord& run() const override { return run_; }
-  std::vector<std::pair<std::string, std::string>> sources() const override;
+  Status sources(Texts* out) const override;
   Status set_run(const RunRecord& run) override;
+  Status set_update(const std::string& file, const Sources& sources) override;
+  Status update(std::string* file, Texts* out) const override;
   Status begin() override;
   Status commit() override;
   Status add(const WorkPackage& package, const TextPool& pool,
              const std::vector<std::string>& definitions, const std::string& step,
              const std::string& directory, const std::string& work_dir) override;
-  Status set_state(int package, State state, const std::string& note) override;
+  Status set_outcome(int package, const Outcome& outcome) override;
+  void name_places(const Sources* sources) override { places_ = sources; }
   Status set_parameters(const WorkPackage& package, const TextPool& pool,
                         const std::vector<std::string>& definitions) override;
   Status operation_done(int package, int cycle, int operation,
@@ -41,22 +45,22 @@ class SqliteJournal final : public Journal {
   Status remove(int package) override;
   Status jobs_named(const std::vector<std::pair<int, std::string>>& names) override;
   Status job_submitted(int package, const std::string& job_id) override;
-  Status set_shared(const std::string& key, const std::string& value) override;
-  std::optional<std::string> shared(const std::string& key) const override;
+  Status set_setup(const Setup& setup) override;
+  Status setups(std::vector<Setup>* out) const override;
   void heartbeat() override;
   // What a heartbeat does four times a minute. A lease that is another's ends all writing.
   void renew_lease() { lost_ = lost_ || !lease_.renew(); }
   void on_commit(std::function<void(int, bool)> hook) override { hook_ = std::move(hook); }
-  std::vector<Stored> packages() const override;
-  std::vector<Tally> states() const override;
+  Status packages(std::vector<Stored>* out) const override;
+  Status states(std::vector<Tally>* out) const override;
 
  private:
   using Clock = std::chrono::steady_clock;
   Status lock_and_configure(const std::string& run_dir);
   Status open_snapshot_or_main(const std::string& run_dir);
+  Status take_version();
+  FilePlace place_of(const Mark& mark) const;
   Status prepare_statements();
-  Status read_run();
-  Status write_run(const RunRecord& run);
   Status change(Statement& statement);
   Status committed();
   void write_snapshot();
@@ -69,9 +73,9 @@ class SqliteJournal final : public Journal {
   Lease lease_;
   bool lost_ = false;  // the lease is another's
   RunRecord run_;
-  Statement begin_, commit_, add_, state_, parameters_, operation_, reset_, remove_, job_name_,
-      job_id_, set_shared_, set_run_;
-  mutable Statement get_shared_;
+  const Sources* places_ = nullptr;  // that marks number
+  Statement begin_, commit_, add_, outcome_, parameters_, operation_, reset_, remove_, job_name_,
+      job_id_, set_setup_;
   bool in_transaction_ = false;
   int commits_ = 0;
   std::function<void(int, bool)> hook_;

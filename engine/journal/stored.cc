@@ -4,39 +4,41 @@
 #include <cstring>
 
 #include "engine/journal/parts.h"
+#include "engine/journal/run_tables.h"
 #include "engine/journal/sqlite_journal.h"
 
 namespace tally {
 
-std::vector<std::pair<std::string, std::string>> SqliteJournal::sources() const {
-  std::vector<std::pair<std::string, std::string>> list;
-  Statement all;
-  if (!all.prepare(database_, "SELECT path, text FROM source ORDER BY position")) return list;
-  while (all.row()) list.emplace_back(all.text(0), all.text(1));
-  return list;
+Status SqliteJournal::sources(Texts* out) const {
+  return read_pairs(database_, "SELECT path, text FROM source ORDER BY position", out);
 }
 
-std::optional<std::string> SqliteJournal::shared(const std::string& key) const {
-  get_shared_.bind(1, key);
-  std::optional<std::string> value;
-  if (get_shared_.row()) {
-    value = get_shared_.text(0);
-    while (get_shared_.row()) {
-    }
-  }
-  return value;
+Status SqliteJournal::update(std::string* file, Texts* out) const {
+  return read_update(database_, file, out);
 }
 
-std::vector<Journal::Stored> SqliteJournal::packages() const {
-  std::vector<Stored> list;
+Status SqliteJournal::setups(std::vector<Setup>* out) const {
+  out->clear();
   Statement all;
-  if (!all.prepare(
-          database_,
-          "SELECT id,step_index,step,directory,work_dir,iteration,cycle,parents,state,note,"
-          "parameters,indices,prepared,operations_done,environment,outputs,job_name,job_id,started,"
-          "ended FROM package ORDER BY id")) {
-    return list;
+  if (Status s =
+          all.prepare(database_, "SELECT package, hash, instance FROM setup ORDER BY package");
+      !s)
+    return s;
+  while (all.row()) {
+    out->push_back({static_cast<int>(all.integer(0)), all.text(1), all.text(2)});
   }
+  return all.status();
+}
+
+Status SqliteJournal::packages(std::vector<Stored>* out) const {
+  out->clear();
+  Statement all;
+  const std::string sql =
+      "SELECT id,step_index,step,directory,work_dir,iteration,cycle,parents,state,"
+      "parameters,indices,prepared,operations_done,environment,outputs,job_name,job_id,started,"
+      "ended," +
+      std::string(outcome_columns) + " FROM package ORDER BY id";
+  if (Status s = all.prepare(database_, sql.c_str()); !s) return s;
   while (all.row()) {
     Stored stored;
     stored.package.id = static_cast<int>(all.integer(0));
@@ -47,48 +49,53 @@ std::vector<Journal::Stored> SqliteJournal::packages() const {
     stored.package.iteration = static_cast<int>(all.integer(5));
     stored.package.cycle = static_cast<int>(all.integer(6));
     stored.package.parents = split_ids(all.text(7));
-    stored.package.state = static_cast<State>(all.integer(8));
-    stored.package.note = all.text(9);
-    const std::vector<std::string> words = unpack(all.text(10));
+    FilePlace place;
+    stored.package.outcome = read_outcome(all, 19, static_cast<State>(all.integer(8)), &place);
+    if (!place.file.empty()) {
+      stored.place =
+          place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+    }
+    const std::vector<std::string> words = unpack(all.text(9));
     for (size_t i = 0; i + 2 < words.size(); i += 3) {
       stored.parameters.emplace_back(words[i], words[i + 1]);
       stored.definitions.push_back(words[i + 2]);
     }
-    const std::string numbers = all.text(11);
+    const std::string numbers = all.text(10);
     stored.index.resize(stored.parameters.size());
     if (!stored.index.empty()) {
       memcpy(stored.index.data(), numbers.data(),
              std::min(numbers.size(), stored.index.size() * sizeof(uint32_t)));
     }
-    stored.prepared = all.integer(12) != 0;
-    stored.operations_done = static_cast<int>(all.integer(13));
-    stored.environment = unpack(all.text(14));
-    const std::vector<std::string> sizes = unpack(all.text(15));
+    stored.prepared = all.integer(11) != 0;
+    stored.operations_done = static_cast<int>(all.integer(12));
+    stored.environment = unpack(all.text(13));
+    const std::vector<std::string> sizes = unpack(all.text(14));
     for (size_t i = 0; i + 1 < sizes.size(); i += 2) {
       stored.outputs.emplace_back(sizes[i], strtoll(sizes[i + 1].c_str(), nullptr, 10));
     }
-    stored.job_name = all.text(16);
-    stored.job_id = all.text(17);
-    stored.started = all.real(18);
-    stored.ended = all.real(19);
-    list.push_back(std::move(stored));
+    stored.job_name = all.text(15);
+    stored.job_id = all.text(16);
+    stored.started = all.real(17);
+    stored.ended = all.real(18);
+    out->push_back(std::move(stored));
   }
-  return list;
+  return all.status();
 }
 
-std::vector<Journal::Tally> SqliteJournal::states() const {
-  std::vector<Tally> list;
+Status SqliteJournal::states(std::vector<Tally>* out) const {
+  out->clear();
   Statement all;
-  if (!all.prepare(database_,
-                   "SELECT step, state, count(*) FROM package GROUP BY step_index, state "
-                   "ORDER BY step_index, state")) {
-    return list;
+  if (Status s = all.prepare(database_,
+                             "SELECT step, state, count(*) FROM package GROUP BY step_index, state "
+                             "ORDER BY step_index, state");
+      !s) {
+    return s;
   }
   while (all.row()) {
-    list.push_back(
+    out->push_back(
         {all.text(0), static_cast<State>(all.integer(1)), static_cast<int>(all.integer(2))});
   }
-  return list;
+  return all.status();
 }
 
 }  // namespace tally

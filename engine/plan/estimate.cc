@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/plan/package_names.h"
+#include "engine/workpackage/values.h"
 #include "steps/kinds.h"
 
 namespace tally {
@@ -32,17 +32,10 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const WorkPac
   const Step& step = plan.benchmark->steps[static_cast<size_t>(package.step)];
   PlannedJob job;
   if (step.kind != StepKind::run) return job;
-  const NamedValues builtins = package_builtins(*plan.benchmark, expander, plan.packages, package);
-  const Lookup plain = package_lookup(expander, package, builtins);
-  const NamedValues own = kind_values(step, plain);
-  const Lookup lookup = [&](std::string_view name) -> const std::string* {
-    for (const auto& [key, value] : own) {
-      if (key == name) return &value;
-    }
-    return plain(name);
-  };
+  const PackageValues values(*plan.benchmark, expander, package);
+  const Lookup lookup = values.lookup();
   const auto value = [&](std::string_view name) {
-    const std::string* found = lookup(name);
+    const std::string* found = values.find(name);
     return found != nullptr ? std::string(strip(*found)) : std::string();
   };
   const Platform platform = platform_of(step, lookup);
@@ -126,7 +119,7 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
   std::vector<Alike> alike;  // one for each group
   for (const WorkPackage& package : plan.packages) {
     const Step& step = plan.benchmark->steps[static_cast<size_t>(package.step)];
-    if (step.kind != StepKind::run || !package.note.empty()) continue;
+    if (step.kind != StepKind::run || package.outcome.state == State::failed) continue;
     PlannedJob job = planned_job(plan, expander, package);
     if (!job.submitted) continue;
     add_limits(job, step, &estimate);

@@ -3,14 +3,15 @@
 
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/base/diagnostics.h"
 #include "engine/expand/expand.h"
-#include "engine/plan/workpackage.h"
 #include "engine/workflow/workflow.h"
+#include "engine/workpackage/workpackage.h"
 
 namespace tally {
 
@@ -28,11 +29,12 @@ struct Plan {
 
 struct PlanPrint {
   bool parameters = true;  // each workpackage's parameters that vary
-  size_t most = 200;       // workpackages listed; the rest is counted
+  size_t most = 20;        // workpackages listed; the rest is counted
   int script_of = -1;      // print the exact bytes of this workpackage's generated files instead
   // Makes them: names (relative to the work directory) and bytes. Execution's own functions, so
   // that a dry run shows what a run writes.
   std::function<std::vector<std::pair<std::string, std::string>>(const WorkPackage&)> scripts;
+  std::map<int, std::string> remarks;  // by workpackage, put at the end of its line
 };
 
 Plan make_plan(const Benchmark& benchmark, Expander& expander, Diagnostics& diagnostics);

@@ -10,9 +10,8 @@
 
 #include "engine/base/text.h"
 #include "engine/plan/estimate.h"
-#include "engine/plan/package_names.h"
 #include "engine/plan/plan.h"
-#include "steps/kinds.h"
+#include "engine/workpackage/values.h"
 
 namespace tally {
 namespace {
@@ -77,7 +76,7 @@ class Printer {
                                         : std::vector<std::pair<std::string, std::string>>();
     if (files.empty()) {
       out_ << fmt::format("tally: workpackage {} generates no files\n",
-                          package_folder(*plan_.benchmark, package));
+                          directory_of(*plan_.benchmark, package));
     }
     for (const auto& [name, bytes] : files) {
       if (files.size() > 1) out_ << "==> " << name << " <==\n";
@@ -213,8 +212,23 @@ class Printer {
     }
     const PlannedJob job = planned_job(plan_, expander_, package);
     if (job.submitted) print_job(package, job);
-    if (!package.note.empty()) out_ << "  fails: " << package.note;
+    if (const auto remark = options_.remarks.find(package.id); remark != options_.remarks.end()) {
+      out_ << "  " << remark->second;
+    }
+    if (package.outcome.state == State::failed) print_failure(package);
     out_ << '\n';
+  }
+
+  // One value that cannot be made may keep many workpackages from being made: it is told once.
+  void print_failure(const WorkPackage& package) {
+    const Mark& at = package.outcome.place;
+    const auto [known, fresh] =
+        failed_at_.try_emplace({package.step, at.file, at.line, at.column}, package.id);
+    if (fresh || !at.known()) {
+      out_ << "  fails: " << message(package.outcome);
+    } else {
+      out_ << fmt::format("  fails as #{:06}", known->second);
+    }
   }
 
   void print_job(const WorkPackage& package, const PlannedJob& job) {
@@ -222,7 +236,7 @@ class Printer {
     if (place == places_.end()) {
       out_ << fmt::format("  job {}/{}", ++job_number_, jobs_);
       if (!job.script.empty()) {
-        out_ << fmt::format("  {}/work/{}", package_folder(*plan_.benchmark, package), job.script);
+        out_ << fmt::format("  {}/work/{}", directory_of(*plan_.benchmark, package), job.script);
       }
       return;
     }
@@ -231,7 +245,7 @@ class Printer {
     const WorkPackage& first = plan_.packages[static_cast<size_t>(leader)];
     out_ << fmt::format("  job {}/{} {} {}  pack_{}/{}", number_of_[leader], jobs_,
                         job.pack.kind == PackRule::Kind::array ? "task" : "step", member,
-                        package_folder(*plan_.benchmark, first), pack_script_name);
+                        directory_of(*plan_.benchmark, first), pack_script_name);
   }
 
   // A step's excluded points show the parameters that differ within it.
@@ -280,6 +294,7 @@ class Printer {
   std::vector<TextId> order_;  // of first appearance
   std::vector<std::pair<TextId, TextId>> constants_;
   std::set<std::string, std::less<>> replaced_;  // parameters that a `resources` key stands before
+  std::map<std::tuple<int, uint32_t, uint32_t, uint32_t>, int> failed_at_;  // step and place: first
   size_t jobs_ = 0;
   size_t job_number_ = 0;
   std::map<int, std::pair<int, size_t>> places_;  // of packed workpackages: the first, its place

@@ -168,14 +168,26 @@ std::vector<std::string> include_directories(IncludeKind kind, const ReadOptions
                                              const std::vector<std::string>& own,
                                              const std::string& base,
                                              const std::string& directory) {
-  std::vector<std::string> directories = options.include_path;
-  auto add_own = [&] {
-    for (const std::string& path : own) directories.push_back(join_path(base, expand_path(path)));
+  std::vector<std::string> directories;
+  auto add = [&](const std::string& path) {
+    if (std::find(directories.begin(), directories.end(), path) == directories.end()) {
+      directories.push_back(path);
+    }
   };
+  auto add_all = [&](const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) add(path);
+  };
+  auto add_own = [&] {
+    add_all(options.main_paths);
+    for (const std::string& path : own) add(join_path(base, expand_path(path)));
+  };
+  add_all(options.include_path);
   if (kind == IncludeKind::set) add_own();
-  for (std::string& path : environment_include_path()) directories.push_back(std::move(path));
+  add_all(environment_include_path());
   if (kind == IncludeKind::yaml_include) add_own();
-  directories.push_back(directory);
+  if (!options.main_directory.empty()) add(options.main_directory);
+  add(base);
+  add(directory);
   return directories;
 }
 

@@ -29,9 +29,14 @@ struct Element {
   std::string get(const std::string& attribute, const std::string& otherwise = {}) const;
 };
 
-enum class Language { jube, tally };  // tally: the file uses a key of Tally's own
+// A plain YAML scalar that YAML 1.2 reads in another way than PyYAML (`yes`, `010`, `12:30:00`).
+struct CoreValue {
+  Mark mark;
+  std::string pyyaml, core;  // Python's str() of the one; what it is in YAML 1.2's core schema
+};
 
 struct Document {
+  std::vector<CoreValue> core_values;
   Element root;  // name "jube"; its children are benchmark, selection, include-path, check_tags,
                  // sets...
   std::string path;
@@ -46,6 +51,10 @@ struct ReadOptions {
   std::map<std::string, std::string> stored;
   // Where relative paths of files were given; empty: the current directory.
   std::string directory;
+  // For a file that sets are taken from: the folders of the main file's include-path, and the main
+  // file's own. JUBE looks there for whatever such a file includes in turn.
+  std::vector<std::string> main_paths;
+  std::string main_directory;
   // The tags set, where known: an XML <include> whose tag attribute is false is then not read at
   // all. Without them every include is read, and its elements get the attribute.
   std::optional<std::vector<std::string>> tags;

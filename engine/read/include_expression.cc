@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <optional>
-#include <stdexcept>
 
 #include "engine/base/text.h"
+#include "engine/read/include_values.h"
 
 namespace tally {
 
@@ -20,112 +19,6 @@ using Names = std::map<std::string, YamlPtr>;
 using Expression = std::function<YamlPtr(const Names&)>;
 
 constexpr int kDeepest = 100;
-
-struct ExpressionError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-YamlPtr text_node(std::string value) {
-  auto node = std::make_shared<YamlNode>();
-  node->kind = Kind::scalar;
-  node->value = std::move(value);
-  return node;
-}
-
-YamlPtr bool_node(bool value) {
-  return text_node(value ? "True" : "False");
-}
-
-bool truth(const YamlNode& node) {
-  switch (node.kind) {
-    case Kind::null:
-      return false;
-    case Kind::scalar:
-      return !node.value.empty() && node.value != "False" && node.value != "0";
-    case Kind::sequence:
-      return !node.items.empty();
-    case Kind::mapping:
-      break;
-  }
-  return !node.entries.empty();
-}
-
-bool equal(const YamlNode& a, const YamlNode& b) {
-  if (a.kind != b.kind || a.items.size() != b.items.size() ||
-      a.entries.size() != b.entries.size()) {
-    return false;
-  }
-  if (a.kind == Kind::scalar) return a.value == b.value;
-  for (size_t i = 0; i < a.items.size(); ++i) {
-    if (!equal(*a.items[i], *b.items[i])) return false;
-  }
-  return std::all_of(a.entries.begin(), a.entries.end(), [&](const auto& entry) {
-    const YamlNode* other = b.find(entry.first->value);
-    return other && equal(*entry.second, *other);
-  });
-}
-
-bool contains(const YamlNode& container, const YamlNode& item) {
-  if (container.kind == Kind::mapping) return container.find(item.value) != nullptr;
-  if (container.kind == Kind::scalar) return container.value.find(item.value) != std::string::npos;
-  return std::any_of(container.items.begin(), container.items.end(),
-                     [&](const YamlPtr& each) { return equal(*each, item); });
-}
-
-YamlPtr find_entry(const YamlNode& map, const std::string& key) {
-  for (const auto& entry : map.entries) {
-    if (entry.first->value == key) return entry.second;
-  }
-  return nullptr;
-}
-
-YamlPtr subscript(const YamlNode& data, const YamlNode& key) {
-  if (data.kind == Kind::mapping) {
-    if (YamlPtr found = find_entry(data, key.value)) return found;
-    std::vector<std::string> keys;
-    for (const auto& entry : data.entries) keys.push_back(entry.first->value);
-    std::string hint = did_you_mean(key.value, keys);
-    throw ExpressionError(
-        fmt::format("there is no key '{}' in it{}{}", key.value, hint.empty() ? "" : "; ", hint));
-  }
-  if (data.kind != Kind::sequence) {
-    throw ExpressionError(fmt::format("[{}] needs a list or a mapping", key.value));
-  }
-  int64_t index = 0;
-  const char* end = key.value.data() + key.value.size();
-  auto read = std::from_chars(key.value.data(), end, index);
-  if (read.ec != std::errc() || read.ptr != end) {
-    throw ExpressionError(fmt::format("a list is indexed by a number, not '{}'", key.value));
-  }
-  auto size = static_cast<int64_t>(data.items.size());
-  if (index < 0) index += size;
-  if (index < 0 || index >= size) {
-    throw ExpressionError(fmt::format("index {} is outside its {} items", key.value, size));
-  }
-  return data.items[static_cast<size_t>(index)];
-}
-
-YamlPtr add(const YamlNode& a, const YamlNode& b) {
-  if (a.kind == Kind::scalar && b.kind == Kind::scalar) return text_node(a.value + b.value);
-  if (a.kind != Kind::sequence || b.kind != Kind::sequence) {
-    throw ExpressionError("+ joins two lists or two texts");
-  }
-  auto sum = std::make_shared<YamlNode>(a);
-  sum->items.insert(sum->items.end(), b.items.begin(), b.items.end());
-  return sum;
-}
-
-YamlPtr joined(const YamlNode& separator, const YamlNode& items) {
-  if (separator.kind != Kind::scalar || items.kind != Kind::sequence) {
-    throw ExpressionError("join() takes a text and a list");
-  }
-  std::string text;
-  for (size_t i = 0; i < items.items.size(); ++i) {
-    if (items.items[i]->kind != Kind::scalar) throw ExpressionError("join() takes a list of texts");
-    text += (i == 0 ? "" : separator.value) + items.items[i]->value;
-  }
-  return text_node(text);
-}
 
 // Recursive descent; every rule gives a function of the names bound at that place.
 class ExpressionParser {
@@ -177,7 +70,21 @@ class ExpressionParser {
     if (!take(symbol)) fail();
   }
 
+  // VALUE if CONDITION else OTHERWISE. A comprehension's own condition has no `else`.
   Expression any() {
+    Expression value = either();
+    const size_t before = at_;
+    if (!take_word("if")) return value;
+    Expression condition = either();
+    if (!take_word("else")) {
+      at_ = before;
+      return value;
+    }
+    Expression otherwise = any();
+    return [=](const Names& n) { return truth(*condition(n)) ? value(n) : otherwise(n); };
+  }
+
+  Expression either() {
     if (++depth_ > kDeepest) throw ExpressionError("it nests too deeply");
     Expression left = all();
     while (take_word("or")) {
@@ -222,6 +129,8 @@ class ExpressionParser {
       inverted = true;
     } else if (take_word("in")) {
       membership = true;
+    } else if (std::optional<Expression> ordered = order(left)) {
+      return *ordered;
     } else if (take_word("not")) {
       if (!take_word("in")) fail();
       membership = inverted = true;
@@ -235,13 +144,60 @@ class ExpressionParser {
     };
   }
 
-  Expression sum() {
-    Expression left = postfix();
-    while (take("+")) {
-      Expression right = postfix();
-      left = [left, right](const Names& n) { return add(*left(n), *right(n)); };
+  std::optional<Expression> order(const Expression& left) {
+    for (const char* op : {"<=", ">=", "<", ">"}) {
+      if (!take(op)) continue;
+      Expression right = sum();
+      const bool swapped = op[0] == '>', or_equal = op[1] == '=';
+      return [=](const Names& n) {
+        YamlPtr a = left(n), b = right(n);
+        if (swapped) std::swap(a, b);
+        return bool_node(less(*a, *b) || (or_equal && equal(*a, *b)));
+      };
     }
+    return std::nullopt;
+  }
+
+  // The first of `ops` that stands here.
+  const char* take_operator(std::initializer_list<const char*> ops) {
+    for (const char* op : ops) {
+      if (take(op)) return op;
+    }
+    return nullptr;
+  }
+
+  static Expression binary(const char* op, const Expression& left, const Expression& right) {
+    return [=](const Names& n) { return arithmetic(op, left(n), right(n)); };
+  }
+
+  Expression sum() {
+    Expression left = term();
+    while (const char* op = take_operator({"+", "-"})) left = binary(op, left, term());
     return left;
+  }
+
+  Expression term() {
+    Expression left = sign();
+    while (const char* op = take_operator({"*", "//", "/", "%"})) left = binary(op, left, sign());
+    return left;
+  }
+
+  Expression sign() {
+    if (!take("-")) return power();
+    if (++depth_ > kDeepest) throw ExpressionError("it nests too deeply");
+    Expression inner = sign();
+    --depth_;
+    const YamlPtr zero = number_node("0");
+    return [=](const Names& n) { return arithmetic("-", zero, inner(n)); };
+  }
+
+  Expression power() {
+    Expression base = postfix();
+    if (!take("**")) return base;
+    if (++depth_ > kDeepest) throw ExpressionError("it nests too deeply");
+    Expression exponent = sign();
+    --depth_;
+    return binary("**", base, exponent);
   }
 
   Expression postfix() {
@@ -285,36 +241,39 @@ class ExpressionParser {
     }
     if (take("[")) return list();
     if (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'')) return quoted();
-    bool negative = take("-");
     std::string word(peek_word());
-    if (word.empty()) fail();
-    if (word[0] >= '0' && word[0] <= '9') {
-      at_ += word.size();
-      YamlPtr number = text_node((negative ? "-" : "") + word);
-      return [number](const Names&) { return number; };
-    }
-    if (negative) fail();
+    if (word.empty() && !starts_with(text_.substr(at_), ".")) fail();
+    if (word.empty() || (word[0] >= '0' && word[0] <= '9')) return number();
     return name(word);
+  }
+
+  Expression number() {
+    size_t end = at_;
+    const auto sign_of_exponent = [&] {
+      return (text_[end] == '+' || text_[end] == '-') && (text_[end - 1] | 0x20) == 'e';
+    };
+    while (end < text_.size() &&
+           (is_word_char(text_[end]) || text_[end] == '.' || (end > at_ && sign_of_exponent()))) {
+      ++end;
+    }
+    YamlPtr value = number_node(text_.substr(at_, end - at_));
+    if (!value) fail();
+    at_ = end;
+    return [value](const Names&) { return value; };
   }
 
   Expression name(const std::string& word) {
     size_t start = at_;
     at_ += word.size();
     if (word == "True" || word == "False") {
-      return [word](const Names&) { return text_node(word); };
+      return [word](const Names&) { return bool_node(word == "True"); };
     }
     if (word == "None") {
       return [](const Names&) { return std::make_shared<YamlNode>(); };
     }
-    if (word == "str" && take("(")) return closed(any(), ")");  // scalars are texts here
-    if (word == "len" && take("(")) {
-      Expression inner = any();
-      expect(")");
-      return [inner](const Names& n) {
-        YamlPtr value = inner(n);
-        return text_node(
-            std::to_string(value->items.size() + value->entries.size() + value->value.size()));
-      };
+    if (word == "map" && take("(")) return mapped();
+    if (const IncludeFunction* function = find_function(word); function && take("(")) {
+      return call(*function);
     }
     skip_space();
     if (at_ < text_.size() && (text_[at_] == '(' || text_[at_] == '.') &&
@@ -326,6 +285,42 @@ class ExpressionParser {
       auto found = n.find(word);
       if (found == n.end()) throw ExpressionError(fmt::format("'{}' is not defined", word));
       return found->second;
+    };
+  }
+
+  // FUNCTION(arguments), the first of which may be a comprehension.
+  Expression call(const IncludeFunction& function) {
+    std::vector<Expression> args;
+    if (!take(")")) {
+      args.push_back(any());
+      if (take_word("for")) {
+        args[0] = comprehension(args[0], ")");
+      } else {
+        while (take(",")) args.push_back(any());
+        expect(")");
+      }
+    }
+    return [args, &function](const Names& n) {
+      std::vector<YamlPtr> values;
+      for (const Expression& arg : args) values.push_back(arg(n));
+      return function(values);
+    };
+  }
+
+  // map(FUNCTION, LIST)
+  Expression mapped() {
+    const std::string word(peek_word());
+    const IncludeFunction* function = find_function(word);
+    if (function == nullptr) fail();
+    at_ += word.size();
+    expect(",");
+    Expression list = closed(any(), ")");
+    return [function, list](const Names& n) {
+      std::vector<YamlPtr> values;
+      const YamlPtr from = list(n);
+      if (from->kind != Kind::sequence) throw ExpressionError("map() takes a list");
+      for (const YamlPtr& item : from->items) values.push_back((*function)({item}));
+      return list_node(std::move(values));
     };
   }
 
@@ -360,7 +355,7 @@ class ExpressionParser {
     if (variable.empty() || !take_word("in")) fail();
     Expression source = sum();
     std::optional<Expression> condition;
-    if (take_word("if")) condition = any();
+    if (take_word("if")) condition = either();
     expect(end);
     return [=](const Names& n) {
       auto node = std::make_shared<YamlNode>();

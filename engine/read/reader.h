@@ -30,8 +30,9 @@ void read_xml(ReadContext& context, uint32_t file, const std::string& path, Docu
 // Whether a file is XML: by its name, else by its first character.
 bool is_xml_file(const std::string& path, const std::string& text);
 
-// Directories for the includes of the file in `directory`, in JUBE's order: `own` are those of the
-// file's include-path element, relative to `base`.
+// Directories for the includes of the file in `directory`, in JUBE's order: those of the main file,
+// then `own`, which are those of the file's include-path element, relative to `base`, the folder of
+// the file that was read first.
 enum class IncludeKind { yaml_include, set };  // !include; or from=, init_with=, XML's include
 std::vector<std::string> include_directories(IncludeKind kind, const ReadOptions& options,
                                              const std::vector<std::string>& own,

@@ -64,6 +64,9 @@ const std::vector<ElementRule>& element_rules() {
       {"modules", "modules", "step platform", T, false,
        "Environment modules to load, in order; a step's come after its platform's."},
       {"expect", "expect", "step", T, false, "Outcomes that are results, not failures."},
+      {"input", "input", "step", T, false,
+       "Files, folders and globs, from the input file's folder, that a setup or build step reads "
+       "without naming them in its commands: it is done again when their content changes."},
       {"step.platform", "platform", "step", T, false,
        "Where a run step's jobs go: a file with a `platform`, or the name of one: `NAME.yaml` or "
        "`NAME/platform.yaml` in the include path or the shipped templates (local, slurm, pbs, "
@@ -92,9 +95,11 @@ const std::vector<ElementRule>& element_rules() {
       {"relative_to", "relative_to", "column", T, true,
        "The baseline row: its values by name, as `devices: 1`; all other parameters are equal."},
       {"column.reference", "reference", "column", T, false,
-       "What the column's value must satisfy, as `<= 560`."},
+       "What the column's value must satisfy in each row, as `<= 560`. Where one does not, or has "
+       "no value, the exit code is 5."},
       {"table.reference", "reference", "table", T, false,
-       "What a column's value must satisfy, as `<= 560`."},
+       "What a column's value must satisfy in each row, as `<= 560`. Where one does not, or has "
+       "no value, the exit code is 5."},
       {"syslog", "syslog", "result", J, false, "Rows sent to a system log."},
       {"database", "database", "result", J, false, "Rows written to an SQLite database."},
       {"key", "key", "syslog database", J, false, "One value of a row."},
@@ -206,6 +211,10 @@ const std::vector<KeyRule>& key_rules() {
        "Measurements of each point, interleaved over the points."},
       {"step", "gpu_slots", R::number, "", T, false, "0",
        "GPUs of this machine a workpackage holds while it runs."},
+      {"step", "reuse", R::boolean, "", T, false, "true",
+       "Setup and build steps: equal work is done once, also over runs; false: in every "
+       "workpackage "
+       "of every run."},
       {"step.use", "_", R::names, "", J, true, "", "Set names; may hold $parameters."},
       {"step.use", "from", R::text, "", J, false, "",
        "`FILE[:NAME:...]`, several by comma: take the sets from there."},
@@ -229,6 +238,7 @@ const std::vector<KeyRule>& key_rules() {
       {"resources", "memory", R::text, "", T, false, "", "Memory a node, as `64G`."},
       {"launch", "_", R::text, "", T, true, "", "The command line."},
       {"env_unset", "_", R::names, "", T, true, "", "Variable names."},
+      {"input", "_", R::names, "", T, true, "", "Paths."},
       {"modules", "_", R::names, "", T, true, "", "Module names."},
       {"expect", "_", R::names, "oom|timeout|check", T, true, "",
        "oom: exit code 3, or the scheduler's OUT_OF_MEMORY; timeout: exit code 4, or the time "
@@ -262,10 +272,12 @@ const std::vector<KeyRule>& key_rules() {
        "Python over the row's values; with relative_to, `baseline.NAME` is a value of the baseline "
        "row, "
        "and without any such the result is divided by the baseline row's."},
-      {"column.reference", "_", R::text, "", T, true, "", "Comparison with a number, as `<= 560`."},
+      {"column.reference", "_", R::text, "", T, true, "",
+       "What the value must be: `<= 560`, `10 .. 20`, `34000 +- 5%`, `34000 +- 20`, or Python."},
       {"column.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
       {"column.reference", "note", R::text, "", T, false, "", "Where the number comes from."},
-      {"table.reference", "_", R::text, "", T, true, "", "Comparison with a number, as `<= 560`."},
+      {"table.reference", "_", R::text, "", T, true, "",
+       "What the value must be: `<= 560`, `10 .. 20`, `34000 +- 5%`, `34000 +- 20`, or Python."},
       {"table.reference", "column", R::text, "", T, true, "", "The column."},
       {"table.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
       {"table.reference", "note", R::text, "", T, false, "", "Where the number comes from."},
@@ -279,10 +291,12 @@ const std::vector<KeyRule>& key_rules() {
       {"syslog", "filter", R::text, "", J, false, "", "Expression a row must satisfy."},
       {"database", "name", R::name, "", J, true, "", "Name of the SQL table."},
       {"database", "file", R::text, "", J, false, "", "The database file."},
-      {"database", "primekeys", R::names, "", J, false, "", "Keys that make a row unique."},
+      {"database", "primekeys", R::names, "", J, false, "",
+       "Keys, or their titles, that make a row unique."},
       {"database", "filter", R::text, "", J, false, "", "Expression a row must satisfy."},
       {"key", "_", R::text, "", J, true, "", "The parameter or pattern."},
-      {"key", "title", R::text, "", J, false, "", "Name of the value."},
+      {"key", "title", R::text, "", J, false, "",
+       "Name of the value; of a database, of its column."},
       {"key", "format", R::text, "", J, false, "", "Python format, as `.2f`."},
       {"key", "primekey", R::boolean, "", J, false, "false", "Part of what makes a row unique."},
       {"key", "null_value", R::text, "", J, false, "", "Used when there is no value."},
@@ -398,6 +412,10 @@ bool has_word(const char* words, std::string_view word) {
 }
 
 }  // namespace
+
+std::string element_name(std::string_view name) {
+  return std::string(name == "analyzer" ? "analyser" : name);
+}
 
 const ElementRule* find_child(std::string_view parent, std::string_view name) {
   for (const ElementRule& rule : element_rules()) {

@@ -46,6 +46,9 @@ struct ElementRule {
 const std::vector<ElementRule>& element_rules();
 const std::vector<KeyRule>& key_rules();
 
+// JUBE's second spelling of an element's name as the first: "analyzer" is "analyser".
+std::string element_name(std::string_view name);
+
 // The element called `name` inside the element `parent` (an id), or null.
 const ElementRule* find_child(std::string_view parent, std::string_view name);
 const ElementRule* find_element(std::string_view id);

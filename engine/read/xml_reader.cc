@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/read/files.h"
 #include "engine/read/reader.h"
+#include "engine/read/schema.h"
 #include "engine/read/xml_tags.h"
 #include "engine/tags/tags.h"
 
@@ -65,7 +66,7 @@ class XmlReader {
     pugi::xml_node top = file.document.document_element();
     base_ = directory_of(file.path);
     set_tags(top);
-    collect_include_paths(top);
+    collect_include_paths(file, top);
     if (std::string_view(top.name()) != "jube") {
       context_.diagnostics.error(
           file.mark(top),
@@ -173,11 +174,30 @@ class XmlReader {
     }
   }
 
-  void collect_include_paths(const pugi::xml_node& top) {
+  void collect_include_paths(const XmlFile& file, const pugi::xml_node& top) {
     for (pugi::xml_node list : top.children("include-path")) {
+      if (is_off(list)) continue;
+      if (list.child("include")) {
+        add_included_paths(file, list);
+        continue;
+      }
       for (pugi::xml_node path : list.children("path")) {
-        if (is_off(list) || is_off(path)) continue;
-        include_paths_.emplace_back(strip(path.text().get()));
+        if (!is_off(path)) include_paths_.emplace_back(strip(path.text().get()));
+      }
+    }
+  }
+
+  // Paths that come from another file: <include-path><include from="..." path="..."/>.
+  void add_included_paths(const XmlFile& file, const pugi::xml_node& list) {
+    Element paths;
+    convert(file, list, &paths, 0);
+    for (const Element& path : paths.children) {
+      bool holds = true;
+      std::string error;
+      const Attribute* tag = path.find("tag");
+      if (tag && context_.options.tags) evaluate_tags(tag->value.value, tags_, &holds, &error);
+      if (path.name == "path" && (holds || !error.empty())) {
+        include_paths_.emplace_back(strip(path.text.value));
       }
     }
   }
@@ -192,7 +212,7 @@ class XmlReader {
   }
 
   void convert(const XmlFile& file, const pugi::xml_node& node, Element* element, int depth) {
-    element->name = node.name();
+    element->name = element_name(node.name());
     element->mark = file.mark(node);
     if (!context_.count_element(element->mark)) return;
     convert_attributes(file, node, element);

@@ -23,11 +23,12 @@ bool is_global_key(const std::string& key) {
 
 class YamlReader {
  public:
-  YamlReader(ReadContext& context, const std::string& path)
-      : context_(context), base_(directory_of(path)) {}
+  YamlReader(ReadContext& context, const std::string& path, std::vector<CoreValue>* core_values)
+      : context_(context), base_(directory_of(path)), core_values_(*core_values) {}
 
   void read(const YamlPtr& tree, Element* root) {
-    collect_include_paths(*tree);
+    collect_core_values(*tree);
+    collect_include_paths(tree);
     YamlPtr top = resolve(tree);
     if (!top) return;
     root->mark = top->mark;
@@ -47,18 +48,27 @@ class YamlReader {
     ~FileScope() { context.open_files.pop_back(); }
   };
 
-  // `include-path: dir`, or a list of directories, or `path:` with either, without resolving
-  // anything.
-  void collect_include_paths(const YamlNode& top) {
-    const YamlNode* value = top.find("include-path");
-    if (value) collect_paths(*value);
+  void collect_core_values(const YamlNode& node) {
+    if (!node.core.empty()) core_values_.push_back({node.mark, node.value, node.core});
+    for (const YamlPtr& item : node.items) collect_core_values(*item);
+    for (const auto& entry : node.entries) collect_core_values(*entry.second);
   }
 
-  void collect_paths(const YamlNode& node) {
-    if (node.kind == Kind::scalar && !node.include) include_paths_.push_back(node.value);
-    for (const YamlPtr& item : node.items) collect_paths(*item);
-    for (const char* key : {"path", "_"}) {
-      if (const YamlNode* path = node.find(key)) collect_paths(*path);
+  // `include-path: dir`, or a list of directories, or `path:` with either, which may come from
+  // other files.
+  void collect_include_paths(const YamlPtr& top) {
+    for (const auto& [key, value] : top->entries) {
+      if (key->value == "include-path") collect_paths(value);
+    }
+  }
+
+  void collect_paths(const YamlPtr& unresolved) {
+    const YamlPtr node = resolve(unresolved);
+    if (!node) return;
+    if (node->kind == Kind::scalar) include_paths_.push_back(node->value);
+    for (const YamlPtr& item : node->items) collect_paths(item);
+    for (const auto& [key, value] : node->entries) {
+      if (key->value == "path" || key->value == "_") collect_paths(value);
     }
   }
 
@@ -82,8 +92,8 @@ class YamlReader {
                  Element* element) {
     YamlPtr value = resolve(unresolved);
     if (!value) return;
-    if (find_child(parent, key.value)) {
-      make_elements(parent, {key.value, key.mark}, value, 0, &element->children);
+    if (const std::string name = element_name(key.value); find_child(parent, name)) {
+      make_elements(parent, {name, key.mark}, value, 0, &element->children);
       return;
     }
     const ElementRule* rule = find_element(parent);
@@ -235,6 +245,7 @@ class YamlReader {
     const std::string text = context_.sources.text(file);
     YamlPtr data = parse_yaml(file, text, context_.diagnostics);
     if (!data) return nullptr;
+    collect_core_values(*data);
     std::vector<std::string> steps;
     if (parts.size() > 1 && !parts[1].empty()) steps.push_back("_" + parts[1]);
     if (parts.size() > 2 && !parts[2].empty()) steps.push_back(parts[2]);
@@ -269,6 +280,7 @@ class YamlReader {
 
   ReadContext& context_;
   std::string base_;
+  std::vector<CoreValue>& core_values_;
   std::vector<std::string> include_paths_;
   std::map<const YamlNode*, YamlPtr> included_;
   std::vector<YamlPtr> keep_;  // so that no address in included_ is used twice
@@ -279,7 +291,7 @@ class YamlReader {
 void read_yaml(ReadContext& context, uint32_t file, const std::string& path, Document* document) {
   const std::string text = context.sources.text(file);
   YamlPtr tree = parse_yaml(file, text, context.diagnostics);
-  if (tree) YamlReader(context, path).read(tree, &document->root);
+  if (tree) YamlReader(context, path, &document->core_values).read(tree, &document->root);
 }
 
 }  // namespace tally

@@ -332,6 +332,25 @@ ScalarType resolve_scalar(std::string_view plain) {
   return ScalarType::text;
 }
 
+std::string core_scalar(std::string_view plain, ScalarType type, const std::string& text) {
+  if (type == ScalarType::boolean) {
+    const bool named = (plain[0] | 0x20) == 't' || (plain[0] | 0x20) == 'f';
+    return named ? text : std::string(plain);
+  }
+  if (type == ScalarType::integer) {
+    std::string_view digits = plain;
+    if (starts_with(digits, "0x")) return text;
+    const bool minus = digits[0] == '-';
+    if (digits[0] == '+' || minus) digits.remove_prefix(1);
+    if (!std::all_of(digits.begin(), digits.end(), is_digit)) return std::string(plain);
+    digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size() - 1));
+    return (minus && digits != "0" ? "-" : "") + std::string(digits);
+  }
+  const bool odd = plain.find_first_of("_:") != std::string_view::npos;
+  const bool changed = type == ScalarType::timestamp || (type == ScalarType::floating && odd);
+  return changed ? std::string(plain) : text;
+}
+
 bool construct_scalar(std::string_view plain, ScalarType type, std::string* text,
                       std::string* error) {
   bool good = true;

@@ -17,6 +17,10 @@ ScalarType resolve_scalar(std::string_view plain);
 bool construct_scalar(std::string_view plain, ScalarType type, std::string* text,
                       std::string* error);
 
+// What YAML 1.2's core schema makes of a plain scalar that PyYAML gives the type `type` and the
+// text `text`; `text` itself where both mean the same.
+std::string core_scalar(std::string_view plain, ScalarType type, const std::string& text);
+
 // Python's repr() of a double, which is also its str(): 1000.0, 1e+22, inf, nan.
 std::string python_float(double value);
 

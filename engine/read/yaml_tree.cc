@@ -233,10 +233,14 @@ class TreeBuilder : public YAML::EventHandler {
       type = named.value_or(ScalarType::text);
     }
     std::string error;
+    node->type = type;
     if (type == ScalarType::null) {
       node->kind = Kind::null;
     } else if (!construct_scalar(value, type, &node->value, &error)) {
       diagnostics_.error(node->mark, error, "quote it to mean the text itself");
+    } else if (tag == "?" || tag.empty()) {
+      std::string core = core_scalar(value, type, node->value);
+      if (core != node->value) node->core = std::move(core);
     }
   }
 

@@ -8,6 +8,7 @@
 
 #include "engine/base/diagnostics.h"
 #include "engine/base/mark.h"
+#include "engine/read/yaml_scalar.h"
 
 namespace tally {
 
@@ -20,6 +21,8 @@ struct YamlNode {
   Mark mark;
   bool include = false;  // tagged !include; the value is the file and what to take from it
   std::string value;     // scalar: after PyYAML's typing and Python's str()
+  ScalarType type = ScalarType::text;  // what PyYAML takes the scalar for
+  std::string core;                    // what YAML 1.2 has in its place, where that differs
   std::vector<YamlPtr> items;
   std::vector<std::pair<YamlPtr, YamlPtr>> entries;  // keys are scalars; << is already merged
 

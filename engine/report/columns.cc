@@ -63,7 +63,8 @@ std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column
     bool here = std::all_of(
         column.relative_to.begin(), column.relative_to.end(),
         [&](const auto& c) { return same(rows[i].values, c.first.value, c.second.value); });
-    if (here && usable(i)) baseline.try_emplace(key(rows[i]), static_cast<long>(i));
+    if (here && !rows[i].failed() && usable(i))
+      baseline.try_emplace(key(rows[i]), static_cast<long>(i));
   }
   const std::string& title = column.title.empty() ? column.name.value : column.title;
   std::vector<long> out;
@@ -232,18 +233,21 @@ void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& 
   }
 }
 
-void apply_filter(const Text& filter, std::vector<Record>& rows, Evaluator& evaluator,
-                  Diagnostics& diagnostics) {
-  if (strip(filter.value).empty() || rows.empty()) return;
+std::vector<size_t> matching_rows(const Text& filter, const std::vector<Record>& rows,
+                                  Evaluator& evaluator, Diagnostics& diagnostics) {
+  std::vector<size_t> matching;
+  if (strip(filter.value).empty()) {
+    for (size_t i = 0; i < rows.size(); ++i) matching.push_back(i);
+    return matching;
+  }
   std::vector<Evaluated> results =
       evaluate(filter.value, rows, known_names(rows, nullptr), evaluator);
-  std::vector<Record> kept;
   size_t failed = 0;
   std::string why;
   for (size_t i = 0; i < rows.size(); ++i) {
     const Evaluated& e = results[i];
     if (e.present && !e.result.ok && failed++ == 0) why = e.result.error;
-    if (e.present && e.result.ok && truth(e.result.value)) kept.push_back(std::move(rows[i]));
+    if (e.present && e.result.ok && truth(e.result.value)) matching.push_back(i);
   }
   if (failed != 0) {
     diagnostics.error(filter.mark,
@@ -251,6 +255,15 @@ void apply_filter(const Text& filter, std::vector<Record>& rows, Evaluator& eval
                                   "rows: {}",
                                   filter.value, failed, rows.size(), why));
   }
+  return matching;
+}
+
+void apply_filter(const Text& filter, std::vector<Record>& rows, Evaluator& evaluator,
+                  Diagnostics& diagnostics) {
+  if (strip(filter.value).empty()) return;
+  std::vector<Record> kept;
+  for (const size_t i : matching_rows(filter, rows, evaluator, diagnostics))
+    kept.push_back(std::move(rows[i]));
   rows = std::move(kept);
 }
 

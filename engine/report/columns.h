@@ -7,7 +7,7 @@
 #include "engine/analyse/records.h"
 #include "engine/base/diagnostics.h"
 #include "engine/expand/evaluator.h"
-#include "engine/report/report.h"
+#include "engine/report/result_table.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -26,14 +26,22 @@ void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& 
 // no value for a name in it is left out.
 void apply_filter(const Text& filter, std::vector<Record>& rows, Evaluator& evaluator,
                   Diagnostics& diagnostics);
+// The places of the rows that apply_filter() would keep.
+std::vector<size_t> matching_rows(const Text& filter, const std::vector<Record>& rows,
+                                  Evaluator& evaluator, Diagnostics& diagnostics);
 
 // Orders rows by the named values as JUBE does: numbers as numbers, strings as strings, None
 // neither before nor after anything, equal rows as they were.
 void sort_rows(const std::vector<std::string>& keys, std::vector<Record>& rows);
 
-// Checks the references of the table against the rows; one note each. The comparison is with the
-// value itself, the note shows it as its column does.
-void check_references(const Table& table, const std::vector<Record>& rows, Evaluator& evaluator,
-                      Diagnostics& diagnostics, RenderedResult& out);
+// Checks the references of the table against its rows. The comparison is with the value itself,
+// what is said shows it as its column does. A row without a value, or of a workpackage that failed,
+// misses its reference, and so does a reference that no row is compared with; where an outcome was
+// expected (out of memory) no value is asked for.
+void check_references(const Benchmark& benchmark, const Table& table, Evaluator& evaluator,
+                      Diagnostics& diagnostics, ResultTable& out);
+
+// "<= 560" and the like as a Python expression over x; anything else is one already.
+std::string condition_expression(const std::string& condition);
 
 }  // namespace tally

@@ -72,25 +72,14 @@ class Writer {
     return type == "str" ? "text" : type;
   }
 
-  std::vector<std::string> primary_keys() const {
-    std::vector<std::string> keys = database_.primary_keys;
-    for (const Column& column : database_.keys) {
-      const std::string& name = column.name.value;
-      if (column.primary_key && std::find(keys.begin(), keys.end(), name) == keys.end()) {
-        keys.push_back(name);
-      }
-    }
-    return keys;
-  }
-
   std::string create_statement() const {
     std::string columns;
     for (const Column& column : database_.keys) {
       if (!columns.empty()) columns += ", ";
-      columns += quoted(column.name.value) + " " + type_of(column.name.value);
+      columns += quoted(column.column_title()) + " " + type_of(column.name.value);
     }
     std::string primary;
-    for (const std::string& key : primary_keys())
+    for (const std::string& key : database_.primary_keys)
       primary += (primary.empty() ? "" : ", ") + quoted(key);
     if (!primary.empty()) columns += ", PRIMARY KEY (" + primary + ")";
     return "CREATE TABLE IF NOT EXISTS " + quoted(database_.name.value) + " (" + columns + ")";
@@ -111,9 +100,9 @@ class Writer {
     statement.reset();
     std::string alter = "ALTER TABLE " + quoted(database_.name.value);
     for (const Column& column : database_.keys) {
-      const std::string& name = column.name.value;
-      if (there.erase(name) != 0) continue;
-      if (!run(alter + " ADD COLUMN " + quoted(name) + " " + type_of(name))) {
+      const std::string& title = column.column_title();
+      if (there.erase(title) != 0) continue;
+      if (!run(alter + " ADD COLUMN " + quoted(title) + " " + type_of(column.name.value))) {
         return failure("add a column in");
       }
     }
@@ -127,7 +116,7 @@ class Writer {
     std::string names;
     std::string marks;
     for (const Column& column : database_.keys) {
-      names += (names.empty() ? "" : ", ") + quoted(column.name.value);
+      names += (names.empty() ? "" : ", ") + quoted(column.column_title());
       marks += marks.empty() ? "?" : ", ?";
     }
     std::string sql =

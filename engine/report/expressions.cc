@@ -34,33 +34,82 @@ bool keyword(const std::string& word) {
   return words.count(word) != 0;
 }
 
-// The names an expression uses: $name, ${name} and bare words that are no attribute (x.real) and
-// stand in no string.
-std::set<std::string> names_in(const std::string& expression) {
-  std::set<std::string> names;
-  for (const std::string& name : referenced_names(expression)) names.insert(name);
-  char quote = '\0';
-  for (size_t i = 0; i < expression.size();) {
-    char c = expression[i];
-    if (quote != '\0') {
-      if (c == quote) quote = '\0';
-      ++i;
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-      ++i;
-    } else if (is_name_char(c)) {
-      size_t end = i;
-      while (end < expression.size() && is_name_char(expression[end])) ++end;
-      bool attribute = i > 0 && expression[i - 1] == '.';
-      bool starts_well = (c < '0' || c > '9') && !keyword(expression.substr(i, end - i));
-      if (!attribute && starts_well) names.insert(expression.substr(i, end - i));
-      i = end;
-    } else {
+// Python's own functions that an expression may call.
+bool is_builtin(const std::string& word) {
+  static const std::set<std::string> words = {
+      "abs",    "all",     "any",     "ascii",      "bin",     "bool",    "bytes",     "callable",
+      "chr",    "compile", "complex", "dict",       "dir",     "divmod",  "enumerate", "eval",
+      "filter", "float",   "format",  "frozenset",  "getattr", "hasattr", "hash",      "hex",
+      "id",     "input",   "int",     "isinstance", "iter",    "len",     "list",      "map",
+      "max",    "min",     "next",    "object",     "oct",     "open",    "ord",       "pow",
+      "print",  "range",   "repr",    "reversed",   "round",   "set",     "slice",     "sorted",
+      "str",    "sum",     "tuple",   "type",       "vars",    "zip"};
+  return words.count(word) != 0;
+}
+
+// An expression whose bare names stand for the row's values.
+struct Bound {
+  std::string text;
+  std::map<std::string, std::string> names;  // of values, and what `text` calls them
+};
+
+// Takes apart `expression`: a bare name that is no attribute (x.real) and stands in no string is
+// the value of that name. A builtin that is called stays Python's; a value named like one (`str`,
+// `len`) gets another name, so that it does not hide the function.
+class Binder {
+ public:
+  explicit Binder(const Values& values) : values_(values) {}
+
+  Bound bind(const std::string& expression) {
+    char quote = '\0';
+    for (size_t i = 0; i < expression.size();) {
+      const char c = expression[i];
+      if (quote == '\0' && is_name_char(c)) {
+        i = word(expression, i);
+        continue;
+      }
+      if (quote != '\0') {
+        if (c == quote) quote = '\0';
+      } else if (c == '\'' || c == '"') {
+        quote = c;
+      } else if (c == '$') {  // replaced by its text later
+        const size_t from = i + (expression.compare(i, 2, "${") == 0 ? 2 : 1);
+        const size_t end = end_of_word(expression, from);
+        bound_.text += expression.substr(i, end - i);
+        i = end;
+        continue;
+      }
+      bound_.text += c;
       ++i;
     }
+    return std::move(bound_);
   }
-  return names;
-}
+
+ private:
+  static size_t end_of_word(const std::string& text, size_t from) {
+    while (from < text.size() && is_name_char(text[from])) ++from;
+    return from;
+  }
+
+  size_t word(const std::string& expression, size_t from) {
+    const size_t end = end_of_word(expression, from);
+    const std::string name = expression.substr(from, end - from);
+    const bool attribute = from > 0 && expression[from - 1] == '.';
+    const bool number = name[0] >= '0' && name[0] <= '9';
+    const size_t next = expression.find_first_not_of(" \t\n", end);
+    const bool called = next != std::string::npos && expression[next] == '(';
+    std::string text = name;
+    if (!attribute && !number && !keyword(name) && !(is_builtin(name) && called)) {
+      if (is_builtin(name) && values_.count(name) != 0) text = "value_of_" + name;
+      bound_.names[name] = text;
+    }
+    bound_.text += text;
+    return end;
+  }
+
+  const Values& values_;
+  Bound bound_;
+};
 
 // '$name' and "${name}", alone in quotes, become str(name): a value with a quote in it is then no
 // different from others.
@@ -90,21 +139,27 @@ std::string unquote_names(const std::string& expression, const Values& values) {
 // lacks a value that a $name or bare name of `known` asks for.
 std::string bind(const std::string& written, const Values& values,
                  const std::set<std::string>& known) {
-  std::string expression = unquote_names(written, values);
+  const auto lacks = [&](const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() || found->second.none();
+  };
+  const Bound bound = Binder(values).bind(unquote_names(written, values));
+  for (const std::string& name : referenced_names(bound.text)) {
+    if (lacks(name) && known.count(name) != 0) return {};
+  }
   std::string parameters;
   std::string arguments;
-  for (const std::string& name : names_in(expression)) {
-    auto found = values.find(name);
-    if (found == values.end() || found->second.none()) {
+  for (const auto& [name, called] : bound.names) {
+    if (lacks(name)) {
       if (known.count(name) != 0) return {};
       continue;
     }
-    parameters += (parameters.empty() ? "" : ", ") + name;
-    arguments += (arguments.empty() ? "" : ", ") + literal(found->second);
+    parameters += (parameters.empty() ? "" : ", ") + called;
+    arguments += (arguments.empty() ? "" : ", ") + literal(values.at(name));
   }
   std::string text;
   std::map<std::string, std::string> texts;
-  text = substitute(expression, [&](std::string_view name) -> const std::string* {
+  text = substitute(bound.text, [&](std::string_view name) -> const std::string* {
     auto found = values.find(std::string(name));
     if (found == values.end()) return nullptr;
     return &texts.insert_or_assign(found->first, found->second.str()).first->second;

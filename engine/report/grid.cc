@@ -96,8 +96,9 @@ std::string pretty(const Rows& rows, const std::vector<size_t>& widths, bool rul
   return out;
 }
 
-std::string quoted(std::string cell, const std::string& separator) {
+std::string field(std::string cell, const std::string& separator, Quoting quoting) {
   std::replace(cell.begin(), cell.end(), '\n', ' ');
+  if (quoting == Quoting::raw) return cell;
   bool special = cell.find_first_of("\"\r") != std::string::npos ||
                  (!separator.empty() && cell.find(separator) != std::string::npos);
   if (!special) return cell;
@@ -110,12 +111,12 @@ std::string quoted(std::string cell, const std::string& separator) {
 }
 
 std::string separated(const Rows& rows, const std::vector<size_t>& widths,
-                      const std::string& separator) {
+                      const std::string& separator, Quoting quoting) {
   std::string out;
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) {
       if (i != 0) out += separator;
-      out += right(quoted(row[i], separator), widths[i]);
+      out += right(field(row[i], separator, quoting), widths[i]);
     }
     out += '\n';
   }
@@ -125,11 +126,11 @@ std::string separated(const Rows& rows, const std::vector<size_t>& widths,
 }  // namespace
 
 std::string layout(const Grid& grid, TableStyle style, const std::string& separator, bool transpose,
-                   const std::string& name) {
+                   const std::string& name, Quoting quoting) {
   Rows rows = arrange(grid, transpose);
   std::vector<size_t> widths = column_widths(rows, grid.widths, style != TableStyle::csv);
   if (style == TableStyle::pretty) return pretty(rows, widths, !transpose, name);
-  return separated(rows, widths, separator);
+  return separated(rows, widths, separator, quoting);
 }
 
 }  // namespace tally

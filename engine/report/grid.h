@@ -19,12 +19,12 @@ struct Grid {
 // pretty:  "name:", then "| a |  b |" with cells to the right and a rule below the header (none
 // when
 //          transposed); a cell of several lines takes several lines.
-// csv:     cells joined by `separator`, quoted as RFC 4180 where they hold it, a quote or a
-// carriage
-//          return; a newline is a blank. `widths` pad.
+// csv:     cells joined by `separator`; a newline is a blank. `widths` pad. Quoting::rfc4180 quotes
+//          what holds the separator, a quote or a carriage return; raw, as JUBE writes it, nothing.
 // aligned: csv with every column as wide as its widest line.
 // Ends in a newline; lines are counted in code points.
+enum class Quoting { rfc4180, raw };
 std::string layout(const Grid& grid, TableStyle style, const std::string& separator, bool transpose,
-                   const std::string& name);
+                   const std::string& name, Quoting quoting = Quoting::rfc4180);
 
 }  // namespace tally

@@ -7,6 +7,7 @@
 #include "engine/analyse/records.h"
 #include "engine/base/diagnostics.h"
 #include "engine/expand/evaluator.h"
+#include "engine/report/result_table.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -17,10 +18,10 @@ struct RenderedResult {
   // line to print ("Database location of id 0: ...").
   std::string text;
   std::string file_text;
-  bool has_file = true;            // result/NAME.dat holds file_text
-  bool of_one_run = false;         // says where that run's is: not for a table of several runs
-  std::vector<std::string> notes;  // for people, below the printed table: references, failed rows
-  int references_passed = 0, references_failed = 0;
+  bool has_file = true;     // result/NAME.dat holds file_text
+  bool of_one_run = false;  // says where that run's is: not for a table of several runs
+  // What is shown, with the notes for people and the missed references below the printed table.
+  ResultTable table;
 };
 
 struct RenderOptions {
@@ -41,7 +42,8 @@ struct RenderOptions {
 // and the same free parameters (those of the input that follow from no other), unless the
 // expression takes values from that row itself, as baseline.NAME. References:
 // `condition` is
-// "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 .. 20", or Python over the row.
+// "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 .. 20", or Python over the row; x
+// is the value.
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,
                                    const Records& records, const RenderOptions& options,
                                    const std::string& result_dir, Evaluator& evaluator,

@@ -150,6 +150,8 @@ struct Step {
   std::vector<Text> expect;  // outcomes that are results: oom, timeout
   Text timeout, retry, repeat, gpu_slots;
   std::vector<Text> modules;
+  std::vector<Text> inputs;  // setup, build: files and folders whose content the result depends on
+  bool reuse = true;         // setup, build: equal work is done once
 };
 
 struct AnalyseFile {
@@ -176,10 +178,17 @@ struct Column {
   // Tally's own: a derived column.
   Text expression;                                 // python over the row's values
   std::vector<std::pair<Text, Text>> relative_to;  // baseline row: name -> value
+
+  // What stands above it: its title, else its name.
+  const std::string& column_title() const { return title.empty() ? name.value : title; }
 };
+// The column that says how a row's workpackage ended, where no parameter or pattern has the name.
+constexpr const char* kStatusColumn = "status";
+
 struct Reference {  // Tally's own: expected value of a column, checked per row
   Text column, condition, note;
   Text where;
+  int column_index = -1;  // of the column it stands in; -1: it stands in the table
 };
 enum class TableStyle { csv, pretty, aligned };
 struct Table {
@@ -195,7 +204,7 @@ struct Table {
 struct Database {
   Text name;
   Text file;
-  std::vector<std::string> primary_keys;
+  std::vector<std::string> primary_keys;  // columns of the database: titles, else names
   Text filter;
   std::vector<Column> keys;
 };
@@ -218,6 +227,9 @@ struct Benchmark {
   std::string comment;
   std::string file_path;  // directory of the input file: relative paths start here
   std::string input_file;
+  // JUBE's rules hold for it: its file has JUBE's keys alone, or the program was called by the name
+  // jube. Made by check/, so that nobody else has to tell the two kinds of file apart.
+  bool as_jube = false;
   std::map<std::string, ParameterSet> parameter_sets;
   std::map<std::string, SubstituteSet> substitute_sets;
   std::map<std::string, FileSet> file_sets;

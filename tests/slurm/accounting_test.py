@@ -29,7 +29,7 @@ class Accounting(FailureTest):
         slurm.wait_for(lambda: not self.known(first, second), "squeue has forgotten them", 120)
         code, out, _ = self.place.tally("continue", "run", "-r")
         self.assertEqual(code, 1)
-        self.assertIn("2,20\n", out)
+        self.assertIn("2,20,done\n", out)
         self.assertIn("CANCELLED", self.place.packages()[0]["note"])
 
     def test_a_job_found_by_its_name_after_squeue_has_forgotten_it(self):
@@ -53,7 +53,7 @@ class Accounting(FailureTest):
 
     def accounts(self, *jobs):
         lines = self.cluster.run("sacct", "-X", "-n", "-P", "-j", ",".join(jobs), "-o", "jobid,jobname").split()
-        return [line for line in lines if "tally-" in line]
+        return [line for line in lines if "small-train-" in line]
 
     def known(self, *jobs):
         done = slurm.subprocess.run(["squeue", "-h", "--states=all", "-o", "%i", "--jobs=" + ",".join(jobs)],

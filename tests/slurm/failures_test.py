@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What a real Slurm does to jobs, and what becomes of the run.   failures_test.py TALLY [TEST ...]"""
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -47,7 +48,10 @@ class FailureTest(SlurmTest):
         slurm.wait_for(lambda: all((self.place.work(n) / "begun").exists() for n in numbers), f"jobs of {numbers} begun")
 
     def job_of(self, number):
-        return slurm.wait_for(lambda: self.place.packages()[number]["job_id"], "a job id in the journal")
+        def known():
+            packages = self.place.packages()
+            return packages[number]["job_id"] if number < len(packages) else None
+        return slurm.wait_for(known, "a job id in the journal")
 
     def ends(self, engine, code):
         got, out = self.place.finish(engine)
@@ -73,7 +77,7 @@ class Jobs(FailureTest):
         slurm.wait_for(lambda: len(self.cluster.jobs()) == 2, "two jobs have met their limit", 90)
         self.free()
         (other.root / "free").touch()
-        self.assertIn("2,20\n", self.ends(engine, 1))
+        self.assertIn("2,20,done\n", self.ends(engine, 1))
         self.assertIn("TIMEOUT", self.place.packages()[0]["note"])
         code, out = other.finish(expecting)
         self.assertEqual(code, 0, out)
@@ -86,18 +90,39 @@ class Jobs(FailureTest):
         self.cluster.run("scancel", self.job_of(0))
         slurm.wait_for(lambda: len(self.cluster.jobs()) == 1, "the job is gone")
         self.free()
-        self.assertIn("2,20\n", self.ends(engine, 1))
+        self.assertIn("2,20,done\n", self.ends(engine, 1))
         self.assertIn("CANCELLED", self.place.packages()[0]["note"])
 
     def test_a_failing_program(self):
-        self.write(values="0,7", launch="bash -c 'echo v=1; exit $i'")
+        self.write(values="0,7", launch="bash -c 'echo v=1; echo last words >&2; exit $i'")
         code, out, _ = self.place.tally("run", "small.yaml")
         self.assertEqual(code, 1)
-        self.assertIn("0,1\n", out)
+        self.assertIn("0,1,done\n", out)
         self.assertIn("ended with exit code 7", self.place.packages()[1]["note"])
         lines = (self.place.root / "small.yaml").read_text().splitlines()
         line = 1 + next(number for number, text in enumerate(lines) if text.startswith("    launch: "))
         self.assertIn(f"       at small.yaml:{line}:13\n", out)
+        # srun's own line comes before or behind the program's.
+        message = out.split(f'Message in "{self.place.work(1).resolve()}/stderr":\n', 1)[1]
+        self.assertIn("last words", message.splitlines()[:2])
+
+    def test_a_work_dir_that_workpackages_share(self):
+        # A job's script, status and output are its workpackage's own; the program runs in the work_dir.
+        program = self.place.program("prog", 'echo "v=${1}0"; pwd; touch "in.$1"; [ "$1" != 2 ]\n')
+        for pack in ("max_async: 0", "pack: array", "pack: {_: steps, at_once: 2}"):
+            with self.subTest(pack=pack):
+                folder = self.place.root / pack.split()[-1].strip("}")
+                self.write(values="1,2,3", launch=f"{program} $i", keys=f"work_dir: {folder}\n    {pack}")
+                code, out, err = self.place.tally("run", "small.yaml", "-o", f"{folder}.run")
+                self.assertEqual(code, 1, out + err)
+                self.assertIn("1,10,done\n2,20,FAILED\n3,30,done\n", out)
+                run = pathlib.Path(f"{folder}.run/000000")
+                for number, status in enumerate(("0\n", "1\n", "0\n")):
+                    work = run / f"00000{number}_train/work"
+                    self.assertEqual((work / "job.status").read_text(), status)
+                    self.assertIn(f"v={number + 1}0\n{folder}\n", (work / "stdout").read_text())
+                self.assertEqual(sorted(os.listdir(folder)), ["in.1", "in.2", "in.3", "submit.job.in"])
+                self.assertTrue((run / "job_functions.sh").exists())
 
     def test_the_first_task_that_fails_ends_the_other_and_is_what_counts(self):
         # srun's own code would be the highest, of the one that it ended.
@@ -295,6 +320,59 @@ class Nodes(FailureTest):
         self.assertIn("NODE_FAIL", self.place.log())
         self.cluster.up(node)
         slurm.wait_for(lambda: "down" not in "".join(self.cluster.states()), "the node is back")
+
+    # Its first start says half of its results before the node is lost, its second all of them.
+    HALF = 'if [ -e "$2/first" ]; then echo v=10; exit 0; fi\necho v=99; touch "$2/first" "$1"; sleep 1000\n'
+
+    def lose_node(self, lose, options="requeue: \"\""):
+        """A job whose node is lost while its script lives on: srun says 0 at once. The job runs again, on another node."""
+        self.write(values="1", launch=f"{self.place.program('prog', self.HALF)} $jube_wp_abspath/begun {self.place.root}", options=options)
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0)
+        job = self.job_of(0)
+        node = self.cluster.run("squeue", "-h", "-o", "%N").strip()
+        lose(node)
+        if "no-requeue" not in options:
+            slurm.wait_for(lambda: "BeginTime" in self.cluster.run("squeue", "-h", "-o", "%r"), "the job waits again", 60)
+            self.assertEqual(self.place.packages()[0]["state"], 1, "the end of a job whose node was lost was believed")
+            self.cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now+3")
+        self.assertIn("1,10\n", self.ends(engine, 0))
+        self.assertNotIn("99", (self.place.work(0) / "stdout").read_text())
+        if "no-requeue" not in options:
+            self.assertEqual(self.place.packages()[0]["job_id"], job)
+        return node
+
+    def set_down(self, node):
+        self.cluster.run("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
+
+    def test_a_node_that_is_set_down_under_a_job(self):
+        self.lose_node(self.set_down)
+
+    def test_a_node_that_is_set_down_under_a_job_that_slurm_does_not_requeue(self):
+        self.lose_node(self.set_down, 'no-requeue: ""')
+        self.assertIn("NODE_FAIL", self.place.log())
+
+    def test_a_node_that_hangs(self):
+        node = self.lose_node(lambda node: self.cluster.down(node, signal.SIGSTOP))
+        self.cluster.crash(node)
+        self.cluster.up(node)
+        slurm.wait_for(lambda: "down" not in "".join(self.cluster.states()), "the node is back")
+
+    def test_a_node_is_lost_while_no_engine_looks(self):
+        self.write(values="1", launch=f"{self.place.program('prog', self.HALF)} $jube_wp_abspath/begun {self.place.root}",
+                   options='requeue: ""')
+        engine = self.place.start("run", "small.yaml")
+        self.begun(0)
+        job = self.job_of(0)
+        engine.kill()
+        engine.wait()
+        self.set_down(self.cluster.run("squeue", "-h", "-o", "%N").strip())
+        slurm.wait_for(lambda: "BeginTime" in self.cluster.run("squeue", "-h", "-o", "%r"), "the job waits again")
+        self.cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now+3")
+        slurm.wait_for(lambda: not self.cluster.jobs(), "its second end")
+        code, out, err = self.place.tally("continue", "run")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("1,10\n", out)
 
     def test_a_lost_node_more_often_than_allowed(self):
         self.write(values="1", resubmit="0", options='no-requeue: ""')

@@ -38,7 +38,7 @@ class Pack(SlurmTest):
         self.assertEqual(self.ids(), [f"{base}_{task}" for task in range(5)])
         for number in range(5):
             self.assertIn(f"task {number} of {base}\n", (self.place.work(number) / "stdout").read_text())
-        self.assertEqual(self.place.table(), ["i,v", "1,10", "2,20", "3,30", "4,40", "5,50"])
+        self.assertEqual(self.place.table(), ["i,v,status", "1,10,done", "2,20,done", "3,30,FAILED", "4,40,done", "5,50,done"])
 
     def test_steps_share_an_allocation(self):
         program = self.place.program("point", 'echo "v=${1}0"; [ "$1" != 2 ] || exit 7\n')
@@ -47,7 +47,7 @@ class Pack(SlurmTest):
         self.assertEqual(code, 1, out + err)
         self.own_files(5)
         self.assertEqual(len(set(self.ids())), 1, self.ids())
-        self.assertEqual(self.place.table(), ["i,v", "1,10", "2,20", "3,30", "4,40", "5,50"])
+        self.assertEqual(self.place.table(), ["i,v,status", "1,10,done", "2,20,FAILED", "3,30,done", "4,40,done", "5,50,done"])
 
     def test_steps_side_by_side_run_at_the_same_time(self):
         """Two wait for each other: one after the other they would wait for ever."""
@@ -127,7 +127,7 @@ class Pack(SlurmTest):
         code, out = self.place.finish(engine, 100)
         self.assertEqual(code, 1, out)
         self.assertIn("CANCELLED", self.place.packages()[1]["note"])
-        self.assertEqual(self.place.table(), ["i,v", "1,10", "2,", "3,30"])
+        self.assertEqual(self.place.table(), ["i,v,status", "1,10,done", "2,,FAILED", "3,30,done"])
 
     def test_when_the_time_is_over_who_never_began_has_no_result(self):
         program = self.place.program("point", 'touch started; echo "v=${1}0"; exec sleep 600\n')

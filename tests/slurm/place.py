@@ -94,7 +94,7 @@ class Place:
         """The table of the newest run, as lines."""
         code, out, err = self.tally("result", "run")
         assert code == 0, err
-        return [line for line in out.splitlines() if re.fullmatch(r"[a-z0-9,]+", line)]
+        return [line for line in out.splitlines() if re.fullmatch(r"[A-Za-z0-9,]+", line)]
 
     def packages(self, run="000000"):
         """Of the journal, by id: a dictionary a workpackage. Reads a copy: the engine may hold the original."""
@@ -107,7 +107,16 @@ class Place:
                 database.row_factory = sqlite3.Row
                 rows = [dict(row) for row in database.execute("SELECT * FROM package ORDER BY id")]
             database.close()
+        log = self.log(run) if (folder / "run.log").exists() else ""
+        for row in rows:
+            row["note"] = self.last_word(log, row["directory"])
         return rows
+
+    @staticmethod
+    def last_word(log, directory):
+        """Why a workpackage ended as it did, as run.log has it: the lines behind "DIRECTORY: failed: "."""
+        said = re.findall(rf"^\[[^]]*\] {re.escape(directory)}: (?:\w+: )?(.*(?:\n    .*)*)", log, re.MULTILINE)
+        return said[-1].replace("\n    ", "\n").rstrip() if said else ""
 
     def work(self, number, step="train", run="000000"):
         return self.root / "run" / run / f"{number:06}_{step}" / "work"

@@ -19,7 +19,7 @@ class Run(SlurmTest):
         self.assertIn("i,v\n1,10\n2,20\n3,30\n", out)
         for package in self.place.packages():
             self.assertRegex(package["job_id"], r"^\d+$")
-            self.assertRegex(package["job_name"], rf"^tally-000000-00000{package['id']}-")
+            self.assertRegex(package["job_name"], rf"^small-train-00000{package['id']}-[0-9a-f]+$")
 
 
 class Queue(SlurmTest):

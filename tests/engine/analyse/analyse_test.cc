@@ -50,6 +50,10 @@ class Fixture {
     view.finished = true;
     view.work_dir = root_ + "/" + std::to_string(id);
     std::filesystem::create_directories(view.work_dir);
+    if (benchmark.find_step(step) == nullptr) {
+      benchmark.steps.emplace_back();
+      benchmark.steps.back().name.value = step;
+    }
     packages.push_back(view);
     return packages.back();
   }

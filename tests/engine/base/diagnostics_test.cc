@@ -79,3 +79,21 @@ TEST_CASE("a mark beyond the text shows no line") {
   diagnostics.error({file, 1, 99}, "m");
   CHECK(diagnostics.format(sources) == "f:1:99: error: m\n    x\n     ^\n");
 }
+
+TEST_CASE("warnings of one kind are shown once, with the places of the others") {
+  Sources sources;
+  const uint32_t file = sources.add("f", "one\ntwo\nthree\n");
+  Diagnostics diagnostics;
+  diagnostics.warning({file, 2, 1}, "no column 'b'", "did you mean 'd'?", {"column", "b"});
+  diagnostics.warning({file, 1, 1}, "no column 'a'", "", {"column", "a"});
+  diagnostics.warning({file, 3, 2}, "no column 'c'", "", {"column", "c"});
+  diagnostics.warning({file, 3, 1}, "else", "", {"other", "c"});
+  CHECK(diagnostics.warning_count() == 4);
+  CHECK(diagnostics.format(sources) ==
+        "f:1:1: warning: no column 'a'\n    one\n    ^~~\n"
+        "note: 2 more of this kind: 'b' (2:1), 'c' (3:2)\n"
+        "f:3:1: warning: else\n    three\n    ^~~~~\n");
+  // Errors are shown each.
+  diagnostics.make_warnings_errors();
+  CHECK(diagnostics.format(sources).find("no column 'c'") != std::string::npos);
+}

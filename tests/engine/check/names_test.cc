@@ -90,11 +90,7 @@ TEST_CASE("$names that no parameter defines must come from the shell") {
         "        train --n $layres $layersx\n"
         "                  ^~~~~~~\n"
         "hint: did you mean 'layers'?\n"
-        "f.yaml:8:23: warning: 'layersx' is no parameter of step 's': it must come from the shell "
-        "environment\n"
-        "        train --n $layres $layersx\n"
-        "                          ^~~~~~~~\n"
-        "hint: did you mean 'layers'?\n");
+        "note: 1 more of this kind: 'layersx' (8:23)\n");
 }
 
 TEST_CASE("$names that are known: parents' parameters, built-ins, the commands' own variables") {
@@ -107,6 +103,59 @@ TEST_CASE("$names that are known: parents' parameters, built-ins, the commands' 
             .says("hint: parameter set 'model' defines it, but the step does not use that set"));
   // Where the sets depend on a parameter, nothing is known.
   CHECK(Checked(kHead + "step: {name: s, use: 'm$x', do: echo $nix}\n").messages() == "");
+}
+
+TEST_CASE("in a file of our own a $name that nobody knows is an error") {
+  const std::string own =
+      "name: b\noutpath: o\nparameterset: {name: p, where: $n > 0, parameter: "
+      "{name: n, _: 1}}\nstep: {name: s, use: p, do: ";
+  CHECK(Checked(own + "'echo ${n} ${nn}'}\n").messages() ==
+        "f.yaml:4:40: error: 'nn' is no parameter of step 's', and the environment has no variable "
+        "of that name\n"
+        "    step: {name: s, use: p, do: 'echo ${n} ${nn}'}\n"
+        "                                           ^\n"
+        "hint: did you mean 'n'?\n");
+  CHECK(Checked(own + "echo $zzyzx}\n").says("hint: write $$zzyzx to leave it to the shell"));
+  // The commands themselves, the environment, the shell, what is escaped.
+  for (const char* command :
+       {"'for q in 1 2; do echo ${q} $q; done'", "'q=1; echo $q'", "'read q r < x; echo $q $r'",
+        "'export q=2; echo ${q}'", "': ${q:=3}; echo ${q}'", "'printf -v q %s 1; echo $q'",
+        "echo $HOME $PATH $RANDOM $SLURM_JOB_ID", "echo $$zzyzx"}) {
+    CAPTURE(command);
+    CHECK(Checked(own + command + "}\n").messages() == "");
+  }
+  // What the shell or a file read may know after all is a warning.
+  for (const char* command :
+       {"\"awk '{print $NF}' x\"", "'. ./setup; echo $zzyzx'", "'eval $(setup); echo $zzyzx'"}) {
+    CAPTURE(command);
+    Checked checked(own + command + "}\n");
+    CHECK(checked.workflow);
+    CHECK(checked.diagnostics.warning_count() == 1);
+  }
+  // A run's own input was checked when the run began.
+  CheckOptions stored;
+  stored.stored = true;
+  CHECK(Checked(own + "'echo ${nn}'}\n", stored).workflow);
+}
+
+TEST_CASE("what tags leave out is missed when it is analysed, not before") {
+  const std::string file =
+      "name: b\nstep:\n  - {name: run, do: echo}\n  - {name: post, tag: more, do: echo}\n"
+      "  - {name: last, tag: last, depend: post, do: echo}\n"
+      "patternset: {name: p, tag: more}\n"
+      "analyser:\n  - {name: a, use: p, analyse: {step: post}}\n"
+      "  - {name: c, tag: more, analyse: {step: run}}\nresult: {use: 'a,c'}\n";
+  Checked without(file);
+  CHECK(without.workflow);
+  CHECK(without.diagnostics.warning_count() == 3);
+  CHECK(
+      without.says("f.yaml:8:39: warning: analyser 'a' names step 'post', which the tags leave "
+                   "out"));
+  CHECK(without.says("analyser 'a' names patternset 'p', which the tags leave out"));
+  CHECK(without.says("result names analyser 'c', which the tags leave out"));
+  CHECK(Checked(file, with_tags({"more"})).messages() == "");
+  CHECK(Checked(file, with_tags({"last"})).says("error: unknown step 'post' in step 'last'"));
+  CHECK(Checked(file, with_tags({"last"})).says("hint: it is defined, but the tags leave it out"));
 }
 
 TEST_CASE("columns that nothing fills") {

@@ -113,6 +113,81 @@ TEST_CASE("init_with takes another file's set, own entries override") {
   CHECK(subs.substitutions[1].dest.value == "own");
 }
 
+TEST_CASE("the main file's include paths serve the files that it takes sets from") {
+  const Files files = {
+      {"m.xml",
+       "<jube><include-path><path>inc</path><path>far</path></include-path>"
+       "<benchmark name='b' outpath='o'><parameterset name='A' init_with='d/arch.xml'/>"
+       "</benchmark></jube>"},
+      {"inc/d/arch.xml",
+       "<jube><include from='third.xml'/>"
+       "<parameterset name='A' init_with='d/fourth.xml:B'/></jube>"},
+      {"far/third.xml", "<jube><parameterset name='T'/></jube>"},
+      {"far/d/fourth.xml", "<jube><parameterset name='B' init_with='beside.xml:C'/></jube>"},
+      {"beside.xml",
+       "<jube><parameterset name='C'><parameter name='x'>1</parameter>"
+       "</parameterset></jube>"}};
+  Checked checked("m.xml", files);
+  CHECK(checked.messages() == "");
+  CHECK(checked.set("A").parameters.at(0).value.value == "1");
+}
+
+TEST_CASE("of equal sources the last counts, in the place of the first") {
+  Checked checked(
+      "name: b\nsubstituteset:\n"
+      "  - {name: A, sub: [{source: x, dest: 1}, {source: y, dest: 2}, {source: x, dest: 3}]}\n"
+      "  - {name: B, init_with: ':A', sub: [{source: z, dest: 4}, {source: x, dest: 5}]}\n");
+  const auto shown = [&](const char* set) {
+    std::string text;
+    for (const Substitution& s : checked.benchmark().substitute_sets.at(set).substitutions) {
+      text += s.source.value + s.dest.value + " ";
+    }
+    return text;
+  };
+  CHECK(shown("A") == "x3 y2 ");
+  CHECK(shown("B") == "x5 y2 z4 ");
+}
+
+TEST_CASE("a list of values under _") {
+  const std::string list =
+      "parameter: [{name: x, _: [1, 2, yes]}, {name: y, separator: ;, _: [a, "
+      "'b,c']}, {name: z, _: [7]}]}\n";
+  Checked own("name: b\nparameterset: {name: p, where: $x > 0, " + list);
+  CHECK(own.set("p").parameters.at(0).value.value == "1,2,yes");
+  CHECK(own.set("p").parameters.at(1).value.value == "a;b,c");
+  CHECK(own.set("p").parameters.at(2).value.value == "7");
+  CHECK(
+      own.says("f.yaml:2:72: note: the value is 'yes', as in YAML 1.2; in a file of plain JUBE "
+               "language it is 'True'"));
+  CHECK(Checked("name: b\nparameterset: {name: p, where: 1, parameter: {name: x, _: ['a,b', c]}}\n")
+            .says("error: value 'a,b' of parameter 'x' cannot stand in a list cut at ','"));
+  Checked jube("name: b\nparameterset: {name: p, " + list);  // as JUBE 2.5.1 and 2.7.1
+  CHECK(jube.set("p").parameters.at(0).value.value == "True");
+  CHECK(jube.says("warning: parameter 'x' has a list of values, of which JUBE keeps the last"));
+  CHECK(jube.diagnostics.warning_count() == 3);
+}
+
+TEST_CASE("plain values are YAML 1.2's in files of our own, PyYAML's in JUBE's") {
+  const std::string values =
+      "parameter: [{name: a, _: 010}, {name: b, _: off}, {name: c, _: 1_000}, {name: d, _: "
+      "1:30:00},"
+      " {name: e, _: 0b11}, {name: f, _: 1e3}, {name: g, _: 1.50}, {name: h, _: 'yes'},"
+      " {name: i, export: yes, _: 0x1F}]}\nstep: {name: no, active: off, do: x}\n";
+  const auto shown = [](const Checked& checked) {
+    std::string text;
+    for (const Parameter& p : checked.set("p").parameters) text += p.value.value + " ";
+    return text + checked.benchmark().steps.at(0).name.value;
+  };
+  Checked own("name: b\nparameterset: {name: p, where: 1 > 0, " + values);
+  CHECK(shown(own) == "10 off 1_000 1:30:00 0b11 1e3 1.5 yes 31 no");
+  CHECK(own.set("p").parameters.at(8).exported);
+  CHECK(own.benchmark().steps.at(0).active.value == "False");
+  CHECK(own.diagnostics.warning_count() == 0);
+  CHECK(own.says("note: 5 more of this kind: 'off'"));
+  CHECK(shown(Checked("name: b\nparameterset: {name: p, " + values)) ==
+        "8 False 1000 5400 3 1e3 1.5 yes 31 False");
+}
+
 TEST_CASE("init_with that leads nowhere") {
   CHECK(
       with_other("parameterset: {name: A, init_with: nix.xml}\n").says("file 'nix.xml' not found"));

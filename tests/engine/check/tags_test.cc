@@ -52,6 +52,19 @@ TEST_CASE("a tag that appears nowhere is worth a warning") {
         "tally: warning: tag 'smal' appears nowhere in the file\nhint: did you mean 'small'?\n");
 }
 
+TEST_CASE("in a file of our own that describes its tags a misspelt one is an error") {
+  const std::string tags = "tags: {tag: {name: small, _: little}}\n";
+  const std::string own =
+      "benchmark: {name: b, step: {name: s, kind: setup, tag: small|!small, do: x}}\n";
+  CHECK(Checked(tags + own, with_tags({"smal"})).messages() ==
+        "tally: error: tag 'smal' appears nowhere in the file\nhint: did you mean 'small'?\n");
+  CHECK(Checked(tags + own, with_tags({"huge"})).says("hint: the file's tags: small\n"));
+  CHECK(Checked(own, with_tags({"smal"})).says("warning: tag 'smal'"));
+  CheckOptions as_jube = with_tags({"smal"});
+  as_jube.as_jube = true;
+  CHECK(Checked(tags + own, as_jube).says("warning: tag 'smal'"));
+}
+
 TEST_CASE("the file's selection adds tags and chooses benchmarks") {
   CHECK(names(Checked("selection: {tag: small}\n" + kTwo)) == "one ");
   CHECK(Checked("selection: {tag: small}\n" + kTwo).workflow->tags ==

@@ -116,8 +116,11 @@ TEST_CASE_FIXTURE(Shell, "a run: exit code, table on -r, files in JUBE's layout"
   CHECK(exists("bench_run/000000/configuration.xml"));
   CHECK(exists("bench_run/000000/timestamps"));
 
-  CHECK(!has(tally("run bench.yaml").out, "time"));  // no table without -r, as JUBE
+  CHECK(!has(tally("run bench.yaml", "jube").out, "time"));  // no table without -r, as JUBE
   CHECK(exists("bench_run/000001/000002_s"));
+  // Shown, not written: a file in JUBE's language did not ask.
+  CHECK(has(tally("run bench.yaml").out, kTable));
+  CHECK(!exists("bench_run/000002/result"));
 }
 
 TEST_CASE_FIXTURE(Shell, "JUBE's command lines: lists that do not eat the file, both orders") {
@@ -177,13 +180,13 @@ TEST_CASE_FIXTURE(Shell, "a failure says where its command, or its step, is writ
   CHECK(has(tally("run inactive.yaml").out, "       at inactive.yaml:7:9\n"));
   file("unable.yaml",
        "name: u\noutpath: u_run\nsubstituteset: {name: t, iofile: {in: none.txt, out: g.txt}}\n"
-       "step:\n  - {name: s, use: t, do: echo}\n");
-  CHECK(has(tally("run unable.yaml").out, "       at unable.yaml:5:12\n"));
+       "step:\n  - {name: first, do: echo}\n  - {name: s, depend: first, use: t, do: echo}\n");
+  CHECK(has(tally("run unable.yaml").out, "       at unable.yaml:6:12\n"));
   file("value.yaml",
        "name: v\noutpath: v_run\n"
        "parameterset: {name: p, parameter: [{name: n, type: int, _: \"1,two\"}]}\n"
        "step: {name: s, use: p, do: echo $n}\n");
-  CHECK(has(tally("run value.yaml").out, "       at value.yaml:4:14\n"));
+  CHECK(has(tally("run value.yaml").out, "       at value.yaml:3:61\n"));
 }
 
 TEST_CASE_FIXTURE(Shell, "a comment is one line; a step that no workpackage reached has its row") {
@@ -220,9 +223,9 @@ TEST_CASE_FIXTURE(Shell, "bad input is exit code 2 with one clear error, and not
            {"run nofile.yaml", "Benchmark configuration file not found: \"nofile.yaml\""},
            {"run", "needs an input file"},
            {"run bench.yaml --taag x", "unknown option '--taag' of run"},
-           {"run bench.yaml -q", "unknown option '-q' of run"},
+           {"run bench.yaml -y", "unknown option '-y' of run"},
            {"resutl bench_run", "did you mean 'result'?"},
-           {"bench.yaml", "did you mean 'tally run bench.yaml'?"},
+           {"bench.yaml", "did you mean `tally run bench.yaml`?"},
            {"result nodir", "Not a directory: \"nodir\""},
            {"result .", "there are no runs in '.'"},
            {"run wrong.yaml", "nix"},
@@ -286,11 +289,12 @@ TEST_CASE_FIXTURE(Shell, "a variable that is nowhere makes no folder of its name
 
 TEST_CASE_FIXTURE(Shell, "a dry run that shows a failing workpackage is exit code 1") {
   file("fails.yaml",
-       "name: f\nparameterset: {name: p, parameter: [{name: a, mode: python, _: \"1/0\"}]}\n"
-       "step: {name: s, use: p, do: echo $a}\n");
+       "name: f\nparameterset: {name: p, parameter: [{name: b, _: \"1,0,0\"}, "
+       "{name: a, mode: python, _: \"1/$b\"}]}\nstep: {name: s, use: p, do: echo $a}\n");
   Ran ran = tally("run fails.yaml -n");
   CHECK(ran.code == 1);
-  CHECK(has(ran.out, "fails: Cannot evaluate \"1/0\" for parameter \"a\": division by zero"));
+  CHECK(has(ran.out, "fails: Cannot evaluate \"1/0\" for parameter \"a\": division by zero\n"));
+  CHECK_MESSAGE(has(ran.out, "  #000002 s  b=0 a=?  fails as #000001\n"), ran.out);
 }
 
 TEST_CASE_FIXTURE(Shell,
@@ -379,7 +383,7 @@ TEST_CASE_FIXTURE(Shell, "what JUBE leaves for scripts, and options cut short") 
   CHECK(tally("--version", "jube").out.rfind("JUBE, version 2.7.1 (tally ", 0) == 0);
   CHECK(tally("result nowhere", "jube").code == 1);
   CHECK(tally("run", "jube").code == 2);
-  CHECK(tally("run bench.yaml -q", "jube").code == 2);
+  CHECK(tally("run bench.yaml -y", "jube").code == 2);
   CHECK(tally("result nowhere").code == 2);
 }
 
@@ -437,7 +441,8 @@ TEST_CASE_FIXTURE(Shell, "remove asks, then removes; a removed workpackage runs 
   Ran removed = tally("remove bench_run -w 1 -f");
   CHECK(removed.code == 0);
   CHECK(!exists("bench_run/000000/000001_s"));
-  CHECK(tally("status bench_run").out == "RUNNING\n");
+  CHECK(tally("status bench_run").out == "INTERRUPTED\n");
+  CHECK(tally("status bench_run", "jube").out == "RUNNING\n");
   Ran again = tally("continue bench_run");
   CHECK(again.code == 1);  // it fails again
   CHECK(exists("bench_run/000000/000001_s/error"));

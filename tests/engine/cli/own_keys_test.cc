@@ -66,17 +66,17 @@ TEST_CASE("where: excluded points are in the plan with their rule, and in no tab
                 ran.out);
 }
 
-TEST_CASE("where: a rule that cannot be evaluated fails its points; one that leaves none is said") {
+TEST_CASE("where: a rule that cannot be evaluated is an error; one that leaves none is said") {
   const Shell shell;
   const std::string step = "do: echo v=1";
   shell.file("b.yaml",
              bench("where: \"$nodes < many\", " + std::string(kNodesTasks), step, "nodes, v"));
   Ran ran = shell.tally("run b.yaml");
-  CHECK(ran.code == 1);
-  CHECK_MESSAGE(has(ran.out,
-                    "failed 0 (s): Cannot evaluate the rule \"$nodes < many\": name 'many' is not "
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err,
+                    "error: Cannot evaluate the rule \"$nodes < many\": name 'many' is not "
                     "defined\n"),
-                ran.out);
+                ran.err);
   shell.file("b.yaml",
              bench("where: \"$nodes > 4\", " + std::string(kNodesTasks), step, "nodes, v"));
   for (const char* command : {"run -n b.yaml", "run b.yaml"}) {
@@ -207,7 +207,7 @@ TEST_CASE("retry: a new try in a fresh folder, the failed one kept; no more trie
   ran = shell.tally("run -r b.yaml");
   CHECK(ran.code == 1);
   CHECK_MESSAGE(has(ran.out, "failed 2 (s): Error (returncode <> 0) while running \""), ran.out);
-  CHECK_MESSAGE(has(ran.out, "| 2 | 2.0 |\n| 3 |     |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "| 2 | 2.0 |   done |\n| 3 |     | FAILED |\n"), ran.out);
   CHECK(count_of(shell.content("tries"), "try 3") == 2);
 }
 
@@ -222,8 +222,8 @@ TEST_CASE("timeout: ends the commands, says so, keeps what was printed") {
                     "failed 1 (s): time limit of 1s reached while running \"echo v=600; exec sleep "
                     "600\" in directory \""),
                 ran.out);
-  CHECK_MESSAGE(has(ran.out, "|   0 |   0.0 |\n| 600 | 600.0 |\n"), ran.out);
-  CHECK_MESSAGE(has(ran.err, "note: t: row 2: workpackage 1 (s) failed: time limit of 1s"),
+  CHECK_MESSAGE(has(ran.out, "|   0 |   0.0 |   done |\n| 600 | 600.0 | FAILED |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "note: t: row 2 FAILED: workpackage 1 (s) failed: time limit of 1s"),
                 ran.err);
   shell.file("b.yaml", bench(set, "timeout: soon, " + step, "p, v"));
   ran = shell.tally("run b.yaml");
@@ -322,7 +322,7 @@ TEST_CASE(
                 ran.err);
 }
 
-TEST_CASE("references: pass or FAIL below the table, with the value and where the number is from") {
+TEST_CASE("references: a missed one is said with its row, value and place, and exit code 5") {
   const Shell shell;
   const std::string set = "parameter: {name: n, type: int, _: \"1,2\"}";
   const std::string step = "do: \"echo v=$n.25\"";
@@ -331,13 +331,21 @@ TEST_CASE("references: pass or FAIL below the table, with the value and where th
       bench(set, step, "n, {_: v, format: .1f}",
             ", reference: [{column: v, _: \"<= 2\", note: \"last year's machine\"}, {column: "
             "v, _: \"2.3 +- 5%\", where: \"$n == 2\"}]"));
-  Ran ran = shell.tally("run -r b.yaml");
-  CHECK(ran.code == 0);
-  CHECK_MESSAGE(has(ran.err,
-                    "note: t: reference v <= 2 (last year's machine): pass, it is 1.2\n"
-                    "note: t: reference v <= 2 (last year's machine): FAIL, it is 2.2\n"
-                    "note: t: reference v 2.3 +- 5%: pass, it is 2.2\n"),
-                ran.err);
+  const std::string missed =
+      "note: t: reference v <= 2 (last year's machine): pass, row 1 (n=1) has 1.2\n"
+      "note: t: reference v 2.3 +- 5%: pass, row 2 (n=2) has 2.2\n"
+      "b.yaml:7:111: reference missed: t: row 2 (n=2): v is 2.2; expected <= 2 (last year's "
+      "machine)\n";
+  // Without -r, too: a gate must not depend on being asked for.
+  for (const char* command : {"run b.yaml", "result run", "continue run"}) {
+    CAPTURE(std::string(command));
+    const Ran gate = shell.tally(command);
+    CHECK(gate.code == 5);
+    CHECK_MESSAGE(has(gate.err, missed), gate.err);
+  }
+  shell.sh("ln -s \"$TALLY\" jube");
+  CHECK(shell.sh("./jube run -r b.yaml").code == 0);  // JUBE's codes
+  Ran ran;
   shell.file("b.yaml", bench(set, step, "n, v", ", reference: {column: w, _: \"<= 2\"}"));
   ran = shell.tally("run -r b.yaml");
   CHECK_MESSAGE(has(ran.err, "error: unknown column 'w' in table 't'\n"), ran.err);
@@ -378,8 +386,132 @@ TEST_CASE("setup work: done once for all that need it, across runs too, and said
   CHECK(!has(ran.out, "reused 0"));
   CHECK_MESSAGE(has(ran.out, "|    1 | 20 |\n|    2 | 20 |\n"), ran.out);
   CHECK(has(shell.content("run/000002/run.log"),
-            "000000_corpus: done here, against the work kept last: file in.txt changed; key "));
+            "000000_corpus: done here, against the work kept last: file in.txt changed\n"));
   CHECK(shell.content("times") == "made\nmade\n");
+}
+
+TEST_CASE("setup work: what its parents left is an input, within a run and over runs") {
+  const Shell shell;
+  shell.file("source.txt", "one\n");
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "parameterset: {name: ps, parameter: {name: seed, type: int, _: \"1,2\"}}\n"
+             "fileset: {name: fs, copy: source.txt}\n"
+             "step:\n"
+             "  - {name: build, kind: build, use: [ps, fs], do: \"echo $seed >prog; cat source.txt "
+             ">>prog\"}\n"
+             "  - {name: data, kind: setup, depend: build, do: \"cat build/prog >data\"}\n"
+             "  - {name: go, kind: run, depend: data, launch: \"cat data/data\"}\n");
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK(shell.content("run/000000/000004_go/work/stdout") == "1\none\n");
+  CHECK(shell.content("run/000000/000005_go/work/stdout") == "2\none\n");
+  ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "reused 2 (data): "), ran.out);
+  CHECK(shell.content("run/000001/000005_go/work/stdout") == "2\none\n");
+  // The build is made anew; the data that was made from the old one is not taken over.
+  shell.file("source.txt", "two\n");
+  ran = shell.tally("run -n b.yaml");
+  CHECK_MESSAGE(has(ran.out,
+                    "#000001 build  seed=2  done anew, against the work kept last: file "
+                    "source.txt changed\n"),
+                ran.out);
+  CHECK_MESSAGE(has(ran.out, "done anew, against the work kept last: parent build changed"),
+                ran.out);
+  ran = shell.tally("run b.yaml");
+  CHECK(!has(ran.out, "reused"));
+  CHECK(shell.content("run/000002/000004_go/work/stdout") == "1\ntwo\n");
+  CHECK(shell.content("run/000002/000005_go/work/stdout") == "2\ntwo\n");
+  // A parent that is made anew for another reason, too: its work may be another.
+  std::filesystem::remove(shell.root() + "/run/000002/000000_build/work/prog");
+  ran = shell.tally("run b.yaml");
+  CHECK(!has(ran.out, "reused 0 "));
+  CHECK(!has(ran.out, "reused 2 "));
+  CHECK_MESSAGE(has(ran.out, "reused 1 (build): "), ran.out);
+  CHECK_MESSAGE(has(ran.out, "reused 3 (data): "), ran.out);
+  // What a plain step leaves may differ in every run.
+  shell.file("p.yaml",
+             "name: p\noutpath: prun\nstep:\n"
+             "  - {name: plain, do: \"date +%N >now\"}\n"
+             "  - {name: data, kind: setup, depend: plain, do: \"cp plain/now now\"}\n");
+  shell.tally("run p.yaml");
+  ran = shell.tally("run -n p.yaml");
+  CHECK_MESSAGE(
+      has(ran.out, "done anew, step 'plain', which it depends on, is done anew in every run"),
+      ran.out);
+  shell.tally("run p.yaml");
+  CHECK(shell.content("prun/000001/000000_plain/work/now") ==
+        shell.content("prun/000001/000001_data/work/now"));
+}
+
+TEST_CASE(
+    "setup work: files that are named, declared and large, variables, reuse: false, --fresh") {
+  const Shell shell;
+  shell.file("text", "one\n");
+  shell.file("folder/a", "1\n");
+  shell.file("script.sh", "cat folder/* \"$TEXT\" >out; echo \"$MODE\" >>out\n");
+  const std::string head = "name: b\noutpath: run\n";
+  const std::string step =
+      "parameterset: {name: ps, parameter: {name: text, _: none}}\n"
+      "step:\n  - {name: prepare, kind: setup, use: ps, do: \"cat $text >out; echo ${MODE:-none} "
+      ">>out\"";
+  shell.file("b.yaml", head + step + "}\n");
+  const auto run = [&](const std::string& more) {
+    return shell.sh("MODE=\"$M\" \"$TALLY\" run b.yaml --set text=$PWD/text " + more);
+  };
+  CHECK(!has(run("").out, "reused"));
+  CHECK(has(run("").out, "reused 0 (prepare)"));
+  // In place, with the size and the time that it had.
+  shell.sh("touch -r text when; printf 'two\\n' >text; touch -r when text");
+  Ran ran = run("-n");
+  CHECK_MESSAGE(has(ran.out, "file " + shell.root() + "/text changed"), ran.out);
+  CHECK(!has(run("").out, "reused"));
+  CHECK(shell.content("run/000002/000000_prepare/work/out") == "two\nnone\n");
+  // A variable that the command names.
+  ran = shell.sh("MODE=fast \"$TALLY\" run b.yaml --set text=$PWD/text");
+  CHECK(!has(ran.out, "reused"));
+  CHECK(shell.content("run/000003/000000_prepare/work/out") == "two\nfast\n");
+  CHECK(has(run("").out, "reused 0 (prepare)"));
+  CHECK(!has(run("--fresh").out, "reused"));
+  CHECK(has(run("--fresh -n").out, "done anew, --fresh"));
+  CHECK(has(run("").out, "reused 0 (prepare)"));
+  shell.file("b.yaml", head + step + ", reuse: false}\n");
+  CHECK(!has(run("").out, "reused"));
+  CHECK(has(run("-n").out, "done anew, reuse is false"));
+  // Declared: a folder that only a script reads.
+  shell.file("b.yaml", head +
+                           "fileset: {name: fs, copy: script.sh}\n"
+                           "step:\n  - {name: prepare, kind: setup, use: fs, input: folder, env: "
+                           "{TEXT: $jube_benchmark_home/text}, do: \"cd $jube_benchmark_home; sh "
+                           "script.sh\"}\n");
+  CHECK(!has(shell.tally("run b.yaml").out, "reused"));
+  CHECK(has(shell.tally("run b.yaml").out, "reused 0 (prepare)"));
+  shell.file("folder/b", "2\n");
+  CHECK(!has(shell.tally("run b.yaml").out, "reused"));
+  shell.file("text", "three\n");
+  CHECK(!has(shell.tally("run b.yaml").out, "reused"));
+  // Only where work is ever left out.
+  shell.file("b.yaml",
+             head + "step: {name: go, kind: run, reuse: false, input: folder, launch: ls}");
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "b.yaml:3:36: error: 'reuse' in step 'go' needs kind: setup or build"),
+                ran.err);
+  CHECK(has(ran.err, "'input' in step 'go' needs kind: setup or build"));
+}
+
+TEST_CASE("setup work that passes on its environment: all that share it pass on the same") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2\"}}\n"
+             "step:\n"
+             "  - {name: env, kind: setup, use: ps, export: true, do: \"export WHERE=$$(pwd)\"}\n"
+             "  - {name: go, kind: run, depend: env, launch: \"echo $$WHERE\"}\n");
+  CHECK(shell.tally("run b.yaml").code == 0);
+  const std::string where = shell.root() + "/run/000000/000000_env/work\n";
+  CHECK(shell.content("run/000000/000002_go/work/stdout") == where);
+  CHECK(shell.content("run/000000/000003_go/work/stdout") == where);
 }
 
 TEST_CASE("setup work that fails is nobody's: it is done again, and what needs it does not run") {

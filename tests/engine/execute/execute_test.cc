@@ -91,7 +91,7 @@ TEST_CASE("a failing workpackage: JUBE's message, siblings go on, no children") 
         "Error (returncode <> 0) while running \"if [ 2 = 2 ]; then echo bad >&2; exit 4; fi; echo "
         "run "
         "2\" in directory \"" +
-            work + "\"\nMessage in \"" + work + "/stderr\":\nbad\n");
+            work + "\"\nMessage in \"" + work + "/stderr\":\nbad\nIt ended with exit code 4");
   CHECK_FALSE(run.has("000001_gen/done"));
   CHECK(run.file("000003_post/work/stdout") == "post 1\n");
   CHECK(run.file("000004_post/work/stdout") == "post 3\n");

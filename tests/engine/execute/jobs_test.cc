@@ -44,8 +44,11 @@ struct Following {
     return ended;
   }
   void says(JobState state, const std::string& word, const std::string& reason = "",
-            const std::string& name = "name") {
-    scheduler.known["101"] = {state, word, reason, name, 1000, 0};
+            const std::string& name = "name", int restarts = -1) {
+    scheduler.known["101"] = {state, word, reason, name, 1000, 0, restarts};
+  }
+  void says_restarts(JobState state, const std::string& word, int restarts) {
+    says(state, word, "", "name", restarts);
   }
 
   TemporaryFolder folder;
@@ -66,14 +69,67 @@ TEST_CASE("following: the job's own word, then the scheduler's; unknown is lost,
   CHECK(f.later(0).empty());
   REQUIRE(f.jobs.ids() == std::vector<std::string>{"101"});
   CHECK(f.later(60).empty());
-  SUBCASE("a good end is believed at once") {
+  SUBCASE("a good end counts when the scheduler agrees") {
     f.folder.write("job.status", "0\n");
+    SUBCASE("the job has ended well") {
+      f.says(JobState::ok, "COMPLETED");
+    }
+    SUBCASE("it runs, in its first start") {
+      f.says_restarts(JobState::running, "RUNNING", 0);
+    }
+    SUBCASE("it was cancelled after that") {
+      f.says(JobState::failed, "CANCELLED");
+    }
+    SUBCASE("the scheduler has forgotten it") {
+      f.scheduler.known.clear();
+    }
     const auto ended = f.later(60);
     REQUIRE(ended.size() == 1);
     CHECK(ended[0].package == 5);
     CHECK(ended[0].kind == Kind::exit);
     CHECK(ended[0].exit_code == 0);
     CHECK(f.jobs.count() == 0);
+  }
+  SUBCASE("the scheduler does not answer: after the grace period") {
+    f.folder.write("job.status", "0\n");
+    f.scheduler.outage = true;
+    CHECK(f.later(60).empty());
+    CHECK(f.later(59).empty());
+    REQUIRE(f.later(2).size() == 1);
+  }
+  SUBCASE("an answer from before the status says nothing about it") {
+    f.says_restarts(JobState::running, "RUNNING", 0);
+    CHECK(f.later(60).empty());
+    f.folder.write("job.status", "0\n");
+    f.says_restarts(JobState::queued, "PENDING", 1);
+    CHECK(f.later(60).empty());
+  }
+  SUBCASE("a good end of a script whose node was lost is none") {
+    f.folder.write("job.status", "0\n");
+    SUBCASE("started again at once") {
+      f.says_restarts(JobState::running, "RUNNING", 1);
+      for (int i = 0; i < 5; ++i) CHECK(f.later(60).empty());
+    }
+    SUBCASE("being ended: its end will say which") {
+      f.says_restarts(JobState::running, "COMPLETING", 0);
+      CHECK(f.later(30).empty());
+      f.says_restarts(JobState::retryable, "NODE_FAIL", 0);
+      const auto ended = f.later(30);
+      REQUIRE(ended.size() == 1);
+      CHECK(ended[0].kind == Kind::retryable);
+      CHECK(ended[0].words == "job 101 was ended with exit status 0: NODE_FAIL");
+      return;
+    }
+    SUBCASE("waits to be started again") {
+      f.says_restarts(JobState::queued, "PENDING", 1);
+      for (int i = 0; i < 5; ++i) CHECK(f.later(60).empty());
+      f.says_restarts(JobState::running, "RUNNING", 1);
+      for (int i = 0; i < 5; ++i) CHECK(f.later(60).empty());
+    }
+    f.folder.write("job.status", "0\nrestart 1\n");
+    const auto ended = f.later(60);
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].exit_code == 0);
   }
   SUBCASE("half a status file is none") {
     f.folder.write("job.status", "0");
@@ -271,6 +327,7 @@ TEST_CASE("submitting: limits") {
     CHECK(f.scheduler.requests.size() == 2);
     CHECK(f.jobs.settled());  // without an end there is nothing to do
     CHECK(f.jobs.unsubmitted() == std::vector<int>{2, 3, 4});
+    f.scheduler.known["101"] = {JobState::ok, "COMPLETED", "", "name0", 0, 0};
     f.scheduler.known["102"] = {JobState::running, "RUNNING", "", "name1", 0, 0};
     f.folder.write("status0", "0\n");
     CHECK(f.later(60).size() == 1);
@@ -342,7 +399,7 @@ TEST_CASE("submitting: limits") {
   }
 }
 
-TEST_CASE("the folders are a job's from its submission on, until its failure was taken") {
+TEST_CASE("the folders are a job's from its submission on, until its end was taken") {
   Following f;
   Job job = f.job(5);
   Job rider = f.job(6);
@@ -368,10 +425,10 @@ TEST_CASE("the folders are a job's from its submission on, until its failure was
     f.later(60);
     CHECK(owner("job.status.job") == "ended\n");
   }
-  SUBCASE("a good end speaks for itself") {
+  SUBCASE("a good end") {
     f.folder.write("job.status", "0\n");
     REQUIRE(f.later(60).size() == 1);
-    CHECK(owner("job.status.job") == "name\n");
+    CHECK(owner("job.status.job") == "ended\n");
   }
   SUBCASE("what is lost may be found again") {
     f.scheduler.known.clear();

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/base/text.h"
+#include "engine/execute/setup_inputs.h"
 #include "engine/execute/status_line.h"
 #include "steps/container.h"
 #include "steps/kinds.h"
@@ -57,10 +58,8 @@ TEST_CASE("a setup step's work is done once for equal commands, parameters and f
   }
   int reused = 0;
   for (const auto& package : run.stored()) {
-    if (package.package.note.rfind(
-            "reused: commands, environment and files are those of workpackage", 0) == 0) {
-      ++reused;
-    }
+    const Outcome& outcome = package.package.outcome;
+    if (outcome.reason == Reason::reused && outcome.workpackage >= 0) ++reused;
   }
   CHECK(reused == 2);
 }
@@ -106,7 +105,7 @@ TEST_CASE("a run step on a scheduler: submitted once, its exit status decides") 
     REQUIRE(scheduler.requests.size() == 1);
     CHECK(scheduler.requests[0].submit == "sbatch --parsable");
     CHECK(scheduler.requests[0].script == "submit.job");
-    CHECK(scheduler.requests[0].name.rfind("tally-000000-000000-", 0) == 0);
+    CHECK(scheduler.requests[0].name.rfind("test-train-000000-", 0) == 0);
     CHECK(run.stored()[0].job_id == "101");
     CHECK(run.continue_run().done == 1);
     CHECK(scheduler.requests.size() == 1);
@@ -122,7 +121,7 @@ TEST_CASE("a run step on a scheduler: submitted once, its exit status decides") 
     run.add(step);
     scheduler.on_submit = [](const JobRequest& r, const std::string&) { write_status(r, "3\n"); };
     CHECK(run.run().done == 1);
-    CHECK(run.stored()[0].package.state == State::expected);
+    CHECK(run.stored()[0].package.outcome.state == State::expected);
   }
   SUBCASE("rejected, in the scheduler's words") {
     run.add(step);
@@ -342,19 +341,21 @@ TEST_CASE("the script of a pack") {
   PackRule rule;
   rule.kind = PackRule::Kind::array;
   rule.at_once = 3;
-  const std::vector<PackMember> members = {{"/run/a b/work", "submit.job", {}},
-                                           {"/run/c/work", "submit.job", {{"X", "it's"}}}};
-  const std::string options =
+  const std::string own =
       "#SBATCH --ntasks-per-node=4\n#SBATCH --gres=gpu:a100:1\n#SBATCH --mem=500M\n"
       "#SBATCH --output=out.log\n#SBATCH --open-mode=truncate\n";
+  const std::vector<PackMember> members = {
+      {"/run/a b/work", "submit.job", {}, own},
+      {"/run/c/work", "/own/submit.job", {{"X", "it's"}}, own, "/own/status"}};
+  const std::string options = common_options(own);
+  CHECK(options.find("--output") == std::string::npos);
   std::string script = pack_script(rule, options, members);
   const auto has = [&](const char* part) { return script.find(part) != std::string::npos; };
   CHECK(has("#SBATCH --array=0-1%3\n"));
-  CHECK(has("  0) cd '/run/a b/work' && script=submit.job ;;\n"));
-  CHECK(
-      has(("  1) cd /run/c/work && script=submit.job && export X=" + shell_quote("it's") + " ;;\n")
-              .c_str()));
-  CHECK(has("exec bash \"$script\" > out.log 2>&1\n"));
+  CHECK(has("  0) cd '/run/a b/work' &&\n    exec bash submit.job > out.log 2>&1 ;;\n"));
+  CHECK(has(("  1) cd /run/c/work && export X=" + shell_quote("it's") +
+             " &&\n    exec bash /own/submit.job > out.log 2>&1 ;;\n")
+                .c_str()));
   // Side by side on one node: what the scheduler gives it grows, and time with the rounds.
   rule.kind = PackRule::Kind::steps;
   rule.at_once = 2;
@@ -367,8 +368,12 @@ TEST_CASE("the script of a pack") {
           "#SBATCH --mem=1000M\n"));
   CHECK(has("SLURM_NTASKS=4 "));
   CHECK(has("export SLURM_STEP_GRES=gpu:1\n"));
-  CHECK(has(("member '/run/a b/work' submit.job\nmember /run/c/work submit.job " +
-             shell_quote("X=it's") + "\n")
+  CHECK(
+      has("member '/run/a b/work' job.status job.reason \\\n"
+          "  'env bash submit.job > out.log 2>&1'\n"));
+  CHECK(has(("member /run/c/work /own/status job.reason \\\n  " +
+             shell_quote("env " + shell_quote("X=it's") + " bash /own/submit.job > out.log 2>&1") +
+             "\n")
                 .c_str()));
   // One after the other each has all of it.
   rule.at_once = 1;
@@ -405,7 +410,7 @@ TEST_CASE("durations") {
 }
 
 TEST_CASE("content hash tells every part apart") {
-  const StepInputs base{"s", {"a", "b"}, {{"E", "1"}}, {{"f", "x"}}};
+  const StepInputs base{"s", {"a", "b"}, {{"p", "h"}}, {{"E", "1"}}, {{"f", "x"}}};
   StepInputs other = base;
   CHECK(content_hash(base) == content_hash(other));
   other.commands = {"ab", ""};
@@ -415,6 +420,9 @@ TEST_CASE("content hash tells every part apart") {
   CHECK(content_hash(base) != content_hash(other));
   other = base;
   other.files[0].second = "y";
+  CHECK(content_hash(base) != content_hash(other));
+  other = base;
+  other.parents[0].second = "g";
   CHECK(content_hash(base) != content_hash(other));
 }
 

@@ -110,7 +110,7 @@ TEST_CASE(
       find_run(run);
       std::vector<std::string> finished;
       for (const auto& package : run.stored()) {
-        if (package.package.state == State::done) finished.push_back(package.directory);
+        if (package.package.outcome.state == State::done) finished.push_back(package.directory);
       }
       const std::string log = run.folder.path() + "/log";
       std::string before;
@@ -160,6 +160,97 @@ TEST_CASE("what a killed engine left running is ended before its operation is do
   CHECK(run.continue_run().done == 1);
   CHECK(eventually([&] { return gone(shell); }));
   CHECK(run.file("000000_s/work/stdout") == "start\nend\n");
+}
+
+TEST_CASE(
+    "continue ends what the run's operations left, and nobody else who writes into its folder") {
+  RunFixture run;
+  // It has ended: what it started on purpose goes on.
+  run.add(step_of("server", {"sleep 1002 > log 2>&1 & echo $! > $jube_benchmark_home/server"}));
+  std::string first;
+  SUBCASE("in another session, without a parent") {
+    first = "setsid sleep 1000 > /dev/null 2>&1 &";
+  }
+  SUBCASE("with an environment that was emptied") {
+    first = "env -i sleep 1000 &";
+  }
+  run.add(step_of("s", {"echo start; if [ ! -e $jube_benchmark_home/pid ]; then " + first +
+                        " echo $! > $jube_benchmark_home/new; "
+                        "mv $jube_benchmark_home/new $jube_benchmark_home/pid; sleep 1001; fi; "
+                        "echo end"}));
+  const pid_t engine = fork();
+  if (engine == 0) {
+    RunSummary summary;
+    const Status ignored = run.start(&summary);
+    _exit(ignored ? 0 : 1);
+  }
+  const auto pid_in = [&](const char* name) {
+    std::string text;
+    REQUIRE(eventually([&] { return read_file(run.folder.path() + "/" + name, &text); }));
+    return atoi(text.c_str());
+  };
+  const int left = pid_in("pid");
+  const int server = pid_in("server");
+  find_run(run);
+  REQUIRE(eventually([&] { return run.has("000000_server/done"); }));
+  kill(engine, SIGKILL);
+  waitpid(engine, nullptr, 0);
+  // A script that calls `tally continue`, its output in the run's folder; and a person who looks.
+  const auto writer = [&](const std::string& name) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      setsid();
+      const int file = open((run.directory.path + "/" + name).c_str(), O_WRONLY | O_CREAT, 0666);
+      dup2(file, 1);
+      execl("/bin/sleep", "sleep", "1003", nullptr);
+      _exit(1);
+    }
+    return pid;
+  };
+  const std::vector<pid_t> others{writer("continue.log"), writer("000001_s/work/mine")};
+  CHECK_FALSE(gone(left));
+  CHECK(run.continue_run().done == 2);
+  CHECK(eventually([&] { return gone(left); }));
+  CHECK_FALSE(gone(server));
+  CHECK(run.file("000001_s/work/stdout") == "start\nend\n");
+  for (const pid_t pid : others) {
+    CHECK_FALSE(gone(pid));
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  kill(server, SIGKILL);
+}
+
+TEST_CASE("an output file outside the workpackage is only appended to") {
+  RunFixture run;
+  const std::string mine = run.folder.write("mine.log", "mine\n");
+  Step step = step_of("s", {"echo start; test -e $jube_benchmark_home/second || { touch "
+                            "$jube_benchmark_home/second; sleep 1000; }"});
+  std::string name;
+  SUBCASE("by its path") {
+    name = "$jube_benchmark_home/mine.log";
+  }
+  SUBCASE("by a link") {
+    name = "link.log";
+    step.operations.insert(step.operations.begin(),
+                           op("ln -sf $jube_benchmark_home/mine.log link.log"));
+  }
+  step.operations.back().stdout_file = {name, {}};
+  run.add(step);
+  const pid_t engine = fork();
+  if (engine == 0) {
+    RunSummary summary;
+    const Status ignored = run.start(&summary);
+    _exit(ignored ? 0 : 1);
+  }
+  REQUIRE(eventually([&] { return access((run.folder.path() + "/second").c_str(), F_OK) == 0; }));
+  kill(engine, SIGKILL);
+  waitpid(engine, nullptr, 0);
+  find_run(run);
+  CHECK(run.continue_run().done == 1);
+  std::string text;
+  REQUIRE(read_file(mine, &text));
+  CHECK(text == "mine\nstart\nstart\n");
 }
 
 TEST_CASE(
@@ -250,7 +341,9 @@ TEST_CASE("a disk that fills up: one sentence, and the run can be continued") {
   std::string values = "0";
   for (int i = 1; i < 300; ++i) values.append(",").append(std::to_string(i));
   run.add(set_of("ps", {parameter("p", values), parameter("long", std::string(3000, 'x') + "$p")}));
-  run.add(step_of("s", {"echo $p"}, {"ps"}));
+  Step step = step_of("s", {"V=$long; export V; echo $p"}, {"ps"});
+  step.exported = true;  // its ends are as large as its parameters: more than fits, however slowly
+  run.add(step);
   const int status = in_child([&] {
     // A file-size limit stands for a full disk; the journal is the only large file.
     signal(SIGXFSZ, SIG_IGN);
@@ -308,8 +401,8 @@ TEST_CASE("timeout ends the whole tree; as an expected outcome it is a result") 
   CHECK(run.file("000002_bad/error") ==
         "timeout \"soon\" is not a duration; write it as 90s, 10m or 01:30:00");
   const auto stored = run.stored();
-  CHECK(stored[1].package.state == State::expected);
-  CHECK(stored[1].package.note == "time limit");
+  CHECK(stored[1].package.outcome.state == State::expected);
+  CHECK(message(stored[1].package.outcome) == "time limit");
 }
 
 TEST_CASE("retry starts over and keeps the failed try's files; expect names outcomes") {
@@ -332,7 +425,7 @@ TEST_CASE("retry starts over and keeps the failed try's files; expect names outc
   std::string tries;
   REQUIRE(read_file(run.folder.path() + "/tries", &tries));
   CHECK(tries == "try\ntry\ntry\n");
-  CHECK(run.stored()[2].package.note == "out of memory");
+  CHECK(message(run.stored()[2].package.outcome) == "out of memory");
   CHECK(run.file("000002_oom/work/stdout").empty());
 }
 

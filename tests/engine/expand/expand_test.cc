@@ -256,6 +256,34 @@ step: [{name: s, use: p}, {name: t, depend: s, use: q}, {name: u, depend: s, use
   CHECK(b.show(b.expand("u", {&parents.points[1]}), {"a"}) == Strings{"2"});
 }
 
+TEST_CASE("a later step resolves what no set of an earlier one knew") {
+  Bench b(R"yaml(
+parameterset: [{name: p, parameter: [{name: exe, _: "run ${folder}/x"}, {name: m, _: "$joined"},
+    {name: piece, _: "$joined,z"}, {name: escaped, _: "$$folder $folder"},
+    {name: script, mode: shell, _: "printf %s '$folder'"}, {name: of_script, _: "<$script>"}]},
+  {name: q, parameter: [{name: folder, _: f}, {name: joined, separator: ";", _: "3,4"}]}]
+step: [{name: s, use: p}, {name: t, depend: s}, {name: u, depend: t, use: q},
+  {name: v, depend: u}])yaml");
+  const Strings names{"exe", "m", "piece", "escaped", "script", "of_script"};
+  const StepPoints s = b.expand("s");
+  CHECK(b.show(s, names).front() ==
+        "run ${folder}/x $joined $joined $folder $folder $folder <$folder>");
+  const StepPoints t = b.expand("t", {&s.points[0]});
+  CHECK(b.show(t, names) == Strings{b.show(s, names).front()});
+  const StepPoints u = b.expand("u", {&t.points[0]});
+  const Strings resolved{"run f/x 3 3 $folder $folder $folder <$folder>",
+                         "run f/x 4 3 $folder $folder $folder <$folder>"};
+  CHECK(b.show(u, names) == resolved);
+  CHECK(b.show(b.expand("v", {&u.points[1]}), names) == Strings{resolved[1]});
+  // The same from what a run kept of its points.
+  Point kept;
+  for (const Binding& binding : s.points[0].bindings) {
+    REQUIRE(b.expander.restore(b.expander.definition_key(binding), b.pool[binding.value],
+                               binding.index, &kept.bindings.emplace_back()));
+  }
+  CHECK(b.show(b.expand("u", {&kept}), names) == resolved);
+}
+
 TEST_CASE("parents that disagree give no points") {
   Bench b(R"yaml(
 parameterset: [{name: p, parameter: {name: a, _: "1,2"}}, {name: q, parameter: {name: b, _: "x,y"}},

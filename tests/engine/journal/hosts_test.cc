@@ -161,7 +161,7 @@ TEST_CASE("a run that one host writes is refused to another, and readable there"
   const int code = on("login1", [&] {
     std::unique_ptr<Journal> journal;
     if (!Journal::create(folder.path(), record(), Sources(), &journal)) return 1;
-    if (!journal->set_shared("k", "v")) return 2;
+    if (!journal->set_setup({7, "k", "v"})) return 2;
     return on("login2", [&] {
       std::unique_ptr<Journal> other;
       const Status refused = Journal::open(folder.path(), &other);
@@ -177,7 +177,11 @@ TEST_CASE("a run that one host writes is refused to another, and readable there"
   // login1 has ended in order: login2 may go on.
   CHECK(on("login2", [&] {
           std::unique_ptr<Journal> journal;
-          return Journal::open(folder.path(), &journal) && journal->shared("k") == "v" ? 0 : 1;
+          std::vector<Journal::Setup> setups;
+          return Journal::open(folder.path(), &journal) && journal->setups(&setups) &&
+                         setups.size() == 1
+                     ? 0
+                     : 1;
         }) == 0);
 }
 
@@ -197,7 +201,7 @@ TEST_CASE("an engine that stood still while another host took its run over write
           });
           if (taken != 0) return 2;
           dynamic_cast<SqliteJournal&>(*journal).renew_lease();
-          const Status late = journal->set_shared("k", "late");
+          const Status late = journal->set_setup({8, "k", "late"});
           if (late || late.message().find("taken this run over") == std::string::npos) return 3;
           journal.reset();
           // The new holder's lease is not taken away with it.

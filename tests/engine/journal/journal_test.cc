@@ -50,6 +50,9 @@ RunRecord a_run() {
   run.start = "2026-11-21T01:18:53";
   run.home = "/home/x";
   run.set = {{"nodes", "4"}, {"odd", "a=b"}};
+  run.include_path = {"/inc", "relative"};
+  run.directory = "/home/x/suite";
+  run.directory_from_run = "../..";
   return run;
 }
 
@@ -73,6 +76,20 @@ WorkPackage package(int id, TextPool& pool, const std::string& value) {
   wp.point.bindings.push_back({pool.intern("p"), pool.intern(value), 4, 0});
   wp.point.bindings.push_back({pool.intern("empty"), pool.intern(""), 0, 0});
   return wp;
+}
+
+std::vector<Journal::Stored> packages(const Journal& journal) {
+  std::vector<Journal::Stored> all;
+  const Status read = journal.packages(&all);
+  CAPTURE(read.message());
+  CHECK(read);
+  return all;
+}
+
+std::vector<Journal::Tally> states(const Journal& journal) {
+  std::vector<Journal::Tally> all;
+  CHECK(journal.states(&all));
+  return all;
 }
 
 // Runs `body` in a process of its own and returns how that ended.
@@ -99,12 +116,16 @@ TEST_CASE("everything written is read back") {
                          "000000_gen", ""));
     REQUIRE(journal->add(package(1, pool, "w"), pool, {"ps/p", "ps/empty"}, "gen", "000001_gen",
                          "/alt"));
-    REQUIRE(journal->set_state(0, State::running, ""));
+    REQUIRE(journal->set_outcome(0, in_state(State::running)));
     REQUIRE(journal->operation_done(0, 1, 2, {"A=b=c", "GONE", "L=1\n2"}, {{"/x/stdout", 123}}));
-    REQUIRE(journal->set_state(0, State::failed, "why"));
+    REQUIRE(journal->set_outcome(0, failure(Reason::value, "why")));
     REQUIRE(journal->jobs_named({{1, "tally-1"}}));
     REQUIRE(journal->job_submitted(1, "4711"));
-    REQUIRE(journal->set_shared("k", "v"));
+    REQUIRE(journal->set_setup({1, "hash", "instance"}));
+    Sources update;
+    update.add("new.yaml", "name: new\n");
+    update.add("inc.yaml", "");
+    REQUIRE(journal->set_update("../new.yaml", update));
   }
   std::unique_ptr<Journal> journal;
   REQUIRE(Journal::open(folder.run(), &journal));
@@ -113,14 +134,18 @@ TEST_CASE("everything written is read back") {
   CHECK(run.tags == a_run().tags);
   CHECK(run.set == a_run().set);
   CHECK(run.start == a_run().start);
-  CHECK(journal->sources() ==
-        std::vector<std::pair<std::string, std::string>>{{"bench.yaml", "name: b\n"},
-                                                         {"inc.yaml", std::string("\xff\0x", 3)}});
-  const auto stored = journal->packages();
+  CHECK(run.include_path == a_run().include_path);
+  CHECK(run.directory == a_run().directory);
+  CHECK(run.directory_from_run == a_run().directory_from_run);
+  Journal::Texts texts;
+  REQUIRE(journal->sources(&texts));
+  CHECK(texts ==
+        Journal::Texts{{"bench.yaml", "name: b\n"}, {"inc.yaml", std::string("\xff\0x", 3)}});
+  const auto stored = packages(*journal);
   REQUIRE(stored.size() == 2);
   CHECK(stored[0].step == "gen");
-  CHECK(stored[0].package.state == State::failed);
-  CHECK(stored[0].package.note == "why");
+  CHECK(stored[0].package.outcome.state == State::failed);
+  CHECK(message(stored[0].package.outcome) == "why");
   CHECK(stored[0].package.parents == std::vector<int>{7, 5});
   CHECK(stored[0].package.iteration == 2);
   CHECK(stored[0].package.cycle == 1);
@@ -137,13 +162,21 @@ TEST_CASE("everything written is read back") {
   CHECK(stored[1].work_dir == "/alt");
   CHECK(stored[1].job_name == "tally-1");
   CHECK(stored[1].job_id == "4711");
-  CHECK(journal->shared("k") == "v");
-  CHECK_FALSE(journal->shared("other"));
-  REQUIRE(journal->states().size() == 2);
-  CHECK(journal->states()[0].count == 1);
+  std::vector<Journal::Setup> setups;
+  REQUIRE(journal->setups(&setups));
+  REQUIRE(setups.size() == 1);
+  CHECK(setups[0].package == 1);
+  CHECK(setups[0].hash == "hash");
+  CHECK(setups[0].instance == "instance");
+  std::string file;
+  REQUIRE(journal->update(&file, &texts));
+  CHECK(file == "../new.yaml");
+  CHECK(texts == Journal::Texts{{"new.yaml", "name: new\n"}, {"inc.yaml", ""}});
+  REQUIRE(states(*journal).size() == 2);
+  CHECK(states(*journal)[0].count == 1);
   REQUIRE(journal->reset(0));
-  CHECK(journal->packages()[0].package.state == State::pending);
-  CHECK(journal->packages()[0].operations_done == 0);
+  CHECK(packages(*journal)[0].package.outcome.state == State::pending);
+  CHECK(packages(*journal)[0].operations_done == 0);
 }
 
 TEST_CASE("a second engine is told who has the run, in the same process and in another") {
@@ -163,7 +196,7 @@ TEST_CASE("a second engine is told who has the run, in the same process and in a
   });
   CHECK(status == 0);
   // The one that was refused has taken nothing away.
-  CHECK(journal->set_shared("k", "v"));
+  CHECK(journal->set_setup({1, "k", "v"}));
   CHECK(Lease::live_holder(folder.run() + "/journal.lease"));
   journal.reset();
   CHECK(Journal::open(folder.run(), &second));
@@ -190,11 +223,11 @@ TEST_CASE("killed at every commit: what was committed is there, the lease is tak
       CAPTURE(read.message());
       REQUIRE(read);
       const auto expected = static_cast<size_t>(kill_at) + (after ? 1U : 0U);
-      CHECK(journal->packages().size() == expected);
+      CHECK(packages(*journal).size() == expected);
       const Status open = Journal::open(folder.run(), &journal);
       CAPTURE(open.message());
       REQUIRE(open);
-      CHECK(journal->packages().size() == expected);
+      CHECK(packages(*journal).size() == expected);
     }
   }
 }
@@ -213,7 +246,7 @@ TEST_CASE("between begin and commit all or nothing is kept") {
   REQUIRE(WIFSIGNALED(status));
   std::unique_ptr<Journal> journal;
   REQUIRE(Journal::open(folder.run(), &journal));
-  CHECK(journal->packages().empty());
+  CHECK(packages(*journal).empty());
 }
 
 TEST_CASE("readers work beside a writing engine and leave nothing behind") {
@@ -228,9 +261,9 @@ TEST_CASE("readers work beside a writing engine and leave nothing behind") {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   size_t seen = 0;
   while (seen == 0 && std::chrono::steady_clock::now() < limit) {
-    REQUIRE(journal->set_shared("k", "v"));
+    REQUIRE(journal->set_setup({1, "k", "v"}));
     REQUIRE(Journal::open_read_only(folder.run(), &reader));
-    seen = reader->packages().size();
+    seen = packages(*reader).size();
   }
   CHECK(seen == 1);
   reader.reset();
@@ -314,6 +347,32 @@ TEST_CASE("what is wrong with a journal is one sentence") {
   }
 }
 
+TEST_CASE("rows that cannot be read are no end of the rows") {
+  Folder folder;
+  {
+    TextPool pool;
+    auto writer = create(folder);
+    REQUIRE(writer->begin());
+    for (int i = 0; i < 300; ++i) {
+      REQUIRE(writer->add(package(i, pool, std::string(500, 'x')), pool, {}, "s", "d", ""));
+    }
+    REQUIRE(writer->commit());
+  }
+  const std::string file = folder.run() + "/journal.sqlite";
+  std::fstream damage(file, std::ios::in | std::ios::out | std::ios::binary);
+  damage.seekp(static_cast<std::streamoff>(std::filesystem::file_size(file) / 8192 * 4096));
+  damage << std::string(8192, '\x5a');
+  damage.close();
+  std::unique_ptr<Journal> journal;
+  REQUIRE(Journal::open_read_only(folder.run(), &journal));
+  std::vector<Journal::Stored> all;
+  const Status read = journal->packages(&all);
+  CHECK_FALSE(read);
+  CHECK(read.message().find("is damaged") != std::string::npos);
+  std::vector<Journal::Tally> counts;
+  CHECK_FALSE(journal->states(&counts));
+}
+
 TEST_CASE("a folder that may not be written") {
   if (geteuid() == 0) return;  // root may write everywhere
   Folder folder;
@@ -346,7 +405,7 @@ TEST_CASE("a full disk is said, and what was committed stays") {
   CHECK(status == 0);
   std::unique_ptr<Journal> journal;
   REQUIRE(Journal::open(folder.run(), &journal));
-  CHECK(journal->packages().size() >= 1);
+  CHECK(packages(*journal).size() >= 1);
 }
 
 TEST_CASE("a thousand workpackages cost little") {
@@ -359,8 +418,8 @@ TEST_CASE("a thousand workpackages cost little") {
   REQUIRE(journal->commit());
   const clock_t start = clock();
   for (int i = 0; i < 1000; ++i) {
-    REQUIRE(journal->set_state(i, State::running, ""));
-    REQUIRE(journal->set_state(i, State::done, ""));
+    REQUIRE(journal->set_outcome(i, in_state(State::running)));
+    REQUIRE(journal->set_outcome(i, in_state(State::done)));
   }
   // Processor time, so that a busy machine does not fail it. About 0.05 s.
   CHECK(static_cast<double>(clock() - start) / CLOCKS_PER_SEC < 0.5);

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "engine/plan/estimate.h"
-#include "engine/plan/lineage.h"
+#include "engine/workpackage/lineage.h"
 #include "tests/engine/expand/small_workflow.h"
 
 namespace tally {
@@ -171,7 +171,7 @@ parameterset: [{name: p, parameter: {name: a, _: "1"}}, {name: q, parameter: [
 step: [{name: s, use: p}, {name: t, depend: s, use: q}])yaml");
   CHECK_FALSE(p.diagnostics.has_errors());
   REQUIRE(p.plan.packages.size() == 2);
-  CHECK(p.plan.packages[1].state == State::pending);
+  CHECK(p.plan.packages[1].outcome.state == State::pending);
   REQUIRE_FALSE(p.plan.unknown.empty());
   CHECK(p.print().find("known only to a run:\n") != std::string::npos);
   const Planned late(R"yaml(

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/plan/package_names.h"
 #include "engine/plan/plan.h"
+#include "engine/workpackage/values.h"
 #include "tests/engine/expand/small_workflow.h"
 
 int main(int argc, char** argv) {
@@ -28,17 +28,16 @@ int main(int argc, char** argv) {
     nlohmann::json commands = nlohmann::json::array();
     const int cycles = std::stoi(step.cycles.value);
     for (package.cycle = 0; package.cycle < cycles; ++package.cycle) {
-      const auto builtins = tally::package_builtins(benchmark, expander, plan.packages, package);
       if (package.cycle > 0) {
+        const auto builtins = tally::PackageValues(benchmark, expander, package).builtins();
         expander.update(step, package.point, tally::UpdateMode::cycle, builtins);
       }
-      const tally::Lookup lookup = tally::package_lookup(expander, package, builtins);
+      const tally::PackageValues values(benchmark, expander, package);
       for (const tally::Operation& operation : step.operations) {
-        commands.push_back(tally::substitute(operation.command.value, lookup));
+        commands.push_back(values.apply(operation.command));
       }
     }
-    std::cout << nlohmann::json{{"name", tally::package_folder(benchmark, package)},
-                                {"do", commands}}
+    std::cout << nlohmann::json{{"name", tally::directory_of(benchmark, package)}, {"do", commands}}
                      .dump()
               << '\n';
   }

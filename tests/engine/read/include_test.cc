@@ -54,6 +54,51 @@ TEST_CASE("!include splices a file, or what its subscripts and expression take f
         step("      <do>otherwise</do>\n"));
 }
 
+// What JUBE 2.5.1 makes of them.
+TEST_CASE("!include's expressions compute as Python does, and nothing is executed") {
+  auto value = [&](const std::string& expression) {
+    const std::string text =
+        Files({{"m.yaml", "name: b\nstep: {name: s, do: [!include 'd.yaml:" + expression + "']}\n"},
+               {"d.yaml", "nums: [10, 9, 1.5, 3]\nnames: [b, a]\n"}})
+            .read("m.yaml");
+    const size_t at = text.find("<do>");
+    return at == std::string::npos ? text : text.substr(at + 4, text.find("</do>") - at - 4);
+  };
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"\",\".join(map(str,_))", "10,9,1.5,3"},
+      {"\",\".join(map(str,sorted(_)))", "1.5,3,9,10"},
+      {"\",\".join(map(str,map(int,_)))", "10,9,1,3"},
+      {"\",\".join([str(2**i) for i in range(1,10,3)])", "2,16,128"},
+      {"\",\".join(str(i) for i in _ if i > 3)", "10,9"},
+      {"len(_)*2+1", "9"},
+      {"_[0]/4", "2.5"},
+      {"_[0]//4", "2"},
+      {"7//-2", "-4"},
+      {"-7%3", "2"},
+      {"2**_[1]", "512"},
+      {"_[0]*1.5", "15.0"},
+      {"1e3", "1000.0"},
+      {"-_[0]", "-10"},
+      {"_[-1]-10", "-7"},
+      {"str(_)", "[10, 9, 1.5, 3]"},
+      {"float(\"3\")", "3.0"},
+      {"int(_[2])", "1"},
+      {"max(_)", "10"},
+      {"sum(_)", "23.5"},
+      {"\"a\"*3", "aaa"},
+      {"_[0]<9", "False"},
+      {"\"n\"+str(10 if _[0] > 3 else 4)", "n10"}};
+  for (const auto& [expression, expected] : cases) {
+    CAPTURE(expression);
+    CHECK(value("[\"nums\"]:" + expression) == expected);
+  }
+  CHECK(value("[\"names\"]:\"-\".join(sorted(_)*2)") == "a-b-a-b");
+  for (const char* wrong : {"1/0", "int(\"x\")", "_+1", "range(1e9)", "10**30", "eval(\"1\")"}) {
+    CAPTURE(wrong);
+    CHECK(value(std::string("[\"nums\"]:") + wrong).find("cannot take") != std::string::npos);
+  }
+}
+
 TEST_CASE("what an !include cannot do is said at its place") {
   auto with = [&](const std::string& include) {
     return Files({{"m.yaml", "name: b\nstep: {name: s}\ndo: " + include + "\n"},
@@ -119,6 +164,30 @@ TEST_CASE(
   CHECK(read(files, {}) == "beside");
   files.erase("d/x.yaml");
   CHECK(read(files, {}) == "built in");
+}
+
+TEST_CASE("include paths may come from another file") {
+  Files yaml({{"m.yaml",
+               "include-path: !include paths.yaml:[\"dirs\"]\nname: b\n"
+               "step: {name: s, do: !include x.yaml}\n"},
+              {"paths.yaml", "dirs: {path: [nix, far]}\n"},
+              {"far/x.yaml", "echo far\n"}});
+  CHECK(yaml.read("m.yaml").find("<do>echo far</do>") != std::string::npos);
+  Files xml({{"m.xml",
+              "<jube><include-path><include from='paths.xml' path='include-path/path'/>"
+              "</include-path><include from='x.xml'/></jube>"},
+             {"paths.xml", "<jube><include-path><path>far</path></include-path></jube>"},
+             {"far/x.xml", "<jube><parameterset name='X'/></jube>"}});
+  CHECK(xml.read("m.xml").find("<parameterset name=\"X\"/>") != std::string::npos);
+}
+
+TEST_CASE("analyzer is analyser") {
+  Files yaml(std::map<std::string, std::string>{
+      {"m.yaml", "name: b\nanalyzer: {name: a, analyse: {step: s}}\n"}});
+  CHECK(yaml.read("m.yaml").find("<analyser name=\"a\">") != std::string::npos);
+  Files xml(std::map<std::string, std::string>{
+      {"m.xml", "<jube><benchmark name='b'><analyzer name='a'/></benchmark></jube>"}});
+  CHECK(xml.read("m.xml").find("<analyser name=\"a\"/>") != std::string::npos);
 }
 
 TEST_CASE("paths") {

@@ -46,6 +46,12 @@ TEST_CASE("csv: newlines are blanks, cells are quoted only where they must be") 
         "x;Val, ue\nl1 line2 ;\"a,b \"\"q\"\"\"\n1;\n");
 }
 
+TEST_CASE("csv as JUBE writes it: no quotes, a quoted cell as it is") {  // rows 9, 25
+  Grid grid{{"x", "Val, ue"}, {{"l1\nline2\n", "a,b \"q\""}, {"\"n1,n2\"", ""}}, {}};
+  CHECK(layout(grid, TableStyle::csv, ",", false, "r", Quoting::raw) ==
+        "x,Val, ue\nl1 line2 ,a,b \"q\"\n\"n1,n2\",\n");
+}
+
 TEST_CASE("csv transposed, with least widths") {  // a run of JUBE 2.5.1
   Grid grid{
       {"a", "nix", "ml"}, {{"0002", "", "l1 l2 long "}, {"0001", "", "l1 l2 long "}}, {4, 9, 20}};

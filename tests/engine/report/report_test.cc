@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "engine/report/columns.h"
 #include "engine/report/outputs.h"
@@ -184,8 +185,9 @@ TEST_CASE_FIXTURE(Fixture, "expressions and values relative to a baseline row") 
         "b,1,10.0,1.0,100.0,20.0\n"
         "b,2,20.0,2.0,100.0,40.0\n"
         "c,2,5.0,,,10.0\n");
-  REQUIRE(out[0].notes.size() == 1);
-  CHECK(out[0].notes[0] == "row 5: 'speedup' is empty: there is no baseline row with devices=1");
+  REQUIRE(out[0].table.notes.size() == 1);
+  CHECK(out[0].table.notes[0] ==
+        "row 5: 'speedup' is empty: there is no baseline row with devices=1");
 }
 
 TEST_CASE_FIXTURE(Fixture, "references pass or fail, row by row") {
@@ -203,11 +205,143 @@ TEST_CASE_FIXTURE(Fixture, "references pass or fail, row by row") {
                       reference("20 .. 30"),           reference("580 \xC2\xB1 10", "m == 175"),
                       reference("time > m"),           reference("24", "m == 13")};
   std::vector<RenderedResult> out = run();
-  CHECK(out[0].references_failed == 2);
-  CHECK(out[0].references_passed == 6);
-  CHECK(out[0].notes[0] == "reference time <= 560: FAIL, it is 587.14");
-  table.columns[1].format = ".1f";  // the note shows what the table shows
-  CHECK(run()[0].notes[0] == "reference time <= 560: FAIL, it is 587.1");
+  CHECK(out[0].table.missed.size() == 2);
+  CHECK(out[0].table.references_passed == 6);
+  REQUIRE(out[0].table.missed.size() == 2);
+  CHECK(out[0].table.missed[0].text == "row 1: time is 587.14; expected <= 560");
+  CHECK(out[0].table.notes.at(0) == "reference time 24 +- 5%: pass, row 2 has 24.0");
+  table.columns[1].format = ".1f";  // what is said shows what the table shows
+  CHECK(run()[0].table.missed.at(0).text == "row 1: time is 587.1; expected <= 560");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a reference without a value to compare is missed") {
+  ParameterSet set;
+  Parameter m;
+  m.name.value = "m";
+  set.parameters = {m};
+  benchmark.parameter_sets["p"] = set;
+  table.columns = {column("m"), column("time")};
+  Record failed = row({{"m", {2LL}}, {"time", {1.0}}});
+  failed.state = State::failed;
+  failed.id = 7;
+  Record out_of_memory = row({{"m", {4LL}}, {"time", {std::numeric_limits<double>::quiet_NaN()}}});
+  out_of_memory.state = State::expected;
+  records.rows = {row({{"m", {1LL}}}), failed, row({{"m", {3LL}}, {"time", {std::string("x")}}}),
+                  out_of_memory};
+  Reference reference;
+  reference.column.value = "time";
+  reference.condition.value = "<= 560";
+  reference.note.value = "last year";
+  Reference nowhere = reference;
+  nowhere.where.value = "m == 9";
+  table.references = {reference, nowhere};
+  const ResultTable out = run()[0].table;
+  REQUIRE(out.missed.size() == 4);
+  CHECK(out.missed[0].text ==
+        "row 1 (m=1): there is no value of 'time' to compare; expected <= 560 (last year)");
+  CHECK(out.missed[1].text ==
+        "row 2 (m=2): no value of 'time' counts: workpackage 7 failed; expected <= 560 (last "
+        "year)");
+  CHECK(out.missed[2].text.find("row 3 (m=3): time <= 560 cannot be evaluated: ") == 0);
+  CHECK(out.missed[3].text ==
+        "no row with m == 9 has a value of 'time' to compare; expected <= 560 (last year)");
+  CHECK(out.references_passed == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a reference of a relative column holds the ratio to it") {
+  Column speedup = column("tps", "speedup");
+  speedup.relative_to = {{{"n", {}}, {"1", {}}}};
+  table.columns = {column("n"), speedup};
+  records.rows = {row({{"n", {1LL}}, {"tps", {10.0}}}), row({{"n", {2LL}}, {"tps", {15.0}}})};
+  Reference reference;  // as a `reference` below the column makes it
+  reference.column.value = "tps";
+  reference.column_index = 1;
+  reference.condition.value = ">= 1.6";
+  reference.where.value = "n == 2";
+  table.references = {reference};
+  REQUIRE(run()[0].table.missed.size() == 1);
+  CHECK(run()[0].table.missed[0].text == "row 2: speedup is 1.5; expected >= 1.6");
+}
+
+TEST_CASE_FIXTURE(Fixture, "failed rows are marked in every style, and are no baseline") {
+  Column speedup = column("tps", "speedup");
+  speedup.relative_to = {{{"n", {}}, {"1", {}}}};
+  table.name.value = "t";
+  table.columns = {column("n"), column("tps"), speedup};
+  Record failed = row({{"n", {1LL}}, {"tps", {10.0}}});
+  failed.state = State::failed;
+  Record lost = row({{"n", {4LL}}, {"tps", {11.0}}});
+  lost.state = State::lost;
+  failed.notes = {"workpackage 0 (s) failed: why"};
+  records.rows = {failed, row({{"n", {2LL}}, {"tps", {15.0}}}), lost};
+  CHECK(text() == "n,tps,speedup,status\n1,10.0,,FAILED\n2,15.0,,done\n4,11.0,,LOST\n");
+  CHECK(run()[0].table.notes.at(0) == "row 1 FAILED: workpackage 0 (s) failed: why");
+  table.columns.pop_back();
+  options.style = "pretty";
+  CHECK(text() ==
+        "t:\n| n |  tps | status |\n|---|------|--------|\n| 1 | 10.0 | FAILED |\n"
+        "| 2 | 15.0 |   done |\n| 4 | 11.0 |   LOST |\n");
+  options.style = "aligned";
+  CHECK(text() == "n, tps,status\n1,10.0,FAILED\n2,15.0,  done\n4,11.0,  LOST\n");
+  options.style = "csv";
+  table.transpose = true;
+  CHECK(text() == "n,1,2,4\ntps,10.0,15.0,11.0\nstatus,FAILED,done,LOST\n");
+  table.transpose = false;
+  table.columns.push_back(column("status"));
+  records.rows[1].reused = true;
+  CHECK(text() == "n,tps,status\n1,10.0,failed\n2,15.0,reused\n4,11.0,lost\n");
+  records.rows[1].reused = false;
+  table.filter.value = "status != 'lost'";
+  CHECK(text() == "n,tps,status\n1,10.0,failed\n2,15.0,done\n");
+  benchmark.as_jube = true;  // JUBE knows no such thing
+  table.filter.value.clear();
+  CHECK(text() == "n,tps,status\n1,10.0,\n2,15.0,\n4,11.0,\n");
+}
+
+TEST_CASE_FIXTURE(Fixture, "JUBE's files: units after titles, cells as they are") {
+  benchmark.as_jube = true;
+  table.columns = {column("p"),           column("p", "P"),        column("t"),
+                   column("t", "T"),      column("t_avg", "Tavg"), column("t_cnt", "N"),
+                   column("m", "mem[G]"), column("w", "a, b")};
+  records.units = {{"p", "m"}, {"t", "s"}, {"t_avg", "s"}, {"m", "G"}};
+  records.rows = {row({{"p", {1LL}}, {"w", {std::string("\"n1,n2\"")}}})};
+  CHECK(text() ==
+        "p[m],P[m],t[s],T[s],Tavg[s],N,mem[G][G],a, b\n1,1,,,,,,\"n1,n2\"\n");  // JUBE 2.7.1
+}
+
+TEST_CASE_FIXTURE(Fixture, "values named like Python's functions do not hide them") {
+  table.columns = {column("v")};
+  records.rows = {row({{"v", {1LL}},
+                       {"str", {std::string("10")}},
+                       {"int", {3LL}},
+                       {"len", {std::string("x")}}}),
+                  row({{"v", {2LL}},
+                       {"str", {std::string("1")}},
+                       {"int", {4LL}},
+                       {"len", {std::string("y")}}})};
+  for (const char* filter :
+       {"'$str' == '10'", "str($int) == '3'", "int($str) == 10", "str(int) == '3'",
+        "len('$str') == 2", "len == 'x' and int < 4", "len(str) + len('$len') == 3"}) {
+    CAPTURE(std::string(filter));
+    table.filter.value = filter;
+    CHECK(text() == "v\n1\n");
+    CHECK(!diagnostics.has_errors());
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "an empty cell of a pattern is noted") {
+  Pattern rate;
+  rate.name.value = "rate";
+  benchmark.pattern_sets["p"].patterns = {rate};
+  Column shown = column("rate_avg");
+  table.columns = {column("n"), column("rate"), shown};
+  records.rows = {row({{"n", {1LL}}, {"rate", {2.0}}, {"rate_avg", {2.0}}}), row({{"n", {2LL}}})};
+  CHECK(run()[0].table.notes ==
+        std::vector<std::string>{"'rate' has no value in 1 of 2 rows: row 2",
+                                 "'rate_avg' has no value in 1 of 2 rows: row "
+                                 "2"});
+  benchmark.as_jube = true;
+  CHECK(run()[0].table.notes.empty());
 }
 
 namespace {
@@ -251,7 +385,7 @@ TEST_CASE("a database replaces rows by primary key, adds and drops columns") {
   CHECK(query(path, "select a, t, q from db2 order by a") ==
         std::vector<std::string>{"1|1.5|u", "2|2.5|NULL"});
   database.keys = {column("a"), column("q"), column("n")};
-  database.keys[0].primary_key = true;
+  database.primary_keys = {"a"};
   REQUIRE(write_database(database, {row({{"a", {2LL}}, {"q", {std::string("new")}}, {"n", {7LL}}})},
                          path));
   CHECK(query(path, "select * from db2 order by a") ==
@@ -259,6 +393,23 @@ TEST_CASE("a database replaces rows by primary key, adds and drops columns") {
   Status failed = write_database(database, {}, path + "/x.db");  // below a file
   CHECK(!failed);
   CHECK(failed.message().find(path + "/x.db") != std::string::npos);
+  std::remove(path.c_str());
+}
+
+TEST_CASE("a database's columns are called by the keys' titles") {  // JUBE 2.7.1
+  const std::string path = "/tmp/tally-report-titles-" + std::to_string(::getpid()) + ".db";
+  std::remove(path.c_str());
+  Database database;
+  database.name.value = "db";
+  database.keys = {column("a", "NUM"), column("t")};
+  database.primary_keys = {"NUM"};
+  for (const double t : {1.5, 2.5}) {
+    REQUIRE(write_database(database, {row({{"a", {1LL}}, {"t", {t}}})}, path));
+  }
+  CHECK(query(path, "select NUM, t from db") == std::vector<std::string>{"1|2.5"});
+  CHECK(query(path, "select sql from sqlite_master where type = 'table'") ==
+        std::vector<std::string>{
+            "CREATE TABLE \"db\" (\"NUM\" int, \"t\" float, PRIMARY KEY (\"NUM\"))"});
   std::remove(path.c_str());
 }
 

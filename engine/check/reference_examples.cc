@@ -1,0 +1,160 @@
+#include "engine/check/reference_examples.h"
+
+namespace tally {
+
+const char* const kReferenceExamples = R"EXAMPLES(
+# Examples
+
+A test runs them and compares what they print.
+
+## What a pattern is shown as: suffixes
+
+A pattern may match many times: in one file, in several, and in the iterations of a point. In a table its name alone is the
+first match, and a suffix says which value of all matches is meant.
+
+| suffix | value |
+|---|---|
+| `_first`, `_last` | the first and the last match, in the order of the workpackages and files |
+| `_min`, `_max`, `_avg`, `_sum` | of all matches; numbers only |
+| `_std` | standard deviation of the sample (n - 1); 0 for one match |
+| `_cnt` | how many matches there were |
+
+Save this as `suffixes.yaml`:
+
+```yaml
+name: suffixes
+outpath: suffixes_run
+parameterset:
+  name: sizes
+  parameter: {name: size, _: "1,2"}
+step:
+  name: measure
+  use: sizes
+  iterations: 2
+  do: 'echo "rate = $size.5 rate = $size$jube_wp_iteration.0"'
+patternset:
+  name: output
+  pattern: {name: rate, type: float, _: 'rate = $jube_pat_fp'}
+analyser: {name: read, use: output, analyse: {step: measure, file: stdout}}
+result:
+  use: read
+  table:
+    name: rates
+    style: pretty
+    column: [size, rate, rate_last, rate_min, rate_max, {_: rate_avg, format: .2f}, {_: rate_std, format: .3f}, rate_cnt]
+```
+
+```console
+$ tally -q run suffixes.yaml -r
+rates:
+| size | rate | rate_last | rate_min | rate_max | rate_avg | rate_std | rate_cnt |
+|------|------|-----------|----------|----------|----------|----------|----------|
+|    1 |  1.5 |      11.0 |      1.5 |     11.0 |     6.00 |    5.212 |        4 |
+|    2 |  2.5 |      21.0 |      2.5 |     21.0 |    11.50 |   10.400 |        4 |
+```
+
+## Parts of patterns: `$jube_pat_*`
+
+| name | stands for | matches |
+|---|---|---|
+| `$jube_pat_int` | `([+-]?\d+)` | a whole number |
+| `$jube_pat_fp` | `([+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?\|\d+\.))` | a number |
+| `$jube_pat_wrd` | `(\S+)` | a word: no white space |
+| `$jube_pat_nint`, `$jube_pat_nfp`, `$jube_pat_nwrd` | the same with `(?:` | the same, to be passed over |
+| `$jube_pat_bl` | `(?:\s+)` | white space |
+
+What stands in parentheses is the pattern's value. Save this as `parts.yaml`:
+
+```yaml
+name: parts
+outpath: parts_run
+step: {name: s, do: 'echo "node jwb01: step 10 of 40 took 1.25e-3 s"'}
+patternset:
+  name: output
+  pattern:
+    - {name: node, _: 'node $jube_pat_wrd:'}
+    - {name: steps, type: int, _: 'step $jube_pat_nint of $jube_pat_int'}
+    - {name: seconds, type: float, unit: s, _: 'took${jube_pat_bl}$jube_pat_fp'}
+analyser: {name: read, use: output, analyse: {step: s, file: stdout}}
+result: {use: read, table: {name: parts, style: pretty, column: [node, steps, seconds]}}
+```
+
+```console
+$ tally -q run parts.yaml -r
+parts:
+|  node | steps | seconds[s] |
+|-------|-------|------------|
+| jwb01 |    40 |    0.00125 |
+```
+
+## Names that a workpackage knows: `$jube_*`
+
+| name | stands for |
+|---|---|
+| `$jube_benchmark_name`, `_id`, `_padid` | the benchmark, and the number of the run: 7, 000007 |
+| `$jube_benchmark_home`, `_rundir` | the folder of the input file; the run's folder |
+| `$jube_benchmark_start` | when the run was started: 2026-11-21T01:18:53 |
+| `$jube_step_name`, `_iterations`, `_cycles` | the step |
+| `$jube_wp_id`, `_padid` | the workpackage's number |
+| `$jube_wp_iteration`, `_cycle` | which copy of its point, and which round through the commands, from 0 |
+| `$jube_wp_abspath`, `_relpath` | its work directory |
+| `$jube_wp_parent_STEP_id` | the number of its parent in the step `STEP` |
+| `$jube_wp_envstr`, `_envlist` | `export` lines, and names, of the parameters with `export: true` |
+| `$jube_wp_status` | RUNNING, in a result DONE or ERROR |
+
+Save this as `names.yaml`:
+
+```yaml
+name: names
+outpath: names_run
+parameterset:
+  name: sizes
+  parameter: {name: size, _: "1,2"}
+step:
+  - {name: make, use: sizes, do: 'echo $size >input'}
+  - name: work
+    depend: make
+    do: 'echo "run $jube_benchmark_padid, $jube_step_name $jube_wp_id after $jube_wp_parent_make_id: $(cat make/input)"'
+```
+
+```console
+$ tally -q run names.yaml
+$ cat names_run/000000/*_work/work/stdout
+run 000000, work 2 after 0: 1
+run 000000, work 3 after 1: 2
+```
+
+## `repeat` and `iterations`
+
+Both make several workpackages of a point, and a row of the table of all their matches. `iterations` is JUBE's and
+any step's: the copies of a point run one after the other. `repeat` is for measurements: every point once, then every point again, so that
+a slow minute of the machine does not fall on one point alone; the next round begins when the one before has ended.
+
+Save this as `rounds.yaml`:
+
+```yaml
+name: rounds
+outpath: rounds_run
+parameterset:
+  name: sizes
+  parameter: {name: size, _: "1,2"}
+step:
+  - {name: i, use: sizes, iterations: 2, do: 'echo "iterations: $size" >>$jube_benchmark_rundir/order'}
+  - {name: r, kind: run, use: sizes, repeat: 2, do: 'echo "repeat: $size" >>$jube_benchmark_rundir/order'}
+```
+
+```console
+$ tally -q run rounds.yaml
+$ cat rounds_run/000000/order
+iterations: 1
+iterations: 1
+iterations: 2
+iterations: 2
+repeat: 1
+repeat: 2
+repeat: 1
+repeat: 2
+```
+)EXAMPLES";
+
+}  // namespace tally

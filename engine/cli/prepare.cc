@@ -1,0 +1,157 @@
+#include "engine/cli/prepare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/analyse/analyse.h"
+#include "engine/base/text.h"
+#include "engine/cli/expression_check.h"
+#include "engine/cli/planned_check.h"
+#include "engine/cli/source_check.h"
+#include "engine/execute/run_directory.h"
+#include "engine/read/files.h"
+
+namespace tally {
+namespace {
+
+// Whether a plan would start commands of the user's: a program that computes a parameter may take
+// its time, or leave something behind.
+bool runs_commands(const Benchmark& benchmark) {
+  for (const auto& [name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      if (parameter.mode == Mode::shell || parameter.mode == Mode::perl) return true;
+    }
+  }
+  return false;
+}
+
+// "jsc (slurm)" of a file that describes platforms and has no step, which could be run.
+std::string platforms_of(const Element& parent) {
+  std::vector<std::string> platforms;
+  for (const Element& child : parent.children) {
+    if (child.name == "step") return {};
+    if (child.name == "platform") {
+      platforms.push_back(
+          fmt::format("{} ({})", child.get("name"), child.get("scheduler", "slurm")));
+    }
+    if (child.name != "benchmark") continue;
+    std::string inner = platforms_of(child);
+    if (inner.empty()) return {};
+    platforms.push_back(std::move(inner));
+  }
+  return join(platforms, ", ");
+}
+
+bool describes_platform(const Element& root) {
+  return !platforms_of(root).empty();
+}
+
+// A workflow that submits one job to the platform of a file.
+std::string job_on(const std::string& platform) {
+  std::string quoted;
+  for (const char c : platform) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return fmt::format(
+      "name: platform\nstep: {{name: job, kind: run, platform: \"{}\", resources: {{nodes: 1}}, "
+      "launch: \"true\"}}\n",
+      quoted);
+}
+
+}  // namespace
+
+bool may_submit(const Benchmark& benchmark) {
+  const bool launches = std::any_of(
+      benchmark.steps.begin(), benchmark.steps.end(),
+      [](const Step& step) { return step.kind == StepKind::run && !step.launch.value.empty(); });
+  if (!launches) return false;
+  for (const auto& [name, set] : benchmark.parameter_sets) {
+    for (const Parameter& p : set.parameters) {
+      if (p.name.value == "scheduler" && strip(p.value.value) != "local") return true;
+    }
+  }
+  return false;
+}
+
+std::string shell_of_commands() {
+  const char* shell = std::getenv("JUBE_EXEC_SHELL");
+  return shell != nullptr && *shell != '\0' ? shell : "/bin/sh";
+}
+
+std::unique_ptr<Evaluator> make_run_evaluator(const Invocation& invocation,
+                                              const Workflow& workflow) {
+  const bool own = std::any_of(
+      workflow.benchmarks.begin(), workflow.benchmarks.end(), [](const Benchmark& benchmark) {
+        return std::any_of(benchmark.steps.begin(), benchmark.steps.end(),
+                           [](const Step& step) { return step.kind != StepKind::plain; });
+      });
+  return make_evaluator(".", shell_of_commands(), own ? invocation.programs : "");
+}
+
+bool refuse(const Invocation& invocation, const PreparedBenchmark& prepared,
+            std::optional<double> max_node_hours, const char* consequence) {
+  const std::string why = refusal(prepared.estimate, max_node_hours);
+  if (!why.empty()) print_error(invocation, why, consequence);
+  return !why.empty();
+}
+
+std::unique_ptr<PreparedFile> prepare_file(const Invocation& invocation, const std::string& path,
+                                           const PrepareOptions& options) {
+  auto file = std::make_unique<PreparedFile>();
+  file->path = path;
+  file->input = load_input(invocation, path, options.input, options.strict, describes_platform);
+  if (!file->input->workflow && !file->input->diagnostics.has_errors() &&
+      describes_platform(file->input->document.root)) {
+    if (!options.validate) {
+      print_error(invocation, fmt::format("'{}' describes a platform and has no step to run", path),
+                  fmt::format("a run step names it under platform; `{} validate {}` checks it",
+                              invocation.program, shell_quote(path)));
+      return nullptr;
+    }
+    file->platform = platforms_of(file->input->document.root);
+    const std::string job = join_path(directory_of(path), "(a job on it)");
+    file->input = load_input_text(invocation, job, job_on(absolute_path(path)), options.input,
+                                  options.strict);
+  }
+  Input& input = *file->input;
+  if (!input.workflow) return nullptr;
+  file->evaluator = make_run_evaluator(invocation, *input.workflow);
+  Diagnostics diagnostics, expressions;
+  if (options.strict) diagnostics.make_warnings_errors();
+  if (options.strict || options.validate) expressions.make_warnings_errors();
+  for (const Benchmark& benchmark : input.workflow->benchmarks) {
+    check_patterns(benchmark, diagnostics);
+    check_sources(benchmark, diagnostics);
+    check_expressions(benchmark, options.validate, *file->evaluator, expressions);
+  }
+  diagnostics.append(expressions);
+  print_diagnostics(invocation, diagnostics, input.sources);
+  if (diagnostics.has_errors()) return nullptr;
+  file->warnings = input.diagnostics.warning_count();
+  if (!input.workflow->benchmarks.empty()) return file;
+  print_error(invocation, fmt::format("'{}' has no benchmark to run", path),
+              "check its selection, its tags, --only-bench and --not-bench");
+  return nullptr;
+}
+
+std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Invocation& invocation,
+                                                     const PreparedFile& file,
+                                                     const Benchmark& benchmark,
+                                                     const RunInfo& info,
+                                                     const PrepareOptions& options) {
+  auto prepared =
+      std::make_unique<PreparedBenchmark>(benchmark, info, *file.evaluator, file.input->tags());
+  if (!options.needs_plan && !may_submit(benchmark) && runs_commands(benchmark)) return prepared;
+  Diagnostics diagnostics;
+  prepared->plan = make_plan(benchmark, prepared->expander, diagnostics);
+  if (!diagnostics.has_errors()) check_planned(*prepared, diagnostics);
+  print_diagnostics(invocation, diagnostics, file.input->sources);
+  if (diagnostics.has_errors()) return nullptr;
+  prepared->estimate = estimate_jobs(prepared->plan, prepared->expander);
+  return prepared;
+}
+
+}  // namespace tally

@@ -1,0 +1,391 @@
+#include "engine/execute/setup_inputs.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include "engine/base/digest.h"
+#include "engine/base/files.h"
+#include "engine/base/path_text.h"
+#include "engine/base/text.h"
+#include "engine/execute/substitute_files.h"
+
+namespace tally {
+namespace {
+
+constexpr off_t kReadWhole = 64 << 20;
+// Of the rules below: work that was kept under other rules is not taken over.
+constexpr uint64_t kRules = 2;
+
+bool is_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+bool lies_in(const std::string& path, const std::string& folder) {
+  return path.size() > folder.size() && starts_with(path, folder) && path[folder.size()] == '/';
+}
+
+// The variables that a shell text names: $NAME, ${NAME...}.
+std::set<std::string> shell_variables(std::string_view text) {
+  std::set<std::string> names;
+  for (size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
+    size_t begin = at + 1;
+    if (begin < text.size() && text[begin] == '{') ++begin;
+    size_t end = begin;
+    while (end < text.size() && is_name(text[end])) ++end;
+    if (end > begin && std::isdigit(static_cast<unsigned char>(text[begin])) == 0) {
+      names.emplace(text.substr(begin, end - begin));
+    }
+  }
+  return names;
+}
+
+// A text with $NAME and ${NAME} of an environment put in; what is not there stays.
+std::string with_variables(std::string_view text, const Environment& environment) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] != '$') {
+      out += text[at++];
+      continue;
+    }
+    const bool braces = at + 1 < text.size() && text[at + 1] == '{';
+    size_t end = at + (braces ? 2 : 1);
+    const size_t begin = end;
+    while (end < text.size() && is_name(text[end])) ++end;
+    const auto found = environment.find(std::string(text.substr(begin, end - begin)));
+    const bool whole = !braces || (end < text.size() && text[end] == '}');
+    if (end == begin || !whole || found == environment.end()) {
+      out += text[at++];
+      continue;
+    }
+    out += found->second;
+    at = end + (braces ? 1 : 0);
+  }
+  return out;
+}
+
+// The words of a shell text that look like paths, but for those that output goes to.
+std::vector<std::string> path_words(const std::string& text) {
+  constexpr std::string_view kEnds = " \t\n\r'\"`=;|&<>(),:";
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find_first_of(kEnds, at);
+    if (end == std::string::npos) end = text.size();
+    std::string word = text.substr(at, end - at);
+    size_t before = at;
+    while (before > 0 &&
+           (text[before - 1] == ' ' || text[before - 1] == '"' || text[before - 1] == '\'')) {
+      --before;
+    }
+    const bool written = before > 0 && text[before - 1] == '>';
+    if (!written && (word.find('/') != std::string::npos || starts_with(word, "~"))) {
+      words.push_back(std::move(word));
+    }
+    at = end + 1;
+  }
+  return words;
+}
+
+class Collector {
+ public:
+  Collector(const SetupContext& context, FileDigests& digests, StepInputs* inputs)
+      : context_(context), digests_(digests), inputs_(inputs) {}
+
+  Status collect() {
+    inputs_->step = context_.step.name.value;
+    if (Status s = add_operations(); !s) return s;
+    if (Status s = add_sets(); !s) return s;
+    for (const Text& module : context_.step.modules) text("module " + apply(module));
+    add_environment();
+    if (Status s = add_declared(); !s) return s;
+    if (Status s = add_named_files(); !s) return s;
+    add_compilers();
+    return Status::ok();
+  }
+
+ private:
+  std::string apply(const Text& text) const { return context_.values.apply(text); }
+  void text(std::string command) { inputs_->commands.push_back(std::move(command)); }
+
+  Status is_active(const Text& active, bool* out) const {
+    return evaluate_active(apply(active), context_.evaluator, out);
+  }
+
+  Status add_operations() {
+    for (const Operation& operation : context_.step.operations) {
+      bool active = true;
+      if (Status s = is_active(operation.active, &active); !s) return s;
+      if (!active) continue;
+      text(apply(operation.command));
+      shell_texts_.push_back(inputs_->commands.back());
+      for (const Text* name :
+           {&operation.work_dir, &operation.stdout_file, &operation.stderr_file,
+            &operation.done_file, &operation.error_file, &operation.break_file}) {
+        if (!name->value.empty()) text(apply(*name));
+      }
+    }
+    if (context_.step.cycles.value != "1") text("cycles " + apply(context_.step.cycles));
+    if (!context_.step.work_dir.value.empty()) text("work_dir " + context_.work_dir);
+    if (context_.shell != "/bin/sh") text("shell " + context_.shell);
+    return Status::ok();
+  }
+
+  Status add_sets() {
+    const Lookup lookup = context_.values.lookup();
+    for (const std::string& name : used_sets(context_.step, lookup)) {
+      const auto& file_sets = context_.benchmark.file_sets;
+      if (const auto set = file_sets.find(name); set != file_sets.end()) {
+        for (const auto& entry : set->second.entries) {
+          Status s;
+          if (const auto* prepare = std::get_if<Prepare>(&entry)) {
+            s = add_prepare(*prepare);
+          } else {
+            s = add_copy(std::get<FileCopy>(entry), lookup);
+          }
+          if (!s) return s;
+        }
+      }
+      const auto& substitute_sets = context_.benchmark.substitute_sets;
+      if (const auto set = substitute_sets.find(name); set != substitute_sets.end()) {
+        add_substitutions(set->second);
+      }
+    }
+    return Status::ok();
+  }
+
+  Status add_prepare(const Prepare& prepare) {
+    bool active = true;
+    if (Status s = is_active(prepare.active, &active); !s || !active) return s;
+    prepared_ = true;
+    text("prepare " + apply(prepare.command));
+    shell_texts_.push_back(apply(prepare.command));
+    return Status::ok();
+  }
+
+  Status add_copy(const FileCopy& copy, const Lookup& lookup) {
+    bool active = true;
+    if (Status s = is_active(copy.active, &active); !s || !active) return s;
+    const auto add_text = [&] {
+      text((copy.link ? "link " : "copy ") + substitute(copy.source_dir, lookup) + " " +
+           apply(copy.source) + " -> " + substitute(copy.target_dir, lookup) + " " +
+           apply(copy.target));
+      return Status::ok();
+    };
+    // From the work directory: its parents account for what is there.
+    if (copy.internal) return add_text();
+    std::vector<PlannedFile> files;
+    if (Status s = list_files(copy, lookup, context_.work_dir, &files, variables()); !s) {
+      // A prepare command before it may make the file, or export where it lies.
+      return prepared_ ? add_text() : s;
+    }
+    for (const PlannedFile& file : files) {
+      if (Status s = add_tree(file.source, file.target); !s) return s;
+    }
+    return Status::ok();
+  }
+
+  Variables variables() const {
+    return [this](const std::string& name) -> std::optional<std::string> {
+      const auto found = context_.environment.find(name);
+      return found != context_.environment.end() ? std::optional<std::string>(found->second)
+                                                 : std::nullopt;
+    };
+  }
+
+  void add_substitutions(const SubstituteSet& set) {
+    for (const IoFile& file : set.files) {
+      text(std::string(file.append ? "append " : "write ") + apply(file.in) + " -> " +
+           apply(file.out));
+      named_.push_back(context_.values.path(file.in));
+    }
+    for (const Substitution& sub : set.substitutions) {
+      text((sub.regex ? "regex " : "") + apply(sub.source) + " -> " + apply(sub.dest));
+    }
+  }
+
+  // What the step sets, and what its commands name: unset is a value, too.
+  void add_environment() {
+    std::map<std::string, std::string> variables;
+    for (const auto& [name, value] : context_.changes) variables[name] = value.value_or("");
+    for (const std::string& command : shell_texts_) {
+      for (const std::string& name : shell_variables(command)) {
+        if (name == "PWD" || name == "OLDPWD" || name == "SHLVL" || name == "_") continue;
+        const auto found = context_.environment.find(name);
+        variables.try_emplace(
+            name, found == context_.environment.end() ? std::string() : "=" + found->second);
+      }
+    }
+    inputs_->environment.assign(variables.begin(), variables.end());
+  }
+
+  // `input`: files, folders and globs, from the input file's folder.
+  Status add_declared() {
+    for (const Text& declared : context_.step.inputs) {
+      FileCopy copy;
+      copy.source = {context_.values.path(declared), declared.mark};
+      copy.file_path = context_.benchmark.file_path;
+      std::vector<PlannedFile> files;
+      if (Status s = list_files(copy, context_.values.lookup(), context_.work_dir, &files); !s) {
+        return Status::error("input \"" + copy.source.value + "\": " + s.message());
+      }
+      for (const PlannedFile& file : files) {
+        if (Status s = add_tree(file.source, file.source); !s) return s;
+      }
+    }
+    return Status::ok();
+  }
+
+  Status add_named_files() {
+    std::set<std::string> paths;
+    for (const std::string& command : shell_texts_) {
+      for (const std::string& word : path_words(with_variables(command, context_.environment))) {
+        paths.insert(absolute_path(expand_path(word), context_.work_dir));
+      }
+    }
+    for (const auto& [name, value] : context_.changes) {
+      if (value && !value->empty()) {
+        paths.insert(absolute_path(expand_path(*value), context_.work_dir));
+      }
+    }
+    for (const std::string& name : named_) {
+      paths.insert(absolute_path(name, context_.work_dir));
+    }
+    for (const std::string& path : paths) {
+      struct stat info {};
+      const bool device = lies_in(path, "/dev") || lies_in(path, "/proc") || lies_in(path, "/sys");
+      if (device || lies_in(path, context_.work_dir)) continue;
+      if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+      if (Status s = add_tree(path, path); !s) return s;
+    }
+    return Status::ok();
+  }
+
+  // A file, or all files of a folder in order of their names.
+  Status add_tree(const std::string& source, const std::string& target) {
+    std::error_code error;
+    if (std::filesystem::is_directory(source, error)) {
+      std::vector<std::string> names;
+      for (const auto& entry : std::filesystem::directory_iterator(source, error)) {
+        names.push_back(entry.path().filename().string());
+      }
+      if (error) return Status::error("cannot read '" + source + "': " + error.message());
+      std::sort(names.begin(), names.end());
+      for (const std::string& name : names) {
+        if (Status s = add_tree(source + "/" + name, target + "/" + name); !s) return s;
+      }
+      return Status::ok();
+    }
+    if (!std::filesystem::is_regular_file(source, error)) {
+      inputs_->files.emplace_back(target, "no regular file");
+      return Status::ok();
+    }
+    std::string digest;
+    if (Status s = digests_.of(source, &digest); !s) return s;
+    inputs_->files.emplace_back(target, digest);
+    return Status::ok();
+  }
+
+  // What a build depends on without naming it: variables that choose compilers and their flags,
+  // loaded modules, and which compilers PATH finds.
+  void add_compilers() {
+    constexpr std::array<const char*, 11> kVariables = {
+        "CC",      "CXX",      "FC",        "CFLAGS",    "CXXFLAGS",     "FFLAGS",
+        "LDFLAGS", "CPPFLAGS", "CUDA_HOME", "NVCCFLAGS", "LOADEDMODULES"};
+    constexpr std::array<const char*, 9> kTools = {"cc",       "c++",   "gcc",    "g++", "clang",
+                                                   "gfortran", "mpicc", "mpicxx", "nvcc"};
+    for (const char* name : kVariables) {
+      const auto found = context_.environment.find(name);
+      if (found != context_.environment.end()) inputs_->environment.emplace_back(*found);
+    }
+    const auto path = context_.environment.find("PATH");
+    if (path == context_.environment.end()) return;
+    const std::vector<std::string> folders = split_strip(path->second, ":");
+    for (const char* tool : kTools) {
+      for (const std::string& folder : folders) {
+        char real[PATH_MAX];
+        struct stat info {};
+        const std::string program = folder + "/" + tool;
+        if (realpath(program.c_str(), real) == nullptr || stat(real, &info) != 0) continue;
+        inputs_->files.emplace_back(
+            program, fmt::format("{} {} {}.{:09}", real, info.st_size, info.st_mtim.tv_sec,
+                                 info.st_mtim.tv_nsec));
+        break;
+      }
+    }
+  }
+
+  const SetupContext& context_;
+  FileDigests& digests_;
+  StepInputs* inputs_;
+  bool prepared_ = false;                 // a command has run before the files that follow
+  std::vector<std::string> shell_texts_;  // commands
+  std::vector<std::string> named_;        // paths
+};
+
+}  // namespace
+
+EnvironmentChanges declared_environment(const Step& step, const PackageValues& values) {
+  EnvironmentChanges changes;
+  for (const Text& name : step.env_unset) changes[values.apply(name)] = std::nullopt;
+  for (const auto& [name, value] : step.env) changes[values.apply(name)] = values.apply(value);
+  for (const auto& [name, value] : values.exported()) changes[name] = value;
+  return changes;
+}
+
+Status setup_inputs(const SetupContext& context, FileDigests& digests, StepInputs* inputs) {
+  return Collector(context, digests, inputs).collect();
+}
+
+std::string content_hash(const StepInputs& inputs) {
+  Digest digest;
+  digest.add(kRules).add(inputs.step).add(inputs.commands.size());
+  for (const std::string& command : inputs.commands) digest.add(command);
+  for (const NamedValues* list : {&inputs.parents, &inputs.environment, &inputs.files}) {
+    digest.add(list->size());
+    for (const auto& [name, value] : *list) digest.add(name).add(value);
+  }
+  return digest.hex();
+}
+
+std::map<std::string, std::string> parts_of(const StepInputs& inputs) {
+  std::map<std::string, std::string> out;
+  for (size_t i = 0; i < inputs.commands.size(); ++i) {
+    out[fmt::format("command {}", i + 1)] = digest_of(inputs.commands[i]);
+  }
+  for (const auto& [name, value] : inputs.parents) out["parent " + name] = digest_of(value);
+  for (const auto& [name, value] : inputs.environment) out["variable " + name] = digest_of(value);
+  for (const auto& [name, value] : inputs.files) out["file " + name] = digest_of(value);
+  return out;
+}
+
+Status FileDigests::of(const std::string& path, std::string* digest) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return file_error(path, "cannot read", errno);
+  const std::string seal =
+      fmt::format("{} {}.{:09} {}.{:09} {}", info.st_size, info.st_mtim.tv_sec,
+                  info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec, info.st_ino);
+  Known& known = known_[path];
+  if (known.seal != seal) {
+    known.digest = path + " " + seal;
+    if (info.st_size <= kReadWhole) {
+      if (Status s = digest_file(path, &known.digest); !s) {
+        known_.erase(path);
+        return s;
+      }
+    }
+    known.seal = seal;
+  }
+  *digest = known.digest;
+  return Status::ok();
+}
+
+}  // namespace tally

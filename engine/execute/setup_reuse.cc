@@ -1,0 +1,186 @@
+#include "engine/execute/setup_reuse.h"
+
+#include <fmt/format.h>
+
+#include "engine/base/files.h"
+
+namespace tally {
+
+// A parent whose work is kept is known by what it was made from and by its instance; any other by
+// its number, which says something in this run alone. False in that case, with the reason.
+bool SetupReuse::add_parents(const WorkPackage& package, StepInputs* inputs,
+                             std::string* why) const {
+  const Step& step = benchmark_.steps[static_cast<size_t>(package.step)];
+  bool kept = true;
+  for (size_t i = 0; i < package.parents.size(); ++i) {
+    const std::string& name = step.depend[i].value;
+    const Lineage* parent = lineage(package.parents[i]);
+    if (parent != nullptr && !parent->instance.empty()) {
+      inputs->parents.emplace_back(name, parent->hash + " " + parent->instance);
+      continue;
+    }
+    kept = false;
+    *why = "step '" + name + "', which it depends on, is done anew in every run";
+    // Equal work of this run has one owner, so that the children of all that share it share theirs.
+    const std::string number = std::to_string(package.parents[i]);
+    inputs->parents.emplace_back(name, parent != nullptr ? parent->hash : "workpackage " + number);
+  }
+  return kept;
+}
+
+Status SetupReuse::decide(const WorkPackage& package, const SetupContext& context,
+                          ReuseDecision* decision) {
+  *decision = {};
+  Open open;
+  if (Status s = setup_inputs(context, digests_, &open.inputs); !s) return s;
+  std::string why;
+  open.keeps = add_parents(package, &open.inputs, &why);
+  open.hash = content_hash(open.inputs);
+  const auto settle = [&](ReuseDecision::Kind kind) {
+    decision->kind = kind;
+    open.works = kind == ReuseDecision::Kind::work;
+    open_[package.id] = std::move(open);
+    return Status::ok();
+  };
+  if (!context.step.reuse) {
+    open.keeps = false;
+    open.hash += fmt::format(" {}", package.id);  // nobody else's
+    decision->why = "reuse is false";
+    return settle(ReuseDecision::Kind::work);
+  }
+  Work& work = works_[open.hash];
+  if (work.owner >= 0 && work.owner != package.id) {
+    decision->of = work.owner;
+    if (!work.done) {
+      work.waiters.push_back(package.id);
+      decision->kind = ReuseDecision::Kind::wait;
+      return Status::ok();
+    }
+    if (const Lineage* of = lineage(work.owner)) open.of = *of;
+    return settle(ReuseDecision::Kind::same_run);
+  }
+  work.owner = package.id;
+  if (context.step.exported) {
+    open.keeps = false;
+    why = "it passes on its environment, which is not kept";
+  } else if (!package.work_dir.empty()) {
+    open.keeps = false;
+    why = "its work_dir is not of this run";
+  } else if (open.keeps && fresh_) {
+    why = "--fresh";
+  } else if (open.keeps) {
+    decision->work = store_.find(open.inputs, open.hash, &why, &open.of.instance);
+  }
+  decision->why = why;
+  if (decision->work.empty()) return settle(ReuseDecision::Kind::work);
+  open.of.hash = open.hash;
+  return settle(ReuseDecision::Kind::other_run);
+}
+
+void SetupReuse::restore(int id, const std::string& hash, const std::string& instance) {
+  lineages_[id] = {hash, instance};
+  Work& work = works_[hash];
+  if (work.owner < 0) work = {id, true, {}};
+}
+
+const Lineage* SetupReuse::ended_well(const WorkPackage& package, const std::string& work,
+                                      std::string* problem) {
+  problem->clear();
+  const auto found = open_.find(package.id);
+  if (found == open_.end()) return nullptr;
+  Open& open = found->second;
+  Lineage& lineage = lineages_[package.id];
+  lineage = open.works ? Lineage{open.hash, {}} : open.of;
+  if (open.works && open.keeps) {
+    if (Status s = WorkStore::seal(open.inputs, open.hash, work, &open.entry); !s) {
+      *problem = s.message();
+    }
+    lineage.instance = open.entry.instance;
+  }
+  return &lineage;
+}
+
+// Only a saving for later: a store that cannot be written costs this run nothing.
+Status SetupReuse::publish(int id) {
+  const auto found = open_.find(id);
+  if (found == open_.end() || found->second.entry.instance.empty()) return Status::ok();
+  return store_.keep(found->second.entry);
+}
+
+std::vector<int> SetupReuse::release(int id, bool well) {
+  const auto found = open_.find(id);
+  if (found == open_.end()) return {};
+  const std::string hash = found->second.hash;
+  open_.erase(found);
+  const auto at = works_.find(hash);
+  if (at == works_.end() || at->second.owner != id) return {};
+  std::vector<int> waiters = std::move(at->second.waiters);
+  at->second.waiters.clear();
+  if (well) {
+    at->second.done = true;
+  } else {
+    works_.erase(at);
+  }
+  return waiters;
+}
+
+void SetupReuse::assume_done(int id) {
+  const auto found = open_.find(id);
+  if (found == open_.end()) return;
+  const Open& open = found->second;
+  lineages_[id] = open.works ? Lineage{open.hash, open.keeps ? "not made yet" : ""} : open.of;
+  release(id, true);
+}
+
+const Lineage* SetupReuse::lineage(int id) const {
+  const auto found = lineages_.find(id);
+  return found == lineages_.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+std::string in_words(const ReuseDecision& decision) {
+  switch (decision.kind) {
+    case ReuseDecision::Kind::same_run:
+    case ReuseDecision::Kind::wait:
+      return fmt::format("shared with #{:06}", decision.of);
+    case ReuseDecision::Kind::other_run:
+      return "reused, " + decision.why;
+    case ReuseDecision::Kind::work:
+      break;
+  }
+  return "done anew, " + decision.why;
+}
+
+}  // namespace
+
+std::map<int, std::string> predict_reuse(const Benchmark& benchmark, const Expander& expander,
+                                         const std::vector<WorkPackage>& packages,
+                                         const std::string& outpath, bool fresh,
+                                         const std::string& shell) {
+  std::map<int, std::string> words;
+  SetupReuse reuse(benchmark, outpath, fresh);
+  const Environment base = current_environment();
+  for (const WorkPackage& package : packages) {
+    const Step& step = benchmark.steps[static_cast<size_t>(package.step)];
+    if (step.kind != StepKind::setup && step.kind != StepKind::build) continue;
+    if (package.outcome.state == State::failed) continue;
+    if (!expander.is_final(package.point)) {
+      words[package.id] = "reused or not: known only to a run";
+      continue;
+    }
+    const PackageValues values(benchmark, expander, package);
+    const EnvironmentChanges changes = declared_environment(step, values);
+    const Environment environment = with_changes(base, changes);
+    const std::string work = absolute_path(work_dir_of(benchmark, expander.run().rundir, package));
+    const SetupContext context{benchmark, step,  values,  expander.evaluator(),
+                               work,      shell, changes, environment};
+    ReuseDecision decision;
+    const Status decided = reuse.decide(package, context, &decision);
+    words[package.id] = decided ? in_words(decision) : "fails: " + decided.message();
+    reuse.assume_done(package.id);
+  }
+  return words;
+}
+
+}  // namespace tally

@@ -1,0 +1,127 @@
+#include "engine/journal/run_tables.h"
+
+namespace tally {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+// One row an entry, in order: `table`'s columns are position and one or two texts.
+Status write_list(SqliteDatabase& database, const char* table, const Pairs& list, bool two) {
+  const std::string name = table;
+  if (Status s = database.run(("DELETE FROM " + name).c_str()); !s) return s;
+  Statement insert;
+  const std::string sql = "INSERT INTO " + name + (two ? " VALUES(?,?,?)" : " VALUES(?,?)");
+  if (Status s = insert.prepare(database, sql.c_str()); !s) return s;
+  for (size_t i = 0; i < list.size(); ++i) {
+    insert.bind(1, static_cast<long long>(i)).bind(2, list[i].first);
+    if (two) insert.bind_blob(3, list[i].second);
+    if (Status s = insert.run(); !s) return s;
+  }
+  return Status::ok();
+}
+
+Pairs with_nothing(const std::vector<std::string>& texts) {
+  Pairs list;
+  for (const std::string& text : texts) list.emplace_back(text, std::string());
+  return list;
+}
+
+Status read_texts(SqliteDatabase& database, const char* sql, std::vector<std::string>* texts) {
+  texts->clear();
+  Statement all;
+  if (Status s = all.prepare(database, sql); !s) return s;
+  while (all.row()) texts->push_back(all.text(0));
+  return all.status();
+}
+
+}  // namespace
+
+Status read_pairs(SqliteDatabase& database, const char* sql, Pairs* pairs) {
+  pairs->clear();
+  Statement all;
+  if (Status s = all.prepare(database, sql); !s) return s;
+  while (all.row()) pairs->emplace_back(all.text(0), all.text(1));
+  return all.status();
+}
+
+Status write_run(SqliteDatabase& database, const RunRecord& run) {
+  if (Status s = database.run("DELETE FROM run"); !s) return s;
+  Statement insert;
+  if (Status s = insert.prepare(database,
+                                "INSERT INTO run(id,benchmark,comment,input_file,start,change,"
+                                "version,home,directory,from_run) VALUES(?,?,?,?,?,?,?,?,?,?)");
+      !s) {
+    return s;
+  }
+  insert.bind(1, static_cast<long long>(run.id))
+      .bind(2, run.benchmark)
+      .bind(3, run.comment)
+      .bind(4, run.input_file)
+      .bind(5, run.start)
+      .bind(6, run.change)
+      .bind(7, run.version)
+      .bind(8, run.home)
+      .bind(9, run.directory)
+      .bind(10, run.directory_from_run);
+  if (Status s = insert.run(); !s) return s;
+  if (Status s = write_list(database, "run_tag", with_nothing(run.tags), false); !s) return s;
+  if (Status s = write_list(database, "run_setting", run.set, true); !s) return s;
+  return write_list(database, "run_include_path", with_nothing(run.include_path), false);
+}
+
+Status read_run(SqliteDatabase& database, RunRecord* run) {
+  Statement row;
+  if (Status s = row.prepare(database,
+                             "SELECT id,benchmark,comment,input_file,start,change,version,home,"
+                             "directory,from_run FROM run");
+      !s) {
+    return s;
+  }
+  if (row.row()) {
+    run->id = static_cast<int>(row.integer(0));
+    run->benchmark = row.text(1);
+    run->comment = row.text(2);
+    run->input_file = row.text(3);
+    run->start = row.text(4);
+    run->change = row.text(5);
+    run->version = row.text(6);
+    run->home = row.text(7);
+    run->directory = row.text(8);
+    run->directory_from_run = row.text(9);
+    if (row.row()) return Status::ok();  // cannot be: run holds one row
+  }
+  if (!row.status()) return row.status();
+  if (Status s = read_texts(database, "SELECT name FROM run_tag ORDER BY position", &run->tags);
+      !s) {
+    return s;
+  }
+  if (Status s =
+          read_pairs(database, "SELECT name, value FROM run_setting ORDER BY position", &run->set);
+      !s) {
+    return s;
+  }
+  return read_texts(database, "SELECT path FROM run_include_path ORDER BY position",
+                    &run->include_path);
+}
+
+Status write_update(SqliteDatabase& database, const std::string& file, const Pairs& sources) {
+  Pairs rows = {{file, ""}};
+  rows.insert(rows.end(), sources.begin(), sources.end());
+  return write_list(database, "update_source", rows, true);
+}
+
+// The first row has the file as it was given, the others the texts of it and of what it includes.
+Status read_update(SqliteDatabase& database, std::string* file, Pairs* sources) {
+  file->clear();
+  if (Status s =
+          read_pairs(database, "SELECT path, text FROM update_source ORDER BY position", sources);
+      !s) {
+    return s;
+  }
+  if (sources->empty()) return Status::ok();
+  *file = sources->front().first;
+  sources->erase(sources->begin());
+  return Status::ok();
+}
+
+}  // namespace tally

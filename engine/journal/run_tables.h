@@ -1,0 +1,23 @@
+// The tables of a run's own record: what it was started with.
+#pragma once
+
+#include "engine/base/status.h"
+#include "engine/journal/database.h"
+#include "engine/journal/journal.h"
+
+namespace tally {
+
+// Replaces what there is, as part of the caller's transaction.
+Status write_run(SqliteDatabase& database, const RunRecord& run);
+Status read_run(SqliteDatabase& database, RunRecord* run);
+// The input that `analyse -u` gave instead of the run's own.
+Status write_update(SqliteDatabase& database, const std::string& file,
+                    const std::vector<std::pair<std::string, std::string>>& sources);
+// Empty file: none was given.
+Status read_update(SqliteDatabase& database, std::string* file,
+                   std::vector<std::pair<std::string, std::string>>* sources);
+// Rows of two texts, in the order of their positions.
+Status read_pairs(SqliteDatabase& database, const char* sql,
+                  std::vector<std::pair<std::string, std::string>>* pairs);
+
+}  // namespace tally

@@ -1,0 +1,340 @@
+#include "engine/workpackage/generator.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "engine/base/files.h"
+#include "engine/base/path_text.h"
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
+
+namespace tally {
+namespace {
+
+// Whether a text names what differs between the copies of one point.
+bool names_package(const std::string& text) {
+  return text.find("jube_wp_") != std::string::npos;
+}
+
+bool depends_on(const Step& step, const std::string& name) {
+  return std::any_of(step.depend.begin(), step.depend.end(),
+                     [&](const Text& parent) { return parent.value == name; });
+}
+
+// Gives a workpackage its folder's name and its work_dir. Returns what is wrong with them, or "".
+std::string locate(const Step& step, const Expander& expander, const PackageValues& values,
+                   WorkPackage* package) {
+  std::string directory;
+  if (!step.suffix.value.empty()) {
+    directory = package_directory_name(package->id, step.name.value, values.apply(step.suffix));
+  }
+  std::string work_dir;
+  if (!step.work_dir.value.empty()) {
+    work_dir = absolute_path(values.path(step.work_dir), expander.run().home);
+  }
+  package->directory = std::move(directory);
+  package->work_dir = std::move(work_dir);
+  const std::string name = unknown_variable(package->work_dir);
+  if (name.empty()) return {};
+  return "work_dir \"" + package->work_dir + "\": " + name +
+         " is neither a parameter nor in the environment";
+}
+
+// Where the number of a step's workpackages is written.
+Mark place_of_copies(const Step& step) {
+  if (step.iterations.mark.known() && step.iterations.value != "1") return step.iterations.mark;
+  return step.repeat.mark.known() ? step.repeat.mark : step.name.mark;
+}
+
+bool fails(const WorkPackage& package) {
+  return package.outcome.state == State::failed;
+}
+
+// `place`: of the value or the rule, as far as that is known.
+void fail_by_value(const std::string& problem, const Mark& place, WorkPackage& package) {
+  if (problem.empty()) return;
+  package.outcome = failure(Reason::value, problem);
+  package.outcome.place = place;
+}
+
+}  // namespace
+
+struct Generator::Family {
+  const Step& step;
+  int step_number;
+  const std::vector<int>& parents;
+  StepPoints made;
+  std::vector<Copies> copies;  // by point
+  std::vector<Active> active;  // by point
+  int base = 0;                // see iteration_base()
+};
+
+Generator::Generator(const Benchmark& benchmark, Expander& expander, Purpose purpose,
+                     WorkpackageSink& sink)
+    : benchmark_(benchmark),
+      expander_(expander),
+      purpose_(purpose),
+      sink_(sink),
+      finished_(benchmark, expander),
+      adopted_(benchmark.steps.size()),
+      unknown_names_(benchmark.steps.size()) {}
+
+void Generator::make_roots(Diagnostics& diagnostics) {
+  for (size_t i = 0; i < benchmark_.steps.size() && !diagnostics.has_errors(); ++i) {
+    if (benchmark_.steps[i].depend.empty()) make(static_cast<int>(i), {}, diagnostics);
+  }
+}
+
+void Generator::make_children(int id, Diagnostics& diagnostics) {
+  finished_.add(sink_.at(id));
+  const std::string& name = benchmark_.steps[static_cast<size_t>(sink_.at(id).step)].name.value;
+  for (size_t child = 0; child < benchmark_.steps.size(); ++child) {
+    const Step& step = benchmark_.steps[child];
+    if (!depends_on(step, name)) continue;
+    if (names_package(step.active.value) && ended_before_.count(id) != 0) continue;
+    for (const std::vector<int>& parents :
+         parent_combinations(benchmark_, step, sink_.at(id), finished_)) {
+      if (adopted_[child].count(parents) != 0) continue;
+      make(static_cast<int>(child), parents, diagnostics);
+      if (diagnostics.has_errors()) return;
+    }
+  }
+}
+
+void Generator::adopt(WorkPackage* package, Diagnostics& diagnostics) {
+  next_id_ = std::max(next_id_, package->id + 1);
+  if (!package->parents.empty()) {
+    adopted_[static_cast<size_t>(package->step)].insert(package->parents);
+  }
+  if (finished_well(package->outcome.state)) ended_before_.insert(package->id);
+  const Step& step = benchmark_.steps[static_cast<size_t>(package->step)];
+  if (step.repeat.value.empty()) return;
+  Copies copies;
+  if (copies_of(step, *package, diagnostics, &copies)) {
+    package->repetition = package->iteration % copies.total() / copies.iterations;
+  }
+}
+
+bool Generator::copies_of(const Step& step, const WorkPackage& package, Diagnostics& diagnostics,
+                          Copies* out) const {
+  Status status;
+  if (has_reference(step.iterations.value) || has_reference(step.repeat.value)) {
+    const PackageValues values(benchmark_, expander_, package);
+    status = count_copies(step, values.lookup(), out);
+  } else {
+    status = count_copies(
+        step, [](std::string_view) { return nullptr; }, out);
+  }
+  if (!status) diagnostics.error(place_of_copies(step), status.message());
+  return static_cast<bool>(status);
+}
+
+int Generator::base_of(const std::vector<int>& parents, Diagnostics& diagnostics) const {
+  std::vector<ParentIteration> iterations;
+  for (const int id : parents) {
+    const WorkPackage& parent = sink_.at(id);
+    const Step& step = benchmark_.steps[static_cast<size_t>(parent.step)];
+    Copies count;
+    copies_of(step, parent, diagnostics, &count);
+    iterations.push_back({step.name.value, parent.iteration, count.total()});
+  }
+  return iteration_base(std::move(iterations));
+}
+
+void Generator::make(int step_number, const std::vector<int>& parents, Diagnostics& diagnostics) {
+  const Step& step = benchmark_.steps[static_cast<size_t>(step_number)];
+  std::vector<const Point*> points;
+  for (const int id : parents) points.push_back(&sink_.at(id).point);
+  Family family{step, step_number, parents, {}, {}, {}, 0};
+  family.made = expander_.expand(step, points, diagnostics);
+  if (purpose_ == Purpose::plan) {
+    std::move(family.made.excluded.begin(), family.made.excluded.end(),
+              std::back_inserter(excluded_));
+  }
+  if (diagnostics.has_errors() || family.made.points.empty()) return;
+  family.base = base_of(parents, diagnostics);
+  ask_active(family);
+  if (!copies_of_points(family, diagnostics)) return;
+  int repeat = 1;
+  for (const Copies& copies : family.copies) repeat = std::max(repeat, copies.repeat);
+  repeats_ = std::max(repeats_, repeat);
+  // All points once, then all again.
+  for (int repetition = 0; repetition < repeat; ++repetition) {
+    for (size_t i = 0; i < family.made.points.size(); ++i) {
+      if (repetition >= family.copies[i].repeat || family.active[i] == Active::no) continue;
+      make_point(family, i, repetition, diagnostics);
+    }
+  }
+}
+
+bool Generator::copies_of_points(Family& family, Diagnostics& diagnostics) const {
+  const Step& step = family.step;
+  const bool fixed = !has_reference(step.iterations.value) && !has_reference(step.repeat.value);
+  family.copies.resize(family.made.points.size());
+  WorkPackage probe;
+  probe.step = family.step_number;
+  probe.parents = family.parents;
+  for (size_t i = 0; i < family.copies.size(); ++i) {
+    if (fixed && i > 0) {
+      family.copies[i] = family.copies[0];
+      continue;
+    }
+    if (!fixed) probe.point = family.made.points[i];
+    if (!copies_of(step, probe, diagnostics, &family.copies[i])) return false;
+  }
+  return true;
+}
+
+// Which points the step's `active` takes, as far as that is the same for all copies of a point:
+// in one batch for the interpreter.
+void Generator::ask_active(Family& family) const {
+  const std::string& text = family.step.active.value;
+  const bool always = text == "true" || text == "True" || text.empty();
+  family.active.assign(family.made.points.size(), always ? Active::yes : Active::ask);
+  if (always || names_package(text)) return;
+  std::vector<std::string> expressions;
+  std::vector<size_t> places;
+  WorkPackage probe;
+  probe.step = family.step_number;
+  probe.parents = family.parents;
+  for (size_t i = 0; i < family.made.points.size(); ++i) {
+    if (!family.made.errors[i].empty() || !expander_.is_final(family.made.points[i])) continue;
+    probe.point = family.made.points[i];
+    expressions.push_back(
+        active_expression(PackageValues(benchmark_, expander_, probe).apply(text)));
+    places.push_back(i);
+  }
+  const std::vector<Evaluation> results = expander_.evaluator().evaluate(Mode::python, expressions);
+  for (size_t k = 0; k < places.size(); ++k) {
+    if (!results[k].ok) continue;  // asked again, for the message
+    family.active[places[k]] = results[k].value == "True" ? Active::yes : Active::no;
+  }
+}
+
+void Generator::make_point(Family& family, size_t point, int repetition, Diagnostics& diagnostics) {
+  const Copies& copies = family.copies[point];
+  bool any = false;
+  for (int i = 0; i < copies.iterations; ++i) {
+    WorkPackage package;
+    package.id = next_id_;
+    package.step = family.step_number;
+    package.parents = family.parents;
+    package.repetition = repetition;
+    package.iteration = family.base * copies.total() + repetition * copies.iterations + i;
+    const bool last = repetition + 1 == copies.repeat && i + 1 == copies.iterations;
+    package.point = last ? std::move(family.made.points[point]) : family.made.points[point];
+    any = make_one(family, point, std::move(package), diagnostics) || any;
+  }
+  if (any && repetition == 0) ++points_;
+}
+
+// False: it is not active, or it cannot be told; its id goes to the next.
+bool Generator::make_one(const Family& family, size_t point, WorkPackage package,
+                         Diagnostics& diagnostics) {
+  fail_by_value(family.made.errors[point], family.made.places[point], package);
+  settle(family.step, package);
+  if (!place(family, point, package, diagnostics)) return false;
+  ++next_id_;
+  sink_.take(std::move(package));
+  return true;
+}
+
+bool Generator::has_children(const Step& step) const {
+  return std::any_of(benchmark_.steps.begin(), benchmark_.steps.end(),
+                     [&](const Step& other) { return depends_on(other, step.name.value); });
+}
+
+// Values that need the workpackage's own names; a plan leaves open what only a run can tell.
+void Generator::settle(const Step& step, WorkPackage& package) {
+  if (fails(package)) {
+    if (purpose_ == Purpose::run || step.depend.empty()) return;
+    unknown_errors_.insert(
+        "step '" + step.name.value +
+        "' fails, unless an earlier step makes what is missing: " + message(package.outcome));
+    const std::string why = message(std::exchange(package.outcome, {}));
+    // Where each value can be had, it is a rule or a type: nothing that a run could make.
+    Point finished = package.point;
+    const NamedValues builtins = PackageValues(benchmark_, expander_, package).builtins();
+    if (expander_.finish(step, finished, builtins).empty()) package.doubt = why;
+    return;
+  }
+  if (expander_.is_final(package.point)) return;
+  const NamedValues builtins = PackageValues(benchmark_, expander_, package).builtins();
+  if (purpose_ == Purpose::run) {
+    Mark place;
+    const std::string problem = expander_.finish(step, package.point, builtins, &place);
+    fail_by_value(problem, place, package);
+    return;
+  }
+  if (has_children(step)) {
+    // They take over its values, not texts that name its id. What fails may not fail in a run.
+    Point finished = package.point;
+    if (expander_.finish(step, finished, builtins).empty()) {
+      package.point = std::move(finished);
+      return;
+    }
+  }
+  for (const std::string& name : expander_.finish_for_plan(step, package.point, builtins)) {
+    unknown_names_[static_cast<size_t>(package.step)].insert(name);
+  }
+}
+
+// Whether it is active, and where it runs. What is wrong is its outcome; in a plan a wrong
+// `active` is an error of the file. One that fails already is left out where `active` can tell.
+bool Generator::place(const Family& family, size_t point, WorkPackage& package,
+                      Diagnostics& diagnostics) {
+  const Step& step = family.step;
+  const bool asks = family.active[point] == Active::ask;
+  if (!asks && step.suffix.value.empty() && step.work_dir.value.empty()) return true;
+  const bool broken = !family.made.errors[point].empty() || fails(package);
+  const PackageValues values(benchmark_, expander_, package);
+  if (asks) {
+    bool active = true;
+    const Status told = evaluate_active(values.apply(step.active), expander_.evaluator(), &active);
+    if (!told && !broken) {
+      if (purpose_ == Purpose::plan) {
+        diagnostics.error(step.active.mark, "step '" + step.name.value + "': " + told.message());
+        return false;
+      }
+      fail_by_value(told.message(), step.active.mark, package);
+      return true;
+    }
+    if (told && !active) return false;
+  }
+  if (fails(package)) return true;
+  const std::string problem = locate(step, expander_, values, &package);
+  if (purpose_ == Purpose::run && !problem.empty()) {
+    package.outcome = failure(Reason::directory, problem);
+    package.outcome.place = step.work_dir.mark;
+  }
+  return true;
+}
+
+Status finish_planned(const Benchmark& benchmark, Expander& expander, WorkPackage* package) {
+  const Step& step = benchmark.steps[static_cast<size_t>(package->step)];
+  if (!package->doubt.empty()) return Status::error(package->doubt);
+  if (!expander.is_final(package->point)) {
+    const NamedValues builtins = PackageValues(benchmark, expander, *package).builtins();
+    const std::string problem = expander.finish(step, package->point, builtins);
+    if (!problem.empty()) return Status::error(problem);
+  }
+  if (step.suffix.value.empty() && step.work_dir.value.empty()) return Status::ok();
+  const PackageValues values(benchmark, expander, *package);
+  const std::string problem = locate(step, expander, values, package);
+  return problem.empty() ? Status::ok() : Status::error(problem);
+}
+
+std::vector<std::string> Generator::unknown() const {
+  std::vector<std::string> list;
+  for (size_t i = 0; i < unknown_names_.size(); ++i) {
+    for (const std::string& name : unknown_names_[i]) {
+      list.push_back("parameter '" + name + "' of step '" + benchmark_.steps[i].name.value +
+                     "' reads what only a run can make");
+    }
+  }
+  list.insert(list.end(), unknown_errors_.begin(), unknown_errors_.end());
+  return list;
+}
+
+}  // namespace tally

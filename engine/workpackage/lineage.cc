@@ -1,0 +1,121 @@
+#include "engine/workpackage/lineage.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+Status read_count(const Step& step, const char* key, const Text& text, const Lookup& lookup,
+                  int* count) {
+  if (text.value.empty()) return Status::ok();
+  const std::string value(strip(substitute(text.value, lookup)));
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), *count);
+  if (error == std::errc() && end == value.data() + value.size() && *count >= 1) {
+    return Status::ok();
+  }
+  return Status::error("step '" + step.name.value + "': " + key + "=\"" + value +
+                       "\" is not a whole number of at least 1");
+}
+
+}  // namespace
+
+int step_index(const Benchmark& benchmark, const std::string& name) {
+  for (size_t i = 0; i < benchmark.steps.size(); ++i) {
+    if (benchmark.steps[i].name.value == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+Status count_copies(const Step& step, const Lookup& lookup, Copies* copies) {
+  if (Status s = read_count(step, "iterations", step.iterations, lookup, &copies->iterations); !s) {
+    return s;
+  }
+  return read_count(step, "repeat", step.repeat, lookup, &copies->repeat);
+}
+
+FinishedPackages::FinishedPackages(const Benchmark& benchmark, const Expander& expander)
+    : expander_(expander), steps_(benchmark.steps.size()) {
+  for (const Step& step : benchmark.steps) {
+    if (step.depend.size() < 2) continue;
+    for (const Text& name : step.depend) {
+      const int parent = step_index(benchmark, name.value);
+      if (parent >= 0) steps_[static_cast<size_t>(parent)].joined = true;
+    }
+  }
+}
+
+void FinishedPackages::add(const WorkPackage& package) {
+  OfStep& step = steps_[static_cast<size_t>(package.step)];
+  step.ids.push_back(package.id);
+  if (!step.joined) return;
+  for (const Binding& b : package.point.bindings) {
+    if (expander_.definition(b).update != UpdateMode::never || !expander_.is_final(b)) continue;
+    ++step.names[b.name];
+    step.by_value[{b.name, b.value, b.index}].push_back(package.id);
+  }
+}
+
+const std::vector<int>& FinishedPackages::of_step(int step) const {
+  return steps_[static_cast<size_t>(step)].ids;
+}
+
+const std::vector<int>& FinishedPackages::agreeing(int step_number, const Point& point) const {
+  const OfStep& step = steps_[static_cast<size_t>(step_number)];
+  const std::vector<int>* best = &step.ids;
+  if (!step.joined) return *best;
+  for (const Binding& b : point.bindings) {
+    if (expander_.definition(b).update != UpdateMode::never || !expander_.is_final(b)) continue;
+    // Only a parameter that all of the step's packages have tells those that cannot agree.
+    const auto count = step.names.find(b.name);
+    if (count == step.names.end() || count->second != step.ids.size()) continue;
+    const auto found = step.by_value.find({b.name, b.value, b.index});
+    if (found == step.by_value.end()) return none_;
+    if (found->second.size() < best->size()) best = &found->second;
+  }
+  return *best;
+}
+
+std::vector<std::vector<int>> parent_combinations(const Benchmark& benchmark, const Step& child,
+                                                  const WorkPackage& finished,
+                                                  const FinishedPackages& others) {
+  struct Choice {
+    size_t place;  // in `depend`
+    std::vector<int> ids;
+  };
+  std::vector<Choice> choices;
+  for (size_t place = 0; place < child.depend.size(); ++place) {
+    const int step = step_index(benchmark, child.depend[place].value);
+    if (step < 0) return {};
+    choices.push_back({place, step == finished.step ? std::vector<int>{finished.id}
+                                                    : others.agreeing(step, finished.point)});
+    if (choices.back().ids.empty()) return {};
+  }
+  std::sort(choices.begin(), choices.end(), [&](const Choice& a, const Choice& b) {
+    return child.depend[a.place].value < child.depend[b.place].value;
+  });
+  std::vector<std::vector<int>> all;
+  std::vector<size_t> at(choices.size(), 0);
+  for (bool more = true; more;) {
+    std::vector<int>& parents = all.emplace_back(choices.size());
+    for (size_t k = 0; k < choices.size(); ++k) parents[choices[k].place] = choices[k].ids[at[k]];
+    more = false;
+    for (size_t k = choices.size(); k-- > 0 && !more;) {
+      more = ++at[k] < choices[k].ids.size();
+      if (!more) at[k] = 0;
+    }
+  }
+  return all;
+}
+
+int iteration_base(std::vector<ParentIteration> parents) {
+  std::sort(parents.begin(), parents.end(),
+            [](const auto& a, const auto& b) { return a.step < b.step; });
+  int base = 0;
+  for (const ParentIteration& parent : parents) base = base * parent.copies + parent.iteration;
+  return base;
+}
+
+}  // namespace tally

@@ -1,0 +1,205 @@
+#include "engine/workpackage/values.h"
+
+#include <strings.h>
+#include <algorithm>
+
+#include "engine/base/files.h"
+#include "engine/base/text.h"
+#include "steps/kinds.h"
+
+namespace tally {
+namespace {
+
+const std::string* find_in(const NamedValues& list, std::string_view name) {
+  for (const auto& [key, value] : list) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+// jube_wp_envstr: "export NAME="value"" lines; `exported` sorted.
+std::string environment_lines(const NamedValues& exported) {
+  std::string lines;
+  for (const auto& [name, value] : exported) lines += "export " + name + "=\"" + value + "\"\n";
+  return lines;
+}
+
+std::string environment_names(const NamedValues& exported) {
+  std::vector<std::string> names;
+  names.reserve(exported.size());
+  for (const auto& [name, value] : exported) names.push_back(name);
+  return join(names, ",");
+}
+
+// By name without regard to case, as JUBE has them.
+NamedValues sorted_by_name(NamedValues list) {
+  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+    return strcasecmp(a.first.c_str(), b.first.c_str()) < 0;
+  });
+  return list;
+}
+
+}  // namespace
+
+NamedValues run_builtins(const RunInfo& run, const Step* step) {
+  NamedValues list{{"jube_benchmark_id", std::to_string(run.id)},
+                   {"jube_benchmark_padid", padded_id(run.id)},
+                   {"jube_benchmark_name", run.name},
+                   {"jube_benchmark_home", run.home},
+                   {"jube_benchmark_rundir", absolute_path(run.rundir)},
+                   {"jube_benchmark_start", run.start}};
+  if (step != nullptr) {
+    list.emplace_back("jube_step_name", step->name.value);
+    list.emplace_back("jube_step_iterations", step->iterations.value);
+    list.emplace_back("jube_step_cycles", step->cycles.value);
+  }
+  return list;
+}
+
+PackageValues::PackageValues(const Benchmark& benchmark, const Expander& expander,
+                             const WorkPackage& package, const char* status)
+    : package_(package), status_(status), benchmark_(&benchmark), expander_(&expander) {
+  for (const Binding& binding : package.point.bindings) {
+    if (!expander.definition(binding).exported) continue;
+    exported_.emplace_back(expander.pool()[binding.name], expander.pool()[binding.value]);
+  }
+  added_ = kind_values(benchmark.steps[static_cast<size_t>(package.step)],
+                       [this](std::string_view name) { return find(name); });
+}
+
+PackageValues::PackageValues(const Step* step, const WorkPackage& package, StoredParameters stored,
+                             const char* status)
+    : package_(package), status_(status), stored_(std::move(stored)) {
+  for (const auto& [name, value] : stored_.values) {
+    if (stored_.exported && stored_.exported(name)) exported_.emplace_back(name, value);
+  }
+  if (step != nullptr) {
+    added_ = kind_values(*step, [this](std::string_view name) { return find(name); });
+  }
+}
+
+const NamedValues& PackageValues::builtins() const {
+  if (!builtins_.empty()) return builtins_;
+  std::vector<ParentName> parents;
+  std::string work_dir, absolute;
+  if (benchmark_ != nullptr) {
+    const Step& step = benchmark_->steps[static_cast<size_t>(package_.step)];
+    builtins_ = expander_->step_builtins(step);
+    for (size_t i = 0; i < package_.parents.size() && i < step.depend.size(); ++i) {
+      parents.push_back({step.depend[i].value, package_.parents[i]});
+    }
+    work_dir = work_dir_of(*benchmark_, expander_->run().rundir, package_);
+    absolute =
+        package_.work_dir.empty()
+            ? work_dir_of(*benchmark_, *find_in(builtins_, "jube_benchmark_rundir"), package_)
+            : absolute_path(work_dir);
+  } else {
+    if (stored_.common != nullptr) builtins_ = *stored_.common;
+    parents = stored_.parents;
+    work_dir = stored_.work_dir;
+    absolute = stored_.absolute_work_dir;
+  }
+  if (!of_package_) return builtins_;
+  builtins_.emplace_back("jube_wp_id", std::to_string(package_.id));
+  builtins_.emplace_back("jube_wp_padid", padded_id(package_.id));
+  builtins_.emplace_back("jube_wp_status", status_);
+  builtins_.emplace_back("jube_wp_iteration", std::to_string(package_.iteration));
+  builtins_.emplace_back("jube_wp_cycle", std::to_string(package_.cycle));
+  builtins_.emplace_back("jube_wp_relpath", work_dir);
+  builtins_.emplace_back("jube_wp_abspath", absolute);
+  for (const ParentName& parent : parents) {
+    builtins_.emplace_back("jube_wp_parent_" + parent.step + "_id", std::to_string(parent.id));
+  }
+  const NamedValues sorted = sorted_by_name(exported_);
+  builtins_.emplace_back("jube_wp_envstr", environment_lines(sorted));
+  builtins_.emplace_back("jube_wp_envlist", environment_names(sorted));
+  return builtins_;
+}
+
+const std::string* PackageValues::parameter(std::string_view name) const {
+  if (expander_ == nullptr) return find_in(stored_.values, name);
+  const TextPool& pool = expander_->pool();
+  for (const Binding& binding : package_.point.bindings) {
+    if (pool[binding.name] == name) return &pool[binding.value];
+  }
+  return nullptr;
+}
+
+const std::string* PackageValues::find(std::string_view name) const {
+  if (const std::string* value = find_in(added_, name)) return value;
+  if (const std::string* value = parameter(name)) return value;
+  return starts_with(name, "jube_") ? find_in(builtins(), name) : nullptr;
+}
+
+Lookup PackageValues::lookup() const {
+  return [this](std::string_view name) { return find(name); };
+}
+
+NamedValues PackageValues::all() const {
+  NamedValues list;
+  if (expander_ != nullptr) {
+    const TextPool& pool = expander_->pool();
+    for (const Binding& binding : package_.point.bindings) {
+      list.emplace_back(pool[binding.name], pool[binding.value]);
+    }
+  } else {
+    list = stored_.values;
+  }
+  const size_t parameters = list.size();
+  // A name of the kind of step hides the parameter: what the commands see.
+  for (auto& [name, value] : list) {
+    if (const std::string* hiding = find_in(added_, name)) value = *hiding;
+  }
+  const auto is_parameter = [&](const std::string& name) {
+    return std::any_of(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(parameters),
+                       [&](const auto& entry) { return entry.first == name; });
+  };
+  const bool hides_builtins = std::any_of(list.begin(), list.end(), [](const auto& entry) {
+    return starts_with(entry.first, "jube_");
+  });
+  list.reserve(parameters + builtins().size() + added_.size());
+  for (const auto& entry : builtins()) {
+    if (!hides_builtins || !is_parameter(entry.first)) list.push_back(entry);
+  }
+  for (const auto& entry : added_) {
+    if (!is_parameter(entry.first)) list.push_back(entry);
+  }
+  return list;
+}
+
+void PackageValues::drop_package_builtins() {
+  of_package_ = false;
+  builtins_.clear();
+}
+
+std::vector<std::string> used_sets(const Step& step, const Lookup& lookup) {
+  std::vector<std::string> names;
+  for (const Text& use : step.use) {
+    for (std::string& name : split_strip(substitute(use.value, lookup), ",")) {
+      if (!name.empty()) names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+std::string active_expression(std::string_view text) {
+  const std::string word(strip(text));
+  if (word.empty() || word == "true") return "True";
+  if (word == "false") return "False";
+  return "bool(" + word + ")";
+}
+
+Status evaluate_active(const std::string& text, Evaluator& evaluator, bool* active) {
+  const std::string_view word = strip(text);
+  *active = word == "true" || word == "True" || word.empty();
+  if (*active || word == "false" || word == "False") return Status::ok();
+  const Evaluation result = evaluator.evaluate_one(Mode::python, active_expression(text));
+  if (!result.ok) {
+    return Status::error("active=\"" + text +
+                         "\" is neither true, false nor a Python expression: " + result.error);
+  }
+  *active = result.value == "True";
+  return Status::ok();
+}
+
+}  // namespace tally

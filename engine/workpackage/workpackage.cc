@@ -1,0 +1,36 @@
+#include "engine/workpackage/workpackage.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace tally {
+
+std::string padded_id(int id) {
+  std::array<char, 16> text{};
+  snprintf(text.data(), text.size(), "%06d", id);
+  return text.data();
+}
+
+std::string package_directory_name(int id, const std::string& step, const std::string& suffix) {
+  std::string name = padded_id(id) + "_" + step;
+  if (!suffix.empty()) name += "_" + suffix;
+  // A slash would make folders, and a name has an end: values of parameters may hold anything.
+  std::replace(name.begin(), name.end(), '/', '_');
+  if (name.size() > 200) name.resize(200);
+  return name;
+}
+
+std::string directory_of(const Benchmark& benchmark, const WorkPackage& package) {
+  if (!package.directory.empty()) return package.directory;
+  const Step& step = benchmark.steps[static_cast<size_t>(package.step)];
+  return package_directory_name(package.id, step.name.value, "");
+}
+
+std::string work_dir_of(const Benchmark& benchmark, const std::string& run_dir,
+                        const WorkPackage& package) {
+  if (!package.work_dir.empty()) return package.work_dir;
+  return run_dir + "/" + directory_of(benchmark, package) + "/work";
+}
+
+}  // namespace tally

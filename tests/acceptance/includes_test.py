@@ -1,0 +1,81 @@
+"""The order of the folders: the tree keeps it, and scripts/check-includes sees what breaks it."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(sys.argv.pop(1))
+SCRIPT = SOURCE / "scripts/check-includes"
+
+
+def check(root, *options):
+    ran = subprocess.run([SCRIPT, *options, root], capture_output=True, text=True, timeout=60)
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+class Includes(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        for part in ("engine", "steps"):
+            shutil.copytree(SOURCE / part, self.root / part)
+        (self.root / "docs").mkdir()
+        shutil.copy(SOURCE / "docs/architecture.md", self.root / "docs")
+
+    def add(self, name, header):
+        with open(self.root / name, "a") as file:
+            file.write(f'#include "{header}"\n')
+
+    def test_the_tree_keeps_the_order(self):
+        code, said = check(SOURCE)
+        self.assertEqual(code, 0, said)
+
+    def test_an_arrow_against_the_order(self):
+        self.add("engine/expand/expand.cc", "engine/journal/journal.h")
+        code, said = check(self.root)
+        self.assertEqual(code, 1)
+        self.assertIn("engine/expand/expand.cc: includes engine/journal/journal.h: "
+                      "engine/journal comes after engine/expand", said)
+
+    def test_a_further_include_of_steps(self):
+        self.add("engine/check/check.cc", "steps/kinds.h")
+        code, said = check(self.root)
+        self.assertEqual(code, 1)
+        self.assertIn("engine/check/check.cc: includes steps/kinds.h: ", said)
+
+    def test_the_trainer_stays_outside(self):
+        self.add("steps/kinds.cc", "src/config/config.h")
+        self.assertEqual(check(self.root)[0], 1)
+
+    def test_an_exception_that_is_not_needed_goes(self):
+        for path in self.root.glob("engine/execute/**/*.h"):
+            if '#include "steps/kinds.h"\n' in path.read_text():
+                path.write_text(path.read_text().replace('#include "steps/kinds.h"\n', ""))
+                break
+        code, said = check(self.root)
+        self.assertEqual(code, 1)
+        self.assertRegex(said, r"files of engine/execute include steps/kinds.h, not \d+: lower the exception")
+
+    def test_a_folder_without_a_place(self):
+        (self.root / "engine/attic").mkdir()
+        (self.root / "engine/attic/a.cc").write_text('#include "engine/base/mark.h"\n')
+        code, said = check(self.root)
+        self.assertEqual(code, 1)
+        self.assertIn("the folder engine/attic has no place", said)
+
+    def test_the_drawing_is_renewed(self):
+        page = self.root / "docs/architecture.md"
+        page.write_text(page.read_text().replace("flowchart BT", "flowchart TB"))
+        code, said = check(self.root)
+        self.assertEqual(code, 1)
+        self.assertIn("the drawing of the includes is old", said)
+        check(self.root, "--write")
+        self.assertNotIn("drawing", check(self.root)[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

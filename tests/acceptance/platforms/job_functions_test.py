@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""What job scripts source, run by bash with programs in the place of a scheduler's; tests/slurm/ has the real one.
+
+  job_functions_test.py SOURCE_DIR
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FUNCTIONS = pathlib.Path(sys.argv.pop(1)).resolve() / "templates/job_functions.sh"
+SCRIPT = """\
+{before}
+. "{functions}" job.status ready error job.reason || exit
+{middle}
+launch() {{
+{program}
+}}
+job_run launch
+{after}
+job_end
+"""
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "job"}
+RUNNING = 'case "$*" in *%T*) echo RUNNING None ;; esac'
+
+
+class Functions(unittest.TestCase):
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="tally-job-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        self.work = self.root / "work"
+        self.work.mkdir()
+        (self.root / "bin").mkdir()
+        self.program("squeue", RUNNING)
+
+    def program(self, name, text):
+        path = self.root / "bin" / name
+        path.write_text("#!/bin/bash\n" + text + "\n")
+        path.chmod(0o755)
+
+    def start(self, program, variables, before="", middle="", after=""):
+        (self.work / "submit.job").write_text(SCRIPT.format(
+            functions=FUNCTIONS, program=program, before=before, middle=middle, after=after))
+        kept = {key: value for key, value in os.environ.items()
+                if not key.startswith(("SLURM", "PBS", "LSB", "TALLY")) and key != "TMPDIR"}
+        environment = {**kept, "PATH": f"{self.root}/bin:{os.environ['PATH']}", **variables}
+        with open(self.work / "stdout", "a") as out, open(self.work / "stderr", "a") as err:
+            return subprocess.Popen(["bash", "submit.job"], cwd=self.work, env=environment, stdout=out, stderr=err)
+
+    def run_job(self, program, variables=None, **parts):
+        return self.start(program, SLURM if variables is None else variables, **parts).wait(60)
+
+    def text(self, name):
+        path = self.work / name
+        return path.read_text() if path.exists() else None
+
+    def signalled(self, variables, before="", number=signal.SIGTERM):
+        """The exit code of a script that is signalled while its program runs; the program does not stop for TERM."""
+        os.mkfifo(self.root / "pipe")
+        job = self.start(f"trap 'echo told; exit 0' USR1; trap 'exit 9' TERM; echo x > {self.root}/pipe; "
+                         "while :; do sleep 0.05; done", variables, before=before)
+        with open(self.root / "pipe") as pipe:
+            pipe.readline()
+        job.send_signal(number)
+        return job.wait(60)
+
+    def test_an_end_is_left_in_the_files(self):
+        for code in (0, 3):
+            for scheduler in (SLURM, {"PBS_JOBID": "7.host"}, {"LSB_JOBID": "7"}):
+                with self.subTest(code=code, scheduler=scheduler):
+                    self.assertEqual(self.run_job(f"echo $TMPDIR > tmp; exit {code}", scheduler), code)
+                    self.assertEqual(self.text("job.status"), f"{code}\n")
+                    self.assertEqual((self.text("ready"), self.text("error")), ("", None) if code == 0 else (None, ""))
+                    self.assertIn("/tally-7-", self.text("tmp"))
+                    self.assertFalse(os.path.exists(self.text("tmp").strip()), "the temporary folder outlives the job")
+
+    def test_the_end_of_srun_on_a_lost_node_is_not_that_of_its_program(self):
+        self.assertEqual(self.run_job("echo 'srun: error: Node failure on node1' >&2; exit 0"), 1)
+        self.assertEqual(self.text("job.status"), "1\n")
+        self.assertEqual(self.text("job.reason"), "Node failure on node1\n")
+
+    def test_the_words_of_an_earlier_program_do_not_count(self):
+        self.assertEqual(self.run_job("true", middle="echo 'srun: error: Node failure on node1' >&2"), 0)
+
+    def test_started_again_it_is_measured_anew(self):
+        (self.work / "stdout").write_text("of an operation before the job\n")
+        self.assertEqual(self.run_job("echo first; echo first >&2; exit 0"), 0)
+        for restart in (1, 2):
+            self.assertEqual(self.run_job("echo again; exit 3", {**SLURM, "SLURM_RESTART_COUNT": str(restart)}), 3)
+            self.assertEqual(self.text("stdout"), "of an operation before the job\nagain\n")
+            self.assertEqual(self.text("stderr"), "")
+            self.assertEqual(self.text("job.status"), f"3\nrestart {restart}\n")
+            self.assertIsNone(self.text("ready"))
+
+    def test_the_folder_of_another_job_is_left_alone(self):
+        (self.work / "job.status").write_text("0\n")
+        (self.work / "job.status.job").write_text("ended\n")
+        self.assertEqual(self.run_job("touch ran", {**SLURM, "SLURM_RESTART_COUNT": "1"}), 1)
+        self.assertEqual((self.text("job.status"), self.text("ran"), self.text("stderr")), ("0\n", None, ""))
+        self.assertEqual(self.run_job("touch ran"), 1)
+        self.assertRegex(self.text("stderr"), "^job.status.job: this folder belongs to another job of its run")
+        (self.work / "job.status.job").write_text("job\n")
+        self.assertEqual(self.run_job("touch ran"), 0)
+
+    def test_a_start_that_was_taken_for_lost_leaves_nothing(self):
+        # A node that hangs and wakes up again: meanwhile the job has been started on another one.
+        self.assertEqual(self.run_job("echo '7 1' > job.status.begun; rm -f job.status; true"), 1)
+        self.assertEqual((self.text("job.status"), self.text("ready")), (None, None))
+
+    def test_a_module_that_cannot_be_loaded_is_named(self):
+        self.assertEqual(self.run_job("touch ran", middle="trap job_module_failed ERR\nfalse GCC/1\ntrap - ERR"), 1)
+        self.assertEqual(self.text("job.reason"), "a module cannot be loaded: false GCC/1\n")
+        self.assertEqual((self.text("job.status"), self.text("ran")), ("1\n", None))
+        self.assertEqual(self.run_job("true", middle="trap job_module_failed ERR\ntrue\ntrap - ERR\nfalse"), 0)
+
+    def test_the_first_task_that_fails_counts(self):
+        words = ["prog: error: no such file", "srun: error: node2: task 9: Exited with exit code 3",
+                 "srun: error: node1: tasks 0-8: Terminated"]
+        self.assertEqual(self.run_job("".join(f"echo '{line}' >&2\n" for line in words) + "exit 143"), 3)
+        self.assertEqual(self.text("job.reason"), "prog: error: no such file (node2: task 9: Exited with exit code 3)\n")
+
+    def test_what_stands_behind_the_program_may_change_its_status(self):
+        self.assertEqual(self.run_job("exit 3", after='[ $status -eq 3 ] && status=0'), 0)
+        self.assertEqual(self.text("job.status"), "0\n")
+
+    def test_time_that_runs_out_is_told_to_the_program(self):
+        for variables, before in ((SLURM, ""), ({"PBS_JOBID": "7"}, "job_limit=60"),
+                                  ({"LSB_JOBID": "7"}, "job_limit=60 job_warning=1")):
+            with self.subTest(variables=variables):
+                self.assertEqual(self.signalled(variables, before), 4)
+                self.assertEqual((self.text("job.status"), self.text("job.reason")), ("4\n", "time limit\n"))
+                os.unlink(self.root / "pipe")
+
+    def test_a_job_that_is_cancelled_leaves_no_status(self):
+        self.program("squeue", "echo CANCELLED None")
+        for variables, before in ((SLURM, ""), ({"PBS_JOBID": "7"}, "job_limit=6000"),
+                                  ({"LSB_JOBID": "7"}, "job_limit=6000 job_warning=10")):
+            with self.subTest(variables=variables):
+                self.assertEqual(self.signalled(variables, before), 143)
+                self.assertEqual((self.text("job.status"), self.text("job.reason")), (None, None))
+                os.unlink(self.root / "pipe")
+
+    def test_the_temporary_folder_of_several_nodes_is_where_all_see_it(self):
+        self.assertEqual(self.run_job('echo "$TMPDIR" > tmp', {**SLURM, "SLURM_JOB_NUM_NODES": "2"}), 0)
+        self.assertTrue(self.text("tmp").startswith(f"{self.work}/tally-7-"))
+        self.assertEqual(self.run_job("true", before="job_tmp=/none/there"), 1)
+        self.assertEqual(self.text("job.reason"), "no temporary folder can be made in '/none/there'\n")
+
+    @unittest.skipUnless(shutil.which("shellcheck"), "shellcheck is not installed")
+    def test_shellcheck(self):
+        done = subprocess.run(["shellcheck", "--severity=warning", str(FUNCTIONS)], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(done.stdout, "")
+
+    def test_names_are_its_own(self):
+        # Beside those that a script may use: it shares the shell with the lines of the site and of the step.
+        names = set(re.findall(r"^([a-z_]+)\(\)", FUNCTIONS.read_text(), re.MULTILINE))
+        self.assertEqual([name for name in names if not name.startswith("job_")], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

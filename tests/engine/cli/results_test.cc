@@ -1,0 +1,234 @@
+// Tables through the program: what a person is told of workpackages that failed, of values that are
+// missing and of results that cannot be written.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+// A file of our own: n = 1, 2, 4; n=2 prints its rate and fails.
+std::string own(const std::string& table = {}) {
+  return "name: b\noutpath: run\n"
+         "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2,4\"}}\n"
+         "patternset: {name: pt, pattern: {name: rate, type: float, _: \"rate=$jube_pat_fp\"}}\n"
+         "step: {name: s, kind: run, use: ps, do: \"echo rate=$n.5; test $n -ne 2\"}\n"
+         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+         "result: {use: a, table: {name: t, column: [n, rate]" +
+         table + "}}\n";
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  const size_t at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, what.size(), with);
+}
+
+}  // namespace
+
+TEST_CASE("a failed workpackage is marked, and no reference passes on what it printed") {
+  const Shell shell;
+  shell.file("b.yaml", own(", reference: {column: rate, _: \"<= 10\"}"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 5);
+  CHECK_MESSAGE(has(ran.out, "n,rate,status\n1,1.5,done\n2,2.5,FAILED\n4,4.5,done\n"), ran.out);
+  CHECK(shell.content("run/000000/result/t.dat") ==
+        "n,rate,status\n1,1.5,done\n2,2.5,FAILED\n4,4.5,done\n");
+  CHECK_MESSAGE(has(ran.err, "note: t: row 2 FAILED: workpackage 1 (s) failed: Error"), ran.err);
+  CHECK_MESSAGE(has(ran.err,
+                    "b.yaml:7:83: reference missed: t: row 2 (n=2): no value of 'rate' counts: "
+                    "workpackage 1 failed; expected <= 10\n"),
+                ran.err);
+  CHECK(!has(ran.err, "row 2 (n=2) has"));
+}
+
+TEST_CASE("the same as JUBE has it: in JUBE's language, and called by the name jube") {
+  const Shell shell;
+  shell.file("b.yaml", replaced(own(), "kind: run, ", ""));
+  Ran ran = shell.tally("run -r b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out, "n,rate\n1,1.5\n2,2.5\n4,4.5\n"), ran.out);
+  shell.file("b.yaml", own());
+  shell.sh("ln -s \"$TALLY\" jube");
+  ran = shell.sh("./jube run -r b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "n,rate\n1,1.5\n2,2.5\n4,4.5\n"), ran.out);
+}
+
+TEST_CASE("a database by titles, and units after titles, in JUBE's files") {  // JUBE 2.7.1
+  const Shell shell;
+  std::string text = replaced(own(), "kind: run, ", "");
+  text = replaced(text, "; test $n -ne 2", "");
+  text = replaced(text, "type: float, _", "type: float, unit: G/s, _");
+  text = replaced(text, "table: {name: t, column: [n, rate]}",
+                  "table: {name: t, column: [n, {title: \"R \", _: rate}, {title: A, _: rate_avg}, "
+                  "{title: N, _: rate_cnt}]}, database: {name: d, file: d.db, primekeys: NUM, key: "
+                  "[{title: NUM, _: n}, rate]}");
+  shell.file("b.yaml", text);
+  for (int i = 0; i < 2; ++i) {  // the second run's rows take the place of the first's
+    const Ran ran = shell.tally("run -r b.yaml");
+    CHECK(ran.code == 0);
+    CHECK_MESSAGE(has(ran.out, "n,R [G/s],A[G/s],N\n1,1.5,1.5,1\n"), ran.out);
+  }
+  CHECK(shell
+            .sh("python3 -c \"import sqlite3; print(sqlite3.connect('d.db').execute('select NUM, "
+                "rate from d order by NUM').fetchall())\"")
+            .out == "[(1, 1.5), (2, 2.5), (4, 4.5)]\n");
+}
+
+TEST_CASE("a column `status`, and iterations of which some failed") {
+  const Shell shell;
+  shell.file("b.yaml",
+             replaced(replaced(own(), "column: [n, rate]", "column: [rate_avg, rate_cnt, status]"),
+                      "_: \"1,2,4\"", "_: \"$jube_wp_iteration\""));
+  shell.file("b.yaml", replaced(shell.content("b.yaml"), "use: ps", "use: ps, iterations: 4"));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out, "rate_avg,rate_cnt,status\n1.8333333333333333,3,done\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "; it is left out of the row\n"), ran.err);
+}
+
+TEST_CASE("a step that failed before the measurement could begin: its missing rows are said") {
+  const Shell shell;
+  shell.file("b.yaml",
+             replaced(replaced(own(),
+                               "{name: s, kind: run, use: ps, do: \"echo rate=$n.5; test $n "
+                               "-ne 2\"}",
+                               "[{name: prep, use: ps, do: \"test $n -ne 2\"}, {name: s, kind: "
+                               "run, depend: prep, do: \"echo rate=$n.5\"}]"),
+                      "step: [", "step: ["));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "note: t: workpackage 1 (prep) failed: Error"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "; rows of step 's' are missing\n"), ran.err);
+}
+
+TEST_CASE("a pattern that matches nothing is said once, with its place") {
+  const Shell shell;
+  const std::string text = replaced(own(), "rate=$jube_pat_fp", "speed=$jube_pat_fp");
+  shell.file("b.yaml", replaced(text, "; test $n -ne 2", ""));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.err,
+                    "b.yaml:4:62: warning: pattern 'rate' matched nothing in 3 of 3 workpackages "
+                    "(0, 1, 2); searched: stdout\n"),
+                ran.err);
+  CHECK(ran.err.find("matched nothing") == ran.err.rfind("matched nothing"));
+  CHECK_MESSAGE(has(ran.err, "note: t: 'rate' has no value in 3 of 3 rows: rows 1, 2, 3\n"),
+                ran.err);
+  // With a reference it is a gate.
+  shell.file("b.yaml", replaced(shell.content("b.yaml"), "column: [n, rate]",
+                                "column: [n, {_: rate, reference: \"> 1\"}]"));
+  ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 5);
+  CHECK_MESSAGE(has(ran.err, "row 1 (n=1): there is no value of 'rate' to compare; expected > 1\n"),
+                ran.err);
+}
+
+TEST_CASE("a row whose only value is missing stays in the table, and in its reference") {
+  const Shell shell;
+  shell.file("b.yaml",
+             replaced(replaced(own(", reference: {column: rate, _: \"> 1\"}"), "column: [n, rate]",
+                               "column: rate"),
+                      "echo rate=$n.5; test $n -ne 2", "test $n -eq 2 || echo rate=$n.5"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 5);
+  CHECK_MESSAGE(has(ran.out, "rate\n1.5\n\n4.5\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "reference missed: t: row 2: there is no value of 'rate' to compare"),
+                ran.err);
+}
+
+TEST_CASE("a workpackage whose folder is gone") {
+  const Shell shell;
+  shell.file("b.yaml", replaced(own(), "; test $n -ne 2", ""));
+  CHECK(shell.tally("run b.yaml").code == 0);
+  CHECK(shell.tally("status run").code == 0);
+  shell.sh("rm -r run/000000/000001_s");
+  Ran ran = shell.tally("result run");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "error: workpackage 1 (s) is done, but its work directory is gone: "),
+                ran.err);
+  ran = shell.tally("status run");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "error: 1 finished workpackage has no folder any more in "), ran.err);
+  CHECK(has(ran.err, "000001_s"));
+}
+
+TEST_CASE("what cannot be written is an error") {
+  const Shell shell;
+  shell.file("b.yaml", replaced(own(), "; test $n -ne 2", ""));
+  CHECK(shell.tally("run b.yaml").code == 0);
+  const char* table = "n,rate\n1,1.5\n2,2.5\n4,4.5\n";
+  Ran ran = shell.sh("\"$TALLY\" result run >/dev/full");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "error: cannot write to standard output"), ran.err);
+  // A reader that has gone is none.
+  ran = shell.sh("\"$TALLY\" result run | true");
+  CHECK_MESSAGE(ran.err.empty(), ran.err);
+  shell.sh("rm run/000000/result/t.dat && mkdir run/000000/result/t.dat");
+  ran = shell.tally("result run");
+  CHECK(ran.code == 1);
+  CHECK(has(ran.out, table));
+  CHECK_MESSAGE(has(ran.err, "t.dat"), ran.err);
+  shell.sh("rm -r run/000000/result && touch run/000000/result");
+  ran = shell.tally("result run");
+  CHECK(ran.code == 1);
+  CHECK(has(ran.out, table));
+  CHECK_MESSAGE(has(ran.err, "results are shown, but not kept"), ran.err);
+  shell.sh("mkdir -p run/000000/analyse.xml");
+  ran = shell.tally("analyse run");
+  CHECK(ran.code == 1);
+  CHECK(!has(ran.out, "analyse.xml"));
+  CHECK_MESSAGE(has(ran.err, "analyse.xml"), ran.err);
+}
+
+TEST_CASE("columns show what the command saw of `resources`, not the platform's own values") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "parameterset: {name: ps, parameter: [{name: nodes, type: int, _: 1}, {name: tasks, "
+             "type: int, _: 1}, {name: n, _: \"2,3\"}]}\n"
+             "patternset: {name: pt, pattern: {name: saw, _: \"saw (.*)\"}}\n"
+             "step: {name: s, kind: run, use: ps, resources: {nodes: 4, tasks_per_node: $n}, do: "
+             "\"echo saw $nodes $tasks\"}\n"
+             "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, column: [nodes, tasks, taskspernode, saw]}}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "nodes,tasks,taskspernode,saw\n4,8,2,4 8\n4,12,3,4 12\n"), ran.out);
+  CHECK_MESSAGE(ran.err.empty(), ran.err);
+}
+
+TEST_CASE("--logs: references and marks as in a run") {
+  const Shell shell;
+  shell.file("b.yaml", own(", reference: {column: rate, _: \"1 .. 5\", where: \"n > 1\"}"));
+  shell.sh("mkdir 1 2 4; for n in 1 2 4; do echo rate=$n.5 >$n/stdout; done; echo 3 >2/job.status");
+  Ran ran = shell.tally("result b.yaml --logs 1 2 4");
+  CHECK(ran.code == 5);
+  CHECK_MESSAGE(has(ran.out, "n,rate,status\n1,1.5,done\n2,2.5,FAILED\n4,4.5,done\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "row 2 FAILED: workpackage 1 (s) failed: its job.status says 3\n"),
+                ran.err);
+  CHECK_MESSAGE(has(ran.err, "reference missed: t: row 2 (n=2): no value of 'rate' counts"),
+                ran.err);
+  shell.sh("echo 0 >2/job.status");
+  ran = shell.tally("result b.yaml --logs 1 2 4");
+  CHECK(ran.code == 0);
+  shell.sh("echo rate=9 >4/stdout");
+  ran = shell.tally("result b.yaml --logs 1 2 4");
+  CHECK(ran.code == 5);
+  CHECK_MESSAGE(has(ran.err, "reference missed: t: row 3 (n=4): rate is 9.0; expected 1 .. 5\n"),
+                ran.err);
+}
+
+TEST_CASE("a reference that Python cannot read is said before anything runs") {
+  const Shell shell;
+  shell.file("b.yaml", own(", reference: {column: rate, _: \"<= 5 MiB\"}"));
+  const Ran ran = shell.tally("validate b.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "a reference: Python cannot read \"x <= 5 MiB\""), ran.err);
+}

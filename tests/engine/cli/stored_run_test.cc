@@ -1,0 +1,138 @@
+// A run that tally 0.1.0 left (tests/golden/run_0.1.0): shown, analysed and continued by this one.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/engine/survive/shell.h"
+
+using namespace tally::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+void take_old_run(const Shell& shell) {
+  fs::copy(fs::path(TALLY_SOURCE_DIR) / "tests/golden/run_0.1.0", shell.root(),
+           fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  // git keeps no empty folder.
+  for (const char* folder : {"000012_wait", "000009_values"}) {
+    fs::create_directories(fs::path(shell.root()) / "runs/000000" / folder / "work");
+  }
+}
+
+// That `parts` stand in the text one behind the other.
+void check_order(const std::string& text, const std::vector<std::string>& parts) {
+  size_t at = 0;
+  for (const std::string& part : parts) {
+    at = text.find(part, at);
+    CAPTURE(part);
+    CAPTURE(text);
+    CHECK(at != std::string::npos);
+    if (at == std::string::npos) return;
+    at += part.size();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a run of tally 0.1.0 is shown as that showed it, and not changed") {
+  const Shell shell;
+  take_old_run(shell);
+  const std::string before = shell.content("runs/000000/journal.sqlite");
+  const Ran info = shell.tally("info runs --id 0");
+  CHECK(info.code == 0);
+  check_order(info.out, {"# stored id:0 tags:big", "# a run of tally 0.1.0",
+                         "|   compile |         |     3 |      0 |     3 |",
+                         "|   prepare |         |     3 |      0 |     3 |",
+                         "|   measure | prepare |     3 |      1 |     2 |",
+                         "|    limits |         |     3 |      0 |     3 |",
+                         "|    errors | prepare |     1 |      1 |     0 |",
+                         "|    values |         |     2 |      1 |     1 |",
+                         "|      wait | prepare |     3 |      0 |     0 |",
+                         "--- Benchmark not finished! ---"});
+  check_order(shell.tally("info runs --id 0 -s measure").out,
+              {"label: big-3", "label: big-1", "label: big-2"});
+  CHECK(shell.tally("status runs").out == "RUNNING\n");
+  const Ran shown = shell.tally("result runs");
+  check_order(shown.out, {"n,label,rate[MB/s]", "1,big-1,2.5", "2,big-2,4.5"});
+  CHECK(has(shown.err, "workpackage 11 (measure) failed: Error (returncode <> 0) while running"));
+  CHECK(shell.tally("analyse runs").code == 0);
+  CHECK(has(shell.content("runs/000000/analyse.xml"), ">4.5</pattern>"));
+  CHECK(shell.content("runs/000000/journal.sqlite") == before);
+}
+
+TEST_CASE("a run of tally 0.1.0 goes on, and says again what failed and where") {
+  const Shell shell;
+  take_old_run(shell);
+  shell.file("runs/000000/000012_wait/work/ready", "");
+  shell.file("go", "");
+  const Ran ran = shell.tally("continue runs");
+  CHECK(ran.code == 1);  // what failed stays so
+  check_order(ran.out,
+              {"|  compile |   3 |    0 |    0 |     0 |    3 |",
+               "|  measure |   3 |    0 |    0 |     1 |    2 |",
+               "|   values |   2 |    0 |    0 |     1 |    1 |",
+               "|     wait |   3 |    0 |    0 |     0 |    3 |",
+               "|     late |   3 |    0 |    0 |     0 |    3 |",
+               "failed 9 (values): Cannot evaluate \"1 // 0\" for parameter \"quotient\": integer "
+               "division or modulo by zero",
+               "at bench.yaml:51:11", "failed 11 (measure): Error (returncode <> 0) while running",
+               "no such device\n", "at bench.yaml:39:9",
+               "failed 16 (errors): Error file \"wrong\" found after running the command \"touch "
+               "wrong\".",
+               "at bench.yaml:50:32",
+               "reused 1 (compile): commands, environment and files are those of workpackage 0",
+               "expected 7 (limits): out of memory", "1,big-1,2.5", "2,big-2,4.5"});
+  // What waited was not run a second time.
+  CHECK(shell.content("runs/000000/000012_wait/work/stdout") == "rate: 93\n");
+  CHECK(shell.sh("cat runs/000000/*_late/work/stdout | sort").out == "late 1\nlate 2\nlate 3\n");
+  CHECK(shell.tally("status runs").out == "ERROR\n");
+  // Workpackages can be taken back and done again.
+  CHECK(shell.tally("remove runs -w 11 --force").code == 0);
+  CHECK(shell.tally("continue runs").code == 1);
+  CHECK(shell.tally("comment -a \" and of another\" runs").code == 0);
+  CHECK(has(shell.tally("info runs --id 0").out, "# a run of tally 0.1.0 and of another"));
+}
+
+TEST_CASE("a run of tally 0.1.0 in a folder that may not be written") {
+  const Shell shell;
+  take_old_run(shell);
+  // Root may write everywhere: nobody then, where there is one who can start the program.
+  const std::string as_other = geteuid() == 0 ? "setpriv --reuid 65534 --clear-groups " : "";
+  CHECK(shell.sh("chmod -R a+rX,a-w .").code == 0);
+  if (shell.sh(as_other + "\"$TALLY\" --version").code == 0) {
+    const Ran shown = shell.sh(as_other + "\"$TALLY\" result runs");
+    CHECK(has(shown.out, "1,big-1,2.5"));
+  }
+  CHECK(shell.sh("chmod -R u+w .").code == 0);
+}
+
+TEST_CASE("a journal that cannot be read to its end is an error of every command") {
+  const Shell shell;
+  shell.file("bench.yaml",
+             "name: b\noutpath: runs\n"
+             "parameterset: {name: p, parameter: {name: n, mode: python, _: \"','.join(map(str, "
+             "range(300)))\"}}\n"
+             "step: {name: s, use: p, active: $n > 200, do: \"true\"}\n"
+             "patternset: {name: f, pattern: {name: x, _: x}}\n"
+             "analyser: {name: a, use: f, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, column: [n, x]}}\n");
+  REQUIRE(shell.tally("run bench.yaml -j 8").code == 0);
+  const auto pages = fs::file_size(fs::path(shell.root()) / "runs/000000/journal.sqlite") / 4096;
+  REQUIRE(shell
+              .sh("tr '\\000' Z </dev/zero | dd of=runs/000000/journal.sqlite bs=4096 count=1 "
+                  "conv=notrunc seek=" +
+                  std::to_string(pages - 2))
+              .code == 0);
+  for (const char* command :
+       {"info runs --id 0", "info runs --id 0 -s s", "status runs", "result runs", "analyse runs",
+        "output runs --id 0", "continue runs", "remove runs -w 3 --force"}) {
+    const Ran ran = shell.tally(command);
+    CAPTURE(command);
+    CAPTURE(ran.out);
+    CHECK(ran.code != 0);
+    CHECK(has(ran.err, "is damaged"));
+  }
+}

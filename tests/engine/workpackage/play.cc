@@ -1,0 +1,214 @@
+#include "tests/engine/workpackage/play.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "engine/cli/input.h"
+#include "engine/execute/execute.h"
+#include "engine/execute/run_directory.h"
+#include "engine/journal/parts.h"
+#include "engine/plan/plan.h"
+#include "tests/engine/workpackage/compare.h"
+#include "tests/engine/workpackage/draw.h"
+#include "tests/engine/workpackage/fake_processes.h"
+
+namespace tally::testing {
+namespace {
+
+constexpr const char* file_name = "drawn.yaml";
+constexpr const char* run_directory = "runs/000000";
+constexpr size_t most_packages = 80;
+
+class Play {
+ public:
+  Play(uint64_t seed, std::string folder, Evaluator& evaluator)
+      : random_(seed ^ 0x5eedU), folder_(std::move(folder)), evaluator_(evaluator) {}
+
+  Played play(const std::string& yaml, const std::vector<std::string>& tags) {
+    if (!load(yaml, tags)) return played_;
+    const Benchmark& benchmark = input_.workflow->benchmarks.front();
+    const RunInfo info = run_info(benchmark, 0, run_directory, start);
+    if (Planned::more_than(most_packages, benchmark, info, evaluator_, input_.tags())) {
+      played_.end = Played::End::large;
+      return played_;
+    }
+    Planned planned(benchmark, info, evaluator_, input_.tags());
+    planned.all_at_once();
+    draw_luck();
+    if (!make_run(benchmark)) return played_;
+    run_to_its_end(planned);
+    played_.packages = static_cast<int>(planned.packages().size());
+    played_.commands = static_cast<int>(seen_.size());
+    return played_;
+  }
+
+ private:
+  static constexpr const char* start = "2026-11-21T01:18:53";
+
+  void differs(const std::string& what) {
+    if (played_.end == Played::End::equal) played_.what = what;
+    played_.end = Played::End::different;
+  }
+
+  bool load(const std::string& yaml, const std::vector<std::string>& tags) {
+    CheckOptions options;
+    options.tags = tags;
+    options.read.tags = tags;
+    options.read.stored = {{file_name, yaml}, {common_name, common_text}};
+    options.read.builtin_path = template_directories();
+    input_.document = read_document(file_name, options.read, input_.sources, input_.diagnostics);
+    if (!input_.diagnostics.has_errors()) {
+      input_.workflow =
+          check_document(input_.document, options, input_.sources, input_.diagnostics);
+    }
+    if (!input_.diagnostics.has_errors() && input_.workflow &&
+        !input_.workflow->benchmarks.empty()) {
+      return true;
+    }
+    played_.end = Played::End::refused;
+    played_.what = input_.diagnostics.format(input_.sources);
+    return false;
+  }
+
+  // What happens to the run.
+  void draw_luck() {
+    jobs_ = random_.chance(50) ? 1 : random_.between(2, 4);
+    fail_percent_ = random_.chance(25) ? 15 : 0;
+    deaths_ = random_.chance(35) ? random_.between(1, 2) : 0;
+  }
+
+  bool make_run(const Benchmark& benchmark) {
+    Status made = make_directories(run_directory);
+    if (made) made = write_file(template_name, template_text());
+    if (made) made = write_run_files(run_directory, "<jube/>\n");
+    RunRecord record;
+    record.benchmark = benchmark.name.value;
+    record.tags = input_.workflow->tags;
+    record.input_file = file_name;
+    record.start = start;
+    record.home = folder_;
+    note_directory(run_directory, &record);
+    std::unique_ptr<Journal> journal;
+    if (made) made = Journal::create(run_directory, record, input_.sources, &journal);
+    if (!made) differs("the run cannot be made: " + made.message());
+    return static_cast<bool>(made);
+  }
+
+  void run_to_its_end(Planned& planned) {
+    for (bool dead = true; dead && played_.end == Played::End::equal;) {
+      Session session;
+      dead = execute_once(session);
+      ++played_.sessions;
+      check(planned, session);
+      if (!session.status) return;
+    }
+    if (played_.end != Played::End::equal || fail_percent_ > 0 || !random_.chance(10)) return;
+    // A run that has ended has nothing left to do.
+    const size_t before = seen_.size();
+    Session again;
+    execute_once(again);
+    if (seen_.size() != before) differs("continue ran a command of a run that had ended");
+    check(planned, again);
+  }
+
+  // True: the engine was killed or interrupted, and is to be started again.
+  bool execute_once(Session& session) {
+    std::unique_ptr<Journal> journal;
+    if (Status s = Journal::open(run_directory, &journal); !s) {
+      differs(s.message());
+      return false;
+    }
+    std::unique_ptr<Input> input = load_stored(Invocation(), *journal, run_directory);
+    if (!input->workflow) {
+      differs("the stored input cannot be read");
+      return false;
+    }
+    const Benchmark& benchmark = *input->find(journal->run().benchmark);
+    const RunInfo info = run_info(benchmark, 0, run_directory, start);
+    sessions_.push_back(now_seconds());
+    FakeProcesses processes(random_.next(), fail_percent_);
+    const bool dies = deaths_-- > 0;
+    if (dies) draw_death(processes, *journal);
+    RunOptions options;
+    options.jobs = jobs_;
+    options.hide_animation = true;
+    options.evaluator = &evaluator_;
+    options.processes = &processes;
+    options.gpus = {"0"};
+    TextPool pool;
+    Expander expander(benchmark, info, evaluator_, pool, input->tags());
+    bool again = false;
+    try {
+      session.status =
+          execute(benchmark, expander, pool, *journal, run_directory, options, &session.summary);
+      session.ended = !session.summary.interrupted;
+      again = session.summary.interrupted;
+    } catch (const Killed&) {
+      again = true;
+    }
+    seen_.insert(seen_.end(), processes.seen.begin(), processes.seen.end());
+    return again;
+  }
+
+  void draw_death(FakeProcesses& processes, Journal& journal) {
+    switch (random_.below(3)) {
+      case 0:
+        processes.kill_at = random_.below(12);
+        break;
+      case 1:
+        processes.interrupt_at = random_.below(8);
+        break;
+      default: {
+        const int at = random_.between(1, 30);
+        const bool after = random_.chance(50);
+        journal.on_commit([at, after](int number, bool done) {
+          if (number == at && done == after) throw Killed();
+        });
+      }
+    }
+  }
+
+  // Opens the run as `result` does, in a state of its own, and compares.
+  void check(Planned& planned, const Session& session) {
+    std::unique_ptr<Journal> journal;
+    if (Status s = Journal::open_read_only(run_directory, &journal); !s) {
+      return differs(s.message());
+    }
+    std::unique_ptr<Input> input = load_stored(Invocation(), *journal, run_directory);
+    if (!input->workflow) return differs("the stored input cannot be read");
+    Compare compare(*input, *journal, run_directory, evaluator_, seen_);
+    const std::string what =
+        compare.differences(planned, sessions_, session, jobs_ == 1 && fail_percent_ == 0);
+    played_.values = compare.values();
+    if (!what.empty()) {
+      differs("after session " + std::to_string(sessions_.size()) + " (" + std::to_string(jobs_) +
+              " at once): " + what);
+    }
+  }
+
+  Random random_;
+  std::string folder_;
+  Evaluator& evaluator_;
+  Input input_;
+  Played played_;
+  std::vector<Seen> seen_;
+  std::vector<double> sessions_;  // when each began
+  int jobs_ = 1, fail_percent_ = 0, deaths_ = 0;
+};
+
+}  // namespace
+
+Played play(const std::string& yaml, const std::vector<std::string>& tags, uint64_t seed,
+            const std::string& folder, Evaluator& evaluator) {
+  Played failed;
+  if (chdir(folder.c_str()) != 0) {
+    failed.end = Played::End::different;
+    failed.what = "cannot change to " + folder;
+    return failed;
+  }
+  return Play(seed, folder, evaluator).play(yaml, tags);
+}
+
+}  // namespace tally::testing
