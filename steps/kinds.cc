@@ -130,8 +130,9 @@ void add_starter(Named& values, const Lookup& lookup) {
 // With a work_dir of its own, which workpackages may share, a job's files are in the workpackage's
 // folder: its script and how it ended belong to one workpackage.
 void add_job_files(const Step& step, Named& values, const Lookup& lookup) {
+  if (step.work_dir.value.empty()) return;
   const std::string run = value_of(lookup, "jube_benchmark_rundir");
-  if (step.work_dir.value.empty() || run.empty()) return;
+  if (run.empty()) return;
   if (lookup("job_functions") != nullptr) {
     set_value(values, "job_functions", run + "/job_functions.sh");
   }

@@ -67,8 +67,8 @@ void measure(int digits, int scripts) {
   const tally::Plan plan = tally::make_plan(benchmark, expander, diagnostics);
   const double seconds = seconds_since(start);
   std::printf("%zu points, %d text and %d python parameters: plan %.3f s, %.0f bytes a point\n",
-              plan.packages.size(), digits, scripts, seconds,
-              (peak() - before) / static_cast<double>(plan.packages.size()));
+              plan.workpackages.size(), digits, scripts, seconds,
+              (peak() - before) / static_cast<double>(plan.workpackages.size()));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 // Workpackages that share a result line: one, or with `reduce` all that differ in the iteration
 // only.
 struct Group {
-  std::vector<const PackageView*> members;  // by id
+  std::vector<const WorkpackageView*> members;  // by id
   Found found;
   bool leaf = true;
 };
@@ -29,13 +29,14 @@ struct Group {
 class Analysis {
  public:
   Analysis(const Benchmark& benchmark, const Analyser& analyser,
-           const std::vector<PackageView>& packages, Evaluator& evaluator, Diagnostics& diagnostics)
+           const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
+           Diagnostics& diagnostics)
       : benchmark_(benchmark),
         analyser_(analyser),
         evaluator_(evaluator),
         diagnostics_(diagnostics),
         wanted_(benchmark) {
-    for (const PackageView& package : packages) by_id_[package.id] = &package;
+    for (const WorkpackageView& workpackage : workpackages) by_id_[workpackage.id] = &workpackage;
     for (const auto& [set_name, set] : benchmark.parameter_sets) {
       for (const Parameter& parameter : set.parameters) {
         bool varies = parameter.update != UpdateMode::never ||
@@ -46,37 +47,39 @@ class Analysis {
     find_dependent_parameters();
   }
 
-  Records run(std::vector<PackageResult>* each) {
+  Records run(std::vector<WorkpackageResult>* each) {
     if (lacks_something() || clashes()) return {};
     make_groups();
     Scanner scanner(benchmark_, analyser_, diagnostics_);
     for (Group& group : groups_) {
       const Analyse* analyse = find(group.members.front()->step);
       const bool some_count = any_counts(group);
-      for (const PackageView* package : group.members) {
-        if (some_count && !counts(*package)) continue;
-        scanner.scan(*analyse, *package, group.found);
+      for (const WorkpackageView* workpackage : group.members) {
+        if (some_count && !counts(*workpackage)) continue;
+        scanner.scan(*analyse, *workpackage, group.found);
       }
     }
     scanner.report();
-    if (each != nullptr) *each = package_results();
+    if (each != nullptr) *each = workpackage_results();
     Records records = make_records();
     records.unmatched = scanner.unmatched();
     return records;
   }
 
  private:
-  bool counts(const PackageView& package) const { return tally::counts(benchmark_, package); }
+  bool counts(const WorkpackageView& workpackage) const {
+    return tally::counts(benchmark_, workpackage);
+  }
   bool any_counts(const Group& group) const {
     return std::any_of(group.members.begin(), group.members.end(),
-                       [&](const PackageView* member) { return counts(*member); });
+                       [&](const WorkpackageView* member) { return counts(*member); });
   }
 
   // As JUBE has it, everything that was begun ended well.
   bool any_ended_well(const Group& group) const {
     return benchmark_.as_jube ||
            std::any_of(group.members.begin(), group.members.end(),
-                       [](const PackageView* member) { return member->state == State::done; });
+                       [](const WorkpackageView* member) { return member->state == State::done; });
   }
 
   const Analyse* find(const std::string& step) const {
@@ -143,13 +146,13 @@ class Analysis {
     bool found = false;
     for (const Pattern* pattern : all_patterns()) {
       const std::string& name = pattern->name.value;
-      for (const auto& [id, package] : by_id_) {
-        if (find(package->step) == nullptr) continue;
-        for (const auto& [parameter, value] : package->values) {
+      for (const auto& [id, workpackage] : by_id_) {
+        if (find(workpackage->step) == nullptr) continue;
+        for (const auto& [parameter, value] : workpackage->values) {
           if (parameter != name) continue;
           diagnostics_.error(pattern->name.mark,
                              fmt::format("pattern '{}' has the name of a parameter of step '{}'",
-                                         name, package->step),
+                                         name, workpackage->step),
                              "rename one of the two");
           found = true;
         }
@@ -178,9 +181,9 @@ class Analysis {
     }
   }
 
-  std::string point_key(const PackageView& package) const {
-    std::string key = package.step;
-    for (const auto& [name, value] : package.values) {
+  std::string point_key(const WorkpackageView& workpackage) const {
+    std::string key = workpackage.step;
+    for (const auto& [name, value] : workpackage.values) {
       if (starts_with(name, "jube_") || own_.count(name) != 0) continue;
       key += '\0';
       key += name;
@@ -191,9 +194,9 @@ class Analysis {
   }
 
   // In files of our own iterations of a parent are reduced whatever follows from their number.
-  std::string own_values(const PackageView& package) const {
+  std::string own_values(const WorkpackageView& workpackage) const {
     std::string text;
-    for (const auto& [name, value] : package.values) {
+    for (const auto& [name, value] : workpackage.values) {
       if (!benchmark_.as_jube || own_.count(name) == 0) continue;
       text += name + '=' + value + '\0';
     }
@@ -204,22 +207,22 @@ class Analysis {
     std::map<int, size_t> families;
     if (analyser_.reduce) {
       families = find_families(
-          by_id_, [&](const PackageView& p) { return point_key(p); },
-          [&](const PackageView& p) { return own_values(p); });
+          by_id_, [&](const WorkpackageView& p) { return point_key(p); },
+          [&](const WorkpackageView& p) { return own_values(p); });
     }
     std::map<size_t, size_t> of_family;
-    for (const auto& [id, package] : by_id_) {
-      if (!package->finished || find(package->step) == nullptr) continue;
+    for (const auto& [id, workpackage] : by_id_) {
+      if (!workpackage->finished || find(workpackage->step) == nullptr) continue;
       if (analyser_.reduce) {
         const auto [entry, is_new] = of_family.try_emplace(families.at(id), groups_.size());
         if (!is_new) {
-          groups_[entry->second].members.push_back(package);
+          groups_[entry->second].members.push_back(workpackage);
           group_of_[id] = entry->second;
           continue;
         }
       }
       group_of_[id] = groups_.size();
-      groups_.push_back({{package}, {}, true});
+      groups_.push_back({{workpackage}, {}, true});
     }
     for (const Group& group : groups_) {
       for (size_t ancestor : ancestors(group)) groups_[ancestor].leaf = false;
@@ -229,8 +232,8 @@ class Analysis {
   // Groups of the analysed workpackages that the group's members depend on, nearest first.
   std::vector<size_t> ancestors(const Group& group) const {
     std::vector<size_t> result;
-    for (const PackageView* package : ancestor_packages(group)) {
-      auto found = group_of_.find(package->id);
+    for (const WorkpackageView* workpackage : ancestor_workpackages(group)) {
+      auto found = group_of_.find(workpackage->id);
       if (found == group_of_.end()) continue;
       if (std::find(result.begin(), result.end(), found->second) == result.end()) {
         result.push_back(found->second);
@@ -239,8 +242,8 @@ class Analysis {
     return result;
   }
 
-  std::vector<const PackageView*> ancestor_packages(const Group& group) const {
-    std::vector<const PackageView*> queue = group.members;
+  std::vector<const WorkpackageView*> ancestor_workpackages(const Group& group) const {
+    std::vector<const WorkpackageView*> queue = group.members;
     std::set<int> seen;
     for (size_t i = 0; i < queue.size(); ++i) {
       for (int parent : queue[i]->parents) {
@@ -262,14 +265,14 @@ class Analysis {
   }
 
   // What each group's own files yielded, in the order of steps and ids.
-  std::vector<PackageResult> package_results() {
-    std::vector<PackageResult> results;
+  std::vector<WorkpackageResult> workpackage_results() {
+    std::vector<WorkpackageResult> results;
     Diagnostics said_elsewhere;
     for (const Analyse& analyse : analyser_.analyse) {
       const std::vector<const Pattern*> patterns = patterns_of_step(analyse);
       std::vector<const Pattern*> derived;
       std::vector<Line> lines;
-      std::vector<const PackageView*> packages;
+      std::vector<const WorkpackageView*> workpackages;
       for (const Pattern* pattern : patterns) {
         if (pattern->mode != PatternMode::pattern) derived.push_back(pattern);
       }
@@ -281,12 +284,12 @@ class Analysis {
         for (const Pattern* pattern : patterns) {
           if (group.found.count(pattern->name.value) != 0) add_default(*pattern, line.values);
         }
-        packages.push_back(group.members.front());
+        workpackages.push_back(group.members.front());
       }
       derive(derived, lines, evaluator_, said_elsewhere);
       for (size_t i = 0; i < lines.size(); ++i) {
-        PackageResult& result = results.emplace_back();
-        result.id = packages[i]->id;
+        WorkpackageResult& result = results.emplace_back();
+        result.id = workpackages[i]->id;
         result.step = analyse.step.value;
         for (const Pattern* pattern : patterns) {
           for (const char* suffix :
@@ -374,16 +377,16 @@ class Analysis {
 
   Record make_record(const Group& group, std::map<std::string, Value>&& values, Records& records) {
     Record record;
-    const PackageView& shown = *group.members.front();
+    const WorkpackageView& shown = *group.members.front();
     auto put = [&](const std::string& name, const Value& value) {
       if (wanted_.has(name)) record.values.try_emplace(name, value);
     };
     for (auto& [name, value] : values) {
       if (wanted_.has(name)) record.values.insert_or_assign(name, std::move(value));
     }
-    add_package(shown, true, put, records);
-    for (const PackageView* package : ancestor_packages({{&shown}, {}, true})) {
-      add_package(*package, false, put, records);
+    add_workpackage(shown, true, put, records);
+    for (const WorkpackageView* workpackage : ancestor_workpackages({{&shown}, {}, true})) {
+      add_workpackage(*workpackage, false, put, records);
     }
     put("jube_res_analyser", {analyser_.name.value});
     const bool some_count = any_counts(group);
@@ -393,7 +396,7 @@ class Analysis {
     record.id = shown.id;
     record.state = shown.state;
     record.reused = shown.reused;
-    for (const PackageView* member : group.members) {
+    for (const WorkpackageView* member : group.members) {
       const bool left_out = some_count && !counts(*member);
       for (const std::string& note : member->notes)
         record.notes.push_back(left_out ? note + "; it is left out of the row" : note);
@@ -403,29 +406,30 @@ class Analysis {
   }
 
   template <typename Put>
-  void add_package(const PackageView& package, bool own, const Put& put, Records& records) const {
-    for (const auto& [name, text] : package.values) {
-      std::string with_step = name + "_" + package.step;
+  void add_workpackage(const WorkpackageView& workpackage, bool own, const Put& put,
+                       Records& records) const {
+    for (const auto& [name, text] : workpackage.values) {
+      std::string with_step = name + "_" + workpackage.step;
       bool plain = own && wanted_.has(name);
       bool stepped = wanted_.has(with_step);
       if (!plain && !stepped) continue;
-      std::optional<Value> value = make_value(text, type_of(package, name));
+      std::optional<Value> value = make_value(text, type_of(workpackage, name));
       if (!value) value = Value{text};
       if (plain) put(name, *value);
       if (stepped) put(with_step, *value);
     }
-    if (!records.units.empty() || !package.units.empty()) {
-      for (const auto& [name, unit] : package.units) {
+    if (!records.units.empty() || !workpackage.units.empty()) {
+      for (const auto& [name, unit] : workpackage.units) {
         if (unit.empty()) continue;
         records.units.try_emplace(name, unit);
-        records.units.try_emplace(name + "_" + package.step, unit);
+        records.units.try_emplace(name + "_" + workpackage.step, unit);
       }
     }
-    for (const auto& [name, type] : package.types) records.types.try_emplace(name, type);
+    for (const auto& [name, type] : workpackage.types) records.types.try_emplace(name, type);
   }
 
-  static ValueType type_of(const PackageView& package, const std::string& name) {
-    for (const auto& [typed, type] : package.types) {
+  static ValueType type_of(const WorkpackageView& workpackage, const std::string& name) {
+    for (const auto& [typed, type] : workpackage.types) {
       if (typed == name) return type;
     }
     static const std::set<std::string> whole = {"jube_benchmark_id", "jube_step_iterations",
@@ -441,7 +445,7 @@ class Analysis {
   Evaluator& evaluator_;
   Diagnostics& diagnostics_;
   Wanted wanted_;
-  std::map<int, const PackageView*> by_id_;
+  std::map<int, const WorkpackageView*> by_id_;
   std::set<std::string> own_;  // parameters that may differ between iterations of one point
   std::vector<Group> groups_;
   std::unordered_map<int, size_t> group_of_;
@@ -450,9 +454,9 @@ class Analysis {
 }  // namespace
 
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
-                const std::vector<PackageView>& packages, Evaluator& evaluator,
-                Diagnostics& diagnostics, std::vector<PackageResult>* each) {
-  return Analysis(benchmark, analyser, packages, evaluator, diagnostics).run(each);
+                const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
+                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each) {
+  return Analysis(benchmark, analyser, workpackages, evaluator, diagnostics).run(each);
 }
 
 }  // namespace tally

@@ -15,7 +15,7 @@
 namespace tally {
 
 // A workpackage as analyse/ and report/ see it.
-struct PackageView {
+struct WorkpackageView {
   int id = 0;
   std::string step;
   int iteration = 0, cycle = 0;
@@ -24,7 +24,7 @@ struct PackageView {
   // Its own folder, absolute, where it has a work_dir beside that: a run step's output and its
   // job's files are there, and are looked for there first. Empty: there is none.
   std::string own_dir;
-  bool finished = false;  // only finished packages are analysed
+  bool finished = false;  // only finished workpackages are analysed
   State state = State::done;
   bool reused = false;  // done elsewhere: a set-up whose work was taken over
   // Everything a result may show: parameters with their types, and the jube_* built-ins.
@@ -40,7 +40,7 @@ struct PackageView {
 
 // What the files of one workpackage yielded, as JUBE's analyse.xml has it: with `reduce`, of all
 // workpackages that differ in their iteration only, under the lowest id.
-struct PackageResult {
+struct WorkpackageResult {
   int id = 0;
   std::string step;
   std::vector<std::pair<std::string, Value>> values;  // patterns and their statistics, in order
@@ -54,8 +54,8 @@ struct PackageResult {
 // there, a pattern that cannot be read) go to `diagnostics`, each once with a count. `each`, when
 // given, gets what every workpackage's own files yielded.
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
-                const std::vector<PackageView>& packages, Evaluator& evaluator,
-                Diagnostics& diagnostics, std::vector<PackageResult>* each = nullptr);
+                const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
+                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each = nullptr);
 
 // The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl; nothing for another name.
 const std::string* pattern_building_block(std::string_view name);

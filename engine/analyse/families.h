@@ -16,8 +16,8 @@ namespace tally {
 // the parameters that may differ between iterations of one workpackage (they follow from jube_wp_*,
 // or are evaluated anew); where they differ between iterations of its parents, those stay apart.
 std::map<int, size_t> find_families(
-    const std::map<int, const PackageView*>& packages,
-    const std::function<std::string(const PackageView&)>& point_key,
-    const std::function<std::string(const PackageView&)>& own_values);
+    const std::map<int, const WorkpackageView*>& workpackages,
+    const std::function<std::string(const WorkpackageView&)>& point_key,
+    const std::function<std::string(const WorkpackageView&)>& own_values);
 
 }  // namespace tally

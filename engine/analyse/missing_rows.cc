@@ -24,16 +24,18 @@ bool depends_on(const Benchmark& benchmark, const std::string& step, const std::
   return depends_on(benchmark, step, ancestor, seen);
 }
 
-bool counts(const Benchmark& benchmark, const PackageView& package) {
-  return benchmark.as_jube || (package.state != State::failed && package.state != State::lost);
+bool counts(const Benchmark& benchmark, const WorkpackageView& workpackage) {
+  return benchmark.as_jube ||
+         (workpackage.state != State::failed && workpackage.state != State::lost);
 }
 
 void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
-                       const std::map<int, const PackageView*>& packages, Records& records) {
+                       const std::map<int, const WorkpackageView*>& workpackages,
+                       Records& records) {
   const auto& analysed = analyser.analyse;
-  for (const auto& [id, package] : packages) {
-    if (counts(benchmark, *package)) continue;
-    const std::string& failed = package->step;
+  for (const auto& [id, workpackage] : workpackages) {
+    if (counts(benchmark, *workpackage)) continue;
+    const std::string& failed = workpackage->step;
     const bool has_row = std::any_of(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {
       return analyse.step.value == failed;
     });
@@ -42,7 +44,7 @@ void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
       return depends_on(benchmark, analyse.step.value, failed);
     });
     if (after == analysed.end()) continue;
-    for (const std::string& note : package->notes) {
+    for (const std::string& note : workpackage->notes) {
       records.notes.push_back(
           fmt::format("{}; rows of step '{}' are missing", note, after->step.value));
     }

@@ -12,11 +12,11 @@ namespace tally {
 bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor);
 
 // A workpackage that failed is no measurement, whatever it printed before. JUBE takes it for one.
-bool counts(const Benchmark& benchmark, const PackageView& package);
+bool counts(const Benchmark& benchmark, const WorkpackageView& workpackage);
 
 // Notes in `records` the workpackages that failed before an analysed step could begin: no row
 // stands for them.
 void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
-                       const std::map<int, const PackageView*>& packages, Records& records);
+                       const std::map<int, const WorkpackageView*>& workpackages, Records& records);
 
 }  // namespace tally

@@ -104,9 +104,9 @@ std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::v
   return patterns;
 }
 
-Values::Values(const PackageView& package) {
-  values_.reserve(package.values.size());
-  for (const auto& [name, value] : package.values) values_.emplace(name, &value);
+Values::Values(const WorkpackageView& workpackage) {
+  values_.reserve(workpackage.values.size());
+  for (const auto& [name, value] : workpackage.values) values_.emplace(name, &value);
 }
 
 const std::string* Values::find(std::string_view name) const {
@@ -177,8 +177,8 @@ Regex* Scanner::compiled(const Pattern& pattern, const std::string& text) {
   return regexes_.emplace(std::move(key), std::move(regex)).first->second.get();
 }
 
-void Scanner::scan(const Analyse& analyse, const PackageView& package, Found& found) {
-  Values values(package);
+void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage, Found& found) {
+  Values values(workpackage);
   auto lookup = [&](std::string_view name) { return values.find(name); };
   std::string first_name;
   size_t names = 0;
@@ -189,37 +189,37 @@ void Scanner::scan(const Analyse& analyse, const PackageView& package, Found& fo
       const std::string name = expand_path(given);
       if (name.empty()) continue;
       if (names == 0) first_name = name;
-      const bool by_hand = !package.log.empty();
+      const bool by_hand = !workpackage.log.empty();
       std::vector<std::string> paths =
-          by_hand ? files_beside_log(package.log, name, first_name, names)
-                  : matching_files(package.work_dir, name, package.own_dir);
+          by_hand ? files_beside_log(workpackage.log, name, first_name, names)
+                  : matching_files(workpackage.work_dir, name, workpackage.own_dir);
       ++names;
-      if (paths.empty() && !by_hand) no_file(analyse, file, name, package);
+      if (paths.empty() && !by_hand) no_file(analyse, file, name, workpackage);
       for (const std::string& path : paths) scan_file(path, patterns, values, found, here, name);
     }
   }
-  count(package, here);
+  count(workpackage, here);
 }
 
 void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
-                      const PackageView& package) {
-  const bool there = ::access(package.work_dir.c_str(), F_OK) == 0;
+                      const WorkpackageView& workpackage) {
+  const bool there = ::access(workpackage.work_dir.c_str(), F_OK) == 0;
   if (there) {
     problem(file.path.mark, fmt::format("{} {}", analyse.step.value, file.path.value),
             fmt::format("no file '{}' in the work directory of workpackage {} ({}): {}", name,
-                        package.id, package.step, package.work_dir));
-  } else if (finished_well(package.state)) {  // one that has not begun has no folder either
-    problem({}, "folder of " + package.step,
+                        workpackage.id, workpackage.step, workpackage.work_dir));
+  } else if (finished_well(workpackage.state)) {  // one that has not begun has no folder either
+    problem({}, "folder of " + workpackage.step,
             fmt::format("workpackage {} ({}) is done, but its work directory is gone: {}",
-                        package.id, package.step, package.work_dir),
+                        workpackage.id, workpackage.step, workpackage.work_dir),
             !benchmark_.as_jube);
   }
 }
 
 // Only what ended well must have printed what is looked for; an expected outcome (out of memory)
 // need not.
-void Scanner::count(const PackageView& package, const SoughtHere& here) {
-  if (package.state != State::done) return;
+void Scanner::count(const WorkpackageView& workpackage, const SoughtHere& here) {
+  if (workpackage.state != State::done) return;
   for (const auto& entry : here) {
     const Pattern* pattern = entry.first;
     const Sought& sought = entry.second;
@@ -230,8 +230,8 @@ void Scanner::count(const PackageView& package, const SoughtHere& here) {
       known->pattern = pattern;
     }
     Search& search = *known;
-    ++search.packages;
-    if (!sought.matched) search.without.push_back(package.id);
+    ++search.workpackages;
+    if (!sought.matched) search.without.push_back(workpackage.id);
     for (const std::string& file : sought.files) {
       const auto& files = search.files;
       if (std::find(files.begin(), files.end(), file) == files.end()) search.files.push_back(file);
@@ -265,7 +265,7 @@ std::vector<Unmatched> Scanner::unmatched() const {
   std::vector<Unmatched> list;
   for (const Search& search : searches_) {
     const std::vector<int>& without = search.without;
-    const bool nowhere = without.size() == search.packages;
+    const bool nowhere = without.size() == search.workpackages;
     const bool optional = search.pattern->default_value || (benchmark_.as_jube && !nowhere) ||
                           may_lack_values(benchmark_, search.pattern->name.value);
     if (without.empty() || optional) continue;
@@ -276,8 +276,8 @@ std::vector<Unmatched> Scanner::unmatched() const {
     list.push_back(
         {search.pattern->value.mark,
          fmt::format("pattern '{}' matched nothing in {} of {} workpackage{} ({}); searched: {}",
-                     search.pattern->name.value, without.size(), search.packages,
-                     search.packages == 1 ? "" : "s", which, join(search.files, ", "))});
+                     search.pattern->name.value, without.size(), search.workpackages,
+                     search.workpackages == 1 ? "" : "s", which, join(search.files, ", "))});
   }
   return list;
 }

@@ -14,10 +14,10 @@
 
 namespace tally {
 
-// Values by name, for substitution into patterns and file names. Views into the PackageView.
+// Values by name, for substitution into patterns and file names. Views into the WorkpackageView.
 class Values {
  public:
-  explicit Values(const PackageView& package);
+  explicit Values(const WorkpackageView& workpackage);
   const std::string* find(std::string_view name) const;
 
  private:
@@ -34,7 +34,7 @@ class Scanner {
   ~Scanner();
 
   // Reads the files of `analyse` in the workpackage and adds what they yield to `found`.
-  void scan(const Analyse& analyse, const PackageView& package, Found& found);
+  void scan(const Analyse& analyse, const WorkpackageView& workpackage, Found& found);
   // Says what went wrong, each problem once. Call it once, at the end.
   void report();
   // The patterns that matched nothing, in the order of the file. As JUBE has it only those that
@@ -51,7 +51,7 @@ class Scanner {
   // How a pattern fared in workpackages that ended well.
   struct Search {
     const Pattern* pattern = nullptr;
-    size_t packages = 0;
+    size_t workpackages = 0;
     std::vector<int> without;        // ids of those in whose files it matched nothing
     std::vector<std::string> files;  // as the analyser names them
   };
@@ -65,8 +65,8 @@ class Scanner {
   void scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
                  const Values& values, Found& found, SoughtHere& here, const std::string& name);
   void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
-               const PackageView& package);
-  void count(const PackageView& package, const SoughtHere& here);
+               const WorkpackageView& workpackage);
+  void count(const WorkpackageView& workpackage, const SoughtHere& here);
   std::vector<const Pattern*> patterns_for(const AnalyseFile& file) const;
   Regex* compiled(const Pattern& pattern, const std::string& text);
   void problem(const Mark& mark, const std::string& key, std::string text, bool error = false);

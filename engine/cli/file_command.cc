@@ -34,12 +34,13 @@ int write_scripts(const Invocation& invocation, const ScriptArgs& args, Prepared
   Expander& expander = prepared.expander;
   const std::string out = absolute_path(args.out);
   std::set<std::string> functions;  // written, once for all scripts
-  for (const WorkPackage& package : plan.packages) {
+  for (const Workpackage& workpackage : plan.workpackages) {
     std::string folder;
     std::vector<FileBytes> files;
-    Status made = generated_files(benchmark, package, expander, &folder, &files);
+    Status made = generated_files(benchmark, workpackage, expander, &folder, &files);
     FileBytes sourced;
-    if (made && !files.empty()) made = generated_functions(benchmark, package, expander, &sourced);
+    if (made && !files.empty())
+      made = generated_functions(benchmark, workpackage, expander, &sourced);
     if (made && !sourced.path.empty() && functions.insert(sourced.path).second) {
       made = make_directories(sourced.path.substr(0, sourced.path.rfind('/')));
       if (made) made = write_file(sourced.path, sourced.bytes, sourced.mode);
@@ -62,7 +63,7 @@ int write_scripts(const Invocation& invocation, const ScriptArgs& args, Prepared
   for (const std::vector<int>& members : prepared.estimate.packs) {
     std::string folder;
     FileBytes pack;
-    Status made = generated_pack(benchmark, plan.packages, members, expander, &folder, &pack);
+    Status made = generated_pack(benchmark, plan.workpackages, members, expander, &folder, &pack);
     const std::string path = args.out + "/" + folder + "/" + pack.path;
     if (made) made = make_directories(args.out + "/" + folder);
     if (made) made = write_file(path, pack.bytes, pack.mode);

@@ -12,33 +12,33 @@
 namespace tally {
 namespace {
 
-// Calls `use` with all that the package's texts may name, and its work directory.
-Status with_values(const Benchmark& benchmark, WorkPackage package, Expander& expander,
+// Calls `use` with all that the workpackage's texts may name, and its work directory.
+Status with_values(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
                    std::string* folder,
-                   const std::function<Status(const PackageValues&, const std::string&)>& use) {
-  if (Status s = finish_planned(benchmark, expander, &package); !s) return s;
-  *folder = directory_of(benchmark, package);
-  return use(PackageValues(benchmark, expander, package),
-             work_dir_of(benchmark, expander.run().rundir, package));
+                   const std::function<Status(const WorkpackageValues&, const std::string&)>& use) {
+  if (Status s = finish_planned(benchmark, expander, &workpackage); !s) return s;
+  *folder = directory_of(benchmark, workpackage);
+  return use(WorkpackageValues(benchmark, expander, workpackage),
+             work_dir_of(benchmark, expander.run().rundir, workpackage));
 }
 
 }  // namespace
 
-Status generated_files(const Benchmark& benchmark, WorkPackage package, Expander& expander,
+Status generated_files(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
                        std::string* folder, std::vector<FileBytes>* files) {
-  const Step& step = benchmark.steps[static_cast<size_t>(package.step)];
-  return with_values(benchmark, std::move(package), expander, folder,
-                     [&](const PackageValues& values, const std::string&) {
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+  return with_values(benchmark, std::move(workpackage), expander, folder,
+                     [&](const WorkpackageValues& values, const std::string&) {
                        return plan_substituted_files(benchmark, used_sets(step, values.lookup()),
                                                      values.lookup(), expander.evaluator(), files);
                      });
 }
 
-Status generated_functions(const Benchmark& benchmark, WorkPackage package, Expander& expander,
+Status generated_functions(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
                            FileBytes* file) {
-  const Step& step = benchmark.steps[static_cast<size_t>(package.step)];
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
   std::string folder;
-  const auto use = [&](const PackageValues& values, const std::string& work) -> Status {
+  const auto use = [&](const WorkpackageValues& values, const std::string& work) -> Status {
     const std::string* name = values.find("job_functions");
     if (name == nullptr) return Status::ok();
     std::vector<PlannedFile> files;
@@ -55,20 +55,20 @@ Status generated_functions(const Benchmark& benchmark, WorkPackage package, Expa
     file->path = absolute_path(files.front().target, absolute_path(work));
     return read_file(files.front().source, &file->bytes);
   };
-  return with_values(benchmark, std::move(package), expander, &folder, use);
+  return with_values(benchmark, std::move(workpackage), expander, &folder, use);
 }
 
-Status generated_pack(const Benchmark& benchmark, const std::vector<WorkPackage>& packages,
+Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>& workpackages,
                       const std::vector<int>& members, Expander& expander, std::string* folder,
                       FileBytes* file) {
   PackRule rule;
   std::string options;
   std::vector<PackMember> scripts;
   for (const int id : members) {
-    const WorkPackage& package = packages[static_cast<size_t>(id)];
-    const Step& step = benchmark.steps[static_cast<size_t>(package.step)];
+    const Workpackage& workpackage = workpackages[static_cast<size_t>(id)];
+    const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
     std::string own;
-    const auto use = [&](const PackageValues& values, const std::string& work) -> Status {
+    const auto use = [&](const WorkpackageValues& values, const std::string& work) -> Status {
       const std::string name = platform_of(step, values.lookup()).submit_script;
       scripts.push_back(
           pack_member(absolute_path(work), name, options, values.exported(), values.lookup()));
@@ -85,7 +85,7 @@ Status generated_pack(const Benchmark& benchmark, const std::vector<WorkPackage>
       scripts.back().options = options;
       return made;
     };
-    if (Status s = with_values(benchmark, package, expander, &own, use); !s) return s;
+    if (Status s = with_values(benchmark, workpackage, expander, &own, use); !s) return s;
     if (scripts.size() == 1) *folder = pack_folder("", own).substr(1);
   }
   *file = {pack_script_name, pack_script(rule, common_options(options), scripts), 0644};

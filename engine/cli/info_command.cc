@@ -37,17 +37,17 @@ std::string shown_time(double seconds) {
 }
 
 // The end, or the start, of the workpackage that last did either; the run's own start before.
-std::string last_change(const RunRecord& run, const std::vector<Journal::Stored>& packages) {
+std::string last_change(const RunRecord& run, const std::vector<Journal::Stored>& workpackages) {
   double last = 0;
-  for (const Journal::Stored& stored : packages) {
+  for (const Journal::Stored& stored : workpackages) {
     last = std::max({last, stored.started, stored.ended});
   }
   return last > 0 ? shown_time(last) : shown_time(run.change);
 }
 
-bool read_packages(const Invocation& invocation, const Journal& journal,
-                   std::vector<Journal::Stored>* packages) {
-  Status read = journal.packages(packages);
+bool read_workpackages(const Invocation& invocation, const Journal& journal,
+                       std::vector<Journal::Stored>* workpackages) {
+  Status read = journal.workpackages(workpackages);
   if (!read) print_error(invocation, read.message());
   return static_cast<bool>(read);
 }
@@ -60,16 +60,16 @@ int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
       {"id", "name", "started", "last change", "comment", "tags"}};
   for (const RunDirectory& directory : list_runs(outpath)) {
     std::unique_ptr<Journal> journal;
-    std::vector<Journal::Stored> packages;
+    std::vector<Journal::Stored> workpackages;
     Status read = Journal::open_read_only(directory.path, &journal);
-    if (read) read = journal->packages(&packages);
+    if (read) read = journal->workpackages(&workpackages);
     if (!read) {
       print_error(invocation, read.message());
       continue;
     }
     const RunRecord& run = journal->run();
     rows.push_back({std::to_string(run.id), run.benchmark, shown_time(run.start),
-                    last_change(run, packages), run.comment, join(run.tags, ",")});
+                    last_change(run, workpackages), run.comment, join(run.tags, ",")});
   }
   if (rows.size() == 1) {
     print_error(invocation, fmt::format("there are no runs in '{}'", outpath));
@@ -107,7 +107,7 @@ void show_parts(const Benchmark& benchmark) {
   }
 }
 
-void show_run(const OpenRun& run, const std::vector<Journal::Stored>& packages) {
+void show_run(const OpenRun& run, const std::vector<Journal::Stored>& workpackages) {
   const RunRecord& record = run.journal->run();
   fmt::print(
       "{}",
@@ -115,16 +115,16 @@ void show_run(const OpenRun& run, const std::vector<Journal::Stored>& packages) 
              "", record.comment}));
   fmt::print("  Directory: {}\n\n    Started: {}\nLast change: {}\n\n",
              absolute_path(run.directory.path), shown_time(record.start),
-             last_change(record, packages));
+             last_change(record, workpackages));
   struct Line {
     int work = 0, error = 0, done = 0;
     double last = 0;
   };
   std::map<std::string, Line> lines;
   bool open = false;
-  for (const Journal::Stored& stored : packages) {
+  for (const Journal::Stored& stored : workpackages) {
     Line& line = lines[stored.step];
-    State state = stored.package.outcome.state;
+    State state = stored.workpackage.outcome.state;
     bool failed = state == State::failed || state == State::lost;
     line.work += 1;
     line.error += failed ? 1 : 0;
@@ -152,9 +152,9 @@ std::string flag(bool value) {
   return value ? "true" : "false";
 }
 
-void show_parametrization(const std::vector<const PackageView*>& views, const InfoArgs& args) {
+void show_parametrization(const std::vector<const WorkpackageView*>& views, const InfoArgs& args) {
   std::vector<std::string> names;
-  for (const PackageView* view : views) {
+  for (const WorkpackageView* view : views) {
     for (const auto& [name, value] : view->values) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
@@ -162,7 +162,7 @@ void show_parametrization(const std::vector<const PackageView*>& views, const In
   Grid grid;
   grid.header = names;
   grid.header.insert(grid.header.begin(), "id");
-  for (const PackageView* view : views) {
+  for (const WorkpackageView* view : views) {
     std::vector<std::string> row = {std::to_string(view->id)};
     for (const std::string& name : names) {
       auto found = std::find_if(view->values.begin(), view->values.end(),
@@ -179,18 +179,18 @@ void show_parametrization(const std::vector<const PackageView*>& views, const In
   fmt::print("{}\n", bordered(grid.rows, " "));
 }
 
-void show_step(const OpenRun& run, const std::vector<Journal::Stored>& packages,
-               const std::vector<PackageView>& views, const std::string& step,
+void show_step(const OpenRun& run, const std::vector<Journal::Stored>& workpackages,
+               const std::vector<WorkpackageView>& views, const std::string& step,
                const InfoArgs& args) {
   std::map<int, State> states;
   std::map<int, double> started;
-  for (const Journal::Stored& stored : packages) {
-    states[stored.package.id] = stored.package.outcome.state;
-    started[stored.package.id] = stored.started;
+  for (const Journal::Stored& stored : workpackages) {
+    states[stored.workpackage.id] = stored.workpackage.outcome.state;
+    started[stored.workpackage.id] = stored.started;
   }
-  std::vector<const PackageView*> own;
+  std::vector<const WorkpackageView*> own;
   std::set<std::string> names;
-  for (const PackageView& view : views) {
+  for (const WorkpackageView& view : views) {
     bool wanted =
         args.workpackages.empty() || std::find(args.workpackages.begin(), args.workpackages.end(),
                                                std::to_string(view.id)) != args.workpackages.end();
@@ -202,7 +202,7 @@ void show_step(const OpenRun& run, const std::vector<Journal::Stored>& packages,
   fmt::print("{}Workpackages:\n",
              boxed({fmt::format("{} Step: {}", run.journal->run().benchmark, step)}));
   std::vector<std::vector<std::string>> rows = {{"id", "started?", "error?", "done?", "work_dir"}};
-  for (const PackageView* view : own) {
+  for (const WorkpackageView* view : own) {
     State state = states[view->id];
     bool failed = state == State::failed || state == State::lost;
     rows.push_back({std::to_string(view->id),
@@ -219,7 +219,7 @@ void show_step(const OpenRun& run, const std::vector<Journal::Stored>& packages,
     line += (line.empty() ? "" : ", ") + name;
   }
   fmt::print("{}\n\nParameterization:\n", line);
-  for (const PackageView* view : own) {
+  for (const WorkpackageView* view : own) {
     fmt::print(" ID: {}\n", view->id);
     for (const auto& [name, value] : view->values) fmt::print("  {}: {}\n", name, value);
     fmt::print("\n");
@@ -227,28 +227,30 @@ void show_step(const OpenRun& run, const std::vector<Journal::Stored>& packages,
 }
 
 // The first of `asked` that is no workpackage of the run is named in an error.
-bool has_packages(const Invocation& invocation, const RunDirectory& directory,
-                  const std::vector<Journal::Stored>& packages,
-                  const std::vector<std::string>& asked) {
+bool has_workpackages(const Invocation& invocation, const RunDirectory& directory,
+                      const std::vector<Journal::Stored>& workpackages,
+                      const std::vector<std::string>& asked) {
   for (const std::string& word : asked) {
-    const bool known = std::any_of(
-        packages.begin(), packages.end(),
-        [&](const Journal::Stored& stored) { return std::to_string(stored.package.id) == word; });
+    const bool known =
+        std::any_of(workpackages.begin(), workpackages.end(), [&](const Journal::Stored& stored) {
+          return std::to_string(stored.workpackage.id) == word;
+        });
     if (known) continue;
     print_error(invocation, fmt::format("run {} has no workpackage '{}'", directory.id, word),
-                packages.empty() ? "it has none yet"
-                                 : fmt::format("it has 0 to {}", packages.back().package.id));
+                workpackages.empty()
+                    ? "it has none yet"
+                    : fmt::format("it has 0 to {}", workpackages.back().workpackage.id));
     return false;
   }
   return true;
 }
 
 // The steps of the workpackages asked for.
-std::vector<std::string> steps_with(const std::vector<Journal::Stored>& packages,
+std::vector<std::string> steps_with(const std::vector<Journal::Stored>& workpackages,
                                     const InfoArgs& args) {
   std::vector<std::string> steps;
-  for (const Journal::Stored& stored : packages) {
-    const std::string id = std::to_string(stored.package.id);
+  for (const Journal::Stored& stored : workpackages) {
+    const std::string id = std::to_string(stored.workpackage.id);
     if (std::find(args.workpackages.begin(), args.workpackages.end(), id) ==
         args.workpackages.end()) {
       continue;
@@ -291,25 +293,26 @@ int info_command(const Invocation& invocation, const InfoArgs& args) {
   for (const RunDirectory& directory : runs) {
     OpenRun run;
     if (!open_run(invocation, directory, "", {}, &run)) return kBadInput;
-    std::vector<Journal::Stored> packages;
-    if (!read_packages(invocation, *run.journal, &packages)) return kBadInput;
-    if (!has_packages(invocation, directory, packages, args.workpackages)) return kBadInput;
+    std::vector<Journal::Stored> workpackages;
+    if (!read_workpackages(invocation, *run.journal, &workpackages)) return kBadInput;
+    if (!has_workpackages(invocation, directory, workpackages, args.workpackages)) return kBadInput;
     if (!details) {
-      show_run(run, packages);
+      show_run(run, workpackages);
       continue;
     }
-    std::vector<PackageView> views;
-    if (Status s = package_views(*run.benchmark, *run.journal, run.directory.path, &views); !s) {
+    std::vector<WorkpackageView> views;
+    if (Status s = workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views);
+        !s) {
       print_error(invocation, s.message());
       return kBadInput;
     }
     std::vector<std::string> steps = args.steps;
     std::vector<std::string> known;
     for (const Step& step : run.benchmark->steps) known.push_back(step.name.value);
-    if (steps.empty()) steps = args.workpackages.empty() ? known : steps_with(packages, args);
+    if (steps.empty()) steps = args.workpackages.empty() ? known : steps_with(workpackages, args);
     for (const std::string& step : steps) {
       if (!has_step(invocation, directory, *run.benchmark, step)) return kBadInput;
-      show_step(run, packages, views, step, args);
+      show_step(run, workpackages, views, step, args);
     }
   }
   return kFine;
@@ -355,18 +358,18 @@ int output_command(const Invocation& invocation, const OutputArgs& args) {
   for (const RunDirectory& directory : runs) {
     OpenRun run;
     if (!open_run(invocation, directory, "", {}, &run)) return kBadInput;
-    std::vector<Journal::Stored> packages;
-    if (!read_packages(invocation, *run.journal, &packages)) return kBadInput;
-    if (!has_packages(invocation, directory, packages, args.workpackages)) return kBadInput;
+    std::vector<Journal::Stored> workpackages;
+    if (!read_workpackages(invocation, *run.journal, &workpackages)) return kBadInput;
+    if (!has_workpackages(invocation, directory, workpackages, args.workpackages)) return kBadInput;
     for (const std::string& step : args.steps) {
       if (!has_step(invocation, directory, *run.benchmark, step)) return kBadInput;
     }
-    for (const Journal::Stored& stored : packages) {
+    for (const Journal::Stored& stored : workpackages) {
       auto in = [](const std::vector<std::string>& list, const std::string& word) {
         return list.empty() || std::find(list.begin(), list.end(), word) != list.end();
       };
       if (!in(args.steps, stored.step) ||
-          !in(args.workpackages, std::to_string(stored.package.id))) {
+          !in(args.workpackages, std::to_string(stored.workpackage.id))) {
         continue;
       }
       std::string work = stored.work_dir.empty() ? directory.path + "/" + stored.directory + "/work"

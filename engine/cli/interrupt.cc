@@ -33,7 +33,7 @@ RunOptions::OnInterrupt ask_person(size_t jobs, const std::function<bool()>& rep
       case 'c':
         return RunOptions::OnInterrupt::cancel;
       case 'w':
-        return RunOptions::OnInterrupt::go_on;
+        return RunOptions::OnInterrupt::keep_running;
       default:
         say("l, c or w? ");
     }

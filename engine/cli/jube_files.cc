@@ -174,25 +174,26 @@ using Values = std::unordered_map<std::string, std::string>;
 }  // namespace
 
 Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std::string* xml) {
-  std::vector<Journal::Stored> packages;
-  if (Status s = journal.packages(&packages); !s) return s;
+  std::vector<Journal::Stored> workpackages;
+  if (Status s = journal.workpackages(&workpackages); !s) return s;
   std::unordered_map<int, const Journal::Stored*> by_id;
   std::map<std::string, std::vector<int>> siblings;  // of one point
   auto point = [](const Journal::Stored& stored) {
-    return fmt::format("{}/{}/{}", stored.step, ids(stored.package.parents),
+    return fmt::format("{}/{}/{}", stored.step, ids(stored.workpackage.parents),
                        fmt::join(stored.index, ","));
   };
-  for (const Journal::Stored& stored : packages) {
-    by_id[stored.package.id] = &stored;
-    siblings[point(stored)].push_back(stored.package.id);
+  for (const Journal::Stored& stored : workpackages) {
+    by_id[stored.workpackage.id] = &stored;
+    siblings[point(stored)].push_back(stored.workpackage.id);
   }
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<workpackages>\n";
-  for (const Journal::Stored& stored : packages) {
+  for (const Journal::Stored& stored : workpackages) {
     out += fmt::format(
         "  <workpackage id=\"{}\">\n    <step iteration=\"{}\" cycle=\"{}\">{}</step>\n",
-        stored.package.id, stored.package.iteration, stored.package.cycle, escaped(stored.step));
+        stored.workpackage.id, stored.workpackage.iteration, stored.workpackage.cycle,
+        escaped(stored.step));
     Values inherited;
-    for (const int parent : stored.package.parents) {
+    for (const int parent : stored.workpackage.parents) {
       const auto found = by_id.find(parent);
       if (found == by_id.end()) continue;
       for (const auto& [name, value] : found->second->parameters) inherited.emplace(name, value);
@@ -209,8 +210,8 @@ Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std:
       own += parameter_xml(*parameter->second, value, stored.index[i]);
     }
     if (!own.empty()) out += "    <parameterset>\n" + own + "    </parameterset>\n";
-    if (!stored.package.parents.empty()) {
-      out += fmt::format("    <parents>{}</parents>\n", ids(stored.package.parents));
+    if (!stored.workpackage.parents.empty()) {
+      out += fmt::format("    <parents>{}</parents>\n", ids(stored.workpackage.parents));
     }
     out += fmt::format("    <iteration_siblings>{}</iteration_siblings>\n",
                        ids(siblings[point(stored)]));
@@ -233,14 +234,14 @@ Status write_analyse_xml(const std::vector<AnalyserResult>& results, const std::
   for (const AnalyserResult& analyser : results) {
     out += fmt::format("  <analyser name=\"{}\">\n", escaped(analyser.name));
     std::string step;
-    for (const PackageResult& package : analyser.packages) {
-      if (package.step != step) {
+    for (const WorkpackageResult& workpackage : analyser.workpackages) {
+      if (workpackage.step != step) {
         if (!step.empty()) out += "    </step>\n";
-        step = package.step;
+        step = workpackage.step;
         out += fmt::format("    <step name=\"{}\">\n", escaped(step));
       }
-      out += fmt::format("      <workpackage id=\"{}\">\n", package.id);
-      for (const auto& [name, value] : package.values) {
+      out += fmt::format("      <workpackage id=\"{}\">\n", workpackage.id);
+      for (const auto& [name, value] : workpackage.values) {
         const char* type = value.number() ? value.type_name() : "string";
         out += fmt::format("        <pattern name=\"{}\" type=\"{}\">{}</pattern>\n", escaped(name),
                            type, escaped(value.str()));

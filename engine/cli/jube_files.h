@@ -15,7 +15,7 @@ namespace tally {
 // What one analyser found.
 struct AnalyserResult {
   std::string name;
-  std::vector<PackageResult> packages;
+  std::vector<WorkpackageResult> workpackages;
 };
 
 // RUNDIR/workpackages.xml: each workpackage's step, iteration, cycle, own parameters (those that

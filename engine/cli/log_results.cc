@@ -24,7 +24,7 @@
 namespace tally {
 namespace {
 
-using Packages = std::vector<WorkPackage*>;
+using Workpackages = std::vector<Workpackage*>;
 
 const Benchmark* only_benchmark(const Invocation& invocation, const Input& input,
                                 const std::string& file) {
@@ -74,50 +74,51 @@ const Analyse* logged_step(const Invocation& invocation, const Benchmark& benchm
 }
 
 // The parameters by which the workpackages differ: "nodes=2 model=13".
-std::string point_text(const WorkPackage& package, const std::set<TextId>& varying,
+std::string point_text(const Workpackage& workpackage, const std::set<TextId>& varying,
                        const TextPool& pool) {
   std::string text;
-  for (const Binding& binding : package.point.bindings) {
+  for (const Binding& binding : workpackage.point.bindings) {
     if (varying.count(binding.name) == 0) continue;
     text += fmt::format(" {}={}", pool[binding.name], pool[binding.value]);
   }
   return text;
 }
 
-void list_points(const std::string& step, const Packages& packages, const TextPool& pool) {
+void list_points(const std::string& step, const Workpackages& workpackages, const TextPool& pool) {
   std::map<TextId, std::set<TextId>> values;
-  for (const WorkPackage* package : packages) {
-    for (const Binding& b : package->point.bindings) values[b.name].insert(b.value);
+  for (const Workpackage* workpackage : workpackages) {
+    for (const Binding& b : workpackage->point.bindings) values[b.name].insert(b.value);
   }
   std::set<TextId> varying;
   for (const auto& [name, different] : values) {
     if (different.size() > 1) varying.insert(name);
   }
   constexpr size_t kMost = 10;
-  for (size_t i = 0; i < std::min(kMost, packages.size()); ++i) {
+  for (size_t i = 0; i < std::min(kMost, workpackages.size()); ++i) {
     std::string iteration;
-    if (packages[i]->iteration > 0)
-      iteration = fmt::format(" iteration {}", packages[i]->iteration);
-    fmt::print(stderr, "  log {}: {}{}{}\n", i + 1, step, point_text(*packages[i], varying, pool),
-               iteration);
+    if (workpackages[i]->iteration > 0)
+      iteration = fmt::format(" iteration {}", workpackages[i]->iteration);
+    fmt::print(stderr, "  log {}: {}{}{}\n", i + 1, step,
+               point_text(*workpackages[i], varying, pool), iteration);
   }
-  if (packages.size() > kMost) fmt::print(stderr, "  ... and {} more\n", packages.size() - kMost);
+  if (workpackages.size() > kMost)
+    fmt::print(stderr, "  ... and {} more\n", workpackages.size() - kMost);
 }
 
-bool fits(const Invocation& invocation, const std::string& step, const Packages& packages,
+bool fits(const Invocation& invocation, const std::string& step, const Workpackages& workpackages,
           const TextPool& pool, size_t logs) {
-  if (packages.size() == logs) return true;
+  if (workpackages.size() == logs) return true;
   auto counted = [](size_t n, const char* what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
   };
   print_error(invocation,
               fmt::format("{} given, but with these tags and values step '{}' has {}",
-                          counted(logs, "log"), step, counted(packages.size(), "workpackage")),
-              packages.empty()
+                          counted(logs, "log"), step, counted(workpackages.size(), "workpackage")),
+              workpackages.empty()
                   ? "the tags or a `where:` rule leave nothing of it"
                   : "give one log a workpackage, in this order, or choose points with --tag or "
                     "--set name=value");
-  list_points(step, packages, pool);
+  list_points(step, workpackages, pool);
   return false;
 }
 
@@ -138,7 +139,7 @@ bool log_file(const Invocation& invocation, const std::string& given, const Anal
 
 // A job script writes how its program ended beside its log. Where several logs lie in one folder it
 // cannot be told whose end that is.
-void take_end(const std::vector<std::string>& logs, PackageView* view) {
+void take_end(const std::vector<std::string>& logs, WorkpackageView* view) {
   const auto folder = [](const std::string& path) {
     const size_t slash = path.rfind('/');
     return slash == std::string::npos ? std::string(".") : path.substr(0, slash);
@@ -168,13 +169,13 @@ class LogResults {
     if (benchmark_ == nullptr) return kBadInput;
     analyse_ = logged_step(invocation_, *benchmark_);
     if (analyse_ == nullptr) return kBadInput;
-    std::vector<PackageView> views;
+    std::vector<WorkpackageView> views;
     if (!make_views(&views)) return kBadInput;
     return render_all(views);
   }
 
  private:
-  bool make_views(std::vector<PackageView>* views) {
+  bool make_views(std::vector<WorkpackageView>* views) {
     RunInfo info = run_info(*benchmark_, 0, ".", "");
     TextPool pool;
     Expander expander(*benchmark_, info, *evaluator_, pool, input_->tags());
@@ -183,29 +184,29 @@ class LogResults {
       print_diagnostics(diagnostics_, input_->sources);
       return false;
     }
-    Packages packages;
+    Workpackages workpackages;
     const std::string& step_name = analyse_->step.value;
-    for (WorkPackage& package : plan.packages) {
-      const Step& step = benchmark_->steps[static_cast<size_t>(package.step)];
-      if (step.name.value == step_name) packages.push_back(&package);
+    for (Workpackage& workpackage : plan.workpackages) {
+      const Step& step = benchmark_->steps[static_cast<size_t>(workpackage.step)];
+      if (step.name.value == step_name) workpackages.push_back(&workpackage);
     }
-    if (!fits(invocation_, step_name, packages, pool, args_.logs.size())) return false;
-    for (size_t i = 0; i < packages.size(); ++i) {
-      WorkPackage& package = *packages[i];
-      if (Status s = finish_planned(*benchmark_, expander, &package); !s) {
+    if (!fits(invocation_, step_name, workpackages, pool, args_.logs.size())) return false;
+    for (size_t i = 0; i < workpackages.size(); ++i) {
+      Workpackage& workpackage = *workpackages[i];
+      if (Status s = finish_planned(*benchmark_, expander, &workpackage); !s) {
         print_error(invocation_, s.message());
         return false;
       }
-      const PackageValues values(*benchmark_, expander, package, "DONE");
+      const WorkpackageValues values(*benchmark_, expander, workpackage, "DONE");
       std::string log;
       if (!log_file(invocation_, args_.logs[i], *analyse_, values.lookup(), &log)) return false;
-      views->push_back(planned_view(*benchmark_, expander, package, log));
+      views->push_back(planned_view(*benchmark_, expander, workpackage, log));
       if (!benchmark_->as_jube) take_end(args_.logs, &views->back());
     }
     return true;
   }
 
-  int render_all(const std::vector<PackageView>& views) {
+  int render_all(const std::vector<WorkpackageView>& views) {
     RenderOptions options;
     options.only = args_.only;
     options.select = args_.select;

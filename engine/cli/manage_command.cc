@@ -14,16 +14,16 @@
 namespace tally {
 namespace {
 
-enum class Answer { yes, no, none };
+enum class CommandResult { yes, no, none };
 
-Answer ask(const std::string& what) {
+CommandResult ask(const std::string& what) {
   fmt::print("Really remove \"{}\" (y/n):", what);
   std::fflush(stdout);
   std::string answer;
   const bool answered = static_cast<bool>(std::getline(std::cin, answer));
-  if (answer == "y" || answer == "yes") return Answer::yes;
+  if (answer == "y" || answer == "yes") return CommandResult::yes;
   fmt::print("{}nothing was removed; --force does not ask\n", answered ? "" : "\n");
-  return answered ? Answer::no : Answer::none;
+  return answered ? CommandResult::no : CommandResult::none;
 }
 
 Status remove_tree(const std::string& path) {
@@ -34,16 +34,16 @@ Status remove_tree(const std::string& path) {
 }
 
 // The workpackage starts again at its next `continue`; what was made from it is forgotten.
-Status remove_package(Journal& journal, const std::string& run_dir, int id) {
-  std::vector<Journal::Stored> packages;
-  if (Status s = journal.packages(&packages); !s) return s;
+Status remove_workpackage(Journal& journal, const std::string& run_dir, int id) {
+  std::vector<Journal::Stored> workpackages;
+  if (Status s = journal.workpackages(&workpackages); !s) return s;
   std::set<int> below;
   std::string own;
-  for (const Journal::Stored& stored : packages) {  // parents come before their children
-    for (int parent : stored.package.parents) {
-      if (parent == id || below.count(parent) != 0) below.insert(stored.package.id);
+  for (const Journal::Stored& stored : workpackages) {  // parents come before their children
+    for (int parent : stored.workpackage.parents) {
+      if (parent == id || below.count(parent) != 0) below.insert(stored.workpackage.id);
     }
-    if (stored.package.id == id) own = stored.directory;
+    if (stored.workpackage.id == id) own = stored.directory;
   }
   if (own.empty()) return Status::error(fmt::format("the run has no workpackage {}", id));
   if (Status s = journal.begin(); !s) return s;
@@ -52,8 +52,8 @@ Status remove_package(Journal& journal, const std::string& run_dir, int id) {
   }
   if (Status s = journal.reset(id); !s) return s;
   if (Status s = journal.commit(); !s) return s;
-  for (const Journal::Stored& stored : packages) {
-    if (stored.package.id != id && below.count(stored.package.id) == 0) continue;
+  for (const Journal::Stored& stored : workpackages) {
+    if (stored.workpackage.id != id && below.count(stored.workpackage.id) == 0) continue;
     if (Status s = remove_tree(run_dir + "/" + stored.directory); !s) return s;
   }
   return Status::ok();
@@ -90,9 +90,9 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
       return kFailed;
     }
     if (args.workpackages.empty()) {
-      const Answer answer = args.force ? Answer::yes : ask(directory.path);
-      if (answer == Answer::none) return kFailed;
-      if (answer == Answer::no) continue;
+      const CommandResult answer = args.force ? CommandResult::yes : ask(directory.path);
+      if (answer == CommandResult::none) return kFailed;
+      if (answer == CommandResult::no) continue;
       journal.reset();
       if (Status s = remove_tree(directory.path); !s) {
         print_error(invocation, s.message());
@@ -106,11 +106,12 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
         print_error(invocation, fmt::format("'{}' is no workpackage's id: use a number", word));
         return kBadInput;
       }
-      const Answer answer =
-          args.force ? Answer::yes : ask(fmt::format("workpackage {} of {}", id, directory.path));
-      if (answer == Answer::none) return kFailed;
-      if (answer == Answer::no) continue;
-      if (Status s = remove_package(*journal, directory.path, id); !s) {
+      const CommandResult answer =
+          args.force ? CommandResult::yes
+                     : ask(fmt::format("workpackage {} of {}", id, directory.path));
+      if (answer == CommandResult::none) return kFailed;
+      if (answer == CommandResult::no) continue;
+      if (Status s = remove_workpackage(*journal, directory.path, id); !s) {
         print_error(invocation, s.message());
         return kFailed;
       }

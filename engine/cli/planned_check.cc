@@ -26,18 +26,22 @@ class PlannedCheck {
   void run() {
     check_values();
     if (diagnostics_.has_errors()) return;
-    for (const WorkPackage& package : prepared_.plan.packages) {
-      const Step& step = step_of(package);
-      if (package.outcome.state == State::failed || !has_something_to_check(package, step))
+    std::vector<bool> to_check;
+    for (const Step& step : benchmark_.steps) to_check.push_back(has_something_to_check(step));
+    for (const Workpackage& workpackage : prepared_.plan.workpackages) {
+      if (!to_check[static_cast<size_t>(workpackage.step)] ||
+          workpackage.outcome.state == State::failed) {
         continue;
-      const PackageValues values(benchmark_, prepared_.expander, package);
+      }
+      const Step& step = step_of(workpackage);
+      const WorkpackageValues values(benchmark_, prepared_.expander, workpackage);
       const Lookup lookup = [&](std::string_view name) {
         return differs_between_runs(name) ? nullptr : values.find(name);
       };
       if (step.kind == StepKind::run) check_resources(step, lookup);
       check_operations(step, lookup);
       // Nothing can have made what the first step copies. Another step may run before the rest.
-      if (is_first(package, step)) check_sources(step, package, lookup);
+      if (is_first(step)) check_sources(step, workpackage, lookup);
     }
     evaluate_operations();
   }
@@ -46,8 +50,8 @@ class PlannedCheck {
   using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
   static Place key(const Mark& mark) { return {mark.file, mark.line, mark.column}; }
 
-  const Step& step_of(const WorkPackage& package) const {
-    return benchmark_.steps[static_cast<size_t>(package.step)];
+  const Step& step_of(const Workpackage& workpackage) const {
+    return benchmark_.steps[static_cast<size_t>(workpackage.step)];
   }
 
   // What a run that is only planned does not know of itself.
@@ -57,12 +61,25 @@ class PlannedCheck {
             name != "jube_benchmark_name");
   }
 
-  static bool is_first(const WorkPackage& package, const Step& step) {
-    return package.step == 0 && step.active.value == "true";
+  bool is_first(const Step& step) const {
+    return &step == &benchmark_.steps.front() && step.active.value == "true";
   }
 
-  static bool has_something_to_check(const WorkPackage& package, const Step& step) {
-    return step.kind != StepKind::plain || is_first(package, step) ||
+  // Whether a file set or a substitution may be among its sets.
+  bool may_copy(const Step& step) const {
+    return std::any_of(step.use.begin(), step.use.end(), [this](const Text& use) {
+      if (has_reference(use.value)) return true;
+      for (const std::string& name : split_strip(use.value, ",")) {
+        if (benchmark_.file_sets.count(name) + benchmark_.substitute_sets.count(name) != 0)
+          return true;
+      }
+      return false;
+    });
+  }
+
+  // Asked once a step: there may be a million workpackages.
+  bool has_something_to_check(const Step& step) const {
+    return step.kind != StepKind::plain || (is_first(step) && may_copy(step)) ||
            std::any_of(step.operations.begin(), step.operations.end(),
                        [](const Operation& operation) { return operation.active.value != "true"; });
   }
@@ -70,18 +87,19 @@ class PlannedCheck {
   // One message for each place in the file, however many workpackages have it.
   void check_values() {
     struct Mistake {
-      const WorkPackage* first;
+      const Workpackage* first;
       size_t count = 0;
     };
     std::map<std::pair<int, Place>, Mistake> mistakes;
     std::map<int, size_t> made, failed;
-    for (const WorkPackage& package : prepared_.plan.packages) {
-      ++made[package.step];
-      if (package.outcome.state != State::failed) continue;
-      ++failed[package.step];
-      Mistake& mistake =
-          mistakes.try_emplace({package.step, key(package.outcome.place)}, Mistake{&package})
-              .first->second;
+    for (const Workpackage& workpackage : prepared_.plan.workpackages) {
+      ++made[workpackage.step];
+      if (workpackage.outcome.state != State::failed) continue;
+      ++failed[workpackage.step];
+      Mistake& mistake = mistakes
+                             .try_emplace({workpackage.step, key(workpackage.outcome.place)},
+                                          Mistake{&workpackage})
+                             .first->second;
       ++mistake.count;
     }
     for (const auto& [where, mistake] : mistakes) {
@@ -170,7 +188,7 @@ class PlannedCheck {
   }
 
   // Files that the first step's file sets and substitutions need.
-  void check_sources(const Step& step, const WorkPackage& package, const Lookup& lookup) {
+  void check_sources(const Step& step, const Workpackage& workpackage, const Lookup& lookup) {
     bool whole = step.work_dir.value.empty();
     const std::vector<std::string> sets = used_sets(step, lookup);
     for (const std::string& name : sets) {
@@ -182,7 +200,7 @@ class PlannedCheck {
         whole = check_copy(step, *copy, lookup) && whole;
       }
     }
-    if (!whole || package.id != 0) return;
+    if (!whole || workpackage.id != 0) return;
     // What one substitution set makes may be what another one reads.
     std::vector<const SubstituteSet*> substitutions;
     for (const std::string& name : sets) {

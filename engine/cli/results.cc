@@ -65,7 +65,7 @@ void warn_of_unmatched(const Records& records, Diagnostics& diagnostics) {
 }
 
 Records result_records(const Benchmark& benchmark, const Result& result,
-                       const std::vector<PackageView>& views, Evaluator& evaluator,
+                       const std::vector<WorkpackageView>& views, Evaluator& evaluator,
                        Diagnostics& diagnostics) {
   Records records;
   for (const Text& use : result.use) {
@@ -176,15 +176,15 @@ namespace {
 
 // Analyses with all the input's analysers and keeps what they find as analyse.xml. Returns the
 // number of result lines.
-size_t analyse_all(const OpenRun& run, const std::vector<PackageView>& views, Evaluator& evaluator,
-                   Diagnostics& diagnostics, bool tell_unmatched) {
+size_t analyse_all(const OpenRun& run, const std::vector<WorkpackageView>& views,
+                   Evaluator& evaluator, Diagnostics& diagnostics, bool tell_unmatched) {
   size_t rows = 0;
   std::vector<AnalyserResult> results;
   for (const Analyser& analyser : run.benchmark->analysers) {
     AnalyserResult& result = results.emplace_back();
     result.name = analyser.name.value;
     const Records records =
-        analyse(*run.benchmark, analyser, views, evaluator, diagnostics, &result.packages);
+        analyse(*run.benchmark, analyser, views, evaluator, diagnostics, &result.workpackages);
     rows += records.rows.size();
     if (tell_unmatched) warn_of_unmatched(records, diagnostics);
   }
@@ -199,8 +199,8 @@ bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows)
   Diagnostics diagnostics;
   std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
   note_command(run.directory.path, "analyse", "analysed");
-  std::vector<PackageView> views;
-  if (Status s = package_views(*run.benchmark, *run.journal, run.directory.path, &views); !s) {
+  std::vector<WorkpackageView> views;
+  if (Status s = workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views); !s) {
     diagnostics.error({}, s.message());
   } else {
     *rows = analyse_all(run, views, *evaluator, diagnostics, !invocation.as_jube);
@@ -215,10 +215,10 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
   const OpenRun& newest = runs.back();
   std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
   Diagnostics diagnostics;
-  std::vector<std::vector<PackageView>> views;
+  std::vector<std::vector<WorkpackageView>> views;
   for (const OpenRun& run : runs) {
     Status read =
-        package_views(*run.benchmark, *run.journal, run.directory.path, &views.emplace_back());
+        workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views.emplace_back());
     if (!read) {
       print_error(invocation, read.message());
       return kFailed;

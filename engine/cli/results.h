@@ -37,7 +37,7 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                  const ShowOptions& options);
 // The records of one result: its analysers' rows over these workpackages, one after the other.
 Records result_records(const Benchmark& benchmark, const Result& result,
-                       const std::vector<PackageView>& views, Evaluator& evaluator,
+                       const std::vector<WorkpackageView>& views, Evaluator& evaluator,
                        Diagnostics& diagnostics);
 void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
 // Tables to standard output, notes and missed references to standard error. Returns the exit code

@@ -114,28 +114,29 @@ void warn_of_blocked(const Invocation& invocation, const Benchmark& benchmark,
 
 int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark& prepared) {
   const Plan& plan = prepared.plan;
-  if (plan.packages.empty()) warn_of_nothing(prepared.benchmark);
-  if (args.script >= 0 && static_cast<size_t>(args.script) >= plan.packages.size()) {
+  if (plan.workpackages.empty()) warn_of_nothing(prepared.benchmark);
+  if (args.script >= 0 && static_cast<size_t>(args.script) >= plan.workpackages.size()) {
     print_error(invocation, fmt::format("--script: there is no workpackage {}", args.script),
-                plan.packages.empty()
+                plan.workpackages.empty()
                     ? "the plan has none"
-                    : fmt::format("the plan has 0 to {}", plan.packages.size() - 1));
+                    : fmt::format("the plan has 0 to {}", plan.workpackages.size() - 1));
     return kBadInput;
   }
   PlanPrint print;
   print.script_of = args.script;
-  print.scripts = [&](const WorkPackage& package) {
+  print.scripts = [&](const Workpackage& workpackage) {
     std::string folder;
     std::vector<FileBytes> files;
     std::vector<std::pair<std::string, std::string>> texts;
-    Status made = generated_files(prepared.benchmark, package, prepared.expander, &folder, &files);
+    Status made =
+        generated_files(prepared.benchmark, workpackage, prepared.expander, &folder, &files);
     if (!made) print_error(invocation, made.message());
     for (FileBytes& one : files) texts.emplace_back(one.path, std::move(one.bytes));
     for (const std::vector<int>& members : prepared.estimate.packs) {
-      if (std::find(members.begin(), members.end(), package.id) == members.end()) continue;
+      if (std::find(members.begin(), members.end(), workpackage.id) == members.end()) continue;
       FileBytes pack;
-      made = generated_pack(prepared.benchmark, plan.packages, members, prepared.expander, &folder,
-                            &pack);
+      made = generated_pack(prepared.benchmark, plan.workpackages, members, prepared.expander,
+                            &folder, &pack);
       if (!made) print_error(invocation, made.message());
       texts.emplace_back("../../" + folder + "/" + pack.path, std::move(pack.bytes));
     }
@@ -143,7 +144,7 @@ int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark
   };
   if (args.all || invocation.verbose > 0) print.most = static_cast<size_t>(-1);
   if (args.script < 0) {
-    print.remarks = predict_reuse(prepared.benchmark, prepared.expander, plan.packages,
+    print.remarks = predict_reuse(prepared.benchmark, prepared.expander, plan.workpackages,
                                   absolute_path(prepared.expander.run().rundir + "/.."), args.fresh,
                                   shell_of_commands());
   }
@@ -153,8 +154,8 @@ int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark
     return kBadInput;
   }
   const bool fails = std::any_of(
-      plan.packages.begin(), plan.packages.end(),
-      [](const WorkPackage& package) { return package.outcome.state == State::failed; });
+      plan.workpackages.begin(), plan.workpackages.end(),
+      [](const Workpackage& workpackage) { return workpackage.outcome.state == State::failed; });
   return fails ? kFailed : kFine;
 }
 
@@ -169,9 +170,9 @@ struct Execution {
 // substitution. JUBE gives up there.
 bool has_failed_without_command(const Journal& journal) {
   std::vector<Journal::Stored> all;
-  if (!journal.packages(&all)) return true;
+  if (!journal.workpackages(&all)) return true;
   return std::any_of(all.begin(), all.end(), [](const Journal::Stored& stored) {
-    const Outcome& outcome = stored.package.outcome;
+    const Outcome& outcome = stored.workpackage.outcome;
     return outcome.state == State::failed && !is_failure_of_command(outcome.reason);
   });
 }

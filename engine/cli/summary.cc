@@ -61,13 +61,13 @@ struct Failure {
   std::vector<int> ids;
 };
 
-std::vector<Failure> failures_of(const std::vector<Journal::Stored>& packages) {
+std::vector<Failure> failures_of(const std::vector<Journal::Stored>& workpackages) {
   std::vector<Failure> failures;
   std::map<std::pair<std::string, std::string>, size_t> by_value;  // step, place
-  for (const Journal::Stored& stored : packages) {
-    const State state = stored.package.outcome.state;
+  for (const Journal::Stored& stored : workpackages) {
+    const State state = stored.workpackage.outcome.state;
     if (state != State::failed && state != State::lost) continue;
-    const int id = stored.package.id;
+    const int id = stored.workpackage.id;
     if (stored.started <= 0 && !stored.place.empty()) {
       const auto [known, fresh] =
           by_value.try_emplace({stored.step, stored.place}, failures.size());
@@ -91,16 +91,16 @@ std::string id_list(const std::vector<int>& ids) {
   return text;
 }
 
-void print_failures(const Invocation& invocation, const std::vector<Journal::Stored>& packages,
+void print_failures(const Invocation& invocation, const std::vector<Journal::Stored>& workpackages,
                     const RunDirectory& directory) {
   const bool color = in_color(invocation, STDOUT_FILENO);
-  const std::vector<Failure> failures = failures_of(packages);
+  const std::vector<Failure> failures = failures_of(workpackages);
   for (size_t i = 0; i < failures.size() && i < kMostFailures; ++i) {
     const Failure& failure = failures[i];
     const Journal::Stored& stored = *failure.first;
     fmt::print("{}{}{} {} ({}): {}\n", color ? "\033[1;31m" : "",
-               state_name(stored.package.outcome.state), color ? "\033[0m" : "",
-               id_list(failure.ids), stored.step, strip(message(stored.package.outcome)));
+               state_name(stored.workpackage.outcome.state), color ? "\033[0m" : "",
+               id_list(failure.ids), stored.step, strip(message(stored.workpackage.outcome)));
     if (stored.started > 0) fmt::print("       in {}/{}\n", directory.path, stored.directory);
     if (!stored.place.empty()) fmt::print("       at {}\n", stored.place);
   }
@@ -113,17 +113,17 @@ void print_failures(const Invocation& invocation, const std::vector<Journal::Sto
 
 // What is worth knowing of workpackages that ended well: an outcome that was expected, work taken
 // over.
-void print_notes(const std::vector<Journal::Stored>& packages, const RunDirectory& directory) {
+void print_notes(const std::vector<Journal::Stored>& workpackages, const RunDirectory& directory) {
   size_t notes = 0;
-  for (const Journal::Stored& stored : packages) {
-    const WorkPackage& package = stored.package;
-    const Outcome& outcome = package.outcome;
+  for (const Journal::Stored& stored : workpackages) {
+    const Workpackage& workpackage = stored.workpackage;
+    const Outcome& outcome = workpackage.outcome;
     if (!finished_well(outcome.state) || outcome.reason == Reason::none) continue;
     if (++notes > kMostNotes) continue;
     if (outcome.reason == Reason::reused) {
-      fmt::print("reused {} ({}): {}\n", package.id, stored.step, grounds_of_reuse(outcome));
+      fmt::print("reused {} ({}): {}\n", workpackage.id, stored.step, grounds_of_reuse(outcome));
     } else {
-      fmt::print("{} {} ({}): {}\n", state_name(outcome.state), package.id, stored.step,
+      fmt::print("{} {} ({}): {}\n", state_name(outcome.state), workpackage.id, stored.step,
                  message(outcome));
     }
   }
@@ -177,16 +177,16 @@ Status print_summary(const Invocation& invocation, const Benchmark& benchmark,
                      const Journal& journal, const RunDirectory& directory,
                      const RunSummary& summary) {
   std::vector<Journal::Tally> states;
-  std::vector<Journal::Stored> packages;
+  std::vector<Journal::Stored> workpackages;
   if (Status s = journal.states(&states); !s) return s;
-  if (Status s = journal.packages(&packages); !s) return s;
+  if (Status s = journal.workpackages(&workpackages); !s) return s;
   if (!invocation.quiet) print_steps(benchmark, states);
-  print_failures(invocation, packages, directory);
+  print_failures(invocation, workpackages, directory);
   if (invocation.quiet) {
     std::fflush(stdout);
     return Status::ok();
   }
-  print_notes(packages, directory);
+  print_notes(workpackages, directory);
   std::string handle = directory.path.substr(0, directory.path.rfind('/'));
   const std::string& program = invocation.program;
   auto command = [&](const char* name) {

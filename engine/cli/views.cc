@@ -36,7 +36,7 @@ const char* status_of(State state) {
   return state == State::failed || state == State::lost ? "ERROR" : "RUNNING";
 }
 
-void add_types(const DefinitionsByName& definitions, PackageView& view) {
+void add_types(const DefinitionsByName& definitions, WorkpackageView& view) {
   for (const auto& [name, value] : view.values) {
     auto found = definitions.find(name);
     if (found == definitions.end()) continue;
@@ -88,18 +88,18 @@ DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stor
   return definitions;
 }
 
-Status package_views(const Benchmark& benchmark, const Journal& journal, const std::string& run_dir,
-                     std::vector<PackageView>* views) {
+Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
+                         const std::string& run_dir, std::vector<WorkpackageView>* views) {
   const RunRecord& run = journal.run();
   RunInfo info = run_info(benchmark, run.id, run_dir, run.start);
   std::vector<Journal::Stored> stored;
-  if (Status s = journal.packages(&stored); !s) return s;
+  if (Status s = journal.workpackages(&stored); !s) return s;
   std::unordered_map<int, std::string> step_names;
   std::unordered_map<std::string, NamedValues> common;
-  for (const Journal::Stored& package : stored) {
-    step_names[package.package.id] = package.step;
-    if (common.try_emplace(package.step).second) {
-      common[package.step] = run_builtins(info, benchmark.find_step(package.step));
+  for (const Journal::Stored& workpackage : stored) {
+    step_names[workpackage.workpackage.id] = workpackage.step;
+    if (common.try_emplace(workpackage.step).second) {
+      common[workpackage.step] = run_builtins(info, benchmark.find_step(workpackage.step));
     }
   }
   const std::string absolute_run = absolute_path(run_dir);
@@ -107,13 +107,13 @@ Status package_views(const Benchmark& benchmark, const Journal& journal, const s
   views->clear();
   views->reserve(stored.size());
   for (Journal::Stored& from : stored) {
-    PackageView view;
-    const WorkPackage& package = from.package;
-    view.id = package.id;
+    WorkpackageView view;
+    const Workpackage& workpackage = from.workpackage;
+    view.id = workpackage.id;
     view.step = from.step;
-    view.iteration = package.iteration;
-    view.cycle = package.cycle;
-    view.parents = package.parents;
+    view.iteration = workpackage.iteration;
+    view.cycle = workpackage.cycle;
+    view.parents = workpackage.parents;
     std::string shown =
         from.work_dir.empty() ? run_dir + "/" + from.directory + "/work" : from.work_dir;
     view.work_dir = from.work_dir.empty() ? absolute_run + "/" + from.directory + "/work"
@@ -125,15 +125,15 @@ Status package_views(const Benchmark& benchmark, const Journal& journal, const s
     // What waits for its done_file has written something. JUBE shows what has not ended, or not
     // even begun, too: with as many values as there are.
     const bool plain = step == nullptr || step->kind == StepKind::plain;
-    const State state = package.outcome.state;
+    const State state = workpackage.outcome.state;
     view.finished = finished_well(state) || state == State::failed || state == State::waiting ||
                     (plain ? state != State::lost || !benchmark.as_jube : state == State::lost);
     view.state = state;
-    view.reused = state == State::done && package.outcome.reason == Reason::reused;
+    view.reused = state == State::done && workpackage.outcome.reason == Reason::reused;
     if (state == State::failed || state == State::expected ||
         (state == State::lost && !benchmark.as_jube)) {
-      const std::string why = message(package.outcome);
-      view.notes.push_back(fmt::format("workpackage {} ({}) {}: {}", package.id, from.step,
+      const std::string why = message(workpackage.outcome);
+      view.notes.push_back(fmt::format("workpackage {} ({}) {}: {}", workpackage.id, from.step,
                                        state_name(state), why.substr(0, why.find('\n'))));
     }
     const DefinitionsByName& known = definitions.of(from);
@@ -143,12 +143,13 @@ Status package_views(const Benchmark& benchmark, const Journal& journal, const s
       const auto found = known.find(name);
       return found != known.end() && found->second->exported;
     };
-    for (int parent : package.parents) parameters.parents.push_back({step_names[parent], parent});
+    for (int parent : workpackage.parents)
+      parameters.parents.push_back({step_names[parent], parent});
     parameters.work_dir = shown;
     parameters.absolute_work_dir = view.work_dir;
     parameters.common = &common[from.step];
-    const PackageValues values(step, package, std::move(parameters),
-                               status_of(package.outcome.state));
+    const WorkpackageValues values(step, workpackage, std::move(parameters),
+                                   status_of(workpackage.outcome.state));
     view.values = values.all();
     add_types(known, view);
     views->push_back(std::move(view));
@@ -156,21 +157,21 @@ Status package_views(const Benchmark& benchmark, const Journal& journal, const s
   return Status::ok();
 }
 
-PackageView planned_view(const Benchmark& benchmark, const Expander& expander,
-                         const WorkPackage& package, const std::string& log) {
-  const Step& step = benchmark.steps[static_cast<size_t>(package.step)];
-  PackageView view;
-  view.id = package.id;
+WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expander,
+                             const Workpackage& workpackage, const std::string& log) {
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+  WorkpackageView view;
+  view.id = workpackage.id;
   view.step = step.name.value;
-  view.iteration = package.iteration;
+  view.iteration = workpackage.iteration;
   view.finished = true;
   view.log = absolute_path(log);
   view.work_dir = view.log.substr(0, view.log.rfind('/'));
-  WorkPackage there = package;  // its work directory is where the log lies
+  Workpackage there = workpackage;  // its work directory is where the log lies
   there.work_dir = view.work_dir;
-  view.values = PackageValues(benchmark, expander, there, "DONE").all();
+  view.values = WorkpackageValues(benchmark, expander, there, "DONE").all();
   DefinitionsByName definitions;
-  for (const Binding& binding : package.point.bindings) {
+  for (const Binding& binding : workpackage.point.bindings) {
     definitions.emplace(expander.pool()[binding.name], &expander.definition(binding));
   }
   add_types(definitions, view);

@@ -15,13 +15,13 @@ namespace tally {
 
 // The run's workpackages with their parameters, types, units and built-ins. `finished` are those
 // that came to an end, failed ones too, as in JUBE's tables; a note says which failed and why.
-Status package_views(const Benchmark& benchmark, const Journal& journal, const std::string& run_dir,
-                     std::vector<PackageView>* views);
+Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
+                         const std::string& run_dir, std::vector<WorkpackageView>* views);
 
 // A workpackage that was not run here, as its plan knows it, with the log of a job that a person
 // submitted by hand. All values of its point must be final (finish_planned()).
-PackageView planned_view(const Benchmark& benchmark, const Expander& expander,
-                         const WorkPackage& package, const std::string& log);
+WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expander,
+                             const Workpackage& workpackage, const std::string& log);
 
 // The definitions of a workpackage's parameters, by name: those that it was made of, where two sets
 // have the same name. Of a workflow that does not have them any more (`-u`): what the sets of its

@@ -1,11 +1,12 @@
 // tally watch, tally status: how a run's jobs are.
+#include <dirent.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <chrono>
 #include <ctime>
-#include <filesystem>
+#include <string_view>
 #include <thread>
 
 #include "engine/base/path_text.h"
@@ -53,21 +54,23 @@ Status find_folders(const Invocation& invocation, const Journal& journal,
   for (const Journal::Tally& tally : states) {
     if (finished_well(tally.state)) finished += tally.count;
   }
-  // Only where some are missing are the packages themselves read: there may be a hundred thousand.
+  // Only where some are missing are the workpackages themselves read: there may be a hundred thousand.
   int there = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory.path, error)) {
-    const std::string name = entry.path().filename();
-    if (name.find('_') != std::string::npos && std::isdigit(static_cast<unsigned char>(name[0])))
-      ++there;
+  if (DIR* folders = opendir(directory.path.c_str()); folders != nullptr) {
+    while (const dirent* entry = readdir(folders)) {
+      const std::string_view name = entry->d_name;
+      if (std::isdigit(static_cast<unsigned char>(name[0])) != 0 && name.find('_') != name.npos)
+        ++there;
+    }
+    closedir(folders);
   }
   if (there >= finished) return Status::ok();
-  std::vector<Journal::Stored> packages;
-  if (Status s = journal.packages(&packages); !s) return s;
+  std::vector<Journal::Stored> workpackages;
+  if (Status s = journal.workpackages(&workpackages); !s) return s;
   std::vector<std::string> gone;
-  for (const Journal::Stored& stored : packages) {
+  for (const Journal::Stored& stored : workpackages) {
     const std::string folder = directory.path + "/" + stored.directory;
-    if (!finished_well(stored.package.outcome.state) || stored.directory.empty()) continue;
+    if (!finished_well(stored.workpackage.outcome.state) || stored.directory.empty()) continue;
     if (::access(folder.c_str(), F_OK) != 0) gone.push_back(stored.directory);
   }
   if (gone.empty()) return Status::ok();

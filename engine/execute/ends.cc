@@ -47,19 +47,20 @@ Status Engine::ended(Task& task) {
 // The end, its children and what it leaves to them are recorded together, before anything shows it.
 Status Engine::ended_well(Task& task) {
   const int id = task.id();
-  Package& package = graph_[id];
-  package.wp.outcome = task.outcome();
+  WorkpackageNode& workpackage = graph_[id];
+  workpackage.wp.outcome = task.outcome();
   if (task.step().exported) {
-    package.environment = std::make_unique<EnvironmentChanges>(task.environment());
+    workpackage.environment = std::make_unique<EnvironmentChanges>(task.environment());
   } else {
-    package.environment.reset();
+    workpackage.environment.reset();
   }
   std::vector<int> created;
   Status children = graph_.make_children(id, &created);
   if (Status s = journal_.begin(); !s) return s;
   if (task.step().exported) {
-    if (Status s = journal_.operation_done(id, package.wp.cycle, package.operations_done - 1,
-                                           pack_changes(task.environment()), {});
+    if (Status s =
+            journal_.operation_done(id, workpackage.wp.cycle, workpackage.operations_done - 1,
+                                    pack_changes(task.environment()), {});
         !s) {
       return s;
     }
@@ -72,43 +73,43 @@ Status Engine::ended_well(Task& task) {
   mark(id, "done", time_stamp());
   publish_setup(id);
   if (!children) return children;
-  return mark_failed_at_birth(created);
+  return queue_created(created);
 }
 
 Status Engine::ended_badly(Task& task) {
   const int id = task.id();
-  Package& package = graph_[id];
+  WorkpackageNode& workpackage = graph_[id];
   const State state = task.state();
   const int retries =
       static_cast<int>(strtol(task.values().apply(task.step().retry).c_str(), nullptr, 10));
-  const int tries = package.attempts - package.resubmits;
+  const int tries = workpackage.attempts - workpackage.resubmits;
   const bool retry = state == State::failed && tries < retries && may_start();
   if (retry || again_) {
     const std::string which =
         again_ ? "through no fault of its own"
                : "retry " + std::to_string(tries + 1) + " of " + std::to_string(retries);
     const std::string line =
-        package.directory + ": trying again, " + which + ": " + message(task.outcome());
+        workpackage.directory + ": trying again, " + which + ": " + message(task.outcome());
     log_.write(line);
     status_line_.print(line, false);
-    ++package.attempts;
+    ++workpackage.attempts;
     again_ = false;
     // The failed try's files stay for people to look at.
-    const std::string work = graph_.folder(package) + "/work";
-    const std::string kept = work + ".failed." + std::to_string(package.attempts);
+    const std::string work = graph_.folder(workpackage) + "/work";
+    const std::string kept = work + ".failed." + std::to_string(workpackage.attempts);
     [[maybe_unused]] const int moved = rename(work.c_str(), kept.c_str());
-    package.wp.outcome = {};
-    package.wp.cycle = 0;
-    package.operations_done = 0;
-    package.prepared = false;
-    package.environment.reset();
-    package.outputs.clear();
-    package.job_name.clear();
-    package.job_id.clear();
-    slots_.queue(id, package.wp.step);
+    workpackage.wp.outcome = {};
+    workpackage.wp.cycle = 0;
+    workpackage.operations_done = 0;
+    workpackage.prepared = false;
+    workpackage.environment.reset();
+    workpackage.outputs.clear();
+    workpackage.job_name.clear();
+    workpackage.job_id.clear();
+    slots_.queue(id, workpackage.wp.step);
     return journal_.reset(id);
   }
-  package.wp.outcome = task.outcome();
+  workpackage.wp.outcome = task.outcome();
   if (Status s = journal_.set_outcome(id, task.outcome()); !s) return s;
   if (state == State::failed) {
     ++failed_;
@@ -118,7 +119,7 @@ Status Engine::ended_badly(Task& task) {
     mark(id, "error", message(task.outcome()));
   } else {
     ++waiting_;
-    slots_.keep_waiting(package.wp.step);
+    slots_.keep_waiting(workpackage.wp.step);
   }
   return Status::ok();
 }
@@ -136,12 +137,12 @@ void Engine::mark(int id, const char* name, const std::string& text) {
 }
 
 void Engine::report_end(const Task& task) {
-  const Package& package = graph_[task.id()];
+  const WorkpackageNode& workpackage = graph_[task.id()];
   const char* word = "done";
   if (task.state() == State::failed) word = "failed";
   if (task.state() == State::waiting) word = "waiting";
   if (task.state() == State::lost) word = "lost";
-  std::string line = package.directory + ": " + word;
+  std::string line = workpackage.directory + ": " + word;
   if (const std::string why = message(task.outcome()); !why.empty()) line += ": " + why;
   if (task.state() != State::done || options_.verbose) log_.write(line);
   status_line_.print(line, false);

@@ -13,9 +13,9 @@
 
 #include "engine/execute/execute.h"
 #include "engine/execute/graph.h"
+#include "engine/execute/job_packs.h"
 #include "engine/execute/jobs.h"
 #include "engine/execute/left_behind.h"
-#include "engine/execute/packs.h"
 #include "engine/execute/run_directory.h"
 #include "engine/execute/run_log.h"
 #include "engine/execute/setup_reuse.h"
@@ -35,15 +35,15 @@ class Engine {
 
  private:
   using Clock = std::chrono::steady_clock;
-  Status take_up();
-  Unfinished unfinished(const Package& package) const;
+  Status resume();
+  Unfinished unfinished(const WorkpackageNode& workpackage) const;
   Status fill_slots();
   Status start(int id);
-  Status go_on(Task& task);
+  Status advance(Task& task);
   Status ended(Task& task);
   Status ended_well(Task& task);
   Status ended_badly(Task& task);
-  Status mark_failed_at_birth(const std::vector<int>& created);
+  Status queue_created(const std::vector<int>& created);
   Status wait();
   Status submit(Task& task);
   Status submit_packs();
@@ -51,7 +51,7 @@ class Engine {
   bool began(const Task& task) const;
   Status take_job_ends();
   Status job_ended(const JobEnd& end);
-  Status put_back(const std::vector<int>& packages, Reason reason);
+  Status put_back(const std::vector<int>& workpackages, Reason reason);
   Status stop_jobs(bool* stop);
   Status gather_shared(Task& task);
   Status run_shared(const std::vector<int>& group);
@@ -82,24 +82,24 @@ class Engine {
   const RunOptions& options_;
   ProcessRunner& processes_;
   RunLog log_;
-  PackageGraph graph_;
+  WorkpackageGraph graph_;
   JobFollower jobs_;
-  Packs packs_;
+  JobPacks packs_;
   Slots slots_;
   TaskContext context_;
   StatusLine status_line_;
   std::string run_dir_;
   SetupReuse reuse_;
 
-  std::unordered_map<int, std::unique_ptr<Task>> tasks_;  // by package
-  std::unordered_map<int, int> by_pid_;                   // package
-  // Packages that stand before a shared operation, by step, cycle and operation.
+  std::unordered_map<int, std::unique_ptr<Task>> tasks_;  // by workpackage
+  std::unordered_map<int, int> by_pid_;                   // workpackage
+  // Workpackages that stand before a shared operation, by step, cycle and operation.
   std::map<std::pair<int, std::pair<int, int>>, std::vector<int>> gathered_;
-  std::map<int, std::vector<int>> shared_groups_;  // by the package that runs the operation
-  std::vector<int> open_of_step_;                  // packages not ended
+  std::map<int, std::vector<int>> shared_groups_;  // by the workpackage that runs the operation
+  std::vector<int> open_of_step_;                  // workpackages not ended
   int done_ = 0, failed_ = 0, waiting_ = 0, lost_ = 0;
   int failed_before_ = 0;         // of failed_, when the run was continued
-  std::map<int, int> resubmits_;  // how often the platform allows it, by package
+  std::map<int, int> resubmits_;  // how often the platform allows it, by workpackage
   bool again_ = false;            // the task that ended now is to be submitted again
   int answered_ = 0;              // requests to stop that were taken back
   int last_started_ = -1;

@@ -43,7 +43,7 @@ Engine::Engine(const Benchmark& benchmark, Expander& expander, TextPool& pool, J
       open_of_step_(benchmark.steps.size(), 0) {}
 
 Status Engine::run(RunSummary* summary) {
-  Status status = take_up();
+  Status status = resume();
   while (status) {
     status = fill_slots();
     if (status) status = submit_packs();
@@ -96,8 +96,8 @@ Status Engine::run(RunSummary* summary) {
   return status;
 }
 
-// The packages there are, into the queue: all of a new run, what is left of a continued one.
-Status Engine::take_up() {
+// The workpackages there are, into the queue: all of a new run, what is left of a continued one.
+Status Engine::resume() {
   bool restored = false;
   if (Status s = graph_.start(&restored); !s) return s;
   if (restored) {
@@ -108,14 +108,14 @@ Status Engine::take_up() {
   std::vector<Unfinished> left_running;
   const size_t known = graph_.all().size();
   for (size_t i = 0; i < known; ++i) {
-    Package& package = graph_.all()[i];
-    const int id = package.wp.id;
-    switch (package.wp.outcome.state) {
+    WorkpackageNode& workpackage = graph_.all()[i];
+    const int id = workpackage.wp.id;
+    switch (workpackage.wp.outcome.state) {
       case State::done:
       case State::expected:
         ++done_;
         // The marks are effects of the journal's states; a kill may have come between.
-        if (restored && !path_exists(graph_.folder(package) + "/done"))
+        if (restored && !path_exists(graph_.folder(workpackage) + "/done"))
           mark(id, "done", time_stamp());
         if (restored) {
           if (Status s = graph_.make_children(id, &created); !s) return s;
@@ -124,21 +124,22 @@ Status Engine::take_up() {
       case State::failed:
         ++failed_;
         ++failed_before_;
-        mark(id, "error", message(package.wp.outcome));
+        mark(id, "error", message(workpackage.wp.outcome));
         break;
       case State::lost:
         // Its job may have said a word since: looked at once more.
-        if (package.job_name.empty()) {
+        if (workpackage.job_name.empty()) {
           ++lost_;
           break;
         }
         [[fallthrough]];
       case State::running:
-        if (restored && package.job_name.empty()) left_running.push_back(unfinished(package));
+        if (restored && workpackage.job_name.empty())
+          left_running.push_back(unfinished(workpackage));
         [[fallthrough]];
       default:
-        ++open_of_step_[static_cast<size_t>(package.wp.step)];
-        slots_.queue(id, package.wp.step, package.wp.repetition);
+        ++open_of_step_[static_cast<size_t>(workpackage.wp.step)];
+        slots_.queue(id, workpackage.wp.step, workpackage.wp.repetition);
     }
   }
   if (!left_running.empty()) end_left_behind(left_running);
@@ -146,32 +147,32 @@ Status Engine::take_up() {
   if (Status s = journal_.begin(); !s) return s;
   if (Status s = graph_.record(created); !s) return s;
   if (Status s = journal_.commit(); !s) return s;
-  return mark_failed_at_birth(created);
+  return queue_created(created);
 }
 
 // What a killed engine may have left of it.
-Unfinished Engine::unfinished(const Package& package) const {
-  Unfinished left{package_mark(context_.mark, package.wp.id), {}};
-  const std::string folder = absolute_path(graph_.folder(package)) + "/work/";
-  for (const auto& [path, size] : package.outputs) {
+Unfinished Engine::unfinished(const WorkpackageNode& workpackage) const {
+  Unfinished left{workpackage_mark(context_.mark, workpackage.wp.id), {}};
+  const std::string folder = absolute_path(graph_.folder(workpackage)) + "/work/";
+  for (const auto& [path, size] : workpackage.outputs) {
     if (path.rfind(folder, 0) == 0) left.outputs.push_back(path);
   }
   for (const char* name : {"stdout", "stderr"}) left.outputs.push_back(folder + name);
   return left;
 }
 
-// New packages into the queue; those that could not even get their parameters are failures at once.
-Status Engine::mark_failed_at_birth(const std::vector<int>& created) {
+// New workpackages into the queue; those that could not even get their parameters are failures at once.
+Status Engine::queue_created(const std::vector<int>& created) {
   for (const int id : created) {
-    const Package& package = graph_[id];
-    if (package.wp.outcome.state == State::failed) {
+    const WorkpackageNode& workpackage = graph_[id];
+    if (workpackage.wp.outcome.state == State::failed) {
       ++failed_;
-      const std::string why = message(package.wp.outcome);
+      const std::string why = message(workpackage.wp.outcome);
       mark(id, "error", why);
-      log_.write(package.directory + ": " + why);
+      log_.write(workpackage.directory + ": " + why);
     } else {
-      ++open_of_step_[static_cast<size_t>(package.wp.step)];
-      slots_.queue(id, package.wp.step, package.wp.repetition);
+      ++open_of_step_[static_cast<size_t>(workpackage.wp.step)];
+      slots_.queue(id, workpackage.wp.step, workpackage.wp.repetition);
     }
   }
   return Status::ok();
@@ -188,7 +189,7 @@ Status Engine::fill_slots() {
 }
 
 Status Engine::start(int id) {
-  Package& package = graph_[id];
+  WorkpackageNode& workpackage = graph_[id];
   // Made before the state changes: it looks at the one before.
   auto task = std::make_unique<Task>(context_, id);
   Task& t = *task;
@@ -196,17 +197,17 @@ Status Engine::start(int id) {
       static_cast<int>(strtol(t.values().apply(t.step().gpu_slots).c_str(), nullptr, 10));
   const bool local_gpus = gpus > 0 && t.platform().local();
   const auto granted =
-      local_gpus ? slots_.take_gpus(id, package.wp.step, gpus) : Slots::Gpus::taken;
+      local_gpus ? slots_.take_gpus(id, workpackage.wp.step, gpus) : Slots::Gpus::taken;
   if (granted == Slots::Gpus::later) return Status::ok();
-  const Outcome& before = package.wp.outcome;
+  const Outcome& before = workpackage.wp.outcome;
   if (before.state != State::waiting || before.reason == Reason::before_shared) {
     if (Status s = set_state(id, State::running, Reason::none); !s) return s;
   }
-  package.wp.outcome = in_state(State::running);
+  workpackage.wp.outcome = in_state(State::running);
   last_started_ = id;
   tasks_[id] = std::move(task);
   t.prepare_folder();
-  slots_.started(id, package.wp.step);
+  slots_.started(id, workpackage.wp.step);
   if (granted == Slots::Gpus::never) {
     t.fail(Reason::gpus, "needs " + std::to_string(gpus) +
                              (gpus == 1 ? " GPU slot" : " GPU slots") + ", this machine has " +
@@ -219,10 +220,10 @@ Status Engine::start(int id) {
     bool taken = false;
     if (Status s = share_setup(t, &taken); !s || taken) return s;
   }
-  return go_on(t);
+  return advance(t);
 }
 
-Status Engine::go_on(Task& task) {
+Status Engine::advance(Task& task) {
   Task::Next next{};
   if (Status s = task.advance(&next); !s) return s;
   switch (next) {
@@ -244,15 +245,15 @@ std::vector<JobView> Engine::running_views() const {
   std::vector<JobView> views = jobs_.views();
   for (const auto& [pid, id] : by_pid_) {
     JobView& view = views.emplace_back();
-    view.package = id;
+    view.workpackage = id;
     view.id = "here";
     view.label = directory_of(benchmark_, graph_[id].wp);
     view.state = "running";
     view.running = true;
   }
   for (JobView& view : views) {
-    if (!graph_.has(view.package)) continue;
-    for (const Binding& binding : graph_[view.package].wp.point.bindings) {
+    if (!graph_.has(view.workpackage)) continue;
+    for (const Binding& binding : graph_[view.workpackage].wp.point.bindings) {
       if (binding.index == Binding::no_index) continue;
       view.parameters += (view.parameters.empty() ? "" : " ") + context_.pool[binding.name] + "=" +
                          one_line(context_.pool[binding.value]);
@@ -301,7 +302,7 @@ Status Engine::wait() {
       if (Status s = task.process_ended(result); !s) return s;
       const bool was_shared = shared_groups_.count(task.id()) != 0;
       if (Status s =
-              was_shared && task.state() == State::running ? after_shared(task) : go_on(task);
+              was_shared && task.state() == State::running ? after_shared(task) : advance(task);
           !s) {
         return s;
       }
@@ -317,7 +318,7 @@ Status Engine::wait() {
   return take_job_ends();
 }
 
-// Ends all children, gently first, and leaves their packages to be taken up again.
+// Ends all children, gently first, and leaves their workpackages to be taken up again.
 Status Engine::stop_children() {
   status_line_.finish();
   for (const auto& [pid, id] : by_pid_) processes_.kill_tree(pid, SIGTERM);

@@ -27,7 +27,7 @@ struct RunOptions {
   bool wait_for_jobs = true;
   // Asked when somebody wants the engine to stop while jobs are in the queue: how many there are,
   // and whether the wish was repeated meanwhile. Null: they are left.
-  enum class OnInterrupt { leave, cancel, go_on };
+  enum class OnInterrupt { leave, cancel, keep_running };
   std::function<OnInterrupt(size_t jobs, const std::function<bool()>& repeated)> on_interrupt;
   std::string shell = "/bin/sh";
   // A folder that steps of Tally's own kinds find behind their PATH: tally-train's. Empty: none.

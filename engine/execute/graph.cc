@@ -21,8 +21,8 @@ bool ended(State state) {
 
 }  // namespace
 
-PackageGraph::PackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool,
-                           Journal& journal)
+WorkpackageGraph::WorkpackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool,
+                                   Journal& journal)
     : benchmark_(benchmark),
       expander_(expander),
       pool_(pool),
@@ -30,27 +30,27 @@ PackageGraph::PackageGraph(const Benchmark& benchmark, Expander& expander, TextP
       by_step_(benchmark.steps.size()),
       generator_(benchmark, expander, Purpose::run, *this) {}
 
-void PackageGraph::keep(Package package) {
-  const auto id = static_cast<size_t>(package.wp.id);
+void WorkpackageGraph::keep(WorkpackageNode workpackage) {
+  const auto id = static_cast<size_t>(workpackage.wp.id);
   if (index_.size() <= id) index_.resize(id + 1, none);
-  index_[id] = packages_.size();
-  by_step_[static_cast<size_t>(package.wp.step)].push_back(package.wp.id);
-  packages_.push_back(std::move(package));
+  index_[id] = workpackages_.size();
+  by_step_[static_cast<size_t>(workpackage.wp.step)].push_back(workpackage.wp.id);
+  workpackages_.push_back(std::move(workpackage));
 }
 
-void PackageGraph::take(WorkPackage&& package) {
-  taken_.push_back(package.id);
-  Package record;
-  record.directory = directory_of(benchmark_, package);
-  Outcome& outcome = package.outcome;
+void WorkpackageGraph::take(Workpackage&& workpackage) {
+  taken_.push_back(workpackage.id);
+  WorkpackageNode record;
+  record.directory = directory_of(benchmark_, workpackage);
+  Outcome& outcome = workpackage.outcome;
   if (outcome.state == State::failed && !outcome.place.known()) {
-    outcome.place = benchmark_.steps[static_cast<size_t>(package.step)].name.mark;
+    outcome.place = benchmark_.steps[static_cast<size_t>(workpackage.step)].name.mark;
   }
-  record.wp = std::move(package);
+  record.wp = std::move(workpackage);
   keep(std::move(record));
 }
 
-Status PackageGraph::start(bool* restored) {
+Status WorkpackageGraph::start(bool* restored) {
   if (Status s = restore(); !s) return s;
   *restored = restored_;
   if (restored_) return Status::ok();
@@ -63,75 +63,75 @@ Status PackageGraph::start(bool* restored) {
   return journal_.commit();
 }
 
-Status PackageGraph::restore() {
+Status WorkpackageGraph::restore() {
   Diagnostics diagnostics;
   std::vector<Journal::Stored> all;
-  if (Status s = journal_.packages(&all); !s) return s;
+  if (Status s = journal_.workpackages(&all); !s) return s;
   for (Journal::Stored& stored : all) {
     restored_ = true;
     const int step = step_index(benchmark_, stored.step);
     if (step < 0) {
-      return Status::error("workpackage " + std::to_string(stored.package.id) +
+      return Status::error("workpackage " + std::to_string(stored.workpackage.id) +
                            " belongs to step '" + stored.step +
                            "', which the input file no longer has; continue with the " +
                            "file the run was started with");
     }
-    Package package;
-    package.wp = std::move(stored.package);
-    package.wp.step = step;
+    WorkpackageNode workpackage;
+    workpackage.wp = std::move(stored.workpackage);
+    workpackage.wp.step = step;
     for (size_t i = 0; i < stored.parameters.size(); ++i) {
       const auto& [name, value] = stored.parameters[i];
       Binding binding{};
       if (!expander_.restore(stored.definitions[i], value, stored.index[i], &binding)) {
-        return Status::error("workpackage " + std::to_string(package.wp.id) +
+        return Status::error("workpackage " + std::to_string(workpackage.wp.id) +
                              " has the parameter '" + name +
                              "', which the input file no longer defines; continue with the " +
                              "file the run was started with");
       }
-      package.wp.point.bindings.push_back(binding);
+      workpackage.wp.point.bindings.push_back(binding);
     }
-    package.wp.directory = stored.directory;
-    package.wp.work_dir = std::move(stored.work_dir);
-    package.directory = std::move(stored.directory);
-    package.outputs = std::move(stored.outputs);
-    package.job_name = std::move(stored.job_name);
-    package.job_id = std::move(stored.job_id);
-    package.operations_done = stored.operations_done;
-    package.prepared = stored.prepared;
+    workpackage.wp.directory = stored.directory;
+    workpackage.wp.work_dir = std::move(stored.work_dir);
+    workpackage.directory = std::move(stored.directory);
+    workpackage.outputs = std::move(stored.outputs);
+    workpackage.job_name = std::move(stored.job_name);
+    workpackage.job_id = std::move(stored.job_id);
+    workpackage.operations_done = stored.operations_done;
+    workpackage.prepared = stored.prepared;
     if (!stored.environment.empty()) {
-      package.environment =
+      workpackage.environment =
           std::make_unique<EnvironmentChanges>(unpack_changes(stored.environment));
     }
-    generator_.adopt(&package.wp, diagnostics);
+    generator_.adopt(&workpackage.wp, diagnostics);
     if (Status s = first_error(diagnostics); !s) return s;
-    keep(std::move(package));
+    keep(std::move(workpackage));
   }
   return Status::ok();
 }
 
-Status PackageGraph::make_children(int package, std::vector<int>* created) {
+Status WorkpackageGraph::make_children(int workpackage, std::vector<int>* created) {
   Diagnostics diagnostics;
-  generator_.make_children(package, diagnostics);
+  generator_.make_children(workpackage, diagnostics);
   created->insert(created->end(), taken_.begin(), taken_.end());
   taken_.clear();
   return first_error(diagnostics);
 }
 
-std::vector<std::string> PackageGraph::definitions(const Package& package) const {
+std::vector<std::string> WorkpackageGraph::definitions(const WorkpackageNode& workpackage) const {
   std::vector<std::string> keys;
-  keys.reserve(package.wp.point.bindings.size());
-  for (const Binding& binding : package.wp.point.bindings) {
+  keys.reserve(workpackage.wp.point.bindings.size());
+  for (const Binding& binding : workpackage.wp.point.bindings) {
     keys.push_back(expander_.definition_key(binding));
   }
   return keys;
 }
 
-Status PackageGraph::record(const std::vector<int>& created) {
+Status WorkpackageGraph::record(const std::vector<int>& created) {
   for (const int id : created) {
-    const Package& package = (*this)[id];
-    if (Status s =
-            journal_.add(package.wp, pool_, definitions(package), step_of(package).name.value,
-                         package.directory, package.wp.work_dir);
+    const WorkpackageNode& workpackage = (*this)[id];
+    if (Status s = journal_.add(workpackage.wp, pool_, definitions(workpackage),
+                                step_of(workpackage).name.value, workpackage.directory,
+                                workpackage.wp.work_dir);
         !s) {
       return s;
     }
@@ -139,19 +139,20 @@ Status PackageGraph::record(const std::vector<int>& created) {
   return Status::ok();
 }
 
-std::string PackageGraph::folder(const Package& package) const {
-  return run().rundir + "/" + package.directory;
+std::string WorkpackageGraph::folder(const WorkpackageNode& workpackage) const {
+  return run().rundir + "/" + workpackage.directory;
 }
 
-std::string PackageGraph::work_dir(const Package& package) const {
-  return work_dir_of(benchmark_, run().rundir, package.wp);
+std::string WorkpackageGraph::work_dir(const WorkpackageNode& workpackage) const {
+  return work_dir_of(benchmark_, run().rundir, workpackage.wp);
 }
 
-PackageValues PackageGraph::values(const Package& package, const char* status) const {
-  return {benchmark_, expander_, package.wp, status};
+WorkpackageValues WorkpackageGraph::values(const WorkpackageNode& workpackage,
+                                           const char* status) const {
+  return {benchmark_, expander_, workpackage.wp, status};
 }
 
-bool PackageGraph::complete(int step) const {
+bool WorkpackageGraph::complete(int step) const {
   for (const Text& name : benchmark_.steps[static_cast<size_t>(step)].depend) {
     const int parent = step_index(benchmark_, name.value);
     if (parent < 0) continue;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
-#include "engine/execute/package.h"
+#include "engine/execute/workpackage_node.h"
 #include "engine/expand/expand.h"
 #include "engine/workflow/workflow.h"
 #include "engine/workpackage/generator.h"
@@ -15,52 +15,56 @@
 
 namespace tally {
 
-class PackageGraph : private WorkpackageSink {
+class WorkpackageGraph : private WorkpackageSink {
  public:
-  PackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal);
+  WorkpackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool,
+                   Journal& journal);
 
-  // All packages that the journal has, or, in a new run, those of the steps without depend; these
+  // All workpackages that the journal has, or, in a new run, those of the steps without depend; these
   // are recorded in one transaction.
   Status start(bool* restored);
-  // The children that can be made now that `package` is done, as far as they do not exist. Nothing
+  // The children that can be made now that `workpackage` is done, as far as they do not exist. Nothing
   // is recorded yet: record() does, in the caller's transaction.
-  Status make_children(int package, std::vector<int>* created);
+  Status make_children(int workpackage, std::vector<int>* created);
   Status record(const std::vector<int>& created);
 
-  Package& operator[](int id) { return packages_[index_[static_cast<size_t>(id)]]; }
-  const Package& operator[](int id) const { return packages_[index_[static_cast<size_t>(id)]]; }
+  WorkpackageNode& operator[](int id) { return workpackages_[index_[static_cast<size_t>(id)]]; }
+  const WorkpackageNode& operator[](int id) const {
+    return workpackages_[index_[static_cast<size_t>(id)]];
+  }
   bool has(int id) const {
     return id >= 0 && static_cast<size_t>(id) < index_.size() &&
            index_[static_cast<size_t>(id)] != none;
   }
-  std::deque<Package>& all() { return packages_; }
+  std::deque<WorkpackageNode>& all() { return workpackages_; }
   const std::vector<int>& of_step(int step) const { return by_step_[static_cast<size_t>(step)]; }
-  const Step& step_of(const Package& package) const {
-    return benchmark_.steps[static_cast<size_t>(package.wp.step)];
+  const Step& step_of(const WorkpackageNode& workpackage) const {
+    return benchmark_.steps[static_cast<size_t>(workpackage.wp.step)];
   }
   const RunInfo& run() const { return expander_.run(); }
 
   // RUNDIR/directory, as the user would write it; its `work` folder unless the step names another.
-  std::string folder(const Package& package) const;
-  std::string work_dir(const Package& package) const;
-  PackageValues values(const Package& package, const char* status = "RUNNING") const;
+  std::string folder(const WorkpackageNode& workpackage) const;
+  std::string work_dir(const WorkpackageNode& workpackage) const;
+  WorkpackageValues values(const WorkpackageNode& workpackage,
+                           const char* status = "RUNNING") const;
   // What the journal needs to know of each of its bindings.
-  std::vector<std::string> definitions(const Package& package) const;
-  // No further package of this step can come: every ancestor has ended.
+  std::vector<std::string> definitions(const WorkpackageNode& workpackage) const;
+  // No further workpackage of this step can come: every ancestor has ended.
   bool complete(int step) const;
 
  private:
   static constexpr size_t none = static_cast<size_t>(-1);
-  void take(WorkPackage&& package) override;
-  const WorkPackage& at(int id) const override { return (*this)[id].wp; }
+  void take(Workpackage&& workpackage) override;
+  const Workpackage& at(int id) const override { return (*this)[id].wp; }
   Status restore();
-  void keep(Package package);
+  void keep(WorkpackageNode workpackage);
 
   const Benchmark& benchmark_;
   Expander& expander_;
   TextPool& pool_;
   Journal& journal_;
-  std::deque<Package> packages_;
+  std::deque<WorkpackageNode> workpackages_;
   std::vector<size_t> index_;              // by id
   std::vector<std::vector<int>> by_step_;  // ids
   Generator generator_;

@@ -16,7 +16,7 @@ constexpr size_t names_at_once = 64;
 }  // namespace
 
 bool JobFollower::settled() const {
-  for (const auto& [package, tracked] : jobs_) {
+  for (const auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage == Stage::find) return false;
   }
   if (queue_.empty()) return true;
@@ -39,7 +39,7 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
   if (now < find_next_) return;
   std::vector<std::string> names;
   long long since = std::time(nullptr);
-  for (auto& [package, tracked] : jobs_) {
+  for (auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage != Stage::find) continue;
     names.push_back(tracked.job.request.name);
     since = std::min(since, tracked.job.named_at);
@@ -49,7 +49,7 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
   const Status asked = scheduler_.find(names, since - 3600, &ids);
   if (!asked) back_off_ = std::clamp(back_off_ * 2, first_retry, slowest_retry);
   find_next_ = asked ? now : now + back_off_;
-  for (auto& [package, tracked] : jobs_) {
+  for (auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage != Stage::find) continue;
     if (!asked) {
       trouble(tracked, asked.message(), now, ended);
@@ -65,7 +65,7 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
       end_unfound(tracked, ended);
     } else {
       tracked.stage = Stage::submit;
-      queue_.push_back(package);
+      queue_.push_back(workpackage);
     }
   }
 }
@@ -75,20 +75,20 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
 bool JobFollower::has_run(const Tracked& tracked) {
   const auto left = [](const Job& job) { return exit_left(job.marks).has_value(); };
   return left(tracked.job) ||
-         std::any_of(tracked.job.riders.begin(), tracked.job.riders.end(), left);
+         std::any_of(tracked.job.members.begin(), tracked.job.members.end(), left);
 }
 
 // What they left is their end; who of a pack left nothing is lost, and not done a second time.
 void JobFollower::end_unfound(Tracked& tracked, std::vector<JobEnd>* ended) {
-  std::vector<Job> riders = std::move(tracked.job.riders);
-  tracked.job.riders.clear();
+  std::vector<Job> members = std::move(tracked.job.members);
+  tracked.job.members.clear();
   tracked.stage = Stage::follow;
   const auto end = [&](const Job& job) {
     const auto exit = exit_left(job.marks);
     if (exit) {
-      ended->push_back({job.package, JobEnd::Kind::exit, exit->code, {}, {}});
+      ended->push_back({job.workpackage, JobEnd::Kind::exit, exit->code, {}, {}});
     } else {
-      ended->push_back({job.package,
+      ended->push_back({job.workpackage,
                         JobEnd::Kind::lost,
                         -1,
                         {},
@@ -96,26 +96,26 @@ void JobFollower::end_unfound(Tracked& tracked, std::vector<JobEnd>* ended) {
     }
   };
   end(tracked.job);
-  for (const Job& rider : riders) end(rider);
+  for (const Job& member : members) end(member);
 }
 
 // Names go to the disk before anything is submitted, many by one flush.
 Status JobFollower::name_ready() {
   std::vector<std::pair<int, std::string>> names;
-  for (const int package : queue_) {
-    Tracked& tracked = jobs_.at(package);
+  for (const int workpackage : queue_) {
+    Tracked& tracked = jobs_.at(workpackage);
     if (!tracked.job.named) {
-      names.emplace_back(package, tracked.job.journal_name());
-      for (const Job& rider : tracked.job.riders) {
-        names.emplace_back(rider.package, rider.journal_name());
+      names.emplace_back(workpackage, tracked.job.journal_name());
+      for (const Job& member : tracked.job.members) {
+        names.emplace_back(member.workpackage, member.journal_name());
       }
     }
     if (names.size() >= names_at_once) break;
   }
   if (Status s = journal_.jobs_named(names); !s) return s;
-  for (const auto& [package, name] : names) {
-    const auto known = jobs_.find(package);
-    if (known == jobs_.end()) continue;  // a rider
+  for (const auto& [workpackage, name] : names) {
+    const auto known = jobs_.find(workpackage);
+    if (known == jobs_.end()) continue;  // a member
     Tracked& tracked = known->second;
     tracked.job.named = true;
     tracked.job.named_at = std::time(nullptr);
@@ -151,8 +151,8 @@ Status JobFollower::own(const Tracked& tracked) const {
     return owner.empty() ? Status::ok() : write_file(owner, name + "\n");
   };
   Status status = write(tracked.job);
-  for (const Job& rider : tracked.job.riders) {
-    if (status) status = write(rider);
+  for (const Job& member : tracked.job.members) {
+    if (status) status = write(member);
   }
   return status;
 }
@@ -160,7 +160,7 @@ Status JobFollower::own(const Tracked& tracked) const {
 Status JobFollower::submit(Tracked& tracked, Clock::time_point now, std::vector<JobEnd>* ended) {
   Refusal refusal = Refusal::none;
   if (Status s = own(tracked); !s) {
-    ended->push_back({tracked.job.package, JobEnd::Kind::rejected, -1, {}, s.message()});
+    ended->push_back({tracked.job.workpackage, JobEnd::Kind::rejected, -1, {}, s.message()});
     return Status::ok();
   }
   std::string id;
@@ -172,43 +172,43 @@ Status JobFollower::submit(Tracked& tracked, Clock::time_point now, std::vector<
   back_off_ = milliseconds(0);
   full_ = false;
   log_.write(tracked.job.label + ": job " + id + " (" + tracked.job.request.name + ")" +
-             (tracked.job.riders.empty()
+             (tracked.job.members.empty()
                   ? std::string()
-                  : " with " + std::to_string(tracked.job.riders.size()) + " others"));
+                  : " with " + std::to_string(tracked.job.members.size()) + " others"));
   return follow(tracked, id, now);
 }
 
 Status JobFollower::follow(Tracked& tracked, const std::string& id, Clock::time_point now) {
-  std::vector<Job> riders = std::move(tracked.job.riders);
-  tracked.job.riders.clear();
+  std::vector<Job> members = std::move(tracked.job.members);
+  tracked.job.members.clear();
   tracked.trouble_since.reset();
   tracked.job.id = tracked.job.id_in(id);
   tracked.stage = Stage::follow;
   hurry(now);
-  if (riders.empty()) return journal_.job_submitted(tracked.job.package, tracked.job.id);
+  if (members.empty()) return journal_.job_submitted(tracked.job.workpackage, tracked.job.id);
   if (Status s = journal_.begin(); !s) return s;
-  if (Status s = journal_.job_submitted(tracked.job.package, tracked.job.id); !s) return s;
-  for (Job& rider : riders) {
-    rider.id = rider.id_in(id);
-    rider.named = true;
-    rider.named_at = tracked.job.named_at;
-    if (Status s = journal_.job_submitted(rider.package, rider.id); !s) return s;
+  if (Status s = journal_.job_submitted(tracked.job.workpackage, tracked.job.id); !s) return s;
+  for (Job& member : members) {
+    member.id = member.id_in(id);
+    member.named = true;
+    member.named_at = tracked.job.named_at;
+    if (Status s = journal_.job_submitted(member.workpackage, member.id); !s) return s;
     Tracked other;
     other.stage = Stage::follow;
-    const int package = rider.package;
-    other.job = std::move(rider);
-    jobs_[package] = std::move(other);
+    const int workpackage = member.workpackage;
+    other.job = std::move(member);
+    jobs_[workpackage] = std::move(other);
   }
   return journal_.commit();
 }
 
 // What ends a job before it is followed ends all who ride with it.
-void JobFollower::end_riders(const Tracked& tracked, std::vector<JobEnd>* ended, size_t from) {
+void JobFollower::end_members(const Tracked& tracked, std::vector<JobEnd>* ended, size_t from) {
   for (size_t i = from; i < ended->size(); ++i) {
-    if ((*ended)[i].package != tracked.job.package) continue;
-    for (const Job& rider : tracked.job.riders) {
+    if ((*ended)[i].workpackage != tracked.job.workpackage) continue;
+    for (const Job& member : tracked.job.members) {
       JobEnd end = (*ended)[i];
-      end.package = rider.package;
+      end.workpackage = member.workpackage;
       ended->push_back(end);
     }
     return;
@@ -217,16 +217,16 @@ void JobFollower::end_riders(const Tracked& tracked, std::vector<JobEnd>* ended,
 
 void JobFollower::refused(Tracked& tracked, Refusal refusal, const std::string& words,
                           Clock::time_point now, std::vector<JobEnd>* ended) {
-  const int package = tracked.job.package;
+  const int workpackage = tracked.job.workpackage;
   if (refusal == Refusal::rejected) {
-    ended->push_back({package, JobEnd::Kind::rejected, -1, {}, words});
+    ended->push_back({workpackage, JobEnd::Kind::rejected, -1, {}, words});
     return;
   }
   back_off_ = std::clamp(back_off_ * 2, first_retry, slowest_retry);
   submit_next_ = find_next_ = now + back_off_;
   if (refusal == Refusal::full) {
     full_ = true;
-    queue_.push_front(package);
+    queue_.push_front(workpackage);
     // With jobs of ours in the queue there will be room; else somebody's limit leaves us none.
     if (jobs_.size() > queue_.size()) tracked.trouble_since.reset();
   } else {
@@ -234,7 +234,7 @@ void JobFollower::refused(Tracked& tracked, Refusal refusal, const std::string& 
     tracked.stage = Stage::find;
   }
   trouble(tracked, words, now, ended);
-  if (!ended->empty() && ended->back().package == package && refusal == Refusal::full) {
+  if (!ended->empty() && ended->back().workpackage == workpackage && refusal == Refusal::full) {
     queue_.pop_front();
   }
 }
@@ -248,13 +248,13 @@ void JobFollower::trouble(Tracked& tracked, const std::string& words, Clock::tim
   if (now - *tracked.trouble_since < tracked.job.rules.patience) return;
   if (tracked.stage == Stage::find) {
     ended->push_back(
-        {tracked.job.package,
+        {tracked.job.workpackage,
          JobEnd::Kind::lost,
          -1,
          {},
          "whether job " + tracked.job.request.name + " was submitted cannot be told: " + words});
   } else {
-    ended->push_back({tracked.job.package, JobEnd::Kind::rejected, -1, {}, words});
+    ended->push_back({tracked.job.workpackage, JobEnd::Kind::rejected, -1, {}, words});
   }
 }
 

@@ -25,7 +25,7 @@ std::string in_brackets(const std::string& text) {
 }  // namespace
 
 void JobFollower::look(Clock::time_point now, std::vector<JobEnd>* ended) {
-  for (auto& [package, tracked] : jobs_) {
+  for (auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage != Stage::follow) continue;
     const auto exit = exit_left(tracked.job.marks);
     if (!exit || tracked.requeued || of_another_start(tracked, *exit)) {
@@ -64,7 +64,7 @@ void JobFollower::take_exit(Tracked& tracked, const JobExit& exit, Clock::time_p
 
 JobEnd JobFollower::end_with_exit(const Tracked& tracked) const {
   const JobReport& report = tracked.report;
-  JobEnd end{tracked.job.package, JobEnd::Kind::exit, tracked.exit->code, {}, {}};
+  JobEnd end{tracked.job.workpackage, JobEnd::Kind::exit, tracked.exit->code, {}, {}};
   if (is_active(report.state) || report.word == "FAILED") return end;
   // Its program had ended well before the scheduler ended the job.
   if (tracked.exit->code == 0 && report.state == JobState::failed) return end;
@@ -81,7 +81,7 @@ JobEnd JobFollower::end_with_exit(const Tracked& tracked) const {
 void JobFollower::start_query(Clock::time_point now) {
   std::vector<std::string> list;
   long long since = std::time(nullptr);
-  for (const auto& [package, tracked] : jobs_) {
+  for (const auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage != Stage::follow) continue;
     list.push_back(tracked.job.id);
     since = std::min(since, tracked.job.named_at);
@@ -119,7 +119,7 @@ void JobFollower::take_query(Clock::time_point now, std::vector<JobEnd>* ended) 
   }
   last_trouble_.clear();
   const std::set<std::string> known(asked.ids.begin(), asked.ids.end());
-  for (auto& [package, tracked] : jobs_) {
+  for (auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage == Stage::follow && known.count(tracked.job.id) != 0) {
       take_report(tracked, asked, now, ended);
     }
@@ -150,7 +150,7 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
       log_.write(s.message());
       return;
     }
-    ended->push_back({tracked.job.package, JobEnd::Kind::failed, -1, "PENDING", words});
+    ended->push_back({tracked.job.workpackage, JobEnd::Kind::failed, -1, "PENDING", words});
     return;
   }
   if (tracked.exit) {
@@ -217,7 +217,7 @@ bool JobFollower::waits_too_long(Tracked& tracked, Clock::time_point now,
 
 JobEnd JobFollower::end_without_exit(const Tracked& tracked) const {
   const JobReport& report = tracked.report;
-  JobEnd end{tracked.job.package, JobEnd::Kind::lost, -1, report.word, {}};
+  JobEnd end{tracked.job.workpackage, JobEnd::Kind::lost, -1, report.word, {}};
   const std::string state = report.word + in_brackets(report.reason);
   switch (report.state) {
     case JobState::failed:

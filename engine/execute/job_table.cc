@@ -79,17 +79,16 @@ Status jobs_of_run(const Journal& journal, Scheduler& scheduler, std::vector<Job
                    JobCounts* counts) {
   std::vector<std::string> ids, names;
   long long since = std::time(nullptr);
-  std::vector<Journal::Stored> packages;
-  if (Status s = journal.packages(&packages); !s) return s;
-  for (const Journal::Stored& stored : packages) {
-    if (stored.job_name.empty()) continue;
-    if (stored.package.outcome.state != State::running &&
-        stored.package.outcome.state != State::pending) {
+  std::vector<Journal::Stored> workpackages;
+  if (Status s = journal.with_jobs(&workpackages); !s) return s;
+  for (const Journal::Stored& stored : workpackages) {
+    if (stored.workpackage.outcome.state != State::running &&
+        stored.workpackage.outcome.state != State::pending) {
       ++counts->ended;
       continue;
     }
     JobView view;
-    view.package = stored.package.id;
+    view.workpackage = stored.workpackage.id;
     view.label = stored.directory;
     for (size_t i = 0; i < stored.parameters.size(); ++i) {
       if (stored.index[i] == Binding::no_index) continue;

@@ -69,17 +69,17 @@ void JobFollower::hurry(Clock::time_point now) {
 }
 
 void JobFollower::add(Job job) {
-  const int package = job.package;
+  const int workpackage = job.workpackage;
   Tracked tracked;
   tracked.stage = !job.id.empty() ? Stage::follow : job.named ? Stage::find : Stage::submit;
   tracked.job = std::move(job);
   timing_.slowest_query = std::min(timing_.slowest_query, tracked.job.rules.slowest_query);
-  if (tracked.stage == Stage::submit) queue_.push_back(package);
+  if (tracked.stage == Stage::submit) queue_.push_back(workpackage);
   if (tracked.stage == Stage::follow) {
     // It may have ended meanwhile: looked at without delay.
     look_next_ = query_next_ = Clock::time_point();
   }
-  jobs_[package] = std::move(tracked);
+  jobs_[workpackage] = std::move(tracked);
 }
 
 Status JobFollower::turn(std::vector<JobEnd>* ended, Clock::time_point now) {
@@ -112,9 +112,9 @@ Status JobFollower::turn(std::vector<JobEnd>* ended, Clock::time_point now) {
 void JobFollower::forget(std::vector<JobEnd>* ended, size_t from) {
   const size_t all = ended->size();
   for (size_t i = from; i < all; ++i) {
-    const auto tracked = jobs_.find((*ended)[i].package);
+    const auto tracked = jobs_.find((*ended)[i].workpackage);
     if (tracked == jobs_.end()) continue;
-    end_riders(tracked->second, ended, i);
+    end_members(tracked->second, ended, i);
     // A lost job may yet be found.
     if ((*ended)[i].kind != JobEnd::Kind::lost) disown(tracked->second.job);
     jobs_.erase(tracked);
@@ -136,7 +136,7 @@ size_t JobFollower::followed() const {
 JobFollower::Clock::time_point JobFollower::next() const {
   auto next = Clock::time_point::max();
   bool any_followed = false;
-  for (const auto& [package, tracked] : jobs_) {
+  for (const auto& [workpackage, tracked] : jobs_) {
     any_followed = any_followed || tracked.stage == Stage::follow;
     if (tracked.stage == Stage::find) next = std::min(next, find_next_);
   }
@@ -154,7 +154,7 @@ JobFollower::Clock::time_point JobFollower::next() const {
 
 std::vector<std::string> JobFollower::ids() const {
   std::vector<std::string> list;
-  for (const auto& [package, tracked] : jobs_) {
+  for (const auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage == Stage::follow) list.push_back(tracked.job.id);
   }
   // Steps of one allocation have one id.
@@ -164,25 +164,26 @@ std::vector<std::string> JobFollower::ids() const {
 }
 
 std::vector<int> JobFollower::unsubmitted() const {
-  std::vector<int> packages;
-  for (const int package : queue_) {
-    packages.push_back(package);
-    for (const Job& rider : jobs_.at(package).job.riders) packages.push_back(rider.package);
+  std::vector<int> workpackages;
+  for (const int workpackage : queue_) {
+    workpackages.push_back(workpackage);
+    for (const Job& member : jobs_.at(workpackage).job.members)
+      workpackages.push_back(member.workpackage);
   }
-  return packages;
+  return workpackages;
 }
 
-Status JobFollower::cancel_all(std::vector<int>* packages) {
+Status JobFollower::cancel_all(std::vector<int>* workpackages) {
   const std::vector<std::string> all = ids();
   Status status = all.empty() ? Status::ok() : scheduler_.cancel(all);
   if (!status) return status;
-  for (const auto& [package, tracked] : jobs_) {
+  for (const auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage == Stage::find) continue;
-    packages->push_back(package);
-    for (const Job& rider : tracked.job.riders) packages->push_back(rider.package);
+    workpackages->push_back(workpackage);
+    for (const Job& member : tracked.job.members) workpackages->push_back(member.workpackage);
   }
-  for (const int package : *packages) {
-    if (const auto tracked = jobs_.find(package); tracked != jobs_.end()) {
+  for (const int workpackage : *workpackages) {
+    if (const auto tracked = jobs_.find(workpackage); tracked != jobs_.end()) {
       disown(tracked->second.job);
       jobs_.erase(tracked);
     }
@@ -193,9 +194,9 @@ Status JobFollower::cancel_all(std::vector<int>* packages) {
 
 std::vector<JobView> JobFollower::views() const {
   std::vector<JobView> views;
-  for (const auto& [package, tracked] : jobs_) {
+  for (const auto& [workpackage, tracked] : jobs_) {
     JobView view;
-    view.package = package;
+    view.workpackage = workpackage;
     view.label = tracked.job.label;
     view.id = tracked.job.id;
     view.running = tracked.report.state == JobState::running;

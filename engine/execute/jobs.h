@@ -43,7 +43,7 @@ struct JobExit {
 std::optional<JobExit> exit_left(const JobMarks& marks);
 
 struct Job {
-  int package = 0;
+  int workpackage = 0;
   JobRequest request;
   JobMarks marks;
   JobRules rules;
@@ -55,7 +55,7 @@ struct Job {
   // the steps of an allocation. Part of the name that the journal keeps.
   std::string place;
   // The others of its job, which are followed like this one as soon as the job is known.
-  std::vector<Job> riders;
+  std::vector<Job> members;
 
   std::string journal_name() const { return request.name + place; }
   // The scheduler's id for this one, of the job's.
@@ -72,7 +72,7 @@ struct JobEnd {
     retryable,  // ended through no fault of its own
     lost,       // nobody knows
   };
-  int package = 0;
+  int workpackage = 0;
   Kind kind = Kind::lost;
   int exit_code = 0;
   std::string word;   // the scheduler's state, as TIMEOUT
@@ -81,7 +81,7 @@ struct JobEnd {
 
 // What people see of a job.
 struct JobView {
-  int package = -1;
+  int workpackage = -1;
   std::string label, id, state, reason;
   std::string parameters;  // those that differ between the step's workpackages: "layers=2 batch=8"
   long long since = 0;     // seconds since 1970: in the queue, or running; 0: not known
@@ -121,8 +121,8 @@ class JobFollower {
   // Nothing is left to submit or look for, except what waits for the end of other jobs.
   bool settled() const;
   std::vector<JobView> views() const;
-  // All that are in the queue, by one command, and forgets them all; their packages.
-  Status cancel_all(std::vector<int>* packages);
+  // All that are in the queue, by one command, and forgets them all; their workpackages.
+  Status cancel_all(std::vector<int>* workpackages);
 
  private:
   enum class Stage { find, submit, follow };
@@ -150,11 +150,11 @@ class JobFollower {
   Status submit_ready(Clock::time_point now, std::vector<JobEnd>* ended);
   Status submit(Tracked& tracked, Clock::time_point now, std::vector<JobEnd>* ended);
   Status name_ready();
-  // The job and its riders have the id `id` and are followed from now on.
+  // The job and its members have the id `id` and are followed from now on.
   Status follow(Tracked& tracked, const std::string& id, Clock::time_point now);
   static bool has_run(const Tracked& tracked);
   static void end_unfound(Tracked& tracked, std::vector<JobEnd>* ended);
-  static void end_riders(const Tracked& tracked, std::vector<JobEnd>* ended, size_t from);
+  static void end_members(const Tracked& tracked, std::vector<JobEnd>* ended, size_t from);
   bool may_submit(const Tracked& tracked, Clock::time_point now) const;
   void refused(Tracked& tracked, Refusal refusal, const std::string& words, Clock::time_point now,
                std::vector<JobEnd>* ended);
@@ -182,7 +182,7 @@ class JobFollower {
   Journal& journal_;
   RunLog& log_;
   Timing timing_;
-  std::map<int, Tracked> jobs_;  // by package
+  std::map<int, Tracked> jobs_;  // by workpackage
   std::deque<int> queue_;        // to be submitted, in order
   double tokens_ = burst;        // submissions that the rate allows at once
   Clock::time_point tokens_at_ = Clock::now();

@@ -102,15 +102,15 @@ std::string run_mark(const std::string& run_dir, const std::string& start) {
   return std::to_string(info.st_dev) + "." + std::to_string(info.st_ino) + "." + start;
 }
 
-std::string package_mark(const std::string& run, int package) {
-  return run + ":" + std::to_string(package);
+std::string workpackage_mark(const std::string& run, int workpackage) {
+  return run + ":" + std::to_string(workpackage);
 }
 
-void end_left_behind(const std::vector<Unfinished>& packages) {
+void end_left_behind(const std::vector<Unfinished>& workpackages) {
   Wanted wanted;
-  for (const Unfinished& package : packages) {
-    wanted.marks.insert(package.mark);
-    for (const std::string& output : package.outputs) {
+  for (const Unfinished& workpackage : workpackages) {
+    wanted.marks.insert(workpackage.mark);
+    for (const std::string& output : workpackage.outputs) {
       struct stat info {};
       if (stat(output.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
         wanted.outputs.insert({info.st_dev, info.st_ino});

@@ -15,7 +15,7 @@ inline constexpr const char* process_mark = "TALLY_WORKPACKAGE";
 // The mark's value, of one run on this host: its folder's number in the file system, which a folder
 // keeps when it is moved, and its start.
 std::string run_mark(const std::string& run_dir, const std::string& start);
-std::string package_mark(const std::string& run, int package);
+std::string workpackage_mark(const std::string& run, int workpackage);
 
 // A workpackage whose operation is to be done again.
 struct Unfinished {
@@ -26,6 +26,6 @@ struct Unfinished {
 // Ends what is left of them, and waits until it is gone: it would write into the files of the
 // second try. Jobs of a scheduler, and this process with those that it was called by, are not
 // ended.
-void end_left_behind(const std::vector<Unfinished>& packages);
+void end_left_behind(const std::vector<Unfinished>& workpackages);
 
 }  // namespace tally

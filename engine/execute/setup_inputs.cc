@@ -333,7 +333,7 @@ class Collector {
 
 }  // namespace
 
-EnvironmentChanges declared_environment(const Step& step, const PackageValues& values) {
+EnvironmentChanges declared_environment(const Step& step, const WorkpackageValues& values) {
   EnvironmentChanges changes;
   for (const Text& name : step.env_unset) changes[values.apply(name)] = std::nullopt;
   for (const auto& [name, value] : step.env) changes[values.apply(name)] = values.apply(value);

@@ -40,13 +40,13 @@ class FileDigests {
 };
 
 // What a step's own keys and its exported parameters put into the environment of its commands.
-EnvironmentChanges declared_environment(const Step& step, const PackageValues& values);
+EnvironmentChanges declared_environment(const Step& step, const WorkpackageValues& values);
 
 // A workpackage before its first command.
 struct SetupContext {
   const Benchmark& benchmark;
   const Step& step;
-  const PackageValues& values;
+  const WorkpackageValues& values;
   Evaluator& evaluator;
   std::string work_dir;  // absolute; need not exist
   std::string shell;

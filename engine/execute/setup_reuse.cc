@@ -8,13 +8,13 @@ namespace tally {
 
 // A parent whose work is kept is known by what it was made from and by its instance; any other by
 // its number, which says something in this run alone. False in that case, with the reason.
-bool SetupReuse::add_parents(const WorkPackage& package, StepInputs* inputs,
+bool SetupReuse::add_parents(const Workpackage& workpackage, StepInputs* inputs,
                              std::string* why) const {
-  const Step& step = benchmark_.steps[static_cast<size_t>(package.step)];
+  const Step& step = benchmark_.steps[static_cast<size_t>(workpackage.step)];
   bool kept = true;
-  for (size_t i = 0; i < package.parents.size(); ++i) {
+  for (size_t i = 0; i < workpackage.parents.size(); ++i) {
     const std::string& name = step.depend[i].value;
-    const Lineage* parent = lineage(package.parents[i]);
+    const Lineage* parent = lineage(workpackage.parents[i]);
     if (parent != nullptr && !parent->instance.empty()) {
       inputs->parents.emplace_back(name, parent->hash + " " + parent->instance);
       continue;
@@ -22,48 +22,48 @@ bool SetupReuse::add_parents(const WorkPackage& package, StepInputs* inputs,
     kept = false;
     *why = "step '" + name + "', which it depends on, is done anew in every run";
     // Equal work of this run has one owner, so that the children of all that share it share theirs.
-    const std::string number = std::to_string(package.parents[i]);
+    const std::string number = std::to_string(workpackage.parents[i]);
     inputs->parents.emplace_back(name, parent != nullptr ? parent->hash : "workpackage " + number);
   }
   return kept;
 }
 
-Status SetupReuse::decide(const WorkPackage& package, const SetupContext& context,
+Status SetupReuse::decide(const Workpackage& workpackage, const SetupContext& context,
                           ReuseDecision* decision) {
   *decision = {};
   Open open;
   if (Status s = setup_inputs(context, digests_, &open.inputs); !s) return s;
   std::string why;
-  open.keeps = add_parents(package, &open.inputs, &why);
+  open.keeps = add_parents(workpackage, &open.inputs, &why);
   open.hash = content_hash(open.inputs);
   const auto settle = [&](ReuseDecision::Kind kind) {
     decision->kind = kind;
     open.works = kind == ReuseDecision::Kind::work;
-    open_[package.id] = std::move(open);
+    open_[workpackage.id] = std::move(open);
     return Status::ok();
   };
   if (!context.step.reuse) {
     open.keeps = false;
-    open.hash += fmt::format(" {}", package.id);  // nobody else's
+    open.hash += fmt::format(" {}", workpackage.id);  // nobody else's
     decision->why = "reuse is false";
     return settle(ReuseDecision::Kind::work);
   }
   Work& work = works_[open.hash];
-  if (work.owner >= 0 && work.owner != package.id) {
+  if (work.owner >= 0 && work.owner != workpackage.id) {
     decision->of = work.owner;
     if (!work.done) {
-      work.waiters.push_back(package.id);
+      work.waiters.push_back(workpackage.id);
       decision->kind = ReuseDecision::Kind::wait;
       return Status::ok();
     }
     if (const Lineage* of = lineage(work.owner)) open.of = *of;
     return settle(ReuseDecision::Kind::same_run);
   }
-  work.owner = package.id;
+  work.owner = workpackage.id;
   if (context.step.exported) {
     open.keeps = false;
     why = "it passes on its environment, which is not kept";
-  } else if (!package.work_dir.empty()) {
+  } else if (!workpackage.work_dir.empty()) {
     open.keeps = false;
     why = "its work_dir is not of this run";
   } else if (open.keeps && fresh_) {
@@ -83,13 +83,13 @@ void SetupReuse::restore(int id, const std::string& hash, const std::string& ins
   if (work.owner < 0) work = {id, true, {}};
 }
 
-const Lineage* SetupReuse::ended_well(const WorkPackage& package, const std::string& work,
+const Lineage* SetupReuse::ended_well(const Workpackage& workpackage, const std::string& work,
                                       std::string* problem) {
   problem->clear();
-  const auto found = open_.find(package.id);
+  const auto found = open_.find(workpackage.id);
   if (found == open_.end()) return nullptr;
   Open& open = found->second;
-  Lineage& lineage = lineages_[package.id];
+  Lineage& lineage = lineages_[workpackage.id];
   lineage = open.works ? Lineage{open.hash, {}} : open.of;
   if (open.works && open.keeps) {
     if (Status s = WorkStore::seal(open.inputs, open.hash, work, &open.entry); !s) {
@@ -155,30 +155,31 @@ std::string in_words(const ReuseDecision& decision) {
 }  // namespace
 
 std::map<int, std::string> predict_reuse(const Benchmark& benchmark, const Expander& expander,
-                                         const std::vector<WorkPackage>& packages,
+                                         const std::vector<Workpackage>& workpackages,
                                          const std::string& outpath, bool fresh,
                                          const std::string& shell) {
   std::map<int, std::string> words;
   SetupReuse reuse(benchmark, outpath, fresh);
   const Environment base = current_environment();
-  for (const WorkPackage& package : packages) {
-    const Step& step = benchmark.steps[static_cast<size_t>(package.step)];
+  for (const Workpackage& workpackage : workpackages) {
+    const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
     if (step.kind != StepKind::setup && step.kind != StepKind::build) continue;
-    if (package.outcome.state == State::failed) continue;
-    if (!expander.is_final(package.point)) {
-      words[package.id] = "reused or not: known only to a run";
+    if (workpackage.outcome.state == State::failed) continue;
+    if (!expander.is_final(workpackage.point)) {
+      words[workpackage.id] = "reused or not: known only to a run";
       continue;
     }
-    const PackageValues values(benchmark, expander, package);
+    const WorkpackageValues values(benchmark, expander, workpackage);
     const EnvironmentChanges changes = declared_environment(step, values);
     const Environment environment = with_changes(base, changes);
-    const std::string work = absolute_path(work_dir_of(benchmark, expander.run().rundir, package));
+    const std::string work =
+        absolute_path(work_dir_of(benchmark, expander.run().rundir, workpackage));
     const SetupContext context{benchmark, step,  values,  expander.evaluator(),
                                work,      shell, changes, environment};
     ReuseDecision decision;
-    const Status decided = reuse.decide(package, context, &decision);
-    words[package.id] = decided ? in_words(decision) : "fails: " + decided.message();
-    reuse.assume_done(package.id);
+    const Status decided = reuse.decide(workpackage, context, &decision);
+    words[workpackage.id] = decided ? in_words(decision) : "fails: " + decided.message();
+    reuse.assume_done(workpackage.id);
   }
   return words;
 }

@@ -41,12 +41,13 @@ class SetupReuse {
 
   // Decides for a workpackage before its first command. An error names an input that cannot be
   // read. Asked again after `wait`.
-  Status decide(const WorkPackage& package, const SetupContext& context, ReuseDecision* decision);
+  Status decide(const Workpackage& workpackage, const SetupContext& context,
+                ReuseDecision* decision);
   // An earlier engine of this run has seen workpackage `id` through.
   void restore(int id, const std::string& hash, const std::string& instance);
   // It is about to be recorded as ended well, with what it left in `work`: makes its lineage. Null:
   // decide() was never asked of it. `problem`: why its work cannot be kept, for the log.
-  const Lineage* ended_well(const WorkPackage& package, const std::string& work,
+  const Lineage* ended_well(const Workpackage& workpackage, const std::string& work,
                             std::string* problem);
   // It is recorded: later runs may have its work.
   Status publish(int id);
@@ -71,7 +72,7 @@ class SetupReuse {
     bool done = false;
     std::vector<int> waiters;
   };
-  bool add_parents(const WorkPackage& package, StepInputs* inputs, std::string* why) const;
+  bool add_parents(const Workpackage& workpackage, StepInputs* inputs, std::string* why) const;
 
   const Benchmark& benchmark_;
   WorkStore store_;
@@ -86,7 +87,7 @@ class SetupReuse {
 // the same as in /runs/000000/000000_build/work", "done anew, against the work kept last: file
 // input.txt changed". Nothing is written and no command is run. `outpath`: absolute.
 std::map<int, std::string> predict_reuse(const Benchmark& benchmark, const Expander& expander,
-                                         const std::vector<WorkPackage>& packages,
+                                         const std::vector<Workpackage>& workpackages,
                                          const std::string& outpath, bool fresh,
                                          const std::string& shell);
 

@@ -48,7 +48,7 @@ Status Engine::after_shared(Task& task) {
     }
     shared_groups_.erase(group);
   }
-  return go_on(task);
+  return advance(task);
 }
 
 // Siblings that failed, or that never came, may leave a group that is complete only now.
@@ -69,32 +69,32 @@ Status Engine::release_complete_groups() {
 // --- setup and build steps
 // ---------------------------------------------------------------------------
 
-// One package does the work for all whose inputs are the same; run.log says which, and why it is
+// One workpackage does the work for all whose inputs are the same; run.log says which, and why it is
 // done again where that could be otherwise.
 Status Engine::share_setup(Task& task, bool* taken) {
   const int id = task.id();
-  Package& package = graph_[id];
+  WorkpackageNode& workpackage = graph_[id];
   const Environment environment = with_changes(context_.base, task.environment());
   const SetupContext context{benchmark_,         task.step(),     task.values(),
                              context_.evaluator, task.work_dir(), options_.shell,
                              task.environment(), environment};
   ReuseDecision decision;
   *taken = true;
-  if (Status s = reuse_.decide(package.wp, context, &decision); !s) {
+  if (Status s = reuse_.decide(workpackage.wp, context, &decision); !s) {
     task.fail(Reason::files, s.message());
     return ended(task);
   }
   switch (decision.kind) {
     case ReuseDecision::Kind::work:
-      log_.write(package.directory + ": done here, " + decision.why);
+      log_.write(workpackage.directory + ": done here, " + decision.why);
       *taken = false;
       return Status::ok();
     case ReuseDecision::Kind::wait:
-      slots_.ended(id, package.wp.step);
+      slots_.ended(id, workpackage.wp.step);
       tasks_.erase(id);
       return Status::ok();
     case ReuseDecision::Kind::same_run: {
-      const Package& owner = graph_[decision.of];
+      const WorkpackageNode& owner = graph_[decision.of];
       const std::string of = "workpackage " + std::to_string(decision.of);
       if (link_to_work(task, absolute_path(graph_.work_dir(owner)), of)) {
         if (owner.environment) task.take_environment_of(*owner.environment);
@@ -106,7 +106,7 @@ Status Engine::share_setup(Task& task, bool* taken) {
     }
     case ReuseDecision::Kind::other_run:
       if (link_to_work(task, decision.work, decision.work)) {
-        log_.write(package.directory + ": reused, " + decision.why);
+        log_.write(workpackage.directory + ": reused, " + decision.why);
         Outcome outcome = in_state(State::done, Reason::reused);
         outcome.detail = decision.why;
         task.end(std::move(outcome));
@@ -118,9 +118,9 @@ Status Engine::share_setup(Task& task, bool* taken) {
 
 // Puts a link to finished work in the place of the task's own. False: it failed.
 bool Engine::link_to_work(Task& task, const std::string& target, const std::string& of) {
-  const Package& package = graph_[task.id()];
-  const std::string work = absolute_path(graph_.folder(package)) + "/work";
-  for (const int parent : package.wp.parents) {
+  const WorkpackageNode& workpackage = graph_[task.id()];
+  const std::string work = absolute_path(graph_.folder(workpackage)) + "/work";
+  for (const int parent : workpackage.wp.parents) {
     unlink((work + "/" + graph_.step_of(graph_[parent]).name.value).c_str());
   }
   if (rmdir(work.c_str()) != 0 && unlink(work.c_str()) != 0 && errno != ENOENT) {
@@ -137,12 +137,12 @@ bool Engine::link_to_work(Task& task, const std::string& target, const std::stri
 
 // Its lineage goes into the journal with its end: children of a run that goes on need it.
 Status Engine::record_setup(int id) {
-  const Package& package = graph_[id];
+  const WorkpackageNode& workpackage = graph_[id];
   std::string problem;
   const Lineage* lineage =
-      reuse_.ended_well(package.wp, absolute_path(graph_.work_dir(package)), &problem);
+      reuse_.ended_well(workpackage.wp, absolute_path(graph_.work_dir(workpackage)), &problem);
   if (!problem.empty()) {
-    log_.write(package.directory + ": not kept for later runs: " + problem);
+    log_.write(workpackage.directory + ": not kept for later runs: " + problem);
   }
   if (lineage == nullptr) return Status::ok();
   return journal_.set_setup({id, lineage->hash, lineage->instance});
@@ -159,12 +159,12 @@ Status Engine::restore_setups() {
   std::vector<Journal::Setup> setups;
   if (Status s = journal_.setups(&setups); !s) return s;
   for (const Journal::Setup& setup : setups) {
-    if (!graph_.has(setup.package)) continue;
-    const Package& package = graph_[setup.package];
-    const StepKind kind = graph_.step_of(package).kind;
+    if (!graph_.has(setup.workpackage)) continue;
+    const WorkpackageNode& workpackage = graph_[setup.workpackage];
+    const StepKind kind = graph_.step_of(workpackage).kind;
     if (kind != StepKind::setup && kind != StepKind::build) continue;
-    if (finished_well(package.wp.outcome.state)) {
-      reuse_.restore(setup.package, setup.hash, setup.instance);
+    if (finished_well(workpackage.wp.outcome.state)) {
+      reuse_.restore(setup.workpackage, setup.hash, setup.instance);
     }
   }
   return Status::ok();

@@ -65,7 +65,7 @@ int Slots::next(int running) {
       caps.held.push_back(id);
       continue;
     }
-    // procs widens the engine's own width for packages of one step, as JUBE's pool does.
+    // procs widens the engine's own width for workpackages of one step, as JUBE's pool does.
     const bool in_pool = caps.procs > 1 && running <= caps.active && running < caps.procs;
     if (running >= jobs_ && !in_pool) return -1;
     queue_.pop_front();

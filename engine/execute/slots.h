@@ -18,22 +18,22 @@ class Slots {
   Slots(const Benchmark& benchmark, const RunOptions& options);
 
   // First in, first out; a later repetition (of a step's `repeat`) waits until no earlier one is
-  // left in the queue. A package that comes back (after a shared operation) keeps its place in its
+  // left in the queue. A workpackage that comes back (after a shared operation) keeps its place in its
   // step's counts.
   void queue(int id, int step, int repetition = 0);
   // The next that may start while `running` processes run, or -1. Costs a constant time each,
   // however many are held back.
   int next(int running);
-  // From start to end a package counts against its step's caps.
+  // From start to end a workpackage counts against its step's caps.
   void started(int id, int step);
   void ended(int id, int step);
-  // The key of the step that keeps one of its packages from starting now; null: none is kept.
+  // The key of the step that keeps one of its workpackages from starting now; null: none is kept.
   const char* what_holds(int step) const;
   // It waits for a done_file: max_async counts it on.
   void keep_waiting(int step);
 
   enum class Gpus { taken, later, never };
-  // Takes `count` GPUs for a package; `later`: it is queued again when some are free; `never`: this
+  // Takes `count` GPUs for a workpackage; `later`: it is queued again when some are free; `never`: this
   // machine has fewer.
   Gpus take_gpus(int id, int step, int count);
   std::vector<std::string> gpus_of(int id) const;
@@ -53,7 +53,7 @@ class Slots {
   int jobs_;
   std::deque<int> queue_;
   std::map<int, std::deque<int>> repetitions_;  // not begun: by number
-  std::unordered_map<int, int> step_of_;        // of queued and held packages
+  std::unordered_map<int, int> step_of_;        // of queued and held workpackages
   std::unordered_map<int, bool> active_;
   std::vector<Caps> caps_;
   std::vector<std::string> free_gpus_;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/execute/ask.h"
+#include "engine/execute/command.h"
 #include "engine/execute/environment.h"
 #include "engine/execute/scheduler.h"
 
@@ -138,39 +138,39 @@ std::string plain_reason(const std::string& reason) {
 class Slurm final : public Scheduler {
  public:
   Status submit(const JobRequest& request, std::string* id, Refusal* refusal) override {
-    Question question;
-    question.words = words_of_line(request.submit);
-    question.words.push_back("--job-name=" + request.name);
-    question.words.push_back(request.script);
-    question.directory = request.directory;
-    question.environment = request.environment;
-    const Answer answer = ask(question);
-    const std::string& program = question.words.front();
+    CommandSpec spec;
+    spec.words = words_of_line(request.submit);
+    spec.words.push_back("--job-name=" + request.name);
+    spec.words.push_back(request.script);
+    spec.directory = request.directory;
+    spec.environment = request.environment;
+    const CommandResult result = run_command(spec);
+    const std::string& program = spec.words.front();
     *refusal = Refusal::none;
-    if (answer.status != 0) {
-      const std::string said = words_of(answer, program);
+    if (result.status != 0) {
+      const std::string said = error_text(result, program);
       *refusal = refusal_of(said);
       return Status::error(said);
     }
-    *id = id_of(answer.out);
+    *id = id_of(result.out);
     if (!id->empty()) return Status::ok();
     // It may have been taken: looked for by its name before it is tried again.
     *refusal = Refusal::transient;
-    return Status::error(program + " gave no job id: " + std::string(strip(answer.out)));
+    return Status::error(program + " gave no job id: " + std::string(strip(result.out)));
   }
 
   Status find(const std::vector<std::string>& names, long long since,
               std::map<std::string, std::string>* ids) override {
     for (size_t at = 0; at < names.size(); at += batch) {
       const std::string list = joined(names, at);
-      Answer answer = run(
+      CommandResult result = run(
           {"squeue", "--noheader", "--array", "--states=all", "--name=" + list, "--format=%F|%j"});
-      if (answer.status != 0) return Status::error(words_of(answer, "squeue"));
-      take_names(answer.out, ids);
+      if (result.status != 0) return Status::error(error_text(result, "squeue"));
+      take_names(result.out, ids);
       // Ended long ago, and only the accounting knows it.
-      answer = account({"--name=" + list, "--format=jobid,jobname"}, since);
-      if (answer.status == 0) take_names(answer.out, ids);
-      if (answer.status != 0 && accounting_) return Status::error(words_of(answer, "sacct"));
+      result = account({"--name=" + list, "--format=jobid,jobname"}, since);
+      if (result.status == 0) take_names(result.out, ids);
+      if (result.status != 0 && accounting_) return Status::error(error_text(result, "sacct"));
     }
     return Status::ok();
   }
@@ -184,12 +184,12 @@ class Slurm final : public Scheduler {
   }
 
   Status cancel(const std::vector<std::string>& ids) override {
-    Question question;
-    question.words = {"scancel"};
-    question.words.insert(question.words.end(), ids.begin(), ids.end());
-    question.environment = environment_;
-    const Answer answer = ask(question);
-    return answer.status == 0 ? Status::ok() : Status::error(words_of(answer, "scancel"));
+    CommandSpec spec;
+    spec.words = {"scancel"};
+    spec.words.insert(spec.words.end(), ids.begin(), ids.end());
+    spec.environment = environment_;
+    const CommandResult result = run_command(spec);
+    return result.status == 0 ? Status::ok() : Status::error(error_text(result, "scancel"));
   }
 
   void abandon_query() override { given_up_ = true; }
@@ -206,27 +206,27 @@ class Slurm final : public Scheduler {
     return text;
   }
 
-  Answer run(std::vector<std::string> words) {
-    Question question;
-    question.words = std::move(words);
-    question.environment = environment_;
-    question.given_up = &given_up_;
-    return ask(question);
+  CommandResult run(std::vector<std::string> words) {
+    CommandSpec spec;
+    spec.words = std::move(words);
+    spec.environment = environment_;
+    spec.given_up = &given_up_;
+    return run_command(spec);
   }
 
   // sacct, where there is accounting; known for good after the first call.
-  Answer account(std::vector<std::string> what, long long since) {
-    Answer answer;
-    if (!accounting_) return answer;
+  CommandResult account(std::vector<std::string> what, long long since) {
+    CommandResult result;
+    if (!accounting_) return result;
     std::vector<std::string> words{"sacct", "--allocations", "--noheader", "--parsable2",
                                    "--starttime=" + slurm_time(since)};
     words.insert(words.end(), what.begin(), what.end());
-    answer = run(std::move(words));
-    if (answer.status != 0 && contains_any(answer.err, {"accounting storage is disabled",
+    result = run(std::move(words));
+    if (result.status != 0 && contains_any(result.err, {"accounting storage is disabled",
                                                         "sacct: No such file or directory"})) {
       accounting_ = false;
     }
-    return answer;
+    return result;
   }
 
   static void take_names(const std::string& text, std::map<std::string, std::string>* ids) {
@@ -241,7 +241,7 @@ class Slurm final : public Scheduler {
   Status query_some(const std::vector<std::string>& ids, size_t at, long long since,
                     std::map<std::string, JobReport>* reports) {
     const std::string list = joined(ids, at);
-    const Answer queue =
+    const CommandResult queue =
         run({"squeue", "--noheader", "--array", "--states=all", "--jobs=" + list, queue_format()});
     // That none of the ids is known is an error of squeue's, and an answer.
     const bool heard =
@@ -252,13 +252,13 @@ class Slurm final : public Scheduler {
       const auto report = reports->find(ids[i]);
       if (report == reports->end() || !is_active(report->second.state)) open.push_back(ids[i]);
     }
-    Answer account_says;
+    CommandResult account_says;
     if (!open.empty()) {
       account_says = account(
           {"--jobs=" + joined(open, 0), "--format=jobid,state,reason,submit,start,jobname"}, since);
       if (account_says.status == 0) take_ends(account_says.out, reports);
     }
-    if (!heard && account_says.status != 0) return Status::error(words_of(queue, "squeue"));
+    if (!heard && account_says.status != 0) return Status::error(error_text(queue, "squeue"));
     // A witness that was not heard may know what the other does not.
     const bool both = heard && (open.empty() || account_says.status == 0 || !accounting_);
     for (const std::string& id : both ? std::vector<std::string>() : open) reports->try_emplace(id);

@@ -154,7 +154,7 @@ JobMarks Engine::job_marks(const Task& task) const {
 
 Status Engine::submit(Task& task) {
   const int id = task.id();
-  Package& package = graph_[id];
+  WorkpackageNode& workpackage = graph_[id];
   if (task.platform().submit.empty() || task.platform().submit_script.empty()) {
     task.fail(Reason::platform,
               "platform '" + task.platform().scheduler +
@@ -179,14 +179,14 @@ Status Engine::submit(Task& task) {
     task.fail(Reason::platform, wrong);
     return ended(task);
   }
-  job.package = id;
-  job.label = package.directory;
+  job.workpackage = id;
+  job.label = workpackage.directory;
   job.marks = job_marks(task);
-  job.named = !package.job_name.empty();
-  job.id = package.job_id;
+  job.named = !workpackage.job_name.empty();
+  job.id = workpackage.job_id;
   job.named_at = seconds_of(journal_.run().start);
   if (!job.named) {
-    package.job_name = job_name(id);
+    workpackage.job_name = job_name(id);
     // What an earlier try left is not this job's word.
     for (const std::string* mark :
          {&job.marks.status_file, &job.marks.done_file, &job.marks.error_file}) {
@@ -194,11 +194,12 @@ Status Engine::submit(Task& task) {
     }
     // Nor may that one's job, should somebody requeue it, work in the new folder until this one is
     // submitted.
-    if (const std::string owner = job.marks.owner_file(); package.attempts > 0 && !owner.empty()) {
+    if (const std::string owner = job.marks.owner_file();
+        workpackage.attempts > 0 && !owner.empty()) {
       if (Status s = write_file(owner, "not submitted\n"); !s) log_.write(s.message());
     }
   }
-  take_name(package.job_name, &job);
+  take_name(workpackage.job_name, &job);
   job.request.directory = task.work_dir();
   job.request.script = task.platform().submit_script;
   job.request.submit = task.platform().submit;
@@ -214,16 +215,16 @@ Status Engine::submit(Task& task) {
   return Status::ok();
 }
 
-// Packs that are full, and all of them once nothing is left that could join one.
+// JobPacks that are full, and all of them once nothing is left that could join one.
 Status Engine::submit_packs() {
   std::vector<Job> ready;
   if (Status s = packs_.take(by_pid_.empty(), graph_.run().rundir, &ready); !s) return s;
   for (Job& job : ready) {
     const auto note_name = [&](const Job& member) {
-      graph_[member.package].job_name = member.journal_name();
+      graph_[member.workpackage].job_name = member.journal_name();
     };
     note_name(job);
-    for (const Job& rider : job.riders) note_name(rider);
+    for (const Job& member : job.members) note_name(member);
     jobs_.add(std::move(job));
   }
   return Status::ok();
@@ -239,8 +240,8 @@ Status Engine::take_job_ends() {
 }
 
 Status Engine::job_ended(const JobEnd& end) {
-  Task& task = *tasks_.at(end.package);
-  Package& package = graph_[end.package];
+  Task& task = *tasks_.at(end.workpackage);
+  WorkpackageNode& workpackage = graph_[end.workpackage];
   std::string outcome;
   if (end.kind == JobEnd::Kind::exit) outcome = outcome_of(end.exit_code);
   if (end.word == "TIMEOUT" && began(task)) outcome = "timeout";
@@ -252,9 +253,9 @@ Status Engine::job_ended(const JobEnd& end) {
     task.end(in_state(State::expected, expected_reason(outcome)));
   } else {
     task.end(failure_of_job(task, end));
-    again_ = end.kind == JobEnd::Kind::retryable && package.resubmits < resubmits_[end.package] &&
-             may_start();
-    if (again_) ++package.resubmits;
+    again_ = end.kind == JobEnd::Kind::retryable &&
+             workpackage.resubmits < resubmits_[end.workpackage] && may_start();
+    if (again_) ++workpackage.resubmits;
   }
   return ended(task);
 }
@@ -268,8 +269,8 @@ bool Engine::began(const Task& task) const {
 }
 
 // What is not in the queue yet is not begun.
-Status Engine::put_back(const std::vector<int>& packages, Reason reason) {
-  for (const int id : packages) {
+Status Engine::put_back(const std::vector<int>& workpackages, Reason reason) {
+  for (const int id : workpackages) {
     if (Status s = set_state(id, State::pending, reason); !s) return s;
   }
   return Status::ok();
@@ -287,7 +288,7 @@ Status Engine::stop_jobs(bool* stop) {
   if (options_.on_interrupt && processes_.by_person()) {
     answer = options_.on_interrupt(count, [&] { return processes_.interrupted() > asked; });
   }
-  if (answer == RunOptions::OnInterrupt::go_on) {
+  if (answer == RunOptions::OnInterrupt::keep_running) {
     *stop = false;
     return Status::ok();
   }
@@ -295,17 +296,17 @@ Status Engine::stop_jobs(bool* stop) {
     log_.write("stopped; " + std::to_string(count) + " jobs are left in the queue");
     return Status::ok();
   }
-  std::vector<int> packages;
-  if (Status s = jobs_.cancel_all(&packages); !s) {
+  std::vector<int> workpackages;
+  if (Status s = jobs_.cancel_all(&workpackages); !s) {
     log_.write(s.message());
     status_line_.print(s.message() + "; the jobs are left in the queue", true);
     return Status::ok();
   }
   log_.write(std::to_string(count) + " jobs cancelled");
   std::vector<std::pair<int, std::string>> names;
-  for (const int id : packages) names.emplace_back(id, std::string());
+  for (const int id : workpackages) names.emplace_back(id, std::string());
   if (Status s = journal_.jobs_named(names); !s) return s;
-  return put_back(packages, Reason::job_withdrawn);
+  return put_back(workpackages, Reason::job_withdrawn);
 }
 
 }  // namespace tally

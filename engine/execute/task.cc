@@ -19,9 +19,9 @@ namespace tally {
 
 Task::Task(TaskContext& context, int id)
     : context_(context), id_(id), step_(context.graph.step_of(context.graph[id])) {
-  values_ = std::make_unique<PackageValues>(context.graph.values(package()));
-  folder_ = absolute_path(context.graph.folder(package()));
-  work_dir_ = absolute_path(context.graph.work_dir(package()));
+  values_ = std::make_unique<WorkpackageValues>(context.graph.values(workpackage()));
+  folder_ = absolute_path(context.graph.folder(workpackage()));
+  work_dir_ = absolute_path(context.graph.work_dir(workpackage()));
   output_dir_ = step_.kind == StepKind::run ? folder_ + "/work" : work_dir_;
   sets_ = used_sets(step_, values_->lookup());
   operations_ = step_.operations;
@@ -32,15 +32,15 @@ Task::Task(TaskContext& context, int id)
     operation.command = step_.launch;
     operations_.push_back(std::move(operation));
   }
-  operation_ = static_cast<size_t>(package().operations_done);
-  if (package().prepared) phase_ = Phase::operations;
-  place_ = package().job_name.empty() ? step_.name.mark : step_.launch.mark;
-  const Outcome& before = package().wp.outcome;
+  operation_ = static_cast<size_t>(workpackage().operations_done);
+  if (workpackage().prepared) phase_ = Phase::operations;
+  place_ = workpackage().job_name.empty() ? step_.name.mark : step_.launch.mark;
+  const Outcome& before = workpackage().wp.outcome;
   check_waiting_ = before.state == State::waiting && before.reason != Reason::before_shared;
 }
 
 int Task::cycle() const {
-  return package().wp.cycle;
+  return workpackage().wp.cycle;
 }
 
 void Task::end(Outcome outcome) {
@@ -77,16 +77,16 @@ void Task::prepare_folder() {
     const std::string link = own_work + "/" + values_->apply(step_.shared);
     if (Status s = make_link(shared, link); !s) return fail(Reason::directory, s.message());
   }
-  for (const int parent : package().wp.parents) {
-    const Package& other = context_.graph[parent];
+  for (const int parent : workpackage().wp.parents) {
+    const WorkpackageNode& other = context_.graph[parent];
     const std::string target = absolute_path(context_.graph.folder(other)) + "/work";
     const std::string name = context_.graph.step_of(other).name.value;
     if (Status s = make_link(target, own_work + "/" + name); !s)
       return fail(Reason::directory, s.message());
   }
-  for (const auto& [path, size] : package().outputs) outputs_.push_back(path);
+  for (const auto& [path, size] : workpackage().outputs) outputs_.push_back(path);
   // Unless they are those of its job, which may be running.
-  if (!check_waiting_ && package().job_name.empty()) cut_back_outputs();
+  if (!check_waiting_ && workpackage().job_name.empty()) cut_back_outputs();
   start_environment();
   const std::string timeout = values_->apply(step_.timeout);
   if (!strip(timeout).empty()) {
@@ -112,16 +112,16 @@ void Task::cut_back_outputs() {
   }
   std::vector<std::string> own{folder_};
   if (!step_.shared.empty()) own.push_back(shared_folder());
-  cut_back(written, package().outputs, own);
+  cut_back(written, workpackage().outputs, own);
 }
 
 void Task::start_environment() {
-  if (package().environment) {
-    environment_ = *package().environment;
+  if (workpackage().environment) {
+    environment_ = *workpackage().environment;
     return;
   }
-  for (const int parent : package().wp.parents) {
-    const Package& other = context_.graph[parent];
+  for (const int parent : workpackage().wp.parents) {
+    const WorkpackageNode& other = context_.graph[parent];
     if (!context_.graph.step_of(other).exported || !other.environment) continue;
     for (const auto& [name, value] : *other.environment) environment_[name] = value;
   }
@@ -139,7 +139,7 @@ const Environment& Task::base() const {
 std::vector<std::string> Task::process_environment(const std::string& directory) const {
   Environment environment = with_changes(base(), environment_);
   environment["PWD"] = directory;
-  environment[process_mark] = package_mark(context_.mark, id_);
+  environment[process_mark] = workpackage_mark(context_.mark, id_);
   return entries(environment);
 }
 
@@ -154,7 +154,7 @@ Status Task::advance(Next* next) {
           return Status::ok();
         }
         if (phase_ == Phase::operations && anything_prepared_) {
-          package().prepared = true;
+          workpackage().prepared = true;
           if (Status s = context_.journal.operation_done(id_, cycle(), -1,
                                                          pack_changes(environment_), sizes());
               !s) {
@@ -268,7 +268,7 @@ bool Task::advance_operations(Next* next, Status* status) {
     *next = Next::shared;
     return true;
   }
-  if (operation.shared) values_->drop_package_builtins();
+  if (operation.shared) values_->drop_workpackage_builtins();
   if (run_operation(operation)) {
     *next = Next::process;
     return true;
@@ -278,18 +278,18 @@ bool Task::advance_operations(Next* next, Status* status) {
 }
 
 bool Task::next_cycle(Status* status) {
-  Package& p = package();
+  WorkpackageNode& p = workpackage();
   if (p.wp.cycle + 1 >= cycles_) return false;
   ++p.wp.cycle;
   operation_ = 0;
-  values_ = std::make_unique<PackageValues>(context_.graph.values(p));
+  values_ = std::make_unique<WorkpackageValues>(context_.graph.values(p));
   const std::string error =
       context_.expander.update(step_, p.wp.point, UpdateMode::cycle, values_->builtins());
   if (!error.empty()) {
     fail(Reason::value, error);
     return false;
   }
-  values_ = std::make_unique<PackageValues>(context_.graph.values(p));
+  values_ = std::make_unique<WorkpackageValues>(context_.graph.values(p));
   *status = context_.journal.set_parameters(p.wp, context_.pool, context_.graph.definitions(p));
   if (*status) *status = record_operation();
   return static_cast<bool>(*status);

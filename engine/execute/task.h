@@ -18,7 +18,7 @@ namespace tally {
 // What all tasks of a run use.
 struct TaskContext {
   const Benchmark& benchmark;
-  PackageGraph& graph;
+  WorkpackageGraph& graph;
   Expander& expander;
   TextPool& pool;
   Journal& journal;
@@ -45,17 +45,17 @@ class Task {
   Task(TaskContext& context, int id);
 
   int id() const { return id_; }
-  int graph_step() const { return package().wp.step; }
+  int graph_step() const { return workpackage().wp.step; }
   int pid() const { return pid_; }
   State state() const { return outcome_.state; }
   // Its place is known when it ended: the command it was at, its job's program, else the step.
   const Outcome& outcome() const { return outcome_; }
   const Step& step() const { return step_; }
-  const PackageValues& values() const { return *values_; }
+  const WorkpackageValues& values() const { return *values_; }
   const std::string& work_dir() const { return work_dir_; }
   const Platform& platform() const { return platform_; }
 
-  // Makes the folder, its links and the environment. A failure ends the package, seen by advance().
+  // Makes the folder, its links and the environment. A failure ends the workpackage, seen by advance().
   void prepare_folder();
   std::string shared_folder() const;
   // Goes on until there is something to wait for. A status is a failure of the journal: the run's
@@ -66,9 +66,9 @@ class Task {
 
   // Which shared operation it stands before.
   std::pair<int, int> shared_operation() const { return {cycle(), static_cast<int>(operation_)}; }
-  // Runs the shared operation in this package's name; then as with any process.
+  // Runs the shared operation in this workpackage's name; then as with any process.
   void run_shared() { shared_now_ = true; }
-  // Another package has run it: passes on to the next operation.
+  // Another workpackage has run it: passes on to the next operation.
   Status shared_done();
 
   void fail(Reason reason, std::string detail);
@@ -95,7 +95,7 @@ class Task {
   };
 
   int cycle() const;
-  Package& package() const { return context_.graph[id_]; }
+  WorkpackageNode& workpackage() const { return context_.graph[id_]; }
   void cut_back_outputs();
   void start_environment();
   // Each says whether it came to a point to wait at.
@@ -118,7 +118,7 @@ class Task {
   TaskContext& context_;
   int id_;
   const Step& step_;
-  std::unique_ptr<PackageValues> values_;
+  std::unique_ptr<WorkpackageValues> values_;
   std::string folder_, work_dir_;  // absolute
   // Where its operations write standard output and error, unless they name files: of a run step its
   // own folder, for workpackages may share a work_dir.

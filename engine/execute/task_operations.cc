@@ -177,7 +177,7 @@ Status Task::process_ended(const ProcessResult& result) {
   pid_ = 0;
   take_environment();
   const bool shared = shared_now_;
-  if (shared) values_ = std::make_unique<PackageValues>(context_.graph.values(package()));
+  if (shared) values_ = std::make_unique<WorkpackageValues>(context_.graph.values(workpackage()));
   if (timed_out_ || result.status != 0) {
     const std::string outcome = timed_out_ ? "timeout" : outcome_of(result.status);
     if (is_expected(step_, outcome, values_->lookup())) {
@@ -238,9 +238,9 @@ Status Task::operation_ended(const Operation& operation) {
   return record_operation();
 }
 
-// Where it stands, for a continued run; the last operation is recorded with the package's end.
+// Where it stands, for a continued run; the last operation is recorded with the workpackage's end.
 Status Task::record_operation() {
-  package().operations_done = static_cast<int>(operation_);
+  workpackage().operations_done = static_cast<int>(operation_);
   if (operation_ >= operations_.size() && cycle() + 1 >= cycles_ && platform_.local()) {
     return Status::ok();
   }

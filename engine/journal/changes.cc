@@ -114,24 +114,24 @@ void SqliteJournal::heartbeat() {
   if (!in_transaction_ && writable_ && now >= next_snapshot_ && commits_ > 0) write_snapshot();
 }
 
-Status SqliteJournal::add(const WorkPackage& package, const TextPool& pool,
+Status SqliteJournal::add(const Workpackage& workpackage, const TextPool& pool,
                           const std::vector<std::string>& definitions, const std::string& step,
                           const std::string& directory, const std::string& work_dir) {
-  const PackedPoint point = pack_point(package.point, pool, definitions);
-  const std::string parents = join_ids(package.parents);
-  add_.bind(1, static_cast<long long>(package.id))
-      .bind(2, static_cast<long long>(package.step))
+  const PackedPoint point = pack_point(workpackage.point, pool, definitions);
+  const std::string parents = join_ids(workpackage.parents);
+  add_.bind(1, static_cast<long long>(workpackage.id))
+      .bind(2, static_cast<long long>(workpackage.step))
       .bind(3, step)
       .bind(4, directory)
       .bind(5, work_dir)
-      .bind(6, static_cast<long long>(package.iteration))
-      .bind(7, static_cast<long long>(package.cycle))
+      .bind(6, static_cast<long long>(workpackage.iteration))
+      .bind(7, static_cast<long long>(workpackage.cycle))
       .bind(8, parents)
-      .bind(9, static_cast<long long>(package.outcome.state))
+      .bind(9, static_cast<long long>(workpackage.outcome.state))
       .bind_blob(10, point.parameters)
       .bind_blob(11, point.indices);
-  const FilePlace place = place_of(package.outcome.place);
-  bind_outcome(add_, 12, package.outcome, place);
+  const FilePlace place = place_of(workpackage.outcome.place);
+  bind_outcome(add_, 12, workpackage.outcome, place);
   return change(add_);
 }
 
@@ -140,9 +140,9 @@ FilePlace SqliteJournal::place_of(const Mark& mark) const {
   return {places_->name(mark.file), mark.line, mark.column};
 }
 
-Status SqliteJournal::set_outcome(int package, const Outcome& outcome) {
+Status SqliteJournal::set_outcome(int workpackage, const Outcome& outcome) {
   const bool starts = outcome.state == State::running || outcome.state == State::pending;
-  outcome_.bind(1, static_cast<long long>(package))
+  outcome_.bind(1, static_cast<long long>(workpackage))
       .bind(2, static_cast<long long>(outcome.state))
       .bind(3, static_cast<long long>(starts ? 1 : 0))
       .bind(4, outcome.state == State::pending ? 0.0 : now_seconds());
@@ -151,16 +151,16 @@ Status SqliteJournal::set_outcome(int package, const Outcome& outcome) {
   return change(outcome_);
 }
 
-Status SqliteJournal::set_parameters(const WorkPackage& package, const TextPool& pool,
+Status SqliteJournal::set_parameters(const Workpackage& workpackage, const TextPool& pool,
                                      const std::vector<std::string>& definitions) {
-  const PackedPoint point = pack_point(package.point, pool, definitions);
-  parameters_.bind(1, static_cast<long long>(package.id))
+  const PackedPoint point = pack_point(workpackage.point, pool, definitions);
+  parameters_.bind(1, static_cast<long long>(workpackage.id))
       .bind_blob(2, point.parameters)
       .bind_blob(3, point.indices);
   return change(parameters_);
 }
 
-Status SqliteJournal::operation_done(int package, int cycle, int operation,
+Status SqliteJournal::operation_done(int workpackage, int cycle, int operation,
                                      const std::vector<std::string>& environment,
                                      const OutputSizes& outputs) {
   const std::string packed = pack(environment);
@@ -170,7 +170,7 @@ Status SqliteJournal::operation_done(int package, int cycle, int operation,
     sizes.push_back(std::to_string(size));
   }
   const std::string packed_sizes = pack(sizes);
-  operation_.bind(1, static_cast<long long>(package))
+  operation_.bind(1, static_cast<long long>(workpackage))
       .bind(2, static_cast<long long>(cycle))
       .bind(3, static_cast<long long>(operation) + 1)
       .bind_blob(4, packed)
@@ -178,13 +178,13 @@ Status SqliteJournal::operation_done(int package, int cycle, int operation,
   return change(operation_);
 }
 
-Status SqliteJournal::reset(int package) {
-  reset_.bind(1, static_cast<long long>(package));
+Status SqliteJournal::reset(int workpackage) {
+  reset_.bind(1, static_cast<long long>(workpackage));
   return change(reset_);
 }
 
-Status SqliteJournal::remove(int package) {
-  remove_.bind(1, static_cast<long long>(package));
+Status SqliteJournal::remove(int workpackage) {
+  remove_.bind(1, static_cast<long long>(workpackage));
   return change(remove_);
 }
 
@@ -196,9 +196,9 @@ Status SqliteJournal::jobs_named(const std::vector<std::pair<int, std::string>>&
     if (Status s = database_.run("PRAGMA synchronous=FULL"); !s) return s;
   }
   Status status = begin();
-  for (const auto& [package, name] : names) {
+  for (const auto& [workpackage, name] : names) {
     if (!status) break;
-    job_name_.bind(1, static_cast<long long>(package)).bind(2, name);
+    job_name_.bind(1, static_cast<long long>(workpackage)).bind(2, name);
     status = change(job_name_);
   }
   if (!own) return status;
@@ -207,13 +207,13 @@ Status SqliteJournal::jobs_named(const std::vector<std::pair<int, std::string>>&
   return status ? back : status;
 }
 
-Status SqliteJournal::job_submitted(int package, const std::string& job_id) {
-  job_id_.bind(1, static_cast<long long>(package)).bind(2, job_id);
+Status SqliteJournal::job_submitted(int workpackage, const std::string& job_id) {
+  job_id_.bind(1, static_cast<long long>(workpackage)).bind(2, job_id);
   return change(job_id_);
 }
 
 Status SqliteJournal::set_setup(const Setup& setup) {
-  set_setup_.bind(1, static_cast<long long>(setup.package))
+  set_setup_.bind(1, static_cast<long long>(setup.workpackage))
       .bind(2, setup.hash)
       .bind(3, setup.instance);
   return change(set_setup_);

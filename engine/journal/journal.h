@@ -73,35 +73,35 @@ class Journal {
   // in the run directory. `work_dir`: where its operations run when that is not directory/work;
   // absolute.
   // `definitions`: Expander::definition_key() of each binding.
-  virtual Status add(const WorkPackage& package, const TextPool& pool,
+  virtual Status add(const Workpackage& workpackage, const TextPool& pool,
                      const std::vector<std::string>& definitions, const std::string& step,
                      const std::string& directory, const std::string& work_dir) = 0;
   // The state of a workpackage, and how it came to that.
-  virtual Status set_outcome(int package, const Outcome& outcome) = 0;
+  virtual Status set_outcome(int workpackage, const Outcome& outcome) = 0;
   // The files that the places of outcomes number. Without them places are not kept.
   virtual void name_places(const Sources* sources) = 0;
   // Parameters that a cycle gave new values.
-  virtual Status set_parameters(const WorkPackage& package, const TextPool& pool,
+  virtual Status set_parameters(const Workpackage& workpackage, const TextPool& pool,
                                 const std::vector<std::string>& definitions) = 0;
   // Operation `operation` of cycle `cycle` ended well (-1: file sets and substitutions are in
   // place); `environment` is what it leaves to the next: "NAME=value" where it differs from the
   // engine's own, "NAME" where it is gone.
-  virtual Status operation_done(int package, int cycle, int operation,
+  virtual Status operation_done(int workpackage, int cycle, int operation,
                                 const std::vector<std::string>& environment,
                                 const OutputSizes& outputs) = 0;
   // Forgets what a workpackage did, for it to be run again (`remove -w`, a retry).
-  virtual Status reset(int package) = 0;
-  virtual Status remove(int package) = 0;
-  // Before jobs are submitted: the names they will have, by package, all in one flush to the disk:
+  virtual Status reset(int workpackage) = 0;
+  virtual Status remove(int workpackage) = 0;
+  // Before jobs are submitted: the names they will have, by workpackage, all in one flush to the disk:
   // a crash of the node must not forget a job. A name forgets the id before it; an empty one says
   // that there is no job any more.
   virtual Status jobs_named(const std::vector<std::pair<int, std::string>>& names) = 0;
   // After: the id it got. One that is lost is found again by the name.
-  virtual Status job_submitted(int package, const std::string& job_id) = 0;
+  virtual Status job_submitted(int workpackage, const std::string& job_id) = 0;
   // The work of a setup or build step: what it was made from, and which making of it this is
   // (Lineage).
   struct Setup {
-    int package = 0;
+    int workpackage = 0;
     std::string hash, instance;
   };
   virtual Status set_setup(const Setup& setup) = 0;
@@ -114,9 +114,10 @@ class Journal {
   virtual void on_commit(std::function<void(int number, bool done)> hook) = 0;
 
   struct Stored {
-    WorkPackage package;  // bindings are not filled: names depend on a TextPool; see parameters.
-                          // Nor is its outcome's place, which numbers files
-    std::string place;    // of the outcome: "bench.yaml:12:5"; empty: not known
+    Workpackage
+        workpackage;    // bindings are not filled: names depend on a TextPool; see parameters.
+                        // Nor is its outcome's place, which numbers files
+    std::string place;  // of the outcome: "bench.yaml:12:5"; empty: not known
     std::string step;
     std::string directory, work_dir;  // as given to add()
     std::vector<std::pair<std::string, std::string>> parameters;
@@ -130,7 +131,9 @@ class Journal {
     double started = 0, ended = 0;  // seconds since 1970; 0: not yet
   };
   // All, by id. A status: what is in `out` is not all of it.
-  virtual Status packages(std::vector<Stored>* out) const = 0;
+  virtual Status workpackages(std::vector<Stored>* out) const = 0;
+  // Those alone that have been given a job's name.
+  virtual Status with_jobs(std::vector<Stored>* out) const = 0;
   // States alone, by id: what `status` needs, without reading a hundred thousand parameter lists.
   struct Tally {
     std::string step;

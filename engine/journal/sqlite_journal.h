@@ -31,27 +31,28 @@ class SqliteJournal final : public Journal {
   Status update(std::string* file, Texts* out) const override;
   Status begin() override;
   Status commit() override;
-  Status add(const WorkPackage& package, const TextPool& pool,
+  Status add(const Workpackage& workpackage, const TextPool& pool,
              const std::vector<std::string>& definitions, const std::string& step,
              const std::string& directory, const std::string& work_dir) override;
-  Status set_outcome(int package, const Outcome& outcome) override;
+  Status set_outcome(int workpackage, const Outcome& outcome) override;
   void name_places(const Sources* sources) override { places_ = sources; }
-  Status set_parameters(const WorkPackage& package, const TextPool& pool,
+  Status set_parameters(const Workpackage& workpackage, const TextPool& pool,
                         const std::vector<std::string>& definitions) override;
-  Status operation_done(int package, int cycle, int operation,
+  Status operation_done(int workpackage, int cycle, int operation,
                         const std::vector<std::string>& environment,
                         const OutputSizes& outputs) override;
-  Status reset(int package) override;
-  Status remove(int package) override;
+  Status reset(int workpackage) override;
+  Status remove(int workpackage) override;
   Status jobs_named(const std::vector<std::pair<int, std::string>>& names) override;
-  Status job_submitted(int package, const std::string& job_id) override;
+  Status job_submitted(int workpackage, const std::string& job_id) override;
   Status set_setup(const Setup& setup) override;
   Status setups(std::vector<Setup>* out) const override;
   void heartbeat() override;
   // What a heartbeat does four times a minute. A lease that is another's ends all writing.
   void renew_lease() { lost_ = lost_ || !lease_.renew(); }
   void on_commit(std::function<void(int, bool)> hook) override { hook_ = std::move(hook); }
-  Status packages(std::vector<Stored>* out) const override;
+  Status workpackages(std::vector<Stored>* out) const override;
+  Status with_jobs(std::vector<Stored>* out) const override;
   Status states(std::vector<Tally>* out) const override;
 
  private:
@@ -61,6 +62,7 @@ class SqliteJournal final : public Journal {
   Status take_version();
   FilePlace place_of(const Mark& mark) const;
   Status prepare_statements();
+  Status select(const std::string& where, std::vector<Stored>* out) const;
   Status change(Statement& statement);
   Status committed();
   void write_snapshot();

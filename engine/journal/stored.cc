@@ -30,27 +30,35 @@ Status SqliteJournal::setups(std::vector<Setup>* out) const {
   return all.status();
 }
 
-Status SqliteJournal::packages(std::vector<Stored>* out) const {
+Status SqliteJournal::workpackages(std::vector<Stored>* out) const {
+  return select("", out);
+}
+
+Status SqliteJournal::with_jobs(std::vector<Stored>* out) const {
+  return select(" WHERE coalesce(job_name,'')<>''", out);
+}
+
+Status SqliteJournal::select(const std::string& where, std::vector<Stored>* out) const {
   out->clear();
   Statement all;
   const std::string sql =
       "SELECT id,step_index,step,directory,work_dir,iteration,cycle,parents,state,"
       "parameters,indices,prepared,operations_done,environment,outputs,job_name,job_id,started,"
       "ended," +
-      std::string(outcome_columns) + " FROM package ORDER BY id";
+      std::string(outcome_columns) + " FROM package" + where + " ORDER BY id";
   if (Status s = all.prepare(database_, sql.c_str()); !s) return s;
   while (all.row()) {
     Stored stored;
-    stored.package.id = static_cast<int>(all.integer(0));
-    stored.package.step = static_cast<int>(all.integer(1));
+    stored.workpackage.id = static_cast<int>(all.integer(0));
+    stored.workpackage.step = static_cast<int>(all.integer(1));
     stored.step = all.text(2);
     stored.directory = all.text(3);
     stored.work_dir = all.text(4);
-    stored.package.iteration = static_cast<int>(all.integer(5));
-    stored.package.cycle = static_cast<int>(all.integer(6));
-    stored.package.parents = split_ids(all.text(7));
+    stored.workpackage.iteration = static_cast<int>(all.integer(5));
+    stored.workpackage.cycle = static_cast<int>(all.integer(6));
+    stored.workpackage.parents = split_ids(all.text(7));
     FilePlace place;
-    stored.package.outcome = read_outcome(all, 19, static_cast<State>(all.integer(8)), &place);
+    stored.workpackage.outcome = read_outcome(all, 19, static_cast<State>(all.integer(8)), &place);
     if (!place.file.empty()) {
       stored.place =
           place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);

@@ -28,11 +28,11 @@ std::string jobs_of(size_t count) {
 
 }  // namespace
 
-PlannedJob planned_job(const Plan& plan, const Expander& expander, const WorkPackage& package) {
-  const Step& step = plan.benchmark->steps[static_cast<size_t>(package.step)];
+PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpackage& workpackage) {
+  const Step& step = plan.benchmark->steps[static_cast<size_t>(workpackage.step)];
   PlannedJob job;
   if (step.kind != StepKind::run) return job;
-  const PackageValues values(*plan.benchmark, expander, package);
+  const WorkpackageValues values(*plan.benchmark, expander, workpackage);
   const Lookup lookup = values.lookup();
   const auto value = [&](std::string_view name) {
     const std::string* found = values.find(name);
@@ -64,12 +64,12 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const WorkPac
 namespace {
 
 // Workpackages of one step that ask for the same, and what their packs come to.
-void add_packs(const std::vector<int>& packages, const PlannedJob& job, Estimate::Group& group,
+void add_packs(const std::vector<int>& workpackages, const PlannedJob& job, Estimate::Group& group,
                Estimate* estimate) {
   const auto size = static_cast<size_t>(job.pack.size);
-  for (size_t at = 0; at < packages.size(); at += size) {
-    const size_t members = std::min(size, packages.size() - at);
-    const auto first = packages.begin() + static_cast<std::ptrdiff_t>(at);
+  for (size_t at = 0; at < workpackages.size(); at += size) {
+    const size_t members = std::min(size, workpackages.size() - at);
+    const auto first = workpackages.begin() + static_cast<std::ptrdiff_t>(at);
     estimate->packs.emplace_back(first, first + static_cast<std::ptrdiff_t>(members));
     ++group.jobs;
     ++estimate->jobs;
@@ -113,21 +113,21 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
   Estimate estimate;
   struct Alike {
     PlannedJob job;
-    std::vector<int> packages;
+    std::vector<int> workpackages;
   };
   std::map<std::pair<int, std::string>, size_t> known;
   std::vector<Alike> alike;  // one for each group
-  for (const WorkPackage& package : plan.packages) {
-    const Step& step = plan.benchmark->steps[static_cast<size_t>(package.step)];
-    if (step.kind != StepKind::run || package.outcome.state == State::failed) continue;
-    PlannedJob job = planned_job(plan, expander, package);
+  for (const Workpackage& workpackage : plan.workpackages) {
+    const Step& step = plan.benchmark->steps[static_cast<size_t>(workpackage.step)];
+    if (step.kind != StepKind::run || workpackage.outcome.state == State::failed) continue;
+    PlannedJob job = planned_job(plan, expander, workpackage);
     if (!job.submitted) continue;
     add_limits(job, step, &estimate);
     const bool packed = job.pack.kind != PackRule::Kind::none;
     const std::string key =
         packed ? job.asks
                : job.nodes + "\n" + job.time_limit + "\n" + job.in_flight + "\n" + job.pending;
-    const auto [entry, fresh] = known.try_emplace({package.step, key}, alike.size());
+    const auto [entry, fresh] = known.try_emplace({workpackage.step, key}, alike.size());
     if (fresh) {
       Estimate::Group group;
       group.step = step.name.value;
@@ -140,9 +140,9 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
       alike.push_back({job, {}});
     }
     Estimate::Group& group = estimate.groups[entry->second];
-    ++group.packages;
+    ++group.workpackages;
     if (packed) {
-      alike[entry->second].packages.push_back(package.id);
+      alike[entry->second].workpackages.push_back(workpackage.id);
       continue;
     }
     ++group.jobs;
@@ -155,7 +155,7 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
     estimate.node_hours += *job.node_hours;
   }
   for (size_t i = 0; i < alike.size(); ++i) {
-    add_packs(alike[i].packages, alike[i].job, estimate.groups[i], &estimate);
+    add_packs(alike[i].workpackages, alike[i].job, estimate.groups[i], &estimate);
   }
   std::sort(estimate.packs.begin(), estimate.packs.end());
   return estimate;
@@ -166,10 +166,10 @@ void print_estimate(const Estimate& estimate, std::ostream& out) {
     std::string what = jobs_of(group.jobs);
     std::string round = group.time_limit.empty() ? "no time limit" : group.time_limit;
     if (group.pack.kind == PackRule::Kind::array) {
-      what = fmt::format("{} tasks in {} array{}", group.packages, group.jobs,
+      what = fmt::format("{} tasks in {} array{}", group.workpackages, group.jobs,
                          group.jobs == 1 ? "" : "s");
     } else if (group.pack.kind == PackRule::Kind::steps) {
-      what = fmt::format("{} in {}, {} at once", group.packages, what, group.pack.at_once);
+      what = fmt::format("{} in {}, {} at once", group.workpackages, what, group.pack.at_once);
     }
     out << fmt::format("  {}: {} x {} node{} x {} = ", group.step, what,
                        group.nodes.empty() ? "?" : group.nodes, group.nodes == "1" ? "" : "s",

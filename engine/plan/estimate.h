@@ -27,13 +27,13 @@ struct PlannedJob {
   PackRule pack;
   std::string asks;  // all that it asks of the scheduler: equal ones may share a job
 };
-PlannedJob planned_job(const Plan& plan, const Expander& expander, const WorkPackage& package);
+PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpackage& workpackage);
 
 struct Estimate {
   // Jobs of a step that ask for the same.
   struct Group {
     std::string step, nodes, time_limit, in_flight, pending;
-    size_t jobs = 0, packages = 0;
+    size_t jobs = 0, workpackages = 0;
     PackRule pack;
     std::optional<double> node_hours;  // of all of them
   };

@@ -7,12 +7,12 @@ namespace {
 
 class List : public WorkpackageSink {
  public:
-  explicit List(std::vector<WorkPackage>& packages) : packages_(packages) {}
-  void take(WorkPackage&& package) override { packages_.push_back(std::move(package)); }
-  const WorkPackage& at(int id) const override { return packages_[static_cast<size_t>(id)]; }
+  explicit List(std::vector<Workpackage>& workpackages) : workpackages_(workpackages) {}
+  void take(Workpackage&& workpackage) override { workpackages_.push_back(std::move(workpackage)); }
+  const Workpackage& at(int id) const override { return workpackages_[static_cast<size_t>(id)]; }
 
  private:
-  std::vector<WorkPackage>& packages_;
+  std::vector<Workpackage>& workpackages_;
 };
 
 }  // namespace
@@ -22,11 +22,11 @@ class List : public WorkpackageSink {
 Plan make_plan(const Benchmark& benchmark, Expander& expander, Diagnostics& diagnostics) {
   Plan plan;
   plan.benchmark = &benchmark;
-  List list(plan.packages);
+  List list(plan.workpackages);
   Generator generator(benchmark, expander, Purpose::plan, list);
   generator.make_roots(diagnostics);
-  for (size_t next = 0; next < plan.packages.size() && !diagnostics.has_errors(); ++next) {
-    if (plan.packages[next].outcome.state == State::failed) continue;
+  for (size_t next = 0; next < plan.workpackages.size() && !diagnostics.has_errors(); ++next) {
+    if (plan.workpackages[next].outcome.state == State::failed) continue;
     generator.make_children(static_cast<int>(next), diagnostics);
   }
   plan.excluded = generator.take_excluded();

@@ -19,7 +19,7 @@ namespace tally {
 // gives.
 struct Plan {
   const Benchmark* benchmark = nullptr;
-  std::vector<WorkPackage> packages;
+  std::vector<Workpackage> workpackages;
   std::vector<Excluded> excluded;
   // Things only a run can tell (a parameter read from a parent's output): one sentence each.
   std::vector<std::string> unknown;
@@ -33,7 +33,7 @@ struct PlanPrint {
   int script_of = -1;      // print the exact bytes of this workpackage's generated files instead
   // Makes them: names (relative to the work directory) and bytes. Execution's own functions, so
   // that a dry run shows what a run writes.
-  std::function<std::vector<std::pair<std::string, std::string>>(const WorkPackage&)> scripts;
+  std::function<std::vector<std::pair<std::string, std::string>>(const Workpackage&)> scripts;
   std::map<int, std::string> remarks;  // by workpackage, put at the end of its line
 };
 

@@ -57,12 +57,12 @@ class Printer {
       print_requests();
       print_constants();
     }
-    const size_t shown_packages = std::min(options_.most, plan_.packages.size());
-    for (size_t i = 0; i < shown_packages; ++i) print_package(plan_.packages[i]);
-    if (shown_packages < plan_.packages.size()) {
-      out_ << fmt::format(
-          "  ... and {} (--all lists them)\n",
-          counted(plan_.packages.size() - shown_packages, "workpackage more", "workpackages more"));
+    const size_t shown_workpackages = std::min(options_.most, plan_.workpackages.size());
+    for (size_t i = 0; i < shown_workpackages; ++i) print_workpackage(plan_.workpackages[i]);
+    if (shown_workpackages < plan_.workpackages.size()) {
+      out_ << fmt::format("  ... and {} (--all lists them)\n",
+                          counted(plan_.workpackages.size() - shown_workpackages,
+                                  "workpackage more", "workpackages more"));
     }
     print_excluded();
     print_unknown();
@@ -70,13 +70,13 @@ class Printer {
 
   void print_scripts() {
     const auto wanted = static_cast<size_t>(options_.script_of);
-    if (wanted >= plan_.packages.size()) return;
-    const WorkPackage& package = plan_.packages[wanted];
-    const auto files = options_.scripts ? options_.scripts(package)
+    if (wanted >= plan_.workpackages.size()) return;
+    const Workpackage& workpackage = plan_.workpackages[wanted];
+    const auto files = options_.scripts ? options_.scripts(workpackage)
                                         : std::vector<std::pair<std::string, std::string>>();
     if (files.empty()) {
       out_ << fmt::format("tally: workpackage {} generates no files\n",
-                          directory_of(*plan_.benchmark, package));
+                          directory_of(*plan_.benchmark, workpackage));
     }
     for (const auto& [name, bytes] : files) {
       if (files.size() > 1) out_ << "==> " << name << " <==\n";
@@ -85,11 +85,11 @@ class Printer {
   }
 
  private:
-  const Step& step_of(const WorkPackage& package) const {
-    return plan_.benchmark->steps[static_cast<size_t>(package.step)];
+  const Step& step_of(const Workpackage& workpackage) const {
+    return plan_.benchmark->steps[static_cast<size_t>(workpackage.step)];
   }
 
-  // Which parameters differ between a step's packages, and which are the same in all that have
+  // Which parameters differ between a step's workpackages, and which are the same in all that have
   // them.
   void find_varying() {
     struct Seen {
@@ -102,9 +102,9 @@ class Printer {
       const auto [entry, added] = map.try_emplace(key, Seen{value, false});
       if (!added && entry->second.value != value) entry->second.varies = true;
     };
-    for (const WorkPackage& package : plan_.packages) {
-      for (const Binding& b : package.point.bindings) {
-        note(by_step, std::make_pair(package.step, b.name), b.value);
+    for (const Workpackage& workpackage : plan_.workpackages) {
+      for (const Binding& b : workpackage.point.bindings) {
+        note(by_step, std::make_pair(workpackage.step, b.name), b.value);
         note(overall, b.name, b.value);
         if (!names_seen_.insert(b.name).second) continue;
         order_.push_back(b.name);
@@ -129,7 +129,7 @@ class Printer {
                         counted(static_cast<size_t>(plan_.points), "point", "points"));
     if (!plan_.excluded.empty()) out_ << fmt::format(", {} excluded", plan_.excluded.size());
     if (plan_.repeats > 1) out_ << fmt::format(", {} repeats", plan_.repeats);
-    out_ << " -> " << counted(plan_.packages.size(), "workpackage", "workpackages");
+    out_ << " -> " << counted(plan_.workpackages.size(), "workpackage", "workpackages");
     if (jobs_ > 0) out_ << ", " << counted(jobs_, "job", "jobs");
     if (jobs_ > estimate.unknown) {
       out_ << fmt::format(", {:.1f} node-hours at most", estimate.node_hours);
@@ -187,62 +187,64 @@ class Printer {
     }
   }
 
-  void print_package(const WorkPackage& package) {
-    const Step& step = step_of(package);
-    out_ << fmt::format("  #{:06} {}", package.id, step.name.value);
+  void print_workpackage(const Workpackage& workpackage) {
+    const Step& step = step_of(workpackage);
+    out_ << fmt::format("  #{:06} {}", workpackage.id, step.name.value);
     if (options_.parameters) {
       std::string values;
-      for (const Binding& b : package.point.bindings) {
-        if (varying_.count({package.step, b.name}) == 0) continue;
+      for (const Binding& b : workpackage.point.bindings) {
+        if (varying_.count({workpackage.step, b.name}) == 0) continue;
         values += ' ' + pool_[b.name] + '=';
         values += expander_.is_final(b) ? shown(pool_[b.value]) : "?";
       }
       if (!values.empty()) out_ << ' ' << values;
     }
     if (plan_.repeats > 1 && !step.repeat.value.empty()) {
-      out_ << fmt::format("  repeat {}", package.repetition + 1);
-    } else if (package.iteration > 0 || step.iterations.value != "1") {
-      out_ << fmt::format("  iteration {}", package.iteration);
+      out_ << fmt::format("  repeat {}", workpackage.repetition + 1);
+    } else if (workpackage.iteration > 0 || step.iterations.value != "1") {
+      out_ << fmt::format("  iteration {}", workpackage.iteration);
     }
-    for (size_t i = 0; i < package.parents.size(); ++i) {
-      const int id = package.parents[i];
+    for (size_t i = 0; i < workpackage.parents.size(); ++i) {
+      const int id = workpackage.parents[i];
       out_ << (i == 0 ? "  after " : ", ")
            << fmt::format("#{:06} {}", id,
-                          step_of(plan_.packages[static_cast<size_t>(id)]).name.value);
+                          step_of(plan_.workpackages[static_cast<size_t>(id)]).name.value);
     }
-    const PlannedJob job = planned_job(plan_, expander_, package);
-    if (job.submitted) print_job(package, job);
-    if (const auto remark = options_.remarks.find(package.id); remark != options_.remarks.end()) {
+    const PlannedJob job = planned_job(plan_, expander_, workpackage);
+    if (job.submitted) print_job(workpackage, job);
+    if (const auto remark = options_.remarks.find(workpackage.id);
+        remark != options_.remarks.end()) {
       out_ << "  " << remark->second;
     }
-    if (package.outcome.state == State::failed) print_failure(package);
+    if (workpackage.outcome.state == State::failed) print_failure(workpackage);
     out_ << '\n';
   }
 
   // One value that cannot be made may keep many workpackages from being made: it is told once.
-  void print_failure(const WorkPackage& package) {
-    const Mark& at = package.outcome.place;
+  void print_failure(const Workpackage& workpackage) {
+    const Mark& at = workpackage.outcome.place;
     const auto [known, fresh] =
-        failed_at_.try_emplace({package.step, at.file, at.line, at.column}, package.id);
+        failed_at_.try_emplace({workpackage.step, at.file, at.line, at.column}, workpackage.id);
     if (fresh || !at.known()) {
-      out_ << "  fails: " << message(package.outcome);
+      out_ << "  fails: " << message(workpackage.outcome);
     } else {
       out_ << fmt::format("  fails as #{:06}", known->second);
     }
   }
 
-  void print_job(const WorkPackage& package, const PlannedJob& job) {
-    const auto place = places_.find(package.id);
+  void print_job(const Workpackage& workpackage, const PlannedJob& job) {
+    const auto place = places_.find(workpackage.id);
     if (place == places_.end()) {
       out_ << fmt::format("  job {}/{}", ++job_number_, jobs_);
       if (!job.script.empty()) {
-        out_ << fmt::format("  {}/work/{}", directory_of(*plan_.benchmark, package), job.script);
+        out_ << fmt::format("  {}/work/{}", directory_of(*plan_.benchmark, workpackage),
+                            job.script);
       }
       return;
     }
     const auto& [leader, member] = place->second;
     if (member == 0) number_of_[leader] = ++job_number_;
-    const WorkPackage& first = plan_.packages[static_cast<size_t>(leader)];
+    const Workpackage& first = plan_.workpackages[static_cast<size_t>(leader)];
     out_ << fmt::format("  job {}/{} {} {}  pack_{}/{}", number_of_[leader], jobs_,
                         job.pack.kind == PackRule::Kind::array ? "task" : "step", member,
                         directory_of(*plan_.benchmark, first), pack_script_name);
@@ -256,9 +258,9 @@ class Printer {
     for (const Excluded& e : plan_.excluded) {
       for (const Binding& b : e.point.bindings) values[{e.step, b.name}].insert(b.value);
     }
-    for (const WorkPackage& package : plan_.packages) {
-      for (const Binding& b : package.point.bindings) {
-        const auto found = values.find({&step_of(package), b.name});
+    for (const Workpackage& workpackage : plan_.workpackages) {
+      for (const Binding& b : workpackage.point.bindings) {
+        const auto found = values.find({&step_of(workpackage), b.name});
         if (found != values.end() && found->second.size() < 2) found->second.insert(b.value);
       }
     }

@@ -13,7 +13,7 @@ namespace tally {
 namespace {
 
 // Whether a text names what differs between the copies of one point.
-bool names_package(const std::string& text) {
+bool names_workpackage(const std::string& text) {
   return text.find("jube_wp_") != std::string::npos;
 }
 
@@ -23,21 +23,22 @@ bool depends_on(const Step& step, const std::string& name) {
 }
 
 // Gives a workpackage its folder's name and its work_dir. Returns what is wrong with them, or "".
-std::string locate(const Step& step, const Expander& expander, const PackageValues& values,
-                   WorkPackage* package) {
+std::string locate(const Step& step, const Expander& expander, const WorkpackageValues& values,
+                   Workpackage* workpackage) {
   std::string directory;
   if (!step.suffix.value.empty()) {
-    directory = package_directory_name(package->id, step.name.value, values.apply(step.suffix));
+    directory =
+        workpackage_directory_name(workpackage->id, step.name.value, values.apply(step.suffix));
   }
   std::string work_dir;
   if (!step.work_dir.value.empty()) {
     work_dir = absolute_path(values.path(step.work_dir), expander.run().home);
   }
-  package->directory = std::move(directory);
-  package->work_dir = std::move(work_dir);
-  const std::string name = unknown_variable(package->work_dir);
+  workpackage->directory = std::move(directory);
+  workpackage->work_dir = std::move(work_dir);
+  const std::string name = unknown_variable(workpackage->work_dir);
   if (name.empty()) return {};
-  return "work_dir \"" + package->work_dir + "\": " + name +
+  return "work_dir \"" + workpackage->work_dir + "\": " + name +
          " is neither a parameter nor in the environment";
 }
 
@@ -47,15 +48,15 @@ Mark place_of_copies(const Step& step) {
   return step.repeat.mark.known() ? step.repeat.mark : step.name.mark;
 }
 
-bool fails(const WorkPackage& package) {
-  return package.outcome.state == State::failed;
+bool fails(const Workpackage& workpackage) {
+  return workpackage.outcome.state == State::failed;
 }
 
 // `place`: of the value or the rule, as far as that is known.
-void fail_by_value(const std::string& problem, const Mark& place, WorkPackage& package) {
+void fail_by_value(const std::string& problem, const Mark& place, Workpackage& workpackage) {
   if (problem.empty()) return;
-  package.outcome = failure(Reason::value, problem);
-  package.outcome.place = place;
+  workpackage.outcome = failure(Reason::value, problem);
+  workpackage.outcome.place = place;
 }
 
 }  // namespace
@@ -92,7 +93,7 @@ void Generator::make_children(int id, Diagnostics& diagnostics) {
   for (size_t child = 0; child < benchmark_.steps.size(); ++child) {
     const Step& step = benchmark_.steps[child];
     if (!depends_on(step, name)) continue;
-    if (names_package(step.active.value) && ended_before_.count(id) != 0) continue;
+    if (names_workpackage(step.active.value) && ended_before_.count(id) != 0) continue;
     for (const std::vector<int>& parents :
          parent_combinations(benchmark_, step, sink_.at(id), finished_)) {
       if (adopted_[child].count(parents) != 0) continue;
@@ -102,25 +103,25 @@ void Generator::make_children(int id, Diagnostics& diagnostics) {
   }
 }
 
-void Generator::adopt(WorkPackage* package, Diagnostics& diagnostics) {
-  next_id_ = std::max(next_id_, package->id + 1);
-  if (!package->parents.empty()) {
-    adopted_[static_cast<size_t>(package->step)].insert(package->parents);
+void Generator::adopt(Workpackage* workpackage, Diagnostics& diagnostics) {
+  next_id_ = std::max(next_id_, workpackage->id + 1);
+  if (!workpackage->parents.empty()) {
+    adopted_[static_cast<size_t>(workpackage->step)].insert(workpackage->parents);
   }
-  if (finished_well(package->outcome.state)) ended_before_.insert(package->id);
-  const Step& step = benchmark_.steps[static_cast<size_t>(package->step)];
+  if (finished_well(workpackage->outcome.state)) ended_before_.insert(workpackage->id);
+  const Step& step = benchmark_.steps[static_cast<size_t>(workpackage->step)];
   if (step.repeat.value.empty()) return;
   Copies copies;
-  if (copies_of(step, *package, diagnostics, &copies)) {
-    package->repetition = package->iteration % copies.total() / copies.iterations;
+  if (copies_of(step, *workpackage, diagnostics, &copies)) {
+    workpackage->repetition = workpackage->iteration % copies.total() / copies.iterations;
   }
 }
 
-bool Generator::copies_of(const Step& step, const WorkPackage& package, Diagnostics& diagnostics,
-                          Copies* out) const {
+bool Generator::copies_of(const Step& step, const Workpackage& workpackage,
+                          Diagnostics& diagnostics, Copies* out) const {
   Status status;
   if (has_reference(step.iterations.value) || has_reference(step.repeat.value)) {
-    const PackageValues values(benchmark_, expander_, package);
+    const WorkpackageValues values(benchmark_, expander_, workpackage);
     status = count_copies(step, values.lookup(), out);
   } else {
     status = count_copies(
@@ -133,7 +134,7 @@ bool Generator::copies_of(const Step& step, const WorkPackage& package, Diagnost
 int Generator::base_of(const std::vector<int>& parents, Diagnostics& diagnostics) const {
   std::vector<ParentIteration> iterations;
   for (const int id : parents) {
-    const WorkPackage& parent = sink_.at(id);
+    const Workpackage& parent = sink_.at(id);
     const Step& step = benchmark_.steps[static_cast<size_t>(parent.step)];
     Copies count;
     copies_of(step, parent, diagnostics, &count);
@@ -172,7 +173,7 @@ bool Generator::copies_of_points(Family& family, Diagnostics& diagnostics) const
   const Step& step = family.step;
   const bool fixed = !has_reference(step.iterations.value) && !has_reference(step.repeat.value);
   family.copies.resize(family.made.points.size());
-  WorkPackage probe;
+  Workpackage probe;
   probe.step = family.step_number;
   probe.parents = family.parents;
   for (size_t i = 0; i < family.copies.size(); ++i) {
@@ -192,17 +193,17 @@ void Generator::ask_active(Family& family) const {
   const std::string& text = family.step.active.value;
   const bool always = text == "true" || text == "True" || text.empty();
   family.active.assign(family.made.points.size(), always ? Active::yes : Active::ask);
-  if (always || names_package(text)) return;
+  if (always || names_workpackage(text)) return;
   std::vector<std::string> expressions;
   std::vector<size_t> places;
-  WorkPackage probe;
+  Workpackage probe;
   probe.step = family.step_number;
   probe.parents = family.parents;
   for (size_t i = 0; i < family.made.points.size(); ++i) {
     if (!family.made.errors[i].empty() || !expander_.is_final(family.made.points[i])) continue;
     probe.point = family.made.points[i];
     expressions.push_back(
-        active_expression(PackageValues(benchmark_, expander_, probe).apply(text)));
+        active_expression(WorkpackageValues(benchmark_, expander_, probe).apply(text)));
     places.push_back(i);
   }
   const std::vector<Evaluation> results = expander_.evaluator().evaluate(Mode::python, expressions);
@@ -216,27 +217,27 @@ void Generator::make_point(Family& family, size_t point, int repetition, Diagnos
   const Copies& copies = family.copies[point];
   bool any = false;
   for (int i = 0; i < copies.iterations; ++i) {
-    WorkPackage package;
-    package.id = next_id_;
-    package.step = family.step_number;
-    package.parents = family.parents;
-    package.repetition = repetition;
-    package.iteration = family.base * copies.total() + repetition * copies.iterations + i;
+    Workpackage workpackage;
+    workpackage.id = next_id_;
+    workpackage.step = family.step_number;
+    workpackage.parents = family.parents;
+    workpackage.repetition = repetition;
+    workpackage.iteration = family.base * copies.total() + repetition * copies.iterations + i;
     const bool last = repetition + 1 == copies.repeat && i + 1 == copies.iterations;
-    package.point = last ? std::move(family.made.points[point]) : family.made.points[point];
-    any = make_one(family, point, std::move(package), diagnostics) || any;
+    workpackage.point = last ? std::move(family.made.points[point]) : family.made.points[point];
+    any = make_one(family, point, std::move(workpackage), diagnostics) || any;
   }
   if (any && repetition == 0) ++points_;
 }
 
 // False: it is not active, or it cannot be told; its id goes to the next.
-bool Generator::make_one(const Family& family, size_t point, WorkPackage package,
+bool Generator::make_one(const Family& family, size_t point, Workpackage workpackage,
                          Diagnostics& diagnostics) {
-  fail_by_value(family.made.errors[point], family.made.places[point], package);
-  settle(family.step, package);
-  if (!place(family, point, package, diagnostics)) return false;
+  fail_by_value(family.made.errors[point], family.made.places[point], workpackage);
+  settle(family.step, workpackage);
+  if (!place(family, point, workpackage, diagnostics)) return false;
   ++next_id_;
-  sink_.take(std::move(package));
+  sink_.take(std::move(workpackage));
   return true;
 }
 
@@ -246,49 +247,49 @@ bool Generator::has_children(const Step& step) const {
 }
 
 // Values that need the workpackage's own names; a plan leaves open what only a run can tell.
-void Generator::settle(const Step& step, WorkPackage& package) {
-  if (fails(package)) {
+void Generator::settle(const Step& step, Workpackage& workpackage) {
+  if (fails(workpackage)) {
     if (purpose_ == Purpose::run || step.depend.empty()) return;
     unknown_errors_.insert(
         "step '" + step.name.value +
-        "' fails, unless an earlier step makes what is missing: " + message(package.outcome));
-    const std::string why = message(std::exchange(package.outcome, {}));
+        "' fails, unless an earlier step makes what is missing: " + message(workpackage.outcome));
+    const std::string why = message(std::exchange(workpackage.outcome, {}));
     // Where each value can be had, it is a rule or a type: nothing that a run could make.
-    Point finished = package.point;
-    const NamedValues builtins = PackageValues(benchmark_, expander_, package).builtins();
-    if (expander_.finish(step, finished, builtins).empty()) package.doubt = why;
+    Point finished = workpackage.point;
+    const NamedValues builtins = WorkpackageValues(benchmark_, expander_, workpackage).builtins();
+    if (expander_.finish(step, finished, builtins).empty()) workpackage.doubt = why;
     return;
   }
-  if (expander_.is_final(package.point)) return;
-  const NamedValues builtins = PackageValues(benchmark_, expander_, package).builtins();
+  if (expander_.is_final(workpackage.point)) return;
+  const NamedValues builtins = WorkpackageValues(benchmark_, expander_, workpackage).builtins();
   if (purpose_ == Purpose::run) {
     Mark place;
-    const std::string problem = expander_.finish(step, package.point, builtins, &place);
-    fail_by_value(problem, place, package);
+    const std::string problem = expander_.finish(step, workpackage.point, builtins, &place);
+    fail_by_value(problem, place, workpackage);
     return;
   }
   if (has_children(step)) {
     // They take over its values, not texts that name its id. What fails may not fail in a run.
-    Point finished = package.point;
+    Point finished = workpackage.point;
     if (expander_.finish(step, finished, builtins).empty()) {
-      package.point = std::move(finished);
+      workpackage.point = std::move(finished);
       return;
     }
   }
-  for (const std::string& name : expander_.finish_for_plan(step, package.point, builtins)) {
-    unknown_names_[static_cast<size_t>(package.step)].insert(name);
+  for (const std::string& name : expander_.finish_for_plan(step, workpackage.point, builtins)) {
+    unknown_names_[static_cast<size_t>(workpackage.step)].insert(name);
   }
 }
 
 // Whether it is active, and where it runs. What is wrong is its outcome; in a plan a wrong
 // `active` is an error of the file. One that fails already is left out where `active` can tell.
-bool Generator::place(const Family& family, size_t point, WorkPackage& package,
+bool Generator::place(const Family& family, size_t point, Workpackage& workpackage,
                       Diagnostics& diagnostics) {
   const Step& step = family.step;
   const bool asks = family.active[point] == Active::ask;
   if (!asks && step.suffix.value.empty() && step.work_dir.value.empty()) return true;
-  const bool broken = !family.made.errors[point].empty() || fails(package);
-  const PackageValues values(benchmark_, expander_, package);
+  const bool broken = !family.made.errors[point].empty() || fails(workpackage);
+  const WorkpackageValues values(benchmark_, expander_, workpackage);
   if (asks) {
     bool active = true;
     const Status told = evaluate_active(values.apply(step.active), expander_.evaluator(), &active);
@@ -297,31 +298,31 @@ bool Generator::place(const Family& family, size_t point, WorkPackage& package,
         diagnostics.error(step.active.mark, "step '" + step.name.value + "': " + told.message());
         return false;
       }
-      fail_by_value(told.message(), step.active.mark, package);
+      fail_by_value(told.message(), step.active.mark, workpackage);
       return true;
     }
     if (told && !active) return false;
   }
-  if (fails(package)) return true;
-  const std::string problem = locate(step, expander_, values, &package);
+  if (fails(workpackage)) return true;
+  const std::string problem = locate(step, expander_, values, &workpackage);
   if (purpose_ == Purpose::run && !problem.empty()) {
-    package.outcome = failure(Reason::directory, problem);
-    package.outcome.place = step.work_dir.mark;
+    workpackage.outcome = failure(Reason::directory, problem);
+    workpackage.outcome.place = step.work_dir.mark;
   }
   return true;
 }
 
-Status finish_planned(const Benchmark& benchmark, Expander& expander, WorkPackage* package) {
-  const Step& step = benchmark.steps[static_cast<size_t>(package->step)];
-  if (!package->doubt.empty()) return Status::error(package->doubt);
-  if (!expander.is_final(package->point)) {
-    const NamedValues builtins = PackageValues(benchmark, expander, *package).builtins();
-    const std::string problem = expander.finish(step, package->point, builtins);
+Status finish_planned(const Benchmark& benchmark, Expander& expander, Workpackage* workpackage) {
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage->step)];
+  if (!workpackage->doubt.empty()) return Status::error(workpackage->doubt);
+  if (!expander.is_final(workpackage->point)) {
+    const NamedValues builtins = WorkpackageValues(benchmark, expander, *workpackage).builtins();
+    const std::string problem = expander.finish(step, workpackage->point, builtins);
     if (!problem.empty()) return Status::error(problem);
   }
   if (step.suffix.value.empty() && step.work_dir.value.empty()) return Status::ok();
-  const PackageValues values(benchmark, expander, *package);
-  const std::string problem = locate(step, expander, values, package);
+  const WorkpackageValues values(benchmark, expander, *workpackage);
+  const std::string problem = locate(step, expander, values, workpackage);
   return problem.empty() ? Status::ok() : Status::error(problem);
 }
 

@@ -25,9 +25,9 @@ class WorkpackageSink {
  public:
   virtual ~WorkpackageSink() = default;
   // Takes a new workpackage; ids ascend.
-  virtual void take(WorkPackage&& package) = 0;
+  virtual void take(Workpackage&& workpackage) = 0;
   // One that was taken or adopted.
-  virtual const WorkPackage& at(int id) const = 0;
+  virtual const Workpackage& at(int id) const = 0;
 };
 
 // run: every value is computed; what cannot be fails its workpackage. plan: shell and perl values
@@ -47,7 +47,7 @@ class Generator {
   // parents had children before (adopt()).
   void make_children(int id, Diagnostics& diagnostics);
   // Takes note of one that exists already, in a run that goes on. Sets its repetition.
-  void adopt(WorkPackage* package, Diagnostics& diagnostics);
+  void adopt(Workpackage* workpackage, Diagnostics& diagnostics);
 
   // --- what a plan tells besides
   // Points left out by a rule, once.
@@ -62,22 +62,24 @@ class Generator {
   struct Family;  // the children of one combination of parents
 
   void make(int step, const std::vector<int>& parents, Diagnostics& diagnostics);
-  bool copies_of(const Step& step, const WorkPackage& package, Diagnostics& diagnostics,
+  bool copies_of(const Step& step, const Workpackage& workpackage, Diagnostics& diagnostics,
                  Copies* out) const;
   bool copies_of_points(Family& family, Diagnostics& diagnostics) const;
   int base_of(const std::vector<int>& parents, Diagnostics& diagnostics) const;
   void ask_active(Family& family) const;
   void make_point(Family& family, size_t point, int repetition, Diagnostics& diagnostics);
-  bool make_one(const Family& family, size_t point, WorkPackage package, Diagnostics& diagnostics);
+  bool make_one(const Family& family, size_t point, Workpackage workpackage,
+                Diagnostics& diagnostics);
   bool has_children(const Step& step) const;
-  void settle(const Step& step, WorkPackage& package);
-  bool place(const Family& family, size_t point, WorkPackage& package, Diagnostics& diagnostics);
+  void settle(const Step& step, Workpackage& workpackage);
+  bool place(const Family& family, size_t point, Workpackage& workpackage,
+             Diagnostics& diagnostics);
 
   const Benchmark& benchmark_;
   Expander& expander_;
   const Purpose purpose_;
   WorkpackageSink& sink_;
-  FinishedPackages finished_;
+  FinishedWorkpackages finished_;
   std::vector<std::set<std::vector<int>>> adopted_;  // combinations of parents, by step
   // Adopted when they had ended well: a child that is not there was not active. Where `active`
   // names an id it is not asked again, since the next id would give another answer.
@@ -92,6 +94,6 @@ class Generator {
 
 // Makes a planned workpackage what a run would make of it at its creation: every value is computed
 // (shell and perl values run). An error says which cannot be.
-Status finish_planned(const Benchmark& benchmark, Expander& expander, WorkPackage* package);
+Status finish_planned(const Benchmark& benchmark, Expander& expander, Workpackage* workpackage);
 
 }  // namespace tally

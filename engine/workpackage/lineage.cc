@@ -36,7 +36,7 @@ Status count_copies(const Step& step, const Lookup& lookup, Copies* copies) {
   return read_count(step, "repeat", step.repeat, lookup, &copies->repeat);
 }
 
-FinishedPackages::FinishedPackages(const Benchmark& benchmark, const Expander& expander)
+FinishedWorkpackages::FinishedWorkpackages(const Benchmark& benchmark, const Expander& expander)
     : expander_(expander), steps_(benchmark.steps.size()) {
   for (const Step& step : benchmark.steps) {
     if (step.depend.size() < 2) continue;
@@ -47,28 +47,28 @@ FinishedPackages::FinishedPackages(const Benchmark& benchmark, const Expander& e
   }
 }
 
-void FinishedPackages::add(const WorkPackage& package) {
-  OfStep& step = steps_[static_cast<size_t>(package.step)];
-  step.ids.push_back(package.id);
+void FinishedWorkpackages::add(const Workpackage& workpackage) {
+  OfStep& step = steps_[static_cast<size_t>(workpackage.step)];
+  step.ids.push_back(workpackage.id);
   if (!step.joined) return;
-  for (const Binding& b : package.point.bindings) {
+  for (const Binding& b : workpackage.point.bindings) {
     if (expander_.definition(b).update != UpdateMode::never || !expander_.is_final(b)) continue;
     ++step.names[b.name];
-    step.by_value[{b.name, b.value, b.index}].push_back(package.id);
+    step.by_value[{b.name, b.value, b.index}].push_back(workpackage.id);
   }
 }
 
-const std::vector<int>& FinishedPackages::of_step(int step) const {
+const std::vector<int>& FinishedWorkpackages::of_step(int step) const {
   return steps_[static_cast<size_t>(step)].ids;
 }
 
-const std::vector<int>& FinishedPackages::agreeing(int step_number, const Point& point) const {
+const std::vector<int>& FinishedWorkpackages::agreeing(int step_number, const Point& point) const {
   const OfStep& step = steps_[static_cast<size_t>(step_number)];
   const std::vector<int>* best = &step.ids;
   if (!step.joined) return *best;
   for (const Binding& b : point.bindings) {
     if (expander_.definition(b).update != UpdateMode::never || !expander_.is_final(b)) continue;
-    // Only a parameter that all of the step's packages have tells those that cannot agree.
+    // Only a parameter that all of the step's workpackages have tells those that cannot agree.
     const auto count = step.names.find(b.name);
     if (count == step.names.end() || count->second != step.ids.size()) continue;
     const auto found = step.by_value.find({b.name, b.value, b.index});
@@ -79,8 +79,8 @@ const std::vector<int>& FinishedPackages::agreeing(int step_number, const Point&
 }
 
 std::vector<std::vector<int>> parent_combinations(const Benchmark& benchmark, const Step& child,
-                                                  const WorkPackage& finished,
-                                                  const FinishedPackages& others) {
+                                                  const Workpackage& finished,
+                                                  const FinishedWorkpackages& others) {
   struct Choice {
     size_t place;  // in `depend`
     std::vector<int> ids;

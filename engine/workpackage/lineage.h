@@ -26,14 +26,14 @@ struct Copies {
 // at least 1.
 Status count_copies(const Step& step, const Lookup& lookup, Copies* copies);
 
-// The packages that finished well, found by the values they must share with others: keeps the cost
+// The workpackages that finished well, found by the values they must share with others: keeps the cost
 // of joining two steps proportional to the pairs that fit together.
-class FinishedPackages {
+class FinishedWorkpackages {
  public:
   // Both must outlive the object.
-  FinishedPackages(const Benchmark& benchmark, const Expander& expander);
-  void add(const WorkPackage& package);
-  // A step's (index) finished packages by id, in the order in which they were added.
+  FinishedWorkpackages(const Benchmark& benchmark, const Expander& expander);
+  void add(const Workpackage& workpackage);
+  // A step's (index) finished workpackages by id, in the order in which they were added.
   const std::vector<int>& of_step(int step) const;
   // Those of them that can agree with `point`; a superset, Expander::expand() has the last word.
   const std::vector<int>& agreeing(int step, const Point& point) const;
@@ -43,7 +43,7 @@ class FinishedPackages {
     bool joined = false;  // with others, in a child that depends on several steps
     std::vector<int> ids;
     std::unordered_map<TextId, size_t>
-        names;  // parameters that never change: packages that have it
+        names;  // parameters that never change: workpackages that have it
     std::map<std::tuple<TextId, TextId, uint32_t>, std::vector<int>>
         by_value;  // name, value, index
   };
@@ -52,13 +52,13 @@ class FinishedPackages {
   std::vector<int> none_;
 };
 
-// The combinations of parents that `finished` completes: one package of each step that `child`
+// The combinations of parents that `finished` completes: one workpackage of each step that `child`
 // depends on, ids in the order of `depend`. They come sorted by the steps'
 // names, the first slowest (JUBE's order, which is random for three and more). `finished` itself
 // may or may not have been added yet.
 std::vector<std::vector<int>> parent_combinations(const Benchmark& benchmark, const Step& child,
-                                                  const WorkPackage& finished,
-                                                  const FinishedPackages& others);
+                                                  const Workpackage& finished,
+                                                  const FinishedWorkpackages& others);
 
 // A parent as its child's iteration sees it.
 struct ParentIteration {

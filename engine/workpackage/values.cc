@@ -56,20 +56,20 @@ NamedValues run_builtins(const RunInfo& run, const Step* step) {
   return list;
 }
 
-PackageValues::PackageValues(const Benchmark& benchmark, const Expander& expander,
-                             const WorkPackage& package, const char* status)
-    : package_(package), status_(status), benchmark_(&benchmark), expander_(&expander) {
-  for (const Binding& binding : package.point.bindings) {
+WorkpackageValues::WorkpackageValues(const Benchmark& benchmark, const Expander& expander,
+                                     const Workpackage& workpackage, const char* status)
+    : workpackage_(workpackage), status_(status), benchmark_(&benchmark), expander_(&expander) {
+  for (const Binding& binding : workpackage.point.bindings) {
     if (!expander.definition(binding).exported) continue;
     exported_.emplace_back(expander.pool()[binding.name], expander.pool()[binding.value]);
   }
-  added_ = kind_values(benchmark.steps[static_cast<size_t>(package.step)],
+  added_ = kind_values(benchmark.steps[static_cast<size_t>(workpackage.step)],
                        [this](std::string_view name) { return find(name); });
 }
 
-PackageValues::PackageValues(const Step* step, const WorkPackage& package, StoredParameters stored,
-                             const char* status)
-    : package_(package), status_(status), stored_(std::move(stored)) {
+WorkpackageValues::WorkpackageValues(const Step* step, const Workpackage& workpackage,
+                                     StoredParameters stored, const char* status)
+    : workpackage_(workpackage), status_(status), stored_(std::move(stored)) {
   for (const auto& [name, value] : stored_.values) {
     if (stored_.exported && stored_.exported(name)) exported_.emplace_back(name, value);
   }
@@ -78,20 +78,20 @@ PackageValues::PackageValues(const Step* step, const WorkPackage& package, Store
   }
 }
 
-const NamedValues& PackageValues::builtins() const {
+const NamedValues& WorkpackageValues::builtins() const {
   if (!builtins_.empty()) return builtins_;
   std::vector<ParentName> parents;
   std::string work_dir, absolute;
   if (benchmark_ != nullptr) {
-    const Step& step = benchmark_->steps[static_cast<size_t>(package_.step)];
+    const Step& step = benchmark_->steps[static_cast<size_t>(workpackage_.step)];
     builtins_ = expander_->step_builtins(step);
-    for (size_t i = 0; i < package_.parents.size() && i < step.depend.size(); ++i) {
-      parents.push_back({step.depend[i].value, package_.parents[i]});
+    for (size_t i = 0; i < workpackage_.parents.size() && i < step.depend.size(); ++i) {
+      parents.push_back({step.depend[i].value, workpackage_.parents[i]});
     }
-    work_dir = work_dir_of(*benchmark_, expander_->run().rundir, package_);
+    work_dir = work_dir_of(*benchmark_, expander_->run().rundir, workpackage_);
     absolute =
-        package_.work_dir.empty()
-            ? work_dir_of(*benchmark_, *find_in(builtins_, "jube_benchmark_rundir"), package_)
+        workpackage_.work_dir.empty()
+            ? work_dir_of(*benchmark_, *find_in(builtins_, "jube_benchmark_rundir"), workpackage_)
             : absolute_path(work_dir);
   } else {
     if (stored_.common != nullptr) builtins_ = *stored_.common;
@@ -99,12 +99,12 @@ const NamedValues& PackageValues::builtins() const {
     work_dir = stored_.work_dir;
     absolute = stored_.absolute_work_dir;
   }
-  if (!of_package_) return builtins_;
-  builtins_.emplace_back("jube_wp_id", std::to_string(package_.id));
-  builtins_.emplace_back("jube_wp_padid", padded_id(package_.id));
+  if (!of_workpackage_) return builtins_;
+  builtins_.emplace_back("jube_wp_id", std::to_string(workpackage_.id));
+  builtins_.emplace_back("jube_wp_padid", padded_id(workpackage_.id));
   builtins_.emplace_back("jube_wp_status", status_);
-  builtins_.emplace_back("jube_wp_iteration", std::to_string(package_.iteration));
-  builtins_.emplace_back("jube_wp_cycle", std::to_string(package_.cycle));
+  builtins_.emplace_back("jube_wp_iteration", std::to_string(workpackage_.iteration));
+  builtins_.emplace_back("jube_wp_cycle", std::to_string(workpackage_.cycle));
   builtins_.emplace_back("jube_wp_relpath", work_dir);
   builtins_.emplace_back("jube_wp_abspath", absolute);
   for (const ParentName& parent : parents) {
@@ -116,30 +116,30 @@ const NamedValues& PackageValues::builtins() const {
   return builtins_;
 }
 
-const std::string* PackageValues::parameter(std::string_view name) const {
+const std::string* WorkpackageValues::parameter(std::string_view name) const {
   if (expander_ == nullptr) return find_in(stored_.values, name);
   const TextPool& pool = expander_->pool();
-  for (const Binding& binding : package_.point.bindings) {
+  for (const Binding& binding : workpackage_.point.bindings) {
     if (pool[binding.name] == name) return &pool[binding.value];
   }
   return nullptr;
 }
 
-const std::string* PackageValues::find(std::string_view name) const {
+const std::string* WorkpackageValues::find(std::string_view name) const {
   if (const std::string* value = find_in(added_, name)) return value;
   if (const std::string* value = parameter(name)) return value;
   return starts_with(name, "jube_") ? find_in(builtins(), name) : nullptr;
 }
 
-Lookup PackageValues::lookup() const {
+Lookup WorkpackageValues::lookup() const {
   return [this](std::string_view name) { return find(name); };
 }
 
-NamedValues PackageValues::all() const {
+NamedValues WorkpackageValues::all() const {
   NamedValues list;
   if (expander_ != nullptr) {
     const TextPool& pool = expander_->pool();
-    for (const Binding& binding : package_.point.bindings) {
+    for (const Binding& binding : workpackage_.point.bindings) {
       list.emplace_back(pool[binding.name], pool[binding.value]);
     }
   } else {
@@ -167,8 +167,8 @@ NamedValues PackageValues::all() const {
   return list;
 }
 
-void PackageValues::drop_package_builtins() {
-  of_package_ = false;
+void WorkpackageValues::drop_workpackage_builtins() {
+  of_workpackage_ = false;
   builtins_.clear();
 }
 

@@ -37,15 +37,15 @@ struct StoredParameters {
 // jube_benchmark_* and, with a step, jube_step_*.
 NamedValues run_builtins(const RunInfo& run, const Step* step);
 
-class PackageValues {
+class WorkpackageValues {
  public:
   // Of a workpackage that is planned or run here. `status`: RUNNING, DONE or ERROR. The arguments
   // must outlive the object.
-  PackageValues(const Benchmark& benchmark, const Expander& expander, const WorkPackage& package,
-                const char* status = "RUNNING");
+  WorkpackageValues(const Benchmark& benchmark, const Expander& expander,
+                    const Workpackage& workpackage, const char* status = "RUNNING");
   // Of one that a journal keeps. `step` null: the input file does not have the step any more.
-  PackageValues(const Step* step, const WorkPackage& package, StoredParameters stored,
-                const char* status);
+  WorkpackageValues(const Step* step, const Workpackage& workpackage, StoredParameters stored,
+                    const char* status);
 
   // The value of a name, or null.
   const std::string* find(std::string_view name) const;
@@ -66,19 +66,19 @@ class PackageValues {
   // ones.
   NamedValues all() const;
   // For a shared operation: no single workpackage's built-ins.
-  void drop_package_builtins();
+  void drop_workpackage_builtins();
 
  private:
   const std::string* parameter(std::string_view name) const;
 
-  const WorkPackage& package_;
+  const Workpackage& workpackage_;
   const char* status_;
   // Where the values come from: a plan or a run, or else a journal.
   const Benchmark* benchmark_ = nullptr;
   const Expander* expander_ = nullptr;
   StoredParameters stored_;
   NamedValues added_, exported_;
-  bool of_package_ = true;  // with jube_wp_*
+  bool of_workpackage_ = true;  // with jube_wp_*
   // Made when they are first asked for: most texts name none.
   mutable NamedValues builtins_;
 };

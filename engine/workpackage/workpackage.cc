@@ -12,7 +12,7 @@ std::string padded_id(int id) {
   return text.data();
 }
 
-std::string package_directory_name(int id, const std::string& step, const std::string& suffix) {
+std::string workpackage_directory_name(int id, const std::string& step, const std::string& suffix) {
   std::string name = padded_id(id) + "_" + step;
   if (!suffix.empty()) name += "_" + suffix;
   // A slash would make folders, and a name has an end: values of parameters may hold anything.
@@ -21,16 +21,16 @@ std::string package_directory_name(int id, const std::string& step, const std::s
   return name;
 }
 
-std::string directory_of(const Benchmark& benchmark, const WorkPackage& package) {
-  if (!package.directory.empty()) return package.directory;
-  const Step& step = benchmark.steps[static_cast<size_t>(package.step)];
-  return package_directory_name(package.id, step.name.value, "");
+std::string directory_of(const Benchmark& benchmark, const Workpackage& workpackage) {
+  if (!workpackage.directory.empty()) return workpackage.directory;
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+  return workpackage_directory_name(workpackage.id, step.name.value, "");
 }
 
 std::string work_dir_of(const Benchmark& benchmark, const std::string& run_dir,
-                        const WorkPackage& package) {
-  if (!package.work_dir.empty()) return package.work_dir;
-  return run_dir + "/" + directory_of(benchmark, package) + "/work";
+                        const Workpackage& workpackage) {
+  if (!workpackage.work_dir.empty()) return workpackage.work_dir;
+  return run_dir + "/" + directory_of(benchmark, workpackage) + "/work";
 }
 
 }  // namespace tally

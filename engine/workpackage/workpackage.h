@@ -11,7 +11,7 @@
 
 namespace tally {
 
-struct WorkPackage {
+struct Workpackage {
   int id = 0;    // JUBE's jube_wp_id
   int step = 0;  // index into Benchmark::steps
   Point point;
@@ -30,11 +30,11 @@ struct WorkPackage {
 // 7 -> "000007".
 std::string padded_id(int id);
 // "000003_step" or "000003_step_suffix".
-std::string package_directory_name(int id, const std::string& step, const std::string& suffix);
+std::string workpackage_directory_name(int id, const std::string& step, const std::string& suffix);
 // The name of a workpackage's folder in the run directory.
-std::string directory_of(const Benchmark& benchmark, const WorkPackage& package);
+std::string directory_of(const Benchmark& benchmark, const Workpackage& workpackage);
 // Where its operations run: RUNDIR/directory/work, as the user wrote RUNDIR, or its work_dir.
 std::string work_dir_of(const Benchmark& benchmark, const std::string& run_dir,
-                        const WorkPackage& package);
+                        const Workpackage& workpackage);
 
 }  // namespace tally

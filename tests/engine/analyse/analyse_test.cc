@@ -42,8 +42,8 @@ class Fixture {
     result.outputs.emplace_back(table);
     benchmark.results.push_back(result);
   }
-  PackageView& package(int id, const std::string& step, std::vector<int> parents = {}) {
-    PackageView view;
+  WorkpackageView& workpackage(int id, const std::string& step, std::vector<int> parents = {}) {
+    WorkpackageView view;
     view.id = id;
     view.step = step;
     view.parents = std::move(parents);
@@ -54,8 +54,8 @@ class Fixture {
       benchmark.steps.emplace_back();
       benchmark.steps.back().name.value = step;
     }
-    packages.push_back(view);
-    return packages.back();
+    workpackages.push_back(view);
+    return workpackages.back();
   }
   void file(int id, const std::string& name, const std::string& bytes) {
     std::ofstream(root_ + "/" + std::to_string(id) + "/" + name, std::ios::binary) << bytes;
@@ -74,7 +74,7 @@ class Fixture {
   }
   Records run() {
     auto evaluator = make_evaluator(".");
-    return tally::analyse(benchmark, analyser, packages, *evaluator, diagnostics);
+    return tally::analyse(benchmark, analyser, workpackages, *evaluator, diagnostics);
   }
   // A row's value as text; "-" when it has none.
   static std::string at(const Records& records, size_t row, const std::string& name) {
@@ -84,7 +84,7 @@ class Fixture {
 
   Benchmark benchmark;
   Analyser analyser;
-  std::vector<PackageView> packages;
+  std::vector<WorkpackageView> workpackages;
   Diagnostics diagnostics;
 
  private:
@@ -113,9 +113,9 @@ TEST_CASE_FIXTURE(
   column({"rate", "twice"});
   analyser.use = texts({"pt"});
   analyse_step("s", "out");
-  package(0, "s");
+  workpackage(0, "s");
   file(0, "out", "time=4\n");
-  package(1, "s");
+  workpackage(1, "s");
   file(1, "out", "ended early\n");
   Records records = run();
   CHECK(at(records, 0, "twice") == "50.0");
@@ -133,9 +133,9 @@ TEST_CASE_FIXTURE(Fixture, "a pattern whose files are all missing has no default
   column({"t"});
   analyser.use = texts({"pt"});
   analyse_step("s", "out");
-  package(0, "s");
+  workpackage(0, "s");
   file(0, "out", "ended early\n");
-  package(1, "s");
+  workpackage(1, "s");
   Records records = run();
   CHECK(at(records, 0, "t") == "-1");
   CHECK(records.rows[1].values.count("t") == 0);  // JUBE 2.5.1's tables have an empty cell here
@@ -148,16 +148,16 @@ TEST_CASE_FIXTURE(Fixture,
   column({"t_avg", "version"});
   analyse_step("s", "job.out", {"log"});
   analyse_step("s", "record", {"record"});
-  package(0, "s");
+  workpackage(0, "s");
   file(0, "job.out", "time=4\n");
   file(0, "other.out", "time=8\n");
   file(0, "record", "version 7\n");
-  packages[0].log = packages[0].work_dir + "/job.out";
-  packages[0].work_dir = "/nowhere";
+  workpackages[0].log = workpackages[0].work_dir + "/job.out";
+  workpackages[0].work_dir = "/nowhere";
   Records records = run();
   CHECK(at(records, 0, "t_avg") == "4.0");
   CHECK(at(records, 0, "version") == "7");
-  packages[0].log.replace(packages[0].log.rfind('/') + 1, std::string::npos, "other.out");
+  workpackages[0].log.replace(workpackages[0].log.rfind('/') + 1, std::string::npos, "other.out");
   records = run();
   CHECK(at(records, 0, "t_avg") == "8.0");
   CHECK(at(records, 0, "version") == "-");
@@ -185,7 +185,7 @@ TEST_CASE_FIXTURE(Fixture, "patterns, defaults and derived patterns of one workp
           "dflt",  "dflt_cnt", "dflt_sum2", "ap",  "ap_cnt",  "der",   "der2",
           "dbad",  "dbads",    "dtx",       "dsh", "a",       "a_s",   "jube_res_analyser",
           "viablk"});
-  PackageView& p = package(0, "s");
+  WorkpackageView& p = workpackage(0, "s");
   p.values = {{"a", "1"}, {"unused", "x"}};
   p.types = {{"a", ValueType::integer}};
   file(0, "stdout",
@@ -235,12 +235,12 @@ TEST_CASE_FIXTURE(Fixture, "leaves make the rows; parents' values are merged in"
   column({"t", "t2", "t2_cnt", "t2_last", "only3", "only3_cnt", "a", "a_s", "a_t", "q",
           "jube_wp_id", "jube_step_name"});
   for (int id : {0, 1}) {
-    package(id, "s").values = {
+    workpackage(id, "s").values = {
         {"a", std::to_string(id)}, {"jube_wp_id", std::to_string(id)}, {"jube_step_name", "s"}};
     file(id, "stdout", "time=" + std::to_string(id) + ".5\nval=11\n");
   }
-  package(2, "m", {0}).values = {{"a", "0"}};
-  package(3, "t", {2}).values = {
+  workpackage(2, "m", {0}).values = {{"a", "0"}};
+  workpackage(3, "t", {2}).values = {
       {"a", "0"}, {"q", "u"}, {"jube_wp_id", "3"}, {"jube_step_name", "t"}};
   file(3, "stdout", "val=1.25\n");
   file(3, "f10", "val=9\n");
@@ -273,7 +273,7 @@ TEST_CASE_FIXTURE(Fixture, "reduce merges the iterations of one point") {
   int id = 0;
   for (const char* a : {"1", "2"}) {
     for (int iteration : {0, 1}) {
-      PackageView& p = package(id, "s");
+      WorkpackageView& p = workpackage(id, "s");
       p.iteration = iteration;
       p.values = {{"a", a}, {"jube_wp_id", std::to_string(id)}};
       file(id, "stdout", std::string("time=") + a + "." + std::to_string(iteration) + "\n");
@@ -298,7 +298,7 @@ TEST_CASE_FIXTURE(Fixture, "equal values of a parameter are still two points") {
   pattern("pt", "t", "time=${jube_pat_fp}", ValueType::floating);
   column({"t"});
   for (int id : {0, 1}) {
-    package(id, "s").values = {{"a", "1"}};
+    workpackage(id, "s").values = {{"a", "1"}};
     file(id, "stdout", "time=1\n");
   }
   analyser.use = texts({"pt"});
@@ -318,7 +318,7 @@ TEST_CASE_FIXTURE(Fixture, "a parameter made from jube_wp_iteration does not par
   pattern("pt", "t", "time=${jube_pat_fp}", ValueType::floating);
   column({"t_cnt"});
   for (int id : {0, 1}) {
-    PackageView& p = package(id, "s");
+    WorkpackageView& p = workpackage(id, "s");
     p.iteration = id;
     p.values = {{"seed", std::to_string(id) + "7"}, {"twice", std::to_string(id)}};
     file(id, "stdout", "time=1\n");
@@ -333,7 +333,7 @@ TEST_CASE_FIXTURE(Fixture, "a parameter made from jube_wp_iteration does not par
 TEST_CASE_FIXTURE(Fixture, "a pattern with a parameter's name is an error") {
   pattern("pt", "a", "time=${jube_pat_fp}");
   column({"a"});
-  package(0, "s").values = {{"a", "1"}};
+  workpackage(0, "s").values = {{"a", "1"}};
   file(0, "stdout", "time=1\n");
   analyser.use = texts({"pt"});
   analyse_step("s", "stdout");
@@ -344,7 +344,7 @@ TEST_CASE_FIXTURE(Fixture, "a pattern with a parameter's name is an error") {
 TEST_CASE_FIXTURE(Fixture, "an unreadable pattern is an error with its words") {
   pattern("pt", "t", "time=(");
   column({"t"});
-  package(0, "s");
+  workpackage(0, "s");
   file(0, "stdout", "time=1\n");
   analyser.use = texts({"pt"});
   analyse_step("s", "stdout");
@@ -358,7 +358,7 @@ TEST_CASE_FIXTURE(Fixture, "an unreadable pattern is an error with its words") {
 TEST_CASE_FIXTURE(Fixture, "unfinished workpackages have no row") {
   pattern("pt", "t", "time=${jube_pat_fp}");
   column({"t"});
-  package(0, "s").finished = false;
+  workpackage(0, "s").finished = false;
   file(0, "stdout", "time=1\n");
   analyser.use = texts({"pt"});
   analyse_step("s", "stdout");

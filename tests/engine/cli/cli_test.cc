@@ -375,10 +375,10 @@ TEST_CASE_FIXTURE(Shell,
 TEST_CASE_FIXTURE(Shell, "what JUBE leaves for scripts, and options cut short") {
   file("bench.yaml", kBench);
   CHECK(tally("run bench.yaml --res --hide-anim").code == 0);
-  const std::string packages = content("bench_run/000000/workpackages.xml");
-  CHECK(has(packages, "<workpackage id=\"0\">"));
-  CHECK(has(packages, "<selection idx=\"0\">1</selection>"));
-  CHECK(has(packages, "<iteration_siblings>0</iteration_siblings>"));
+  const std::string workpackages = content("bench_run/000000/workpackages.xml");
+  CHECK(has(workpackages, "<workpackage id=\"0\">"));
+  CHECK(has(workpackages, "<selection idx=\"0\">1</selection>"));
+  CHECK(has(workpackages, "<iteration_siblings>0</iteration_siblings>"));
   CHECK(has(content("bench_run/000000/parse.log"), "bench.yaml read by tally"));
   CHECK(tally("--version", "jube").out.rfind("JUBE, version 2.7.1 (tally ", 0) == 0);
   CHECK(tally("result nowhere", "jube").code == 1);

@@ -27,9 +27,9 @@ struct Following {
     timing.longest_turn = std::chrono::hours(1);
     jobs.set_timing(timing);
   }
-  Job job(int package, const std::string& name = "name") const {
+  Job job(int workpackage, const std::string& name = "name") const {
     Job made;
-    made.package = package;
+    made.workpackage = workpackage;
     made.request = {name, folder.path(), "script", "sbatch", {}};
     made.marks.status_file = folder.path() + "/job.status";
     made.label = "000005_train";
@@ -85,7 +85,7 @@ TEST_CASE("following: the job's own word, then the scheduler's; unknown is lost,
     }
     const auto ended = f.later(60);
     REQUIRE(ended.size() == 1);
-    CHECK(ended[0].package == 5);
+    CHECK(ended[0].workpackage == 5);
     CHECK(ended[0].kind == Kind::exit);
     CHECK(ended[0].exit_code == 0);
     CHECK(f.jobs.count() == 0);
@@ -402,9 +402,9 @@ TEST_CASE("submitting: limits") {
 TEST_CASE("the folders are a job's from its submission on, until its end was taken") {
   Following f;
   Job job = f.job(5);
-  Job rider = f.job(6);
-  rider.marks.status_file = f.folder.path() + "/rider.status";
-  job.riders.push_back(rider);
+  Job member = f.job(6);
+  member.marks.status_file = f.folder.path() + "/rider.status";
+  job.members.push_back(member);
   const auto owner = [&](const char* file) {
     std::string text;
     const Status s = read_file(f.folder.path() + "/" + file, &text);
@@ -437,8 +437,8 @@ TEST_CASE("the folders are a job's from its submission on, until its end was tak
     CHECK(owner("job.status.job") == "name\n");
   }
   SUBCASE("cancelled") {
-    std::vector<int> packages;
-    REQUIRE(f.jobs.cancel_all(&packages));
+    std::vector<int> workpackages;
+    REQUIRE(f.jobs.cancel_all(&workpackages));
     CHECK(owner("job.status.job") == "ended\n");
     CHECK(owner("rider.status.job") == "ended\n");
   }
@@ -458,10 +458,10 @@ TEST_CASE("all are cancelled by one command") {
   Following f;
   for (int i = 0; i < 3; ++i) f.jobs.add(f.job(i, "name" + std::to_string(i)));
   f.later(0);
-  std::vector<int> packages;
-  REQUIRE(f.jobs.cancel_all(&packages));
+  std::vector<int> workpackages;
+  REQUIRE(f.jobs.cancel_all(&workpackages));
   CHECK(f.scheduler.cancelled == std::vector<std::vector<std::string>>{{"101", "102", "103"}});
-  CHECK(packages.size() == 3);
+  CHECK(workpackages.size() == 3);
   CHECK(f.jobs.count() == 0);
 }
 

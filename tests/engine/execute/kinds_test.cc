@@ -51,14 +51,14 @@ TEST_CASE("a setup step's work is done once for equal commands, parameters and f
   std::string times;
   REQUIRE(read_file(run.folder.path() + "/times", &times));
   CHECK(times == "once\nonce\n");
-  for (const auto& package : run.stored()) {
-    if (package.step != "train") continue;
-    const std::string value = package.parameters[1].second;
-    CHECK(run.file(package.directory + "/work/stdout") == "made " + value + "\n");
+  for (const auto& workpackage : run.stored()) {
+    if (workpackage.step != "train") continue;
+    const std::string value = workpackage.parameters[1].second;
+    CHECK(run.file(workpackage.directory + "/work/stdout") == "made " + value + "\n");
   }
   int reused = 0;
-  for (const auto& package : run.stored()) {
-    const Outcome& outcome = package.package.outcome;
+  for (const auto& workpackage : run.stored()) {
+    const Outcome& outcome = workpackage.workpackage.outcome;
     if (outcome.reason == Reason::reused && outcome.workpackage >= 0) ++reused;
   }
   CHECK(reused == 2);
@@ -121,7 +121,7 @@ TEST_CASE("a run step on a scheduler: submitted once, its exit status decides") 
     run.add(step);
     scheduler.on_submit = [](const JobRequest& r, const std::string&) { write_status(r, "3\n"); };
     CHECK(run.run().done == 1);
-    CHECK(run.stored()[0].package.outcome.state == State::expected);
+    CHECK(run.stored()[0].workpackage.outcome.state == State::expected);
   }
   SUBCASE("rejected, in the scheduler's words") {
     run.add(step);

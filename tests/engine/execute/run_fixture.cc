@@ -83,7 +83,7 @@ Status RunFixture::start(RunSummary* summary) {
   return carry_out(*journal, summary);
 }
 
-Status RunFixture::go_on(RunSummary* summary) {
+Status RunFixture::advance(RunSummary* summary) {
   std::unique_ptr<Journal> journal;
   if (Status s = Journal::open(directory.path, &journal); !s) return s;
   return carry_out(*journal, summary);
@@ -109,7 +109,7 @@ RunSummary RunFixture::run() {
 
 RunSummary RunFixture::continue_run() {
   RunSummary summary;
-  if (Status s = go_on(&summary); !s) throw std::runtime_error(s.message());
+  if (Status s = advance(&summary); !s) throw std::runtime_error(s.message());
   return summary;
 }
 
@@ -125,7 +125,8 @@ bool RunFixture::has(const std::string& name) const {
 
 std::string RunFixture::all_stdout() const {
   std::string text;
-  for (const Journal::Stored& package : stored()) text += file(package.directory + "/work/stdout");
+  for (const Journal::Stored& workpackage : stored())
+    text += file(workpackage.directory + "/work/stdout");
   return text;
 }
 
@@ -135,7 +136,7 @@ std::vector<Journal::Stored> RunFixture::stored() const {
     throw std::runtime_error(s.message());
   }
   std::vector<Journal::Stored> all;
-  if (!journal->packages(&all)) std::abort();
+  if (!journal->workpackages(&all)) std::abort();
   return all;
 }
 

@@ -41,7 +41,7 @@ class RunFixture {
   // A new run, or the same run gone on with (a fresh journal, expander and pool, as a new process
   // has).
   Status start(RunSummary* summary);
-  Status go_on(RunSummary* summary);
+  Status advance(RunSummary* summary);
   RunSummary run();
   RunSummary continue_run();
 

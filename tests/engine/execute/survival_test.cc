@@ -109,8 +109,9 @@ TEST_CASE(
       REQUIRE((killed || status == 0));
       find_run(run);
       std::vector<std::string> finished;
-      for (const auto& package : run.stored()) {
-        if (package.package.outcome.state == State::done) finished.push_back(package.directory);
+      for (const auto& workpackage : run.stored()) {
+        if (workpackage.workpackage.outcome.state == State::done)
+          finished.push_back(workpackage.directory);
       }
       const std::string log = run.folder.path() + "/log";
       std::string before;
@@ -121,7 +122,7 @@ TEST_CASE(
       CHECK(summary.exit_code() == 0);
       CHECK(summary.done == 4);
       CHECK(run.all_stdout() == small_run_output);
-      for (const auto& package : run.stored()) CHECK(run.has(package.directory + "/done"));
+      for (const auto& workpackage : run.stored()) CHECK(run.has(workpackage.directory + "/done"));
       std::string all;
       REQUIRE(read_file(log, &all));
       for (const auto& [line, times] : count_lines(all)) {
@@ -303,7 +304,7 @@ TEST_CASE("two engines on one run: the second is told so") {
   REQUIRE(eventually([&] { return access((run.folder.path() + "/here").c_str(), F_OK) == 0; }));
   find_run(run);
   RunSummary summary;
-  const Status second = run.go_on(&summary);
+  const Status second = run.advance(&summary);
   CHECK_FALSE(second);
   CHECK(second.message().find("run 000000 is in use by tally on host") == 0);
   run.folder.write("go", "");
@@ -401,8 +402,8 @@ TEST_CASE("timeout ends the whole tree; as an expected outcome it is a result") 
   CHECK(run.file("000002_bad/error") ==
         "timeout \"soon\" is not a duration; write it as 90s, 10m or 01:30:00");
   const auto stored = run.stored();
-  CHECK(stored[1].package.outcome.state == State::expected);
-  CHECK(message(stored[1].package.outcome) == "time limit");
+  CHECK(stored[1].workpackage.outcome.state == State::expected);
+  CHECK(message(stored[1].workpackage.outcome) == "time limit");
 }
 
 TEST_CASE("retry starts over and keeps the failed try's files; expect names outcomes") {
@@ -425,7 +426,7 @@ TEST_CASE("retry starts over and keeps the failed try's files; expect names outc
   std::string tries;
   REQUIRE(read_file(run.folder.path() + "/tries", &tries));
   CHECK(tries == "try\ntry\ntry\n");
-  CHECK(message(run.stored()[2].package.outcome) == "out of memory");
+  CHECK(message(run.stored()[2].workpackage.outcome) == "out of memory");
   CHECK(run.file("000002_oom/work/stdout").empty());
 }
 

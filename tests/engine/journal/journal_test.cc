@@ -67,8 +67,8 @@ std::unique_ptr<Journal> create(const Folder& folder) {
   return journal;
 }
 
-WorkPackage package(int id, TextPool& pool, const std::string& value) {
-  WorkPackage wp;
+Workpackage workpackage(int id, TextPool& pool, const std::string& value) {
+  Workpackage wp;
   wp.id = id;
   wp.step = 1;
   wp.iteration = 2;
@@ -78,9 +78,9 @@ WorkPackage package(int id, TextPool& pool, const std::string& value) {
   return wp;
 }
 
-std::vector<Journal::Stored> packages(const Journal& journal) {
+std::vector<Journal::Stored> workpackages(const Journal& journal) {
   std::vector<Journal::Stored> all;
-  const Status read = journal.packages(&all);
+  const Status read = journal.workpackages(&all);
   CAPTURE(read.message());
   CHECK(read);
   return all;
@@ -112,9 +112,9 @@ TEST_CASE("everything written is read back") {
   TextPool pool;
   {
     auto journal = create(folder);
-    REQUIRE(journal->add(package(0, pool, "v\n\xff"), pool, {"ps/p", "ps/empty"}, "gen",
+    REQUIRE(journal->add(workpackage(0, pool, "v\n\xff"), pool, {"ps/p", "ps/empty"}, "gen",
                          "000000_gen", ""));
-    REQUIRE(journal->add(package(1, pool, "w"), pool, {"ps/p", "ps/empty"}, "gen", "000001_gen",
+    REQUIRE(journal->add(workpackage(1, pool, "w"), pool, {"ps/p", "ps/empty"}, "gen", "000001_gen",
                          "/alt"));
     REQUIRE(journal->set_outcome(0, in_state(State::running)));
     REQUIRE(journal->operation_done(0, 1, 2, {"A=b=c", "GONE", "L=1\n2"}, {{"/x/stdout", 123}}));
@@ -141,14 +141,14 @@ TEST_CASE("everything written is read back") {
   REQUIRE(journal->sources(&texts));
   CHECK(texts ==
         Journal::Texts{{"bench.yaml", "name: b\n"}, {"inc.yaml", std::string("\xff\0x", 3)}});
-  const auto stored = packages(*journal);
+  const auto stored = workpackages(*journal);
   REQUIRE(stored.size() == 2);
   CHECK(stored[0].step == "gen");
-  CHECK(stored[0].package.outcome.state == State::failed);
-  CHECK(message(stored[0].package.outcome) == "why");
-  CHECK(stored[0].package.parents == std::vector<int>{7, 5});
-  CHECK(stored[0].package.iteration == 2);
-  CHECK(stored[0].package.cycle == 1);
+  CHECK(stored[0].workpackage.outcome.state == State::failed);
+  CHECK(message(stored[0].workpackage.outcome) == "why");
+  CHECK(stored[0].workpackage.parents == std::vector<int>{7, 5});
+  CHECK(stored[0].workpackage.iteration == 2);
+  CHECK(stored[0].workpackage.cycle == 1);
   CHECK(stored[0].operations_done == 3);
   CHECK(stored[0].prepared);
   CHECK(stored[0].parameters ==
@@ -165,7 +165,7 @@ TEST_CASE("everything written is read back") {
   std::vector<Journal::Setup> setups;
   REQUIRE(journal->setups(&setups));
   REQUIRE(setups.size() == 1);
-  CHECK(setups[0].package == 1);
+  CHECK(setups[0].workpackage == 1);
   CHECK(setups[0].hash == "hash");
   CHECK(setups[0].instance == "instance");
   std::string file;
@@ -175,8 +175,8 @@ TEST_CASE("everything written is read back") {
   REQUIRE(states(*journal).size() == 2);
   CHECK(states(*journal)[0].count == 1);
   REQUIRE(journal->reset(0));
-  CHECK(packages(*journal)[0].package.outcome.state == State::pending);
-  CHECK(packages(*journal)[0].operations_done == 0);
+  CHECK(workpackages(*journal)[0].workpackage.outcome.state == State::pending);
+  CHECK(workpackages(*journal)[0].operations_done == 0);
 }
 
 TEST_CASE("a second engine is told who has the run, in the same process and in another") {
@@ -213,7 +213,7 @@ TEST_CASE("killed at every commit: what was committed is there, the lease is tak
           if (number == kill_at && done == after) raise(SIGKILL);
         });
         for (int i = 0; i < 6; ++i) {
-          if (!journal->add(package(i, pool, "v"), pool, {}, "s", "d", "")) _exit(2);
+          if (!journal->add(workpackage(i, pool, "v"), pool, {}, "s", "d", "")) _exit(2);
         }
       });
       REQUIRE(WIFSIGNALED(status));
@@ -223,11 +223,11 @@ TEST_CASE("killed at every commit: what was committed is there, the lease is tak
       CAPTURE(read.message());
       REQUIRE(read);
       const auto expected = static_cast<size_t>(kill_at) + (after ? 1U : 0U);
-      CHECK(packages(*journal).size() == expected);
+      CHECK(workpackages(*journal).size() == expected);
       const Status open = Journal::open(folder.run(), &journal);
       CAPTURE(open.message());
       REQUIRE(open);
-      CHECK(packages(*journal).size() == expected);
+      CHECK(workpackages(*journal).size() == expected);
     }
   }
 }
@@ -239,21 +239,21 @@ TEST_CASE("between begin and commit all or nothing is kept") {
     auto journal = create(folder);
     if (!journal->begin()) _exit(2);
     for (int i = 0; i < 100; ++i) {
-      if (!journal->add(package(i, pool, "v"), pool, {}, "s", "d", "")) _exit(2);
+      if (!journal->add(workpackage(i, pool, "v"), pool, {}, "s", "d", "")) _exit(2);
     }
     raise(SIGKILL);
   });
   REQUIRE(WIFSIGNALED(status));
   std::unique_ptr<Journal> journal;
   REQUIRE(Journal::open(folder.run(), &journal));
-  CHECK(packages(*journal).empty());
+  CHECK(workpackages(*journal).empty());
 }
 
 TEST_CASE("readers work beside a writing engine and leave nothing behind") {
   Folder folder;
   TextPool pool;
   auto journal = create(folder);
-  REQUIRE(journal->add(package(0, pool, "v"), pool, {}, "s", "d", ""));
+  REQUIRE(journal->add(workpackage(0, pool, "v"), pool, {}, "s", "d", ""));
   std::unique_ptr<Journal> reader;
   REQUIRE(Journal::open_read_only(folder.run(), &reader));
   CHECK(reader->run().benchmark == "b");
@@ -263,7 +263,7 @@ TEST_CASE("readers work beside a writing engine and leave nothing behind") {
   while (seen == 0 && std::chrono::steady_clock::now() < limit) {
     REQUIRE(journal->set_setup({1, "k", "v"}));
     REQUIRE(Journal::open_read_only(folder.run(), &reader));
-    seen = packages(*reader).size();
+    seen = workpackages(*reader).size();
   }
   CHECK(seen == 1);
   reader.reset();
@@ -334,7 +334,7 @@ TEST_CASE("what is wrong with a journal is one sentence") {
       TextPool pool;
       auto writer = create(folder);
       for (int i = 0; i < 2000; ++i) {
-        REQUIRE(writer->add(package(i, pool, std::string(100, 'x')), pool, {}, "s", "d", ""));
+        REQUIRE(writer->add(workpackage(i, pool, std::string(100, 'x')), pool, {}, "s", "d", ""));
       }
     }
     std::fstream damage(file, std::ios::in | std::ios::out | std::ios::binary);
@@ -354,7 +354,7 @@ TEST_CASE("rows that cannot be read are no end of the rows") {
     auto writer = create(folder);
     REQUIRE(writer->begin());
     for (int i = 0; i < 300; ++i) {
-      REQUIRE(writer->add(package(i, pool, std::string(500, 'x')), pool, {}, "s", "d", ""));
+      REQUIRE(writer->add(workpackage(i, pool, std::string(500, 'x')), pool, {}, "s", "d", ""));
     }
     REQUIRE(writer->commit());
   }
@@ -366,7 +366,7 @@ TEST_CASE("rows that cannot be read are no end of the rows") {
   std::unique_ptr<Journal> journal;
   REQUIRE(Journal::open_read_only(folder.run(), &journal));
   std::vector<Journal::Stored> all;
-  const Status read = journal->packages(&all);
+  const Status read = journal->workpackages(&all);
   CHECK_FALSE(read);
   CHECK(read.message().find("is damaged") != std::string::npos);
   std::vector<Journal::Tally> counts;
@@ -389,15 +389,15 @@ TEST_CASE("a full disk is said, and what was committed stays") {
   const int status = in_child([&] {
     TextPool pool;
     auto journal = create(folder);
-    REQUIRE(journal->add(package(0, pool, "v"), pool, {}, "s", "d", ""));
+    REQUIRE(journal->add(workpackage(0, pool, "v"), pool, {}, "s", "d", ""));
     // A file-size limit stands for a disk that is full.
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{200000, 200000};
     setrlimit(RLIMIT_FSIZE, &limit);
     Status s;
     for (int i = 1; i < 10000 && s; ++i) {
-      s = journal->add(package(i, pool, std::string(1000, 'x') + std::to_string(i)), pool, {}, "s",
-                       "d", "");
+      s = journal->add(workpackage(i, pool, std::string(1000, 'x') + std::to_string(i)), pool, {},
+                       "s", "d", "");
     }
     if (s) _exit(3);
     if (s.message().find("journal.sqlite: ") == std::string::npos) _exit(4);
@@ -405,7 +405,7 @@ TEST_CASE("a full disk is said, and what was committed stays") {
   CHECK(status == 0);
   std::unique_ptr<Journal> journal;
   REQUIRE(Journal::open(folder.run(), &journal));
-  CHECK(packages(*journal).size() >= 1);
+  CHECK(workpackages(*journal).size() >= 1);
 }
 
 TEST_CASE("a thousand workpackages cost little") {
@@ -414,7 +414,7 @@ TEST_CASE("a thousand workpackages cost little") {
   auto journal = create(folder);
   REQUIRE(journal->begin());
   for (int i = 0; i < 1000; ++i)
-    REQUIRE(journal->add(package(i, pool, "v"), pool, {}, "s", "d", ""));
+    REQUIRE(journal->add(workpackage(i, pool, "v"), pool, {}, "s", "d", ""));
   REQUIRE(journal->commit());
   const clock_t start = clock();
   for (int i = 0; i < 1000; ++i) {

@@ -176,9 +176,9 @@ void check_same(const Outcome& a, const Outcome& b) {
   CHECK(a.detail == b.detail);
 }
 
-std::vector<Journal::Stored> packages(const Journal& journal) {
+std::vector<Journal::Stored> workpackages(const Journal& journal) {
   std::vector<Journal::Stored> all;
-  CHECK(journal.packages(&all));
+  CHECK(journal.workpackages(&all));
   return all;
 }
 
@@ -196,15 +196,15 @@ TEST_CASE("every reason goes through the journal and makes its sentence") {
     journal->name_places(&sources);
     TextPool pool;
     for (size_t i = 0; i < all.size(); ++i) {
-      WorkPackage package;
-      package.id = static_cast<int>(i);
+      Workpackage workpackage;
+      workpackage.id = static_cast<int>(i);
       // Those of even number come into being with it.
       if (i % 2 == 0) {
-        package.outcome = all[i].outcome;
-        package.outcome.place = {0, 12, 5};
+        workpackage.outcome = all[i].outcome;
+        workpackage.outcome.place = {0, 12, 5};
       }
-      REQUIRE(journal->add(package, pool, {}, "s", "d", ""));
-      if (i % 2 == 1) REQUIRE(journal->set_outcome(package.id, all[i].outcome));
+      REQUIRE(journal->add(workpackage, pool, {}, "s", "d", ""));
+      if (i % 2 == 1) REQUIRE(journal->set_outcome(workpackage.id, all[i].outcome));
       seen.push_back(all[i].outcome.reason);
     }
   }
@@ -215,20 +215,20 @@ TEST_CASE("every reason goes through the journal and makes its sentence") {
   }
   std::unique_ptr<Journal> journal;
   REQUIRE(Journal::open(folder.run(), &journal));
-  const std::vector<Journal::Stored> stored = packages(*journal);
+  const std::vector<Journal::Stored> stored = workpackages(*journal);
   REQUIRE(stored.size() == all.size());
   for (size_t i = 0; i < all.size(); ++i) {
     CAPTURE(all[i].message);
-    check_same(stored[i].package.outcome, all[i].outcome);
-    CHECK(message(stored[i].package.outcome) == all[i].message);
+    check_same(stored[i].workpackage.outcome, all[i].outcome);
+    CHECK(message(stored[i].workpackage.outcome) == all[i].message);
     CHECK(stored[i].place == (i % 2 == 0 ? "bench.yaml:12:5" : ""));
   }
   // What is run again has no reason left.
   REQUIRE(journal->set_outcome(8, in_state(State::running)));
-  CHECK(packages(*journal)[8].package.outcome.reason == Reason::none);
-  CHECK(packages(*journal)[8].place.empty());
+  CHECK(workpackages(*journal)[8].workpackage.outcome.reason == Reason::none);
+  CHECK(workpackages(*journal)[8].place.empty());
   REQUIRE(journal->reset(10));
-  CHECK(packages(*journal)[10].package.outcome.reason == Reason::none);
+  CHECK(workpackages(*journal)[10].workpackage.outcome.reason == Reason::none);
 }
 
 TEST_CASE("a sentence of version 1 is understood, and stays what it was") {
@@ -273,24 +273,24 @@ TEST_CASE("a journal of version 1 is read as it is, and migrated when it is writ
   const auto check = [](const Journal& journal) {
     CHECK(journal.run().benchmark == "stored");
     CHECK(journal.run().tags == std::vector<std::string>{"big"});
-    const std::vector<Journal::Stored> stored = packages(journal);
+    const std::vector<Journal::Stored> stored = workpackages(journal);
     REQUIRE(stored.size() == 18);
-    CHECK(stored[0].package.outcome.state == State::done);
-    CHECK(stored[0].package.outcome.reason == Reason::none);
-    CHECK(stored[1].package.outcome.reason == Reason::reused);
-    CHECK(stored[1].package.outcome.workpackage == 0);
-    CHECK(stored[7].package.outcome.reason == Reason::expected_memory);
-    CHECK(stored[9].package.outcome.reason == Reason::other);
+    CHECK(stored[0].workpackage.outcome.state == State::done);
+    CHECK(stored[0].workpackage.outcome.reason == Reason::none);
+    CHECK(stored[1].workpackage.outcome.reason == Reason::reused);
+    CHECK(stored[1].workpackage.outcome.workpackage == 0);
+    CHECK(stored[7].workpackage.outcome.reason == Reason::expected_memory);
+    CHECK(stored[9].workpackage.outcome.reason == Reason::other);
     CHECK(stored[9].place == "bench.yaml:51:11");
-    CHECK(stored[11].package.outcome.reason == Reason::command);
-    CHECK(stored[11].package.outcome.detail == "no such device\n");
+    CHECK(stored[11].workpackage.outcome.reason == Reason::command);
+    CHECK(stored[11].workpackage.outcome.detail == "no such device\n");
     CHECK(stored[11].place == "bench.yaml:39:9");
     CHECK(stored[11].operations_done == 0);
-    CHECK(stored[12].package.outcome.reason == Reason::done_file);
-    CHECK(stored[12].package.outcome.file == "ready");
+    CHECK(stored[12].workpackage.outcome.reason == Reason::done_file);
+    CHECK(stored[12].workpackage.outcome.file == "ready");
     CHECK(stored[12].outputs.size() == 2);
-    CHECK(stored[14].package.outcome.state == State::pending);
-    CHECK(stored[16].package.outcome.reason == Reason::error_file);
+    CHECK(stored[14].workpackage.outcome.state == State::pending);
+    CHECK(stored[16].workpackage.outcome.reason == Reason::error_file);
     CHECK(stored[16].started > 0);
     CHECK(stored[16].ended >= stored[16].started);
   };
@@ -322,7 +322,7 @@ TEST_CASE("a migration that fails leaves the journal as it was") {
   CHECK_FALSE(Journal::open(folder.run(), &journal));
   folder.sql("DROP TABLE package_1");
   REQUIRE(Journal::open(folder.run(), &journal));
-  CHECK(packages(*journal).size() == 18);
+  CHECK(workpackages(*journal).size() == 18);
 }
 
 TEST_CASE("a journal of a newer version names both") {

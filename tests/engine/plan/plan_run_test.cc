@@ -26,12 +26,12 @@ std::vector<std::string> cases() {
   return found;
 }
 
-std::string line_of(const Benchmark& benchmark, const WorkPackage& package,
+std::string line_of(const Benchmark& benchmark, const Workpackage& workpackage,
                     const std::vector<std::pair<std::string, std::string>>& parameters) {
-  std::string line = std::to_string(package.id);
-  line.append(" ").append(benchmark.steps[static_cast<size_t>(package.step)].name.value);
-  line.append(" iteration ").append(std::to_string(package.iteration));
-  for (const int id : package.parents) line.append(" <").append(std::to_string(id));
+  std::string line = std::to_string(workpackage.id);
+  line.append(" ").append(benchmark.steps[static_cast<size_t>(workpackage.step)].name.value);
+  line.append(" iteration ").append(std::to_string(workpackage.iteration));
+  for (const int id : workpackage.parents) line.append(" <").append(std::to_string(id));
   for (const auto& [name, value] : parameters) {
     line.append(" ").append(name).append("=").append(value);
   }
@@ -45,14 +45,14 @@ std::vector<std::string> planned(const Benchmark& benchmark) {
   Diagnostics diagnostics;
   const Plan plan = make_plan(benchmark, expander, diagnostics);
   std::vector<std::string> lines;
-  for (const WorkPackage& package : plan.packages) {
+  for (const Workpackage& workpackage : plan.workpackages) {
     std::vector<std::pair<std::string, std::string>> values;
-    for (const Binding& b : package.point.bindings) {
+    for (const Binding& b : workpackage.point.bindings) {
       // An update in a later cycle is the run's own.
       if (expander.definition(b).update == UpdateMode::cycle) continue;
       values.emplace_back(pool[b.name], pool[b.value]);
     }
-    lines.push_back(line_of(benchmark, package, values));
+    lines.push_back(line_of(benchmark, workpackage, values));
   }
   return lines;
 }
@@ -67,9 +67,10 @@ TEST_CASE("every planned workpackage is run as planned") {
     run.run();
     std::vector<std::string> done;
     for (const Journal::Stored& stored : run.stored()) {
-      WorkPackage package = stored.package;
+      Workpackage workpackage = stored.workpackage;
       for (size_t i = 0; i < run.benchmark.steps.size(); ++i) {
-        if (run.benchmark.steps[i].name.value == stored.step) package.step = static_cast<int>(i);
+        if (run.benchmark.steps[i].name.value == stored.step)
+          workpackage.step = static_cast<int>(i);
       }
       std::vector<std::pair<std::string, std::string>> values;
       for (const auto& [name, value] : stored.parameters) {
@@ -81,7 +82,7 @@ TEST_CASE("every planned workpackage is run as planned") {
         }
         if (!cycles) values.emplace_back(name, value);
       }
-      done.push_back(line_of(run.benchmark, package, values));
+      done.push_back(line_of(run.benchmark, workpackage, values));
     }
     CHECK(done == planned(run.benchmark));
     ++compared;

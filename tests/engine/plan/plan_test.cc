@@ -28,20 +28,20 @@ struct Planned {
     print_plan(plan, expander, pool, options, out);
     return out.str();
   }
-  // "step value... iteration <parents>" of each package, by id.
+  // "step value... iteration <parents>" of each workpackage, by id.
   Strings show(const Strings& names) const {
     Strings lines;
-    for (const WorkPackage& package : plan.packages) {
-      std::string line = benchmark.steps[static_cast<size_t>(package.step)].name.value;
+    for (const Workpackage& workpackage : plan.workpackages) {
+      std::string line = benchmark.steps[static_cast<size_t>(workpackage.step)].name.value;
       for (const std::string& name : names) {
-        for (const Binding& b : package.point.bindings) {
+        for (const Binding& b : workpackage.point.bindings) {
           if (pool[b.name] != name) continue;
           line += ' ';
           line += pool[b.value];
         }
       }
-      line += " i" + std::to_string(package.iteration);
-      for (const int id : package.parents) line += " <" + std::to_string(id);
+      line += " i" + std::to_string(workpackage.iteration);
+      for (const int id : workpackage.parents) line += " <" + std::to_string(id);
       lines.push_back(line);
     }
     return lines;
@@ -170,8 +170,8 @@ parameterset: [{name: p, parameter: {name: a, _: "1"}}, {name: q, parameter: [
   {name: py, mode: python, _: "open('/nonexistent/x').read()"}]}]
 step: [{name: s, use: p}, {name: t, depend: s, use: q}])yaml");
   CHECK_FALSE(p.diagnostics.has_errors());
-  REQUIRE(p.plan.packages.size() == 2);
-  CHECK(p.plan.packages[1].outcome.state == State::pending);
+  REQUIRE(p.plan.workpackages.size() == 2);
+  CHECK(p.plan.workpackages[1].outcome.state == State::pending);
   REQUIRE_FALSE(p.plan.unknown.empty());
   CHECK(p.print().find("known only to a run:\n") != std::string::npos);
   const Planned late(R"yaml(
@@ -334,9 +334,9 @@ TEST_CASE("the exact bytes of one workpackage's files") {
   const Planned p("step: {name: s, iterations: 2}");
   PlanPrint options;
   options.script_of = 1;
-  options.scripts = [](const WorkPackage& package) {
+  options.scripts = [](const Workpackage& workpackage) {
     return std::vector<std::pair<std::string, std::string>>{
-        {"submit.job", "#!/bin/sh\nid=" + std::to_string(package.id)}};
+        {"submit.job", "#!/bin/sh\nid=" + std::to_string(workpackage.id)}};
   };
   CHECK(p.print(options) == "#!/bin/sh\nid=1");
 }

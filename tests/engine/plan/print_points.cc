@@ -23,21 +23,22 @@ int main(int argc, char** argv) {
   tally::Diagnostics diagnostics;
   tally::Plan plan = tally::make_plan(benchmark, expander, diagnostics);
   for (const tally::Diagnostic& d : diagnostics.all()) std::cerr << d.message << '\n';
-  for (tally::WorkPackage& package : plan.packages) {
-    const tally::Step& step = benchmark.steps[static_cast<size_t>(package.step)];
+  for (tally::Workpackage& workpackage : plan.workpackages) {
+    const tally::Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
     nlohmann::json commands = nlohmann::json::array();
     const int cycles = std::stoi(step.cycles.value);
-    for (package.cycle = 0; package.cycle < cycles; ++package.cycle) {
-      if (package.cycle > 0) {
-        const auto builtins = tally::PackageValues(benchmark, expander, package).builtins();
-        expander.update(step, package.point, tally::UpdateMode::cycle, builtins);
+    for (workpackage.cycle = 0; workpackage.cycle < cycles; ++workpackage.cycle) {
+      if (workpackage.cycle > 0) {
+        const auto builtins = tally::WorkpackageValues(benchmark, expander, workpackage).builtins();
+        expander.update(step, workpackage.point, tally::UpdateMode::cycle, builtins);
       }
-      const tally::PackageValues values(benchmark, expander, package);
+      const tally::WorkpackageValues values(benchmark, expander, workpackage);
       for (const tally::Operation& operation : step.operations) {
         commands.push_back(values.apply(operation.command));
       }
     }
-    std::cout << nlohmann::json{{"name", tally::directory_of(benchmark, package)}, {"do", commands}}
+    std::cout << nlohmann::json{{"name", tally::directory_of(benchmark, workpackage)},
+                                {"do", commands}}
                      .dump()
               << '\n';
   }

@@ -44,7 +44,7 @@ result:
   table: {name: t, style: csv, column: [i, v]}
 )yaml";
 constexpr const char* kTable = "i,v\n1,11\n2,12\n";
-const std::vector<std::pair<std::string, std::string>> kPackages = {
+const std::vector<std::pair<std::string, std::string>> kWorkpackages = {
     {"000000_a", "a1"}, {"000001_a", "a2"}, {"000002_b", "b1"}, {"000003_b", "b2"}};
 
 bool strace_works(const Shell& shell) {
@@ -65,7 +65,7 @@ bool killed_at(const Shell& shell, const std::string& calls, int when) {
 // The run that a kill left, gone on with.
 void check_continued(const Shell& shell) {
   std::vector<std::string> finished;  // the mark is made after the journal has the end
-  for (const auto& [folder, line] : kPackages) {
+  for (const auto& [folder, line] : kWorkpackages) {
     if (shell.exists("run/000000/" + folder + "/done")) finished.push_back(line);
   }
   const Ran went_on = shell.tally("continue -r run");
@@ -84,7 +84,7 @@ void check_continued(const Shell& shell) {
   CHECK_MESSAGE(went_on.code == 0, went_on.err);
   CHECK(has(went_on.out, kTable));
   const std::string log = shell.content("log");
-  for (const auto& [folder, line] : kPackages) {
+  for (const auto& [folder, line] : kWorkpackages) {
     CHECK(shell.exists("run/000000/" + folder + "/done"));
     CHECK_MESSAGE(count_of(log, line) >= 1, log);
   }

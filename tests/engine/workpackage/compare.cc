@@ -35,8 +35,8 @@ Compare::Compare(const Input& input, const Journal& journal, std::string run_dir
       seen_(seen),
       planned_(benchmark_, run_info(benchmark_, journal.run().id, run_dir_, journal.run().start),
                evaluator, input.tags()) {
-  Status status = journal.packages(&stored_);
-  if (status) status = package_views(benchmark_, journal, run_dir_, &views_);
+  Status status = journal.workpackages(&stored_);
+  if (status) status = workpackage_views(benchmark_, journal, run_dir_, &views_);
   if (!status) what_ = status.message();
 }
 
@@ -46,8 +46,8 @@ bool Compare::differs(const std::string& what) {
 }
 
 std::string Compare::name_of(const Journal::Stored& stored) const {
-  return "workpackage " + std::to_string(stored.package.id) + " (" + stored.step + ", " +
-         state_name(stored.package.outcome.state) + ")";
+  return "workpackage " + std::to_string(stored.workpackage.id) + " (" + stored.step + ", " +
+         state_name(stored.workpackage.outcome.state) + ")";
 }
 
 // The plan of a run whose workpackages ended as this one's did. `sessions`: when they began, in
@@ -55,8 +55,8 @@ std::string Compare::name_of(const Journal::Stored& stored) const {
 void Compare::make_expected(const std::vector<double>& sessions) {
   std::vector<std::pair<double, int>> ended;
   for (const Journal::Stored& stored : stored_) {
-    if (finished_well(stored.package.outcome.state))
-      ended.emplace_back(stored.ended, stored.package.id);
+    if (finished_well(stored.workpackage.outcome.state))
+      ended.emplace_back(stored.ended, stored.workpackage.id);
   }
   std::sort(ended.begin(), ended.end());
   std::vector<std::vector<int>> order(sessions.size());
@@ -66,8 +66,8 @@ void Compare::make_expected(const std::vector<double>& sessions) {
     order[session].push_back(id);
   }
   planned_.in_order(order);
-  for (const WorkPackage& package : planned_.packages()) {
-    expected_.push_back(finish(planned_, package, expected_));
+  for (const Workpackage& workpackage : planned_.workpackages()) {
+    expected_.push_back(finish(planned_, workpackage, expected_));
   }
 }
 
@@ -88,11 +88,12 @@ std::string Compare::differences(Planned& dry_run, const std::vector<double>& se
     }
     return what_;
   }
-  const bool equal = same_packages() && same_views() && same_commands() && same_files() &&
+  const bool equal = same_workpackages() && same_views() && same_commands() && same_files() &&
                      same_records() && (!one_by_one || repetitions_in_order());
-  const bool all_done = std::all_of(
-      stored_.begin(), stored_.end(),
-      [](const Journal::Stored& stored) { return finished_well(stored.package.outcome.state); });
+  const bool all_done =
+      std::all_of(stored_.begin(), stored_.end(), [](const Journal::Stored& stored) {
+        return finished_well(stored.workpackage.outcome.state);
+      });
   if (equal && session.ended && all_done) {
     same_dry_run(dry_run, one_by_one && ids_are_those_of_the_plan());
   }
@@ -120,7 +121,7 @@ bool Compare::same_values(const std::string& where, const ByName& expected, cons
 
 // ---- which workpackages there are
 
-bool Compare::same_packages() {
+bool Compare::same_workpackages() {
   if (stored_.size() != expected_.size()) {
     return differs("the run has " + std::to_string(stored_.size()) + " workpackages, the plan " +
                    std::to_string(expected_.size()));
@@ -130,16 +131,16 @@ bool Compare::same_packages() {
     // A run step's output belongs to the workpackage, wherever its commands run.
     const std::string own = run_dir_ + "/" + stored.directory + "/work";
     for (const std::string& folder : {own, stored.work_dir}) {
-      if (!folder.empty()) by_folder_[absolute_path(folder)] = stored.package.id;
+      if (!folder.empty()) by_folder_[absolute_path(folder)] = stored.workpackage.id;
     }
   }
   return true;
 }
 
 bool Compare::same_lineage(const Journal::Stored& stored) {
-  const WorkPackage& run = stored.package;
+  const Workpackage& run = stored.workpackage;
   const Finished& one = expected_.at(static_cast<size_t>(run.id));
-  const WorkPackage& plan = one.package;
+  const Workpackage& plan = one.workpackage;
   const Step& step = planned_.step_of(plan);
   if (stored.step != step.name.value || run.parents != plan.parents ||
       run.iteration != plan.iteration) {
@@ -148,7 +149,7 @@ bool Compare::same_lineage(const Journal::Stored& stored) {
   // The lists in `depend` say whose ids the parents are.
   for (size_t i = 0; i < run.parents.size(); ++i) {
     const Finished& parent = expected_.at(static_cast<size_t>(run.parents[i]));
-    if (planned_.step_of(parent.package).name.value != step.depend[i].value) {
+    if (planned_.step_of(parent.workpackage).name.value != step.depend[i].value) {
       return differs(name_of(stored) + ": parent " + std::to_string(i) + " is of another step");
     }
   }
@@ -173,7 +174,7 @@ int Compare::copies_of(const Finished& one) const {
     const auto found = one.by_cycle.front().find(std::string(name));
     return found == one.by_cycle.front().end() ? nullptr : &found->second;
   };
-  const Step& step = planned_.step_of(one.package);
+  const Step& step = planned_.step_of(one.workpackage);
   int copies = 1;
   for (const Text* text : {&step.iterations, &step.repeat}) {
     if (!text->value.empty()) copies *= atoi(substitute(text->value, lookup).c_str());
@@ -181,25 +182,25 @@ int Compare::copies_of(const Finished& one) const {
   return copies;
 }
 
-bool Compare::iteration_is_right(const WorkPackage& package) {
+bool Compare::iteration_is_right(const Workpackage& workpackage) {
   std::map<std::string, const Finished*> parents;
-  for (const int id : package.parents) {
+  for (const int id : workpackage.parents) {
     const Finished& parent = expected_[static_cast<size_t>(id)];
-    parents[planned_.step_of(parent.package).name.value] = &parent;
+    parents[planned_.step_of(parent.workpackage).name.value] = &parent;
   }
   int base = 0;
   for (const auto& [name, parent] : parents) {
-    base = base * copies_of(*parent) + parent->package.iteration;
+    base = base * copies_of(*parent) + parent->workpackage.iteration;
   }
-  const int copies = copies_of(expected_[static_cast<size_t>(package.id)]);
-  if (package.iteration / copies == base) return true;
-  return differs("workpackage " + std::to_string(package.id) + " is iteration " +
-                 std::to_string(package.iteration) + ", its parents make it " +
+  const int copies = copies_of(expected_[static_cast<size_t>(workpackage.id)]);
+  if (workpackage.iteration / copies == base) return true;
+  return differs("workpackage " + std::to_string(workpackage.id) + " is iteration " +
+                 std::to_string(workpackage.iteration) + ", its parents make it " +
                  std::to_string(base) + " * " + std::to_string(copies) + " or more");
 }
 
 bool Compare::zip_holds(const Finished& one) {
-  if (!one.package.parents.empty()) return true;  // update_mode may make one of the lists anew
+  if (!one.workpackage.parents.empty()) return true;  // update_mode may make one of the lists anew
   for (const auto& [set_name, set] : benchmark_.parameter_sets) {
     for (const std::vector<Text>& group : set.zip) {
       std::set<size_t> places;
@@ -214,8 +215,8 @@ bool Compare::zip_holds(const Finished& one) {
         places.insert(static_cast<size_t>(at - list.begin()));
       }
       if (places.size() > 1) {
-        return differs("workpackage " + std::to_string(one.package.id) + " has zipped lists of " +
-                       set_name + " at different places");
+        return differs("workpackage " + std::to_string(one.workpackage.id) +
+                       " has zipped lists of " + set_name + " at different places");
       }
     }
   }
@@ -228,18 +229,18 @@ bool Compare::repetitions_in_order() {
   for (const Seen& seen : seen_) {
     const auto found = by_folder_.find(folder_of(seen.stdout_path));
     if (found == by_folder_.end()) continue;
-    const WorkPackage& package = expected_[static_cast<size_t>(found->second)].package;
-    const Step& step = planned_.step_of(package);
+    const Workpackage& workpackage = expected_[static_cast<size_t>(found->second)].workpackage;
+    const Step& step = planned_.step_of(workpackage);
     const bool waits = std::any_of(step.operations.begin(), step.operations.end(),
                                    [](const Operation& operation) { return operation.shared; });
-    if (!package.parents.empty() || step.procs.value != "1" || waits) continue;
-    int& before = last[package.step];
-    if (package.repetition < before) {
-      return differs("workpackage " + std::to_string(package.id) + ", repetition " +
-                     std::to_string(package.repetition) + ", ran after repetition " +
+    if (!workpackage.parents.empty() || step.procs.value != "1" || waits) continue;
+    int& before = last[workpackage.step];
+    if (workpackage.repetition < before) {
+      return differs("workpackage " + std::to_string(workpackage.id) + ", repetition " +
+                     std::to_string(workpackage.repetition) + ", ran after repetition " +
                      std::to_string(before));
     }
-    before = package.repetition;
+    before = workpackage.repetition;
   }
   return true;
 }
@@ -249,17 +250,17 @@ bool Compare::repetitions_in_order() {
 bool Compare::same_views() {
   if (views_.size() != stored_.size()) return differs("result sees another number of workpackages");
   for (size_t i = 0; i < views_.size(); ++i) {
-    if (!expected_[static_cast<size_t>(stored_[i].package.id)].error.empty()) continue;
+    if (!expected_[static_cast<size_t>(stored_[i].workpackage.id)].error.empty()) continue;
     if (!same_view(stored_[i], views_[i]) || !same_log_view(stored_[i], views_[i])) return false;
   }
   return true;
 }
 
-bool Compare::same_view(const Journal::Stored& stored, const PackageView& view) {
-  const WorkPackage& run = stored.package;
+bool Compare::same_view(const Journal::Stored& stored, const WorkpackageView& view) {
+  const Workpackage& run = stored.workpackage;
   const Finished& one = expected_[static_cast<size_t>(run.id)];
-  if (view.id != run.id || view.step != stored.step || view.parents != one.package.parents ||
-      view.iteration != one.package.iteration || view.cycle != run.cycle) {
+  if (view.id != run.id || view.step != stored.step || view.parents != one.workpackage.parents ||
+      view.iteration != one.workpackage.iteration || view.cycle != run.cycle) {
     return differs("result takes " + name_of(stored) + " for another");
   }
   const auto cycle = static_cast<size_t>(run.cycle);
@@ -276,10 +277,10 @@ bool Compare::same_view(const Journal::Stored& stored, const PackageView& view) 
   return same_values("result of " + name_of(stored), expected, got);
 }
 
-bool Compare::same_log_view(const Journal::Stored& stored, const PackageView& view) {
-  const Finished& one = expected_[static_cast<size_t>(stored.package.id)];
-  const PackageView log =
-      planned_view(benchmark_, planned_.expander(), one.package, "somewhere/log.txt");
+bool Compare::same_log_view(const Journal::Stored& stored, const WorkpackageView& view) {
+  const Finished& one = expected_[static_cast<size_t>(stored.workpackage.id)];
+  const WorkpackageView log =
+      planned_view(benchmark_, planned_.expander(), one.workpackage, "somewhere/log.txt");
   ByName expected = one.by_cycle.front();
   if (expected["jube_wp_status"] == "RUNNING") expected["jube_wp_status"] = "DONE";
   expected["jube_wp_relpath"] = expected["jube_wp_abspath"] = absolute_path("somewhere");

@@ -61,14 +61,14 @@ class Compare {
   bool differs(const std::string& what);
   std::string name_of(const Journal::Stored& stored) const;
 
-  bool same_packages();
+  bool same_workpackages();
   bool same_lineage(const Journal::Stored& stored);
-  bool iteration_is_right(const WorkPackage& package);
+  bool iteration_is_right(const Workpackage& workpackage);
   int copies_of(const Finished& one) const;
   bool zip_holds(const Finished& one);
   bool same_views();
-  bool same_view(const Journal::Stored& stored, const PackageView& view);
-  bool same_log_view(const Journal::Stored& stored, const PackageView& view);
+  bool same_view(const Journal::Stored& stored, const WorkpackageView& view);
+  bool same_log_view(const Journal::Stored& stored, const WorkpackageView& view);
   bool same_commands();
   bool same_command(const Seen& seen);
   bool same_named(const std::string& where, const Seen& seen, const ByName& expected);
@@ -77,7 +77,7 @@ class Compare {
   bool same_records();
   bool same_record(const Record& record, bool reduced);
   // A value in a row: of the workpackage itself, or as NAME_STEP of one that it depends on.
-  bool same_cell(const std::string& where, const PackageView& view, const std::string& suffix,
+  bool same_cell(const std::string& where, const WorkpackageView& view, const std::string& suffix,
                  const Record& record);
   bool was_printed(const std::string& where, const std::string& name, const std::string& value,
                    const std::set<int>& family);
@@ -93,7 +93,7 @@ class Compare {
   Evaluator& evaluator_;
   const std::vector<Seen>& seen_;
   std::vector<Journal::Stored> stored_;
-  std::vector<PackageView> views_;
+  std::vector<WorkpackageView> views_;
   Planned planned_;
   std::vector<Finished> expected_;
   std::map<std::string, int> by_folder_;  // work directory -> id

@@ -44,16 +44,16 @@ class Keys {
   std::vector<std::string> all() {
     std::vector<std::string> keys;
     std::vector<Finished> finished;
-    for (const WorkPackage& package : planned_.packages()) {
-      finished.push_back(finish(planned_, package, finished));
-      std::string key = planned_.step_of(package).name.value + " iteration " +
-                        std::to_string(package.iteration) + "." +
-                        std::to_string(package.repetition);
-      for (const Binding& b : finished.back().package.point.bindings) {
+    for (const Workpackage& workpackage : planned_.workpackages()) {
+      finished.push_back(finish(planned_, workpackage, finished));
+      std::string key = planned_.step_of(workpackage).name.value + " iteration " +
+                        std::to_string(workpackage.iteration) + "." +
+                        std::to_string(workpackage.repetition);
+      for (const Binding& b : finished.back().workpackage.point.bindings) {
         const std::string& name = planned_.expander().pool()[b.name];
         if (names_.count(name) == 0) key += " " + name + "=" + planned_.expander().pool()[b.value];
       }
-      for (const int parent : package.parents) {
+      for (const int parent : workpackage.parents) {
         key += " (" + keys[static_cast<size_t>(parent)] + ")";
       }
       keys.push_back(key);
@@ -92,9 +92,9 @@ bool Compare::same_dry_run(Planned& dry_run, bool exactly) {
                      "\nof the dry run\n" + b);
     if (!exactly) continue;
     std::vector<Finished> before = expected_;
-    const Finished planned = finish(dry_run, dry_run.packages()[i], before);
+    const Finished planned = finish(dry_run, dry_run.workpackages()[i], before);
     const Finished& done = expected_[i];
-    if (planned.package.parents != done.package.parents) {
+    if (planned.workpackage.parents != done.workpackage.parents) {
       return differs("workpackage " + std::to_string(i) + " has other parents in the dry run");
     }
     for (size_t cycle = 0; cycle < done.by_cycle.size(); ++cycle) {

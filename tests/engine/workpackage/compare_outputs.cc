@@ -15,7 +15,7 @@ namespace tally::testing {
 namespace {
 
 bool is_reused(const Journal::Stored& stored) {
-  return stored.package.outcome.reason == Reason::reused;
+  return stored.workpackage.outcome.reason == Reason::reused;
 }
 
 std::string folder_of(const std::string& path) {
@@ -58,7 +58,7 @@ bool Compare::same_command(const Seen& seen) {
   }
   std::string first;
   for (const Finished& one : expected_) {
-    if (!one.error.empty() || planned_.step_of(one.package).name.value != step) continue;
+    if (!one.error.empty() || planned_.step_of(one.workpackage).name.value != step) continue;
     for (const ByName& expected : one.of_shared) {
       if (same_named("shared command " + operation, seen, expected)) return true;
       if (first.empty()) first = what_;
@@ -107,14 +107,16 @@ bool Compare::same_environment(const std::string& where, const Seen& seen,
 
 bool Compare::same_files() {
   for (const Journal::Stored& stored : stored_) {
-    const Finished& one = expected_[static_cast<size_t>(stored.package.id)];
-    if (!one.error.empty() || !finished_well(stored.package.outcome.state) || is_reused(stored))
+    const Finished& one = expected_[static_cast<size_t>(stored.workpackage.id)];
+    if (!one.error.empty() || !finished_well(stored.workpackage.outcome.state) || is_reused(stored))
       continue;
     std::string folder;
     std::vector<FileBytes> files;
     // From the plan's own state, not from the finished one.
-    const WorkPackage& package = planned_.packages()[static_cast<size_t>(stored.package.id)];
-    if (const Status s = generated_files(benchmark_, package, planned_.expander(), &folder, &files);
+    const Workpackage& workpackage =
+        planned_.workpackages()[static_cast<size_t>(stored.workpackage.id)];
+    if (const Status s =
+            generated_files(benchmark_, workpackage, planned_.expander(), &folder, &files);
         !s) {
       return differs("script of " + name_of(stored) + ": " + s.message());
     }
@@ -157,7 +159,7 @@ bool Compare::same_records() {
 
 void Compare::add_ancestors(int id, std::set<int>& family) const {
   if (!family.insert(id).second) return;
-  for (const int parent : expected_[static_cast<size_t>(id)].package.parents) {
+  for (const int parent : expected_[static_cast<size_t>(id)].workpackage.parents) {
     add_ancestors(parent, family);
   }
 }
@@ -174,7 +176,7 @@ bool Compare::same_record(const Record& record, bool reduced) {
   std::map<std::string, int> of_step;
   for (const int member : family) ++of_step[views_[static_cast<size_t>(member)].step];
   for (const int member : family) {
-    const PackageView& view = views_[static_cast<size_t>(member)];
+    const WorkpackageView& view = views_[static_cast<size_t>(member)];
     if (of_step[view.step] == 1 && !same_cell(where, view, "_" + view.step, record)) return false;
   }
   for (const auto& [name, value] : record.values) {
@@ -184,7 +186,7 @@ bool Compare::same_record(const Record& record, bool reduced) {
   return true;
 }
 
-bool Compare::same_cell(const std::string& where, const PackageView& view,
+bool Compare::same_cell(const std::string& where, const WorkpackageView& view,
                         const std::string& suffix, const Record& record) {
   for (const auto& [name, value] : view.values) {
     const auto found = record.values.find(name + suffix);

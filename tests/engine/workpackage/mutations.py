@@ -40,17 +40,17 @@ MUTATIONS = {
     "views: the parents' names stand at the wrong ids": (
         "engine/cli/views.cc",
         "parameters.parents.push_back({step_names[parent], parent});",
-        "parameters.parents.push_back({step_names[parent], package.parents.front()});"),
+        "parameters.parents.push_back({step_names[parent], workpackage.parents.front()});"),
     "views: what a child exports is forgotten": (
         "engine/cli/views.cc",
         "return found != known.end() && found->second->exported;",
-        "return package.parents.empty() && found != known.end() && found->second->exported;"),
+        "return workpackage.parents.empty() && found != known.end() && found->second->exported;"),
     "plan, script and --logs: work_dir is ignored": (
         "engine/workpackage/generator.cc",
-        "  const std::string problem = locate(step, expander_, values, &package);",
+        "  const std::string problem = locate(step, expander_, values, &workpackage);",
         "  std::string problem;\n"
-        "  if (purpose_ == Purpose::run) problem = locate(step, expander_, values, &package);",
-        "  const std::string problem = locate(step, expander, values, package);\n"
+        "  if (purpose_ == Purpose::run) problem = locate(step, expander_, values, &workpackage);",
+        "  const std::string problem = locate(step, expander, values, workpackage);\n"
         "  return problem.empty()",
         "  const std::string problem;\n"
         "  return problem.empty()"),
@@ -69,12 +69,12 @@ MUTATIONS = {
         "value, Binding::no_index, &binding)"),
     "continue: work_dir is forgotten": (
         "engine/execute/graph.cc",
-        "package.wp.work_dir = std::move(stored.work_dir);",
-        "package.wp.work_dir.clear();"),
+        "workpackage.wp.work_dir = std::move(stored.work_dir);",
+        "workpackage.wp.work_dir.clear();"),
     "continue: all are first repetitions": (
         "engine/workpackage/generator.cc",
-        "package->repetition = package->iteration % copies.total() / copies.iterations;",
-        "package->repetition = 0;"),
+        "workpackage->repetition = workpackage->iteration % copies.total() / copies.iterations;",
+        "workpackage->repetition = 0;"),
     "continue: what has ended is no parent any more": (
         "engine/workpackage/generator.cc",
         "  finished_.add(sink_.at(id));",
@@ -89,12 +89,12 @@ MUTATIONS = {
         "  for (const std::vector<Text>& group : std::vector<std::vector<Text>>()) {"),
     "script: shell values that wait for an id stay open": (
         "engine/cli/generated_files.cc",
-        "  if (Status s = finish_planned(benchmark, expander, &package); !s) return s;\n",
+        "  if (Status s = finish_planned(benchmark, expander, &workpackage); !s) return s;\n",
         ""),
     "result: a parent's values are its child's": (
         "engine/analyse/analyse.cc",
-        "add_package(*package, false, put, records);",
-        "add_package(shown, false, put, records);"),
+        "add_workpackage(*workpackage, false, put, records);",
+        "add_workpackage(shown, false, put, records);"),
 }
 
 

@@ -29,7 +29,7 @@ bool Planned::more_than(size_t most, const Benchmark& benchmark, const RunInfo& 
   Generator generator(benchmark, counted.expander_, Purpose::plan, counted);
   try {
     generator.make_roots(diagnostics);
-    for (size_t i = 0; i < counted.packages_.size() && !diagnostics.has_errors(); ++i) {
+    for (size_t i = 0; i < counted.workpackages_.size() && !diagnostics.has_errors(); ++i) {
       generator.make_children(static_cast<int>(i), diagnostics);
     }
   } catch (const TooMany&) {
@@ -40,7 +40,7 @@ bool Planned::more_than(size_t most, const Benchmark& benchmark, const RunInfo& 
 
 void Planned::all_at_once() {
   Diagnostics diagnostics;
-  packages_ = make_plan(benchmark_, expander_, diagnostics).packages;
+  workpackages_ = make_plan(benchmark_, expander_, diagnostics).workpackages;
   take_error(diagnostics);
 }
 
@@ -48,30 +48,30 @@ void Planned::in_order(const std::vector<std::vector<int>>& finished) {
   Diagnostics diagnostics;
   for (size_t session = 0; session < finished.size(); ++session) {
     Generator generator(benchmark_, expander_, Purpose::plan, *this);
-    if (packages_.empty())
+    if (workpackages_.empty())
       generator.make_roots(diagnostics);
     else
       adopt_all(generator, diagnostics);
     for (const int id : finished[session]) {
-      if (diagnostics.has_errors() || static_cast<size_t>(id) >= packages_.size()) break;
+      if (diagnostics.has_errors() || static_cast<size_t>(id) >= workpackages_.size()) break;
       generator.make_children(id, diagnostics);
-      packages_[static_cast<size_t>(id)].outcome.state = State::done;
+      workpackages_[static_cast<size_t>(id)].outcome.state = State::done;
     }
   }
   take_error(diagnostics);
 }
 
 void Planned::adopt_all(Generator& generator, Diagnostics& diagnostics) {
-  for (WorkPackage& package : packages_) {
-    const int repetition = package.repetition;
-    generator.adopt(&package, diagnostics);
-    if (package.repetition != repetition && error_.empty()) {
-      error_ = "a continued run takes workpackage " + std::to_string(package.id) +
+  for (Workpackage& workpackage : workpackages_) {
+    const int repetition = workpackage.repetition;
+    generator.adopt(&workpackage, diagnostics);
+    if (workpackage.repetition != repetition && error_.empty()) {
+      error_ = "a continued run takes workpackage " + std::to_string(workpackage.id) +
                " for another repetition";
     }
   }
-  for (size_t id = 0; id < packages_.size() && !diagnostics.has_errors(); ++id) {
-    if (packages_[id].outcome.state == State::done) {
+  for (size_t id = 0; id < workpackages_.size() && !diagnostics.has_errors(); ++id) {
+    if (workpackages_[id].outcome.state == State::done) {
       generator.make_children(static_cast<int>(id), diagnostics);
     }
   }
@@ -81,13 +81,13 @@ namespace {
 
 // The environment that the first command finds, against the engine's own.
 EnvironmentChanges first_environment(const Planned& planned, const Finished& one,
-                                     const PackageValues& values,
+                                     const WorkpackageValues& values,
                                      const std::vector<Finished>& finished) {
   EnvironmentChanges changes;
-  const Step& step = planned.step_of(one.package);
-  for (const int parent : one.package.parents) {
+  const Step& step = planned.step_of(one.workpackage);
+  for (const int parent : one.workpackage.parents) {
     const Finished& other = finished[static_cast<size_t>(parent)];
-    if (!planned.step_of(other.package).exported) continue;
+    if (!planned.step_of(other.workpackage).exported) continue;
     for (const auto& [name, value] : other.environment) changes[name] = value;
   }
   for (const Text& name : step.env_unset) changes[values.apply(name)] = std::nullopt;
@@ -98,37 +98,37 @@ EnvironmentChanges first_environment(const Planned& planned, const Finished& one
 
 }  // namespace
 
-Finished finish(Planned& planned, const WorkPackage& package,
+Finished finish(Planned& planned, const Workpackage& workpackage,
                 const std::vector<Finished>& finished) {
   Finished one;
-  one.package = package;
-  one.error = message(package.outcome);
+  one.workpackage = workpackage;
+  one.error = message(workpackage.outcome);
   const Benchmark& benchmark = planned.benchmark();
   Expander& expander = planned.expander();
-  const Step& step = planned.step_of(package);
+  const Step& step = planned.step_of(workpackage);
   if (one.error.empty()) {
-    if (const Status s = finish_planned(benchmark, expander, &one.package); !s) {
+    if (const Status s = finish_planned(benchmark, expander, &one.workpackage); !s) {
       one.error = s.message();
     }
   }
   if (!one.error.empty()) return one;
-  WorkPackage now = one.package;
+  Workpackage now = one.workpackage;
   const int cycles = std::max(
-      1, static_cast<int>(strtol(PackageValues(benchmark, expander, now).apply(step.cycles).c_str(),
-                                 nullptr, 10)));
+      1, static_cast<int>(strtol(
+             WorkpackageValues(benchmark, expander, now).apply(step.cycles).c_str(), nullptr, 10)));
   for (int cycle = 0; cycle < cycles; ++cycle) {
     now.cycle = cycle;
     if (cycle > 0) {
-      const NamedValues builtins = PackageValues(benchmark, expander, now).builtins();
+      const NamedValues builtins = WorkpackageValues(benchmark, expander, now).builtins();
       if (!expander.update(step, now.point, UpdateMode::cycle, builtins).empty()) break;
     }
-    PackageValues values(benchmark, expander, now);
+    WorkpackageValues values(benchmark, expander, now);
     one.by_cycle.push_back(by_name(values.all()));
     if (cycle == 0) {
       one.exported = values.exported();
       one.environment = first_environment(planned, one, values, finished);
     }
-    values.drop_package_builtins();
+    values.drop_workpackage_builtins();
     one.of_shared.push_back(by_name(values.all()));
   }
   return one;

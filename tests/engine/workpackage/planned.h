@@ -33,34 +33,34 @@ class Planned : private WorkpackageSink {
 
   const Benchmark& benchmark() const { return benchmark_; }
   Expander& expander() { return expander_; }
-  const std::vector<WorkPackage>& packages() const { return packages_; }
-  const Step& step_of(const WorkPackage& package) const {
-    return benchmark_.steps[static_cast<size_t>(package.step)];
+  const std::vector<Workpackage>& workpackages() const { return workpackages_; }
+  const Step& step_of(const Workpackage& workpackage) const {
+    return benchmark_.steps[static_cast<size_t>(workpackage.step)];
   }
   // What makes the whole benchmark impossible, or "".
   const std::string& error() const { return error_; }
 
  private:
   struct TooMany {};
-  void take(WorkPackage&& package) override {
-    if (packages_.size() >= most_) throw TooMany();
-    packages_.push_back(std::move(package));
+  void take(Workpackage&& workpackage) override {
+    if (workpackages_.size() >= most_) throw TooMany();
+    workpackages_.push_back(std::move(workpackage));
   }
-  const WorkPackage& at(int id) const override { return packages_[static_cast<size_t>(id)]; }
+  const Workpackage& at(int id) const override { return workpackages_[static_cast<size_t>(id)]; }
   void adopt_all(Generator& generator, Diagnostics& diagnostics);
   void take_error(const Diagnostics& diagnostics);
 
   const Benchmark& benchmark_;
   TextPool pool_;
   Expander expander_;
-  std::vector<WorkPackage> packages_;
+  std::vector<Workpackage> workpackages_;
   size_t most_ = static_cast<size_t>(-1);
   std::string error_;
 };
 
 // One workpackage, every value computed as a run computes it.
 struct Finished {
-  WorkPackage package;
+  Workpackage workpackage;
   std::string error;              // why it cannot be run
   std::vector<ByName> by_cycle;   // every name and value, in each cycle; status RUNNING
   std::vector<ByName> of_shared;  // the same for a shared operation
@@ -68,7 +68,7 @@ struct Finished {
   EnvironmentChanges environment;
 };
 // `finished`: those with lower ids.
-Finished finish(Planned& planned, const WorkPackage& package,
+Finished finish(Planned& planned, const Workpackage& workpackage,
                 const std::vector<Finished>& finished);
 
 }  // namespace tally::testing

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* file_name = "drawn.yaml";
 constexpr const char* run_directory = "runs/000000";
-constexpr size_t most_packages = 80;
+constexpr size_t most_workpackages = 80;
 
 class Play {
  public:
@@ -30,7 +30,7 @@ class Play {
     if (!load(yaml, tags)) return played_;
     const Benchmark& benchmark = input_.workflow->benchmarks.front();
     const RunInfo info = run_info(benchmark, 0, run_directory, start);
-    if (Planned::more_than(most_packages, benchmark, info, evaluator_, input_.tags())) {
+    if (Planned::more_than(most_workpackages, benchmark, info, evaluator_, input_.tags())) {
       played_.end = Played::End::large;
       return played_;
     }
@@ -39,7 +39,7 @@ class Play {
     draw_luck();
     if (!make_run(benchmark)) return played_;
     run_to_its_end(planned);
-    played_.packages = static_cast<int>(planned.packages().size());
+    played_.workpackages = static_cast<int>(planned.workpackages().size());
     played_.commands = static_cast<int>(seen_.size());
     return played_;
   }

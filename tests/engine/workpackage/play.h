@@ -12,7 +12,7 @@ namespace tally::testing {
 struct Played {
   enum class End { equal, different, refused, large } end = End::equal;
   std::string what;  // the difference, or why the workflow was refused
-  int packages = 0, values = 0, commands = 0, sessions = 0;
+  int workpackages = 0, values = 0, commands = 0, sessions = 0;
 };
 
 // `folder`: empty, absolute; the process's working directory is changed to it. `seed` says what

@@ -72,12 +72,12 @@ void report(uint64_t seed, const Drawing& drawing, std::string what, Evaluator& 
 int run(uint64_t from, uint64_t to, bool first_only = false) {
   const auto evaluator = make_evaluator("/");
   int count[4] = {0, 0, 0, 0};
-  long long packages = 0, values = 0, commands = 0, sessions = 0;
+  long long workpackages = 0, values = 0, commands = 0, sessions = 0;
   for (uint64_t seed = from; seed < to; ++seed) {
     const Drawing drawing = draw(seed);
     const Played played = play_in_new_folder(drawing.root, drawing.tags, seed, *evaluator);
     ++count[static_cast<int>(played.end)];
-    packages += played.packages;
+    workpackages += played.workpackages;
     values += played.values;
     commands += played.commands;
     sessions += played.sessions;
@@ -95,7 +95,7 @@ int run(uint64_t from, uint64_t to, bool first_only = false) {
   printf(
       "%d workflows equal, %d different, %d refused, %d too large; %lld workpackages, %lld "
       "sessions, %lld commands, %lld values\n",
-      count[0], count[1], count[2], count[3], packages, sessions, commands, values);
+      count[0], count[1], count[2], count[3], workpackages, sessions, commands, values);
   // A drawing that is refused, or too large to be run, tests nothing: there may not be many.
   const bool few = static_cast<uint64_t>(count[2] + count[3]) * 4 > to - from;
   if (few) printf("too many are refused or too large\n");

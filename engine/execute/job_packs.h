@@ -13,7 +13,7 @@
 
 namespace tally {
 
-class Packs {
+class JobPacks {
  public:
   // Takes a workpackage that is ready to be submitted. One that an earlier engine named without
   // hearing its job's id comes back to the pack it was in.

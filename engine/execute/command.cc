@@ -1,4 +1,4 @@
-#include "engine/execute/ask.h"
+#include "engine/execute/command.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -34,11 +34,11 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return list;
 }
 
-int spawn(const Question& question, int out, int err, pid_t* pid) {
+int spawn(const CommandSpec& spec, int out, int err, pid_t* pid) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  if (!question.directory.empty()) {
-    posix_spawn_file_actions_addchdir_np(&actions, question.directory.c_str());
+  if (!spec.directory.empty()) {
+    posix_spawn_file_actions_addchdir_np(&actions, spec.directory.c_str());
   }
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out, 1);
@@ -46,8 +46,8 @@ int spawn(const Question& question, int out, int err, pid_t* pid) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  const std::vector<char*> argv = pointers(question.words);
-  const std::vector<char*> environment = pointers(question.environment);
+  const std::vector<char*> argv = pointers(spec.words);
+  const std::vector<char*> environment = pointers(spec.environment);
   const int failed =
       posix_spawnp(pid, argv.front(), &actions, &attributes, argv.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
@@ -56,61 +56,61 @@ int spawn(const Question& question, int out, int err, pid_t* pid) {
 }
 
 // Reads both pipes to their ends; false when the command was ended before.
-bool listen(const Question& question, pid_t pid, int out, int err, Answer* answer) {
-  const auto end = Clock::now() + question.patience;
+bool listen(const CommandSpec& spec, pid_t pid, int out, int err, CommandResult* result) {
+  const auto end = Clock::now() + spec.patience;
   std::array<pollfd, 2> waiting{{{out, POLLIN, 0}, {err, POLLIN, 0}}};
   while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    const bool given_up = question.given_up != nullptr && question.given_up->load();
+    const bool given_up = spec.given_up != nullptr && spec.given_up->load();
     if (left.count() <= 0 || given_up) {
       kill(-pid, SIGKILL);
-      answer->err += given_up ? question.words.front() + ": given up"
-                              : question.words.front() + ": no answer within " +
-                                    std::to_string(question.patience.count() / 1000) + " s";
+      result->err += given_up ? spec.words.front() + ": given up"
+                              : spec.words.front() + ": no answer within " +
+                                    std::to_string(spec.patience.count() / 1000) + " s";
       return false;
     }
-    const auto step = question.given_up != nullptr ? std::min<long long>(left.count(), 100)
-                                                   : static_cast<long long>(left.count());
+    const auto step = spec.given_up != nullptr ? std::min<long long>(left.count(), 100)
+                                               : static_cast<long long>(left.count());
     if (poll(waiting.data(), waiting.size(), static_cast<int>(step)) <= 0) continue;
-    if (waiting[0].revents != 0 && !drain(out, answer->out)) waiting[0].fd = -1;
-    if (waiting[1].revents != 0 && !drain(err, answer->err)) waiting[1].fd = -1;
+    if (waiting[0].revents != 0 && !drain(out, result->out)) waiting[0].fd = -1;
+    if (waiting[1].revents != 0 && !drain(err, result->err)) waiting[1].fd = -1;
   }
   return true;
 }
 
 }  // namespace
 
-Answer ask(const Question& question) {
-  Answer answer;
+CommandResult run_command(const CommandSpec& spec) {
+  CommandResult result;
   std::array<int, 2> out{}, err{};
   if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0) {
-    answer.err = question.words.front() + ": " + strerror(errno);
+    result.err = spec.words.front() + ": " + strerror(errno);
     if (out[0] > 0) {
       close(out[0]);
       close(out[1]);
     }
-    return answer;
+    return result;
   }
   pid_t pid = 0;
-  const int failed = spawn(question, out[1], err[1], &pid);
+  const int failed = spawn(spec, out[1], err[1], &pid);
   close(out[1]);
   close(err[1]);
   if (failed != 0) {
-    answer.err = question.words.front() + ": " + strerror(failed);
+    result.err = spec.words.front() + ": " + strerror(failed);
   } else {
-    const bool heard = listen(question, pid, out[0], err[0], &answer);
+    const bool heard = listen(spec, pid, out[0], err[0], &result);
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (heard && WIFEXITED(status)) answer.status = WEXITSTATUS(status);
+    if (heard && WIFEXITED(status)) result.status = WEXITSTATUS(status);
   }
   close(out[0]);
   close(err[0]);
-  return answer;
+  return result;
 }
 
-std::string words_of(const Answer& answer, const std::string& command) {
-  std::string text(strip(answer.err.empty() ? answer.out : answer.err));
+std::string error_text(const CommandResult& result, const std::string& command) {
+  std::string text(strip(result.err.empty() ? result.out : result.err));
   if (text.rfind(command + ": ", 0) == 0) return text;
   return command + ": " + (text.empty() ? "failed without a word" : text);
 }

@@ -1,4 +1,4 @@
-// A command of the scheduler's, run to its end for its answer.
+// A command of the scheduler's, run to its end for what it prints.
 #pragma once
 
 #include <atomic>
@@ -8,12 +8,12 @@
 
 namespace tally {
 
-struct Answer {
+struct CommandResult {
   int status = -1;  // exit code; -1: could not be run, took too long or was given up
   std::string out, err;
 };
 
-struct Question {
+struct CommandSpec {
   std::vector<std::string> words;
   std::string directory;                 // empty: the engine's
   std::vector<std::string> environment;  // NAME=value, complete
@@ -23,9 +23,9 @@ struct Question {
 };
 
 // In a session of its own: ctrl-C is for the engine, a submission is not to be torn apart.
-Answer ask(const Question& question);
+CommandResult run_command(const CommandSpec& spec);
 
 // "sbatch: ...": what a command that failed said.
-std::string words_of(const Answer& answer, const std::string& command);
+std::string error_text(const CommandResult& result, const std::string& command);
 
 }  // namespace tally

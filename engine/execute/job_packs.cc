@@ -1,4 +1,4 @@
-#include "engine/execute/packs.h"
+#include "engine/execute/job_packs.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace tally {
 
-Status Packs::add(Job job, const PackRule& rule, const Task& task) {
+Status JobPacks::add(Job job, const PackRule& rule, const Task& task) {
   std::string script;
   if (Status s = read_file(absolute_path(job.request.script, job.request.directory), &script); !s) {
     return s;
@@ -32,21 +32,22 @@ Status Packs::add(Job job, const PackRule& rule, const Task& task) {
   return Status::ok();
 }
 
-std::vector<int> Packs::members() const {
-  std::vector<int> packages;
+std::vector<int> JobPacks::members() const {
+  std::vector<int> workpackages;
   for (const auto& [key, pack] : open_) {
-    for (const Member& member : pack.members) packages.push_back(member.job.package);
+    for (const Member& member : pack.members) workpackages.push_back(member.job.workpackage);
   }
-  return packages;
+  return workpackages;
 }
 
-Status Packs::take(bool all, const std::string& run_dir, std::vector<Job>* jobs) {
+Status JobPacks::take(bool all, const std::string& run_dir, std::vector<Job>* jobs) {
   for (auto entry = open_.begin(); entry != open_.end();) {
     Pack& pack = entry->second;
     const auto size = static_cast<size_t>(pack.rule.size);
     // By their numbers, whatever the order in which they became ready.
-    std::sort(pack.members.begin(), pack.members.end(),
-              [](const Member& a, const Member& b) { return a.job.package < b.job.package; });
+    std::sort(pack.members.begin(), pack.members.end(), [](const Member& a, const Member& b) {
+      return a.job.workpackage < b.job.workpackage;
+    });
     while (pack.members.size() >= size || (all && !pack.members.empty())) {
       Pack full;
       full.rule = pack.rule;
@@ -65,7 +66,7 @@ Status Packs::take(bool all, const std::string& run_dir, std::vector<Job>* jobs)
   return Status::ok();
 }
 
-Status Packs::make_job(Pack pack, const std::string& run_dir, std::vector<Job>* jobs) {
+Status JobPacks::make_job(Pack pack, const std::string& run_dir, std::vector<Job>* jobs) {
   Job leader = std::move(pack.members.front().job);
   const std::string folder = absolute_path(pack_folder(run_dir, leader.label));
   const char kind = pack.rule.kind == PackRule::Kind::array ? '#' : '@';
@@ -83,10 +84,10 @@ Status Packs::make_job(Pack pack, const std::string& run_dir, std::vector<Job>* 
     if (entry.rfind("PWD=", 0) == 0) entry = "PWD=" + folder;
   }
   for (size_t i = 1; i < pack.members.size(); ++i) {
-    Job rider = std::move(pack.members[i].job);
-    rider.request.name = leader.request.name;
-    if (!pack.named) rider.place = kind + std::to_string(i);
-    leader.riders.push_back(std::move(rider));
+    Job member = std::move(pack.members[i].job);
+    member.request.name = leader.request.name;
+    if (!pack.named) member.place = kind + std::to_string(i);
+    leader.members.push_back(std::move(member));
   }
   jobs->push_back(std::move(leader));
   return Status::ok();

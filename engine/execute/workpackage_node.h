@@ -10,8 +10,8 @@
 
 namespace tally {
 
-struct Package {
-  WorkPackage wp;
+struct WorkpackageNode {
+  Workpackage wp;
   std::string directory;  // its folder's name in the run directory
   // What its operations left in the environment, against the engine's own; null when nothing.
   std::unique_ptr<EnvironmentChanges> environment;
