@@ -99,7 +99,8 @@ void add_last_lines(const Task& task, Outcome* outcome) {
   const std::string lines = last_words(file, 5);
   if (strip(lines).empty()) return;
   outcome->file = file;
-  outcome->detail = outcome->detail.substr(0, outcome->detail.find('\n')) + "\n" + lines;
+  outcome->detail =
+      outcome->detail.str().substr(0, outcome->detail.str().find('\n')) + "\n" + lines;
 }
 
 Outcome failure_of_job(const Task& task, const JobEnd& end) {

@@ -165,7 +165,7 @@ Status migrate_tables(SqliteDatabase& database) {
 }
 
 // The part of `note` from `at` up to `end`, which is then behind it.
-bool take_until(const std::string& note, const char* end, size_t* at, std::string* part) {
+bool take_until(const std::string& note, const char* end, size_t* at, RareText* part) {
   const size_t found = note.find(end, *at);
   if (found == std::string::npos) return false;
   *part = note.substr(*at, found - *at);
@@ -190,17 +190,18 @@ bool parse_command(const std::string& note, Outcome* outcome) {
     return false;
   }
   o.exit_code = -1;
-  o.detail = note.substr(at);
+  std::string detail = note.substr(at);
   constexpr const char* by_signal = "It was ended by signal ";
-  const size_t signal = o.detail.rfind(by_signal);
-  if (signal != std::string::npos && (signal == 0 || o.detail[signal - 1] == '\n') &&
-      o.detail.back() == ')') {
+  const size_t signal = detail.rfind(by_signal);
+  if (signal != std::string::npos && (signal == 0 || detail[signal - 1] == '\n') &&
+      detail.back() == ')') {
     o.signal = static_cast<int>(
-        strtol(o.detail.c_str() + signal + std::char_traits<char>::length(by_signal), nullptr, 10));
+        strtol(detail.c_str() + signal + std::char_traits<char>::length(by_signal), nullptr, 10));
     o.reason = Reason::signal;
     o.exit_code = 0;
-    o.detail.resize(signal);
+    detail.resize(signal);
   }
+  o.detail = std::move(detail);
   *outcome = std::move(o);
   return true;
 }

@@ -101,13 +101,12 @@ class Printer {
     const auto note = [](auto& map, const auto& key, TextId value) {
       const auto [entry, added] = map.try_emplace(key, Seen{value, false});
       if (!added && entry->second.value != value) entry->second.varies = true;
+      return added;
     };
     for (const Workpackage& workpackage : plan_.workpackages) {
       for (const Binding& b : workpackage.point.bindings) {
         note(by_step, std::make_pair(workpackage.step, b.name), b.value);
-        note(overall, b.name, b.value);
-        if (!names_seen_.insert(b.name).second) continue;
-        order_.push_back(b.name);
+        if (note(overall, b.name, b.value)) order_.push_back(b.name);
       }
     }
     for (const auto& [key, seen] : by_step) {
@@ -292,8 +291,7 @@ class Printer {
   const PlanPrint& options_;
   std::ostream& out_;
   std::set<std::pair<int, TextId>> varying_;  // step, parameter
-  std::set<TextId> names_seen_;
-  std::vector<TextId> order_;  // of first appearance
+  std::vector<TextId> order_;                 // of first appearance
   std::vector<std::pair<TextId, TextId>> constants_;
   std::set<std::string, std::less<>> replaced_;  // parameters that a `resources` key stands before
   std::map<std::tuple<int, uint32_t, uint32_t, uint32_t>, int> failed_at_;  // step and place: first

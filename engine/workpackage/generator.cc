@@ -79,7 +79,13 @@ Generator::Generator(const Benchmark& benchmark, Expander& expander, Purpose pur
       sink_(sink),
       finished_(benchmark, expander),
       adopted_(benchmark.steps.size()),
-      unknown_names_(benchmark.steps.size()) {}
+      unknown_names_(benchmark.steps.size()) {
+  for (const Step& step : benchmark.steps) {
+    has_children_.push_back(
+        std::any_of(benchmark.steps.begin(), benchmark.steps.end(),
+                    [&](const Step& other) { return depends_on(other, step.name.value); }));
+  }
+}
 
 void Generator::make_roots(Diagnostics& diagnostics) {
   for (size_t i = 0; i < benchmark_.steps.size() && !diagnostics.has_errors(); ++i) {
@@ -88,8 +94,10 @@ void Generator::make_roots(Diagnostics& diagnostics) {
 }
 
 void Generator::make_children(int id, Diagnostics& diagnostics) {
+  const auto step_number = static_cast<size_t>(sink_.at(id).step);
+  if (!has_children_[step_number]) return;
   finished_.add(sink_.at(id));
-  const std::string& name = benchmark_.steps[static_cast<size_t>(sink_.at(id).step)].name.value;
+  const std::string& name = benchmark_.steps[step_number].name.value;
   for (size_t child = 0; child < benchmark_.steps.size(); ++child) {
     const Step& step = benchmark_.steps[child];
     if (!depends_on(step, name)) continue;
@@ -241,11 +249,6 @@ bool Generator::make_one(const Family& family, size_t point, Workpackage workpac
   return true;
 }
 
-bool Generator::has_children(const Step& step) const {
-  return std::any_of(benchmark_.steps.begin(), benchmark_.steps.end(),
-                     [&](const Step& other) { return depends_on(other, step.name.value); });
-}
-
 // Values that need the workpackage's own names; a plan leaves open what only a run can tell.
 void Generator::settle(const Step& step, Workpackage& workpackage) {
   if (fails(workpackage)) {
@@ -268,7 +271,7 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
     fail_by_value(problem, place, workpackage);
     return;
   }
-  if (has_children(step)) {
+  if (has_children_[static_cast<size_t>(workpackage.step)]) {
     // They take over its values, not texts that name its id. What fails may not fail in a run.
     Point finished = workpackage.point;
     if (expander_.finish(step, finished, builtins).empty()) {

@@ -70,7 +70,6 @@ class Generator {
   void make_point(Family& family, size_t point, int repetition, Diagnostics& diagnostics);
   bool make_one(const Family& family, size_t point, Workpackage workpackage,
                 Diagnostics& diagnostics);
-  bool has_children(const Step& step) const;
   void settle(const Step& step, Workpackage& workpackage);
   bool place(const Family& family, size_t point, Workpackage& workpackage,
              Diagnostics& diagnostics);
@@ -79,6 +78,7 @@ class Generator {
   Expander& expander_;
   const Purpose purpose_;
   WorkpackageSink& sink_;
+  std::vector<bool> has_children_;  // by step: another one depends on it
   FinishedWorkpackages finished_;
   std::vector<std::set<std::vector<int>>> adopted_;  // combinations of parents, by step
   // Adopted when they had ended well: a child that is not there was not active. Where `active`

@@ -44,9 +44,10 @@ constexpr std::array<Name, 29> names{{{Reason::value, "value"},
 
 // The first line of other people's words, and the last lines of standard error below it.
 std::string with_last_lines(const Outcome& outcome, const std::string& sentence) {
-  const size_t line = outcome.detail.find('\n');
+  const size_t line = outcome.detail.str().find('\n');
   if (outcome.file.empty() || line == std::string::npos) return sentence;
-  return sentence + "\nMessage in \"" + outcome.file + "\":\n" + outcome.detail.substr(line + 1);
+  return sentence + "\nMessage in \"" + outcome.file + "\":\n" +
+         outcome.detail.str().substr(line + 1);
 }
 
 // JUBE's words, and the exit code.
@@ -67,7 +68,7 @@ std::string message_of_command(const Outcome& outcome) {
 }
 
 std::string message_of_job(const Outcome& outcome) {
-  const std::string words = outcome.detail.substr(0, outcome.detail.find('\n'));
+  const std::string words = outcome.detail.str().substr(0, outcome.detail.str().find('\n'));
   return with_last_lines(outcome, "the job's program ended with exit code " +
                                       std::to_string(outcome.exit_code) +
                                       (words.empty() ? "" : ": " + words) +
@@ -140,7 +141,7 @@ Outcome failure(Reason reason, std::string detail) {
 std::string grounds_of_reuse(const Outcome& outcome) {
   return "commands, environment and files are " +
          (outcome.workpackage >= 0 ? "those of workpackage " + std::to_string(outcome.workpackage)
-                                   : outcome.detail);
+                                   : outcome.detail.str());
 }
 
 std::string message(const Outcome& outcome) {
@@ -182,7 +183,8 @@ std::string message(const Outcome& outcome) {
     case Reason::job_preempted:
     case Reason::job_lost:
       if (outcome.file.empty()) return outcome.detail;
-      return with_last_lines(outcome, outcome.detail.substr(0, outcome.detail.find('\n')));
+      return with_last_lines(outcome,
+                             outcome.detail.str().substr(0, outcome.detail.str().find('\n')));
     default:
       return outcome.detail;
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/base/mark.h"
+#include "engine/base/rare_text.h"
 
 namespace tally {
 
@@ -80,17 +81,17 @@ Reason expected_reason(std::string_view outcome);
 struct Outcome {
   State state = State::pending;
   Reason reason = Reason::none;
-  int exit_code = 0;      // command, job_*; -1: not known
-  int signal = 0;         // that ended the command
-  int workpackage = -1;   // another one, of shared_failed and reused
-  Mark place;             // what it was at in the user's file: a value, a command, else its step
-  std::string command;    // that was run last
-  std::string directory;  // where it ran
-  std::string file;       // what the command's standard error went to; error_file; done_file
+  int exit_code = 0;     // command, job_*; -1: not known
+  int signal = 0;        // that ended the command
+  int workpackage = -1;  // another one, of shared_failed and reused
+  Mark place;            // what it was at in the user's file: a value, a command, else its step
+  RareText command;      // that was run last
+  RareText directory;    // where it ran
+  RareText file;         // what the command's standard error went to; error_file; done_file
   // Other people's words: the last lines of standard error, the system's, a scheduler's; the limit
   // of time_limit, as it is written. Of job_* with a `file`: the scheduler's or the script's words
   // in the first line, which may be empty, then the last lines of that file.
-  std::string detail;
+  RareText detail;
 };
 Outcome in_state(State state, Reason reason = Reason::none);
 Outcome failure(Reason reason, std::string detail);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/rare_text.h"
 #include "engine/expand/point.h"
 #include "engine/workflow/workflow.h"
 #include "engine/workpackage/outcome.h"
@@ -19,12 +20,12 @@ struct Workpackage {
   int iteration = 0;
   int repetition = 0;  // of a step's `repeat`, from 0; all points run once before any runs again
   int cycle = 0;
-  Outcome outcome;    // its state, and how it came to that
-  std::string doubt;  // of a plan: why a run fails it, unless an earlier step makes what is missing
+  Outcome outcome;  // its state, and how it came to that
+  RareText doubt;   // of a plan: why a run fails it, unless an earlier step makes what is missing
   // Its folder's name in the run directory where that is not the default one (directory_of()).
-  std::string directory;
+  RareText directory;
   // Where its operations run when that is not directory/work; absolute.
-  std::string work_dir;
+  RareText work_dir;
 };
 
 // 7 -> "000007".
