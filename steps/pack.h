@@ -23,7 +23,7 @@ struct PackRule {
   std::string nodes, tasks_per_node, gpus_per_node;
   std::optional<double> seconds;  // time limit of one workpackage
 };
-// Fails with a sentence when size or at_once is no whole number of at least 1.
+// Fails with a sentence when size or at_once is not a whole number of at least 1.
 bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule, std::string* error);
 
 // The scheduler's options at the head of a job script.

@@ -54,7 +54,7 @@ Status make_directories(const std::string& path) {
   struct stat there {};
   if (stat(path.c_str(), &there) == 0) {
     if (S_ISDIR(there.st_mode)) return Status::ok();
-    return Status::error(path + ": is in the way: it is not a folder");
+    return Status::error(path + ": exists but is not a directory");
   }
   const size_t slash = path.find_last_of('/');
   if (reason == ENOENT && slash != std::string::npos && slash > 0) {

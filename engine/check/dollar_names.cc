@@ -217,16 +217,17 @@ class DollarChecker {
       if (strict_ && !open_ && !quoted[dollar.at]) {
         if (hint.empty()) hint = fmt::format("write $${} to leave it to the shell", name);
         diagnostics_.error(place,
-                           fmt::format("'{}' is no parameter of step '{}', and the environment "
+                           fmt::format("'{}' is not a parameter of step '{}', and the environment "
                                        "has no variable of that name",
                                        name, step.name.value),
                            hint);
       } else {
-        diagnostics_.warning(place,
-                             fmt::format("'{}' is no parameter of step '{}': it must come from the "
-                                         "shell environment",
-                                         name, step.name.value),
-                             hint, {"dollar", name});
+        diagnostics_.warning(
+            place,
+            fmt::format("'{}' is not a parameter of step '{}': it must come from the "
+                        "shell environment",
+                        name, step.name.value),
+            hint, {"dollar", name});
       }
     }
   }

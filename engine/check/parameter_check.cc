@@ -135,8 +135,9 @@ void check_set_value(const std::pair<std::string, std::string>& set, const Param
   const char* type = parameter.type == ValueType::integer ? "int" : "float";
   for (const std::string& piece : split_strip(parameter.value.value, parameter.separator)) {
     if (is_of_type(parameter, piece)) continue;
-    diagnostics.error({}, fmt::format("--set {}={}: '{}' is no {}, which parameter '{}' has to be",
-                                      set.first, set.second, piece, type, set.first));
+    diagnostics.error(
+        {}, fmt::format("--set {}={}: '{}' is not a valid {}, which parameter '{}' has to be",
+                        set.first, set.second, piece, type, set.first));
     diagnostics.note(parameter.name.mark, fmt::format("'{}' is defined here", set.first));
     return;
   }
@@ -146,11 +147,10 @@ void check_set_value(const std::pair<std::string, std::string>& set, const Param
 void check_print(const ParameterSet& set, Diagnostics& diagnostics) {
   for (const Parameter& parameter : set.parameters) {
     if (parameter.mode != Mode::python || !starts_with(parameter.value.value, "print(")) continue;
-    diagnostics.warning(
-        parameter.value.mark,
-        fmt::format("the value of parameter '{}' is None: print() gives nothing back",
-                    parameter.name.value),
-        "the value is what the expression comes to: leave print() away");
+    diagnostics.warning(parameter.value.mark,
+                        fmt::format("the value of parameter '{}' is None: print() returns nothing",
+                                    parameter.name.value),
+                        "the value is what the expression comes to: leave print() away");
   }
 }
 

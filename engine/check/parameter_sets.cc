@@ -54,7 +54,8 @@ void check_zip_names(const ParameterSet& set, Diagnostics& diagnostics) {
     for (const Text& name : group) {
       if (std::find(names.begin(), names.end(), name.value) == names.end()) {
         diagnostics.error(
-            name.mark, fmt::format("zip names '{}', which is no parameter of this set", name.value),
+            name.mark,
+            fmt::format("zip names '{}', which is not a parameter of this set", name.value),
             did_you_mean(name.value, names));
       } else if (!zipped.insert(name.value).second) {
         diagnostics.error(name.mark, fmt::format("zip names '{}' twice", name.value));

@@ -136,7 +136,7 @@ class SchemaChecker {
     auto bad = [&](bool as_error, const std::string& hint) {
       report(
           as_error || strict_, value.mark,
-          fmt::format("'{}' is no value for '{}' in {}", text,
+          fmt::format("'{}' is not a valid value for '{}' in {}", text,
                       std::strcmp(key.key, "_") == 0 ? element.name : key.key, describe(element)),
           hint, {fmt::format("{}/{}={}", element.name, key.key, text), element.get("name")});
     };
@@ -187,7 +187,8 @@ class SchemaChecker {
     for (const std::string& name : split_strip(value.value, ",")) {
       if (std::find(choices.begin(), choices.end(), name) != choices.end()) continue;
       std::string near = did_you_mean(name, choices);
-      diagnostics_.error(value.mark, fmt::format("'{}' is no value for '{}'", name, element.name),
+      diagnostics_.error(value.mark,
+                         fmt::format("'{}' is not a valid value for '{}'", name, element.name),
                          near.empty() ? "one of: " + join(choices, ", ") : near);
     }
   }

@@ -42,7 +42,7 @@ CLI::Validator at_least(long least) {
             const bool digits = !word.empty() && word.size() < 10 &&
                                 word.find_first_not_of("0123456789") == std::string::npos;
             if (digits && std::stol(word) >= least) return {};
-            return fmt::format("'{}' is no whole number from {} on", word, least);
+            return fmt::format("'{}' is not a whole number of at least {}", word, least);
           },
           ""};
 }

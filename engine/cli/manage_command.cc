@@ -103,7 +103,8 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
     for (const std::string& word : args.workpackages) {
       int id = 0;
       if (!parse_id(word, &id)) {
-        print_error(invocation, fmt::format("'{}' is no workpackage's id: use a number", word));
+        print_error(invocation,
+                    fmt::format("'{}' is not a valid workpackage id: use a number", word));
         return kBadInput;
       }
       const CommandResult answer =

@@ -62,7 +62,8 @@ Status make_run_directory(const std::string& outpath, const std::vector<std::str
     return create_run_directory(outpath, out);
   }
   if (!parse_id(ids[which], &id) || id < 0) {
-    return Status::error(fmt::format("'{}' is no id for a new run: use a number", ids[which]));
+    return Status::error(
+        fmt::format("'{}' is not a valid id for a new run: use a number", ids[which]));
   }
   if (Status s = make_directories(outpath); !s) return s;
   std::string path = outpath + "/" + padded_id(id);

@@ -91,7 +91,8 @@ std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs
       continue;
     }
     if (!parse_id(word, &id)) {
-      print_error(invocation, fmt::format("'{}' is no run's id: use a number, last or all", word));
+      print_error(invocation,
+                  fmt::format("'{}' is not a valid run id: use a number, last or all", word));
       return {};
     }
     if (id < 0 && static_cast<size_t>(-id) <= all.size()) {

@@ -15,7 +15,7 @@ std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs
 // The folder of runs meant by `directory`; one run's own folder gives its parent, with *id set.
 bool find_outpath(const Invocation& invocation, const std::string& directory, std::string* outpath,
                   int* id);
-// "3" to 3; nothing that is no number passes.
+// "3" to 3; only numbers pass.
 bool parse_id(const std::string& text, int* id);
 
 }  // namespace tally

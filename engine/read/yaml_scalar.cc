@@ -383,7 +383,8 @@ bool construct_scalar(std::string_view plain, ScalarType type, std::string* text
     case ScalarType::merge:
     case ScalarType::value:
       good = false;
-      *error = fmt::format("a bare '{}' has a meaning of its own in YAML and is no value", plain);
+      *error =
+          fmt::format("a bare '{}' has a special meaning in YAML and is not a valid value", plain);
       break;
   }
   return good;

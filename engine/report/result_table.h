@@ -12,7 +12,7 @@
 
 namespace tally {
 
-// A reference that does not hold, or that there is no value for.
+// A reference that does not hold, or whose value is missing.
 struct MissedReference {
   Mark mark;         // of the condition
   std::string text;  // "row 2 (n=4): time is 587.1; expected <= 560"

@@ -22,7 +22,7 @@ struct Copies {
   int repeat = 1;      // Tally's: all points once, then all again
   int total() const { return iterations * repeat; }
 };
-// Reads `iterations` and `repeat`, which may name parameters. Fails when one is no whole number of
+// Reads `iterations` and `repeat`, which may name parameters. Fails when one is not a whole number of
 // at least 1.
 Status count_copies(const Step& step, const Lookup& lookup, Copies* copies);
 

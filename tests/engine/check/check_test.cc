@@ -86,14 +86,15 @@ TEST_CASE("values outside the choices are errors, all of them at once") {
                   "step: {name: s, iterations: many, do: echo}\n"
                   "result: {table: {name: t, style: prety, column: jube_wp_id}}\n");
   CHECK(checked.diagnostics.error_count() == 6);
-  CHECK(checked.says("f.yaml:6:23: error: 'pyhton' is no value for 'mode' in parameter 'x'"));
+  CHECK(checked.says(
+      "f.yaml:6:23: error: 'pyhton' is not a valid value for 'mode' in parameter 'x'"));
   CHECK(checked.says("hint: did you mean 'python'?"));
   CHECK(checked.says("f.yaml:7:14: error: '1x' cannot be the name of a parameter"));
-  CHECK(checked.says("'nevr' is no value for 'update_mode'"));
-  CHECK(checked.says("'x' is no value for 'out_mode' in iofile\n"));
+  CHECK(checked.says("'nevr' is not a valid value for 'update_mode'"));
+  CHECK(checked.says("'x' is not a valid value for 'out_mode' in iofile\n"));
   CHECK(checked.says("hint: one of: w, a"));
-  CHECK(checked.says("'many' is no value for 'iterations' in step 's'"));
-  CHECK(checked.says("'prety' is no value for 'style' in table 't'"));
+  CHECK(checked.says("'many' is not a valid value for 'iterations' in step 's'"));
+  CHECK(checked.says("'prety' is not a valid value for 'style' in table 't'"));
 }
 
 TEST_CASE("what JUBE passes over is a warning: types and booleans") {
@@ -143,9 +144,10 @@ TEST_CASE("Tally's own keys are checked like JUBE's") {
       Checked(kHead + "step: {name: s, kind: ruin, do: echo}\n").says("hint: did you mean 'run'?"));
   CHECK(Checked(kHead + "step: {name: s, kind: run, launch: x, resources: {nods: 1}}\n")
             .says("error: unknown key 'nods' in resources"));
-  CHECK(Checked(kHead + "step: {name: s, timeout: soon, do: echo}\n").says("'soon' is no value"));
+  CHECK(Checked(kHead + "step: {name: s, timeout: soon, do: echo}\n")
+            .says("'soon' is not a valid value"));
   CHECK(Checked(kHead + "step: {name: s, expect: [oom, slow], do: echo}\n")
-            .says("'slow' is no value for 'expect'"));
+            .says("'slow' is not a valid value for 'expect'"));
   CHECK(
       Checked(kHead + "step: {name: s, launch: x}\n").says("'launch' in step 's' needs kind: run"));
   CHECK(Checked(kHead + "step: {name: s, resources: {nodes: 1}, do: x}\n")

@@ -84,13 +84,14 @@ TEST_CASE("$names that no parameter defines must come from the shell") {
                   "    echo $layers ${layers} $$layers ${layers:-1}\n"
                   "    train --n $layres $layersx\n");
   CHECK(checked.workflow);
-  CHECK(checked.messages() ==
-        "f.yaml:8:15: warning: 'layres' is no parameter of step 's': it must come from the shell "
-        "environment\n"
-        "        train --n $layres $layersx\n"
-        "                  ^~~~~~~\n"
-        "hint: did you mean 'layers'?\n"
-        "note: 1 more of this kind: 'layersx' (8:23)\n");
+  CHECK(
+      checked.messages() ==
+      "f.yaml:8:15: warning: 'layres' is not a parameter of step 's': it must come from the shell "
+      "environment\n"
+      "        train --n $layres $layersx\n"
+      "                  ^~~~~~~\n"
+      "hint: did you mean 'layers'?\n"
+      "note: 1 more of this kind: 'layersx' (8:23)\n");
 }
 
 TEST_CASE("$names that are known: parents' parameters, built-ins, the commands' own variables") {
@@ -110,7 +111,8 @@ TEST_CASE("in a file of our own a $name that nobody knows is an error") {
       "name: b\noutpath: o\nparameterset: {name: p, where: $n > 0, parameter: "
       "{name: n, _: 1}}\nstep: {name: s, use: p, do: ";
   CHECK(Checked(own + "'echo ${n} ${nn}'}\n").messages() ==
-        "f.yaml:4:40: error: 'nn' is no parameter of step 's', and the environment has no variable "
+        "f.yaml:4:40: error: 'nn' is not a parameter of step 's', and the environment has no "
+        "variable "
         "of that name\n"
         "    step: {name: s, use: p, do: 'echo ${n} ${nn}'}\n"
         "                                           ^\n"

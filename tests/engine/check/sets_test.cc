@@ -271,7 +271,7 @@ TEST_CASE("zip and where") {
   CHECK(zips("[a, b]") == "ab;");
   CHECK(zips("'a, b'") == "ab;");
   CHECK(zips("[[a, b], [c, d]]") == "ab;cd;");
-  CHECK(zips("[a, e]").find("zip names 'e', which is no parameter of this set") !=
+  CHECK(zips("[a, e]").find("zip names 'e', which is not a parameter of this set") !=
         std::string::npos);
   CHECK(zips("[[a, b], [b, c]]").find("zip names 'b' twice") != std::string::npos);
   CHECK(zips("a").find("zip needs two parameters or more") != std::string::npos);
@@ -300,7 +300,7 @@ TEST_CASE("--set with a value that is not of the parameter's type") {
   CHECK(
       Checked("name: b\nparameterset: {name: p, parameter: {name: x, type: int, _: 1}}\n", options)
           .messages() ==
-      "tally: error: --set x=3,two: 'two' is no int, which parameter 'x' has to be\n"
+      "tally: error: --set x=3,two: 'two' is not a valid int, which parameter 'x' has to be\n"
       "f.yaml:2:43: note: 'x' is defined here\n"
       "    parameterset: {name: p, parameter: {name: x, type: int, _: 1}}\n"
       "                                              ^\n");
@@ -311,7 +311,7 @@ TEST_CASE("--set with a value that is not of the parameter's type") {
   options.set = {{"x", "inf"}};
   CHECK(
       Checked("name: b\nparameterset: {name: p, parameter: {name: x, type: int, _: 1}}\n", options)
-          .says("'inf' is no int"));
+          .says("'inf' is not a valid int"));
 }
 
 TEST_CASE("parameters that refer to each other in a circle") {
@@ -366,5 +366,5 @@ TEST_CASE("a python parameter that prints has no value") {
   const Checked checked(
       "name: b\nparameterset: {name: p, parameter: {name: x, mode: python, _: \"print('a')\"}}\n");
   CHECK(checked.workflow);
-  CHECK(checked.says("the value of parameter 'x' is None: print() gives nothing back"));
+  CHECK(checked.says("the value of parameter 'x' is None: print() returns nothing"));
 }

@@ -230,7 +230,7 @@ TEST_CASE_FIXTURE(Shell, "bad input is exit code 2 with one clear error, and not
            {"result .", "there are no runs in '.'"},
            {"run wrong.yaml", "nix"},
            {"run pattern.yaml", "pattern 't' is not a regular expression"},
-           {"run bench.yaml -j 0", "--jobs: '0' is no whole number from 1 on"},
+           {"run bench.yaml -j 0", "--jobs: '0' is not a whole number of at least 1"},
            {"run bench.yaml -t", "--tag needs a value"},
            {"run bench.yaml -n --script 99", "there is no workpackage 99"},
            {"run bench.yaml --script 0", "add -n"},

@@ -71,7 +71,8 @@ TEST_CASE(
             "error: Cannot evaluate \"two * 2\" for parameter \"a\": name 'two' is not defined\n"));
   ran = shell.tally("run fails.yaml -n --set layers=two");
   CHECK(ran.code == 2);
-  CHECK(has(ran.err, "--set layers=two: 'two' is no int, which parameter 'layers' has to be\n"));
+  CHECK(has(ran.err,
+            "--set layers=two: 'two' is not a valid int, which parameter 'layers' has to be\n"));
   CHECK(has(
       shell.tally("run fails.yaml -n").err,
       "error: Cannot evaluate \"exit(1)\" for parameter \"c\": it ends Python, exit(1), instead "
@@ -183,7 +184,7 @@ TEST_CASE("misspelt keys in JUBE's files: validate warns and says fine, --strict
   CHECK(has(ran.out, "bench.yaml: 5 warning(s): b (1 step)\n"));
   CHECK(has(ran.err, "bench.yaml:6:28: warning: unknown key 'seperator' in parameter 'x'\n"));
   CHECK(has(ran.err, "note: 2 more of this kind: 'y' (7:17), 'z' (8:17)\n"));
-  CHECK(has(ran.err, "warning: 'str' is no value for 'type' in parameter 'x'\n"));
+  CHECK(has(ran.err, "warning: 'str' is not a valid value for 'type' in parameter 'x'\n"));
   CHECK(has(ran.err, "warning: unknown key 'name' in result 'r'\n"));
   for (const char* command : {"--strict validate bench.yaml", "--strict run bench.yaml"}) {
     CHECK(shell.tally(command).code == 2);

@@ -147,7 +147,7 @@ TEST_CASE(
   ran = shell.tally("validate b.yaml");
   CHECK(ran.code == 2);
   CHECK_MESSAGE(
-      has(ran.err, "b.yaml:5:16: error: zip names 'tsks', which is no parameter of this set\n"),
+      has(ran.err, "b.yaml:5:16: error: zip names 'tsks', which is not a parameter of this set\n"),
       ran.err);
   CHECK(has(ran.err, "hint: did you mean 'tasks'?\n"));
 }
@@ -228,8 +228,9 @@ TEST_CASE("timeout: ends the commands, says so, keeps what was printed") {
   shell.file("b.yaml", bench(set, "timeout: soon, " + step, "p, v"));
   ran = shell.tally("run b.yaml");
   CHECK(ran.code == 2);
-  CHECK_MESSAGE(has(ran.err, "b.yaml:5:35: error: 'soon' is no value for 'timeout' in step 's'\n"),
-                ran.err);
+  CHECK_MESSAGE(
+      has(ran.err, "b.yaml:5:35: error: 'soon' is not a valid value for 'timeout' in step 's'\n"),
+      ran.err);
 }
 
 TEST_CASE("expect: the row says what came of it, dependent steps and the rest go on, exit code 0") {
@@ -260,7 +261,7 @@ TEST_CASE("expect: the row says what came of it, dependent steps and the rest go
   shell.file("b.yaml", bench(set, "expect: [oom, timeot], " + step, "p, v"));
   ran = shell.tally("run b.yaml");
   CHECK(ran.code == 2);
-  CHECK_MESSAGE(has(ran.err, "error: 'timeot' is no value for 'expect'\n"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "error: 'timeot' is not a valid value for 'expect'\n"), ran.err);
   CHECK(has(ran.err, "hint: did you mean 'timeout'?\n"));
 }
 

@@ -369,7 +369,7 @@ TEST_CASE("a file in the way, a vanished work directory") {
   run.folder.write("out", "a file");
   RunSummary summary;
   const Status s = run.start(&summary);
-  CHECK(s.message() == run.folder.path() + "/out: is in the way: it is not a folder");
+  CHECK(s.message() == run.folder.path() + "/out: exists but is not a directory");
   RunFixture other;
   other.add(step_of("s", {"rm -r ../work", "echo next"}));
   CHECK(other.run().failed == 1);

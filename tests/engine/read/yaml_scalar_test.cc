@@ -77,8 +77,8 @@ TEST_CASE("plain scalars become what PyYAML and str() make of them") {
 }
 
 TEST_CASE("scalars that mean something else are errors") {
-  CHECK(typed("=") == "error: a bare '=' has a meaning of its own in YAML and is no value");
-  CHECK(typed("<<") == "error: a bare '<<' has a meaning of its own in YAML and is no value");
+  CHECK(typed("=") == "error: a bare '=' has a special meaning in YAML and is not a valid value");
+  CHECK(typed("<<") == "error: a bare '<<' has a special meaning in YAML and is not a valid value");
   CHECK(typed("0b_") == "error: '0b_' is not an integer");
 }
 
