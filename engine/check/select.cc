@@ -125,6 +125,7 @@ void collect_tag_names(const Element& element, std::set<std::string>* names) {
 void check_tag_rules(const Element& root, const std::set<std::string>& tags,
                      const std::set<std::string>& used, const CheckOptions& options, bool strict,
                      Diagnostics& diagnostics) {
+  std::set<std::string> known = used;  // and those that the file describes
   bool described = false;
   for (const Element& child : root.children) {
     if (child.name == "check_tags") check_expression(child, tags, diagnostics);
@@ -132,17 +133,19 @@ void check_tag_rules(const Element& root, const std::set<std::string>& tags,
     check_descriptions(child, used, diagnostics);
     for (const Element& below : child.children) {
       if (below.name == "check_tags") check_expression(below, tags, diagnostics);
-      described = described || below.name == "tag";
+      if (below.name != "tag") continue;
+      described = true;
+      known.insert(std::string(below.get("name")));
     }
   }
   for (const std::string& tag : options.tags) {
     if (used.count(tag) > 0) continue;
     const std::string message = fmt::format("tag '{}' appears nowhere in the file", tag);
-    const std::string hint = did_you_mean(tag, {used.begin(), used.end()});
+    std::string hint = did_you_mean(tag, {known.begin(), known.end()});
+    if (hint.empty() && !known.empty())
+      hint = "the file's tags: " + join({known.begin(), known.end()}, ", ");
     if (strict && described) {
-      diagnostics.error(
-          {}, message,
-          hint.empty() ? "the file's tags: " + join({used.begin(), used.end()}, ", ") : hint);
+      diagnostics.error({}, message, hint);
     } else {
       diagnostics.warning({}, message, hint);
     }

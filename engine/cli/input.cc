@@ -96,10 +96,6 @@ size_t print_diagnostics(const Invocation& invocation, const Diagnostics& diagno
   return diagnostics.all().size();
 }
 
-size_t print_diagnostics(const Diagnostics& diagnostics, const Sources& sources) {
-  return print_diagnostics(Invocation(), diagnostics, sources);
-}
-
 namespace {
 
 std::unique_ptr<Input> load(const Invocation& invocation, const std::string& path,

@@ -64,7 +64,6 @@ bool in_color(const Invocation& invocation, int fd);
 size_t print_diagnostics(const Invocation& invocation, const Diagnostics& diagnostics,
                          const Sources& sources);
 // The same in colour on a terminal.
-size_t print_diagnostics(const Diagnostics& diagnostics, const Sources& sources);
 // "tally: error: ..." on standard error.
 void print_error(const Invocation& invocation, const std::string& message,
                  const std::string& hint = {});

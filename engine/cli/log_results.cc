@@ -181,7 +181,7 @@ class LogResults {
     Expander expander(*benchmark_, info, *evaluator_, pool, input_->tags());
     Plan plan = make_plan(*benchmark_, expander, diagnostics_);
     if (diagnostics_.has_errors()) {
-      print_diagnostics(diagnostics_, input_->sources);
+      print_diagnostics(invocation_, diagnostics_, input_->sources);
       return false;
     }
     Workpackages workpackages;
@@ -223,7 +223,7 @@ class LogResults {
       tables += rendered.size();
       code = std::max(code, print_results(invocation_, rendered, input_->sources));
     }
-    print_diagnostics(diagnostics_, input_->sources);
+    print_diagnostics(invocation_, diagnostics_, input_->sources);
     if (tables == 0) {
       print_error(invocation_, "the input has no result of that name");
       return kBadInput;

@@ -205,7 +205,7 @@ bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows)
   } else {
     *rows = analyse_all(run, views, *evaluator, diagnostics, !invocation.as_jube);
   }
-  print_diagnostics(diagnostics, run.input->sources);
+  print_diagnostics(invocation, diagnostics, run.input->sources);
   return !diagnostics.has_errors();
 }
 
@@ -279,7 +279,7 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                  of_all.end());
     code = std::max(code, print_results(invocation, of_all, newest.input->sources));
   }
-  print_diagnostics(diagnostics, newest.input->sources);
+  print_diagnostics(invocation, diagnostics, newest.input->sources);
   if (tables == 0 && options.print) {
     if (!options.render.only.empty()) {
       print_error(invocation, "the input has no result of that name");

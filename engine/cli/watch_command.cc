@@ -24,9 +24,10 @@ namespace {
 constexpr std::chrono::seconds between_looks{2};
 
 // RUNNING, ERROR or FINISHED, as JUBE says it: RUNNING while anything has not ended. INTERRUPTED:
-// something has not ended, no engine is at it, and nothing goes on without one.
+// something has not ended, no engine is at it, and nothing goes on without one. `recorded`: the run
+// has workpackages, or was seen to its end without any.
 const char* word_of(const Invocation& invocation, const std::vector<Journal::Tally>& states,
-                    bool at_work, const JobCounts& jobs, bool jobs_known) {
+                    bool recorded, bool at_work, const JobCounts& jobs, bool jobs_known) {
   bool open = false, waiting = false, failed = false;
   for (const Journal::Tally& tally : states) {
     if (tally.count == 0) continue;
@@ -39,7 +40,8 @@ const char* word_of(const Invocation& invocation, const std::vector<Journal::Tal
     }
   }
   if (at_work || (waiting && !open)) return "RUNNING";
-  if (!open) return failed ? "ERROR" : "FINISHED";
+  if (!open && failed) return "ERROR";
+  if (!open) return recorded ? "FINISHED" : "INTERRUPTED";
   const bool in_queue = jobs.queued + jobs.running > 0 || (!jobs_known && jobs.to_submit == 0);
   return invocation.as_jube || waiting || in_queue ? "RUNNING" : "INTERRUPTED";
 }
@@ -146,7 +148,11 @@ int status_command(const Invocation& invocation, const RunsArgs& args) {
     JobCounts counts;
     const Status asked =
         invocation.as_jube ? Status::ok() : jobs_of_run(*journal, *scheduler, &views, &counts);
-    const std::string word = word_of(invocation, states, at_work, counts, static_cast<bool>(asked));
+    // The engine writes the file when the run ends.
+    const bool recorded =
+        invocation.as_jube || !states.empty() || ::access((directory.path + "/workpackages.xml").c_str(), F_OK) == 0;
+    const std::string word =
+        word_of(invocation, states, recorded, at_work, counts, static_cast<bool>(asked));
     fmt::print("{}\n", word);
     if (invocation.as_jube) continue;
     bool all_there = true;

@@ -1,5 +1,6 @@
 #include "engine/read/schema.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tally {
@@ -446,7 +447,7 @@ std::vector<std::string> known_names(std::string_view element) {
   for (const ElementRule& rule : element_rules()) {
     if (has_word(rule.parents, element)) names.emplace_back(rule.name);
   }
-  names.emplace_back("tag");
+  if (std::find(names.begin(), names.end(), "tag") == names.end()) names.emplace_back("tag");
   return names;
 }
 

@@ -59,6 +59,9 @@ TEST_CASE("in a file of our own that describes its tags a misspelt one is an err
   CHECK(Checked(tags + own, with_tags({"smal"})).messages() ==
         "tally: error: tag 'smal' appears nowhere in the file\nhint: did you mean 'small'?\n");
   CHECK(Checked(tags + own, with_tags({"huge"})).says("hint: the file's tags: small\n"));
+  // Those that are described and used nowhere are the file's, too.
+  CHECK(Checked("tags: {tag: {name: gpu, _: on GPUs}}\n" + kTwo, with_tags({"gpux"}))
+            .says("tag 'gpux' appears nowhere in the file\nhint: did you mean 'gpu'?\n"));
   CHECK(Checked(own, with_tags({"smal"})).says("warning: tag 'smal'"));
   CheckOptions as_jube = with_tags({"smal"});
   as_jube.as_jube = true;

@@ -51,6 +51,29 @@ TEST_CASE("status: a run whose engine ended without finishing is INTERRUPTED") {
   shell.file("runs/000000/000000_s/work/ready", "");
   shell.tally("continue runs");
   CHECK(shell.tally("status runs").out == "FINISHED\n");
+  // Seen to its end without a workpackage; killed before there was one.
+  shell.clear();
+  shell.file("b.yaml", "name: b\noutpath: runs\nstep: {name: s, active: false, do: echo}\n");
+  shell.tally("run b.yaml");
+  CHECK(shell.tally("status runs").out == "FINISHED\n");
+  shell.sh("rm runs/000000/workpackages.xml");
+  CHECK(shell.tally("status runs").out == "INTERRUPTED\n");
+}
+
+TEST_CASE("--color holds for what result and analyse say, too") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: runs\n"
+             "patternset: {name: pt, pattern: {name: v, type: int, _: \"v=$jube_pat_int\"}}\n"
+             "step: {name: s, do: echo}\n"
+             "analyser: {name: an, use: pt, analyse: {step: s, file: stdout}}\n"
+             "result: {use: an, table: {name: r, column: [v]}}\n");
+  shell.tally("run b.yaml");
+  for (const char* command : {"result", "analyse"}) {
+    const std::string words = command;
+    CHECK_MESSAGE(has(shell.tally("--color always " + words + " runs").err, "\033["), words);
+    CHECK_MESSAGE(!has(shell.tally(words + " runs").err, "\033["), words);
+  }
 }
 
 TEST_CASE("exit codes are told by the program") {
