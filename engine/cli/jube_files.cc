@@ -171,6 +171,33 @@ std::string ids(const std::vector<int>& list) {
 
 using Values = std::unordered_map<std::string, std::string>;
 
+// What each workpackage's operations begin with or leave, against the engine's own environment:
+// that of its parents, its exported parameters, its own changes. By id; "NAME=value", or "NAME" of
+// one that was unset.
+std::unordered_map<int, std::vector<std::string>> environments(
+    const Benchmark& benchmark, const std::vector<Journal::Stored>& workpackages) {
+  std::unordered_map<int, std::vector<std::string>> all;
+  for (const Journal::Stored& stored : workpackages) {
+    std::map<std::string, std::string> entries;  // by name
+    const auto take = [&](const std::vector<std::string>& list) {
+      for (const std::string& entry : list) entries[entry.substr(0, entry.find('='))] = entry;
+    };
+    for (const int parent : stored.workpackage.parents) take(all[parent]);
+    const DefinitionsByName known = definitions_of(benchmark, stored);
+    for (const auto& [name, value] : stored.parameters) {
+      const auto parameter = known.find(name);
+      if (parameter == known.end() || !parameter->second->exported) continue;
+      entries[name] = name;
+      entries[name] += '=';
+      entries[name] += value;
+    }
+    take(stored.environment);
+    std::vector<std::string>& own = all[stored.workpackage.id];
+    for (auto& [name, entry] : entries) own.push_back(std::move(entry));
+  }
+  return all;
+}
+
 }  // namespace
 
 Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std::string* xml) {
@@ -186,6 +213,7 @@ Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std:
     by_id[stored.workpackage.id] = &stored;
     siblings[point(stored)].push_back(stored.workpackage.id);
   }
+  auto environment = environments(benchmark, workpackages);
   std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<workpackages>\n";
   for (const Journal::Stored& stored : workpackages) {
     out += fmt::format(
@@ -215,7 +243,7 @@ Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std:
     }
     out += fmt::format("    <iteration_siblings>{}</iteration_siblings>\n",
                        ids(siblings[point(stored)]));
-    out += environment_xml(stored.environment);
+    out += environment_xml(environment[stored.workpackage.id]);
     out += "  </workpackage>\n";
   }
   *xml = out + "</workpackages>\n";

@@ -387,6 +387,26 @@ TEST_CASE_FIXTURE(Shell, "what JUBE leaves for scripts, and options cut short") 
   CHECK(tally("result nowhere").code == 2);
 }
 
+// The environments are those that JUBE 2.5.1 writes for the same file.
+TEST_CASE_FIXTURE(Shell, "workpackages.xml has the environment that a workpackage begins with") {
+  file("bench.yaml",
+       "name: b\noutpath: runs\n"
+       "parameterset: {name: p, parameter: {name: word, export: true, _: x y}}\n"
+       "step:\n"
+       "  - {name: s, use: p, export: true, do: export FOO=bar}\n"
+       "  - {name: t, depend: s, do: echo}\n");
+  CHECK(tally("run bench.yaml").code == 0);
+  const std::string all = content("runs/000000/workpackages.xml");
+  const std::string one =
+      "    <environment>\n"
+      "      <env name=\"FOO\">'bar'</env>\n"
+      "      <env name=\"word\">'x y'</env>\n"
+      "    </environment>\n";
+  const size_t first = all.find(one);
+  REQUIRE_MESSAGE(first != std::string::npos, all);
+  CHECK_MESSAGE(all.find(one, first + 1) != std::string::npos, all);
+}
+
 TEST_CASE_FIXTURE(Shell,
                   "analyse.xml as JUBE leaves it, from analyse, and from -r under its name") {
   file("bench.yaml", kBench);
