@@ -286,7 +286,7 @@ class Analysis {
         }
         workpackages.push_back(group.members.front());
       }
-      derive(derived, lines, evaluator_, said_elsewhere);
+      derive(derived, lines, evaluator_, !benchmark_.as_jube, said_elsewhere);
       for (size_t i = 0; i < lines.size(); ++i) {
         WorkpackageResult& result = results.emplace_back();
         result.id = workpackages[i]->id;
@@ -335,7 +335,7 @@ class Analysis {
       leaves.push_back(&group);
       lines.push_back(std::move(line));
     }
-    derive(derived, lines, evaluator_, diagnostics_);
+    derive(derived, lines, evaluator_, !benchmark_.as_jube, diagnostics_);
     Records records;
     for (size_t i = 0; i < lines.size(); ++i) {
       records.rows.push_back(make_record(*leaves[i], std::move(lines[i].values), records));
@@ -413,7 +413,8 @@ class Analysis {
       bool plain = own && wanted_.has(name);
       bool stepped = wanted_.has(with_step);
       if (!plain && !stepped) continue;
-      std::optional<Value> value = make_value(text, type_of(workpackage, name));
+      std::optional<Value> value =
+          make_value(text, type_of(workpackage, name), !benchmark_.as_jube);
       if (!value) value = Value{text};
       if (plain) put(name, *value);
       if (stepped) put(with_step, *value);

@@ -62,7 +62,7 @@ std::string missing_input(const Pattern& pattern, const Line& line) {
 }
 
 // `failed_before`: patterns whose failure has been told; what merely follows from one is not.
-void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& evaluator,
+void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& evaluator, bool exact,
                 std::set<std::string>& failed_before, Diagnostics& diagnostics) {
   std::vector<std::string> expressions;
   expressions.reserve(lines.size());
@@ -81,9 +81,10 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
   std::string why;
   for (size_t i = 0; i < lines.size(); ++i) {
     std::optional<Value> value;
-    if (results[i].ok) value = make_value(results[i].value, pattern.type);
+    if (results[i].ok) value = make_value(results[i].value, pattern.type, exact);
     if (!value && results[i].ok && python_float(results[i].value)) {
-      value = make_value(results[i].value, ValueType::floating);  // nan or inf as an int
+      value =
+          make_value(results[i].value, ValueType::floating);  // nan, inf or a fraction as an int
     }
     const std::string lacks = value ? std::string() : missing_input(pattern, lines[i]);
     if (!value && !lines[i].failed && failed_before.count(lacks) == 0 && failed++ == 0) {
@@ -106,7 +107,7 @@ void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& eva
 }  // namespace
 
 void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& lines,
-            Evaluator& evaluator, Diagnostics& diagnostics) {
+            Evaluator& evaluator, bool exact, Diagnostics& diagnostics) {
   std::vector<const Pattern*> left = patterns;
   std::set<std::string> failed_before;
   auto waits = [&](const Pattern* pattern) {
@@ -121,7 +122,7 @@ void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& line
     if (next == left.end()) next = left.begin();  // a circle: what refers ahead finds nothing
     const Pattern* pattern = *next;
     left.erase(next);
-    derive_one(*pattern, lines, evaluator, failed_before, diagnostics);
+    derive_one(*pattern, lines, evaluator, exact, failed_before, diagnostics);
   }
 }
 

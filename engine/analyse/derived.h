@@ -21,7 +21,8 @@ struct Line {
 
 // Computes `patterns` for every line, those that use another derived pattern after it. A value that
 // cannot be computed, or not as its type, is the pattern's default, else nan (int, float) or "".
+// `exact`: an int that has a fraction stays as it was computed; else it is cut off, as JUBE has it.
 void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& lines,
-            Evaluator& evaluator, Diagnostics& diagnostics);
+            Evaluator& evaluator, bool exact, Diagnostics& diagnostics);
 
 }  // namespace tally

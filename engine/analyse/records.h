@@ -36,7 +36,8 @@ bool less(const Value& a, const Value& b);
 // Python's repr() of a float: "1.0", "1e+22", "nan", "-inf".
 std::string python_repr(double value);
 // `text` as `type`: int is int(float(text)), with Python's result. Nothing when it cannot be.
-std::optional<Value> make_value(std::string_view text, ValueType type);
+// `exact`: nothing, too, when an int would lose a fraction.
+std::optional<Value> make_value(std::string_view text, ValueType type, bool exact = false);
 // An integer of any size, as long long where it fits.
 Value integer_value(const BigInt& value);
 

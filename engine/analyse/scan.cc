@@ -300,7 +300,7 @@ void Scanner::scan_file(const std::string& path, const std::vector<const Pattern
     sought.files.push_back(file_name);
     auto sink = [&](std::string_view match) {
       sought.matched = true;
-      if (std::optional<Value> value = make_value(match, pattern->type)) {
+      if (std::optional<Value> value = make_value(match, pattern->type, !benchmark_.as_jube)) {
         statistics.add(*value);
         return;
       }

@@ -76,12 +76,13 @@ Value integer_value(const BigInt& value) {
   return {value};
 }
 
-std::optional<Value> make_value(std::string_view text, ValueType type) {
+std::optional<Value> make_value(std::string_view text, ValueType type, bool exact) {
   if (type == ValueType::string) return Value{std::string(text)};
   std::optional<double> number = python_float(text);
   if (!number) return std::nullopt;
   if (type == ValueType::floating) return Value{*number};
   if (!std::isfinite(*number)) return std::nullopt;
+  if (exact && std::trunc(*number) != *number) return std::nullopt;
   constexpr double kLimit = 9.2e18;
   if (std::fabs(*number) < kLimit) return Value{static_cast<long long>(*number)};
   return integer_value(BigInt::from_double(*number));

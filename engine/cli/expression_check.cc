@@ -139,7 +139,7 @@ void check_formats(const std::vector<Column>& columns, Diagnostics& diagnostics)
     bool fine = false;
     for (const ValueType type : {ValueType::integer, ValueType::floating, ValueType::string}) {
       const std::optional<Value> one = make_value("1", type);
-      fine = fine || (one && format_cell(*one, column.format, &text, &error));
+      fine = fine || (one && format_cell(*one, column.format, false, &text, &error));
     }
     if (fine) continue;
     diagnostics.warning(column.name.mark,

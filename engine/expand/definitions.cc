@@ -61,11 +61,13 @@ void Definitions::close(Binding& binding, TextId value, bool literal) {
   binding.definition |= unresolved_bit;
 }
 
-std::string type_error(const Parameter& parameter, const std::string& value) {
+std::string type_error(const Parameter& parameter, const std::string& value, bool as_jube) {
   if (parameter.type == ValueType::string) return {};
   const std::optional<double> number = python_float(value);
   const bool integer = parameter.type == ValueType::integer;
-  if (number && (!integer || std::isfinite(*number))) return {};
+  const bool fits = !integer || (std::isfinite(number.value_or(0)) &&
+                                 (as_jube || std::trunc(number.value_or(0)) == number));
+  if (number && fits) return {};
   return '"' + value + "\" from \"" + parameter.name.value + "\" cannot be represented as a \"" +
          (integer ? "int" : "float") + '"';
 }

@@ -73,6 +73,7 @@ class Definitions {
 };
 
 // "" or the message for a value that is not of its parameter's type.
-std::string type_error(const Parameter& parameter, const std::string& value);
+// JUBE takes a fraction for an int, and its tables cut it off; `as_jube` false does not.
+std::string type_error(const Parameter& parameter, const std::string& value, bool as_jube);
 
 }  // namespace tally

@@ -111,7 +111,7 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
     }
   }
   definitions.close(binding, pool.intern(value), literal);
-  return type_error(parameter, value);
+  return type_error(parameter, value, benchmark.as_jube);
 }
 
 // One pass over the values that are not final. `last`: those that wait for each other as well.

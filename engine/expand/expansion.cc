@@ -266,7 +266,8 @@ void Expansion::check_types() {
       if (!work.error.empty()) break;
       const Parameter& parameter = *context_.definitions.of(b).parameter;
       if (parameter.type == ValueType::string || progress(b) != Progress::closed) continue;
-      work.error = type_error(parameter, context_.definitions.pool()[b.value]);
+      work.error =
+          type_error(parameter, context_.definitions.pool()[b.value], context_.benchmark.as_jube);
       if (!work.error.empty()) work.place = parameter.value.mark;
     }
   }

@@ -18,7 +18,8 @@ Status write_database(const Database& database, const std::vector<Record>& rows,
                       const std::string& path);
 
 // "a=1 t=1.0 d=None", one line a row.
-std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Record>& rows);
+std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Record>& rows,
+                                      bool exact);
 
 // Sends the lines to the socket `address` (as /dev/log) or to host:port (514) by UDP, as user-level
 // informational messages in `syslog.format` ("jube[%(process)s]: %(message)s").

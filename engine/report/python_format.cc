@@ -369,7 +369,8 @@ bool python_format(const Value& value, std::string_view spec_text, std::string* 
   return format_integer(value, spec, out, error);
 }
 
-bool format_cell(const Value& value, std::string_view spec, std::string* out, std::string* error) {
+bool format_cell(const Value& value, std::string_view spec, bool exact, std::string* out,
+                 std::string* error) {
   constexpr std::string_view kWhole = "dbcoxX";
   constexpr std::string_view kFloat = "eEfFgG";
   bool whole = spec.find_first_of(kWhole) != std::string_view::npos;
@@ -378,11 +379,15 @@ bool format_cell(const Value& value, std::string_view spec, std::string* out, st
   }
   std::string text = value.str();
   std::optional<Value> converted =
-      make_value(text, whole ? ValueType::integer : ValueType::floating);
+      make_value(text, whole ? ValueType::integer : ValueType::floating, exact);
   if (!converted) {
-    *error = whole && python_float(text)
-                 ? fmt::format("cannot convert float {} to integer", text)
-                 : fmt::format("could not convert string to float: '{}'", text);
+    const std::optional<double> number = python_float(text);
+    if (number && std::isfinite(*number)) {
+      *error = fmt::format("{} is not a whole number", text);
+      return false;
+    }
+    *error = whole && number ? fmt::format("cannot convert float {} to integer", text)
+                             : fmt::format("could not convert string to float: '{}'", text);
     return false;
   }
   return python_format(*converted, spec, out, error);

@@ -21,7 +21,7 @@ std::string shown_value(const Table& table, const std::string& key, const Value&
   std::string text, error;
   for (const Column& column : table.columns) {
     if (column_key(column) != key || column.format.empty()) continue;
-    if (format_cell(value, column.format, &text, &error)) return text;
+    if (format_cell(value, column.format, true, &text, &error)) return text;
   }
   return value.str();
 }

@@ -69,7 +69,7 @@ class Renderer {
     out.name = syslog.name.value;
     out.table = tables_.syslog(syslog);
     const std::vector<Record>& rows = out.table.rows;
-    std::vector<std::string> lines = syslog_lines(syslog, rows);
+    std::vector<std::string> lines = syslog_lines(syslog, rows, !benchmark_.as_jube);
     const bool marks = !benchmark_.as_jube && !tables_.shows_status(syslog.keys);
     for (size_t i = 0; i < rows.size(); ++i) {
       if (marks && rows[i].failed()) lines[i] += " status=" + ResultTables::mark(rows[i]);
@@ -104,7 +104,8 @@ class Renderer {
     if (column.format.empty()) return text;
     std::string error;
     std::string formatted;
-    if (format_cell(found->second, column.format, &formatted, &error)) return formatted;
+    if (format_cell(found->second, column.format, !benchmark_.as_jube, &formatted, &error))
+      return formatted;
     if (complained_.insert(column.name.value).second) {
       diagnostics_.warning(column.name.mark,
                            fmt::format("column '{}': '{}' cannot be formatted as \"{}\": {}",

@@ -83,7 +83,8 @@ int connect_to(const Syslog& syslog, std::string* error) {
 
 }  // namespace
 
-std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Record>& rows) {
+std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Record>& rows,
+                                      bool exact) {
   std::vector<std::string> lines;
   for (const Record& row : rows) {
     std::string line;
@@ -92,7 +93,8 @@ std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Re
       Value value = found == row.values.end() ? Value{} : found->second;
       std::string text = value.str();
       std::string error;
-      if (!key.format.empty() && !value.none()) format_cell(value, key.format, &text, &error);
+      if (!key.format.empty() && !value.none())
+        format_cell(value, key.format, exact, &text, &error);
       // The name, not the title: JUBE's own messages have it so.
       line += (line.empty() ? "" : " ") + key.name.value + "=" + text;
     }

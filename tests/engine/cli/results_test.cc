@@ -143,6 +143,44 @@ TEST_CASE("a row whose only value is missing stays in the table, and in its refe
                 ran.err);
 }
 
+// JUBE 2.5.1 and 2.7.1 cut the fraction off: a table with 1 where the command said 1.5.
+TEST_CASE("an int never loses a fraction, but in JUBE's files") {
+  const Shell shell;
+  const std::string text =
+      "name: b\noutpath: runs\n"
+      "patternset:\n"
+      "  name: p\n"
+      "  pattern:\n"
+      "    - {name: f, type: float, _: \"f=$jube_pat_fp\"}\n"
+      "    - {name: i, type: int, _: \"i=$jube_pat_fp\"}\n"
+      "    - {name: half, type: int, mode: python, _: \"$f / 2\"}\n"
+      "step: {name: s, kind: setup, do: \"echo f=1.5 i=2.5\"}\n"
+      "analyser: {name: an, use: p, analyse: {step: s, file: stdout}}\n"
+      "result:\n"
+      "  use: an\n"
+      "  table: {name: t, style: csv, column: [{_: f, format: d}, i, half]}\n";
+  shell.file("b.yaml", text);
+  Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "f,i,half\n1.5,,0.75\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "'1.5' cannot be formatted as \"d\": 1.5 is not a whole number"),
+                ran.err);
+  CHECK_MESSAGE(has(ran.err, "pattern 'i': \"2.5\" cannot be represented as a \"int\""), ran.err);
+  shell.file("b.yaml", replaced(text, "kind: setup, ", ""));
+  ran = shell.tally("run -r b.yaml");
+  CHECK_MESSAGE(has(ran.out, "f,i,half\n1,2,0\n"), ran.out);
+
+  const std::string parameter =
+      "name: b\noutpath: more\nparameterset: {name: p, parameter: {name: n, type: int, _: 2.5}}\n"
+      "step: {name: s, kind: setup, use: p, do: echo $n}\n";
+  shell.file("c.yaml", parameter);
+  ran = shell.tally("run c.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "\"2.5\" from \"n\" cannot be represented as a \"int\""), ran.err);
+  CHECK(shell.tally("validate c.yaml").code == 2);
+  shell.file("c.yaml", replaced(parameter, "2.5", "2.0"));
+  CHECK(shell.tally("run c.yaml").code == 0);
+}
+
 TEST_CASE("a workpackage whose folder is gone") {
   const Shell shell;
   shell.file("b.yaml", replaced(own(), "; test $n -ne 2", ""));

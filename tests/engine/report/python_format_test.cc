@@ -116,7 +116,11 @@ TEST_CASE("format() of ints, floats and strings as python3 gives it") {
 }
 
 TEST_CASE("a column's format converts first, as JUBE does") {
-  compare(kCell, format_cell,
+  const Formatter as_jube = [](const Value& value, std::string_view spec, std::string* out,
+                               std::string* error) {
+    return format_cell(value, spec, false, out, error);
+  };
+  compare(kCell, as_jube,
           {"d", "05d", ".2f", "10.3e", "g", ",.2f", "<8", "^9", "x", ".1%", "5.1f", "_d", "", "c"});
 }
 
