@@ -1,12 +1,7 @@
 #include "engine/base/digest.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 #include <xxhash.h>
-
-#include <cerrno>
-#include <vector>
 
 #include "engine/base/files.h"
 
@@ -47,19 +42,9 @@ std::string digest_of(std::string_view text) {
 }
 
 Status digest_file(const std::string& path, std::string* hex) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return file_error(path, "cannot read", errno);
   Digest digest;
-  std::vector<char> buffer(1 << 20);
-  Status status;
-  for (;;) {
-    const ssize_t got = read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) status = file_error(path, "cannot read", errno);
-    if (got <= 0) break;
-    digest.add_bytes(buffer.data(), static_cast<size_t>(got));
-  }
-  close(fd);
+  const Status status = read_file(
+      path, [&digest](const char* bytes, size_t count) { digest.add_bytes(bytes, count); });
   if (status) *hex = digest.hex();
   return status;
 }

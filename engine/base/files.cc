@@ -90,10 +90,10 @@ Status append_file(const std::string& path, const std::string& bytes) {
   return status;
 }
 
-Status read_file(const std::string& path, std::string* bytes) {
+Status read_file(const std::string& path,
+                 const std::function<void(const char* bytes, size_t count)>& take) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return file_error(path, "cannot read", errno);
-  bytes->clear();
   std::array<char, 65536> buffer{};
   Status status;
   for (;;) {
@@ -101,10 +101,15 @@ Status read_file(const std::string& path, std::string* bytes) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) status = file_error(path, "cannot read", errno);
     if (got <= 0) break;
-    bytes->append(buffer.data(), static_cast<size_t>(got));
+    take(buffer.data(), static_cast<size_t>(got));
   }
   close(fd);
   return status;
+}
+
+Status read_file(const std::string& path, std::string* bytes) {
+  bytes->clear();
+  return read_file(path, [bytes](const char* piece, size_t count) { bytes->append(piece, count); });
 }
 
 std::string absolute_path(const std::string& path, const std::string& base) {

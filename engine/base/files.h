@@ -1,6 +1,7 @@
 // Files, folders and paths. Every failure is one sentence that names the path and the reason.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "engine/base/status.h"
@@ -16,6 +17,9 @@ Status make_directories(const std::string& path);
 Status write_file(const std::string& path, const std::string& bytes, int mode = 0644);
 Status append_file(const std::string& path, const std::string& bytes);
 Status read_file(const std::string& path, std::string* bytes);
+// Gives the bytes to `take`, a piece at a time.
+Status read_file(const std::string& path,
+                 const std::function<void(const char* bytes, size_t count)>& take);
 // Absolute form of a path, lexically: `.` and `..` removed, links not followed.
 std::string absolute_path(const std::string& path, const std::string& base = {});
 // The way from folder `from` to `to`, both absolute: "../../000000_x/work".

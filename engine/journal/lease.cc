@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 #include <sstream>
 
+#include "engine/base/files.h"
 #include "engine/base/host.h"
 
 namespace tally {
@@ -41,15 +41,6 @@ std::string process_start(int pid) {
 bool same_boot(const std::string& start) {
   const std::string own = process_start(getpid());
   return start.substr(0, start.find('/')) == own.substr(0, own.find('/'));
-}
-
-std::string now_text() {
-  const time_t now = time(nullptr);
-  tm parts{};
-  localtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
-  return text.data();
 }
 
 // Seconds since the file was renewed, by the file system's own clock: a fresh file is written
@@ -155,7 +146,7 @@ Status make_once(const std::string& path, const std::string& text, bool* made) {
 Status Lease::take(const std::string& path, const std::string& what) {
   if (auto holder = live_holder(path)) return Status::error(in_use_message(what, holder));
   const std::string text = host_identity() + "\n" + std::to_string(getpid()) + "\n" +
-                           process_start(getpid()) + "\n" + now_text() + "\n";
+                           process_start(getpid()) + "\n" + time_stamp() + "\n";
   bool made = false;
   if (Status s = make_once(path, text, &made); !s) return s;
   if (!made) {
