@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/workpackage/generator.h"
 #include "engine/workpackage/values.h"
 #include "steps/kinds.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/execute/substitute_files.h"
+#include "engine/execute/files/substitute_files.h"
 #include "engine/expand/expand.h"
 #include "engine/workpackage/workpackage.h"
 

@@ -12,7 +12,7 @@
 
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/read/files.h"
 
 #ifndef TALLY_TEMPLATES_DIR

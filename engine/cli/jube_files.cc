@@ -10,7 +10,7 @@
 
 #include "engine/base/text.h"
 #include "engine/cli/views.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/execute/run_log.h"
 
 namespace tally {

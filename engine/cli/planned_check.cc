@@ -11,7 +11,7 @@
 #include <variant>
 
 #include "engine/base/text.h"
-#include "engine/execute/substitute_files.h"
+#include "engine/execute/files/substitute_files.h"
 #include "engine/workpackage/values.h"
 #include "steps/kinds.h"
 

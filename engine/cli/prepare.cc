@@ -10,7 +10,7 @@
 #include "engine/cli/expression_check.h"
 #include "engine/cli/planned_check.h"
 #include "engine/cli/source_check.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/read/files.h"
 
 namespace tally {

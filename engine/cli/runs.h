@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/cli/commands.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 
 namespace tally {
 

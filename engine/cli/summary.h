@@ -6,7 +6,7 @@
 
 #include "engine/cli/commands.h"
 #include "engine/execute/execute.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/journal/journal.h"
 #include "engine/workflow/workflow.h"
 

@@ -7,7 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/cli/input.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {

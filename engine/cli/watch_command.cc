@@ -14,7 +14,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
-#include "engine/execute/job_table.h"
+#include "engine/execute/jobs/job_table.h"
 #include "engine/execute/status_line.h"
 #include "engine/journal/journal.h"
 

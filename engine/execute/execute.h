@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
+#include "engine/execute/jobs/scheduler.h"
 #include "engine/execute/process.h"
-#include "engine/execute/scheduler.h"
 #include "engine/expand/evaluator.h"
 #include "engine/expand/expand.h"
 #include "engine/journal/journal.h"

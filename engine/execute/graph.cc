@@ -139,6 +139,12 @@ Status WorkpackageGraph::record(const std::vector<int>& created) {
   return Status::ok();
 }
 
+Status WorkpackageGraph::set_outcome(int id, Outcome outcome) {
+  Workpackage& workpackage = (*this)[id].wp;
+  workpackage.outcome = std::move(outcome);
+  return journal_.set_outcome(id, workpackage.outcome);
+}
+
 std::string WorkpackageGraph::folder(const WorkpackageNode& workpackage) const {
   return run().rundir + "/" + workpackage.directory;
 }

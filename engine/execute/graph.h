@@ -27,6 +27,8 @@ class WorkpackageGraph : private WorkpackageSink {
   // is recorded yet: record() does, in the caller's transaction.
   Status make_children(int workpackage, std::vector<int>* created);
   Status record(const std::vector<int>& created);
+  // Here and in the journal.
+  Status set_outcome(int id, Outcome outcome);
 
   WorkpackageNode& operator[](int id) { return workpackages_[index_[static_cast<size_t>(id)]]; }
   const WorkpackageNode& operator[](int id) const {

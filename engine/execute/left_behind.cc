@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 
 namespace tally {
 namespace {

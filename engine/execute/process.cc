@@ -19,7 +19,7 @@
 #include <map>
 #include <set>
 
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 
 namespace tally {
 namespace {

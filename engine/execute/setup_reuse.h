@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/execute/setup_inputs.h"
-#include "engine/execute/store.h"
+#include "engine/execute/files/setup_inputs.h"
+#include "engine/execute/files/store.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {

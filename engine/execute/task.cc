@@ -10,14 +10,14 @@
 #include <filesystem>
 
 #include "engine/base/text.h"
+#include "engine/execute/files/run_directory.h"
+#include "engine/execute/files/setup_inputs.h"
+#include "engine/execute/files/work_directory.h"
 #include "engine/execute/left_behind.h"
-#include "engine/execute/run_directory.h"
-#include "engine/execute/setup_inputs.h"
-#include "engine/execute/work_directory.h"
 
 namespace tally {
 
-Task::Task(TaskContext& context, int id)
+Task::Task(RunContext& context, int id)
     : context_(context), id_(id), step_(context.graph.step_of(context.graph[id])) {
   values_ = std::make_unique<WorkpackageValues>(context.graph.values(workpackage()));
   folder_ = absolute_path(context.graph.folder(workpackage()));

@@ -3,34 +3,18 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "engine/execute/execute.h"
-#include "engine/execute/graph.h"
-#include "engine/execute/run_log.h"
-#include "engine/execute/work_directory.h"
+#include "engine/execute/files/work_directory.h"
+#include "engine/execute/run_context.h"
 #include "steps/kinds.h"
 
 namespace tally {
-
-// What all tasks of a run use.
-struct TaskContext {
-  const Benchmark& benchmark;
-  WorkpackageGraph& graph;
-  Expander& expander;
-  TextPool& pool;
-  Journal& journal;
-  Evaluator& evaluator;
-  ProcessRunner& processes;
-  const RunOptions& options;
-  Environment base;            // the engine's own environment
-  const Environment own_base;  // of steps of Tally\'s own kinds
-  std::string run_dir;         // absolute
-  RunLog& log;
-  std::string mark;  // of the run's processes, see left_behind.h
-};
 
 class Task {
  public:
@@ -42,7 +26,7 @@ class Task {
     ended,    // see outcome()
   };
 
-  Task(TaskContext& context, int id);
+  Task(RunContext& context, int id);
 
   int id() const { return id_; }
   int graph_step() const { return workpackage().wp.step; }
@@ -115,7 +99,7 @@ class Task {
   void write_do_log(const std::string& command, const std::string& directory);
   Outcome failure_of_process(const ProcessResult& result) const;
 
-  TaskContext& context_;
+  RunContext& context_;
   int id_;
   const Step& step_;
   std::unique_ptr<WorkpackageValues> values_;
@@ -145,5 +129,8 @@ class Task {
   Outcome outcome_ = in_state(State::running);
   Mark place_;  // what it is at in the user's file
 };
+
+// The tasks of a run, by workpackage: from its start to its end.
+using Tasks = std::unordered_map<int, std::unique_ptr<Task>>;
 
 }  // namespace tally

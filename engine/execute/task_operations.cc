@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "engine/base/text.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/execute/task.h"
 
 namespace tally {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/execute/scheduler.h"
+#include "engine/execute/jobs/scheduler.h"
 
 namespace tally::testing {
 

@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "engine/execute/job_rules.h"
-#include "engine/execute/jobs.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
+#include "engine/execute/jobs/job_rules.h"
+#include "engine/execute/jobs/jobs.h"
 #include "tests/engine/execute/fake_scheduler.h"
 #include "tests/engine/execute/run_fixture.h"
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "engine/base/text.h"
-#include "engine/execute/setup_inputs.h"
+#include "engine/execute/files/setup_inputs.h"
 #include "engine/execute/status_line.h"
 #include "steps/container.h"
 #include "steps/kinds.h"

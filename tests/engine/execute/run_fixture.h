@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/execute/execute.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally::testing {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/base/host.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/journal/journal.h"
 #include "engine/journal/lease.h"
 #include "engine/journal/sqlite_journal.h"

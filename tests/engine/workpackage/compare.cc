@@ -9,7 +9,7 @@
 #include "engine/cli/generated_files.h"
 #include "engine/cli/results.h"
 #include "engine/cli/views.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 
 namespace tally::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/cli/generated_files.h"
 #include "engine/cli/results.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "tests/engine/workpackage/compare.h"
 
 namespace tally::testing {

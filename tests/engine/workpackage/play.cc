@@ -7,7 +7,7 @@
 
 #include "engine/cli/input.h"
 #include "engine/execute/execute.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/journal/parts.h"
 #include "engine/plan/plan.h"
 #include "tests/engine/workpackage/compare.h"

@@ -1,4 +1,4 @@
-#include "engine/execute/setup_inputs.h"
+#include "engine/execute/files/setup_inputs.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/execute/substitute_files.h"
+#include "engine/execute/files/substitute_files.h"
 
 namespace tally {
 namespace {

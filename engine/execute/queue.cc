@@ -1,4 +1,4 @@
-#include "engine/execute/slots.h"
+#include "engine/execute/queue.h"
 
 #include <glob.h>
 
@@ -9,7 +9,7 @@
 
 namespace tally {
 
-Slots::Slots(const Benchmark& benchmark, const RunOptions& options)
+Queue::Queue(const Benchmark& benchmark, const RunOptions& options)
     : jobs_(std::max(1, options.jobs)), caps_(benchmark.steps.size()) {
   for (size_t i = 0; i < caps_.size(); ++i) {
     const Step& step = benchmark.steps[i];
@@ -19,7 +19,7 @@ Slots::Slots(const Benchmark& benchmark, const RunOptions& options)
   find_gpus(options);
 }
 
-void Slots::find_gpus(const RunOptions& options) {
+void Queue::find_gpus(const RunOptions& options) {
   free_gpus_ = options.gpus;
   if (const char* visible = getenv("CUDA_VISIBLE_DEVICES");
       free_gpus_.empty() && visible != nullptr) {
@@ -36,22 +36,23 @@ void Slots::find_gpus(const RunOptions& options) {
   gpu_count_ = free_gpus_.size();
 }
 
-void Slots::queue(int id, int step, int repetition) {
+void Queue::add(int id, int step, int repetition) {
   step_of_[id] = step;
   (repetition == 0 ? queue_ : repetitions_[repetition]).push_back(id);
 }
 
-bool Slots::at_most_waiting(const Caps& caps) {
+bool Queue::at_most_waiting(const Caps& caps) {
   return caps.max_async > 0 && caps.active >= caps.max_async;
 }
 
-bool Slots::held_back(int id, const Caps& caps) const {
+bool Queue::held_back(int id, const Caps& caps) const {
   if (active_.count(id) != 0) return false;
   if (at_most_waiting(caps)) return true;
   return caps.procs > 1 && caps.active >= caps.procs;
 }
 
-int Slots::next(int running) {
+int Queue::next(int running) {
+  if (!open_) return -1;
   for (;;) {
     if (queue_.empty()) {
       if (repetitions_.empty()) return -1;
@@ -74,11 +75,11 @@ int Slots::next(int running) {
   }
 }
 
-void Slots::started(int id, int step) {
+void Queue::started(int id, int step) {
   if (active_.emplace(id, true).second) ++caps_[static_cast<size_t>(step)].active;
 }
 
-void Slots::ended(int id, int step) {
+void Queue::ended(int id, int step) {
   Caps& caps = caps_[static_cast<size_t>(step)];
   if (active_.erase(id) != 0) --caps.active;
   if (!caps.held.empty()) {
@@ -94,7 +95,7 @@ void Slots::ended(int id, int step) {
   }
 }
 
-const char* Slots::what_holds(int step) const {
+const char* Queue::what_holds(int step) const {
   const Caps& caps = caps_[static_cast<size_t>(step)];
   if (!caps.held.empty()) return at_most_waiting(caps) ? "max_async" : "procs";
   for (const int id : held_for_gpus_) {
@@ -103,11 +104,11 @@ const char* Slots::what_holds(int step) const {
   return nullptr;
 }
 
-void Slots::keep_waiting(int step) {
+void Queue::keep_waiting(int step) {
   ++caps_[static_cast<size_t>(step)].active;
 }
 
-Slots::Gpus Slots::take_gpus(int id, int step, int count) {
+Queue::Gpus Queue::take_gpus(int id, int step, int count) {
   const auto wanted = static_cast<size_t>(count);
   if (wanted > gpu_count_) return Gpus::never;
   if (wanted > free_gpus_.size()) {
@@ -121,7 +122,7 @@ Slots::Gpus Slots::take_gpus(int id, int step, int count) {
   return Gpus::taken;
 }
 
-std::vector<std::string> Slots::gpus_of(int id) const {
+std::vector<std::string> Queue::gpus_of(int id) const {
   const auto found = gpus_of_.find(id);
   return found != gpus_of_.end() ? found->second : std::vector<std::string>();
 }

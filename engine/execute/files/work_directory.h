@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/execute/substitute_files.h"
+#include "engine/execute/files/substitute_files.h"
 #include "engine/journal/journal.h"
 
 namespace tally {

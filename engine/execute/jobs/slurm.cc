@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/execute/command.h"
 #include "engine/execute/environment.h"
-#include "engine/execute/scheduler.h"
+#include "engine/execute/jobs/command.h"
+#include "engine/execute/jobs/scheduler.h"
 
 namespace tally {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/execute/jobs.h"
+#include "engine/execute/jobs/jobs.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "engine/base/text.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 
 namespace tally {
 namespace {

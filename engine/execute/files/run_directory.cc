@@ -1,4 +1,4 @@
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 
 #include <dirent.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "engine/execute/job_table.h"
+#include "engine/execute/jobs/job_table.h"
 
 #include <fmt/format.h>
 

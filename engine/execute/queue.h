@@ -1,5 +1,5 @@
-// Which workpackage may start next: the queue, -j, a step's procs and max_async, the machine's
-// GPUs.
+// It is decided here what runs next: first in, first out, as far as -j, a step's procs and
+// max_async, the machine's GPUs, an interrupt and -e allow.
 #pragma once
 
 #include <deque>
@@ -13,17 +13,20 @@
 
 namespace tally {
 
-class Slots {
+class Queue {
  public:
-  Slots(const Benchmark& benchmark, const RunOptions& options);
+  Queue(const Benchmark& benchmark, const RunOptions& options);
 
   // First in, first out; a later repetition (of a step's `repeat`) waits until no earlier one is
   // left in the queue. A workpackage that comes back (after a shared operation) keeps its place in its
   // step's counts.
-  void queue(int id, int step, int repetition = 0);
+  void add(int id, int step, int repetition = 0);
   // The next that may start while `running` processes run, or -1. Costs a constant time each,
   // however many are held back.
   int next(int running);
+  // Nothing starts any more: the run was interrupted, or something failed under -e.
+  void close() { open_ = false; }
+  bool is_open() const { return open_; }
   // From start to end a workpackage counts against its step's caps.
   void started(int id, int step);
   void ended(int id, int step);
@@ -51,6 +54,7 @@ class Slots {
   void find_gpus(const RunOptions& options);
 
   int jobs_;
+  bool open_ = true;
   std::deque<int> queue_;
   std::map<int, std::deque<int>> repetitions_;  // not begun: by number
   std::unordered_map<int, int> step_of_;        // of queued and held workpackages

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/execute/jobs.h"
+#include "engine/execute/jobs/jobs.h"
 #include "engine/execute/task.h"
 #include "steps/pack.h"
 

@@ -1,4 +1,4 @@
-#include "engine/execute/store.h"
+#include "engine/execute/files/store.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/execute/job_rules.h"
+#include "engine/execute/jobs/job_rules.h"
+#include "engine/execute/jobs/scheduler.h"
 #include "engine/execute/run_log.h"
-#include "engine/execute/scheduler.h"
 #include "engine/journal/journal.h"
 
 namespace tally {

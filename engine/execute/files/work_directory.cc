@@ -1,4 +1,4 @@
-#include "engine/execute/work_directory.h"
+#include "engine/execute/files/work_directory.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "engine/base/text.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 
 namespace tally {
 namespace {

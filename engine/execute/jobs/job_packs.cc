@@ -1,9 +1,9 @@
-#include "engine/execute/job_packs.h"
+#include "engine/execute/jobs/job_packs.h"
 
 #include <algorithm>
 
 #include "engine/execute/environment.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 
 namespace tally {
 

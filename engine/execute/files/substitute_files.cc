@@ -1,4 +1,4 @@
-#include "engine/execute/substitute_files.h"
+#include "engine/execute/files/substitute_files.h"
 
 #include <glob.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
 
 namespace tally {
 namespace {

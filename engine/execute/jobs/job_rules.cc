@@ -1,4 +1,4 @@
-#include "engine/execute/job_rules.h"
+#include "engine/execute/jobs/job_rules.h"
 
 #include <fnmatch.h>
 

@@ -3,7 +3,7 @@
 #include <ctime>
 #include <set>
 
-#include "engine/execute/jobs.h"
+#include "engine/execute/jobs/jobs.h"
 
 namespace tally {
 namespace {

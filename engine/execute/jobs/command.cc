@@ -1,4 +1,4 @@
-#include "engine/execute/command.h"
+#include "engine/execute/jobs/command.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/execute/jobs.h"
-#include "engine/execute/scheduler.h"
+#include "engine/execute/jobs/jobs.h"
+#include "engine/execute/jobs/scheduler.h"
 #include "engine/journal/journal.h"
 
 namespace tally {

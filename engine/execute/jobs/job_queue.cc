@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include "engine/execute/jobs.h"
-#include "engine/execute/run_directory.h"
+#include "engine/execute/files/run_directory.h"
+#include "engine/execute/jobs/jobs.h"
 
 namespace tally {
 namespace {

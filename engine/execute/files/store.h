@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/execute/setup_inputs.h"
+#include "engine/execute/files/setup_inputs.h"
 
 namespace tally {
 

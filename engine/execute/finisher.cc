@@ -1,0 +1,218 @@
+#include "engine/execute/finisher.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "engine/base/files.h"
+#include "engine/base/text.h"
+
+namespace tally {
+
+bool Finisher::ended_before(int id, bool restored) {
+  const WorkpackageNode& workpackage = context_.graph[id];
+  const Outcome& outcome = workpackage.wp.outcome;
+  switch (outcome.state) {
+    case State::done:
+    case State::expected:
+      ++counts_.done;
+      // The marks are effects of the journal's states; a kill may have come between.
+      if (restored && !path_exists(context_.graph.folder(workpackage) + "/done"))
+        mark(id, "done", time_stamp());
+      return true;
+    case State::failed:
+      ++counts_.failed;
+      mark(id, "error", message(outcome));
+      return true;
+    case State::lost:
+      // Its job may have said a word since: looked at once more.
+      if (!workpackage.job_name.empty()) return false;
+      ++counts_.lost;
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Those that could not even get their parameters are failures at once.
+void Finisher::take_created(const std::vector<int>& created) {
+  for (const int id : created) {
+    const WorkpackageNode& workpackage = context_.graph[id];
+    if (workpackage.wp.outcome.state == State::failed) {
+      count_failure();
+      const std::string why = message(workpackage.wp.outcome);
+      mark(id, "error", why);
+      context_.log.write(workpackage.directory + ": " + why);
+    } else {
+      shared_.opened(workpackage.wp.step);
+      queue_.add(id, workpackage.wp.step, workpackage.wp.repetition);
+    }
+  }
+}
+
+void Finisher::count_failure() {
+  ++counts_.failed;
+  failed_now_ = true;
+  if (context_.options.exit_on_error) queue_.close();
+}
+
+Status Finisher::end(Task& task, bool resubmit) {
+  const int id = task.id();
+  const int step = task.graph_step();
+  queue_.ended(id, step);
+  const State state = task.state();
+  bool again = false;
+  if (Status s = finished_well(state) ? ended_well(task) : ended_badly(task, resubmit, &again); !s)
+    return s;
+  std::vector<int> group;
+  if (!again) {
+    report(task);
+    if (state != State::waiting) shared_.closed(step);
+    group = shared_.take_group(id);
+  }
+  tasks_.erase(id);
+  // It ran a shared operation for others and did not come through.
+  for (const int other : group) {
+    Task& waiting = *tasks_.at(other);
+    Outcome outcome = failure(Reason::shared_failed, "");
+    outcome.workpackage = id;
+    waiting.end(std::move(outcome));
+    if (Status s = end(waiting); !s) return s;
+  }
+  for (const int waiter : setups_.release(id, finished_well(state))) {
+    queue_.add(waiter, context_.graph[waiter].wp.step);
+  }
+  return Status::ok();
+}
+
+// The end, its children and what it leaves to them are recorded together, before anything shows it.
+Status Finisher::ended_well(Task& task) {
+  const int id = task.id();
+  WorkpackageNode& workpackage = context_.graph[id];
+  workpackage.wp.outcome = task.outcome();
+  if (task.step().exported) {
+    workpackage.environment = std::make_unique<EnvironmentChanges>(task.environment());
+  } else {
+    workpackage.environment.reset();
+  }
+  std::vector<int> created;
+  Status children = context_.graph.make_children(id, &created);
+  if (Status s = context_.journal.begin(); !s) return s;
+  if (task.step().exported) {
+    if (Status s = context_.journal.operation_done(id, workpackage.wp.cycle,
+                                                   workpackage.operations_done - 1,
+                                                   pack_changes(task.environment()), {});
+        !s) {
+      return s;
+    }
+  }
+  if (Status s = setups_.record(id); !s) return s;
+  if (Status s = context_.journal.set_outcome(id, task.outcome()); !s) return s;
+  if (Status s = context_.graph.record(created); !s) return s;
+  if (Status s = context_.journal.commit(); !s) return s;
+  ++counts_.done;
+  mark(id, "done", time_stamp());
+  setups_.publish(id);
+  if (!children) return children;
+  take_created(created);
+  return Status::ok();
+}
+
+Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
+  const int id = task.id();
+  WorkpackageNode& workpackage = context_.graph[id];
+  const State state = task.state();
+  const int retries =
+      static_cast<int>(strtol(task.values().apply(task.step().retry).c_str(), nullptr, 10));
+  const int tries = workpackage.attempts - workpackage.resubmits;
+  const bool retry = state == State::failed && tries < retries && queue_.is_open();
+  *again = retry || resubmit;
+  if (*again) {
+    const std::string which =
+        resubmit ? "through no fault of its own"
+                 : "retry " + std::to_string(tries + 1) + " of " + std::to_string(retries);
+    return try_again(task, which);
+  }
+  if (Status s = context_.graph.set_outcome(id, task.outcome()); !s) return s;
+  if (state == State::failed) {
+    count_failure();
+    mark(id, "error", message(task.outcome()));
+  } else if (state == State::lost) {
+    ++counts_.lost;
+    mark(id, "error", message(task.outcome()));
+  } else {
+    ++counts_.waiting;
+    queue_.keep_waiting(workpackage.wp.step);
+  }
+  return Status::ok();
+}
+
+Status Finisher::try_again(const Task& task, const std::string& which) {
+  const int id = task.id();
+  WorkpackageNode& workpackage = context_.graph[id];
+  const std::string line =
+      workpackage.directory + ": trying again, " + which + ": " + message(task.outcome());
+  context_.log.write(line);
+  status_line_.print(line, false);
+  ++workpackage.attempts;
+  // The failed try's files stay for people to look at.
+  const std::string work = context_.graph.folder(workpackage) + "/work";
+  const std::string kept = work + ".failed." + std::to_string(workpackage.attempts);
+  [[maybe_unused]] const int moved = rename(work.c_str(), kept.c_str());
+  workpackage.wp.outcome = {};
+  workpackage.wp.cycle = 0;
+  workpackage.operations_done = 0;
+  workpackage.prepared = false;
+  workpackage.environment.reset();
+  workpackage.outputs.clear();
+  workpackage.job_name.clear();
+  workpackage.job_id.clear();
+  queue_.add(id, workpackage.wp.step);
+  return context_.journal.reset(id);
+}
+
+void Finisher::mark(int id, const char* name, const std::string& text) {
+  const std::string path = context_.graph.folder(context_.graph[id]) + "/" + name;
+  unlink(path.c_str());
+  Status s = append_file(path, text);
+  if (!s) {
+    s = make_directories(context_.graph.folder(context_.graph[id]));
+    if (s) s = append_file(path, text);
+  }
+  // For people only: the journal has the state.
+  if (!s) context_.log.write(s.message());
+}
+
+void Finisher::report(const Task& task) {
+  const WorkpackageNode& workpackage = context_.graph[task.id()];
+  const char* word = "done";
+  if (task.state() == State::failed) word = "failed";
+  if (task.state() == State::waiting) word = "waiting";
+  if (task.state() == State::lost) word = "lost";
+  std::string line = workpackage.directory + ": " + word;
+  if (const std::string why = message(task.outcome()); !why.empty()) line += ": " + why;
+  if (task.state() != State::done || context_.options.verbose) context_.log.write(line);
+  status_line_.print(line, false);
+  if (context_.options.show_output) print_output(task);
+}
+
+// To standard output, as it was printed there.
+void Finisher::print_output(const Task& task) {
+  status_line_.finish();
+  for (const auto& [path, size] : task.sizes()) {
+    const bool errors =
+        std::any_of(task.step().operations.begin(), task.step().operations.end(),
+                    [&, file = path](const Operation& operation) {
+                      const std::string name = task.values().path(operation.stderr_file);
+                      return file.substr(file.rfind('/') + 1) == (name.empty() ? "stderr" : name);
+                    });
+    std::string text;
+    if (errors || !read_file(path, &text)) continue;
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace tally

@@ -1,0 +1,67 @@
+// How a run is stopped: the jobs in a queue, and the processes that run here.
+#include <signal.h>
+
+#include "engine/execute/loop.h"
+
+namespace tally {
+
+// Somebody asked the engine to stop while jobs are in the queue: they are left, for `continue`, or
+// cancelled. False: it was not meant.
+Status RunLoop::stop_jobs(bool* stop) {
+  *stop = true;
+  const size_t count = jobs_.submitted();
+  if (count == 0) return Status::ok();
+  const int asked = processes_.interrupted();
+  status_line_.finish();
+  auto answer = RunOptions::OnInterrupt::leave;
+  if (options_.on_interrupt && processes_.by_person()) {
+    answer = options_.on_interrupt(count, [&] { return processes_.interrupted() > asked; });
+  }
+  if (answer == RunOptions::OnInterrupt::keep_running) {
+    *stop = false;
+    return Status::ok();
+  }
+  if (answer == RunOptions::OnInterrupt::leave) {
+    log_.write("stopped; " + std::to_string(count) + " jobs are left in the queue");
+    return Status::ok();
+  }
+  std::vector<int> workpackages;
+  if (Status s = jobs_.cancel_all(&workpackages); !s) {
+    log_.write(s.message());
+    status_line_.print(s.message() + "; the jobs are left in the queue", true);
+    return Status::ok();
+  }
+  log_.write(std::to_string(count) + " jobs cancelled");
+  if (Status s = jobs_.forget_names(workpackages); !s) return s;
+  return put_back(workpackages, Reason::job_withdrawn);
+}
+
+// Ends all children, gently first, and leaves their workpackages to be taken up again.
+Status RunLoop::stop_children() {
+  status_line_.finish();
+  for (const auto& [pid, id] : by_pid_) processes_.kill_tree(pid, SIGTERM);
+  const auto patience = Clock::now() + std::chrono::seconds(5);
+  const int asked = processes_.interrupted();
+  bool killed = false;
+  Status status;
+  while (!by_pid_.empty()) {
+    ProcessResult result;
+    if (processes_.wait_any(std::chrono::milliseconds(200), &result)) {
+      const auto found = by_pid_.find(result.pid);
+      if (found == by_pid_.end()) continue;
+      const int id = found->second;
+      processes_.kill_tree(found->first, SIGKILL);  // what did not listen to the gentle signal
+      by_pid_.erase(found);
+      graph_[id].wp.outcome = in_state(State::pending, Reason::interrupted);
+      if (status) status = context_.journal.set_outcome(id, graph_[id].wp.outcome);
+      continue;
+    }
+    if (!killed && (Clock::now() > patience || processes_.interrupted() > asked)) {
+      for (const auto& [pid, id] : by_pid_) processes_.kill_tree(pid, SIGKILL);
+      killed = true;
+    }
+  }
+  return status;
+}
+
+}  // namespace tally

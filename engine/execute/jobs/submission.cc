@@ -1,0 +1,177 @@
+#include "engine/execute/jobs/submission.h"
+
+#include <unistd.h>
+
+#include <cctype>
+#include <ctime>
+#include <random>
+
+#include "engine/base/digest.h"
+#include "engine/base/files.h"
+#include "engine/base/text.h"
+#include "engine/execute/jobs/job_outcome.h"
+
+namespace tally {
+namespace {
+
+// "2026-11-21T01:18:53" of the run's record; 0 when it is not that.
+long long seconds_of(const std::string& text) {
+  std::tm local{};
+  if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &local) == nullptr) return 0;
+  local.tm_isdst = -1;
+  return std::mktime(&local);
+}
+
+// A name as a part of a job's name: squeue takes lists with commas, "#" and "@" say which of
+// several workpackages of the job is meant.
+std::string in_job_name(std::string name) {
+  constexpr size_t longest = 60;
+  if (name.size() > longest) name.resize(longest);
+  for (char& c : name) {
+    if (isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '.') c = '_';
+  }
+  return name;
+}
+
+// "benchmark-step-000003-1a2b3c4d": for people, and unique to run, workpackage and try. A job can
+// be found again by it, and its id, which the scheduler may use again, can be checked.
+std::string job_name(const RunContext& context, int id) {
+  std::random_device random;
+  const std::string place = context.run_dir + context.journal.run().start;
+  const std::string seed = std::to_string(random()) + std::to_string(random());
+  const std::string digest = Digest().add(place).add(seed).hex();
+  const std::string step = context.graph.step_of(context.graph[id]).name.value;
+  return in_job_name(context.journal.run().benchmark) + "-" + in_job_name(step) + "-" +
+         padded_id(id) + "-" + digest.substr(0, 8);
+}
+
+// "NAME", "NAME#4" (task 4 of an array), "NAME@4" (one of the steps of an allocation).
+void take_name(const std::string& name, Job* job) {
+  const size_t place = name.find_first_of("#@");
+  job->request.name = name.substr(0, place);
+  if (place != std::string::npos) job->place = name.substr(place);
+}
+
+// Where the platform's job script says how it ended; JUBE's platforms know two of the three.
+JobMarks job_marks(const Task& task) {
+  const auto file = [&](const char* name, const char* otherwise) {
+    const std::string* value = task.values().find(name);
+    const std::string path = value != nullptr ? expand_path(*value) : otherwise;
+    return path.empty() ? path : absolute_path(path, task.work_dir());
+  };
+  JobMarks marks;
+  marks.done_file = file("done_file", "");
+  marks.error_file = file("error_file", "");
+  marks.status_file = file("status_file", marks.done_file.empty() ? "job.status" : "");
+  return marks;
+}
+
+// Reads what the platform says of its jobs. Why none of them can be submitted; empty: nothing.
+std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
+  const Platform& platform = task.platform();
+  if (platform.submit.empty() || platform.submit_script.empty()) {
+    return "platform '" + platform.scheduler +
+           "' needs the parameters submit and submit_script (its executeset)";
+  }
+  std::string wrong;
+  if (Status s = read_job_rules(task.values().lookup(), rules); !s) wrong = s.message();
+  if (wrong.empty()) pack_rule(task.step(), task.values().lookup(), pack, &wrong);
+  const std::string& scheduler = platform.scheduler;
+  if (scheduler == "pbs" || scheduler == "lsf") {
+    return "jobs of " + scheduler + " are not submitted by tally yet: its script is \"" +
+           task.work_dir() + "/" + platform.submit_script +
+           "\", and `tally script` writes all of them";
+  }
+  if (wrong.empty() && pack->kind != PackRule::Kind::none && scheduler != "slurm") {
+    wrong = "pack needs Slurm, and its platform's scheduler is " + scheduler;
+  }
+  return wrong;
+}
+
+}  // namespace
+
+Status JobSubmission::submit(Task& task, bool* taken) {
+  Job job;
+  PackRule pack;
+  const std::string wrong = read_platform(task, &job.rules, &pack);
+  *taken = wrong.empty();
+  if (!*taken) {
+    task.fail(Reason::platform, wrong);
+    return Status::ok();
+  }
+  WorkpackageNode& workpackage = context_.graph[task.id()];
+  job.workpackage = task.id();
+  job.label = workpackage.directory;
+  job.marks = job_marks(task);
+  job.named = !workpackage.job_name.empty();
+  job.id = workpackage.job_id;
+  job.named_at = seconds_of(context_.journal.run().start);
+  if (!job.named) {
+    workpackage.job_name = job_name(context_, task.id());
+    forget_earlier_try(job.marks, workpackage.attempts > 0);
+  }
+  take_name(workpackage.job_name, &job);
+  job.request.directory = task.work_dir();
+  job.request.script = task.platform().submit_script;
+  job.request.submit = task.platform().submit;
+  Environment environment =
+      with_changes(job_environment(task.base(), job.rules.environment), task.environment());
+  environment["PWD"] = task.work_dir();
+  job.request.environment = entries(environment);
+  resubmits_[task.id()] = job.rules.resubmits;
+  if (pack.kind != PackRule::Kind::none && job.id.empty()) {
+    return packs_.add(std::move(job), pack, task);
+  }
+  follower_.add(std::move(job));
+  return Status::ok();
+}
+
+void JobSubmission::forget_earlier_try(const JobMarks& marks, bool tried) {
+  // What an earlier try left is not this job's word.
+  for (const std::string* mark : {&marks.status_file, &marks.done_file, &marks.error_file}) {
+    if (!mark->empty()) unlink(mark->c_str());
+  }
+  // Nor may that one's job, should somebody requeue it, work in the new folder until this one is
+  // submitted.
+  if (const std::string owner = marks.owner_file(); tried && !owner.empty()) {
+    if (Status s = write_file(owner, "not submitted\n"); !s) context_.log.write(s.message());
+  }
+}
+
+Status JobSubmission::submit_packs(bool all) {
+  std::vector<Job> ready;
+  if (Status s = packs_.take(all, context_.graph.run().rundir, &ready); !s) return s;
+  for (Job& job : ready) {
+    const auto note_name = [&](const Job& member) {
+      context_.graph[member.workpackage].job_name = member.journal_name();
+    };
+    note_name(job);
+    for (const Job& member : job.members) note_name(member);
+    follower_.add(std::move(job));
+  }
+  return Status::ok();
+}
+
+bool JobSubmission::take_end(const JobEnd& end, Task& task, bool may_submit) {
+  task.end(outcome_of_job(task, end));
+  WorkpackageNode& workpackage = context_.graph[end.workpackage];
+  const bool again = !finished_well(task.state()) && end.kind == JobEnd::Kind::retryable &&
+                     workpackage.resubmits < resubmits_[end.workpackage] && may_submit;
+  if (again) ++workpackage.resubmits;
+  return again;
+}
+
+std::vector<int> JobSubmission::unsubmitted() const {
+  std::vector<int> workpackages = follower_.unsubmitted();
+  const std::vector<int> gathered = packs_.members();
+  workpackages.insert(workpackages.end(), gathered.begin(), gathered.end());
+  return workpackages;
+}
+
+Status JobSubmission::forget_names(const std::vector<int>& workpackages) {
+  std::vector<std::pair<int, std::string>> names;
+  for (const int id : workpackages) names.emplace_back(id, std::string());
+  return context_.journal.jobs_named(names);
+}
+
+}  // namespace tally

@@ -1,0 +1,319 @@
+#include "engine/execute/loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/files.h"
+#include "engine/base/text.h"
+#include "engine/execute/files/run_directory.h"
+#include "engine/execute/running_table.h"
+
+namespace tally {
+
+RunLoop::RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
+                 const std::string& run_dir, const RunOptions& options, Evaluator& evaluator,
+                 ProcessRunner& processes, Scheduler& scheduler)
+    : options_(options),
+      processes_(processes),
+      run_dir_(run_dir),
+      log_(run_dir + "/run.log"),
+      graph_(benchmark, expander, pool, journal),
+      context_{benchmark,
+               graph_,
+               expander,
+               pool,
+               journal,
+               evaluator,
+               processes,
+               options,
+               current_environment(),
+               with_programs(current_environment(), options.programs),
+               absolute_path(run_dir),
+               log_,
+               run_mark(run_dir, journal.run().start)},
+      status_line_(nullptr, options.hide_animation, options.verbose),
+      queue_(benchmark, options),
+      shared_(graph_, tasks_, queue_, benchmark.steps.size()),
+      setups_(context_),
+      jobs_(context_, scheduler),
+      starter_(context_, queue_, tasks_),
+      finisher_(context_, queue_, tasks_, shared_, setups_, status_line_) {}
+
+Status RunLoop::run(RunSummary* summary) {
+  Status status = resume();
+  if (status) status = turns();
+  if (!status && !by_pid_.empty()) {
+    // The journal cannot be written: what runs now could not be recorded any more.
+    const Status stopped = stop_children();
+    if (!stopped) log_.write(stopped.message());
+  }
+  status_line_.finish();
+  if (status) status = put_back(jobs_.unsubmitted(), Reason::none);
+  status = leave_gathered(std::move(status));
+  sum_up(summary);
+  if (status && queue_.is_open() && jobs_.count() == 0 && finisher_.counts().waiting == 0) {
+    for (const SharedOperations::Gathered& group : shared_.gathered()) {
+      if (const char* by = queue_.what_holds(group.step); by != nullptr)
+        summary->blocked.push_back({group.step, by});
+    }
+  }
+  log_.write("ended: " + std::to_string(summary->done) + " done, " +
+             std::to_string(summary->failed) + " failed, " + std::to_string(summary->waiting) +
+             " waiting, " + std::to_string(summary->lost) + " lost, " +
+             std::to_string(summary->running) + " in the queue, " + std::to_string(summary->open) +
+             " not started" + (summary->interrupted ? "; interrupted" : ""));
+  if (Status s = touch_timestamps(run_dir_); !s && status) status = s;
+  return status;
+}
+
+// Until nothing runs and nothing can start.
+Status RunLoop::turns() {
+  for (;;) {
+    if (Status s = start_next(); !s) return s;
+    if (Status s = jobs_.submit_packs(by_pid_.empty()); !s) return s;
+    if (processes_.interrupted() > answered_) {
+      Status s = stop_jobs(&interrupted_);
+      answered_ = processes_.interrupted();
+      if (interrupted_) queue_.close();
+      if (s && interrupted_) s = stop_children();
+      if (!s || interrupted_) return s;
+    }
+    const bool leave = !options_.wait_for_jobs && jobs_.settled();
+    if (by_pid_.empty() && (jobs_.count() == 0 || leave)) {
+      Task* task = queue_.is_open() ? shared_.next_complete() : nullptr;
+      if (task == nullptr) return Status::ok();
+      if (Status s = run_shared(*task); !s) return s;
+      continue;
+    }
+    show();
+    if (Status s = wait(); !s) return s;
+  }
+}
+
+// The workpackages there are, into the queue: all of a new run, what is left of a continued one.
+Status RunLoop::resume() {
+  bool restored = false;
+  if (Status s = graph_.start(&restored); !s) return s;
+  if (restored) {
+    if (Status s = setups_.restore(); !s) return s;
+  }
+  log_.write(restored ? "continued" : "started");
+  std::vector<int> created;
+  std::vector<Unfinished> left_running;
+  const size_t known = graph_.all().size();
+  for (size_t i = 0; i < known; ++i) {
+    const WorkpackageNode& workpackage = graph_.all()[i];
+    const int id = workpackage.wp.id;
+    const State state = workpackage.wp.outcome.state;
+    if (finisher_.ended_before(id, restored)) {
+      if (!restored || !finished_well(state)) continue;
+      if (Status s = graph_.make_children(id, &created); !s) return s;
+      continue;
+    }
+    if (state == State::running && restored && workpackage.job_name.empty())
+      left_running.push_back(unfinished(workpackage));
+    shared_.opened(workpackage.wp.step);
+    queue_.add(id, workpackage.wp.step, workpackage.wp.repetition);
+  }
+  if (!left_running.empty()) end_left_behind(left_running);
+  if (created.empty()) return Status::ok();
+  if (Status s = context_.journal.begin(); !s) return s;
+  if (Status s = graph_.record(created); !s) return s;
+  if (Status s = context_.journal.commit(); !s) return s;
+  finisher_.take_created(created);
+  return Status::ok();
+}
+
+// What a killed engine may have left of it.
+Unfinished RunLoop::unfinished(const WorkpackageNode& workpackage) const {
+  Unfinished left{workpackage_mark(context_.mark, workpackage.wp.id), {}};
+  const std::string folder = absolute_path(graph_.folder(workpackage)) + "/work/";
+  for (const auto& [path, size] : workpackage.outputs) {
+    if (path.rfind(folder, 0) == 0) left.outputs.push_back(path);
+  }
+  for (const char* name : {"stdout", "stderr"}) left.outputs.push_back(folder + name);
+  return left;
+}
+
+// As many as the queue gives. One that has a task comes from a shared operation.
+Status RunLoop::start_next() {
+  for (;;) {
+    const int id = queue_.next(static_cast<int>(by_pid_.size()));
+    if (id < 0) return Status::ok();
+    if (const auto known = tasks_.find(id); known != tasks_.end()) {
+      if (Status s = after_shared(*known->second); !s) return s;
+      continue;
+    }
+    Task* task = nullptr;
+    if (Status s = starter_.start(id, &task); !s) return s;
+    if (task == nullptr) continue;
+    switch (setups_.decide(*task)) {
+      case SetupSharing::Next::work:
+        if (Status s = advance(*task); !s) return s;
+        break;
+      case SetupSharing::Next::wait:
+        queue_.ended(id, task->graph_step());
+        tasks_.erase(id);
+        break;
+      case SetupSharing::Next::ended:
+        if (Status s = finisher_.end(*task); !s) return s;
+        break;
+    }
+  }
+}
+
+// A task goes on to the next point at which it waits, and is handed to whom it waits for.
+Status RunLoop::advance(Task& task) {
+  Task::Next next{};
+  if (Status s = task.advance(&next); !s) return s;
+  switch (next) {
+    case Task::Next::process:
+      by_pid_[task.pid()] = task.id();
+      return Status::ok();
+    case Task::Next::shared:
+      return shared_.gather(task) ? run_shared(task) : Status::ok();
+    case Task::Next::job: {
+      bool taken = false;
+      if (Status s = jobs_.submit(task, &taken); !s) return s;
+      return taken ? Status::ok() : finisher_.end(task);
+    }
+    case Task::Next::ended:
+      return finisher_.end(task);
+  }
+  return Status::ok();
+}
+
+Status RunLoop::run_shared(Task& task) {
+  Task::Next next{};
+  if (Status s = task.advance(&next); !s) return s;
+  if (next != Task::Next::process) return after_shared(task);
+  by_pid_[task.pid()] = task.id();
+  return Status::ok();
+}
+
+// A task goes on after a shared operation: the one that ran it, and, when it comes out of the queue
+// again, each of the others.
+Status RunLoop::after_shared(Task& task) {
+  if (Status s = shared_.release(task.id()); !s) return s;
+  return advance(task);
+}
+
+RunLoop::Clock::time_point RunLoop::wait_until() const {
+  auto until = Clock::now() + std::chrono::seconds(15);
+  if (status_line_.shown()) until = std::min(until, Clock::now() + std::chrono::seconds(1));
+  if (jobs_.count() > 0) until = std::min(until, jobs_.next());
+  for (const auto& [pid, id] : by_pid_) {
+    if (const auto deadline = tasks_.at(id)->deadline()) until = std::min(until, *deadline);
+  }
+  return until;
+}
+
+Status RunLoop::wait() {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(wait_until() - Clock::now());
+  ProcessResult result;
+  const bool any = processes_.wait_any(
+      std::max(left + std::chrono::milliseconds(1), std::chrono::milliseconds(0)), &result);
+  if (any) {
+    if (Status s = process_ended(result); !s) return s;
+  } else {
+    context_.journal.heartbeat();
+  }
+  const auto after = Clock::now();
+  for (const auto& [pid, id] : by_pid_) {
+    Task& task = *tasks_.at(id);
+    if (task.deadline() && *task.deadline() <= after) task.time_out();
+  }
+  return take_job_ends();
+}
+
+Status RunLoop::process_ended(const ProcessResult& result) {
+  const auto found = by_pid_.find(result.pid);
+  if (found == by_pid_.end()) return Status::ok();
+  Task& task = *tasks_.at(found->second);
+  by_pid_.erase(found);
+  if (Status s = task.process_ended(result); !s) return s;
+  const bool was_shared = shared_.runs(task.id()) && task.state() == State::running;
+  return was_shared ? after_shared(task) : advance(task);
+}
+
+Status RunLoop::take_job_ends() {
+  std::vector<JobEnd> ends;
+  if (Status s = jobs_.turn(&ends); !s) return s;
+  for (const JobEnd& end : ends) {
+    Task& task = *tasks_.at(end.workpackage);
+    const bool again = jobs_.take_end(end, task, queue_.is_open());
+    if (Status s = finisher_.end(task, again); !s) return s;
+  }
+  return Status::ok();
+}
+
+void RunLoop::show() {
+  if (!status_line_.due()) return;
+  Progress progress;
+  progress.total = static_cast<int>(graph_.all().size());
+  progress.done = finisher_.counts().done;
+  progress.failed = finisher_.counts().failed;
+  progress.lost = finisher_.counts().lost;
+  progress.waiting = finisher_.counts().waiting;
+  progress.running = static_cast<int>(by_pid_.size());
+  progress.jobs = static_cast<int>(jobs_.count());
+  if (const int last = starter_.last(); last >= 0 && graph_.has(last))
+    progress.current = graph_[last].directory;
+  std::vector<std::string> table;
+  if (jobs_.count() + by_pid_.size() > 1 || jobs_.count() > 0)
+    table = running_table(context_, jobs_.views(), by_pid_, status_line_);
+  status_line_.update(progress, Clock::now(), table);
+}
+
+// Those that stand before a shared operation wait for `continue`.
+Status RunLoop::leave_gathered(Status status) {
+  for (const SharedOperations::Gathered& group : shared_.gathered()) {
+    for (const int id : group.workpackages) {
+      graph_[id].wp.outcome = in_state(State::waiting, Reason::before_shared);
+      if (status) status = context_.journal.set_outcome(id, graph_[id].wp.outcome);
+    }
+  }
+  return status;
+}
+
+// What is not in a scheduler's queue is not begun.
+Status RunLoop::put_back(const std::vector<int>& workpackages, Reason reason) {
+  for (const int id : workpackages) {
+    if (Status s = graph_.set_outcome(id, in_state(State::pending, reason)); !s) return s;
+  }
+  return Status::ok();
+}
+
+void RunLoop::sum_up(RunSummary* summary) const {
+  *summary = RunSummary();
+  summary->interrupted = interrupted_;
+  summary->stopped = options_.exit_on_error && finisher_.failed_now();
+  for (size_t i = 0; i < context_.benchmark.steps.size(); ++i) {
+    for (const int id : graph_.of_step(static_cast<int>(i))) {
+      switch (graph_[id].wp.outcome.state) {
+        case State::done:
+        case State::expected:
+          ++summary->done;
+          break;
+        case State::failed:
+          ++summary->failed;
+          break;
+        case State::lost:
+          ++summary->lost;
+          break;
+        case State::waiting:
+          ++summary->waiting;
+          break;
+        case State::running:
+          ++summary->running;
+          break;
+        case State::pending:
+          ++summary->open;
+          break;
+      }
+    }
+  }
+}
+
+}  // namespace tally

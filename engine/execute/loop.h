@@ -1,0 +1,80 @@
+// The loop over a run's workpackages: asks the queue for the next, lets it be started, waits for
+// processes and jobs, hands each end on, and stops when somebody wants it to. One call of execute().
+//
+//   queue -> starter -> task -> finisher -> queue      what is at work here
+//                        |-> shared operations         once for a step's workpackages
+//                        |-> setup sharing             once for equal set-ups
+//                        `-> jobs/submission           at a scheduler
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/execute/execute.h"
+#include "engine/execute/finisher.h"
+#include "engine/execute/graph.h"
+#include "engine/execute/jobs/submission.h"
+#include "engine/execute/left_behind.h"
+#include "engine/execute/queue.h"
+#include "engine/execute/run_context.h"
+#include "engine/execute/run_log.h"
+#include "engine/execute/setup_sharing.h"
+#include "engine/execute/shared_operations.h"
+#include "engine/execute/starter.h"
+#include "engine/execute/status_line.h"
+#include "engine/execute/task.h"
+
+namespace tally {
+
+class RunLoop {
+ public:
+  RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
+          const std::string& run_dir, const RunOptions& options, Evaluator& evaluator,
+          ProcessRunner& processes, Scheduler& scheduler);
+
+  Status run(RunSummary* summary);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Status resume();
+  Unfinished unfinished(const WorkpackageNode& workpackage) const;
+  Status turns();
+  Status start_next();
+  Status advance(Task& task);
+  Status run_shared(Task& task);
+  Status after_shared(Task& task);
+  Status wait();
+  Clock::time_point wait_until() const;
+  Status process_ended(const ProcessResult& result);
+  Status take_job_ends();
+  Status stop_jobs(bool* stop);
+  Status stop_children();
+  Status put_back(const std::vector<int>& workpackages, Reason reason);
+  Status leave_gathered(Status status);
+  void show();
+  std::vector<JobView> running_views() const;
+  void sum_up(RunSummary* summary) const;
+
+  const RunOptions& options_;
+  ProcessRunner& processes_;
+  std::string run_dir_;
+  RunLog log_;
+  WorkpackageGraph graph_;
+  RunContext context_;
+  StatusLine status_line_;
+  Tasks tasks_;
+  Queue queue_;
+  SharedOperations shared_;
+  SetupSharing setups_;
+  JobSubmission jobs_;
+  Starter starter_;
+  Finisher finisher_;
+
+  std::unordered_map<int, int> by_pid_;  // the workpackage of each process that runs
+  int answered_ = 0;                     // requests to stop that were taken back
+  bool interrupted_ = false;
+};
+
+}  // namespace tally

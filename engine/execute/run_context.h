@@ -1,0 +1,30 @@
+// What the parts of one call of execute() share: the run, the seams and the settings. Nothing in it
+// decides what happens next.
+#pragma once
+
+#include <string>
+
+#include "engine/execute/environment.h"
+#include "engine/execute/execute.h"
+#include "engine/execute/graph.h"
+#include "engine/execute/run_log.h"
+
+namespace tally {
+
+struct RunContext {
+  const Benchmark& benchmark;
+  WorkpackageGraph& graph;
+  Expander& expander;
+  TextPool& pool;
+  Journal& journal;
+  Evaluator& evaluator;
+  ProcessRunner& processes;
+  const RunOptions& options;
+  Environment base;            // the engine's own environment
+  const Environment own_base;  // of steps of Tally's own kinds
+  std::string run_dir;         // absolute
+  RunLog& log;
+  std::string mark;  // of the run's processes, see left_behind.h
+};
+
+}  // namespace tally

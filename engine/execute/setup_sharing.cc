@@ -1,0 +1,109 @@
+#include "engine/execute/setup_sharing.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "engine/execute/files/work_directory.h"
+
+namespace tally {
+namespace {
+
+bool is_shared(StepKind kind) {
+  return kind == StepKind::setup || kind == StepKind::build;
+}
+
+}  // namespace
+
+Status SetupSharing::restore() {
+  std::vector<Journal::Setup> setups;
+  if (Status s = context_.journal.setups(&setups); !s) return s;
+  const WorkpackageGraph& graph = context_.graph;
+  for (const Journal::Setup& setup : setups) {
+    if (!graph.has(setup.workpackage)) continue;
+    const WorkpackageNode& workpackage = graph[setup.workpackage];
+    if (!is_shared(graph.step_of(workpackage).kind)) continue;
+    if (finished_well(workpackage.wp.outcome.state)) {
+      reuse_.restore(setup.workpackage, setup.hash, setup.instance);
+    }
+  }
+  return Status::ok();
+}
+
+// One workpackage does the work for all whose inputs are the same; run.log says which, and why it is
+// done again where that could be otherwise.
+SetupSharing::Next SetupSharing::decide(Task& task) {
+  if (task.state() != State::running || !is_shared(task.step().kind)) return Next::work;
+  const WorkpackageNode& workpackage = context_.graph[task.id()];
+  const Environment environment = with_changes(context_.base, task.environment());
+  const SetupContext inputs{context_.benchmark, task.step(),     task.values(),
+                            context_.evaluator, task.work_dir(), context_.options.shell,
+                            task.environment(), environment};
+  ReuseDecision decision;
+  if (Status s = reuse_.decide(workpackage.wp, inputs, &decision); !s) {
+    task.fail(Reason::files, s.message());
+    return Next::ended;
+  }
+  if (decision.kind == ReuseDecision::Kind::wait) return Next::wait;
+  if (decision.kind != ReuseDecision::Kind::work) return take_over(task, decision);
+  context_.log.write(workpackage.directory + ": done here, " + decision.why);
+  return Next::work;
+}
+
+SetupSharing::Next SetupSharing::take_over(Task& task, const ReuseDecision& decision) {
+  Outcome outcome = in_state(State::done, Reason::reused);
+  if (decision.kind == ReuseDecision::Kind::same_run) {
+    const WorkpackageNode& owner = context_.graph[decision.of];
+    const std::string of = "workpackage " + std::to_string(decision.of);
+    if (!link_to_work(task, absolute_path(context_.graph.work_dir(owner)), of)) return Next::ended;
+    if (owner.environment) task.take_environment_of(*owner.environment);
+    outcome.workpackage = decision.of;
+  } else {
+    if (!link_to_work(task, decision.work, decision.work)) return Next::ended;
+    context_.log.write(context_.graph[task.id()].directory + ": reused, " + decision.why);
+    outcome.detail = decision.why;
+  }
+  task.end(std::move(outcome));
+  return Next::ended;
+}
+
+// Puts a link to finished work in the place of the task's own. False: it failed.
+bool SetupSharing::link_to_work(Task& task, const std::string& target, const std::string& of) {
+  const WorkpackageGraph& graph = context_.graph;
+  const WorkpackageNode& workpackage = graph[task.id()];
+  const std::string work = absolute_path(graph.folder(workpackage)) + "/work";
+  for (const int parent : workpackage.wp.parents) {
+    unlink((work + "/" + graph.step_of(graph[parent]).name.value).c_str());
+  }
+  if (rmdir(work.c_str()) != 0 && unlink(work.c_str()) != 0 && errno != ENOENT) {
+    task.fail(Reason::directory,
+              work + ": cannot be replaced by a link to the work of " + of + ": it is not empty");
+    return false;
+  }
+  if (Status s = make_link(target, work); !s) {
+    task.fail(Reason::directory, s.message());
+    return false;
+  }
+  return true;
+}
+
+// Children of a run that goes on need the lineage.
+Status SetupSharing::record(int id) {
+  const WorkpackageNode& workpackage = context_.graph[id];
+  std::string problem;
+  const Lineage* lineage = reuse_.ended_well(
+      workpackage.wp, absolute_path(context_.graph.work_dir(workpackage)), &problem);
+  if (!problem.empty()) {
+    context_.log.write(workpackage.directory + ": not kept for later runs: " + problem);
+  }
+  if (lineage == nullptr) return Status::ok();
+  return context_.journal.set_setup({id, lineage->hash, lineage->instance});
+}
+
+void SetupSharing::publish(int id) {
+  if (Status s = reuse_.publish(id); !s) {
+    context_.log.write(context_.graph[id].directory + ": not kept for later runs: " + s.message());
+  }
+}
+
+}  // namespace tally
