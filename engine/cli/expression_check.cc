@@ -10,8 +10,8 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
-#include "engine/report/columns.h"
-#include "engine/report/python_format.h"
+#include "engine/results/columns.h"
+#include "engine/results/python_format.h"
 
 namespace tally {
 namespace {

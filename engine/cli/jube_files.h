@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/analyse/analyse.h"
+#include "engine/results/analyse.h"
 #include "engine/base/status.h"
 #include "engine/journal/journal.h"
 #include "engine/workflow/workflow.h"

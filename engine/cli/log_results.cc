@@ -9,7 +9,6 @@
 #include <memory>
 #include <set>
 
-#include "engine/analyse/missing_rows.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/cli/input.h"
@@ -18,6 +17,7 @@
 #include "engine/expand/evaluator.h"
 #include "engine/expand/substitute.h"
 #include "engine/plan/plan.h"
+#include "engine/results/missing_rows.h"
 #include "engine/workpackage/generator.h"
 #include "engine/workpackage/values.h"
 
@@ -218,8 +218,9 @@ class LogResults {
     for (const Result& result : benchmark_->results) {
       Records records = result_records(*benchmark_, result, views, *evaluator_, diagnostics_);
       warn_of_unmatched(records, diagnostics_);
+      const ResultTables shown(*benchmark_, records, *evaluator_, diagnostics_);
       std::vector<RenderedResult> rendered =
-          render(*benchmark_, result, records, options, ".", *evaluator_, diagnostics_);
+          render(*benchmark_, result, shown, options, ".", diagnostics_);
       tables += rendered.size();
       code = std::max(code, print_results(invocation_, rendered, input_->sources));
     }

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "engine/analyse/analyse.h"
 #include "engine/base/text.h"
 #include "engine/cli/expression_check.h"
 #include "engine/cli/planned_check.h"
 #include "engine/cli/source_check.h"
 #include "engine/execute/run_directory.h"
 #include "engine/read/files.h"
+#include "engine/results/analyse.h"
 
 namespace tally {
 namespace {

@@ -249,8 +249,9 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
         if (!made && unwritable.insert(folder).second)
           print_error(invocation, made.message(), "results are shown, but not kept");
       }
+      const ResultTables shown(*newest.benchmark, own, *evaluator, diagnostics);
       std::vector<RenderedResult> rendered =
-          render(*newest.benchmark, result, own, render_options, folder, *evaluator, diagnostics);
+          render(*newest.benchmark, result, shown, render_options, folder, diagnostics);
       if (render_options.write) {
         code = std::max(code, write_files(invocation, folder, rendered));
         note_command(
@@ -272,8 +273,9 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
     RenderOptions render_options = options.render;
     render_options.with_id = true;
     render_options.write = false;
+    const ResultTables shown(*newest.benchmark, merged, *evaluator, diagnostics);
     std::vector<RenderedResult> of_all =
-        render(*newest.benchmark, result, merged, render_options, "", *evaluator, diagnostics);
+        render(*newest.benchmark, result, shown, render_options, "", diagnostics);
     of_all.erase(std::remove_if(of_all.begin(), of_all.end(),
                                 [](const RenderedResult& one) { return one.of_one_run; }),
                  of_all.end());

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/analyse/analyse.h"
+#include "engine/results/analyse.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
 #include "engine/report/report.h"

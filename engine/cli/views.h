@@ -1,11 +1,11 @@
-// From a run's journal to what analyse/ and report/ work on.
+// From a run's journal to what results/ works on.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "engine/analyse/analyse.h"
+#include "engine/results/analyse.h"
 #include "engine/expand/expand.h"
 #include "engine/journal/journal.h"
 #include "engine/workflow/workflow.h"

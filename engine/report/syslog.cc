@@ -9,7 +9,7 @@
 #include <ctime>
 
 #include "engine/report/outputs.h"
-#include "engine/report/python_format.h"
+#include "engine/results/python_format.h"
 
 namespace tally {
 namespace {

@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/analyse/analyse.h"
+#include "engine/results/analyse.h"
 #include "engine/cli/input.h"
 #include "engine/execute/execute.h"
 #include "engine/journal/journal.h"

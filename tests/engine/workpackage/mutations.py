@@ -92,7 +92,7 @@ MUTATIONS = {
         "  if (Status s = finish_planned(benchmark, expander, &workpackage); !s) return s;\n",
         ""),
     "result: a parent's values are its child's": (
-        "engine/analyse/analyse.cc",
+        "engine/results/analyse.cc",
         "add_workpackage(*workpackage, false, put, records);",
         "add_workpackage(shown, false, put, records);"),
 }
