@@ -10,8 +10,9 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/python/literal.h"
+#include "engine/python/python_format.h"
 #include "engine/results/columns.h"
-#include "engine/results/python_format.h"
 
 namespace tally {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/results/analyse.h"
 #include "engine/base/status.h"
 #include "engine/journal/journal.h"
+#include "engine/results/analyse.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {

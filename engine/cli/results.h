@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/results/analyse.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
 #include "engine/report/report.h"
+#include "engine/results/analyse.h"
 
 namespace tally {
 

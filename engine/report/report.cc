@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
+#include "engine/python/python_format.h"
 #include "engine/report/grid.h"
 #include "engine/report/outputs.h"
 #include "engine/results/columns.h"
-#include "engine/results/python_format.h"
 
 namespace tally {
 namespace {

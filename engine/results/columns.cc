@@ -9,6 +9,7 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/python/literal.h"
 #include "engine/results/expressions.h"
 
 namespace tally {

@@ -6,6 +6,7 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/python/literal.h"
 
 namespace tally {
 
@@ -15,18 +16,6 @@ bool is_name_char(char c) {
 }
 
 namespace {
-
-// A Python literal of the value.
-std::string literal(const Value& value) {
-  if (value.none()) return "None";
-  const auto* text = std::get_if<std::string>(&value.data);
-  if (text == nullptr) {
-    std::string number = value.str();
-    bool plain = number.find_first_not_of("0123456789.+-e") == std::string::npos;
-    return plain ? number : "float('" + number + "')";
-  }
-  return python_string(*text);
-}
 
 bool keyword(const std::string& word) {
   static const std::set<std::string> words = {"and",  "or",     "not", "in",   "is",    "if",
@@ -170,18 +159,6 @@ std::string bind(const std::string& written, const Values& values,
 
 }  // namespace
 
-// What Python printed, with the type it must have had.
-Value typed(const std::string& text) {
-  if (text == "None") return {};
-  bool whole = !text.empty() &&
-               text.find_first_not_of("0123456789", text[0] == '-' ? 1 : 0) == std::string::npos &&
-               text != "-";
-  if (whole && text.size() < 19) return {std::stoll(text)};
-  std::optional<double> number = python_float(text);
-  if (number && !whole) return {*number};
-  return {text};
-}
-
 // All names that any row has a value for, or could have had.
 std::set<std::string> known_names(const std::vector<Record>& rows, const Records* records) {
   std::set<std::string> names;
@@ -209,11 +186,6 @@ std::vector<Evaluated> evaluate(const std::string& expression, const std::vector
   std::vector<Evaluation> results = evaluator.evaluate(Mode::python, expressions);
   for (size_t i = 0; i < which.size(); ++i) out[which[i]] = {true, std::move(results[i])};
   return out;
-}
-
-bool truth(const std::string& text) {
-  return !(text == "False" || text == "0" || text == "0.0" || text == "None" || text.empty() ||
-           text == "[]" || text == "()" || text == "{}");
 }
 
 }  // namespace tally

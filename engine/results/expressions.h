@@ -26,12 +26,6 @@ std::vector<Evaluated> evaluate(const std::string& expression, const std::vector
 // All names that any row has a value for, or, with `records`, could have had.
 std::set<std::string> known_names(const std::vector<Record>& rows, const Records* records);
 
-// What Python printed, with the type it must have had.
-Value typed(const std::string& text);
-
-// Whether Python holds what it printed for true.
-bool truth(const std::string& text);
-
 // Whether `c` may stand in a name; any byte of a character beyond ASCII may.
 bool is_name_char(char c);
 

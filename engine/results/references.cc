@@ -4,9 +4,10 @@
 #include <cmath>
 
 #include "engine/base/text.h"
+#include "engine/python/literal.h"
+#include "engine/python/python_format.h"
 #include "engine/results/columns.h"
 #include "engine/results/expressions.h"
-#include "engine/results/python_format.h"
 
 namespace tally {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/expand/substitute.h"
+#include "engine/python/python_regex.h"
 #include "engine/results/analyse.h"
-#include "engine/results/python_regex.h"
 #include "engine/results/statistics.h"
 
 namespace tally {

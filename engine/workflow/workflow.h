@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "engine/base/mark.h"
+#include "engine/python/value.h"
 
 namespace tally {
 
 enum class Mode { text, python, perl, shell, env, tag };
-enum class ValueType { string, integer, floating };
 enum class UpdateMode { never, use, step, cycle, always };
 enum class Duplicate { none, replace, concat, error };
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/results/python_regex.h"
+#include "engine/python/python_regex.h"
 #include "engine/expand/substitute.h"
 #include "engine/read/document.h"
 #include "engine/tags/tags.h"

@@ -1,4 +1,4 @@
-#include "engine/base/number.h"
+#include "engine/python/number.h"
 
 #include <charconv>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "engine/results/python_regex.h"
+#include "engine/python/python_regex.h"
 
 namespace tally {
 namespace {

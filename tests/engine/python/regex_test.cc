@@ -5,8 +5,8 @@
 
 #include <chrono>
 
-#include "engine/results/python_regex.h"
-#include "tests/engine/results/python.h"
+#include "engine/python/python_regex.h"
+#include "tests/engine/python/python.h"
 
 using tally::Regex;
 using tally::testing::hex;

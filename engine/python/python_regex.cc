@@ -1,4 +1,4 @@
-#include "engine/results/python_regex.h"
+#include "engine/python/python_regex.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // Python's format mini-language against python3's own format().
-#include "engine/results/python_format.h"
+#include "engine/python/python_format.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "tests/engine/results/python.h"
+#include "tests/engine/python/python.h"
 
 using namespace tally;
 using tally::testing::hex;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/results/records.h"
+#include "engine/python/value.h"
 
 namespace tally {
 

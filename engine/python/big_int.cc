@@ -1,4 +1,4 @@
-#include "engine/results/big_int.h"
+#include "engine/python/big_int.h"
 
 #include <algorithm>
 #include <cmath>

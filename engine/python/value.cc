@@ -1,12 +1,9 @@
+#include "engine/python/value.h"
+
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
-
-#include "engine/base/number.h"
-#include "engine/base/text.h"
-#include "engine/results/records.h"
 
 namespace tally {
 
@@ -85,22 +82,6 @@ std::optional<Value> make_value(std::string_view text, ValueType type) {
   constexpr double kLimit = 9.2e18;
   if (std::fabs(*number) < kLimit) return Value{static_cast<long long>(*number)};
   return integer_value(BigInt::from_double(*number));
-}
-
-void append(Records& records, Records more) {
-  if (records.rows.empty()) {
-    records.rows = std::move(more.rows);
-  } else {
-    for (Record& row : more.rows) records.rows.push_back(std::move(row));
-  }
-  for (std::string& note : more.notes) {
-    const bool known =
-        std::find(records.notes.begin(), records.notes.end(), note) != records.notes.end();
-    if (!known) records.notes.push_back(std::move(note));
-  }
-  records.unmatched.insert(records.unmatched.end(), more.unmatched.begin(), more.unmatched.end());
-  records.units.merge(more.units);
-  records.types.merge(more.types);
 }
 
 }  // namespace tally

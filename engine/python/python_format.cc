@@ -1,4 +1,4 @@
-#include "engine/results/python_format.h"
+#include "engine/python/python_format.h"
 
 #include <fmt/format.h>
 
