@@ -232,9 +232,10 @@ void keep_last_tags(std::vector<char*>* words) {
 
 }  // namespace
 
-int run_application(int argc, char** argv) {
+int run_application(int argc, char** argv, const StepKinds& kinds) {
   std::signal(SIGPIPE, SIG_IGN);
   Invocation invocation;
+  invocation.kinds = &kinds;
   std::string path = argc > 0 ? argv[0] : "tally";
   invocation.program = path.substr(path.rfind('/') + 1);
   invocation.as_jube = invocation.program == "jube";

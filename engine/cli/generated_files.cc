@@ -6,8 +6,6 @@
 #include "engine/execute/run_directory.h"
 #include "engine/workpackage/generator.h"
 #include "engine/workpackage/values.h"
-#include "steps/kinds.h"
-#include "steps/pack.h"
 
 namespace tally {
 namespace {
@@ -61,34 +59,37 @@ Status generated_functions(const Benchmark& benchmark, Workpackage workpackage, 
 Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>& workpackages,
                       const std::vector<int>& members, Expander& expander, std::string* folder,
                       FileBytes* file) {
+  const StepKinds* kinds = &plain_kinds();
   PackRule rule;
   std::string options;
   std::vector<PackMember> scripts;
   for (const int id : members) {
     const Workpackage& workpackage = workpackages[static_cast<size_t>(id)];
     const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+    kinds = step.kinds;
     std::string own;
     const auto use = [&](const WorkpackageValues& values, const std::string& work) -> Status {
-      const std::string name = platform_of(step, values.lookup()).submit_script;
-      scripts.push_back(
-          pack_member(absolute_path(work), name, options, values.exported(), values.lookup()));
+      const std::string name = step.kinds->platform_of(step, values.lookup()).submit_script;
+      scripts.push_back(step.kinds->pack_member(absolute_path(work), name, options,
+                                                values.exported(), values.lookup()));
       // Where its output goes is a member's own with a work_dir alone.
       if (scripts.size() > 1 && step.work_dir.value.empty()) return Status::ok();
       std::string error;
-      if (!pack_rule(step, values.lookup(), &rule, &error)) return Status::error(error);
+      if (!step.kinds->pack_rule(step, values.lookup(), &rule, &error)) return Status::error(error);
       std::vector<FileBytes> files;
       Status made = plan_substituted_files(benchmark, used_sets(step, values.lookup()),
                                            values.lookup(), expander.evaluator(), &files);
       const auto script = std::find_if(files.begin(), files.end(),
                                        [&](const FileBytes& f) { return f.path == name; });
-      if (script != files.end()) options = script_options(script->bytes);
+      if (script != files.end()) options = step.kinds->script_options(script->bytes);
       scripts.back().options = options;
       return made;
     };
     if (Status s = with_values(benchmark, workpackage, expander, &own, use); !s) return s;
     if (scripts.size() == 1) *folder = pack_folder("", own).substr(1);
   }
-  *file = {pack_script_name, pack_script(rule, common_options(options), scripts), 0644};
+  *file = {pack_script_name, kinds->pack_script(rule, kinds->common_options(options), scripts),
+           0644};
   return Status::ok();
 }
 

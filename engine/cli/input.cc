@@ -119,6 +119,7 @@ std::unique_ptr<Input> load(const Invocation& invocation, const std::string& pat
   options.set = input->set;
   options.strict = strict;
   options.as_jube = invocation.as_jube;
+  options.kinds = invocation.kinds;
   if (strict) input->diagnostics.make_warnings_errors();
   options.read.include_path = args.include_path;
   options.read.builtin_path = template_directories();
@@ -197,6 +198,7 @@ std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& j
   CheckOptions options;
   options.only = {run.benchmark};  // the file's selection may be of another one
   options.as_jube = invocation.as_jube;
+  options.kinds = invocation.kinds;
   options.tags = run.tags;
   options.set = run.set;
   options.stored = true;

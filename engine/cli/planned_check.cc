@@ -10,10 +10,10 @@
 #include <utility>
 #include <variant>
 
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/execute/substitute_files.h"
 #include "engine/workpackage/values.h"
-#include "steps/kinds.h"
 
 namespace tally {
 namespace {
@@ -155,7 +155,7 @@ class PlannedCheck {
     check_text(step, "cycles", step.cycles, lookup, count, one);
     PackRule rule;
     std::string error;
-    if (!pack_rule(step, lookup, &rule, &error) &&
+    if (!step.kinds->pack_rule(step, lookup, &rule, &error) &&
         told_.insert({key(step.name.mark), error}).second)
       diagnostics_.error(step.name.mark, error);
   }

@@ -165,7 +165,8 @@ Status Engine::submit(Task& task) {
   PackRule pack;
   std::string wrong;
   if (Status s = read_job_rules(task.values().lookup(), &job.rules); !s) wrong = s.message();
-  if (wrong.empty()) pack_rule(task.step(), task.values().lookup(), &pack, &wrong);
+  if (wrong.empty())
+    task.step().kinds->pack_rule(task.step(), task.values().lookup(), &pack, &wrong);
   const std::string& scheduler = task.platform().scheduler;
   if (scheduler == "pbs" || scheduler == "lsf") {
     wrong = "jobs of " + scheduler + " are not submitted by tally yet: its script is \"" +
@@ -243,12 +244,12 @@ Status Engine::job_ended(const JobEnd& end) {
   Task& task = *tasks_.at(end.workpackage);
   WorkpackageNode& workpackage = graph_[end.workpackage];
   std::string outcome;
-  if (end.kind == JobEnd::Kind::exit) outcome = outcome_of(end.exit_code);
+  if (end.kind == JobEnd::Kind::exit) outcome = task.step().kinds->outcome_of(end.exit_code);
   if (end.word == "TIMEOUT" && began(task)) outcome = "timeout";
   if (end.word == "OUT_OF_MEMORY") outcome = "oom";
   if (end.kind == JobEnd::Kind::exit && end.exit_code == 0) {
     task.end(in_state(State::done));
-  } else if (is_expected(task.step(), outcome, task.values().lookup()) &&
+  } else if (task.step().kinds->is_expected(task.step(), outcome, task.values().lookup()) &&
              end.kind != JobEnd::Kind::lost) {
     task.end(in_state(State::expected, expected_reason(outcome)));
   } else {

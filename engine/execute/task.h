@@ -11,7 +11,6 @@
 #include "engine/execute/graph.h"
 #include "engine/execute/run_log.h"
 #include "engine/execute/work_directory.h"
-#include "steps/kinds.h"
 
 namespace tally {
 

@@ -12,6 +12,7 @@
 
 #include "engine/base/mark.h"
 #include "engine/python/value.h"
+#include "engine/workflow/step_kinds.h"
 
 namespace tally {
 
@@ -152,6 +153,8 @@ struct Step {
   std::vector<Text> modules;
   std::vector<Text> inputs;  // setup, build: files and folders whose content the result depends on
   bool reuse = true;         // setup, build: equal work is done once
+  // What its kind adds; never null, and not the step's own.
+  const StepKinds* kinds = &plain_kinds();
 };
 
 struct AnalyseFile {

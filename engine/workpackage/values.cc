@@ -5,7 +5,6 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "steps/kinds.h"
 
 namespace tally {
 namespace {
@@ -63,8 +62,8 @@ WorkpackageValues::WorkpackageValues(const Benchmark& benchmark, const Expander&
     if (!expander.definition(binding).exported) continue;
     exported_.emplace_back(expander.pool()[binding.name], expander.pool()[binding.value]);
   }
-  added_ = kind_values(benchmark.steps[static_cast<size_t>(workpackage.step)],
-                       [this](std::string_view name) { return find(name); });
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+  added_ = step.kinds->values(step, [this](std::string_view name) { return find(name); });
 }
 
 WorkpackageValues::WorkpackageValues(const Step* step, const Workpackage& workpackage,
@@ -74,7 +73,7 @@ WorkpackageValues::WorkpackageValues(const Step* step, const Workpackage& workpa
     if (stored_.exported && stored_.exported(name)) exported_.emplace_back(name, value);
   }
   if (step != nullptr) {
-    added_ = kind_values(*step, [this](std::string_view name) { return find(name); });
+    added_ = step->kinds->values(*step, [this](std::string_view name) { return find(name); });
   }
 }
 

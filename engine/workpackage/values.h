@@ -17,8 +17,6 @@
 
 namespace tally {
 
-using NamedValues = std::vector<std::pair<std::string, std::string>>;
-
 // A parent as its children's built-ins name it.
 struct ParentName {
   std::string step;
