@@ -271,15 +271,4 @@ std::string outpath_of(const Benchmark& benchmark, const std::string& given, boo
   return is_installed(folder) || !can_write(folder + own) ? own : folder + own;
 }
 
-RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
-                 const std::string& start) {
-  RunInfo info;
-  info.id = id;
-  info.name = benchmark.name.value;
-  info.home = absolute_path(benchmark.file_path.empty() ? "." : benchmark.file_path);
-  info.rundir = run_dir;
-  info.start = start;
-  return info;
-}
-
 }  // namespace tally

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "engine/cli/views.h"
 #include "engine/execute/run_directory.h"
 #include "engine/execute/run_log.h"
+#include "engine/results/views.h"
 
 namespace tally {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/generated_files.h"
 #include "engine/cli/group.h"
 #include "engine/cli/interrupt.h"
 #include "engine/cli/job_plan.h"
@@ -24,7 +23,9 @@
 #include "engine/execute/setup_reuse.h"
 #include "engine/expand/evaluator.h"
 #include "engine/plan/estimate.h"
+#include "engine/plan/generated_files.h"
 #include "engine/plan/plan.h"
+#include "engine/workpackage/values.h"
 
 namespace tally {
 namespace {

@@ -31,8 +31,9 @@ struct RenderOptions {
   bool write = true;                         // databases and syslog are written, else left alone
 };
 
-// Renders every output of `result` with the rows that `tables` makes for it. Databases are written (to `result_dir` unless they name a file), syslog lines are sent. What
-// cannot be done goes to `diagnostics`.
+// Renders every output of `result` with the rows that `tables` makes for it. Databases are written
+// (to `result_dir` unless they name a file), syslog lines are sent. What cannot be done goes to
+// `diagnostics`.
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,
                                    const ResultTables& tables, const RenderOptions& options,
                                    const std::string& result_dir, Diagnostics& diagnostics);

@@ -43,9 +43,9 @@ struct ColumnChoice {
 // Derived columns: `expression` is Python over the row's values, by bare name or as $name;
 // `relative_to` divides a column by its value in the baseline row, the one with the given values
 // and the same free parameters (those of the input that follow from no other), unless the
-// expression takes values from that row itself, as baseline.NAME. References: `condition` is "<= 560"
-// (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 .. 20", or Python over the row; x is the
-// value.
+// expression takes values from that row itself, as baseline.NAME. References: `condition` is
+// "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 .. 20", or Python over the row;
+// x is the value.
 class ResultTables {
  public:
   // The arguments must outlive the object.

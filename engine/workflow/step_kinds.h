@@ -1,5 +1,5 @@
-// What the engine knows of kinds of step: one interface. The kinds themselves are in steps/; the
-// program gives them to the engine with the workflow (Step::kinds), so that nothing here names them.
+// What the engine knows of kinds of step: one interface. The kinds themselves are in steps/. The
+// program gives them to the engine with the workflow (Step::kinds): nothing here names them.
 #pragma once
 
 #include <optional>

@@ -40,6 +40,17 @@ NamedValues sorted_by_name(NamedValues list) {
 
 }  // namespace
 
+RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
+                 const std::string& start) {
+  RunInfo info;
+  info.id = id;
+  info.name = benchmark.name.value;
+  info.home = absolute_path(benchmark.file_path.empty() ? "." : benchmark.file_path);
+  info.rundir = run_dir;
+  info.start = start;
+  return info;
+}
+
 NamedValues run_builtins(const RunInfo& run, const Step* step) {
   NamedValues list{{"jube_benchmark_id", std::to_string(run.id)},
                    {"jube_benchmark_padid", padded_id(run.id)},

@@ -32,6 +32,10 @@ struct StoredParameters {
   const NamedValues* common = nullptr;  // run_builtins(), made once a step
 };
 
+// What the built-ins of a run say.
+RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
+                 const std::string& start);
+
 // jube_benchmark_* and, with a step, jube_step_*.
 NamedValues run_builtins(const RunInfo& run, const Step* step);
 

@@ -10,6 +10,7 @@
 #include "engine/execute/run_directory.h"
 #include "engine/journal/parts.h"
 #include "engine/plan/plan.h"
+#include "engine/workpackage/values.h"
 #include "steps/kinds.h"
 #include "tests/engine/workpackage/compare.h"
 #include "tests/engine/workpackage/draw.h"

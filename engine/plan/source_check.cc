@@ -1,4 +1,4 @@
-#include "engine/cli/source_check.h"
+#include "engine/plan/source_check.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "engine/cli/views.h"
+#include "engine/results/views.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "engine/base/text.h"
-#include "engine/cli/input.h"
 #include "engine/execute/run_directory.h"
 #include "engine/workpackage/values.h"
 

@@ -1,4 +1,4 @@
-#include "engine/cli/generated_files.h"
+#include "engine/plan/generated_files.h"
 
 #include <algorithm>
 #include <functional>

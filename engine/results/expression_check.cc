@@ -1,4 +1,4 @@
-#include "engine/cli/expression_check.h"
+#include "engine/results/expression_check.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/base/diagnostics.h"
-#include "engine/cli/prepare.h"
+#include "engine/plan/prepared.h"
 
 namespace tally {
 

@@ -1,4 +1,4 @@
-#include "engine/cli/planned_check.h"
+#include "engine/plan/planned_check.h"
 
 #include <fmt/format.h>
 
