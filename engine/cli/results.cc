@@ -12,8 +12,8 @@
 #include <set>
 
 #include "engine/base/path_text.h"
-#include "engine/cli/jube_files.h"
 #include "engine/expand/evaluator.h"
+#include "engine/jube/jube_files.h"
 #include "engine/read/files.h"
 #include "engine/results/views.h"
 

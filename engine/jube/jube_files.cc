@@ -1,4 +1,4 @@
-#include "engine/cli/jube_files.h"
+#include "engine/jube/jube_files.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

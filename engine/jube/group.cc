@@ -1,4 +1,4 @@
-#include "engine/cli/group.h"
+#include "engine/jube/group.h"
 
 #include <fmt/format.h>
 #include <grp.h>
