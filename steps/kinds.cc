@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "steps/container.h"
+#include "steps/pack.h"
 
 namespace tally {
 namespace {
@@ -286,37 +288,51 @@ bool is_expected(const Step& step, const std::string& outcome, const Lookup& loo
   return false;
 }
 
-std::optional<double> parse_duration(const std::string& text) {
-  const std::string trimmed(strip(text));
-  if (trimmed.empty()) return std::nullopt;
-  if (trimmed.find(':') == std::string::npos) {
-    char* end = nullptr;
-    const double number = strtod(trimmed.c_str(), &end);
-    if (end == trimmed.c_str() || !(number >= 0)) return std::nullopt;
-    const std::string unit(strip(end));
-    if (unit.empty() || unit == "s") return number;
-    if (unit == "m" || unit == "min") return number * 60;
-    if (unit == "h") return number * 3600;
-    if (unit == "d") return number * 86400;
-    return std::nullopt;
+namespace {
+
+// What the engine is given: the functions of this folder behind its interface.
+class TallyKinds : public StepKinds {
+ public:
+  NamedValues values(const Step& step, const Lookup& lookup) const override {
+    return kind_values(step, lookup);
   }
-  double days = 0;
-  std::string clock = trimmed;
-  if (const size_t dash = trimmed.find('-'); dash != std::string::npos) {
-    const auto number = whole_number(trimmed.substr(0, dash));
-    if (!number || *number < 0) return std::nullopt;
-    days = static_cast<double>(*number);
-    clock = trimmed.substr(dash + 1);
+  Platform platform_of(const Step& step, const Lookup& lookup) const override {
+    return tally::platform_of(step, lookup);
   }
-  double seconds = 0;
-  const std::vector<std::string> parts = split_strip(clock, ":");
-  if (parts.size() > 3) return std::nullopt;
-  for (const std::string& part : parts) {
-    const auto number = whole_number(part);
-    if (!number || *number < 0) return std::nullopt;
-    seconds = seconds * 60 + static_cast<double>(*number);
+  std::string local_launch(const Step& step, const Lookup& lookup) const override {
+    return tally::local_launch(step, lookup);
   }
-  return days * 86400 + seconds;
+  std::string outcome_of(int exit_code) const override { return tally::outcome_of(exit_code); }
+  bool is_expected(const Step& step, const std::string& outcome,
+                   const Lookup& lookup) const override {
+    return tally::is_expected(step, outcome, lookup);
+  }
+  bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule,
+                 std::string* error) const override {
+    return tally::pack_rule(step, lookup, rule, error);
+  }
+  std::string script_options(const std::string& script) const override {
+    return tally::script_options(script);
+  }
+  std::string common_options(const std::string& options) const override {
+    return tally::common_options(options);
+  }
+  PackMember pack_member(const std::string& directory, const std::string& script,
+                         const std::string& options, const NamedValues& environment,
+                         const Lookup& lookup) const override {
+    return tally::pack_member(directory, script, options, environment, lookup);
+  }
+  std::string pack_script(const PackRule& rule, const std::string& options,
+                          const std::vector<PackMember>& members) const override {
+    return tally::pack_script(rule, options, members);
+  }
+};
+
+}  // namespace
+
+const StepKinds& step_kinds() {
+  static const TallyKinds kinds;
+  return kinds;
 }
 
 }  // namespace tally

@@ -1,12 +1,12 @@
 // What the four kinds of step add to JUBE's step. Pure: nothing here touches the disk or a process.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/expand/substitute.h"
+#include "engine/workflow/step_kinds.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -31,16 +31,7 @@ std::vector<std::pair<std::string, std::string>> kind_values(const Step& step,
 //   job lines  job_begin, modules_begin, modules_end, launch_line (of job scripts that source
 //              job_functions)
 
-// Where a run step goes, from its platform's parameters:
-//   scheduler      local (the default) or the name of a scheduler: slurm
-//   submit         the command that takes a job script: "sbatch --parsable"
-//   submit_script  the job script's name in the work directory
-struct Platform {
-  std::string scheduler = "local";
-  std::string submit;
-  std::string submit_script;
-  bool local() const { return scheduler == "local"; }
-};
+// Where a run step goes, from its platform's parameters.
 Platform platform_of(const Step& step, const Lookup& lookup);
 
 // The workpackage's own work folder, absolute, from jube_benchmark_rundir and jube_wp_padid; its
@@ -57,8 +48,7 @@ std::string outcome_of(int exit_code);
 // Whether the step takes this outcome as a result.
 bool is_expected(const Step& step, const std::string& outcome, const Lookup& lookup);
 
-// A duration: seconds ("90", "1.5"), with a unit ("90s", "10m", "2h", "1d") or Slurm's forms
-// (MM:SS, HH:MM:SS, D-HH:MM:SS). Nothing when it is none of these.
-std::optional<double> parse_duration(const std::string& text);
+// All of this folder, packs too, as the engine asks for it. The program gives it to the engine.
+const StepKinds& step_kinds();
 
 }  // namespace tally

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
-#include "steps/kinds.h"
 
 namespace tally {
 namespace {
@@ -230,17 +230,6 @@ std::string common_options(const std::string& options) {
     if (!line.empty() && !names_output(line)) common += line + "\n";
   }
   return common;
-}
-
-std::optional<double> pack_seconds(const PackRule& rule, size_t members) {
-  if (!rule.seconds) return std::nullopt;
-  const auto side_by_side = static_cast<size_t>(std::max(1, rule.at_once));
-  const size_t rounds = (members + side_by_side - 1) / side_by_side;
-  return *rule.seconds * static_cast<double>(rounds);
-}
-
-std::string pack_folder(const std::string& run_dir, const std::string& first) {
-  return run_dir + "/pack_" + first;
 }
 
 std::string pack_script(const PackRule& rule, const std::string& options,

@@ -2,27 +2,16 @@
 // out.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/expand/substitute.h"
+#include "engine/workflow/step_kinds.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
 
-// How a run step's workpackages are packed, its $parameters known.
-struct PackRule {
-  enum class Kind { none, array, steps };
-  Kind kind = Kind::none;
-  int size =
-      1000;  // workpackages of one job at most: Slurm takes arrays of 1000 unless told otherwise
-  int at_once = 0;  // array: tasks that may run at once, 0: all; steps: side by side, at least 1
-  // What a step of an allocation is given when several run side by side; empty: not known.
-  std::string nodes, tasks_per_node, gpus_per_node;
-  std::optional<double> seconds;  // time limit of one workpackage
-};
 // Fails with a sentence when size or at_once is not a whole number of at least 1.
 bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule, std::string* error);
 
@@ -32,13 +21,6 @@ std::string script_options(const std::string& script);
 // go into one job.
 std::string common_options(const std::string& options);
 
-struct PackMember {
-  std::string directory;                                         // absolute
-  std::string script;                                            // its own job script there
-  std::vector<std::pair<std::string, std::string>> environment;  // its exported parameters
-  std::string options;  // script_options() of its script: where its output goes
-  std::string status_file = "job.status", reason_file = "job.reason";
-};
 PackMember pack_member(const std::string& directory, const std::string& script,
                        const std::string& options,
                        const std::vector<std::pair<std::string, std::string>>& environment,
@@ -49,11 +31,4 @@ PackMember pack_member(const std::string& directory, const std::string& script,
 // of as many rounds, and what the scheduler gives a node grows with at_once.
 std::string pack_script(const PackRule& rule, const std::string& options,
                         const std::vector<PackMember>& members);
-// The time limit of a pack of steps, in seconds: rounds times the members'.
-std::optional<double> pack_seconds(const PackRule& rule, size_t members);
-
-constexpr const char* pack_script_name = "pack.job";
-// "RUNDIR/pack_000001_train", of its first member's folder.
-std::string pack_folder(const std::string& run_dir, const std::string& first);
-
 }  // namespace tally

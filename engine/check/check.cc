@@ -96,6 +96,7 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
     workflow.benchmarks.push_back(
         make_benchmark(home->document.root, *element, *home, sets, diagnostics));
     workflow.benchmarks.back().as_jube = options.as_jube || !own_language;
+    for (Step& step : workflow.benchmarks.back().steps) step.kinds = options.kinds;
   }
   used_tags.insert(files.used_tags().begin(), files.used_tags().end());
   check_tag_rules(home->document.root, tags, used_tags, options, own_rules, diagnostics);

@@ -18,7 +18,8 @@ struct CheckOptions {
   ReadOptions read;                                      // for files named by from= and init_with=
   bool strict = false;   // unknown keys are errors even in a file of plain JUBE language
   bool as_jube = false;  // called by the name jube: JUBE's rules for every file
-  bool stored = false;   // a run's own input: the environment it was checked in may be another one
+  const StepKinds* kinds = &plain_kinds();  // of the workflow's steps; must outlive it
+  bool stored = false;  // a run's own input: the environment it was checked in may be another one
 };
 
 // Checks `document` and builds the workflow. All problems are reported, with marks. Returns nothing

@@ -19,7 +19,7 @@ void check_dollar_names(const Benchmark& benchmark, bool strict, const Sources& 
 
 // The variables JUBE defines in every workpackage.
 const std::vector<std::string>& builtin_names();
-// What a step of one of Tally's kinds may name besides its parameters: see steps/kinds.h.
+// What a step of one of Tally's kinds may name besides its parameters: StepKinds::values().
 const std::vector<std::string>& kind_value_names();
 
 }  // namespace tally

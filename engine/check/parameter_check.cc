@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "engine/base/number.h"
 #include "engine/base/text.h"
+#include "engine/python/number.h"
 
 namespace tally {
 namespace {

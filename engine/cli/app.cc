@@ -25,7 +25,7 @@ namespace {
 // Scripts that ask for JUBE's version get the one whose language is read.
 void print_version(const Invocation& invocation) {
   if (invocation.as_jube) {
-    fmt::print("JUBE, version 2.7.1 (tally {})\n", kVersion);
+    fmt::print("JUBE, version {} (tally {})\n", kJubeVersion, kVersion);
   } else {
     fmt::print("tally {}\n", kVersion);
   }
@@ -198,43 +198,10 @@ bool Application::settle_files(const std::string& name, Words& files, InputArgs&
   return false;
 }
 
-namespace {
-
-// Of several -t JUBE keeps the last.
-void keep_last_tags(std::vector<char*>* words) {
-  std::vector<char*> kept;
-  std::string dropped, last;
-  bool in_tags = false;
-  std::vector<char*> tags;  // of the option before
-  for (char* word : *words) {
-    const bool starts = std::strcmp(word, "-t") == 0 || std::strcmp(word, "--tag") == 0;
-    if (starts || (in_tags && word[0] == '-')) in_tags = starts;
-    if (starts) {
-      for (const char* tag : tags) dropped += std::string(dropped.empty() ? "" : " ") + tag;
-      tags.clear();
-      continue;
-    }
-    if (in_tags && !is_file(word)) {
-      tags.push_back(word);
-    } else {
-      kept.push_back(word);
-    }
-  }
-  if (dropped.empty()) return;
-  for (const char* tag : tags) last += std::string(last.empty() ? "" : " ") + tag;
-  fmt::print(stderr, "note: -t is given more than once: as in JUBE only the last counts ({})\n",
-             last);
-  static char option[] = "-t";
-  kept.push_back(option);
-  kept.insert(kept.end(), tags.begin(), tags.end());
-  words->swap(kept);
-}
-
-}  // namespace
-
-int run_application(int argc, char** argv) {
+int run_application(int argc, char** argv, const StepKinds& kinds) {
   std::signal(SIGPIPE, SIG_IGN);
   Invocation invocation;
+  invocation.kinds = &kinds;
   std::string path = argc > 0 ? argv[0] : "tally";
   invocation.program = path.substr(path.rfind('/') + 1);
   invocation.as_jube = invocation.program == "jube";
@@ -262,7 +229,11 @@ int run_application(int argc, char** argv) {
     break;
   }
   std::vector<char*> words(argv, argv + argc);
-  if (invocation.as_jube) keep_last_tags(&words);
+  std::string last;
+  if (invocation.as_jube && keep_last_tags(&words, is_file, &last)) {
+    fmt::print(stderr, "note: -t is given more than once: as in JUBE only the last counts ({})\n",
+               last);
+  }
   int code = kFailed;
   try {
     code = application.run(static_cast<int>(words.size()), words.data());

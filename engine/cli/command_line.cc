@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <set>
 
 #include "engine/base/text.h"
 #include "engine/cli/runs.h"
@@ -22,18 +21,6 @@ bool exists(const std::string& path) {
 bool is_id(const std::string& word) {
   int id = 0;
   return word == "last" || word == "all" || parse_id(word, &id);
-}
-
-void give_back(const std::vector<Words*>& lists,
-               const std::function<bool(const std::string&)>& take, Words* words) {
-  for (Words* list : lists) {
-    Words back;
-    while (!list->empty() && take(list->back())) {
-      back.push_back(list->back());
-      list->pop_back();
-    }
-    words->insert(words->end(), back.rbegin(), back.rend());
-  }
 }
 
 // CLI11's own check prints the limits of a double.
@@ -55,22 +42,16 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name) {
 }
 
 std::string unabbreviated(const CLI::App& app, int argc, char** argv, const std::string& word) {
-  if (word.size() < 3 || word.compare(0, 2, "--") != 0) return word;
-  const size_t end = std::min(word.find('='), word.size());
-  const std::string name = word.substr(2, end - 2);
   const CLI::App* sub = nullptr;
   for (int i = 1; i < argc && sub == nullptr; ++i) sub = find_command(app, argv[i]);
-  std::set<std::string> longer;
+  Words known;
   for (const CLI::App* from : {&app, sub}) {
     if (from == nullptr) continue;
     for (const CLI::Option* option : from->get_options()) {
-      for (const std::string& known : option->get_lnames()) {
-        if (known == name) return word;
-        if (starts_with(known, name)) longer.insert(known);
-      }
+      for (const std::string& name : option->get_lnames()) known.push_back(name);
     }
   }
-  return longer.size() == 1 ? "--" + *longer.begin() + word.substr(end) : word;
+  return unabbreviated(word, known);
 }
 
 void complain(const Invocation& invocation, const CLI::App& app, int argc, char** argv,

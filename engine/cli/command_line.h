@@ -1,26 +1,19 @@
-// What CLI11 leaves to do to a command line: JUBE's way with lists, abbreviations, messages.
+// What CLI11 leaves to do to a command line: abbreviations, messages.
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/cli/input.h"
+#include "engine/jube/command_line.h"
 
 namespace tally {
-
-using Words = std::vector<std::string>;
 
 bool is_file(const std::string& path);
 bool exists(const std::string& path);
 // A run's id as -i takes it: a number, "last", "all".
 bool is_id(const std::string& word);
-
-// JUBE's list options take every word up to the next option, the file behind them too. Gives such
-// words back: `take` says which belong elsewhere, from the end of each list.
-void give_back(const std::vector<Words*>& lists,
-               const std::function<bool(const std::string&)>& take, Words* words);
 
 // A whole number not below `least`.
 CLI::Validator at_least(long least);

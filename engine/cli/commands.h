@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/cli/exit_codes.h"
+#include "engine/workflow/step_kinds.h"
 
 namespace tally {
 
@@ -23,6 +24,8 @@ struct Invocation {
   enum class Color { automatic, always, never } color = Color::automatic;
   // The folder of the program, in which tally-train lies, too; empty: not known.
   std::string programs;
+  // What the steps of workflows can be.
+  const StepKinds* kinds = &plain_kinds();
 };
 
 // How an input file is read.

@@ -8,14 +8,15 @@
 #include "engine/base/text.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/generated_files.h"
 #include "engine/cli/input.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
 #include "engine/expand/evaluator.h"
 #include "engine/plan/estimate.h"
+#include "engine/plan/generated_files.h"
 #include "engine/plan/plan.h"
 #include "engine/tags/tags.h"
+#include "engine/workpackage/values.h"
 
 namespace tally {
 namespace {

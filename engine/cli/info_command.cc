@@ -14,8 +14,8 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/results.h"
 #include "engine/cli/summary.h"
-#include "engine/cli/views.h"
 #include "engine/report/grid.h"
+#include "engine/results/views.h"
 
 namespace tally {
 namespace {

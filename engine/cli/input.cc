@@ -115,6 +115,7 @@ std::unique_ptr<Input> load(const Invocation& invocation, const std::string& pat
   options.set = input->set;
   options.strict = strict;
   options.as_jube = invocation.as_jube;
+  options.kinds = invocation.kinds;
   if (strict) input->diagnostics.make_warnings_errors();
   options.read.include_path = args.include_path;
   options.read.builtin_path = template_directories();
@@ -193,6 +194,7 @@ std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& j
   CheckOptions options;
   options.only = {run.benchmark};  // the file's selection may be of another one
   options.as_jube = invocation.as_jube;
+  options.kinds = invocation.kinds;
   options.tags = run.tags;
   options.set = run.set;
   options.stored = true;
@@ -263,17 +265,6 @@ std::string outpath_of(const Benchmark& benchmark, const std::string& given, boo
   const bool there = ::access((folder + own).c_str(), F_OK) == 0;
   if (to_read && there && ::access(own.c_str(), F_OK) != 0) return folder + own;
   return is_installed(folder) || !can_write(folder + own) ? own : folder + own;
-}
-
-RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
-                 const std::string& start) {
-  RunInfo info;
-  info.id = id;
-  info.name = benchmark.name.value;
-  info.home = absolute_path(benchmark.file_path.empty() ? "." : benchmark.file_path);
-  info.rundir = run_dir;
-  info.start = start;
-  return info;
 }
 
 }  // namespace tally

@@ -74,8 +74,4 @@ void print_error(const Invocation& invocation, const std::string& message,
 // what lies beside the file if there is nothing here.
 std::string outpath_of(const Benchmark& benchmark, const std::string& given, bool to_read = false,
                        const std::string& otherwise = "benchmark_runs");
-// What the built-ins of a run say.
-RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
-                 const std::string& start);
-
 }  // namespace tally

@@ -5,76 +5,15 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "engine/analyse/analyse.h"
 #include "engine/base/text.h"
-#include "engine/cli/expression_check.h"
-#include "engine/cli/planned_check.h"
-#include "engine/cli/source_check.h"
+#include "engine/check/platform_file.h"
 #include "engine/execute/files/run_directory.h"
+#include "engine/plan/source_check.h"
 #include "engine/read/files.h"
+#include "engine/results/analyse.h"
+#include "engine/results/expression_check.h"
 
 namespace tally {
-namespace {
-
-// Whether a plan would start commands of the user's: a program that computes a parameter may take
-// its time, or leave something behind.
-bool runs_commands(const Benchmark& benchmark) {
-  for (const auto& [name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      if (parameter.mode == Mode::shell || parameter.mode == Mode::perl) return true;
-    }
-  }
-  return false;
-}
-
-// "jsc (slurm)" of a file that describes platforms and has no step, which could be run.
-std::string platforms_of(const Element& parent) {
-  std::vector<std::string> platforms;
-  for (const Element& child : parent.children) {
-    if (child.name == "step") return {};
-    if (child.name == "platform") {
-      platforms.push_back(
-          fmt::format("{} ({})", child.get("name"), child.get("scheduler", "slurm")));
-    }
-    if (child.name != "benchmark") continue;
-    std::string inner = platforms_of(child);
-    if (inner.empty()) return {};
-    platforms.push_back(std::move(inner));
-  }
-  return join(platforms, ", ");
-}
-
-bool describes_platform(const Element& root) {
-  return !platforms_of(root).empty();
-}
-
-// A workflow that submits one job to the platform of a file.
-std::string job_on(const std::string& platform) {
-  std::string quoted;
-  for (const char c : platform) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return fmt::format(
-      "name: platform\nstep: {{name: job, kind: run, platform: \"{}\", resources: {{nodes: 1}}, "
-      "launch: \"true\"}}\n",
-      quoted);
-}
-
-}  // namespace
-
-bool may_submit(const Benchmark& benchmark) {
-  const bool launches = std::any_of(
-      benchmark.steps.begin(), benchmark.steps.end(),
-      [](const Step& step) { return step.kind == StepKind::run && !step.launch.value.empty(); });
-  if (!launches) return false;
-  for (const auto& [name, set] : benchmark.parameter_sets) {
-    for (const Parameter& p : set.parameters) {
-      if (p.name.value == "scheduler" && strip(p.value.value) != "local") return true;
-    }
-  }
-  return false;
-}
 
 std::string shell_of_commands() {
   const char* shell = std::getenv("JUBE_EXEC_SHELL");
@@ -144,13 +83,10 @@ std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Invocation& invocatio
                                                      const PrepareOptions& options) {
   auto prepared =
       std::make_unique<PreparedBenchmark>(benchmark, info, *file.evaluator, file.input->tags());
-  if (!options.needs_plan && !may_submit(benchmark) && runs_commands(benchmark)) return prepared;
   Diagnostics diagnostics;
-  prepared->plan = make_plan(benchmark, prepared->expander, diagnostics);
-  if (!diagnostics.has_errors()) check_planned(*prepared, diagnostics);
+  make_prepared_plan(*prepared, options.needs_plan, diagnostics);
   print_diagnostics(invocation, diagnostics, file.input->sources);
   if (diagnostics.has_errors()) return nullptr;
-  prepared->estimate = estimate_jobs(prepared->plan, prepared->expander);
   return prepared;
 }
 

@@ -11,9 +11,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/input.h"
 #include "engine/expand/evaluator.h"
-#include "engine/expand/expand.h"
-#include "engine/plan/estimate.h"
-#include "engine/plan/plan.h"
+#include "engine/plan/prepared.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -28,22 +26,6 @@ struct PrepareOptions {
   // parameters. Otherwise these are run for the plan only where jobs are submitted.
   bool needs_plan = false;
   std::optional<double> max_node_hours;
-};
-
-// A benchmark with its plan. Not movable: the plan and the expander refer to what is here.
-struct PreparedBenchmark {
-  PreparedBenchmark(const Benchmark& of, const RunInfo& run, Evaluator& evaluator,
-                    const std::set<std::string>& tags)
-      : benchmark(of), info(run), expander(of, run, evaluator, pool, tags) {}
-  PreparedBenchmark(const PreparedBenchmark&) = delete;
-  PreparedBenchmark& operator=(const PreparedBenchmark&) = delete;
-
-  const Benchmark& benchmark;
-  RunInfo info;
-  TextPool pool;
-  Expander expander;
-  Plan plan;
-  Estimate estimate;
 };
 
 // A file that may be run.
@@ -81,8 +63,5 @@ std::string shell_of_commands();
 // that lie beside tally.
 std::unique_ptr<Evaluator> make_run_evaluator(const Invocation& invocation,
                                               const Workflow& workflow);
-
-// Whether a run of the benchmark may submit jobs: a run step's platform names a scheduler.
-bool may_submit(const Benchmark& benchmark);
 
 }  // namespace tally

@@ -12,20 +12,13 @@
 #include <set>
 
 #include "engine/base/path_text.h"
-#include "engine/cli/jube_files.h"
-#include "engine/cli/views.h"
 #include "engine/expand/evaluator.h"
+#include "engine/jube/jube_files.h"
 #include "engine/read/files.h"
+#include "engine/results/views.h"
 
 namespace tally {
 namespace {
-
-const Analyser* find_analyser(const Benchmark& benchmark, const std::string& name) {
-  for (const Analyser& analyser : benchmark.analysers) {
-    if (analyser.name.value == name) return &analyser;
-  }
-  return nullptr;
-}
 
 void print_text(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -59,25 +52,6 @@ Status make_result_directory(const std::string& folder) {
 }
 
 }  // namespace
-
-void warn_of_unmatched(const Records& records, Diagnostics& diagnostics) {
-  for (const Unmatched& one : records.unmatched) diagnostics.warning(one.mark, one.text);
-}
-
-Records result_records(const Benchmark& benchmark, const Result& result,
-                       const std::vector<WorkpackageView>& views, Evaluator& evaluator,
-                       Diagnostics& diagnostics) {
-  Records records;
-  for (const Text& use : result.use) {
-    if (const Analyser* analyser = find_analyser(benchmark, use.value)) {
-      append(records, analyse(benchmark, *analyser, views, evaluator, diagnostics));
-    } else {
-      diagnostics.error(use.mark, fmt::format("<analyser name=\"{}\"> not found", use.value),
-                        "the tags leave it out: give the result the same tag");
-    }
-  }
-  return records;
-}
 
 int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
                   const Sources& sources) {
@@ -249,8 +223,9 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
         if (!made && unwritable.insert(folder).second)
           print_error(invocation, made.message(), "results are shown, but not kept");
       }
+      const ResultTables shown(*newest.benchmark, own, *evaluator, diagnostics);
       std::vector<RenderedResult> rendered =
-          render(*newest.benchmark, result, own, render_options, folder, *evaluator, diagnostics);
+          render(*newest.benchmark, result, shown, render_options, folder, diagnostics);
       if (render_options.write) {
         code = std::max(code, write_files(invocation, folder, rendered));
         note_command(
@@ -272,8 +247,9 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
     RenderOptions render_options = options.render;
     render_options.with_id = true;
     render_options.write = false;
+    const ResultTables shown(*newest.benchmark, merged, *evaluator, diagnostics);
     std::vector<RenderedResult> of_all =
-        render(*newest.benchmark, result, merged, render_options, "", *evaluator, diagnostics);
+        render(*newest.benchmark, result, shown, render_options, "", diagnostics);
     of_all.erase(std::remove_if(of_all.begin(), of_all.end(),
                                 [](const RenderedResult& one) { return one.of_one_run; }),
                  of_all.end());

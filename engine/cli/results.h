@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/analyse/analyse.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
 #include "engine/report/report.h"
+#include "engine/results/result_records.h"
 
 namespace tally {
 
@@ -35,11 +35,6 @@ struct ShowOptions {
 // column when there are several. Returns an exit code.
 int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                  const ShowOptions& options);
-// The records of one result: its analysers' rows over these workpackages, one after the other.
-Records result_records(const Benchmark& benchmark, const Result& result,
-                       const std::vector<WorkpackageView>& views, Evaluator& evaluator,
-                       Diagnostics& diagnostics);
-void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
 // Tables to standard output, notes and missed references to standard error. Returns the exit code
 // that the references ask for.
 int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,

@@ -11,11 +11,8 @@
 
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
-#include "engine/cli/generated_files.h"
-#include "engine/cli/group.h"
 #include "engine/cli/interrupt.h"
 #include "engine/cli/job_plan.h"
-#include "engine/cli/jube_files.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/results.h"
 #include "engine/cli/summary.h"
@@ -23,8 +20,12 @@
 #include "engine/execute/execute.h"
 #include "engine/execute/setup_reuse.h"
 #include "engine/expand/evaluator.h"
+#include "engine/jube/group.h"
+#include "engine/jube/jube_files.h"
 #include "engine/plan/estimate.h"
+#include "engine/plan/generated_files.h"
 #include "engine/plan/plan.h"
+#include "engine/workpackage/values.h"
 
 namespace tally {
 namespace {

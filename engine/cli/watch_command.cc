@@ -149,8 +149,8 @@ int status_command(const Invocation& invocation, const RunsArgs& args) {
     const Status asked =
         invocation.as_jube ? Status::ok() : jobs_of_run(*journal, *scheduler, &views, &counts);
     // The engine writes the file when the run ends.
-    const bool recorded =
-        invocation.as_jube || !states.empty() || ::access((directory.path + "/workpackages.xml").c_str(), F_OK) == 0;
+    const bool recorded = invocation.as_jube || !states.empty() ||
+                          ::access((directory.path + "/workpackages.xml").c_str(), F_OK) == 0;
     const std::string word =
         word_of(invocation, states, recorded, at_work, counts, static_cast<bool>(asked));
     fmt::print("{}\n", word);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/execute/files/setup_inputs.h"
@@ -25,8 +26,8 @@ Task::Task(RunContext& context, int id)
   output_dir_ = step_.kind == StepKind::run ? folder_ + "/work" : work_dir_;
   sets_ = used_sets(step_, values_->lookup());
   operations_ = step_.operations;
-  platform_ = platform_of(step_, values_->lookup());
-  if (std::string launch = local_launch(step_, values_->lookup()); !launch.empty()) {
+  platform_ = step_.kinds->platform_of(step_, values_->lookup());
+  if (std::string launch = step_.kinds->local_launch(step_, values_->lookup()); !launch.empty()) {
     Operation operation;
     // The text is final: the launch line was substituted with the platform's starter.
     operation.command = step_.launch;

@@ -12,7 +12,6 @@
 
 #include "engine/execute/files/work_directory.h"
 #include "engine/execute/run_context.h"
-#include "steps/kinds.h"
 
 namespace tally {
 

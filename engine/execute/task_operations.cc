@@ -46,8 +46,9 @@ bool Task::run_prepare(const Prepare& prepare) {
 
 bool Task::run_operation(const Operation& operation) {
   const bool launch = operation_ >= step_.operations.size();
-  const std::string command = trimmed_command(launch ? local_launch(step_, values_->lookup())
-                                                     : values_->apply(operation.command));
+  const std::string command =
+      trimmed_command(launch ? step_.kinds->local_launch(step_, values_->lookup())
+                             : values_->apply(operation.command));
   if (command.empty()) return false;
   running_.prepare = false;
   std::string base = work_dir_;
@@ -179,8 +180,8 @@ Status Task::process_ended(const ProcessResult& result) {
   const bool shared = shared_now_;
   if (shared) values_ = std::make_unique<WorkpackageValues>(context_.graph.values(workpackage()));
   if (timed_out_ || result.status != 0) {
-    const std::string outcome = timed_out_ ? "timeout" : outcome_of(result.status);
-    if (is_expected(step_, outcome, values_->lookup())) {
+    const std::string outcome = timed_out_ ? "timeout" : step_.kinds->outcome_of(result.status);
+    if (step_.kinds->is_expected(step_, outcome, values_->lookup())) {
       end(in_state(State::expected, expected_reason(outcome)));
     } else {
       end(failure_of_process(result));

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "engine/base/number.h"
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/python/number.h"
 
 namespace tally {
 

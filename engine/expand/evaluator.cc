@@ -372,23 +372,6 @@ class RealEvaluator : public Evaluator {
 
 }  // namespace
 
-std::string python_string(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\\' || c == '\'') quoted += '\\';
-    if (c == '\n') {
-      quoted += "\\n";
-    } else if (c == '\r') {
-      quoted += "\\r";
-    } else if (c == '\0') {
-      quoted += "\\x00";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
-}
-
 std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell,
                                           std::string programs) {
   return std::make_unique<RealEvaluator>(std::move(directory), std::move(shell), programs);

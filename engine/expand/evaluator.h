@@ -30,9 +30,6 @@ class Evaluator {
   }
 };
 
-// `text` as a string literal of Python.
-std::string python_string(std::string_view text);
-
 // The real one. `directory`: where shell and perl values run (JUBE: where it was started).
 // `shell`: /bin/sh or $JUBE_EXEC_SHELL. `programs`: a folder that these find behind their PATH;
 // empty: none.

@@ -1,10 +1,11 @@
 #include "engine/expand/rules.h"
-#include "engine/base/number.h"
+#include "engine/python/number.h"
 
 #include <algorithm>
 #include <cctype>
 
 #include "engine/expand/substitute.h"
+#include "engine/python/literal.h"
 
 namespace tally {
 namespace {

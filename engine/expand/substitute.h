@@ -1,16 +1,14 @@
 // $name substitution with JUBE's rules (docs/reference: "Substitution").
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace tally {
+#include "engine/workflow/lookup.h"
 
-// Looks a name up; nothing when unknown. The view must live until the call returns.
-using Lookup = std::function<const std::string*(std::string_view name)>;
+namespace tally {
 
 // Substitutes until nothing changes (five rounds at most), then once without escaping.
 std::string substitute(std::string_view text, const Lookup& lookup);

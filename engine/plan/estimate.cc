@@ -8,9 +8,9 @@
 #include <ostream>
 #include <utility>
 
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/workpackage/values.h"
-#include "steps/kinds.h"
 
 namespace tally {
 namespace {
@@ -38,7 +38,7 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpac
     const std::string* found = values.find(name);
     return found != nullptr ? std::string(strip(*found)) : std::string();
   };
-  const Platform platform = platform_of(step, lookup);
+  const Platform platform = step.kinds->platform_of(step, lookup);
   job.submitted = !platform.local();
   job.script = platform.submit_script;
   job.nodes = value("nodes");
@@ -52,7 +52,7 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpac
   if (number_of(value("jobs_in_flight")).value_or(0) > 0) job.in_flight = value("jobs_in_flight");
   if (parse_duration(value("pending_limit")).value_or(0) > 0) job.pending = value("pending_limit");
   std::string error;  // said by the run, of the workpackage that has it
-  if (!pack_rule(step, lookup, &job.pack, &error)) job.pack.kind = PackRule::Kind::none;
+  if (!step.kinds->pack_rule(step, lookup, &job.pack, &error)) job.pack.kind = PackRule::Kind::none;
   for (const char* name :
        {"nodes", "taskspernode", "threadspertask", "gpuspernode", "memory", "timelimit", "queue",
         "account", "signal", "site_hint", "site_options", "scheduler_options"}) {

@@ -8,7 +8,7 @@
 
 #include "engine/expand/expand.h"
 #include "engine/plan/plan.h"
-#include "steps/pack.h"
+#include "engine/workflow/step_kinds.h"
 
 namespace tally {
 

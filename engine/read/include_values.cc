@@ -10,8 +10,8 @@
 #include <map>
 #include <optional>
 
-#include "engine/base/number.h"
 #include "engine/base/text.h"
+#include "engine/python/number.h"
 #include "engine/read/yaml_scalar.h"
 
 namespace tally {

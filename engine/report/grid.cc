@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/report/python_format.h"
+#include "engine/python/python_format.h"
 
 namespace tally {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/analyse/records.h"
 #include "engine/base/status.h"
+#include "engine/results/records.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {

@@ -3,26 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
-#include "engine/report/columns.h"
+#include "engine/python/python_format.h"
 #include "engine/report/grid.h"
 #include "engine/report/outputs.h"
-#include "engine/report/python_format.h"
+#include "engine/results/columns.h"
 
 namespace tally {
 namespace {
 
 class Renderer {
  public:
-  Renderer(const Benchmark& benchmark, const Records& records, const RenderOptions& options,
-           const std::string& result_dir, Evaluator& evaluator, Diagnostics& diagnostics)
+  Renderer(const Benchmark& benchmark, const ResultTables& tables, const RenderOptions& options,
+           const std::string& result_dir, Diagnostics& diagnostics)
       : benchmark_(benchmark),
-        records_(records),
+        tables_(tables),
         options_(options),
         result_dir_(result_dir),
-        diagnostics_(diagnostics),
-        tables_(benchmark, records, evaluator, diagnostics) {}
+        diagnostics_(diagnostics) {}
 
   bool wanted(const std::string& name) const {
     const auto& only = options_.only;
@@ -83,13 +83,13 @@ class Renderer {
   }
 
  private:
-  std::string heading(const Column& column) const {
+  std::string heading(const Column& column, const std::map<std::string, std::string>& units) {
     // In a file of our own a title says its unit itself.
     if (!column.title.empty() && !benchmark_.as_jube) return column.title;
     std::string text = column.column_title();
-    auto unit = records_.units.find(column.name.value);
+    auto unit = units.find(column.name.value);
     bool ratio = !column.relative_to.empty();
-    if (!ratio && unit != records_.units.end() && !unit->second.empty()) {
+    if (!ratio && unit != units.end() && !unit->second.empty()) {
       text += "[" + unit->second + "]";
     }
     return text;
@@ -118,7 +118,7 @@ class Renderer {
   Grid fill(const ResultTable& table) {
     Grid grid;
     for (const Column& column : table.columns) {
-      grid.header.push_back(heading(column));
+      grid.header.push_back(heading(column, table.units));
       std::optional<double> width = python_float(column.colw);
       grid.widths.push_back(width && *width > 0 ? static_cast<size_t>(*width) : 0);
     }
@@ -131,21 +131,19 @@ class Renderer {
   }
 
   const Benchmark& benchmark_;
-  const Records& records_;
+  const ResultTables& tables_;
   const RenderOptions& options_;
   std::string result_dir_;
   Diagnostics& diagnostics_;
-  ResultTables tables_;
   std::set<std::string> complained_;
 };
 
 }  // namespace
 
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,
-                                   const Records& records, const RenderOptions& options,
-                                   const std::string& result_dir, Evaluator& evaluator,
-                                   Diagnostics& diagnostics) {
-  Renderer renderer(benchmark, records, options, result_dir, evaluator, diagnostics);
+                                   const ResultTables& tables, const RenderOptions& options,
+                                   const std::string& result_dir, Diagnostics& diagnostics) {
+  Renderer renderer(benchmark, tables, options, result_dir, diagnostics);
   std::vector<RenderedResult> rendered;
   for (const auto& output : result.outputs) {
     if (const auto* table = std::get_if<Table>(&output)) {

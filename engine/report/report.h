@@ -4,10 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/analyse/records.h"
 #include "engine/base/diagnostics.h"
-#include "engine/expand/evaluator.h"
-#include "engine/report/result_table.h"
+#include "engine/results/result_table.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -33,20 +31,11 @@ struct RenderOptions {
   bool write = true;                         // databases and syslog are written, else left alone
 };
 
-// Renders every output of `result` over the records of its analysers (already merged in order).
-// Databases are written (to `result_dir` unless they name a file), syslog lines are sent. What
-// cannot be done goes to `diagnostics`.
-//
-// Derived columns: `expression` is Python over the row's values, by bare name or as $name;
-// `relative_to` divides a column by its value in the baseline row, the one with the given values
-// and the same free parameters (those of the input that follow from no other), unless the
-// expression takes values from that row itself, as baseline.NAME. References:
-// `condition` is
-// "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 .. 20", or Python over the row; x
-// is the value.
+// Renders every output of `result` with the rows that `tables` makes for it. Databases are written
+// (to `result_dir` unless they name a file), syslog lines are sent. What cannot be done goes to
+// `diagnostics`.
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,
-                                   const Records& records, const RenderOptions& options,
-                                   const std::string& result_dir, Evaluator& evaluator,
-                                   Diagnostics& diagnostics);
+                                   const ResultTables& tables, const RenderOptions& options,
+                                   const std::string& result_dir, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "engine/python/python_format.h"
 #include "engine/report/outputs.h"
-#include "engine/report/python_format.h"
 
 namespace tally {
 namespace {

@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "engine/base/mark.h"
+#include "engine/python/value.h"
+#include "engine/workflow/step_kinds.h"
 
 namespace tally {
 
 enum class Mode { text, python, perl, shell, env, tag };
-enum class ValueType { string, integer, floating };
 enum class UpdateMode { never, use, step, cycle, always };
 enum class Duplicate { none, replace, concat, error };
 
@@ -152,6 +153,8 @@ struct Step {
   std::vector<Text> modules;
   std::vector<Text> inputs;  // setup, build: files and folders whose content the result depends on
   bool reuse = true;         // setup, build: equal work is done once
+  // What its kind adds; never null, and not the step's own.
+  const StepKinds* kinds = &plain_kinds();
 };
 
 struct AnalyseFile {

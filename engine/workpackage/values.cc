@@ -5,7 +5,6 @@
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
-#include "steps/kinds.h"
 
 namespace tally {
 namespace {
@@ -41,6 +40,17 @@ NamedValues sorted_by_name(NamedValues list) {
 
 }  // namespace
 
+RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
+                 const std::string& start) {
+  RunInfo info;
+  info.id = id;
+  info.name = benchmark.name.value;
+  info.home = absolute_path(benchmark.file_path.empty() ? "." : benchmark.file_path);
+  info.rundir = run_dir;
+  info.start = start;
+  return info;
+}
+
 NamedValues run_builtins(const RunInfo& run, const Step* step) {
   NamedValues list{{"jube_benchmark_id", std::to_string(run.id)},
                    {"jube_benchmark_padid", padded_id(run.id)},
@@ -63,8 +73,8 @@ WorkpackageValues::WorkpackageValues(const Benchmark& benchmark, const Expander&
     if (!expander.definition(binding).exported) continue;
     exported_.emplace_back(expander.pool()[binding.name], expander.pool()[binding.value]);
   }
-  added_ = kind_values(benchmark.steps[static_cast<size_t>(workpackage.step)],
-                       [this](std::string_view name) { return find(name); });
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+  added_ = step.kinds->values(step, [this](std::string_view name) { return find(name); });
 }
 
 WorkpackageValues::WorkpackageValues(const Step* step, const Workpackage& workpackage,
@@ -74,7 +84,7 @@ WorkpackageValues::WorkpackageValues(const Step* step, const Workpackage& workpa
     if (stored_.exported && stored_.exported(name)) exported_.emplace_back(name, value);
   }
   if (step != nullptr) {
-    added_ = kind_values(*step, [this](std::string_view name) { return find(name); });
+    added_ = step->kinds->values(*step, [this](std::string_view name) { return find(name); });
   }
 }
 

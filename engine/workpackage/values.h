@@ -17,8 +17,6 @@
 
 namespace tally {
 
-using NamedValues = std::vector<std::pair<std::string, std::string>>;
-
 // A parent as its children's built-ins name it.
 struct ParentName {
   std::string step;
@@ -33,6 +31,10 @@ struct StoredParameters {
   std::string work_dir, absolute_work_dir;
   const NamedValues* common = nullptr;  // run_builtins(), made once a step
 };
+
+// What the built-ins of a run say.
+RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
+                 const std::string& start);
 
 // jube_benchmark_* and, with a step, jube_step_*.
 NamedValues run_builtins(const RunInfo& run, const Step* step);

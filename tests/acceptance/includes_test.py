@@ -51,14 +51,13 @@ class Includes(unittest.TestCase):
         self.add("steps/kinds.cc", "src/config/config.h")
         self.assertEqual(check(self.root)[0], 1)
 
-    def test_an_exception_that_is_not_needed_goes(self):
-        for path in self.root.glob("engine/execute/**/*.h"):
-            if '#include "steps/kinds.h"\n' in path.read_text():
-                path.write_text(path.read_text().replace('#include "steps/kinds.h"\n', ""))
-                break
-        code, said = check(self.root)
+    def test_only_the_program_registers_the_kinds_of_step(self):
+        self.add("engine/cli/main.cc", "steps/pack.h")
+        self.assertEqual(check(self.root, "--order")[0], 0)
+        self.add("engine/cli/app.cc", "steps/pack.h")
+        code, said = check(self.root, "--order")
         self.assertEqual(code, 1)
-        self.assertRegex(said, r"files of engine/execute include steps/kinds.h, not \d+: lower the exception")
+        self.assertIn("engine/cli/app.cc: includes steps/pack.h: ", said)
 
     def test_a_folder_without_a_place(self):
         (self.root / "engine/attic").mkdir()

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/analyse/python_regex.h"
 #include "engine/expand/substitute.h"
+#include "engine/python/python_regex.h"
 #include "engine/read/document.h"
 #include "engine/tags/tags.h"
 

@@ -107,11 +107,12 @@ Outcome failure_of_job(const Task& task, const JobEnd& end) {
 
 Outcome outcome_of_job(const Task& task, const JobEnd& end) {
   std::string outcome;
-  if (end.kind == JobEnd::Kind::exit) outcome = outcome_of(end.exit_code);
+  if (end.kind == JobEnd::Kind::exit) outcome = task.step().kinds->outcome_of(end.exit_code);
   if (end.word == "TIMEOUT" && began(task)) outcome = "timeout";
   if (end.word == "OUT_OF_MEMORY") outcome = "oom";
   if (end.kind == JobEnd::Kind::exit && end.exit_code == 0) return in_state(State::done);
-  if (is_expected(task.step(), outcome, task.values().lookup()) && end.kind != JobEnd::Kind::lost) {
+  if (task.step().kinds->is_expected(task.step(), outcome, task.values().lookup()) &&
+      end.kind != JobEnd::Kind::lost) {
     return in_state(State::expected, expected_reason(outcome));
   }
   return failure_of_job(task, end);

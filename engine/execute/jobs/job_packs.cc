@@ -12,10 +12,12 @@ Status JobPacks::add(Job job, const PackRule& rule, const Task& task) {
   if (Status s = read_file(absolute_path(job.request.script, job.request.directory), &script); !s) {
     return s;
   }
+  const StepKinds& kinds = *task.step().kinds;
   Member member;
-  member.in_script = pack_member(job.request.directory, job.request.script, script_options(script),
-                                 task.values().exported(), task.values().lookup());
-  const std::string options = common_options(member.in_script.options);
+  member.in_script =
+      kinds.pack_member(job.request.directory, job.request.script, kinds.script_options(script),
+                        task.values().exported(), task.values().lookup());
+  const std::string options = kinds.common_options(member.in_script.options);
   // Exported parameters are in the pack's script; what else differs makes another pack.
   EnvironmentChanges rest = task.environment();
   for (const auto& [name, value] : member.in_script.environment) rest.erase(name);
@@ -24,6 +26,7 @@ Status JobPacks::add(Job job, const PackRule& rule, const Task& task) {
     for (const std::string& change : pack_changes(rest)) key += change + "\n";
   }
   Pack& pack = open_[{task.graph_step(), key}];
+  pack.kinds = &kinds;
   pack.rule = rule;
   pack.options = options;
   pack.named = job.named;
@@ -50,6 +53,7 @@ Status JobPacks::take(bool all, const std::string& run_dir, std::vector<Job>* jo
     });
     while (pack.members.size() >= size || (all && !pack.members.empty())) {
       Pack full;
+      full.kinds = pack.kinds;
       full.rule = pack.rule;
       full.options = pack.options;
       full.named = pack.named;
@@ -74,7 +78,7 @@ Status JobPacks::make_job(Pack pack, const std::string& run_dir, std::vector<Job
     std::vector<PackMember> members;
     for (const Member& member : pack.members) members.push_back(member.in_script);
     if (Status s = make_directories(folder); !s) return s;
-    const std::string script = pack_script(pack.rule, pack.options, members);
+    const std::string script = pack.kinds->pack_script(pack.rule, pack.options, members);
     if (Status s = write_file(folder + "/" + pack_script_name, script); !s) return s;
     leader.place = kind + std::to_string(0);
   }

@@ -9,7 +9,6 @@
 
 #include "engine/execute/jobs/jobs.h"
 #include "engine/execute/task.h"
-#include "steps/pack.h"
 
 namespace tally {
 
@@ -30,6 +29,7 @@ class JobPacks {
     PackMember in_script;
   };
   struct Pack {
+    const StepKinds* kinds = &plain_kinds();
     PackRule rule;
     std::string options;
     bool named = false;  // by an earlier engine

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "engine/base/duration.h"
 #include "engine/base/text.h"
-#include "steps/kinds.h"
 
 namespace tally {
 namespace {

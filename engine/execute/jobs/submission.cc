@@ -75,7 +75,8 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
   }
   std::string wrong;
   if (Status s = read_job_rules(task.values().lookup(), rules); !s) wrong = s.message();
-  if (wrong.empty()) pack_rule(task.step(), task.values().lookup(), pack, &wrong);
+  if (wrong.empty())
+    task.step().kinds->pack_rule(task.step(), task.values().lookup(), pack, &wrong);
   const std::string& scheduler = platform.scheduler;
   if (scheduler == "pbs" || scheduler == "lsf") {
     return "jobs of " + scheduler + " are not submitted by tally yet: its script is \"" +

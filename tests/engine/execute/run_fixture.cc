@@ -8,6 +8,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "steps/kinds.h"
+
 namespace tally::testing {
 
 Operation op(const std::string& command) {
@@ -34,6 +36,7 @@ ParameterSet set_of(const std::string& name, std::vector<Parameter> parameters) 
 Step step_of(const std::string& name, const std::vector<std::string>& commands,
              const std::vector<std::string>& use, const std::vector<std::string>& depend) {
   Step step;
+  step.kinds = &step_kinds();
   step.name = {name, {}};
   for (const std::string& command : commands) step.operations.push_back(op(command));
   for (const std::string& set : use) step.use.push_back({set, {}});

@@ -6,6 +6,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "engine/base/text.h"
+#include "steps/kinds.h"
 
 namespace tally::testing {
 namespace {
@@ -84,6 +85,7 @@ ParameterSet parameter_set(const YAML::Node& node) {
 
 Step step(const YAML::Node& node) {
   Step s;
+  s.kinds = &step_kinds();
   for (const auto& entry : node) {
     const auto key = entry.first.as<std::string>();
     const YAML::Node& value = entry.second;

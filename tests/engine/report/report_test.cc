@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <limits>
 
-#include "engine/report/columns.h"
 #include "engine/report/outputs.h"
+#include "engine/results/columns.h"
 
 using namespace tally;
 
@@ -35,7 +35,8 @@ struct Fixture {
   std::vector<RenderedResult> run() {
     Result result;
     result.outputs.emplace_back(table);
-    return render(benchmark, result, records, options, "/nowhere", *evaluator, diagnostics);
+    const ResultTables tables(benchmark, records, *evaluator, diagnostics);
+    return render(benchmark, result, tables, options, "/nowhere", diagnostics);
   }
   std::string text() { return run().at(0).text; }
 

@@ -6,10 +6,11 @@
 
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/cli/generated_files.h"
 #include "engine/cli/results.h"
-#include "engine/cli/views.h"
 #include "engine/execute/files/run_directory.h"
+#include "engine/plan/generated_files.h"
+#include "engine/results/views.h"
+#include "engine/workpackage/values.h"
 
 namespace tally::testing {
 namespace {

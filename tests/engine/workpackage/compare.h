@@ -28,10 +28,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/analyse/analyse.h"
 #include "engine/cli/input.h"
 #include "engine/execute/execute.h"
 #include "engine/journal/journal.h"
+#include "engine/results/analyse.h"
 #include "tests/engine/workpackage/fake_processes.h"
 #include "tests/engine/workpackage/planned.h"
 

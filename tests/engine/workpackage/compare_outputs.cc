@@ -6,9 +6,9 @@
 
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/cli/generated_files.h"
 #include "engine/cli/results.h"
 #include "engine/execute/files/run_directory.h"
+#include "engine/plan/generated_files.h"
 #include "tests/engine/workpackage/compare.h"
 
 namespace tally::testing {

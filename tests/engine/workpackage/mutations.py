@@ -38,11 +38,11 @@ MUTATIONS = {
         "if (benchmark_ == nullptr) break;\n"
         "    if (const std::string* hiding = find_in(added_, name)) value = *hiding;"),
     "views: the parents' names stand at the wrong ids": (
-        "engine/cli/views.cc",
+        "engine/results/views.cc",
         "parameters.parents.push_back({step_names[parent], parent});",
         "parameters.parents.push_back({step_names[parent], workpackage.parents.front()});"),
     "views: what a child exports is forgotten": (
-        "engine/cli/views.cc",
+        "engine/results/views.cc",
         "return found != known.end() && found->second->exported;",
         "return workpackage.parents.empty() && found != known.end() && found->second->exported;"),
     "plan, script and --logs: work_dir is ignored": (
@@ -88,11 +88,11 @@ MUTATIONS = {
         "  for (const std::vector<Text>& group : set.zip) {",
         "  for (const std::vector<Text>& group : std::vector<std::vector<Text>>()) {"),
     "script: shell values that wait for an id stay open": (
-        "engine/cli/generated_files.cc",
+        "engine/plan/generated_files.cc",
         "  if (Status s = finish_planned(benchmark, expander, &workpackage); !s) return s;\n",
         ""),
     "result: a parent's values are its child's": (
-        "engine/analyse/analyse.cc",
+        "engine/results/analyse.cc",
         "add_workpackage(*workpackage, false, put, records);",
         "add_workpackage(shown, false, put, records);"),
 }

@@ -10,12 +10,21 @@
 #include "engine/execute/files/run_directory.h"
 #include "engine/journal/parts.h"
 #include "engine/plan/plan.h"
+#include "engine/workpackage/values.h"
+#include "steps/kinds.h"
 #include "tests/engine/workpackage/compare.h"
 #include "tests/engine/workpackage/draw.h"
 #include "tests/engine/workpackage/fake_processes.h"
 
 namespace tally::testing {
 namespace {
+
+// As the program's own.
+Invocation invocation() {
+  Invocation of_program;
+  of_program.kinds = &step_kinds();
+  return of_program;
+}
 
 constexpr const char* file_name = "drawn.yaml";
 constexpr const char* run_directory = "runs/000000";
@@ -54,6 +63,7 @@ class Play {
 
   bool load(const std::string& yaml, const std::vector<std::string>& tags) {
     CheckOptions options;
+    options.kinds = &step_kinds();
     options.tags = tags;
     options.read.tags = tags;
     options.read.stored = {{file_name, yaml}, {common_name, common_text}};
@@ -120,7 +130,7 @@ class Play {
       differs(s.message());
       return false;
     }
-    std::unique_ptr<Input> input = load_stored(Invocation(), *journal, run_directory);
+    std::unique_ptr<Input> input = load_stored(invocation(), *journal, run_directory);
     if (!input->workflow) {
       differs("the stored input cannot be read");
       return false;
@@ -176,7 +186,7 @@ class Play {
     if (Status s = Journal::open_read_only(run_directory, &journal); !s) {
       return differs(s.message());
     }
-    std::unique_ptr<Input> input = load_stored(Invocation(), *journal, run_directory);
+    std::unique_ptr<Input> input = load_stored(invocation(), *journal, run_directory);
     if (!input->workflow) return differs("the stored input cannot be read");
     Compare compare(*input, *journal, run_directory, evaluator_, seen_);
     const std::string what =

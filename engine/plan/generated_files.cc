@@ -1,0 +1,96 @@
+#include "engine/plan/generated_files.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "engine/execute/files/run_directory.h"
+#include "engine/workpackage/generator.h"
+#include "engine/workpackage/values.h"
+
+namespace tally {
+namespace {
+
+// Calls `use` with all that the workpackage's texts may name, and its work directory.
+Status with_values(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
+                   std::string* folder,
+                   const std::function<Status(const WorkpackageValues&, const std::string&)>& use) {
+  if (Status s = finish_planned(benchmark, expander, &workpackage); !s) return s;
+  *folder = directory_of(benchmark, workpackage);
+  return use(WorkpackageValues(benchmark, expander, workpackage),
+             work_dir_of(benchmark, expander.run().rundir, workpackage));
+}
+
+}  // namespace
+
+Status generated_files(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
+                       std::string* folder, std::vector<FileBytes>* files) {
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+  return with_values(benchmark, std::move(workpackage), expander, folder,
+                     [&](const WorkpackageValues& values, const std::string&) {
+                       return plan_substituted_files(benchmark, used_sets(step, values.lookup()),
+                                                     values.lookup(), expander.evaluator(), files);
+                     });
+}
+
+Status generated_functions(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
+                           FileBytes* file) {
+  const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+  std::string folder;
+  const auto use = [&](const WorkpackageValues& values, const std::string& work) -> Status {
+    const std::string* name = values.find("job_functions");
+    if (name == nullptr) return Status::ok();
+    std::vector<PlannedFile> files;
+    for (const std::string& set : used_sets(step, values.lookup())) {
+      const auto found = benchmark.file_sets.find(set);
+      if (found == benchmark.file_sets.end()) continue;
+      for (const auto& entry : found->second.entries) {
+        const auto* copy = std::get_if<FileCopy>(&entry);
+        if (copy == nullptr || values.apply(copy->target) != *name) continue;
+        if (Status s = list_files(*copy, values.lookup(), work, &files); !s) return s;
+      }
+    }
+    if (files.empty()) return Status::ok();
+    file->path = absolute_path(files.front().target, absolute_path(work));
+    return read_file(files.front().source, &file->bytes);
+  };
+  return with_values(benchmark, std::move(workpackage), expander, &folder, use);
+}
+
+Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>& workpackages,
+                      const std::vector<int>& members, Expander& expander, std::string* folder,
+                      FileBytes* file) {
+  const StepKinds* kinds = &plain_kinds();
+  PackRule rule;
+  std::string options;
+  std::vector<PackMember> scripts;
+  for (const int id : members) {
+    const Workpackage& workpackage = workpackages[static_cast<size_t>(id)];
+    const Step& step = benchmark.steps[static_cast<size_t>(workpackage.step)];
+    kinds = step.kinds;
+    std::string own;
+    const auto use = [&](const WorkpackageValues& values, const std::string& work) -> Status {
+      const std::string name = step.kinds->platform_of(step, values.lookup()).submit_script;
+      scripts.push_back(step.kinds->pack_member(absolute_path(work), name, options,
+                                                values.exported(), values.lookup()));
+      // Where its output goes is a member's own with a work_dir alone.
+      if (scripts.size() > 1 && step.work_dir.value.empty()) return Status::ok();
+      std::string error;
+      if (!step.kinds->pack_rule(step, values.lookup(), &rule, &error)) return Status::error(error);
+      std::vector<FileBytes> files;
+      Status made = plan_substituted_files(benchmark, used_sets(step, values.lookup()),
+                                           values.lookup(), expander.evaluator(), &files);
+      const auto script = std::find_if(files.begin(), files.end(),
+                                       [&](const FileBytes& f) { return f.path == name; });
+      if (script != files.end()) options = step.kinds->script_options(script->bytes);
+      scripts.back().options = options;
+      return made;
+    };
+    if (Status s = with_values(benchmark, workpackage, expander, &own, use); !s) return s;
+    if (scripts.size() == 1) *folder = pack_folder("", own).substr(1);
+  }
+  *file = {pack_script_name, kinds->pack_script(rule, kinds->common_options(options), scripts),
+           0644};
+  return Status::ok();
+}
+
+}  // namespace tally

@@ -1,0 +1,255 @@
+#include "engine/plan/planned_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "engine/base/duration.h"
+#include "engine/base/text.h"
+#include "engine/execute/files/substitute_files.h"
+#include "engine/workpackage/values.h"
+
+namespace tally {
+namespace {
+
+class PlannedCheck {
+ public:
+  PlannedCheck(PreparedBenchmark& prepared, Diagnostics& diagnostics)
+      : prepared_(prepared), benchmark_(prepared.benchmark), diagnostics_(diagnostics) {}
+
+  void run() {
+    check_values();
+    if (diagnostics_.has_errors()) return;
+    std::vector<bool> to_check;
+    for (const Step& step : benchmark_.steps) to_check.push_back(has_something_to_check(step));
+    for (const Workpackage& workpackage : prepared_.plan.workpackages) {
+      if (!to_check[static_cast<size_t>(workpackage.step)] ||
+          workpackage.outcome.state == State::failed) {
+        continue;
+      }
+      const Step& step = step_of(workpackage);
+      const WorkpackageValues values(benchmark_, prepared_.expander, workpackage);
+      const Lookup lookup = [&](std::string_view name) {
+        return differs_between_runs(name) ? nullptr : values.find(name);
+      };
+      if (step.kind == StepKind::run) check_resources(step, lookup);
+      check_operations(step, lookup);
+      // Nothing can have made what the first step copies. Another step may run before the rest.
+      if (is_first(step)) check_sources(step, workpackage, lookup);
+    }
+    evaluate_operations();
+  }
+
+ private:
+  using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
+  static Place key(const Mark& mark) { return {mark.file, mark.line, mark.column}; }
+
+  const Step& step_of(const Workpackage& workpackage) const {
+    return benchmark_.steps[static_cast<size_t>(workpackage.step)];
+  }
+
+  // What a run that is only planned does not know of itself.
+  static bool differs_between_runs(std::string_view name) {
+    return starts_with(name, "jube_wp_") ||
+           (starts_with(name, "jube_benchmark_") && name != "jube_benchmark_home" &&
+            name != "jube_benchmark_name");
+  }
+
+  bool is_first(const Step& step) const {
+    return &step == &benchmark_.steps.front() && step.active.value == "true";
+  }
+
+  // Whether a file set or a substitution may be among its sets.
+  bool may_copy(const Step& step) const {
+    return std::any_of(step.use.begin(), step.use.end(), [this](const Text& use) {
+      if (has_reference(use.value)) return true;
+      for (const std::string& name : split_strip(use.value, ",")) {
+        if (benchmark_.file_sets.count(name) + benchmark_.substitute_sets.count(name) != 0)
+          return true;
+      }
+      return false;
+    });
+  }
+
+  // Asked once a step: there may be a million workpackages.
+  bool has_something_to_check(const Step& step) const {
+    return step.kind != StepKind::plain || (is_first(step) && may_copy(step)) ||
+           std::any_of(step.operations.begin(), step.operations.end(),
+                       [](const Operation& operation) { return operation.active.value != "true"; });
+  }
+
+  // One message for each place in the file, however many workpackages have it.
+  void check_values() {
+    struct Mistake {
+      const Workpackage* first;
+      size_t count = 0;
+    };
+    std::map<std::pair<int, Place>, Mistake> mistakes;
+    std::map<int, size_t> made, failed;
+    for (const Workpackage& workpackage : prepared_.plan.workpackages) {
+      ++made[workpackage.step];
+      if (workpackage.outcome.state != State::failed) continue;
+      ++failed[workpackage.step];
+      Mistake& mistake = mistakes
+                             .try_emplace({workpackage.step, key(workpackage.outcome.place)},
+                                          Mistake{&workpackage})
+                             .first->second;
+      ++mistake.count;
+    }
+    for (const auto& [where, mistake] : mistakes) {
+      const Step& step = step_of(*mistake.first);
+      const size_t all = made[where.first];
+      const Outcome& outcome = mistake.first->outcome;
+      const Mark mark = outcome.place.known() ? outcome.place : step.name.mark;
+      const std::string of =
+          all == 1 ? fmt::format("step '{}' cannot be made", step.name.value)
+                   : fmt::format("{} of {} workpackages of step '{}' cannot be made",
+                                 mistake.count == all ? "all" : std::to_string(mistake.count), all,
+                                 step.name.value);
+      if (failed[where.first] == all) {
+        diagnostics_.error(mark, message(outcome), of);
+      } else {
+        diagnostics_.warning(mark, message(outcome), of + "; the others run");
+      }
+    }
+  }
+
+  // A value of `text` that nothing can be run with, once. False when it is still open.
+  template <typename Fits>
+  void check_text(const Step& step, const char* what, const Text& text, const Lookup& lookup,
+                  const char* wanted, const Fits& fits) {
+    if (text.value.empty()) return;
+    const std::string value(strip(substitute(text.value, lookup)));
+    if (has_reference(value) || fits(value)) return;
+    if (!told_.insert({key(text.mark), value}).second) return;
+    diagnostics_.error(
+        text.mark.known() ? text.mark : step.name.mark,
+        fmt::format("step '{}': {} \"{}\" is not {}", step.name.value, what, value, wanted));
+  }
+
+  static bool is_whole(const std::string& text, long least) {
+    long number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size() && number >= least;
+  }
+
+  void check_resources(const Step& step, const Lookup& lookup) {
+    const Resources& asked = step.resources;
+    const auto one = [](const std::string& text) { return is_whole(text, 1); };
+    const auto any = [](const std::string& text) { return is_whole(text, 0); };
+    const auto time = [](const std::string& text) { return parse_duration(text).value_or(0) > 0; };
+    const char* const count = "a whole number of at least 1";
+    check_text(step, "nodes", asked.nodes, lookup, count, one);
+    check_text(step, "tasks_per_node", asked.tasks_per_node, lookup, count, one);
+    check_text(step, "cpus_per_task", asked.cpus_per_task, lookup, count, one);
+    check_text(step, "gpus_per_node", asked.gpus_per_node, lookup, "a whole number", any);
+    check_text(step, "time", asked.time, lookup, "a time: seconds, 10m, 2h, HH:MM:SS or D-HH:MM:SS",
+               time);
+    check_text(step, "timeout", step.timeout, lookup, "a time above 0", time);
+    check_text(step, "cycles", step.cycles, lookup, count, one);
+    PackRule rule;
+    std::string error;
+    if (!step.kinds->pack_rule(step, lookup, &rule, &error) &&
+        told_.insert({key(step.name.mark), error}).second)
+      diagnostics_.error(step.name.mark, error);
+  }
+
+  // `active` of commands: gathered here, read by Python in one go.
+  void check_operations(const Step& step, const Lookup& lookup) {
+    for (const Operation& operation : step.operations) {
+      const std::string& text = operation.active.value;
+      if (text == "true" || text == "false") continue;
+      const std::string value(strip(substitute(text, lookup)));
+      if (has_reference(value)) continue;
+      actives_.try_emplace({key(operation.active.mark), value}, &step, &operation.active);
+    }
+  }
+
+  // A word that Python does not know stays unknown; what else an expression may fail of can come to
+  // be while the step runs.
+  void evaluate_operations() {
+    for (const auto& [where, what] : actives_) {
+      bool active = false;
+      const Status read = evaluate_active(where.second, prepared_.expander.evaluator(), &active);
+      const std::string& why = read.message();
+      if (read || (why.find("is not defined") == std::string::npos &&
+                   why.find("invalid syntax") == std::string::npos)) {
+        continue;
+      }
+      diagnostics_.error(what.second->mark,
+                         fmt::format("a command of step '{}': {}", what.first->name.value, why));
+    }
+  }
+
+  // Files that the first step's file sets and substitutions need.
+  void check_sources(const Step& step, const Workpackage& workpackage, const Lookup& lookup) {
+    bool whole = step.work_dir.value.empty();
+    const std::vector<std::string> sets = used_sets(step, lookup);
+    for (const std::string& name : sets) {
+      const auto set = benchmark_.file_sets.find(name);
+      if (set == benchmark_.file_sets.end()) continue;
+      for (const auto& entry : set->second.entries) {
+        const auto* copy = std::get_if<FileCopy>(&entry);
+        if (copy == nullptr) return;  // a prepare command, which may make the files behind it
+        whole = check_copy(step, *copy, lookup) && whole;
+      }
+    }
+    if (!whole || workpackage.id != 0) return;
+    // What one substitution set makes may be what another one reads.
+    std::vector<const SubstituteSet*> substitutions;
+    for (const std::string& name : sets) {
+      const auto set = benchmark_.substitute_sets.find(name);
+      if (set != benchmark_.substitute_sets.end()) substitutions.push_back(&set->second);
+    }
+    if (substitutions.size() == 1) check_substitutions(step, *substitutions.front(), sets, lookup);
+  }
+
+  // Whether what it copies is known, and there.
+  bool check_copy(const Step& step, const FileCopy& copy, const Lookup& lookup) {
+    const std::string source = substitute(copy.source.value, lookup);
+    const std::string folder = substitute(copy.source_dir, lookup);
+    if (copy.internal || copy.active.value != "true" || has_reference(source + folder))
+      return false;
+    if (!looked_up_.insert({key(copy.source.mark), folder + "\n" + source}).second) return true;
+    std::vector<PlannedFile> files;
+    const Status found = list_files(copy, lookup, "", &files);
+    if (found) return true;
+    diagnostics_.error(copy.source.mark,
+                       fmt::format("step '{}': {}", step.name.value, found.message()),
+                       "relative paths start from the input file's folder");
+    return false;
+  }
+
+  void check_substitutions(const Step& step, const SubstituteSet& set,
+                           const std::vector<std::string>& sets, const Lookup& lookup) {
+    for (const IoFile& file : set.files) {
+      if (has_reference(substitute(file.in.value, lookup))) return;
+    }
+    std::vector<FileBytes> made;
+    const Status status =
+        plan_substituted_files(benchmark_, sets, lookup, prepared_.expander.evaluator(), &made);
+    if (status) return;
+    diagnostics_.error(set.files.front().in.mark,
+                       fmt::format("step '{}': {}", step.name.value, status.message()));
+  }
+
+  PreparedBenchmark& prepared_;
+  const Benchmark& benchmark_;
+  Diagnostics& diagnostics_;
+  std::set<std::pair<Place, std::string>> told_, looked_up_;
+  std::map<std::pair<Place, std::string>, std::pair<const Step*, const Text*>> actives_;
+};
+
+}  // namespace
+
+void check_planned(PreparedBenchmark& prepared, Diagnostics& diagnostics) {
+  PlannedCheck(prepared, diagnostics).run();
+}
+
+}  // namespace tally

@@ -1,0 +1,47 @@
+#include "engine/plan/prepared.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/plan/planned_check.h"
+
+namespace tally {
+namespace {
+
+// Whether a plan would start commands of the user's: a program that computes a parameter may take
+// its time, or leave something behind.
+bool runs_commands(const Benchmark& benchmark) {
+  for (const auto& [name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      if (parameter.mode == Mode::shell || parameter.mode == Mode::perl) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool may_submit(const Benchmark& benchmark) {
+  const bool launches = std::any_of(
+      benchmark.steps.begin(), benchmark.steps.end(),
+      [](const Step& step) { return step.kind == StepKind::run && !step.launch.value.empty(); });
+  if (!launches) return false;
+  for (const auto& [name, set] : benchmark.parameter_sets) {
+    for (const Parameter& p : set.parameters) {
+      if (p.name.value == "scheduler" && strip(p.value.value) != "local") return true;
+    }
+  }
+  return false;
+}
+
+void make_prepared_plan(PreparedBenchmark& prepared, bool needs_plan, Diagnostics& diagnostics) {
+  const Benchmark& benchmark = prepared.benchmark;
+  if (!needs_plan && !may_submit(benchmark) && runs_commands(benchmark)) return;
+  prepared.plan = make_plan(benchmark, prepared.expander, diagnostics);
+  if (!diagnostics.has_errors()) check_planned(prepared, diagnostics);
+  if (!diagnostics.has_errors()) {
+    prepared.estimate = estimate_jobs(prepared.plan, prepared.expander);
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,271 @@
+#include "engine/results/columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
+#include "engine/python/literal.h"
+#include "engine/results/expressions.h"
+
+namespace tally {
+namespace {
+
+// Parameters of the input that follow from no other: those a baseline row must share.
+std::set<std::string> free_parameters(const Benchmark& benchmark) {
+  std::set<std::string> names;
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      if (!has_reference(parameter.value.value)) names.insert(parameter.name.value);
+    }
+  }
+  return names;
+}
+
+std::string describe(const std::vector<std::pair<Text, Text>>& conditions) {
+  std::string text;
+  for (const auto& [name, value] : conditions) {
+    text += (text.empty() ? "" : ", ") + name.value + "=" + value.value;
+  }
+  return text;
+}
+
+bool same(const Values& values, const std::string& name, const std::string& wanted) {
+  auto found = values.find(name);
+  if (found == values.end()) return false;
+  if (found->second.str() == wanted) return true;
+  std::optional<double> number = python_float(wanted);
+  std::optional<double> own = python_float(found->second.str());
+  return number && own && *number == *own;
+}
+
+// For each row the baseline row it is compared with: the one that has the column's `relative_to`
+// values and the row's own free parameters; -1 where there is none, with a note in the row. Of
+// several the first for which `usable` holds.
+std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column,
+                                std::vector<Record>& rows,
+                                const std::function<bool(size_t)>& usable) {
+  std::set<std::string> free = free_parameters(benchmark);
+  for (const auto& [name, value] : column.relative_to) free.erase(name.value);
+  auto key = [&](const Record& row) {
+    std::string text;
+    for (const std::string& name : free) {
+      auto found = row.values.find(name);
+      if (found != row.values.end()) text += name + '=' + found->second.str() + '\0';
+    }
+    return text;
+  };
+  std::map<std::string, long> baseline;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    bool here = std::all_of(
+        column.relative_to.begin(), column.relative_to.end(),
+        [&](const auto& c) { return same(rows[i].values, c.first.value, c.second.value); });
+    if (here && !rows[i].failed() && usable(i))
+      baseline.try_emplace(key(rows[i]), static_cast<long>(i));
+  }
+  const std::string& title = column.title.empty() ? column.name.value : column.title;
+  std::vector<long> out;
+  for (Record& row : rows) {
+    auto found = baseline.find(key(row));
+    out.push_back(found == baseline.end() ? -1 : found->second);
+    if (found != baseline.end()) continue;
+    row.notes.push_back(fmt::format("'{}' is empty: there is no baseline row with {}", title,
+                                    describe(column.relative_to)));
+  }
+  return out;
+}
+
+// The column's values as parts of those of their baseline rows.
+void relate(const Benchmark& benchmark, const Column& column, std::vector<Record>& rows,
+            const std::vector<Value>& plain) {
+  const std::vector<long> baseline =
+      baseline_rows(benchmark, column, rows, [&](size_t i) { return plain[i].number(); });
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const double base = baseline[i] < 0 ? 0 : plain[static_cast<size_t>(baseline[i])].as_double();
+    const bool known = base != 0 && plain[i].number();
+    rows[i].values.insert_or_assign(column_key(column),
+                                    known ? Value{plain[i].as_double() / base} : Value{});
+  }
+}
+
+// The name that baseline.NAME has among a row's values while the expression is evaluated.
+std::string baseline_name(const std::string& name) {
+  return "baseline__" + name;
+}
+
+// Replaces each `baseline.NAME` (or `$baseline.NAME`) outside strings by baseline_name(NAME) and
+// collects the names.
+std::string with_baseline_names(const std::string& expression, std::set<std::string>& names) {
+  static const std::string word = "baseline.";
+  std::string out;
+  char quote = '\0';
+  for (size_t i = 0; i < expression.size();) {
+    const char c = expression[i];
+    const size_t from = i + word.size();
+    size_t end = from;
+    while (end < expression.size() && is_name_char(expression[end])) ++end;
+    const bool alone = i == 0 || !(is_name_char(expression[i - 1]) || expression[i - 1] == '.');
+    if (quote == '\0' && alone && end > from && expression.compare(i, word.size(), word) == 0) {
+      if (!out.empty() && out.back() == '$') out.pop_back();
+      const std::string name = expression.substr(from, end - from);
+      names.insert(name);
+      out += baseline_name(name);
+      i = end;
+      continue;
+    }
+    if (quote != '\0') {
+      if (c == quote) quote = '\0';
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    }
+    out += c;
+    ++i;
+  }
+  return out;
+}
+
+// Puts the values that the expression asks its baseline row for beside the row's own. False: it
+// asks for none. What is put is taken away again by the caller.
+bool add_baseline_values(const Benchmark& benchmark, const Column& column,
+                         std::vector<Record>& rows, const std::set<std::string>& names) {
+  if (names.empty()) return false;
+  const std::vector<long> baseline =
+      baseline_rows(benchmark, column, rows, [](size_t) { return true; });
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (baseline[i] < 0) continue;
+    const Values& base = rows[static_cast<size_t>(baseline[i])].values;
+    for (const std::string& name : names) {
+      auto found = base.find(name);
+      if (found != base.end()) rows[i].values[baseline_name(name)] = Value(found->second);
+    }
+  }
+  return true;
+}
+
+// Says which of the names that are asked of the baseline row no row has.
+void check_baseline_names(const Column& column, const std::set<std::string>& names,
+                          const std::set<std::string>& known, Diagnostics& diagnostics) {
+  for (const std::string& name : names) {
+    if (known.count(name) != 0) continue;
+    diagnostics.warning(column.expression.mark,
+                        fmt::format("column '{}': baseline.{}: no row has a value of that name",
+                                    column.name.value, name),
+                        did_you_mean(name, {known.begin(), known.end()}));
+  }
+}
+
+// The values of a column that is an expression. *compared: it takes values from the baseline row
+// itself, so that nothing is left to be divided.
+std::vector<Value> expression_values(const Benchmark& benchmark, const Column& column,
+                                     const Records& records, std::vector<Record>& rows,
+                                     Evaluator& evaluator, Diagnostics& diagnostics,
+                                     bool* compared) {
+  std::set<std::string> known = known_names(rows, &records);
+  known.erase(column.name.value);
+  std::string expression = column.expression.value;
+  std::set<std::string> asked;
+  if (!column.relative_to.empty()) {
+    expression = with_baseline_names(expression, asked);
+    check_baseline_names(column, asked, known, diagnostics);
+    *compared = add_baseline_values(benchmark, column, rows, asked);
+    for (const std::string& name : asked) known.insert(baseline_name(name));
+  }
+  std::vector<Evaluated> results = evaluate(expression, rows, known, evaluator);
+  for (Record& row : rows) {
+    for (const std::string& name : asked) row.values.erase(baseline_name(name));
+  }
+  std::vector<Value> values(rows.size());
+  size_t failed = 0;
+  std::string why;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (results[i].present && results[i].result.ok) values[i] = typed(results[i].result.value);
+    if (results[i].present && !results[i].result.ok && failed++ == 0) why = results[i].result.error;
+  }
+  if (failed != 0) {
+    std::string hint;
+    if (why.find("'baseline'") != std::string::npos) {
+      hint = "baseline.NAME is a value of the baseline row, which 'relative_to' says";
+    }
+    diagnostics.warning(column.expression.mark,
+                        fmt::format("column '{}' could not be computed in {} of {} rows: {}",
+                                    column.name.value, failed, rows.size(), why),
+                        hint);
+  }
+  return values;
+}
+
+std::vector<Value> values_of(const std::vector<Record>& rows, const std::string& name) {
+  std::vector<Value> values(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto found = rows[i].values.find(name);
+    if (found != rows[i].values.end()) values[i] = found->second;
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string column_key(const Column& column) {
+  const std::string& name = column.name.value;
+  if (column.relative_to.empty() || !column.expression.value.empty()) return name;
+  return column.title.empty() || column.title == name ? name + "_relative" : column.title;
+}
+
+void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& columns,
+                         const Records& records, std::vector<Record>& rows, Evaluator& evaluator,
+                         Diagnostics& diagnostics) {
+  for (const Column& column : columns) {
+    const bool relative = !column.relative_to.empty();
+    const bool computed = !column.expression.value.empty();
+    if (!computed && !relative) continue;
+    bool compared = false;
+    std::vector<Value> values = computed ? expression_values(benchmark, column, records, rows,
+                                                             evaluator, diagnostics, &compared)
+                                         : values_of(rows, column.name.value);
+    if (relative && !compared) {
+      relate(benchmark, column, rows, values);
+      continue;
+    }
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].values[column.name.value] = values[i];
+  }
+}
+
+std::vector<size_t> matching_rows(const Text& filter, const std::vector<Record>& rows,
+                                  Evaluator& evaluator, Diagnostics& diagnostics) {
+  std::vector<size_t> matching;
+  if (strip(filter.value).empty()) {
+    for (size_t i = 0; i < rows.size(); ++i) matching.push_back(i);
+    return matching;
+  }
+  std::vector<Evaluated> results =
+      evaluate(filter.value, rows, known_names(rows, nullptr), evaluator);
+  size_t failed = 0;
+  std::string why;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Evaluated& e = results[i];
+    if (e.present && !e.result.ok && failed++ == 0) why = e.result.error;
+    if (e.present && e.result.ok && truth(e.result.value)) matching.push_back(i);
+  }
+  if (failed != 0) {
+    diagnostics.error(filter.mark,
+                      fmt::format("the filter \"{}\" could not be evaluated for {} of {} "
+                                  "rows: {}",
+                                  filter.value, failed, rows.size(), why));
+  }
+  return matching;
+}
+
+void apply_filter(const Text& filter, std::vector<Record>& rows, Evaluator& evaluator,
+                  Diagnostics& diagnostics) {
+  if (strip(filter.value).empty()) return;
+  std::vector<Record> kept;
+  for (const size_t i : matching_rows(filter, rows, evaluator, diagnostics))
+    kept.push_back(std::move(rows[i]));
+  rows = std::move(kept);
+}
+
+}  // namespace tally

@@ -1,0 +1,191 @@
+#include "engine/results/expressions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
+#include "engine/python/literal.h"
+
+namespace tally {
+
+bool is_name_char(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         static_cast<unsigned char>(c) >= 128;
+}
+
+namespace {
+
+bool keyword(const std::string& word) {
+  static const std::set<std::string> words = {"and",  "or",     "not", "in",   "is",    "if",
+                                              "else", "lambda", "for", "True", "False", "None"};
+  return words.count(word) != 0;
+}
+
+// Python's own functions that an expression may call.
+bool is_builtin(const std::string& word) {
+  static const std::set<std::string> words = {
+      "abs",    "all",     "any",     "ascii",      "bin",     "bool",    "bytes",     "callable",
+      "chr",    "compile", "complex", "dict",       "dir",     "divmod",  "enumerate", "eval",
+      "filter", "float",   "format",  "frozenset",  "getattr", "hasattr", "hash",      "hex",
+      "id",     "input",   "int",     "isinstance", "iter",    "len",     "list",      "map",
+      "max",    "min",     "next",    "object",     "oct",     "open",    "ord",       "pow",
+      "print",  "range",   "repr",    "reversed",   "round",   "set",     "slice",     "sorted",
+      "str",    "sum",     "tuple",   "type",       "vars",    "zip"};
+  return words.count(word) != 0;
+}
+
+// An expression whose bare names stand for the row's values.
+struct Bound {
+  std::string text;
+  std::map<std::string, std::string> names;  // of values, and what `text` calls them
+};
+
+// Takes apart `expression`: a bare name that is no attribute (x.real) and stands in no string is
+// the value of that name. A builtin that is called stays Python's; a value named like one (`str`,
+// `len`) gets another name, so that it does not hide the function.
+class Binder {
+ public:
+  explicit Binder(const Values& values) : values_(values) {}
+
+  Bound bind(const std::string& expression) {
+    char quote = '\0';
+    for (size_t i = 0; i < expression.size();) {
+      const char c = expression[i];
+      if (quote == '\0' && is_name_char(c)) {
+        i = word(expression, i);
+        continue;
+      }
+      if (quote != '\0') {
+        if (c == quote) quote = '\0';
+      } else if (c == '\'' || c == '"') {
+        quote = c;
+      } else if (c == '$') {  // replaced by its text later
+        const size_t from = i + (expression.compare(i, 2, "${") == 0 ? 2 : 1);
+        const size_t end = end_of_word(expression, from);
+        bound_.text += expression.substr(i, end - i);
+        i = end;
+        continue;
+      }
+      bound_.text += c;
+      ++i;
+    }
+    return std::move(bound_);
+  }
+
+ private:
+  static size_t end_of_word(const std::string& text, size_t from) {
+    while (from < text.size() && is_name_char(text[from])) ++from;
+    return from;
+  }
+
+  size_t word(const std::string& expression, size_t from) {
+    const size_t end = end_of_word(expression, from);
+    const std::string name = expression.substr(from, end - from);
+    const bool attribute = from > 0 && expression[from - 1] == '.';
+    const bool number = name[0] >= '0' && name[0] <= '9';
+    const size_t next = expression.find_first_not_of(" \t\n", end);
+    const bool called = next != std::string::npos && expression[next] == '(';
+    std::string text = name;
+    if (!attribute && !number && !keyword(name) && !(is_builtin(name) && called)) {
+      if (is_builtin(name) && values_.count(name) != 0) text = "value_of_" + name;
+      bound_.names[name] = text;
+    }
+    bound_.text += text;
+    return end;
+  }
+
+  const Values& values_;
+  Bound bound_;
+};
+
+// '$name' and "${name}", alone in quotes, become str(name): a value with a quote in it is then no
+// different from others.
+std::string unquote_names(const std::string& expression, const Values& values) {
+  std::string out;
+  for (size_t i = 0; i < expression.size(); ++i) {
+    char quote = expression[i];
+    size_t end = quote == '\'' || quote == '"' ? expression.find(quote, i + 1) : std::string::npos;
+    if (end == std::string::npos) {
+      out += quote;
+      continue;
+    }
+    std::string inside = expression.substr(i + 1, end - i - 1);
+    std::string name = inside.substr(0, 1) == "$" ? inside.substr(1) : std::string();
+    if (name.size() > 2 && name.front() == '{' && name.back() == '}') {
+      name = name.substr(1, name.size() - 2);
+    }
+    bool whole = !name.empty() && std::all_of(name.begin(), name.end(), is_name_char);
+    out +=
+        whole && values.count(name) != 0 ? "str(" + name + ")" : expression.substr(i, end - i + 1);
+    i = end;
+  }
+  return out;
+}
+
+// An expression with $names replaced and bare names bound to the row's values. Empty when the row
+// lacks a value that a $name or bare name of `known` asks for.
+std::string bind(const std::string& written, const Values& values,
+                 const std::set<std::string>& known) {
+  const auto lacks = [&](const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() || found->second.none();
+  };
+  const Bound bound = Binder(values).bind(unquote_names(written, values));
+  for (const std::string& name : referenced_names(bound.text)) {
+    if (lacks(name) && known.count(name) != 0) return {};
+  }
+  std::string parameters;
+  std::string arguments;
+  for (const auto& [name, called] : bound.names) {
+    if (lacks(name)) {
+      if (known.count(name) != 0) return {};
+      continue;
+    }
+    parameters += (parameters.empty() ? "" : ", ") + called;
+    arguments += (arguments.empty() ? "" : ", ") + literal(values.at(name));
+  }
+  std::string text;
+  std::map<std::string, std::string> texts;
+  text = substitute(bound.text, [&](std::string_view name) -> const std::string* {
+    auto found = values.find(std::string(name));
+    if (found == values.end()) return nullptr;
+    return &texts.insert_or_assign(found->first, found->second.str()).first->second;
+  });
+  if (parameters.empty()) return text;
+  return fmt::format("(lambda {}: ({}))({})", parameters, text, arguments);
+}
+
+}  // namespace
+
+// All names that any row has a value for, or could have had.
+std::set<std::string> known_names(const std::vector<Record>& rows, const Records* records) {
+  std::set<std::string> names;
+  for (const Record& row : rows) {
+    for (const auto& [name, value] : row.values) names.insert(name);
+  }
+  if (records != nullptr) {
+    for (const auto& [name, type] : records->types) names.insert(name);
+  }
+  return names;
+}
+
+std::vector<Evaluated> evaluate(const std::string& expression, const std::vector<Record>& rows,
+                                const std::set<std::string>& known, Evaluator& evaluator) {
+  std::vector<Evaluated> out(rows.size());
+  std::vector<std::string> expressions;
+  std::vector<size_t> which;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::string bound = bind(expression, rows[i].values, known);
+    if (bound.empty()) continue;
+    expressions.push_back(std::move(bound));
+    which.push_back(i);
+  }
+  if (expressions.empty()) return out;
+  std::vector<Evaluation> results = evaluator.evaluate(Mode::python, expressions);
+  for (size_t i = 0; i < which.size(); ++i) out[which[i]] = {true, std::move(results[i])};
+  return out;
+}
+
+}  // namespace tally

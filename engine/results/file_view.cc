@@ -1,0 +1,199 @@
+#include "engine/results/file_view.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace tally {
+namespace {
+
+constexpr size_t kInMemory = size_t{16} << 20;
+constexpr size_t kMapAtOnce = size_t{1}
+                              << 30;  // page by page beyond, where memory may not hold all
+constexpr size_t kBlock = size_t{256} << 10;
+
+struct Survey {
+  bool ascii = true;
+  bool carriage_return = false;
+};
+
+// One pass over the bytes; the inner loop is simple enough to be vectorised.
+Survey survey(std::string_view text) {
+  Survey result;
+  for (size_t start = 0; start < text.size(); start += kBlock) {
+    size_t end = std::min(start + kBlock, text.size());
+    unsigned char high = 0;
+    unsigned char returns = 0;
+    for (size_t i = start; i < end; ++i) {
+      auto c = static_cast<unsigned char>(text[i]);
+      high |= c;
+      returns |= static_cast<unsigned char>(c == '\r');
+    }
+    if (high >= 128) result.ascii = false;
+    if (returns != 0) result.carriage_return = true;
+  }
+  return result;
+}
+
+// A program that seeks past the end leaves holes, gigabytes of them at worst. They read as zeros;
+// mapped as anonymous memory that is never written, they all share the kernel's one page of zeros
+// in place of filling the page cache.
+void map_holes(void* map, size_t size, int file) {
+  constexpr off_t least = off_t{4} << 20;
+  constexpr off_t page = off_t{2} << 20;
+  const auto end = static_cast<off_t>(size);
+  for (off_t at = 0; at < end;) {
+    const off_t hole = ::lseek(file, at, SEEK_HOLE);
+    if (hole < 0 || hole >= end) return;
+    off_t data = ::lseek(file, hole, SEEK_DATA);
+    if (data < 0 || data > end) data = end;
+    const off_t from = (hole + page - 1) / page * page;
+    const off_t to = data / page * page;
+    if (to - from >= least) {
+      char* start = static_cast<char*>(map) + from;
+      const auto length = static_cast<size_t>(to - from);
+      void* zeros = ::mmap(start, length, PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+      if (zeros != MAP_FAILED) ::madvise(zeros, length, MADV_HUGEPAGE);
+    }
+    at = data;
+  }
+}
+
+// Appends `text` to `out` with \r\n and \r as \n. `pending` carries a \r at the end of a block.
+void append_normalised(std::string_view text, bool* pending, std::string& out) {
+  for (char c : text) {
+    if (*pending && c == '\n') {
+      *pending = false;
+      continue;
+    }
+    *pending = c == '\r';
+    out += c == '\r' ? '\n' : c;
+  }
+}
+
+bool write_all(int file, std::string_view data) {
+  while (!data.empty()) {
+    ssize_t wrote = ::write(file, data.data(), data.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return false;
+    data.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return true;
+}
+
+Status file_error(const std::string& path) {
+  return Status::error(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+}
+
+}  // namespace
+
+FileView::~FileView() {
+  release();
+}
+
+FileView::FileView(FileView&& other) noexcept {
+  *this = std::move(other);
+}
+
+FileView& FileView::operator=(FileView&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  map_ = std::exchange(other.map_, nullptr);
+  map_size_ = std::exchange(other.map_size_, 0);
+  bool copied = map_ == nullptr && !other.copy_.empty();
+  copy_ = std::move(other.copy_);
+  text_ = copied ? std::string_view(copy_) : other.text_;
+  other.text_ = {};
+  ascii_ = other.ascii_;
+  return *this;
+}
+
+void FileView::release() {
+  if (map_ != nullptr) ::munmap(map_, map_size_);
+  map_ = nullptr;
+}
+
+Status FileView::open(const std::string& path, FileView* out) {
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return file_error(path);
+  struct stat info {};
+  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(file);
+    return Status::error(fmt::format("cannot read '{}': not a regular file", path));
+  }
+  FileView view;
+  view.map_size_ = static_cast<size_t>(info.st_size);
+  if (view.map_size_ != 0) {
+    int flags = MAP_PRIVATE | (view.map_size_ <= kMapAtOnce ? MAP_POPULATE : 0);
+    void* map = ::mmap(nullptr, view.map_size_, PROT_READ, flags, file, 0);
+    if (map == MAP_FAILED) {
+      Status failed = file_error(path);
+      ::close(file);
+      return failed;
+    }
+    if (view.map_size_ > kMapAtOnce) {
+      ::madvise(map, view.map_size_, MADV_SEQUENTIAL);
+      map_holes(map, view.map_size_, file);
+    }
+    view.map_ = map;
+    view.text_ = {static_cast<const char*>(map), view.map_size_};
+  }
+  ::close(file);
+  Survey found = survey(view.text_);
+  view.ascii_ = found.ascii;
+  if (found.carriage_return) {
+    if (Status s = view.normalise(path); !s) return s;
+  }
+  *out = std::move(view);
+  return Status::ok();
+}
+
+Status FileView::normalise(const std::string& path) {
+  bool pending = false;
+  if (map_size_ <= kInMemory) {
+    append_normalised(text_, &pending, copy_);
+    release();
+    text_ = copy_;
+    return Status::ok();
+  }
+  const char* directory = std::getenv("TMPDIR");
+  std::string name = fmt::format("{}/tally-XXXXXX", directory != nullptr ? directory : "/tmp");
+  int file = ::mkostemp(name.data(), O_CLOEXEC);
+  if (file < 0) return file_error(name);
+  ::unlink(name.c_str());
+  std::string block;
+  size_t total = 0;
+  for (size_t start = 0; start < text_.size(); start += kBlock) {
+    block.clear();
+    append_normalised(text_.substr(start, kBlock), &pending, block);
+    total += block.size();
+    if (!write_all(file, block)) {
+      Status failed = Status::error(fmt::format(
+          "cannot read '{}': it holds carriage returns and its copy with plain newlines "
+          "could not be written to {}: {}; set TMPDIR to a place with room",
+          path, directory != nullptr ? directory : "/tmp", std::strerror(errno)));
+      ::close(file);
+      return failed;
+    }
+  }
+  release();
+  void* map = ::mmap(nullptr, total, PROT_READ, MAP_PRIVATE, file, 0);
+  Status mapped = map == MAP_FAILED ? file_error(path) : Status::ok();
+  ::close(file);
+  if (!mapped) return mapped;
+  map_ = map;
+  map_size_ = total;
+  text_ = {static_cast<const char*>(map), total};
+  return Status::ok();
+}
+
+}  // namespace tally

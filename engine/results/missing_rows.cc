@@ -1,0 +1,54 @@
+#include "engine/results/missing_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tally {
+namespace {
+
+bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor,
+                std::set<std::string>& seen) {
+  const Step* found = benchmark.find_step(step);
+  if (found == nullptr || !seen.insert(step).second) return false;
+  return std::any_of(found->depend.begin(), found->depend.end(), [&](const Text& parent) {
+    return parent.value == ancestor || depends_on(benchmark, parent.value, ancestor, seen);
+  });
+}
+
+}  // namespace
+
+bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor) {
+  std::set<std::string> seen;
+  return depends_on(benchmark, step, ancestor, seen);
+}
+
+bool counts(const Benchmark& benchmark, const WorkpackageView& workpackage) {
+  return benchmark.as_jube ||
+         (workpackage.state != State::failed && workpackage.state != State::lost);
+}
+
+void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
+                       const std::map<int, const WorkpackageView*>& workpackages,
+                       Records& records) {
+  const auto& analysed = analyser.analyse;
+  for (const auto& [id, workpackage] : workpackages) {
+    if (counts(benchmark, *workpackage)) continue;
+    const std::string& failed = workpackage->step;
+    const bool has_row = std::any_of(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {
+      return analyse.step.value == failed;
+    });
+    if (has_row) continue;
+    const auto after = std::find_if(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {
+      return depends_on(benchmark, analyse.step.value, failed);
+    });
+    if (after == analysed.end()) continue;
+    for (const std::string& note : workpackage->notes) {
+      records.notes.push_back(
+          fmt::format("{}; rows of step '{}' are missing", note, after->step.value));
+    }
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,20 @@
+// What the analysers of one result found.
+#pragma once
+
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/expand/evaluator.h"
+#include "engine/results/analyse.h"
+#include "engine/results/records.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// The records of one result: its analysers' rows over these workpackages, one after the other.
+Records result_records(const Benchmark& benchmark, const Result& result,
+                       const std::vector<WorkpackageView>& views, Evaluator& evaluator,
+                       Diagnostics& diagnostics);
+void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
+
+}  // namespace tally

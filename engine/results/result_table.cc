@@ -1,0 +1,239 @@
+#include "engine/results/result_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "engine/base/text.h"
+#include "engine/results/columns.h"
+
+namespace tally {
+namespace {
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<Column> chosen(const std::vector<Column>& all, const ColumnChoice& options) {
+  std::vector<Column> columns;
+  if (options.with_id) {
+    Column id;
+    id.name.value = "id";
+    columns.push_back(id);
+  }
+  for (const Column& column : all) {
+    const std::string& name = column.name.value;
+    bool selected =
+        options.select.empty() || has(options.select, name) || has(options.select, column.title);
+    bool excluded =
+        has(options.exclude, name) || (!column.title.empty() && has(options.exclude, column.title));
+    if (selected && !excluded) columns.push_back(column);
+  }
+  return columns;
+}
+
+// Rows of several runs, each run's together: JUBE sorts every run's own.
+void sort_each_run(const std::vector<std::string>& keys, std::vector<Record>& rows) {
+  std::vector<Record> sorted;
+  for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+    const std::string id = rows[begin].values["id"].str();
+    while (end < rows.size() && rows[end].values["id"].str() == id) ++end;
+    std::vector<Record> own(std::make_move_iterator(rows.begin() + static_cast<long>(begin)),
+                            std::make_move_iterator(rows.begin() + static_cast<long>(end)));
+    sort_rows(keys, own);
+    std::move(own.begin(), own.end(), std::back_inserter(sorted));
+  }
+  rows = std::move(sorted);
+}
+
+// Whether `name` is the pattern's own value or one of its statistics.
+bool is_value_of(const std::string& name, const std::string& pattern) {
+  if (!starts_with(name, pattern)) return false;
+  const std::string suffix = name.substr(pattern.size());
+  static const std::vector<std::string> suffixes = {"",     "_first", "_last", "_cnt", "_min",
+                                                    "_max", "_sum",   "_sum2", "_avg", "_std"};
+  return has(suffixes, suffix);
+}
+
+bool is_pattern_value(const Benchmark& benchmark, const std::string& name) {
+  return std::any_of(benchmark.pattern_sets.begin(), benchmark.pattern_sets.end(),
+                     [&](const auto& entry) {
+                       const auto& list = entry.second.patterns;
+                       return std::any_of(list.begin(), list.end(), [&](const Pattern& pattern) {
+                         return is_value_of(name, pattern.name.value);
+                       });
+                     });
+}
+
+const char* status_word(const Record& row) {
+  return row.reused ? "reused" : state_name(row.state);
+}
+
+const Value* value_of(const Record& row, const std::string& key) {
+  const auto found = row.values.find(key);
+  return found == row.values.end() || found->second.none() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+// Whether `status` is what the program knows, rather than a value of the input's own.
+bool ResultTables::status_is_ours() const {
+  if (benchmark_.as_jube) return false;
+  const auto named = [](const auto& one) { return one.name.value == kStatusColumn; };
+  for (const auto& [set_name, set] : benchmark_.parameter_sets) {
+    if (std::any_of(set.parameters.begin(), set.parameters.end(), named)) return false;
+  }
+  for (const auto& [set_name, set] : benchmark_.pattern_sets) {
+    if (std::any_of(set.patterns.begin(), set.patterns.end(), named)) return false;
+  }
+  return true;
+}
+
+bool ResultTables::shows_status(const std::vector<Column>& columns) const {
+  return status_is_ours() && std::any_of(columns.begin(), columns.end(), [](const Column& column) {
+           return column.name.value == kStatusColumn && column.expression.value.empty();
+         });
+}
+
+std::string ResultTables::mark(const Record& row) {
+  return row.state == State::lost ? "LOST" : "FAILED";
+}
+
+std::vector<Record> ResultTables::rows_with_status() const {
+  std::vector<Record> rows = records_.rows;
+  if (!status_is_ours()) return rows;
+  for (Record& row : rows)
+    row.values.insert_or_assign(kStatusColumn, Value{std::string(status_word(row))});
+  return rows;
+}
+
+// A row in which no column has a value is none. In files of our own one stays that failed, or whose
+// output was searched in vain for what a column shows: it must not go without a word.
+void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
+  const auto searched = [](const Record& row, const Column& column) {
+    return std::any_of(row.unmatched.begin(), row.unmatched.end(), [&](const std::string& pattern) {
+      return is_value_of(column.name.value, pattern);
+    });
+  };
+  const auto empty = [&](const Record& row) {
+    if (row.failed() && !benchmark_.as_jube) return false;
+    return std::all_of(out.columns.begin(), out.columns.end(), [&](const Column& column) {
+      if (with_id && column.name.value == "id") return true;  // the run's
+      if (!benchmark_.as_jube && searched(row, column)) return false;
+      return value_of(row, column_key(column)) == nullptr;
+    });
+  };
+  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), empty), out.rows.end());
+}
+
+// Adds the column that marks failed rows where there are some and no column does.
+void ResultTables::mark_failed(ResultTable& out) const {
+  const bool any =
+      std::any_of(out.rows.begin(), out.rows.end(), [](const Record& row) { return row.failed(); });
+  if (!any || benchmark_.as_jube || shows_status(out.columns)) return;
+  Column column;
+  column.name.value = "tally status";  // a key that no value can have
+  column.title = kStatusColumn;
+  out.columns.push_back(column);
+  for (Record& row : out.rows) {
+    const std::string word = row.failed() ? mark(row) : status_word(row);
+    row.values.insert_or_assign(column.name.value, Value{word});
+  }
+}
+
+// Its columns are the input's, and a later run must not find the number again without its mark.
+void ResultTables::leave_out_failed(ResultTable& out) const {
+  if (benchmark_.as_jube) return;
+  const size_t all = out.rows.size();
+  for (const Record& row : out.rows) {
+    if (!row.failed()) continue;
+    for (const std::string& note : row.notes) out.notes.push_back(mark(row) + ": " + note);
+  }
+  const auto failed = [](const Record& row) { return row.failed(); };
+  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), failed), out.rows.end());
+  const size_t left_out = all - out.rows.size();
+  if (left_out == 0) return;
+  out.notes.push_back(
+      fmt::format("{} of {} rows FAILED and {} not written to the database; a key "
+                  "'status' would take them in",
+                  left_out, all, left_out == 1 ? "is" : "are"));
+}
+
+// An empty cell of a workpackage that ended well is worth a sentence.
+void ResultTables::note_missing(ResultTable& out) const {
+  constexpr size_t kMost = 8;
+  if (benchmark_.as_jube) return;
+  for (const Column& column : out.columns) {
+    const std::string& name = column.name.value;
+    const bool found_in_files =
+        column.expression.value.empty() && is_pattern_value(benchmark_, name);
+    if (column.null_value_set || !found_in_files) continue;
+    std::vector<std::string> empty;
+    for (size_t i = 0; i < out.rows.size(); ++i) {
+      const Record& row = out.rows[i];
+      if (row.state == State::done && value_of(row, name) == nullptr)
+        empty.push_back(std::to_string(i + 1));
+    }
+    if (empty.empty()) continue;
+    const size_t count = empty.size();
+    if (count > kMost) {
+      empty.resize(kMost);
+      empty.emplace_back("...");
+    }
+    out.notes.push_back(fmt::format("'{}' has no value in {} of {} rows: row{} {}", name, count,
+                                    out.rows.size(), count == 1 ? "" : "s", join(empty, ", ")));
+  }
+}
+
+void ResultTables::add_notes(ResultTable& out) const {
+  for (size_t i = 0; i < out.rows.size(); ++i) {
+    const Record& row = out.rows[i];
+    const std::string word = row.failed() && !benchmark_.as_jube ? " " + mark(row) : "";
+    for (const std::string& note : row.notes)
+      out.notes.push_back(fmt::format("row {}{}: {}", i + 1, word, note));
+  }
+  out.notes.insert(out.notes.end(), records_.notes.begin(), records_.notes.end());
+}
+
+ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice) const {
+  ResultTable out;
+  out.columns = chosen(table.columns, choice);
+  out.units = records_.units;
+  out.rows = rows_with_status();
+  add_derived_columns(benchmark_, table.columns, records_, out.rows, evaluator_, diagnostics_);
+  apply_filter(table.filter, out.rows, evaluator_, diagnostics_);
+  if (choice.with_id) {
+    sort_each_run(table.sort, out.rows);
+  } else {
+    sort_rows(table.sort, out.rows);
+  }
+  drop_empty(out, choice.with_id);
+  note_missing(out);
+  add_notes(out);
+  check_references(benchmark_, table, evaluator_, diagnostics_, out);
+  mark_failed(out);
+  return out;
+}
+
+ResultTable ResultTables::database(const Database& database) const {
+  ResultTable out;
+  out.columns = database.keys;
+  out.rows = rows_with_status();
+  apply_filter(database.filter, out.rows, evaluator_, diagnostics_);
+  if (!shows_status(database.keys)) leave_out_failed(out);
+  drop_empty(out, false);
+  return out;
+}
+
+ResultTable ResultTables::syslog(const Syslog& syslog) const {
+  ResultTable out;
+  out.columns = syslog.keys;
+  out.rows = rows_with_status();
+  apply_filter(syslog.filter, out.rows, evaluator_, diagnostics_);
+  sort_rows(syslog.sort, out.rows);
+  drop_empty(out, false);
+  return out;
+}
+
+}  // namespace tally

@@ -1,0 +1,83 @@
+// What a table, a database or a syslog shows, before it is rendered: which rows and columns, with
+// typed values, and what is to be said of them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/base/diagnostics.h"
+#include "engine/expand/evaluator.h"
+#include "engine/results/records.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// A reference that does not hold, or whose value is missing.
+struct MissedReference {
+  Mark mark;         // of the condition
+  std::string text;  // "row 2 (n=4): time is 587.1; expected <= 560"
+};
+
+struct ResultTable {
+  std::vector<Column> columns;  // of tables: those chosen, and the one that marks failed rows
+  std::vector<Record> rows;     // filtered and in order; a column's value is under column_key()
+  std::vector<std::string> notes;
+  std::map<std::string, std::string> units;  // of tables: by column name
+  int references_passed = 0;
+  std::vector<MissedReference> missed;
+};
+
+struct ColumnChoice {
+  std::vector<std::string> select, exclude;  // names or titles; empty: all, none
+  bool with_id = false;                      // several runs in one table: "id" is the first column
+};
+
+// Makes the rows that outputs of one benchmark show.
+//
+// A row of a failed or lost workpackage is marked, unless all is as JUBE has it: where the table
+// has no column `status` (done, reused, failed, expected, lost; a parameter or pattern of that name
+// goes first) one is added that says FAILED or LOST. A database that has no such key does not get
+// the row.
+//
+// Derived columns: `expression` is Python over the row's values, by bare name or as $name;
+// `relative_to` divides a column by its value in the baseline row, the one with the given values
+// and the same free parameters (those of the input that follow from no other), unless the
+// expression takes values from that row itself, as baseline.NAME. References: `condition` is
+// "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 .. 20", or Python over the row;
+// x is the value.
+class ResultTables {
+ public:
+  // The arguments must outlive the object.
+  ResultTables(const Benchmark& benchmark, const Records& records, Evaluator& evaluator,
+               Diagnostics& diagnostics)
+      : benchmark_(benchmark),
+        records_(records),
+        evaluator_(evaluator),
+        diagnostics_(diagnostics) {}
+
+  ResultTable table(const Table& table, const ColumnChoice& choice) const;
+  ResultTable database(const Database& database) const;
+  ResultTable syslog(const Syslog& syslog) const;
+
+  // Whether one of the columns says how each row's workpackage ended.
+  bool shows_status(const std::vector<Column>& columns) const;
+  // "FAILED" or "LOST", of a row that failed.
+  static std::string mark(const Record& row);
+
+ private:
+  bool status_is_ours() const;
+  std::vector<Record> rows_with_status() const;
+  void drop_empty(ResultTable& out, bool with_id) const;
+  void leave_out_failed(ResultTable& out) const;
+  void mark_failed(ResultTable& out) const;
+  void note_missing(ResultTable& out) const;
+  void add_notes(ResultTable& out) const;
+
+  const Benchmark& benchmark_;
+  const Records& records_;
+  Evaluator& evaluator_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace tally

@@ -1,0 +1,27 @@
+// The names that a benchmark's results can ask for. Private to results/.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// So that a record of a run with 100,000 workpackages holds these and no others. Everything where
+// they cannot be known (relative_to compares all parameters).
+class Wanted {
+ public:
+  explicit Wanted(const Benchmark& benchmark);
+  bool has(const std::string& name) const { return all_ || names_.count(name) != 0; }
+
+ private:
+  void columns(const std::vector<Column>& list);
+  void table(const Table& table);
+
+  std::set<std::string> names_;
+  bool all_ = false;
+};
+
+}  // namespace tally

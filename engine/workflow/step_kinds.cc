@@ -1,0 +1,67 @@
+#include "engine/workflow/step_kinds.h"
+
+#include <algorithm>
+
+namespace tally {
+
+NamedValues StepKinds::values(const Step&, const Lookup&) const {
+  return {};
+}
+
+Platform StepKinds::platform_of(const Step&, const Lookup&) const {
+  return {};
+}
+
+std::string StepKinds::local_launch(const Step&, const Lookup&) const {
+  return {};
+}
+
+std::string StepKinds::outcome_of(int) const {
+  return {};
+}
+
+bool StepKinds::is_expected(const Step&, const std::string&, const Lookup&) const {
+  return false;
+}
+
+bool StepKinds::pack_rule(const Step&, const Lookup&, PackRule* rule, std::string*) const {
+  *rule = PackRule();
+  return true;
+}
+
+std::string StepKinds::script_options(const std::string&) const {
+  return {};
+}
+
+std::string StepKinds::common_options(const std::string&) const {
+  return {};
+}
+
+PackMember StepKinds::pack_member(const std::string& directory, const std::string& script,
+                                  const std::string& options, const NamedValues& environment,
+                                  const Lookup&) const {
+  return {directory, script, environment, options};
+}
+
+std::string StepKinds::pack_script(const PackRule&, const std::string&,
+                                   const std::vector<PackMember>&) const {
+  return {};
+}
+
+const StepKinds& plain_kinds() {
+  static const StepKinds kinds;
+  return kinds;
+}
+
+std::optional<double> pack_seconds(const PackRule& rule, size_t members) {
+  if (!rule.seconds) return std::nullopt;
+  const auto side_by_side = static_cast<size_t>(std::max(1, rule.at_once));
+  const size_t rounds = (members + side_by_side - 1) / side_by_side;
+  return *rule.seconds * static_cast<double>(rounds);
+}
+
+std::string pack_folder(const std::string& run_dir, const std::string& first) {
+  return run_dir + "/pack_" + first;
+}
+
+}  // namespace tally

@@ -1,0 +1,374 @@
+// Result lines; expected values are those of runs of JUBE 2.5.1 unless a comment says otherwise.
+#include "engine/results/analyse.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+using namespace tally;
+
+namespace {
+
+class Fixture {
+ public:
+  Fixture() {
+    root_ = "/tmp/tally-analyse-" + std::to_string(::getpid());
+    std::filesystem::create_directories(root_);
+  }
+  ~Fixture() { std::filesystem::remove_all(root_); }
+
+  Pattern& pattern(const std::string& set, const std::string& name, const std::string& value,
+                   ValueType type = ValueType::string, PatternMode mode = PatternMode::pattern) {
+    PatternSet& to = benchmark.pattern_sets[set];
+    Pattern p;
+    p.name.value = name;
+    p.value.value = value;
+    p.type = type;
+    p.mode = mode;
+    to.patterns.push_back(p);
+    return to.patterns.back();
+  }
+  void column(const std::vector<std::string>& names) {
+    Table table;
+    for (const std::string& name : names) {
+      Column c;
+      c.name.value = name;
+      table.columns.push_back(c);
+    }
+    Result result;
+    result.outputs.emplace_back(table);
+    benchmark.results.push_back(result);
+  }
+  WorkpackageView& workpackage(int id, const std::string& step, std::vector<int> parents = {}) {
+    WorkpackageView view;
+    view.id = id;
+    view.step = step;
+    view.parents = std::move(parents);
+    view.finished = true;
+    view.work_dir = root_ + "/" + std::to_string(id);
+    std::filesystem::create_directories(view.work_dir);
+    if (benchmark.find_step(step) == nullptr) {
+      benchmark.steps.emplace_back();
+      benchmark.steps.back().name.value = step;
+    }
+    workpackages.push_back(view);
+    return workpackages.back();
+  }
+  void file(int id, const std::string& name, const std::string& bytes) {
+    std::ofstream(root_ + "/" + std::to_string(id) + "/" + name, std::ios::binary) << bytes;
+  }
+  void analyse_step(const std::string& step, const std::string& file,
+                    const std::vector<std::string>& use = {}) {
+    for (Analyse& a : analyser.analyse) {
+      if (a.step.value != step) continue;
+      a.files.push_back(analyse_file(file, use));
+      return;
+    }
+    Analyse a;
+    a.step.value = step;
+    a.files.push_back(analyse_file(file, use));
+    analyser.analyse.push_back(a);
+  }
+  Records run() {
+    auto evaluator = make_evaluator(".");
+    return tally::analyse(benchmark, analyser, workpackages, *evaluator, diagnostics);
+  }
+  // A row's value as text; "-" when it has none.
+  static std::string at(const Records& records, size_t row, const std::string& name) {
+    auto found = records.rows.at(row).values.find(name);
+    return found == records.rows.at(row).values.end() ? "-" : found->second.str();
+  }
+
+  Benchmark benchmark;
+  Analyser analyser;
+  std::vector<WorkpackageView> workpackages;
+  Diagnostics diagnostics;
+
+ private:
+  static AnalyseFile analyse_file(const std::string& file, const std::vector<std::string>& use) {
+    AnalyseFile f;
+    f.path.value = file;
+    for (const std::string& name : use) f.use.push_back({name, {}});
+    return f;
+  }
+  std::string root_;
+};
+
+std::vector<Text> texts(const std::vector<std::string>& names) {
+  std::vector<Text> out;
+  for (const std::string& name : names) out.push_back({name, {}});
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(
+    Fixture, "a derived pattern says which value it lacks; what follows from it says nothing") {
+  pattern("pt", "t", "time=$jube_pat_fp", ValueType::floating);
+  pattern("pt", "rate", "100 / $t_avg", ValueType::floating, PatternMode::python);
+  pattern("pt", "twice", "2 * $rate", ValueType::floating, PatternMode::python);
+  column({"rate", "twice"});
+  analyser.use = texts({"pt"});
+  analyse_step("s", "out");
+  workpackage(0, "s");
+  file(0, "out", "time=4\n");
+  workpackage(1, "s");
+  file(1, "out", "ended early\n");
+  Records records = run();
+  CHECK(at(records, 0, "twice") == "50.0");
+  CHECK(at(records, 1, "rate") == "nan");
+  CHECK(at(records, 1, "twice") == "nan");
+  REQUIRE(diagnostics.all().size() == 1);
+  CHECK(
+      diagnostics.all()[0].message ==
+      "pattern 'rate' could not be computed in 1 of 2 result lines: there is no value of 't_avg'");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a pattern whose files are all missing has no default") {
+  pattern("pt", "t", "time=$jube_pat_int", ValueType::integer);
+  benchmark.pattern_sets["pt"].patterns.back().default_value = "-1";
+  column({"t"});
+  analyser.use = texts({"pt"});
+  analyse_step("s", "out");
+  workpackage(0, "s");
+  file(0, "out", "ended early\n");
+  workpackage(1, "s");
+  Records records = run();
+  CHECK(at(records, 0, "t") == "-1");
+  CHECK(records.rows[1].values.count("t") == 0);  // JUBE 2.5.1's tables have an empty cell here
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a log given by hand stands for the first file; others lie beside its namesake") {
+  pattern("log", "t", "time=$jube_pat_fp", ValueType::floating);
+  pattern("record", "version", "version $jube_pat_wrd");
+  column({"t_avg", "version"});
+  analyse_step("s", "job.out", {"log"});
+  analyse_step("s", "record", {"record"});
+  workpackage(0, "s");
+  file(0, "job.out", "time=4\n");
+  file(0, "other.out", "time=8\n");
+  file(0, "record", "version 7\n");
+  workpackages[0].log = workpackages[0].work_dir + "/job.out";
+  workpackages[0].work_dir = "/nowhere";
+  Records records = run();
+  CHECK(at(records, 0, "t_avg") == "4.0");
+  CHECK(at(records, 0, "version") == "7");
+  workpackages[0].log.replace(workpackages[0].log.rfind('/') + 1, std::string::npos, "other.out");
+  records = run();
+  CHECK(at(records, 0, "t_avg") == "8.0");
+  CHECK(at(records, 0, "version") == "-");
+  CHECK(diagnostics.all().empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "patterns, defaults and derived patterns of one workpackage") {
+  pattern("pt", "t", "time=${jube_pat_fp}", ValueType::floating).unit = "s";
+  pattern("pt", "n", "n=$jube_pat_int", ValueType::integer);
+  pattern("pt", "w", "w=$jube_pat_wrd");
+  pattern("pt", "big", "big=$jube_pat_wrd", ValueType::integer);
+  pattern("pt", "none", "none=$jube_pat_int", ValueType::integer);
+  pattern("pt", "dflt", "none=$jube_pat_int", ValueType::integer).default_value = "-1";
+  pattern("pt", "ap", "a$a=$jube_pat_int", ValueType::integer);
+  pattern("pt", "blk", R"((\d+))");
+  pattern("pt", "viablk", "n=$blk");
+  pattern("pt", "der2", "$der*2", ValueType::floating, PatternMode::python);
+  pattern("pt", "der", "$t_avg*2", ValueType::floating, PatternMode::python);
+  pattern("pt", "dbad", "$none*2", ValueType::integer, PatternMode::python);
+  pattern("pt", "dbads", "$none*2", ValueType::string, PatternMode::python);
+  pattern("pt", "dtx", "<$t_first|$a|$w>", ValueType::string, PatternMode::text);
+  pattern("pt", "dsh", "echo $t; echo z", ValueType::string, PatternMode::shell);
+  column({"t",     "t_std",    "t_cnt",     "n",   "n_last",  "n_sum", "n_avg",
+          "w",     "w_cnt",    "w_sum",     "big", "big_cnt", "none",  "none_cnt",
+          "dflt",  "dflt_cnt", "dflt_sum2", "ap",  "ap_cnt",  "der",   "der2",
+          "dbad",  "dbads",    "dtx",       "dsh", "a",       "a_s",   "jube_res_analyser",
+          "viablk"});
+  WorkpackageView& p = workpackage(0, "s");
+  p.values = {{"a", "1"}, {"unused", "x"}};
+  p.types = {{"a", ValueType::integer}};
+  file(0, "stdout",
+       "time=1.5 n=3 big=1e30 w=foo a1=11 a2=22\ntime=2 n=4.5 big=abc w=bar a1=12 a2=23\n"
+       "time=4e0 n=5 big=12345678901234567 w=bar\n");
+  analyser.name.value = "an";
+  analyser.use = texts({"pt"});
+  analyse_step("s", "stdout");
+  Records r = run();
+  REQUIRE(r.rows.size() == 1);
+  CHECK(at(r, 0, "t") == "1.5");
+  CHECK(at(r, 0, "t_std") == "1.3228756555322954");
+  CHECK(at(r, 0, "n_last") == "5");
+  CHECK(at(r, 0, "n_sum") == "12");
+  CHECK(at(r, 0, "n_avg") == "4.0");
+  CHECK(at(r, 0, "w_cnt") == "3");
+  CHECK(at(r, 0, "w_sum") == "-");
+  CHECK(at(r, 0, "big") == "1000000000000000019884624838656");
+  CHECK(at(r, 0, "big_cnt") == "2");
+  CHECK(at(r, 0, "none") == "-");
+  CHECK(at(r, 0, "none_cnt") == "-");
+  CHECK(at(r, 0, "dflt") == "-1");
+  CHECK(at(r, 0, "dflt_cnt") == "0");
+  CHECK(at(r, 0, "ap") == "11");
+  CHECK(at(r, 0, "ap_cnt") == "2");
+  CHECK(at(r, 0, "der") == "5.0");
+  CHECK(at(r, 0, "der2") == "10.0");
+  CHECK(at(r, 0, "dbad") == "nan");
+  CHECK(at(r, 0, "dbads").empty());
+  CHECK(at(r, 0, "dtx") == "<1.5|1|foo>");
+  CHECK(at(r, 0, "dsh") == "1.5\nz\n");
+  CHECK(at(r, 0, "a_s") == "1");
+  CHECK(at(r, 0, "viablk") == "3");
+  CHECK(at(r, 0, "jube_res_analyser") == "an");
+  CHECK(at(r, 0, "unused") == "-");  // no result can ask for it
+  CHECK(r.units["t_max"] == "s");
+  CHECK(r.units.count("t_cnt") == 0);
+  CHECK(r.units.count("t_sum2") == 0);
+  std::string said = diagnostics.format(Sources());
+  CHECK(said.find("\"abc\" cannot be represented as a \"int\"") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Fixture, "leaves make the rows; parents' values are merged in") {
+  pattern("pt", "t", "time=${jube_pat_fp}", ValueType::floating);
+  pattern("pt2", "t2", "val=${jube_pat_fp}", ValueType::floating);
+  pattern("pt3", "only3", "val=${jube_pat_fp}");
+  column({"t", "t2", "t2_cnt", "t2_last", "only3", "only3_cnt", "a", "a_s", "a_t", "q",
+          "jube_wp_id", "jube_step_name"});
+  for (int id : {0, 1}) {
+    workpackage(id, "s").values = {
+        {"a", std::to_string(id)}, {"jube_wp_id", std::to_string(id)}, {"jube_step_name", "s"}};
+    file(id, "stdout", "time=" + std::to_string(id) + ".5\nval=11\n");
+  }
+  workpackage(2, "m", {0}).values = {{"a", "0"}};
+  workpackage(3, "t", {2}).values = {
+      {"a", "0"}, {"q", "u"}, {"jube_wp_id", "3"}, {"jube_step_name", "t"}};
+  file(3, "stdout", "val=1.25\n");
+  file(3, "f10", "val=9\n");
+  file(3, "f1", "val=7\n");
+  file(3, "f2", "val=8\n");
+  analyser.use = texts({"pt"});
+  analyse_step("s", "stdout");
+  analyse_step("t", "stdout, f*, nofile", {"pt2"});
+  analyse_step("t", "f1", {"pt3"});
+  Records r = run();
+  REQUIRE(r.rows.size() == 2);
+  CHECK(at(r, 0, "jube_wp_id") == "1");  // s's other child failed or never was
+  CHECK(at(r, 0, "t2") == "-");
+  CHECK(at(r, 1, "jube_wp_id") == "3");
+  CHECK(at(r, 1, "jube_step_name") == "t");
+  CHECK(at(r, 1, "t") == "0.5");
+  CHECK(at(r, 1, "t2") == "1.25");
+  CHECK(at(r, 1, "t2_cnt") == "4");
+  CHECK(at(r, 1, "t2_last") == "9.0");  // natural order of files; JUBE's is the directory's
+  CHECK(at(r, 1, "only3") == "7");
+  CHECK(at(r, 1, "only3_cnt") == "1");
+  CHECK(at(r, 1, "a_s") == "0");
+  CHECK(at(r, 1, "a_t") == "0");
+  CHECK(diagnostics.format(Sources()).find("no file 'nofile'") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Fixture, "reduce merges the iterations of one point") {
+  pattern("pt", "t", "time=${jube_pat_fp}", ValueType::floating);
+  column({"a", "t", "t_cnt", "t_avg", "t_std", "jube_wp_id"});
+  int id = 0;
+  for (const char* a : {"1", "2"}) {
+    for (int iteration : {0, 1}) {
+      WorkpackageView& p = workpackage(id, "s");
+      p.iteration = iteration;
+      p.values = {{"a", a}, {"jube_wp_id", std::to_string(id)}};
+      file(id, "stdout", std::string("time=") + a + "." + std::to_string(iteration) + "\n");
+      ++id;
+    }
+  }
+  analyser.use = texts({"pt"});
+  analyse_step("s", "stdout");
+  Records r = run();
+  REQUIRE(r.rows.size() == 2);
+  CHECK(at(r, 0, "t") == "1.0");
+  CHECK(at(r, 0, "t_cnt") == "2");
+  CHECK(at(r, 0, "t_avg") == "1.05");
+  CHECK(at(r, 0, "t_std") == "0.070710678118654");
+  CHECK(at(r, 1, "t_std") == "0.07071067811866028");
+  CHECK(at(r, 1, "jube_wp_id") == "2");
+  analyser.reduce = false;
+  CHECK(run().rows.size() == 4);
+}
+
+TEST_CASE_FIXTURE(Fixture, "equal values of a parameter are still two points") {
+  pattern("pt", "t", "time=${jube_pat_fp}", ValueType::floating);
+  column({"t"});
+  for (int id : {0, 1}) {
+    workpackage(id, "s").values = {{"a", "1"}};
+    file(id, "stdout", "time=1\n");
+  }
+  analyser.use = texts({"pt"});
+  analyse_step("s", "stdout");
+  CHECK(run().rows.size() == 2);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a parameter made from jube_wp_iteration does not part the iterations") {
+  ParameterSet& set = benchmark.parameter_sets["ps"];
+  Parameter seed;
+  seed.name.value = "seed";
+  seed.value.value = "${jube_wp_iteration}7";
+  Parameter twice = seed;
+  twice.name.value = "twice";
+  twice.value.value = "$seed$seed";
+  set.parameters = {seed, twice};
+  pattern("pt", "t", "time=${jube_pat_fp}", ValueType::floating);
+  column({"t_cnt"});
+  for (int id : {0, 1}) {
+    WorkpackageView& p = workpackage(id, "s");
+    p.iteration = id;
+    p.values = {{"seed", std::to_string(id) + "7"}, {"twice", std::to_string(id)}};
+    file(id, "stdout", "time=1\n");
+  }
+  analyser.use = texts({"pt"});
+  analyse_step("s", "stdout");
+  Records r = run();
+  REQUIRE(r.rows.size() == 1);
+  CHECK(at(r, 0, "t_cnt") == "2");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a pattern with a parameter's name is an error") {
+  pattern("pt", "a", "time=${jube_pat_fp}");
+  column({"a"});
+  workpackage(0, "s").values = {{"a", "1"}};
+  file(0, "stdout", "time=1\n");
+  analyser.use = texts({"pt"});
+  analyse_step("s", "stdout");
+  CHECK(run().rows.empty());
+  CHECK(diagnostics.has_errors());
+}
+
+TEST_CASE_FIXTURE(Fixture, "an unreadable pattern is an error with its words") {
+  pattern("pt", "t", "time=(");
+  column({"t"});
+  workpackage(0, "s");
+  file(0, "stdout", "time=1\n");
+  analyser.use = texts({"pt"});
+  analyse_step("s", "stdout");
+  run();
+  CHECK(diagnostics.has_errors());
+  Diagnostics early;
+  check_patterns(benchmark, early);
+  CHECK(early.error_count() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "unfinished workpackages have no row") {
+  pattern("pt", "t", "time=${jube_pat_fp}");
+  column({"t"});
+  workpackage(0, "s").finished = false;
+  file(0, "stdout", "time=1\n");
+  analyser.use = texts({"pt"});
+  analyse_step("s", "stdout");
+  CHECK(run().rows.empty());
+}
+
+TEST_CASE("files in natural order") {
+  CHECK(natural_less("f2", "f10"));
+  CHECK(!natural_less("f10", "f2"));
+  CHECK(natural_less("a", "b"));
+  CHECK(natural_less("f", "f1"));
+  CHECK(natural_less("f01", "f1") != natural_less("f1", "f01"));
+}

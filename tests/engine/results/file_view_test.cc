@@ -1,0 +1,92 @@
+#include "engine/results/file_view.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+using tally::FileView;
+
+namespace {
+
+std::string temporary(const std::string& bytes) {
+  std::string path = "/tmp/tally-view-" + std::to_string(::getpid());
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+long anonymous_kilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("RssAnon:", 0) == 0) return std::stol(line.substr(8));
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a file without carriage returns is shown as it is") {
+  const std::string text("a\nb\0c", 5);
+  std::string path = temporary(text);
+  FileView view;
+  REQUIRE(FileView::open(path, &view));
+  CHECK(view.text() == text);
+  CHECK(view.ascii());
+  std::remove(path.c_str());
+}
+
+TEST_CASE("carriage returns are newlines, as in Python's text mode") {  // spec row 13
+  std::string path = temporary("10%\r20%\rtime=1\r\ntime=2\n\r\n");
+  FileView view;
+  REQUIRE(FileView::open(path, &view));
+  CHECK(view.text() == "10%\n20%\ntime=1\ntime=2\n\n");
+  FileView moved = std::move(view);
+  CHECK(moved.text() == "10%\n20%\ntime=1\ntime=2\n\n");
+  std::remove(path.c_str());
+}
+
+TEST_CASE("a large file with carriage returns takes no memory of its size") {
+  std::string line = "progress 10%\rprogress 20%\r\n";
+  std::string bytes;
+  while (bytes.size() < (size_t{40} << 20)) bytes += line;
+  std::string path = temporary(bytes);
+  size_t lines = bytes.size() / line.size();
+  bytes.clear();
+  bytes.shrink_to_fit();
+  [[maybe_unused]] const long before = anonymous_kilobytes();
+  FileView view;
+  REQUIRE(FileView::open(path, &view));
+  CHECK(view.text().size() == lines * 26);
+  CHECK(view.text().find('\r') == std::string::npos);
+  CHECK(view.text().substr(view.text().size() - 13) == "progress 20%\n");
+#ifndef __SANITIZE_THREAD__  // its shadow of the text is memory, too
+  CHECK(anonymous_kilobytes() - before < 8 << 10);
+#endif
+  std::remove(path.c_str());
+}
+
+TEST_CASE("empty, missing and odd files") {
+  std::string path = temporary("");
+  FileView view;
+  REQUIRE(FileView::open(path, &view));
+  CHECK(view.text().empty());
+  std::remove(path.c_str());
+  tally::Status missing = FileView::open(path, &view);
+  CHECK(!missing);
+  CHECK(missing.message().find("No such file") != std::string::npos);
+  CHECK(!FileView::open("/tmp", &view));
+}
+
+TEST_CASE("a byte above 127 is noticed wherever it stands") {
+  for (size_t at : {size_t{0}, size_t{77}, size_t{300000}}) {
+    std::string bytes(300001, 'x');
+    bytes[at] = '\xff';
+    std::string path = temporary(bytes);
+    FileView view;
+    REQUIRE(FileView::open(path, &view));
+    CHECK(!view.ascii());
+    std::remove(path.c_str());
+  }
+}

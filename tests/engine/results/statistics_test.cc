@@ -1,0 +1,66 @@
+// Statistics of pattern values with Python's types.
+#include "engine/results/statistics.h"
+
+#include <doctest/doctest.h>
+
+using namespace tally;
+
+TEST_CASE("statistics with Python's types") {
+  Statistics floats(ValueType::floating);  // spec/jube.md section 2, row 6
+  for (const char* text : {"1.5", "2", "4e0"}) floats.add(*make_value(text, ValueType::floating));
+  std::map<std::string, Value> out;
+  floats.store("t", out);
+  CHECK(out["t"].str() == "1.5");
+  CHECK(out["t_first"].str() == "1.5");
+  CHECK(out["t_last"].str() == "4.0");
+  CHECK(out["t_min"].str() == "1.5");
+  CHECK(out["t_max"].str() == "4.0");
+  CHECK(out["t_sum"].str() == "7.5");
+  CHECK(out["t_sum2"].str() == "22.25");
+  CHECK(out["t_avg"].str() == "2.5");
+  CHECK(out["t_std"].str() == "1.3228756555322954");
+  CHECK(out["t_cnt"].str() == "3");
+
+  Statistics big(ValueType::integer);  // a run of JUBE 2.5.1
+  for (const char* text : {"1e30", "12345678901234567"}) {
+    big.add(*make_value(text, ValueType::integer));
+  }
+  out.clear();
+  big.store("b", out);
+  CHECK(out["b_sum"].str() == "1000000000000012365563526073224");
+  CHECK(out["b_sum2"].str() == "1000000000000000039769249677464416182930693344313108590032960");
+  CHECK(out["b_avg"].str() == "5.000000000000062e+29");
+  CHECK(out["b_std"].str() == "7.071067811865389e+29");
+  CHECK(out["b_min"].str() == "12345678901234568");
+
+  Statistics one(ValueType::floating);
+  one.add({2.5});
+  out.clear();
+  one.store("o", out);
+  CHECK(out["o_std"].str() == "0");
+
+  Statistics words(ValueType::string);
+  words.add({std::string("foo")});
+  words.add({std::string("bar")});
+  out.clear();
+  words.store("w", out);
+  CHECK(out.size() == 4);
+  CHECK(out["w_last"].str() == "bar");
+
+  out.clear();
+  Statistics(ValueType::integer).store("none", out);
+  CHECK(out.empty());
+}
+
+TEST_CASE("a default stands for everything but the count") {  // a run of JUBE 2.5.1
+  std::map<std::string, Value> out;
+  store_default("d", {-1LL}, ValueType::integer, out);
+  CHECK(out["d"].str() == "-1");
+  CHECK(out["d_avg"].str() == "-1");
+  CHECK(out["d_sum2"].str() == "1");
+  CHECK(out["d_cnt"].str() == "0");
+  CHECK(out["d_std"].str() == "0");
+  out.clear();
+  store_default("s", {std::string("xx")}, ValueType::string, out);
+  CHECK(out.size() == 4);
+}
