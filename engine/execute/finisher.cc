@@ -67,7 +67,9 @@ Status Finisher::end(Task& task, bool resubmit) {
   if (Status s = finished_well(state) ? ended_well(task) : ended_badly(task, resubmit, &again); !s)
     return s;
   std::vector<int> group;
-  if (!again) {
+  if (again) {
+    shared_.put_back(id);
+  } else {
     report(task);
     if (state != State::waiting) shared_.closed(step);
     group = shared_.take_group(id);

@@ -90,6 +90,7 @@ bool SetupSharing::link_to_work(Task& task, const std::string& target, const std
 // Children of a run that goes on need the lineage.
 Status SetupSharing::record(int id) {
   const WorkpackageNode& workpackage = context_.graph[id];
+  if (!is_shared(context_.graph.step_of(workpackage).kind)) return Status::ok();
   std::string problem;
   const Lineage* lineage = reuse_.ended_well(
       workpackage.wp, absolute_path(context_.graph.work_dir(workpackage)), &problem);

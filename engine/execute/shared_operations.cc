@@ -49,6 +49,14 @@ Status SharedOperations::release(int id) {
   return Status::ok();
 }
 
+void SharedOperations::put_back(int id) {
+  const std::vector<int> group = take_group(id);
+  for (const int other : group) {
+    const Task& task = *tasks_.at(other);
+    gathered_[{task.graph_step(), task.shared_operation()}].push_back(other);
+  }
+}
+
 std::vector<int> SharedOperations::take_group(int id) {
   std::vector<int> group;
   if (const auto found = groups_.find(id); found != groups_.end()) {

@@ -31,6 +31,9 @@ class SharedOperations {
   bool runs(int id) const { return groups_.count(id) != 0; }
   // It has run the operation: the others pass on, through the queue. Does nothing otherwise.
   Status release(int id);
+  // It tries again, from its first operation: the others go back to where they stood, since nobody has
+  // run the operation. Does nothing when it ran none.
+  void put_back(int id);
   // It did not come through: those that it ran the operation for, to be ended as well.
   std::vector<int> take_group(int id);
 

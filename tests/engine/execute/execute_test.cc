@@ -246,6 +246,30 @@ TEST_CASE("a shared operation does not wait for a sibling that failed, and its f
   }
 }
 
+TEST_CASE("a shared operation that is tried again: its siblings wait until somebody has run it") {
+  RunFixture run;
+  run.add(set_of("ps", {parameter("p", "1,2,3")}));
+  const std::string mark = run.folder.path() + "/tried";
+  Step step =
+      step_of("gen",
+              {"echo $p", "test -e " + mark + " || { touch " + mark + "; exit 1; }; echo made",
+               "cat ../../gen_shr/stdout"},
+              {"ps"});
+  step.shared = "shr";
+  step.retry.value = "1";
+  step.operations[1].shared = true;
+  run.add(step);
+  CHECK(run.run().done == 3);
+  CHECK(run.file("gen_shr/stdout") == "made\n");
+  for (const char* folder : {"000000_gen", "000001_gen", "000002_gen"}) {
+    CHECK(!run.has(std::string(folder) + "/work.failed.2"));
+    CHECK(run.file(std::string(folder) + "/work/stdout").find("\nmade\n") != std::string::npos);
+  }
+  // Only the one that ran it began anew.
+  CHECK(!run.has("000000_gen/work.failed.1"));
+  CHECK(run.has("000002_gen/work.failed.1"));
+}
+
 TEST_CASE("do: output files, work directories, active, empty commands") {
   RunFixture run;
   run.add(set_of("ps", {parameter("p", "1")}));
