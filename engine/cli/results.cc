@@ -51,22 +51,31 @@ Status make_result_directory(const std::string& folder) {
   return Status::error(fmt::format("cannot write to '{}': {}", folder, std::strerror(errno)));
 }
 
+// A failure that a table above has told is marked in the row alone.
+void print_notes(const RenderedResult& one, std::set<std::string>* told) {
+  constexpr size_t kMost = 20;
+  std::set<std::string> here;
+  size_t count = 0;
+  for (const Note& note : one.table.notes) {
+    if (note.of_failure && told->count(note.text) != 0) continue;
+    if (note.of_failure) here.insert(note.text);
+    if (++count <= kMost) fmt::print(stderr, "note: {}: {}\n", one.name, note.str());
+  }
+  if (count > kMost) fmt::print(stderr, "note: {}: {} more notes\n", one.name, count - kMost);
+  told->merge(here);
+}
+
 }  // namespace
 
 int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
                   const Sources& sources) {
   int code = kFine;
+  std::set<std::string> told;  // failures, in the tables above
   for (const RenderedResult& one : rendered) {
     if (one.text.empty() && one.table.notes.empty() && one.table.missed.empty()) continue;
     print_text(one.text + (one.has_file && !one.text.empty() ? "\n" : ""));
     std::fflush(stdout);
-    constexpr size_t kMost = 20;
-    for (size_t i = 0; i < one.table.notes.size() && i < kMost; ++i) {
-      fmt::print(stderr, "note: {}: {}\n", one.name, one.table.notes[i]);
-    }
-    if (one.table.notes.size() > kMost) {
-      fmt::print(stderr, "note: {}: {} more notes\n", one.name, one.table.notes.size() - kMost);
-    }
+    print_notes(one, &told);
     constexpr size_t kMostMissed = 100;
     for (size_t i = 0; i < one.table.missed.size() && i < kMostMissed; ++i) {
       fmt::print(stderr, "{}: reference missed: {}: {}\n", place(sources, one.table.missed[i].mark),

@@ -60,10 +60,12 @@ std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column
     return text;
   };
   std::map<std::string, long> baseline;
+  std::set<std::string> failed;
   for (size_t i = 0; i < rows.size(); ++i) {
     bool here = std::all_of(
         column.relative_to.begin(), column.relative_to.end(),
         [&](const auto& c) { return same(rows[i].values, c.first.value, c.second.value); });
+    if (here && rows[i].failed()) failed.insert(key(rows[i]));
     if (here && !rows[i].failed() && usable(i))
       baseline.try_emplace(key(rows[i]), static_cast<long>(i));
   }
@@ -73,8 +75,12 @@ std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column
     auto found = baseline.find(key(row));
     out.push_back(found == baseline.end() ? -1 : found->second);
     if (found != baseline.end()) continue;
-    row.notes.push_back(fmt::format("'{}' is empty: there is no baseline row with {}", title,
-                                    describe(column.relative_to)));
+    if (row.failed()) continue;  // its own failure is said already
+    const bool broken = failed.count(key(row)) != 0;
+    row.notes.push_back(
+        fmt::format("'{}' is empty: {} {}{}", title,
+                    broken ? "its baseline row, with" : "there is no baseline row with",
+                    describe(column.relative_to), broken ? ", FAILED" : ""));
   }
   return out;
 }

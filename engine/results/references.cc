@@ -136,9 +136,9 @@ class ReferenceCheck {
                                   reference.condition.value, result.result.error));
     } else if (truth(result.result.value)) {
       ++out_.references_passed;
-      out_.notes.push_back(fmt::format("reference {} {}{}: pass, {} has {}", key,
-                                       reference.condition.value, source(reference), name,
-                                       shown_value(table_, key, *value)));
+      out_.notes.push_back(
+          {"", fmt::format("reference {} {}{}: pass, {} has {}", key, reference.condition.value,
+                           source(reference), name, shown_value(table_, key, *value))});
     } else {
       miss(reference, fmt::format("{}: {} is {}", name, key, shown_value(table_, key, *value)));
     }

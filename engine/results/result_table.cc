@@ -148,16 +148,16 @@ void ResultTables::leave_out_failed(ResultTable& out) const {
   const size_t all = out.rows.size();
   for (const Record& row : out.rows) {
     if (!row.failed()) continue;
-    for (const std::string& note : row.notes) out.notes.push_back(mark(row) + ": " + note);
+    for (const std::string& note : row.notes) out.notes.push_back({mark(row), note, true});
   }
   const auto failed = [](const Record& row) { return row.failed(); };
   out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), failed), out.rows.end());
   const size_t left_out = all - out.rows.size();
   if (left_out == 0) return;
   out.notes.push_back(
-      fmt::format("{} of {} rows FAILED and {} not written to the database; a key "
-                  "'status' would take them in",
-                  left_out, all, left_out == 1 ? "is" : "are"));
+      {"", fmt::format("{} of {} rows FAILED and {} not written to the database; a key "
+                       "'status' would take them in",
+                       left_out, all, left_out == 1 ? "is" : "are")});
 }
 
 // An empty cell of a workpackage that ended well is worth a sentence.
@@ -181,19 +181,21 @@ void ResultTables::note_missing(ResultTable& out) const {
       empty.resize(kMost);
       empty.emplace_back("...");
     }
-    out.notes.push_back(fmt::format("'{}' has no value in {} of {} rows: row{} {}", name, count,
-                                    out.rows.size(), count == 1 ? "" : "s", join(empty, ", ")));
+    out.notes.push_back(
+        {"", fmt::format("'{}' has no value in {} of {} rows: row{} {}", name, count,
+                         out.rows.size(), count == 1 ? "" : "s", join(empty, ", "))});
   }
 }
 
 void ResultTables::add_notes(ResultTable& out) const {
   for (size_t i = 0; i < out.rows.size(); ++i) {
     const Record& row = out.rows[i];
-    const std::string word = row.failed() && !benchmark_.as_jube ? " " + mark(row) : "";
+    const bool marked = row.failed() && !benchmark_.as_jube;
+    const std::string word = marked ? " " + mark(row) : "";
     for (const std::string& note : row.notes)
-      out.notes.push_back(fmt::format("row {}{}: {}", i + 1, word, note));
+      out.notes.push_back({fmt::format("row {}{}", i + 1, word), note, marked});
   }
-  out.notes.insert(out.notes.end(), records_.notes.begin(), records_.notes.end());
+  for (const std::string& note : records_.notes) out.notes.push_back({"", note});
 }
 
 ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice) const {

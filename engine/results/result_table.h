@@ -19,10 +19,20 @@ struct MissedReference {
   std::string text;  // "row 2 (n=4): time is 587.1; expected <= 560"
 };
 
+// Shown below a table.
+struct Note {
+  std::string row;   // "row 2", "row 2 FAILED"; empty: of the whole table
+  std::string text;  // "'eff' is empty: ...", "workpackage 1 (s) failed: ..."
+  // Why the row's workpackage failed: the same in every table that has a row of it.
+  bool of_failure = false;
+
+  std::string str() const { return row.empty() ? text : row + ": " + text; }
+};
+
 struct ResultTable {
   std::vector<Column> columns;  // of tables: those chosen, and the one that marks failed rows
   std::vector<Record> rows;     // filtered and in order; a column's value is under column_key()
-  std::vector<std::string> notes;
+  std::vector<Note> notes;
   std::map<std::string, std::string> units;  // of tables: by column name
   int references_passed = 0;
   std::vector<MissedReference> missed;

@@ -143,6 +143,32 @@ TEST_CASE("a row whose only value is missing stays in the table, and in its refe
                 ran.err);
 }
 
+TEST_CASE(
+    "a failure is told once, below the first table that has its row; a baseline that failed") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: runs\n"
+             "parameterset: {name: p, parameter: {name: a, type: int, _: \"1,2\"}}\n"
+             "patternset: {name: pt, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
+             "step: {name: s, kind: setup, use: p, do: 'echo v=$a; test $a -gt 1'}\n"
+             "analyser: {name: an, use: pt, analyse: {step: s, file: stdout}}\n"
+             "result:\n"
+             "  use: an\n"
+             "  table:\n"
+             "    - {name: t, column: [a, v, {_: v, relative_to: {a: 1}, title: speedup}]}\n"
+             "    - {name: u, column: [a, v]}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "1,1.0,,FAILED\n2,2.0,,done\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "1,1.0,FAILED\n2,2.0,done\n"), ran.out);
+  const std::string failure = "workpackage 0 (s) failed: ";
+  CHECK_MESSAGE(has(ran.err, failure), ran.err);
+  CHECK(ran.err.find(failure) == ran.err.rfind(failure));
+  CHECK_MESSAGE(
+      has(ran.err, "note: t: row 2: 'speedup' is empty: its baseline row, with a=1, FAILED\n"),
+      ran.err);
+  CHECK_MESSAGE(!has(ran.err, "no baseline row"), ran.err);
+}
+
 // JUBE 2.5.1 and 2.7.1 cut the fraction off: a table with 1 where the command said 1.5.
 TEST_CASE("an int never loses a fraction, but in JUBE's files") {
   const Shell shell;

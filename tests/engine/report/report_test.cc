@@ -189,7 +189,7 @@ TEST_CASE_FIXTURE(Fixture, "expressions and values relative to a baseline row") 
         "b,2,20.0,2.0,100.0,40.0\n"
         "c,2,5.0,,,10.0\n");
   REQUIRE(out[0].table.notes.size() == 1);
-  CHECK(out[0].table.notes[0] ==
+  CHECK(out[0].table.notes[0].str() ==
         "row 5: 'speedup' is empty: there is no baseline row with devices=1");
 }
 
@@ -212,7 +212,7 @@ TEST_CASE_FIXTURE(Fixture, "references pass or fail, row by row") {
   CHECK(out[0].table.references_passed == 6);
   REQUIRE(out[0].table.missed.size() == 2);
   CHECK(out[0].table.missed[0].text == "row 1: time is 587.14; expected <= 560");
-  CHECK(out[0].table.notes.at(0) == "reference time 24 +- 5%: pass, row 2 has 24.0");
+  CHECK(out[0].table.notes.at(0).str() == "reference time 24 +- 5%: pass, row 2 has 24.0");
   table.columns[1].format = ".1f";  // what is said shows what the table shows
   CHECK(run()[0].table.missed.at(0).text == "row 1: time is 587.1; expected <= 560");
 }
@@ -278,7 +278,7 @@ TEST_CASE_FIXTURE(Fixture, "failed rows are marked in every style, and are no ba
   failed.notes = {"workpackage 0 (s) failed: why"};
   records.rows = {failed, row({{"n", {2LL}}, {"tps", {15.0}}}), lost};
   CHECK(text() == "n,tps,speedup,status\n1,10.0,,FAILED\n2,15.0,,done\n4,11.0,,LOST\n");
-  CHECK(run()[0].table.notes.at(0) == "row 1 FAILED: workpackage 0 (s) failed: why");
+  CHECK(run()[0].table.notes.at(0).str() == "row 1 FAILED: workpackage 0 (s) failed: why");
   table.columns.pop_back();
   options.style = "pretty";
   CHECK(text() ==
@@ -339,10 +339,10 @@ TEST_CASE_FIXTURE(Fixture, "an empty cell of a pattern is noted") {
   Column shown = column("rate_avg");
   table.columns = {column("n"), column("rate"), shown};
   records.rows = {row({{"n", {1LL}}, {"rate", {2.0}}, {"rate_avg", {2.0}}}), row({{"n", {2LL}}})};
-  CHECK(run()[0].table.notes ==
-        std::vector<std::string>{"'rate' has no value in 1 of 2 rows: row 2",
-                                 "'rate_avg' has no value in 1 of 2 rows: row "
-                                 "2"});
+  const std::vector<Note> notes = run()[0].table.notes;
+  REQUIRE(notes.size() == 2);
+  CHECK(notes[0].str() == "'rate' has no value in 1 of 2 rows: row 2");
+  CHECK(notes[1].str() == "'rate_avg' has no value in 1 of 2 rows: row 2");
   benchmark.as_jube = true;
   CHECK(run()[0].table.notes.empty());
 }
