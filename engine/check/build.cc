@@ -273,7 +273,7 @@ class BenchmarkBuilder {
     const auto say = [&](const Mark& mark, const char* key) {
       diagnostics_.error(
           mark, fmt::format("'{}' in {} needs kind: setup or build", key, describe(element)),
-          "other steps run anew in every run");
+          "other steps always run again");
     };
     for (const Element& child : element.children) {
       if (child.name == "input") say(child.mark, "input");

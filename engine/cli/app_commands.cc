@@ -125,7 +125,7 @@ void Application::add_results() {
                     "take patterns, analysers and results from this file")
         ->option_text("FILE");
   }
-  result->add_flag("-a,--analyse", result_.analyse, "accepted: output is always analysed anew");
+  result->add_flag("-a,--analyse", result_.analyse, "accepted: output is always analysed again");
   list(result, "--logs", result_.logs,
        "the tables of an input file from these logs of jobs submitted by hand, one a workpackage",
        "PATH");

@@ -200,7 +200,8 @@ Status print_summary(const Invocation& invocation, const Benchmark& benchmark,
              command("analyse"), command("result"), command("info"), command("log"));
   fmt::print("{}\n", std::string(kBoxWidth, '#'));
   if (summary.interrupted) {
-    fmt::print("Interrupted: nothing that finished is lost; `{}` goes on.\n", command("continue"));
+    fmt::print("Interrupted: nothing that finished is lost; `{}` resumes the run.\n",
+               command("continue"));
   } else if (summary.blocked.empty() && (summary.waiting > 0 || summary.running > 0)) {
     fmt::print("{} still to come; `{}` looks again.\n",
                summary.waiting > 0 ? "Results are" : "Jobs are", command("continue"));

@@ -162,7 +162,7 @@ int status_command(const Invocation& invocation, const RunsArgs& args) {
     }
     if (!all_there) code = kFailed;
     if (word == "INTERRUPTED") {
-      fmt::print(stderr, "hint: `{} continue {} --id {}` goes on\n", invocation.program,
+      fmt::print(stderr, "hint: `{} continue {} --id {}` resumes it\n", invocation.program,
                  shell_quote(directory.path.substr(0, directory.path.rfind('/'))), directory.id);
     }
     if (views.empty() && counts.ended == 0) continue;

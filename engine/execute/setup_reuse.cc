@@ -20,7 +20,7 @@ bool SetupReuse::add_parents(const Workpackage& workpackage, StepInputs* inputs,
       continue;
     }
     kept = false;
-    *why = "step '" + name + "', which it depends on, is done anew in every run";
+    *why = "step '" + name + "', which it depends on, is done again in every run";
     // Equal work of this run has one owner, so that the children of all that share it share theirs.
     const std::string number = std::to_string(workpackage.parents[i]);
     inputs->parents.emplace_back(name, parent != nullptr ? parent->hash : "workpackage " + number);
@@ -149,7 +149,7 @@ std::string in_words(const ReuseDecision& decision) {
     case ReuseDecision::Kind::work:
       break;
   }
-  return "done anew, " + decision.why;
+  return "done again, " + decision.why;
 }
 
 }  // namespace

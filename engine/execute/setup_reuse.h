@@ -84,7 +84,7 @@ class SetupReuse {
 };
 
 // For a dry run: what a run would say of each setup and build workpackage of a plan, by id: "reused,
-// the same as in /runs/000000/000000_build/work", "done anew, against the work kept last: file
+// the same as in /runs/000000/000000_build/work", "done again, compared with the last kept work: file
 // input.txt changed". Nothing is written and no command is run. `outpath`: absolute.
 std::map<int, std::string> predict_reuse(const Benchmark& benchmark, const Expander& expander,
                                          const std::vector<Workpackage>& workpackages,

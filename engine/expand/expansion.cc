@@ -49,7 +49,7 @@ void Expansion::collect_own_sets() {
   }
 }
 
-// Whether a parent's parameter is made anew although no set of this step brings it.
+// Whether a parent's parameter is made again although no set of this step brings it.
 bool Expansion::is_updated(const Binding& binding) const {
   const Definition& definition = context_.definitions.of(binding);
   return updates_in_step(definition.parameter->update, own_sets_.count(definition.set) > 0);

@@ -37,7 +37,7 @@ struct ExpansionContext {
   std::set<std::pair<const Step*, const Text*>>& reported;
 };
 
-// Whether a parameter of this update mode is made anew in a child step.
+// Whether a parameter of this update mode is made again in a child step.
 bool updates_in_step(UpdateMode mode, bool set_is_used);
 // Names whose values belong to one workpackage: known only to finish().
 bool is_late_name(std::string_view name);

@@ -196,7 +196,7 @@ const std::vector<KeyRule>& key_rules() {
       {"step", "shared", R::text, "", J, false, "", "Name of the link to a shared folder."},
       {"step", "active", R::expression, "", J, false, "true", "Whether the step runs."},
       {"step", "export", R::boolean, "", J, false, "false",
-       "The environment goes on to dependent steps."},
+       "The environment is passed on to dependent steps."},
       {"step", "max_async", R::number, "", J, false, "0",
        "Workpackages waiting for a done_file at once; 0: no limit."},
       {"step", "iterations", R::number, "", J, false, "1", "Runs of each workpackage."},

@@ -101,7 +101,7 @@ std::string WorkStore::find(const StepInputs& inputs, const std::string& hash, s
     if (stat(last(inputs.step).c_str(), &info) != 0 || !read_file(last(inputs.step), &kept)) {
       *why = "nothing of this step is kept from earlier runs";
     } else {
-      *why = "against the work kept last: " + difference(kept, inputs);
+      *why = "compared with the last kept work: " + difference(kept, inputs);
     }
     return {};
   }
@@ -144,7 +144,7 @@ Status WorkStore::seal(const StepInputs& inputs, const std::string& hash, const 
     const std::string path = walk->path().string();
     const std::string name = path.substr(work.size() + 1);
     std::string seal;
-    // A name with a newline has no line of its own: such work is done anew each time.
+    // A name with a newline has no line of its own: such work is done again each time.
     if (name.find('\n') != std::string::npos) return Status::ok();
     if (file_seal(path, &seal)) lines.push_back(seal + " " + name);
   }

@@ -41,7 +41,7 @@ TEST_CASE("status: a run whose engine ended without finishing is INTERRUPTED") {
       "ln -s \"$TALLY\" jube; ./jube status runs\n"
       "kill $(cat runs/000000/000000_s/work/pid)");
   CHECK_MESSAGE(ran.out == "RUNNING\nINTERRUPTED\nRUNNING\n", ran.out);
-  CHECK(has(ran.err, "hint: `tally continue runs --id 0` goes on\n"));
+  CHECK(has(ran.err, "hint: `tally continue runs --id 0` resumes it\n"));
   // What waits for a file of its command goes on by itself.
   shell.clear();
   shell.file("b.yaml",

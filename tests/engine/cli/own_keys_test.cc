@@ -387,7 +387,7 @@ TEST_CASE("setup work: done once for all that need it, across runs too, and said
   CHECK(!has(ran.out, "reused 0"));
   CHECK_MESSAGE(has(ran.out, "|    1 | 20 |\n|    2 | 20 |\n"), ran.out);
   CHECK(has(shell.content("run/000002/run.log"),
-            "000000_corpus: done here, against the work kept last: file in.txt changed\n"));
+            "000000_corpus: done here, compared with the last kept work: file in.txt changed\n"));
   CHECK(shell.content("times") == "made\nmade\n");
 }
 
@@ -410,20 +410,20 @@ TEST_CASE("setup work: what its parents left is an input, within a run and over 
   ran = shell.tally("run b.yaml");
   CHECK_MESSAGE(has(ran.out, "reused 2 (data): "), ran.out);
   CHECK(shell.content("run/000001/000005_go/work/stdout") == "2\none\n");
-  // The build is made anew; the data that was made from the old one is not taken over.
+  // The build is made again; the data that was made from the old one is not taken over.
   shell.file("source.txt", "two\n");
   ran = shell.tally("run -n b.yaml");
   CHECK_MESSAGE(has(ran.out,
-                    "#000001 build  seed=2  done anew, against the work kept last: file "
+                    "#000001 build  seed=2  done again, compared with the last kept work: file "
                     "source.txt changed\n"),
                 ran.out);
-  CHECK_MESSAGE(has(ran.out, "done anew, against the work kept last: parent build changed"),
+  CHECK_MESSAGE(has(ran.out, "done again, compared with the last kept work: parent build changed"),
                 ran.out);
   ran = shell.tally("run b.yaml");
   CHECK(!has(ran.out, "reused"));
   CHECK(shell.content("run/000002/000004_go/work/stdout") == "1\ntwo\n");
   CHECK(shell.content("run/000002/000005_go/work/stdout") == "2\ntwo\n");
-  // A parent that is made anew for another reason, too: its work may be another.
+  // A parent that is made again for another reason, too: its work may be another.
   std::filesystem::remove(shell.root() + "/run/000002/000000_build/work/prog");
   ran = shell.tally("run b.yaml");
   CHECK(!has(ran.out, "reused 0 "));
@@ -438,7 +438,7 @@ TEST_CASE("setup work: what its parents left is an input, within a run and over 
   shell.tally("run p.yaml");
   ran = shell.tally("run -n p.yaml");
   CHECK_MESSAGE(
-      has(ran.out, "done anew, step 'plain', which it depends on, is done anew in every run"),
+      has(ran.out, "done again, step 'plain', which it depends on, is done again in every run"),
       ran.out);
   shell.tally("run p.yaml");
   CHECK(shell.content("prun/000001/000000_plain/work/now") ==
@@ -474,11 +474,11 @@ TEST_CASE(
   CHECK(shell.content("run/000003/000000_prepare/work/out") == "two\nfast\n");
   CHECK(has(run("").out, "reused 0 (prepare)"));
   CHECK(!has(run("--fresh").out, "reused"));
-  CHECK(has(run("--fresh -n").out, "done anew, --fresh"));
+  CHECK(has(run("--fresh -n").out, "done again, --fresh"));
   CHECK(has(run("").out, "reused 0 (prepare)"));
   shell.file("b.yaml", head + step + ", reuse: false}\n");
   CHECK(!has(run("").out, "reused"));
-  CHECK(has(run("-n").out, "done anew, reuse is false"));
+  CHECK(has(run("-n").out, "done again, reuse is false"));
   // Declared: a folder that only a script reads.
   shell.file("b.yaml", head +
                            "fileset: {name: fs, copy: script.sh}\n"

@@ -198,8 +198,8 @@ TEST_CASE("ctrl-C ends the children and leaves a run that continues; a second en
   CHECK_MESSAGE(has(second, "; wait for it to end, or end it, then continue\n"), second);
   CHECK(shell.content("first.code") == "1\n");
   CHECK_MESSAGE(has(shell.content("first.out") + shell.content("first.err"),
-                    "Interrupted: nothing that finished is lost; `tally continue run --id 0` goes "
-                    "on."),
+                    "Interrupted: nothing that finished is lost; `tally continue run --id 0` "
+                    "resumes the run."),
                 shell.content("first.out"));
   CHECK(shell.content("log") == "s1\n");
   // Nobody holds the pipe that the child was reading any more.
