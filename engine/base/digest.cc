@@ -43,7 +43,7 @@ std::string digest_of(std::string_view text) {
 
 Status digest_file(const std::string& path, std::string* hex) {
   Digest digest;
-  const Status status = read_file(
+  Status status = read_file(
       path, [&digest](const char* bytes, size_t count) { digest.add_bytes(bytes, count); });
   if (status) *hex = digest.hex();
   return status;
