@@ -84,7 +84,7 @@ std::string printable(std::string_view line) {
 
 // The source line with the caret below it. Tabs are kept, so that both lines are indented alike.
 std::string excerpt(std::string_view line, uint32_t column, bool color) {
-  constexpr size_t kWidest = 400;  // a longer line is not shown: nobody can see the caret
+  constexpr size_t kWidest = 400;  // longer lines are not shown; the caret would be lost
   if (strip(line).empty() || line.size() > kWidest) return {};
   size_t start = byte_of_column(line, column);
   std::string pad;

@@ -1,4 +1,4 @@
-// A text that few objects have. It takes the room of one pointer, and an empty std::string takes
+// A text that few objects have. It takes the space of one pointer; an empty std::string takes
 // four. In a plan of a million workpackages hardly any has an error text.
 #pragma once
 

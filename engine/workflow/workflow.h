@@ -65,7 +65,7 @@ struct FileCopy {  // copy or link
   std::string separator = ",";
   std::string source_dir, target_dir;
   bool internal = false;  // rel_path_ref="internal": relative to the work directory
-  // The folder of the file that defines this entry, after the benchmark's file_path_ref was applied.
+  // The folder of the file that defines this entry, with the benchmark's file_path_ref applied.
   std::string file_path;
   std::string file_path_ref;  // the entry's own: sources are looked up there, relative to file_path
   Text active{"true", {}};

@@ -52,7 +52,7 @@ enum class Reason {
   job_node,       // a node failed
   job_preempted,  // preempted in favour of another job
   job_waited,     // removed from the queue, where it would have waited too long
-  job_lost,       // nobody knows what became of it
+  job_lost,       // its fate is unknown
   // expected
   expected_memory,
   expected_time_limit,
@@ -61,11 +61,11 @@ enum class Reason {
   done_file,      // `file` does not exist yet
   before_shared,  // the run ended before its siblings reached a shared operation; it resumes there
   // pending again
-  interrupted,    // by whoever stopped the engine
-  job_withdrawn,  // its job was cancelled by whoever stopped the engine
+  interrupted,    // the engine was stopped
+  job_withdrawn,  // its job was cancelled when the engine was stopped
   // done
   reused,  // the work of `workpackage`, or of what `detail` names, was reused
-  // A reason that a journal of version 1 has only in words, and that matches none of the above.
+  // A journal of version 1 may give a reason only as text that matches none of the above.
   other,
 };
 // The name as the journal stores it, such as "command". Empty for Reason::none.
