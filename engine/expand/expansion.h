@@ -72,7 +72,7 @@ class Expansion {
     Point point;
     std::vector<uint32_t> open;  // slots that are not closed, in order
     std::string error;
-    Mark place;  // where the error is written
+    Mark place;  // where the cause of the error is written
   };
   struct Task {  // a script to run
     size_t work;
