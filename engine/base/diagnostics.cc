@@ -31,8 +31,8 @@ Style style_of(Severity severity) {
   return {"note", "\033[1;36m"};
 }
 
-// The byte at which the `column`th code point of `line` starts; bytes that are not UTF-8 count one
-// each.
+// The byte at which code point number `column` of `line` starts. Each byte that is not UTF-8 counts
+// as one code point.
 size_t byte_of_column(std::string_view line, uint32_t column) {
   size_t at = 0;
   for (uint32_t i = 1; i < column && at < line.size(); ++i) {
@@ -49,8 +49,9 @@ size_t code_points(std::string_view text) {
   return count;
 }
 
-// The token that starts `rest`, to underline it: a quoted text whole, else up to white space or a
-// character that ends a word in YAML or XML. A colon ends one only before a blank, as in YAML.
+// The token at the start of `rest`, for underlining. It is a whole quoted text, or everything up to
+// white space or a character that ends a word in YAML or XML. A colon ends a token only before a
+// blank, as in YAML.
 std::string_view token(std::string_view rest) {
   constexpr std::string_view kEnds = " \t,=<>[]{}\"'";
   if (rest.empty()) return rest;
@@ -64,7 +65,7 @@ std::string_view token(std::string_view rest) {
   return rest.substr(0, end);
 }
 
-// Bytes a terminal would take amiss (control characters, what is not UTF-8) become '?'.
+// Replaces bytes that could upset a terminal (control characters, invalid UTF-8) by '?'.
 std::string printable(std::string_view line) {
   std::string text;
   for (size_t at = 0; at < line.size();) {
@@ -81,9 +82,9 @@ std::string printable(std::string_view line) {
   return text;
 }
 
-// The source line and the caret under it; tabs are kept, so that both are indented alike.
+// The source line with the caret below it. Tabs are kept, so that both lines are indented alike.
 std::string excerpt(std::string_view line, uint32_t column, bool color) {
-  constexpr size_t kWidest = 400;  // a longer line is not shown: nobody can see the caret
+  constexpr size_t kWidest = 400;  // longer lines are not shown; the caret would be lost
   if (strip(line).empty() || line.size() > kWidest) return {};
   size_t start = byte_of_column(line, column);
   std::string pad;
@@ -112,7 +113,7 @@ std::string block(const Diagnostic& d, const Sources& sources, bool color) {
   return text;
 }
 
-// "3 more of this kind: 'a' (12:5), 'b' (13:5), ...": those behind the first.
+// "3 more of this kind: 'a' (12:5), 'b' (13:5), ...": the diagnostics after the first.
 std::string others(const std::vector<const Diagnostic*>& all, const Sources& sources) {
   constexpr size_t kMost = 10;
   if (all.size() < 2) return {};
@@ -182,7 +183,8 @@ void Diagnostics::add(Severity severity, const Mark& mark, std::string message, 
 }
 
 std::string Diagnostics::format(const Sources& sources, bool color) const {
-  // Notes stay behind what they belong to, so groups are sorted, not single diagnostics.
+  // Notes must follow the diagnostic that they belong to. So groups are sorted, not single
+  // diagnostics.
   std::vector<std::pair<const Diagnostic*, std::string>> groups;
   for (const Diagnostic& d : all_) {
     std::string text = block(d, sources, color);

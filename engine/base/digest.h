@@ -10,8 +10,8 @@
 
 namespace tally {
 
-// Collects texts and numbers. Each text goes in with its length, so that no two lists of texts look
-// alike.
+// Collects texts and numbers. Each text is added with its length, so that different lists of texts
+// cannot give the same input.
 class Digest {
  public:
   Digest();
@@ -22,7 +22,7 @@ class Digest {
   Digest& add(std::string_view text);
   Digest& add(uint64_t number);
   Digest& add_bytes(const void* bytes, size_t size);  // without their length
-  // Thirty-two hex digits.
+  // The digest as 32 hex digits.
   std::string hex() const;
 
  private:
@@ -31,7 +31,7 @@ class Digest {
 };
 
 std::string digest_of(std::string_view text);
-// Of a regular file's bytes. An error names the path and the reason.
+// The digest of a regular file's bytes. An error names the path and the reason.
 Status digest_file(const std::string& path, std::string* hex);
 
 }  // namespace tally

@@ -6,8 +6,9 @@
 
 namespace tally {
 
-// A duration: seconds ("90", "1.5"), with a unit ("90s", "10m", "2h", "1d") or Slurm's forms
-// (MM:SS, HH:MM:SS, D-HH:MM:SS). Nothing when it is none of these.
+// Reads a duration in seconds ("90", "1.5"), with a unit ("90s", "10m", "2h", "1d"), or in Slurm's
+// forms (MM:SS, HH:MM:SS, D-HH:MM:SS). Returns seconds, or nothing when the text has none of these
+// forms.
 std::optional<double> parse_duration(const std::string& text);
 
 }  // namespace tally

@@ -66,7 +66,8 @@ Status make_directories(const std::string& path) {
 }
 
 Status write_file(const std::string& path, const std::string& bytes, int mode) {
-  // Of this process alone: others, on other hosts, may write the same file at the same moment.
+  // The temporary name is unique to this process. Others, possibly on other hosts, may write the
+  // same file at the same moment.
   const std::string aside = name_beside(path);
   const int fd = open(aside.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
   if (fd < 0) return file_error(path, "cannot write", errno);

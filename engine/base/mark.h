@@ -1,4 +1,4 @@
-// Where a value stands in the user's files.
+// Where a value is written in the user's files.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ struct Mark {
   bool operator==(const Mark&) const = default;
 };
 
-// A string the user wrote, and where.
+// A string that the user wrote, and where it is written.
 struct Text {
   std::string value;
   Mark mark;
 };
 
-// The files read so far, by number, with their text, so that an error can show the line it means.
-// Append-only; marks stay valid for the life of the object. Not thread-safe.
+// The files read so far, by number. Their text is kept so that an error can show the line
+// concerned. Append-only: marks stay valid for the life of the object. Not thread-safe.
 class Sources {
  public:
-  // Adds a file's text and returns its number. `name` is the path as the user spelt it.
+  // Adds a file's text and returns its number. `name` is the path as the user wrote it.
   uint32_t add(std::string name, std::string text);
   const std::string& name(uint32_t file) const { return files_[file].name; }
   const std::string& text(uint32_t file) const { return files_[file].text; }
-  // The line `mark` stands on, without its newline; empty when the mark is unknown.
+  // The line that `mark` is on, without its newline. Empty when the mark is unknown.
   std::string_view line(const Mark& mark) const;
   size_t size() const { return files_.size(); }
 

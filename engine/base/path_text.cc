@@ -13,7 +13,8 @@ bool is_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
 }
 
-// A variable at path[at] == '$': its name, and the place after it; false: none.
+// Reads the variable at path[at] == '$' into *name and the position after it into *after. Returns
+// false if there is no variable.
 bool variable_at(const std::string& path, size_t at, std::string* name, size_t* after) {
   if (at + 1 >= path.size()) return false;
   if (path[at + 1] == '{') {

@@ -1,4 +1,4 @@
-// What a path in an input file may name besides parameters.
+// What a path in an input file may contain besides parameters.
 #pragma once
 
 #include <functional>
@@ -7,17 +7,17 @@
 
 namespace tally {
 
-// An environment variable's value; nothing when it is not set.
+// Returns an environment variable's value, or nothing when the variable is not set.
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 
-// `~` and `~user` at the beginning, and `$NAME` and `${NAME}` of this process's environment, as
-// Python's os.path.expanduser and os.path.expandvars put them in (JUBE's way). What is not known
-// stays as it is.
+// Expands `~` and `~user` at the beginning, and `$NAME` and `${NAME}` from this process's
+// environment. The rules are those of Python's os.path.expanduser and os.path.expandvars, as in
+// JUBE. Unknown names stay as they are.
 std::string expand_path(const std::string& path);
-// The same with the variables of another environment.
+// The same, with the variables of another environment.
 std::string expand_path(const std::string& path, const Variables& variables);
 
-// A `$NAME` that expand_path() left over, or "".
+// The first `$NAME` that expand_path() left in the path, or "".
 std::string unknown_variable(const std::string& path);
 
 }  // namespace tally

@@ -1,5 +1,5 @@
-// A text that few objects have. Takes the room of a pointer, where an empty std::string takes four:
-// of a plan of a million workpackages hardly one has an error's text.
+// A text that few objects have. It takes the space of one pointer; an empty std::string takes
+// four. In a plan of a million workpackages hardly any has an error text.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class RareText {
   RareText& operator=(RareText&&) noexcept = default;
   ~RareText() = default;
 
-  // Never null; refers to the object as long as it is not assigned to.
+  // Never null. The reference is valid until the object is assigned to.
   const std::string& str() const {
     static const std::string none;
     return text_ ? *text_ : none;

@@ -1,5 +1,5 @@
-// The result of an operation on the outside world: fine, or one sentence that says what happened,
-// where, and what to do.
+// The result of an operation on the outside world: success, or one sentence that says what
+// happened, where, and what to do.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kSpace = " \t\n\r\f\v";
 
-// How far a name may be from the one that was meant: a third of its length, one at least.
+// The largest edit distance for a suggestion: a third of the name's length, at least one.
 size_t allowed_distance(std::string_view name) {
   return std::max<size_t>(1, (name.size() + 1) / 3);
 }
@@ -71,7 +71,7 @@ std::string to_lower(std::string_view text) {
 }
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the alignment table: a swap looks two rows back.
+  // Three rows of the alignment table are needed, because a swap looks two rows back.
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
@@ -90,7 +90,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
-  constexpr size_t kLongest = 200;  // nobody means a name by a longer text
+  constexpr size_t kLongest = 200;  // longer texts are not names
   if (name.empty() || name.size() > kLongest) return {};
   const std::string lower = to_lower(name);
   size_t allowed = allowed_distance(name);

@@ -1,4 +1,4 @@
-// Small text helpers that several stages share.
+// Small text helpers that several stages use.
 #pragma once
 
 #include <cstddef>
@@ -9,32 +9,33 @@
 
 namespace tally {
 
-// Python's str.strip(): ASCII white space off both ends.
+// Python's str.strip(): removes ASCII white space from both ends.
 std::string_view strip(std::string_view text);
-// Splits at every occurrence of `separator`; "" gives {text}. Pieces are stripped. Empty pieces
-// count.
+// Splits at every occurrence of `separator`. An empty separator gives {text}. Pieces are stripped,
+// and empty pieces are kept.
 std::vector<std::string> split_strip(std::string_view text, std::string_view separator);
-// Every run of white space as one blank, none at the ends.
+// Replaces every run of white space by one blank and removes it at both ends.
 std::string one_line(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 bool starts_with(std::string_view text, std::string_view prefix);
-// The candidate nearest to `name` by edit distance, or "" when none is near enough to be meant.
+// The candidate nearest to `name` by edit distance, or "" when none is close enough.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 // "did you mean 'x'?" for nearest(), or "".
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
-// The number of single-character insertions, deletions, substitutions and swaps of neighbours
-// between two texts (optimal string alignment), in bytes.
+// The number of single-character insertions, deletions, substitutions and swaps of neighbours that
+// turn one text into the other (optimal string alignment). It counts bytes.
 size_t edit_distance(std::string_view a, std::string_view b);
 // ASCII lower case.
 std::string to_lower(std::string_view text);
-// The number of bytes of the UTF-8 sequence that starts `text`, or 0 when it is not valid UTF-8
-// (too long a form, a surrogate, beyond U+10FFFF, cut short) or empty. *code_point may be null.
+// The number of bytes of the UTF-8 sequence at the start of `text`. It is 0 when the text is empty
+// or not valid UTF-8 (overlong, a surrogate, beyond U+10FFFF, or truncated). `code_point` may be
+// null.
 size_t utf8_length(std::string_view text, uint32_t* code_point = nullptr);
-// Quotes a word for /bin/sh so that it arrives as it is; words that need none come back bare.
+// Quotes a word for /bin/sh so that it arrives unchanged. A word that needs no quotes stays bare.
 std::string shell_quote(std::string_view word);
 
-// A double-quoted shell word in which $VARIABLES still work: a job's environment is often built
-// from what the job finds.
+// Puts a word in double quotes for the shell, so that $VARIABLES in it are still expanded. A job's
+// environment is often built from variables that are set inside the job.
 std::string double_quoted(std::string_view text);
 
 }  // namespace tally

@@ -1,4 +1,4 @@
-// Code points as bytes.
+// Converts code points to bytes.
 #pragma once
 
 #include <cstdint>

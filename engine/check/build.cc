@@ -46,7 +46,7 @@ StepKind step_kind(const Element& element) {
 Column column(const Element& element) {
   Column c;
   c.name = text_of(element);
-  c.title = element.get("title");  // blanks at its ends are JUBE's, too
+  c.title = element.get("title");  // JUBE keeps blanks at its ends, too
   c.format = strip(element.get("format"));
   c.colw = strip(element.get("colw"));
   if (const Attribute* null = element.find("null_value")) {
@@ -98,7 +98,7 @@ class BenchmarkBuilder {
     all->push_back(std::move(item));
   }
 
-  // The sets one `use` names, in the benchmark's names.
+  // Adds the sets that one `use` names, under their names in the benchmark.
   void add_use(const Element& element, bool pattern_sets, std::vector<Text>* use) {
     std::vector<Text> names = split_text(text_of(element));
     Text from = attribute_text(element, "from");
@@ -160,7 +160,7 @@ class BenchmarkBuilder {
     return c;
   }
 
-  // The four sets of the file or the name that `platform` gives.
+  // Adds the four sets from the file or the name in `platform`.
   void add_platform(const Element& element, Step* s) {
     Text from = text_of(element);
     if (from.value.empty()) return;
@@ -268,7 +268,8 @@ class BenchmarkBuilder {
     }
   }
 
-  // `input` and `reuse` say when work is done again: only setup and build steps leave any out.
+  // `input` and `reuse` decide whether work is done again. Only setup and build steps can skip
+  // work.
   void check_reuse(const Element& element) {
     const auto say = [&](const Mark& mark, const char* key) {
       diagnostics_.error(

@@ -1,11 +1,12 @@
-// Steps, analysers and results from their elements. Internal to check/.
+// Builds steps, analysers and results from their elements. Internal to check/.
 #pragma once
 
 #include "engine/check/sets.h"
 
 namespace tally {
 
-// Adds what `element` (a <benchmark>) holds beside sets. Sets named through `from` are added too.
+// Adds everything in `element` (a <benchmark>) except its sets. Sets named through `from` are added
+// too.
 void build_benchmark(const Element& element, const SetFile& home, SetBuilder& sets,
                      Benchmark* benchmark, Diagnostics& diagnostics);
 

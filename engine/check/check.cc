@@ -19,8 +19,8 @@ namespace tally {
 
 namespace {
 
-// A benchmark's file_path_ref stands for the input file's folder: what was looked for there, or in
-// a folder below it, is looked for here.
+// Applies a benchmark's file_path_ref, which replaces the input file's folder. Paths in that folder
+// or below it are moved to the new folder.
 void move_files(const std::string& home, const std::string& folder, FileSet* set) {
   for (auto& entry : set->entries) {
     auto* copy = std::get_if<FileCopy>(&entry);
@@ -73,7 +73,7 @@ void check_unique_names(const std::vector<Benchmark>& benchmarks, Diagnostics& d
 
 std::optional<Workflow> check_document(const Document& document, const CheckOptions& options,
                                        Sources& sources, Diagnostics& diagnostics) {
-  if (diagnostics.has_errors()) return std::nullopt;  // what was read is not whole
+  if (diagnostics.has_errors()) return std::nullopt;  // the document was not read completely
   const bool own_language = uses_tally_keys(document.root);
   const bool strict = options.strict || own_language;
   const bool own_rules = own_language && !options.as_jube;

@@ -1,4 +1,4 @@
-// From a Document to a Workflow: keys, values and names are checked, tags applied, sets resolved.
+// Turns a Document into a Workflow: checks keys, values and names, applies tags and resolves sets.
 #pragma once
 
 #include <optional>
@@ -17,13 +17,13 @@ struct CheckOptions {
   std::vector<std::pair<std::string, std::string>> set;  // --set name=value: replaces a parameter
   ReadOptions read;                                      // for files named by from= and init_with=
   bool strict = false;   // unknown keys are errors even in a file of plain JUBE language
-  bool as_jube = false;  // called by the name jube: JUBE's rules for every file
-  const StepKinds* kinds = &plain_kinds();  // of the workflow's steps; must outlive it
-  bool stored = false;  // a run's own input: the environment it was checked in may be another one
+  bool as_jube = false;  // the program was called as jube: JUBE's rules for every file
+  const StepKinds* kinds = &plain_kinds();  // for the workflow's steps; must outlive it
+  bool stored = false;  // a run's stored input, possibly checked in another environment
 };
 
-// Checks `document` and builds the workflow. All problems are reported, with marks. Returns nothing
-// when there were errors.
+// Checks `document` and builds the workflow. Reports all problems with their marks. Returns nothing
+// if there were errors.
 std::optional<Workflow> check_document(const Document& document, const CheckOptions& options,
                                        Sources& sources, Diagnostics& diagnostics);
 

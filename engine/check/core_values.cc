@@ -21,9 +21,9 @@ class CoreValues {
   void replace(Element* element, const ElementRule* rule) {
     for (Attribute& a : element->attributes) {
       const KeyRule* known = rule ? find_key(rule->id, a.name.value) : nullptr;
-      // `active: no` is Python's False, as it always was.
+      // `active: no` stays Python's False, as in PyYAML.
       if (known && known->rule == ValueRule::expression) continue;
-      // Both spellings of a boolean, a number or a time mean the same there.
+      // For a boolean, a number or a time, both spellings have the same meaning.
       const bool typed =
           known && (known->rule == ValueRule::boolean || known->rule == ValueRule::number ||
                     known->rule == ValueRule::duration);

@@ -1,4 +1,4 @@
-// Plain YAML values in files of our own. Internal to check/.
+// Plain YAML values in files of Tally's own language. Internal to check/.
 #pragma once
 
 #include "engine/base/diagnostics.h"
@@ -6,8 +6,9 @@
 
 namespace tally {
 
-// Gives the values in `root`, the document's own or a copy, that YAML 1.2 reads in another way than
-// JUBE's PyYAML what they are in YAML 1.2, with a remark where that may matter.
+// Some values have one meaning in YAML 1.2 and another in JUBE's PyYAML. In `root`, which is the
+// document's own root or a copy of it, these values get their YAML 1.2 meaning. A remark is added
+// where the difference may matter.
 void use_core_values(const Document& document, Element* root, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -1,4 +1,4 @@
-// `$names` in commands that nothing here defines.
+// Finds `$names` in commands that the workflow does not define.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,10 +23,10 @@ bool is_word_start(char c) {
 struct DollarName {
   std::string name;
   std::string written;  // with the dollar, to find it in the source
-  size_t at = 0;        // of the dollar in the command
+  size_t at = 0;        // position of the dollar in the command
 };
 
-// The names a command refers to, by string.Template's rules: $name, ${name}; $$ is a dollar.
+// The names that a command refers to, by string.Template's rules: $name, ${name}; $$ is a dollar.
 std::vector<DollarName> dollar_names(std::string_view text) {
   std::vector<DollarName> names;
   for (size_t i = 0; i + 1 < text.size(); ++i) {
@@ -42,7 +42,7 @@ std::vector<DollarName> dollar_names(std::string_view text) {
     size_t end = start;
     while (end < text.size() && is_word_char(text[end])) ++end;
     if (end == start || !is_word_start(text[start])) continue;
-    // ${name:-x} and the like are the shell's own.
+    // ${name:-x} and similar forms belong to the shell.
     if (braces && (end == text.size() || text[end] != '}')) continue;
     names.push_back(
         {std::string(text.substr(start, end - start)), std::string(text.substr(i, end - i)), i});
@@ -50,8 +50,8 @@ std::vector<DollarName> dollar_names(std::string_view text) {
   return names;
 }
 
-// Words the commands themselves may give a value to: x=..., for x in, read x. Wide rather than
-// narrow.
+// Collects names to which the commands themselves may give a value: x=..., for x in, read x. It
+// collects too many names rather than too few.
 void collect_assigned(std::string_view command, std::set<std::string>* names) {
   std::string before;
   for (size_t i = 0; i < command.size();) {
@@ -79,7 +79,8 @@ bool is_builtin(const std::string& name) {
   return std::find(known.begin(), known.end(), name) != known.end();
 }
 
-// Whether a command may get names from what is not seen in it: files it reads, modules it loads.
+// Whether a command may get names from places that cannot be seen here, such as files that it reads
+// or modules that it loads.
 bool takes_names_from_elsewhere(std::string_view command) {
   for (const char* quoted : {"<<'", "<<\"", "<<\\", "<<-'", "<<-\"", "<< '", "<< \""}) {
     if (command.find(quoted) != std::string_view::npos) return true;
@@ -97,7 +98,7 @@ bool takes_names_from_elsewhere(std::string_view command) {
   return false;
 }
 
-// Which bytes of a command stand in single quotes, where the shell puts no values in.
+// Marks the bytes of a command inside single quotes, where the shell expands nothing.
 std::vector<bool> single_quoted(std::string_view command) {
   std::vector<bool> quoted(command.size());
   char open = 0;
@@ -111,13 +112,13 @@ std::vector<bool> single_quoted(std::string_view command) {
     } else if (c == '\'' || c == '"') {
       open = c;
     } else if (c == '#' && (i == 0 || command[i - 1] == ' ' || command[i - 1] == '\n')) {
-      i = std::min(command.find('\n', i), command.size());  // a comment may hold one quote
+      i = std::min(command.find('\n', i), command.size());  // a comment may contain a single quote
     }
   }
   return quoted;
 }
 
-// Variables that a shell has of itself.
+// Variables that every shell defines.
 bool is_shell_variable(const std::string& name) {
   static const std::set<std::string> names = {
       "PWD",    "OLDPWD", "HOME",     "UID",      "EUID",   "PPID",   "RANDOM",     "SECONDS",
@@ -126,7 +127,7 @@ bool is_shell_variable(const std::string& name) {
   return names.count(name) > 0;
 }
 
-// The built-in prefixes of launchers and batch systems, whose variables exist in the job only.
+// Prefixes of the variables of launchers and batch systems. Such variables exist only inside a job.
 bool is_job_variable(const std::string& name) {
   for (const char* prefix :
        {"SLURM_", "SLURMD_", "PBS_", "LSB_", "OMPI_", "PMI_", "PMIX_", "CUDA_", "BASH_", "EB"}) {
@@ -152,7 +153,7 @@ class DollarChecker {
   }
 
  private:
-  // Adds what a step and its parents define; false when that depends on parameters.
+  // Adds the names that a step and its parents define. Returns false if they depend on parameters.
   bool collect(const Step& step, std::set<std::string>* known, std::set<std::string>* visited) {
     if (!visited->insert(step.name.value).second) return true;
     for (const Text& use : step.use) {
@@ -179,7 +180,7 @@ class DollarChecker {
     if (takes_names_from_elsewhere(command)) open_ = true;
   }
 
-  // What prepare commands export, and what a site sets in its jobs.
+  // Adds the names that prepare commands export and that a site sets in its jobs.
   void collect_sets(const Step& step, std::set<std::string>* known) {
     if (!step.modules.empty()) open_ = true;
     for (const Text& use : step.use) {
@@ -243,7 +244,8 @@ class DollarChecker {
     return {};
   }
 
-  // The place of `written` at or after `mark` in the source, within the next lines; else `mark`.
+  // Finds `written` at or after `mark` in the source, within the next lines. Returns `mark` if it
+  // is not found.
   Mark place_of(const Mark& mark, const std::string& written) const {
     constexpr uint32_t kLines = 200;
     for (uint32_t line = mark.line; mark.known() && line < mark.line + kLines; ++line) {
@@ -263,8 +265,8 @@ class DollarChecker {
   }
 
   const Benchmark& benchmark_;
-  const bool strict_;  // what is known to nobody is an error
-  bool open_ = false;  // the step's commands may know more names than are seen
+  const bool strict_;  // unknown names are errors
+  bool open_ = false;  // the step's commands may know names that cannot be seen here
   const Sources& sources_;
   Diagnostics& diagnostics_;
 };

@@ -13,18 +13,19 @@
 
 namespace tally {
 
-// The text without the white space around it.
+// The text without white space at both ends.
 Text stripped(const Text& text);
-// The element's own text, stripped; marked by the element when it has none.
+// The element's own text, stripped. If it has none, the mark is the element's.
 Text text_of(const Element& element);
-// An attribute's value, stripped; `otherwise` when it is empty or missing.
+// An attribute's value, stripped. It is `otherwise` if the attribute is empty or missing.
 Text attribute_text(const Element& element, const std::string& name,
                     const std::string& otherwise = {});
-// The parts of a list with commas, stripped, each with the list's mark; empty ones are left out.
+// The parts of a comma-separated list, stripped, each with the list's mark. Empty parts are left
+// out.
 std::vector<Text> split_text(const Text& text);
 ValueType value_type(const Element& element);
 
-// The value that belongs to a word; `otherwise` for other words (the schema check reports them).
+// The value for a word. It is `otherwise` for unknown words, which the schema check reports.
 template <typename Enum>
 Enum choice(const std::string& text, std::initializer_list<std::pair<const char*, Enum>> values,
             Enum otherwise) {

@@ -72,7 +72,7 @@ class ReferenceChecker {
     return names != removed_.end() && names->second.count(name) > 0;
   }
 
-  // What analysing and results alone need: the steps can run without it.
+  // Checks a name that only analysis and results need. The steps can run without it.
   void require_later(const Text& name, const std::vector<std::string>& known, const char* kind,
                      const std::string& where) {
     if (contains(known, name.value) || !is_removed(kind, name.value)) {
@@ -109,7 +109,7 @@ class ReferenceChecker {
     for (const Text& depend : step.depend) require(depend, steps_, "step", where);
   }
 
-  // Depth first; a step met again while it is open closes a circle.
+  // Depth-first search. A step that is met again while it is open closes a cycle.
   void check_cycles() {
     for (const Step& step : benchmark_.steps) {
       if (done_.count(step.name.value) == 0) visit(step);
@@ -135,9 +135,9 @@ class ReferenceChecker {
     done_.insert(step.name.value);
   }
 
-  // A pattern with the name of a parameter of the step that is analysed, or of one before it: the
-  // analysis would end with this, after all work is done. Sets that only a point names are left to
-  // it.
+  // A pattern may not have the name of a parameter of the analysed step or of a step before it. The
+  // analysis would fail because of this only after all work is done. Sets that are chosen by a
+  // parameter are not checked here.
   void check_clashes(const Analyser& analyser) {
     std::vector<const Text*> uses;
     for (const Text& use : analyser.use) uses.push_back(&use);
@@ -179,7 +179,7 @@ class ReferenceChecker {
     for (const Text& depend : step->depend) add_parameters(depend.value, seen, parameters);
   }
 
-  // Each has its file result/NAME.dat.
+  // Names must be unique, because each output is written to result/NAME.dat.
   void check_unique(const Text& name) {
     const auto inserted = result_names_.emplace(name.value, name.mark);
     if (inserted.second) return;
@@ -213,7 +213,8 @@ class ReferenceChecker {
     }
   }
 
-  // Everything a column may show. Wide rather than narrow: a miss is only a warning.
+  // All names that a column may show. The list is rather too long than too short, since a miss is
+  // only a warning.
   std::vector<std::string> column_names() const {
     std::vector<std::string> names = builtin_names();
     names.emplace_back("jube_res_analyser");
@@ -265,7 +266,7 @@ class ReferenceChecker {
     }
   }
 
-  // <name>_<step>
+  // Whether the name has the form <name>_<step>.
   bool is_step_value(const std::string& name, const std::vector<std::string>& names) const {
     return std::any_of(steps_.begin(), steps_.end(), [&](const std::string& step) {
       size_t length = step.size() + 1;

@@ -1,4 +1,4 @@
-// Whether the names in a benchmark lead somewhere. Internal to check/.
+// Checks that the names in a benchmark refer to something. Internal to check/.
 #pragma once
 
 #include "engine/check/check.h"
@@ -6,20 +6,22 @@
 
 namespace tally {
 
-// Sets, steps, analysers and columns that are named but not defined; steps that wait for each
-// other. An analyser or result that names what a tag removed is a warning: JUBE runs the steps and
-// says so when the analyser is used, and so do we.
+// Reports sets, steps, analysers and columns that are named but not defined, and steps that depend
+// on each other in a cycle. An analyser or result that names something a tag removed is only a
+// warning. JUBE, too, runs the steps and reports the problem when the analyser is used.
 void check_references(const Benchmark& benchmark, const RemovedNames& removed,
                       Diagnostics& diagnostics);
 
-// `$names` in commands that no parameter and no built-in defines: a warning, for the shell may know
-// them; with `strict` an error where neither the commands nor the environment give them a value.
+// Reports `$names` in commands that neither a parameter nor a built-in variable defines. This is a
+// warning, because the shell may know the name. With `strict` it is an error if neither the
+// commands nor the environment give the name a value.
 void check_dollar_names(const Benchmark& benchmark, bool strict, const Sources& sources,
                         Diagnostics& diagnostics);
 
-// The variables JUBE defines in every workpackage.
+// The variables that JUBE defines in every workpackage.
 const std::vector<std::string>& builtin_names();
-// What a step of one of Tally's kinds may name besides its parameters: StepKinds::values().
+// The names that a step of one of Tally's kinds may use besides its parameters:
+// StepKinds::values().
 const std::vector<std::string>& kind_value_names();
 
 }  // namespace tally

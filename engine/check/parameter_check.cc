@@ -24,7 +24,8 @@ const Parameter* find(const ParameterSet& set, const std::string& name) {
   return nullptr;
 }
 
-// Lists that stand in the file are compared; what scripts and references give, expansion compares.
+// Compares lists that are written in the file. Expansion compares lists from scripts and
+// references.
 void check_zips(const ParameterSet& set, Diagnostics& diagnostics) {
   for (const std::vector<Text>& group : set.zip) {
     std::string lengths;
@@ -46,7 +47,7 @@ void check_zips(const ParameterSet& set, Diagnostics& diagnostics) {
   }
 }
 
-// The $names and ${names} of a text.
+// The names in a text's $name and ${name} references.
 std::set<std::string> references(const std::string& text) {
   auto is_name = [](char c) {
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -66,7 +67,7 @@ std::set<std::string> references(const std::string& text) {
   return names;
 }
 
-// Circles among parameters that are used together.
+// Finds cycles among parameters that are used together.
 class Circles {
  public:
   Circles(bool strict, Diagnostics& diagnostics) : strict_(strict), diagnostics_(diagnostics) {}
@@ -92,7 +93,7 @@ class Circles {
     }
     path_.push_back(name);
     for (const std::string& next : references(parameters_[name]->value.value)) {
-      // A parameter that names itself is left to the shell: PATH=$PATH:/more.
+      // A parameter may name itself: the shell resolves PATH=$PATH:/more.
       if (next != name && parameters_.count(next) != 0) visit(next);
     }
     path_.pop_back();
@@ -143,7 +144,7 @@ void check_set_value(const std::pair<std::string, std::string>& set, const Param
   }
 }
 
-// print() shows its text on the terminal and gives None, in JUBE, too.
+// Warns about print(), which writes to the terminal and returns None, in JUBE as well.
 void check_print(const ParameterSet& set, Diagnostics& diagnostics) {
   for (const Parameter& parameter : set.parameters) {
     if (parameter.mode != Mode::python || !starts_with(parameter.value.value, "print(")) continue;

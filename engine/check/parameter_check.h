@@ -1,4 +1,4 @@
-// What is wrong with parameters whatever their values come to. Internal to check/.
+// Finds mistakes in parameters that do not depend on their computed values. Internal to check/.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace tally {
 
-// Zipped lists of unequal length (as far as the file says), and parameters whose values refer to
-// each other in a circle: JUBE leaves their $names as they are, which is a warning, and with
-// `strict` an error.
+// Reports zipped lists of unequal length, where the file alone shows it, and parameters whose
+// values refer to each other in a cycle. JUBE leaves the $names of such a cycle as they are. The
+// cycle is a warning, or with `strict` an error.
 void check_parameters(const Benchmark& benchmark, bool strict, Diagnostics& diagnostics);
 
-// Gives a parameter of every set the value of --set name=value. A name that no set has and a value
-// that is not of the parameter's type are errors.
+// Gives a parameter the value of --set name=value in every set that has it. It is an error if no
+// set has the parameter, or if the value does not have the parameter's type.
 void apply_set(const std::pair<std::string, std::string>& set, std::vector<Benchmark>* benchmarks,
                Diagnostics& diagnostics);
 

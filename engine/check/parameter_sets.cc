@@ -1,4 +1,4 @@
-// Parameter sets from their elements.
+// Builds parameter sets from their elements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ Duplicate duplicate_of(const Element& element) {
       Duplicate::none);
 }
 
-// JUBE joins the values of both as a sorted set of texts; scripts lose their mode by it.
+// JUBE joins the values of both definitions into a sorted set of texts. A script loses its mode in
+// this way.
 void concatenate(const Parameter& next, Parameter* parameter) {
   const std::string separator = parameter->separator.empty() ? "," : parameter->separator;
   std::set<std::string> values;
@@ -38,7 +39,7 @@ bool same_options(const Parameter& a, const Parameter& b) {
          a.exported == b.exported && a.update == b.update;
 }
 
-// Whether two elements were read from one list of values under `_`.
+// Whether two elements come from the same list of values under `_`.
 bool is_same_list(const Element& a, const Element& b) {
   const Attribute* x = a.find("name");
   const Attribute* y = b.find("name");
@@ -134,7 +135,8 @@ void SetBuilder::add_parameter(Parameter next, const Element& element, const Ele
     }
     concatenate(next, &*known);
   } else {
-    // A definition that a tag chooses over a plain one is meant; two plain ones look like a slip.
+    // A definition with a tag that replaces a plain one is intended. Two plain definitions look
+    // like a mistake.
     const Element* before = (*origins)[index];
     if (own && is_same_list(*before, element)) {
       diagnostics_.warning(here,
@@ -203,7 +205,7 @@ ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& ho
     } else if (child.name == "zip") {
       std::vector<Text> names = split_text(text_of(child));
       if (names.size() == 1) {
-        single_zip.push_back(names[0]);  // `zip: [a, b]` arrives as one element a name
+        single_zip.push_back(names[0]);  // `zip: [a, b]` arrives as one element per name
       } else {
         set.zip.push_back(std::move(names));
       }

@@ -8,7 +8,7 @@ namespace tally {
 
 namespace {
 
-// Keys whose value is a parameter of the template's set as it stands.
+// Keys whose value becomes a parameter of the template's set unchanged.
 struct PlainKey {
   const char* key;
   const char* parameter;
@@ -37,7 +37,7 @@ Element parameter(const std::string& name, const Text& value, bool number = fals
   made.mark = value.mark;
   made.text = value;
   made.attributes.push_back({{"name", value.mark}, {name, value.mark}});
-  // A site's value is one value: its commas do not span a parameter space.
+  // A site's value is a single value. Commas in it do not make a parameter space.
   made.attributes.push_back({{"separator", value.mark}, {"", value.mark}});
   if (number) made.attributes.push_back({{"type", value.mark}, {"int", value.mark}});
   return made;
@@ -60,7 +60,7 @@ void add_plain(const Element& from, const PlainKey& key, Element* set) {
   set->children.push_back(parameter(key.parameter, value, key.number));
 }
 
-// What the elements called `name` hold, a line each.
+// One line for each attribute of the elements called `name`.
 template <typename Line>
 Text lines_of(const Element& platform, const char* name, const Line& line) {
   Text text;
@@ -84,7 +84,7 @@ std::string assignment(const std::string& name, const std::string& value) {
   return fmt::format("{}={}", name, value);
 }
 
-// An option in the scheduler's way of writing it in a job script.
+// A scheduler option as it is written in a job script.
 std::string option_line(const std::string& scheduler, const std::string& name,
                         const std::string& value) {
   if (scheduler == "pbs" || scheduler == "lsf") {
@@ -107,7 +107,7 @@ Text modules_of(const Element& platform) {
   return text;
 }
 
-// Where the file of the sets is named.
+// The mark of the place that names the file with the sets.
 const Mark& template_mark(const Element& platform) {
   const Attribute* given = platform.find("template");
   return given ? given->value.mark : platform.mark;
@@ -139,7 +139,8 @@ Element submit_set(const Element& platform, const std::string& file) {
   if (const Attribute* launcher = platform.find("launcher")) {
     Text value = launcher->value;
     if (strip(value.value) == "none") value.value.clear();
-    // $tasks and the like are the step's: doubled, the dollars stay until its own values are known.
+    // $tasks and similar names belong to the step. Their dollars are doubled, so that they survive
+    // until the step's values are known.
     for (size_t at = 0; (at = value.value.find('$', at)) != std::string::npos; at += 2) {
       value.value.insert(at, 1, '$');
     }

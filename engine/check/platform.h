@@ -1,5 +1,5 @@
-// A site's description of its cluster (`platform:`) as the sets that run steps use. Internal to
-// check/.
+// Turns a site's description of its cluster (`platform:`) into the sets that run steps use.
+// Internal to check/.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace tally {
 
-// The names of those sets, in the order in which a step uses them: systemParameter (what a job asks
-// for), executeset (how it is submitted), executesub and jobfiles (its script).
+// The names of these sets, in the order in which a step uses them: systemParameter (what a job
+// requests), executeset (how it is submitted), executesub and jobfiles (its script).
 const std::vector<std::string>& platform_sets();
 
-// Adds to the elements that hold a `platform` the four sets it stands for: those of its template
-// (`init_with`), with the site's values in their place. Tags have been applied; more than one
-// platform left in a file is an error.
+// Every element that holds a `platform` gets the four sets that the platform describes. They are
+// the sets of its template (`init_with`) with the site's values. Tags must have been applied. More
+// than one remaining platform in a file is an error.
 void add_platform_sets(Element* root, Diagnostics& diagnostics);
 
 }  // namespace tally

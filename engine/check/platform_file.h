@@ -1,4 +1,4 @@
-// Files that describe platforms and hold nothing that could be run.
+// Files that only describe platforms and hold nothing to run.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace tally {
 
-// "jsc (slurm)" of a file that describes platforms and has no step; empty of any other.
+// "jsc (slurm)" for a file that describes platforms and has no step. Empty for any other file.
 std::string platforms_of(const Element& root);
 bool describes_platform(const Element& root);
 
-// A workflow that submits one job to the platform of a file.
+// A workflow that submits one job to the given platform of a file.
 std::string job_on(const std::string& platform);
 
 }  // namespace tally

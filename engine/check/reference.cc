@@ -65,7 +65,7 @@ std::string values(const KeyRule& rule) {
   return "text";
 }
 
-// A table cell cannot hold a bare bar.
+// Escapes bars, which a table cell cannot hold.
 std::string cell(std::string_view text) {
   std::string escaped;
   for (char c : text) {
@@ -79,7 +79,7 @@ std::string in_code(const char* text) {
   return *text == '\0' ? std::string() : fmt::format("`{}`", text);
 }
 
-// "step", or with its parent where several elements share the name: "use (in step)".
+// "step", or with the parent if several elements share the name: "use (in step)".
 std::string heading(const ElementRule& rule) {
   for (const ElementRule& other : element_rules()) {
     if (&other == &rule || std::strcmp(other.name, rule.name) != 0) continue;

@@ -5,7 +5,7 @@
 
 namespace tally {
 
-// docs/reference.md: every element and key of the schema table, in the order of the file.
+// The text of docs/reference.md: every element and key of the schema table, in the table's order.
 std::string reference_markdown();
 
 }  // namespace tally

@@ -26,7 +26,7 @@ bool tally_element(const Element& element, const ElementRule& rule) {
   });
 }
 
-// Where else a key may stand, for one that is known but stands in the wrong place.
+// A hint about the places where a key is allowed, for a known key in the wrong place.
 std::string elsewhere(const std::string& key) {
   std::vector<std::string> places;
   auto add = [&](const char* name) {
@@ -94,7 +94,7 @@ class SchemaChecker {
     }
   }
 
-  // `- echo a: b` is a mapping to YAML: the command would be lost without an error.
+  // YAML reads `- echo a: b` as a mapping. Without an error the command would be lost.
   void report_unknown_key(const Element& element, const ElementRule& rule, const std::string& name,
                           const Mark& mark) {
     const bool command =
@@ -146,7 +146,7 @@ class SchemaChecker {
         auto choices = choices_of(key);
         if (std::find(choices.begin(), choices.end(), text) != choices.end()) break;
         std::string near = did_you_mean(text, choices);
-        // JUBE takes any type and treats what it does not know as a string.
+        // JUBE accepts any type and treats an unknown one as a string.
         bad(std::strcmp(key.key, "type") != 0,
             near.empty() ? "one of: " + join(choices, ", ") : near);
         break;
@@ -196,7 +196,7 @@ class SchemaChecker {
   void check_text(const Element& element, const ElementRule& rule) {
     if (strip(element.text.value).empty()) return;
     const KeyRule* key = find_key(rule.id, "_");
-    // XML often has a comma or a slip of the pen between elements; JUBE passes over it.
+    // XML files often have a stray comma or character between elements. JUBE ignores it.
     if (!key) {
       const Mark& mark = element.text.mark.known() ? element.text.mark : element.mark;
       if (std::strcmp(rule.id, "include-path") == 0) return;

@@ -1,4 +1,4 @@
-// Keys and values against the schema table. Internal to check/.
+// Checks keys and values against the schema table. Internal to check/.
 #pragma once
 
 #include "engine/base/diagnostics.h"
@@ -6,18 +6,19 @@
 
 namespace tally {
 
-// Whether any element or key of the tree is Tally's own: then every slip is an error.
+// Whether any element or key of the tree belongs to Tally's own language. All mistakes are then
+// errors.
 bool uses_tally_keys(const Element& root);
 
-// Reports unknown keys and elements, values that are not allowed, and missing ones. Unknown ones
-// and values that JUBE passes over are warnings unless `strict`; an XML element that nobody knows
-// is an error, as it is for JUBE.
+// Reports unknown keys and elements, values that are not allowed, and missing values. Unknown names
+// and values that JUBE ignores are warnings unless `strict`. An unknown XML element is an error, as
+// in JUBE.
 void check_schema(const Element& root, bool strict, bool is_xml, Diagnostics& diagnostics);
 
-// The same for the sets alone of a file that others take sets from.
+// The same, only for the sets in a file that other files take sets from.
 void check_set_schema(const Element& root, bool strict, bool is_xml, Diagnostics& diagnostics);
 
-// "parameter 'bind'", "step", for messages.
+// Describes an element in messages: "parameter 'bind'", "step".
 std::string describe(const Element& element);
 
 }  // namespace tally

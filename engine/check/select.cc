@@ -20,7 +20,7 @@ bool stays(const Element& element, const std::set<std::string>& tags) {
   return !evaluate_tags(tag->value.value, tags, &value, &error) || value;
 }
 
-// The texts of `selection`'s children called `name`, split.
+// The texts of the children of `selection` that are called `name`, split.
 std::vector<Text> selection_names(const Element& root, const std::string& name) {
   std::vector<Text> names;
   for (const Element& selection : root.children) {
@@ -52,7 +52,7 @@ void check_expression(const Element& element, const std::set<std::string>& tags,
   }
 }
 
-// `tags: {forced, tag: [{name, _}]}`
+// Checks the form `tags: {forced, tag: [{name, _}]}`.
 void check_descriptions(const Element& list, const std::set<std::string>& used,
                         Diagnostics& diagnostics) {
   std::set<std::string> described;
@@ -125,7 +125,7 @@ void collect_tag_names(const Element& element, std::set<std::string>* names) {
 void check_tag_rules(const Element& root, const std::set<std::string>& tags,
                      const std::set<std::string>& used, const CheckOptions& options, bool strict,
                      Diagnostics& diagnostics) {
-  std::set<std::string> known = used;  // and those that the file describes
+  std::set<std::string> known = used;  // plus the tags that the file describes
   bool described = false;
   for (const Element& child : root.children) {
     if (child.name == "check_tags") check_expression(child, tags, diagnostics);
@@ -156,7 +156,7 @@ std::vector<const Element*> selected_benchmarks(const Element& root, const Check
                                                 Diagnostics& diagnostics) {
   std::vector<Text> only = selection_names(root, "only");
   std::vector<Text> exclude = selection_names(root, "not");
-  // Each option takes the place of its own list.
+  // Each option replaces its own list.
   if (!options.only.empty()) only.clear();
   if (!options.exclude.empty()) exclude.clear();
   for (const std::string& name : options.only) only.push_back({name, {}});
@@ -173,7 +173,7 @@ std::vector<const Element*> selected_benchmarks(const Element& root, const Check
       diagnostics.error(name.mark, fmt::format("no benchmark is called '{}'", name.value),
                         did_you_mean(name.value, names));
   }
-  // One that a tag has taken out already may be left out, too.
+  // This is only a warning, because a tag may already have removed the benchmark.
   for (const Text& name : exclude) {
     if (unknown(name))
       diagnostics.warning(name.mark,

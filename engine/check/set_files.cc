@@ -37,8 +37,8 @@ bool is_file(const std::string& path, const ReadOptions& options) {
          (options.stored.count(path) > 0 || !std::filesystem::is_directory(path, error));
 }
 
-// A file as it is named, or the platform of that name: NAME.yaml, or NAME/platform.yaml, which is
-// where the shipped templates have theirs.
+// Finds the file by its name as written. Otherwise the name is that of a platform: NAME.yaml, or
+// NAME/platform.yaml as in the shipped templates.
 std::string find_set_file(const std::string& name, const std::vector<std::string>& directories,
                           const ReadOptions& options) {
   std::string path = find_file(name, directories, options);

@@ -97,8 +97,8 @@ bool SetBuilder::add_as(const Element& element, const SetFile& home, const std::
 std::vector<Text> SetBuilder::add_from(const Text& from, const std::vector<Text>& names,
                                        bool pattern_sets, const SetFile& home,
                                        Benchmark* benchmark) {
-  // Sets taken from elsewhere get names of their own, for JUBE keeps them apart from sets of the
-  // same name here. The ending is the same for all of one `from`, so that `set$i` can choose among
+  // Sets from other files get separate names, because JUBE keeps them apart from sets of the same
+  // name in this file. All sets of one `from` get the same ending, so that `set$i` can choose among
   // them.
   const std::string ending = "@" + from.value;
   std::map<std::string, const Element*> found;
@@ -176,7 +176,7 @@ SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& 
   if (const Element* base = initial(element, home, depth, &file)) {
     set = substitute_set(*base, *file, depth + 1);
   }
-  // Own entries override what init_with brought: files by `out`, replacements by `source`.
+  // Own entries override those from init_with: files by `out`, replacements by `source`.
   std::vector<IoFile> own_files;
   for (const Element& child : element.children) {
     if (child.name == "iofile") {
@@ -189,12 +189,13 @@ SubstituteSet SetBuilder::substitute_set(const Element& element, const SetFile& 
       own_files.push_back(std::move(io));
     } else if (child.name == "sub") {
       Substitution sub;
-      sub.source = attribute_text(child, "source");  // stripped, as JUBE does
+      sub.source = attribute_text(child, "source");  // stripped, as in JUBE
       sub.dest = child.find("dest") ? attribute_text(child, "dest") : text_of(child);
       sub.regex = strip(child.get("mode")) == "regex";
-      // A newline before it, which no stripped source has, says that it stands for whole lines.
+      // A leading newline means that the source replaces whole lines. A stripped source never has
+      // one.
       if (strip(child.get("mode")) == "line") sub.source.value.insert(0, 1, '\n');
-      // The last of equal sources counts, in the place of the first, as in JUBE.
+      // If sources are equal, the last one counts, at the position of the first, as in JUBE.
       auto& all = set.substitutions;
       const auto same = std::find_if(all.begin(), all.end(), [&](const Substitution& s) {
         return s.source.value == sub.source.value;

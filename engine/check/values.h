@@ -1,4 +1,4 @@
-// Reading the values of keys.
+// Parses the values of keys.
 #pragma once
 
 #include <string>
@@ -6,18 +6,20 @@
 
 namespace tally {
 
-// true, yes, on, 1 and false, no, off, 0 in any case. False when it is neither.
+// Reads true, yes, on, 1 or false, no, off, 0, in any case. Returns false for other texts.
 bool parse_boolean(std::string_view text, bool* value);
 bool boolean_or(std::string_view text, bool otherwise);
 
-// A whole number not below 0, or a text with a $parameter, which is known only later.
+// True for a whole number of at least 0, and for a text with a $parameter, whose value is known
+// later.
 bool is_number_or_parameter(std::string_view text);
 
-// Seconds, as 90, 90s, 10m, 2h, 1d, or Slurm's [DD-]HH:MM:SS and MM:SS; or a text with a
-// $parameter.
+// True for a duration in seconds, as 90, 90s, 10m, 2h or 1d, or in Slurm's forms [DD-]HH:MM:SS and
+// MM:SS. Also true for a text with a $parameter.
 bool is_duration_or_parameter(std::string_view text);
 
-// Letters, digits and underscore, no digit first; letters of any script, as Python's identifiers.
+// True for letters, digits and underscores without a leading digit. Letters may be of any script,
+// as in Python's identifiers.
 bool is_identifier(std::string_view text);
 
 }  // namespace tally

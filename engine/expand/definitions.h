@@ -1,5 +1,5 @@
-// The parameters of a benchmark as expansion sees them: numbered, with their texts interned and
-// their value lists split once. Private to expand/.
+// The parameters of a benchmark, prepared for expansion: they are numbered, their texts are
+// interned, and their value lists are split once. Private to expand/.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace tally {
 
-// How far a binding's value is. Stored in the two lowest bits of Binding::definition; the third
-// says that a later step may resolve it again.
+// How far a binding's value has been resolved. The two lowest bits of Binding::definition store it.
+// The third bit says that a later step may resolve the value again.
 enum class Progress : uint32_t {
   closed,       // final
-  raw,          // the definition's text, or one piece of it: to be substituted, then evaluated
-  split_raw,    // a list of raw texts, to be expanded into one point each
-  split_value,  // a list that a substitution or a script gave
+  raw,          // the definition's text, or one piece of it: still to be substituted and evaluated
+  split_raw,    // a list of raw texts: still to be expanded into one point each
+  split_value,  // a list that came from a substitution or a script: still to be expanded
 };
 inline Progress progress(const Binding& b) {
   return static_cast<Progress>(b.definition & 3U);
@@ -31,8 +31,8 @@ inline uint32_t definition_number(const Binding& b) {
 inline uint32_t with_progress(uint32_t number, Progress p) {
   return number << 3U | static_cast<uint32_t>(p);
 }
-// A final text that names something no set of its step knows. A later step that knows the name
-// resolves it there, as JUBE does.
+// Marks a final text that names something which no set of its step defines. A later step that knows
+// the name resolves it there, as JUBE does.
 inline constexpr uint32_t unresolved_bit = 4U;
 inline bool is_unresolved(const Binding& b) {
   return (b.definition & unresolved_bit) != 0;
@@ -53,14 +53,15 @@ class Definitions {
   uint32_t number(const ParameterSet& set, const Parameter& parameter);
   const Definition& operator[](uint32_t number) const { return definitions_[number]; }
   const Definition& of(const Binding& b) const { return definitions_[definition_number(b)]; }
-  // A binding as expansion starts with it.
+  // The binding with which expansion starts.
   Binding fresh(uint32_t number) const;
-  // The pieces of a text, stripped, interned; the same object for the same text and separator.
+  // The pieces of a text, stripped and interned. The same text and separator give the same object.
   const std::vector<TextId>& pieces(TextId text, const std::string& separator);
-  // The names a text refers to, interned.
+  // The names that a text refers to, interned.
   const std::vector<TextId>& references(TextId text);
-  // Closes a binding with a value that substitution or a script gave. `literal`: a dollar in it was
-  // escaped or came out of a script, so no later step takes it for a name.
+  // Closes a binding with a value that came from a substitution or a script. `literal` means that a
+  // dollar in the value was escaped or was printed by a script. Later steps must not read it as the
+  // start of a name.
   void close(Binding& binding, TextId value, bool literal);
   TextPool& pool() { return pool_; }
 
@@ -72,8 +73,9 @@ class Definitions {
   std::unordered_map<TextId, std::vector<TextId>> references_;
 };
 
-// "" or the message for a value that is not of its parameter's type.
-// JUBE takes a fraction for an int, and its tables cut it off; `as_jube` false does not.
+// Checks that a value has its parameter's type. Returns "" or a message.
+// With `as_jube`, a fraction is accepted for an int, because JUBE accepts it and truncates it in
+// its tables. Without `as_jube` it is an error.
 std::string type_error(const Parameter& parameter, const std::string& value, bool as_jube);
 
 }  // namespace tally

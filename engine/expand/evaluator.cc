@@ -59,9 +59,9 @@ int wait_for(pid_t pid) {
   return status;
 }
 
-// Starts argv with its standard streams on the given descriptors (-1: the engine's own), in
-// `directory` ("" : the engine's), with `path` ("PATH=...") in place of the engine's PATH unless it
-// is empty. Returns an errno value, 0 when started.
+// Starts argv in `directory` with its standard streams connected to the given descriptors. A
+// descriptor of -1 or an empty `directory` means the engine's own. `path` ("PATH=...") replaces the
+// engine's PATH unless it is empty. Returns 0, or an errno value when the process did not start.
 int spawn(const std::vector<std::string>& argv, const std::string& directory, int in, int out,
           int err, pid_t* pid, const std::string& path = {}) {
   posix_spawn_file_actions_t actions;
@@ -70,7 +70,7 @@ int spawn(const std::vector<std::string>& argv, const std::string& directory, in
   if (out >= 0) posix_spawn_file_actions_adddup2(&actions, out, 1);
   if (err >= 0) posix_spawn_file_actions_adddup2(&actions, err, 2);
   if (!directory.empty()) posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
-  // The engine may block or ignore signals; its children start with none of that.
+  // The engine may block or ignore signals. Its children must not inherit that.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none, defaults;
@@ -97,8 +97,8 @@ int spawn(const std::vector<std::string>& argv, const std::string& directory, in
   return failed;
 }
 
-// Blocks SIGPIPE for this thread while it lives, and swallows one that was raised meanwhile:
-// writing to a helper that died must give an error, not end the engine.
+// Blocks SIGPIPE for this thread while the object lives, and discards a SIGPIPE raised meanwhile.
+// Writing to a helper that has died must give an error and not end the engine.
 class NoSigpipe {
  public:
   NoSigpipe() {
@@ -129,7 +129,7 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-// Reads what there is, 64 KiB at most. False at the end or on an error.
+// Reads the available bytes, at most 64 KiB. Returns false at the end of the stream or on an error.
 bool read_some(int fd, std::string* out) {
   char buffer[65536];
   ssize_t n;
@@ -148,19 +148,20 @@ std::string last_line(std::string_view text) {
   return std::string(text);
 }
 
-// Perl's last line says only that it gave up.
+// Joins all lines. Perl's last line alone says only that it gave up.
 std::string in_one_line(std::string_view text) {
   return join(split_strip(strip(text), "\n"), "; ");
 }
 
-// The long-lived interpreter. A request is one line of byte counts and then the expressions; the
-// answer is one line of signed byte counts (negative: an error text) and then the texts.
+// The long-lived interpreter. A request is one line of byte counts, followed by the expressions.
+// The answer is one line of signed byte counts, followed by the texts. A negative count marks an
+// error text.
 class PythonHelper {
  public:
   ~PythonHelper() { stop(); }
 
-  // Fills `results` for expressions [first, first + count). False when the helper died; `started`
-  // tells whether there was one at all.
+  // Fills `results` for expressions [first, first + count). Returns false when the helper died.
+  // `started` says whether there was a helper process at all.
   bool ask(const std::vector<std::string>& expressions, size_t first, size_t count,
            std::vector<Evaluation>& results) {
     if (pid_ < 0 && !start()) return false;
@@ -234,7 +235,8 @@ class PythonHelper {
       sizes.push_back(strtol(at, &end, 10));
       if (end == at) return false;
       at = end;
-      // An error counts one more than its text, so that an empty one is negative too.
+      // The count of an error is its text's length plus one, so that an empty error is negative
+      // too.
       total += static_cast<size_t>(sizes.back() < 0 ? -sizes.back() - 1 : sizes.back());
     }
     while (answer.size() < newline + 1 + total) {
@@ -298,7 +300,8 @@ class RealEvaluator : public Evaluator {
     for (size_t first = 0; first < expressions.size(); first += batch) {
       const size_t count = std::min(batch, expressions.size() - first);
       if (python_.ask(expressions, first, count, results)) continue;
-      // Something in the batch ended the helper. One at a time finds what, and keeps the others.
+      // An expression in the batch ended the helper. Evaluating them one at a time finds it and
+      // keeps the results of the others.
       for (size_t i = first; i < first + count; ++i) {
         if (python_.ask(expressions, i, 1, results)) continue;
         results[i].ok = false;
@@ -320,7 +323,7 @@ class RealEvaluator : public Evaluator {
     return result;
   }
 
-  // `summary` makes the error of what a failed command wrote to its standard error.
+  // `summary` turns the standard error of a failed command into an error text.
   Evaluation shell(const std::string& command,
                    std::string (*summary)(std::string_view) = last_line) const {
     Evaluation result;
@@ -366,7 +369,7 @@ class RealEvaluator : public Evaluator {
   }
 
   std::string directory_, shell_;
-  std::string path_;  // "PATH=..." of commands; empty: the engine's own
+  std::string path_;  // "PATH=..." for commands; empty: the engine's own
   PythonHelper python_;
 };
 

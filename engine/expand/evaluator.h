@@ -1,4 +1,5 @@
-// Runs what only another language can: python, perl and shell values. A seam: tests use a fake.
+// Evaluates python, perl and shell values in their own interpreters. The class is an interface, so
+// that tests can use a fake.
 #pragma once
 
 #include <memory>
@@ -14,12 +15,12 @@ namespace tally {
 struct Evaluation {
   bool ok = false;
   std::string value;  // Python: str() of the result; shell: standard output as it came
-  std::string error;  // the interpreter's own last line
+  std::string error;  // the last line of the interpreter's error message
 };
 
-// Evaluates many expressions of one mode at once, in order; one result each. Python expressions run
-// in one long-lived python3 process, started at the first use. Thread-safe for distinct objects
-// only.
+// Evaluates many expressions of one mode at once and returns one result each, in order. Python
+// expressions run in one long-lived python3 process, which starts at the first use. Different
+// objects may be used in different threads; one object may not be shared between threads.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
@@ -30,9 +31,9 @@ class Evaluator {
   }
 };
 
-// The real one. `directory`: where shell and perl values run (JUBE: where it was started).
-// `shell`: /bin/sh or $JUBE_EXEC_SHELL. `programs`: a folder that these find behind their PATH;
-// empty: none.
+// Makes the evaluator that runs real interpreters. Shell and perl values run in `directory` (JUBE
+// uses the directory where it was started). `shell` is /bin/sh or $JUBE_EXEC_SHELL. `programs` is a
+// folder that is appended to the PATH of shell and perl values; empty means none.
 std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell = "/bin/sh",
                                           std::string programs = {});
 

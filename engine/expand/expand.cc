@@ -50,7 +50,7 @@ struct Expander::Impl {
         run_builtins(benchmark_builtins(run)),
         definitions(texts) {}
 
-  // Made once a step; steps outlive the object.
+  // Made once per step. The steps outlive the object.
   const Builtins& step_builtins(const Step& step) const {
     Builtins& all = by_step[&step];
     if (!all.empty()) return all;
@@ -61,7 +61,7 @@ struct Expander::Impl {
     return all;
   }
 
-  // How finish() goes about it: `plan` leaves open what only a run can tell.
+  // Whether finish() works for a run or a plan. A plan leaves open what only a run can compute.
   enum class Purpose { run, plan };
   std::string finish(const Step& step, Point& point, const Builtins& late, Purpose purpose,
                      Mark* place);
@@ -82,7 +82,7 @@ struct Expander::Impl {
   std::set<std::pair<const Step*, const Text*>> reported;
 };
 
-// Whether a value refers to another that is not final (itself included).
+// Whether a value refers to a value that is not final, possibly itself.
 bool Expander::Impl::blocked(const Point& point, const Binding& binding) const {
   for (const std::string& name : referenced_names(pool[binding.value])) {
     for (const Binding& other : point.bindings) {
@@ -104,7 +104,8 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
     Evaluation result = evaluator.evaluate_one(parameter.mode, text);
     if (!result.ok) return evaluation_error(parameter, text, result);
     value = std::move(result.value);
-    // A script that gave a list when the point was made: the point keeps its place in it.
+    // The script already returned a list when the point was made. The point keeps its position in
+    // it.
     if (binding.index != Binding::no_index && !parameter.separator.empty()) {
       std::vector<std::string> pieces = split_strip(value, parameter.separator);
       if (pieces.size() > binding.index) value = std::move(pieces[binding.index]);
@@ -114,7 +115,8 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
   return type_error(parameter, value, benchmark.as_jube);
 }
 
-// One pass over the values that are not final. `last`: those that wait for each other as well.
+// One pass over the values that are not final. With `last`, values that wait for each other are
+// resolved too.
 std::string Expander::Impl::settle(Point& point, const Builtins& late, const Builtins& early,
                                    bool last, Purpose purpose, bool* changed, Mark* place) {
   bool literal = false;
@@ -132,7 +134,8 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
     }
     return nullptr;
   };
-  // Values that wait for each other all see what was there before, whatever their order.
+  // Values that wait for each other are all computed from the state before this pass, so that their
+  // order does not matter.
   struct Ready {
     Binding* binding;
     std::string text;
@@ -172,7 +175,8 @@ std::string Expander::Impl::finish(const Step& step, Point& point, const Builtin
   }
 }
 
-// Back to the text that the value was made from; the point keeps its place in a list.
+// Resets a binding to the text that its value was made from. The point keeps its position in a
+// list.
 void Expander::Impl::restart(Binding& binding) {
   const uint32_t number = definition_number(binding);
   const Definition& definition = definitions[number];

@@ -1,5 +1,5 @@
-// From a step and the parents' points to the step's own points: parameter spaces, dependent
-// parameters, scripts, exclusion rules.
+// Turns a step and its parents' points into the step's own points. This covers parameter spaces,
+// dependent parameters, scripts and exclusion rules.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@
 
 namespace tally {
 
-// Values that belong to the run, not to a set: jube_benchmark_*.
+// Values that belong to the run and not to a set: jube_benchmark_*.
 struct RunInfo {
   int id = 0;  // jube_benchmark_id
   std::string name, home, rundir, start;
 };
 
-// A point left out by a rule, for the plan.
+// A point that a rule excluded. The plan lists these.
 struct Excluded {
   const Step* step;
   Point point;
@@ -30,45 +30,46 @@ struct Excluded {
 struct StepPoints {
   std::vector<Point> points;  // in JUBE's order
   std::vector<Excluded> excluded;
-  // A value that could not be computed fails the points concerned, not the run: parallel to
-  // `points`, empty text when fine.
+  // Parallel to `points`; an empty text means no error. A value that cannot be computed fails the
+  // points concerned, not the whole run.
   std::vector<std::string> errors;
-  // Where that stands which the error is about: a parameter's value, a rule. Parallel to `errors`;
-  // unknown when there is none.
+  // Parallel to `errors`: where the parameter's value or the rule that failed is written. Unknown
+  // where there is no error.
   std::vector<Mark> places;
 };
 
-// The parameter that a key of Expander::definition_key() means; null when the workflow does not
-// have it.
+// Finds the parameter for a key from Expander::definition_key(). Returns null when the workflow
+// does not have it.
 const Parameter* find_definition(const Benchmark& benchmark, const std::string& key,
                                  const ParameterSet** set = nullptr);
 
-// Expands steps of one benchmark. Keeps caches, so one object a run.
+// Expands the steps of one benchmark. The object keeps caches, so use one object per run.
 class Expander {
  public:
   Expander(const Benchmark& benchmark, const RunInfo& run, Evaluator& evaluator, TextPool& pool,
            const std::set<std::string>& tags);
   ~Expander();
 
-  // The step's points for one combination of parents' points (empty: a step without depend).
-  // Parents whose common parameters disagree give no points. Errors that concern the step as a
-  // whole (the same parameter with two values in two sets) go to `diagnostics`.
+  // The step's points for one combination of parents' points. `parents` is empty for a step without
+  // `depend`. The result has no points if the parents disagree about a common parameter. Errors
+  // that concern the whole step (the same parameter with two values in two sets) go to
+  // `diagnostics`.
   StepPoints expand(const Step& step, const std::vector<const Point*>& parents,
                     Diagnostics& diagnostics);
 
-  // jube_wp_* and other late values: re-substitutes parameters that wait for them, and those whose
-  // update mode asks for it, for one workpackage (see execute/). Returns an error text, or "";
-  // `place`, unless null, gets where the parameter that has the error is written.
+  // Resolves the late values of one workpackage: parameters that need jube_wp_* or other late
+  // names, and parameters whose update mode asks for it (see execute/). Returns an error text, or
+  // "". If `place` is not null, it receives where the failed parameter is written.
   std::string finish(const Step& step, Point& point,
                      const std::vector<std::pair<std::string, std::string>>& builtins,
                      Mark* place = nullptr);
-  // finish() for a dry run: shell and perl values that wait are not run, and a value that cannot be
-  // computed is no error, since a run may yet make what it reads. Returns the names of the
-  // parameters left open.
+  // Like finish(), for a dry run. Shell and perl values that are still open are not run. A value
+  // that cannot be computed is not an error, because a run may create what the value reads. Returns
+  // the names of the parameters left open.
   std::vector<std::string> finish_for_plan(
       const Step& step, Point& point,
       const std::vector<std::pair<std::string, std::string>>& builtins);
-  // The same again at a cycle (update_mode cycle, always).
+  // Like finish(), at a cycle: resolves parameters with update_mode cycle or always again.
   std::string update(const Step& step, Point& point, UpdateMode reason,
                      const std::vector<std::pair<std::string, std::string>>& builtins);
 
@@ -76,17 +77,17 @@ class Expander {
   const RunInfo& run() const;
   const TextPool& pool() const;
   Evaluator& evaluator() const;
-  // jube_benchmark_* and jube_step_*: what every workpackage of the step may name.
+  // The values of jube_benchmark_* and jube_step_*, which every workpackage of the step may name.
   std::vector<std::pair<std::string, std::string>> step_builtins(const Step& step) const;
-  // False while a value waits for finish() (it names jube_wp_id, say); its text is then the one to
-  // be substituted.
+  // False while the value needs finish(), because it names jube_wp_id, for example. The binding
+  // then holds the text before substitution.
   bool is_final(const Binding& binding) const;
-  // Whether the point has such values: finish() has something to do.
+  // False while the point has such values, so that finish() is needed.
   bool is_final(const Point& point) const;
 
-  // A binding's definition as a text that outlives the process, "set/parameter", with a mark when
-  // the value is not final or a later step may resolve it again; and back. restore() returns false when the workflow has no such
-  // parameter.
+  // A binding's definition as a text that outlives the process: "set/parameter", plus a mark when
+  // the value is not final or when a later step may resolve it again. restore() does the reverse.
+  // It returns false when the workflow does not have the parameter.
   std::string definition_key(const Binding& binding) const;
   bool restore(const std::string& key, const std::string& value, uint32_t index, Binding* binding);
 

@@ -29,7 +29,7 @@ std::string evaluation_error(const Parameter& parameter, const std::string& expr
          "\": " + evaluation.error;
 }
 
-// ---- the start: parents' values and the step's own sets
+// ---- start: parents' values and the step's own sets
 
 void Expansion::add_slot(const Binding& binding, Layout& layout, Point& point) {
   const auto slot = static_cast<uint32_t>(layout.names.size());
@@ -49,14 +49,14 @@ void Expansion::collect_own_sets() {
   }
 }
 
-// Whether a parent's parameter is made again although no set of this step brings it.
+// Whether a parent's parameter is computed again although no set of this step contains it.
 bool Expansion::is_updated(const Binding& binding) const {
   const Definition& definition = context_.definitions.of(binding);
   return updates_in_step(definition.parameter->update, own_sets_.count(definition.set) > 0);
 }
 
-// The parents' parameters, each once. False when two parents disagree about one that is not
-// updated.
+// Adds the parents' parameters, each once. Returns false when two parents disagree about a
+// parameter that is not updated.
 bool Expansion::inherit(const std::vector<const Point*>& parents, Layout& layout, Point& point) {
   for (const Point* parent : parents) {
     for (const Binding& binding : parent->bindings) {
@@ -89,7 +89,7 @@ void Expansion::add_zips(const ParameterSet& set, Layout& layout) {
   }
 }
 
-// False: the step gets no points, for a reason that was reported.
+// Returns false when the step gets no points; the reason has then been reported.
 bool Expansion::add_set(const ParameterSet& set, const Text& use, Layout& layout, Point& point) {
   if (std::find(layout.sets.begin(), layout.sets.end(), &set) != layout.sets.end()) return true;
   layout.sets.push_back(&set);
@@ -133,7 +133,7 @@ bool Expansion::add_set(const ParameterSet& set, const Text& use, Layout& layout
   return true;
 }
 
-// Adds the parameter sets among a comma list of set names.
+// Adds the parameter sets from a comma-separated list of set names.
 bool Expansion::add_use(const Text& use, const std::string& names, Layout& layout, Point& point) {
   const Benchmark& benchmark = context_.benchmark;
   for (const std::string& name : split_strip(names, ",")) {
@@ -157,7 +157,7 @@ bool Expansion::add_use(const Text& use, const std::string& names, Layout& layou
 
 // ---- sets whose names depend on parameters
 
-// Whether the names in `use` are not known yet for this work.
+// Whether the names in `use` are still unknown for this work.
 bool Expansion::waits(const Work& work, const Text& use, std::string* names) const {
   bool open = false;
   const TextPool& pool = context_.definitions.pool();
@@ -179,8 +179,8 @@ bool Expansion::waits(const Work& work, const Text& use, std::string* names) con
   return open;
 }
 
-// Gives a work the sets of a layout that another work has had made: only the values are to be
-// added.
+// Gives a work the sets of a layout that was already made for another work. Only the values need to
+// be added.
 void Expansion::take_layout(Work& work, const Layout& layout) const {
   for (const ParameterSet* set : layout.sets) {
     const bool in_old = std::find(work.layout->sets.begin(), work.layout->sets.end(), set) !=
@@ -238,8 +238,8 @@ bool Expansion::resolve_uses() {
   return any;
 }
 
-// Notes which values are not final. A parent's value that names what this work knows is among them
-// again.
+// Lists the values that are not final. A parent's value is opened again if it names something that
+// this work knows.
 void Expansion::open_slots(Work& work) const {
   const auto known = [&](TextId name) {
     const std::string& text = context_.definitions.pool()[name];
@@ -258,7 +258,7 @@ void Expansion::open_slots(Work& work) const {
   }
 }
 
-// ---- the end: types, rules
+// ---- end: types and rules
 
 void Expansion::check_types() {
   for (Work& work : works_) {
@@ -353,7 +353,8 @@ StepPoints Expansion::run(const std::vector<const Point*>& parents) {
     if (has_lists()) {
       const size_t before = works_.size();
       split(false);
-      // A zip group that waits for one of its own members does not move: go on and force it.
+      // A zip group that waits for one of its own members makes no progress here. It is forced
+      // below.
       if (works_.size() != before || !has_lists()) continue;
     }
     if (resolve_uses()) {

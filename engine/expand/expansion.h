@@ -1,9 +1,9 @@
-// One step's expansion for one combination of parents. Private to expand/.
+// Expands one step for one combination of parents. Private to expand/.
 //
-// All points of the step are worked on together, level by level, so that scripts go to their
+// All points of the step are processed together, level by level, so that scripts go to their
 // interpreter in batches:
-//   split value lists -> { substitute and evaluate what is ready } -> split what came out -> ...
-//   -> sets whose names depend on parameters -> what waits for names that nobody gives -> rules
+//   split value lists -> { substitute and evaluate what is ready } -> split the results -> ...
+//   -> sets whose names depend on parameters -> texts with undefined names -> rules
 #pragma once
 
 #include <deque>
@@ -26,36 +26,37 @@ namespace tally {
 
 using Builtins = std::vector<std::pair<std::string, std::string>>;
 
-// What an expansion works with; everything outlives it.
+// The inputs of an expansion. All of them outlive it.
 struct ExpansionContext {
   const Benchmark& benchmark;
   Evaluator& evaluator;
   Definitions& definitions;
   const std::set<std::string>& tags;
   const Builtins& builtins;  // jube_benchmark_*, jube_step_*
-  // What was said already: a step is expanded once for each parent, but has one thing wrong.
+  // Problems that were already reported. A step is expanded once per combination of parents, but
+  // each problem is reported only once.
   std::set<std::pair<const Step*, const Text*>>& reported;
 };
 
-// Whether a parameter of this update mode is made again in a child step.
+// Whether a parameter with this update mode is computed again in a child step.
 bool updates_in_step(UpdateMode mode, bool set_is_used);
-// Names whose values belong to one workpackage: known only to finish().
+// Whether the name's value belongs to a single workpackage. Such values are known only to finish().
 bool is_late_name(std::string_view name);
 
-// The result of a script, or of a tag lookup. Fills `value`, or gives the message for the user.
+// The message for the user when a script or a tag lookup failed.
 std::string evaluation_error(const Parameter& parameter, const std::string& expression,
                              const Evaluation& evaluation);
 
-// Which parameters a point has and where: shared by all points that use the same sets.
+// Which parameters a point has, and in which slots. All points that use the same sets share one.
 struct Layout {
   std::vector<TextId> names;  // by slot
   std::unordered_map<std::string_view, uint32_t> slots;
-  uint32_t own_begin = 0;   // the slots before are the parents'
+  uint32_t own_begin = 0;   // slots before this one hold the parents' parameters
   std::vector<int> zip_of;  // slot -> index into zips, or -1
   std::vector<std::vector<uint32_t>> zips;
   std::vector<const ParameterSet*> sets;  // in use
-  std::vector<const Text*> rules;         // `where` of these sets
-  std::vector<const Text*> uses;          // entries of `use` whose names are not known yet
+  std::vector<const Text*> rules;         // the `where` rules of these sets
+  std::vector<const Text*> uses;          // entries of `use` whose set names are not known yet
 };
 
 class Expansion {
@@ -71,14 +72,14 @@ class Expansion {
     Point point;
     std::vector<uint32_t> open;  // slots that are not closed, in order
     std::string error;
-    Mark place;  // of the error
+    Mark place;  // where the cause of the error is written
   };
   struct Task {  // a script to run
     size_t work;
     uint32_t slot;
     std::string expression;
   };
-  struct Axis {  // a list that is split, alone or zipped with others of its group
+  struct Axis {  // a list to be split, alone or zipped with others of its group
     uint32_t slot;
     uint32_t group;
     const std::vector<TextId>* pieces;
@@ -124,7 +125,7 @@ class Expansion {
   Diagnostics& diagnostics_;
   std::deque<Layout> layouts_;
   std::vector<Work> works_;
-  std::set<const ParameterSet*> own_sets_;  // of the uses with plain names
+  std::set<const ParameterSet*> own_sets_;  // sets from `use` entries with plain names
 };
 
 }  // namespace tally

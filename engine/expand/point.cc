@@ -7,7 +7,7 @@ TextId TextPool::intern(std::string_view text) {
   if (found != ids_.end()) return found->second;
   const auto id = static_cast<TextId>(texts_.size());
   texts_.emplace_back(text);
-  // The key is a view of the stored text: a deque never moves its elements.
+  // The key is a view of the stored text. That is safe because a deque never moves its elements.
   ids_.emplace(texts_.back(), id);
   return id;
 }

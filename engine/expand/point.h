@@ -1,5 +1,5 @@
-// Points: one combination of parameter values for a step. Made for a million of them: a point holds
-// numbers, the texts are shared.
+// A point is one combination of parameter values for a step. A plan may have a million points, so a
+// point holds only numbers, and the texts are shared.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tally {
 
 using TextId = uint32_t;
 
-// Interned texts; ids are dense and stable. Not thread-safe.
+// A pool of interned texts. Ids are dense and stable. Not thread-safe.
 class TextPool {
  public:
   TextId intern(std::string_view text);
@@ -27,20 +27,20 @@ class TextPool {
   std::unordered_map<std::string_view, TextId> ids_;
 };
 
-// One parameter's value at a point. `definition` tells mode, type, unit, export and update mode,
-// and is shared by all points (Expander::definition()); `index` is the place among the values it
-// was expanded from (JUBE's "idx"), no_index when there was only one.
+// One parameter's value at a point. `definition` leads to the mode, type, unit, export and update
+// mode, which all points share (Expander::definition()). `index` is the position in the list of
+// values that the parameter was expanded from (JUBE's "idx"), or no_index if there was only one.
 struct Binding {
   static constexpr uint32_t no_index = 0xffffffff;
   TextId name;
   TextId value;
   uint32_t index;
-  uint32_t definition;  // the Expander's number of the definition, and whether the value is final
+  uint32_t definition;  // number of the definition in the Expander, and how final the value is
 };
 
 struct Point {
-  std::vector<Binding>
-      bindings;  // parameters in JUBE's order: parents' first, then the step's sets
+  // Parameters in JUBE's order: the parents' first, then those of the step's sets.
+  std::vector<Binding> bindings;
 };
 
 }  // namespace tally

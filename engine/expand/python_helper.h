@@ -1,11 +1,11 @@
-// The program that the long-lived python3 runs (evaluator.cc starts it with -c).
+// The program that the long-lived python3 process runs. evaluator.cc starts it with -c.
 #pragma once
 
 namespace tally {
 
-// Names that expressions may use without importing them are those that are visible to a JUBE
-// parameter, and the standard modules people reach for; each is imported when first named.
-// Standard output is redirected, so that a print() in an expression cannot damage the answers.
+// Expressions may use some names without importing them: those that a JUBE parameter can see, and
+// common standard modules. Each module is imported when it is first named. Standard output is
+// redirected, so that a print() in an expression cannot damage the protocol.
 inline constexpr const char* python_helper = R"PY(
 import _signal, os, sys
 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # end at once and silently with the engine

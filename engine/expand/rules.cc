@@ -10,14 +10,14 @@
 namespace tally {
 namespace {
 
-// Points whose rule is evaluated by one Python expression.
+// The number of points whose rule is evaluated by one Python expression.
 constexpr size_t chunk = 4096;
 
 bool is_word(char c) {
   return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// Python's literal for a parameter's value.
+// The Python literal for a parameter's value.
 std::string literal(const Parameter& parameter, const std::string& value) {
   const bool digits = !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
     return isdigit(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '+' || c == '.' ||
@@ -26,7 +26,7 @@ std::string literal(const Parameter& parameter, const std::string& value) {
   if (digits && python_float(value)) {
     const bool integer = value.find_first_of(".eE") == std::string::npos;
     if (!integer) return value;
-    // 007 is no Python literal: leading zeros are dropped.
+    // 007 is not a valid Python literal, so leading zeros are dropped.
     const size_t sign = value[0] == '-' || value[0] == '+' ? 1 : 0;
     const size_t first = std::min(value.find_first_not_of('0', sign), value.size() - 1);
     return value.substr(0, sign) + value.substr(first);
@@ -35,7 +35,7 @@ std::string literal(const Parameter& parameter, const std::string& value) {
   return python_string(value);
 }
 
-// The slots whose names occur in the rule as words.
+// The slots whose names occur as words in the rule.
 std::vector<size_t> mentioned(const std::string& rule, const Point& point, const TextPool& pool) {
   std::vector<size_t> slots;
   for (size_t slot = 0; slot < point.bindings.size(); ++slot) {
@@ -75,7 +75,7 @@ struct Rule {
   }
 };
 
-// Reads Python's "[True, False]".
+// Parses Python's "[True, False]".
 std::vector<bool> read_truths(const std::string& text) {
   std::vector<bool> truths;
   for (const char c : text) {
@@ -84,7 +84,7 @@ std::vector<bool> read_truths(const std::string& text) {
   return truths;
 }
 
-// Rules with bare names only: a whole chunk of points in one expression.
+// Evaluates a rule that has bare names only. One expression covers a whole chunk of points.
 void evaluate_bare(const Rule& rule, Evaluator& evaluator, std::vector<RuleResult>& results) {
   const size_t total = rule.slots.empty() ? 1 : rule.points.size();
   for (size_t first = 0; first < total; first += chunk) {
@@ -95,7 +95,7 @@ void evaluate_bare(const Rule& rule, Evaluator& evaluator, std::vector<RuleResul
       for (size_t i = 0; i < count; ++i) results[first + i].holds = truths[i];
       continue;
     }
-    // One of them failed: one by one tells which.
+    // One of the points failed. Evaluating them one by one finds it.
     std::vector<std::string> expressions;
     for (size_t i = 0; i < count; ++i) expressions.push_back(rule.expression(first + i, 1));
     const std::vector<Evaluation> each = evaluator.evaluate(Mode::python, expressions);

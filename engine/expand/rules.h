@@ -11,12 +11,13 @@ namespace tally {
 
 struct RuleResult {
   bool holds = false;
-  std::string error;  // the interpreter's words when it cannot be evaluated
+  std::string error;  // the interpreter's message if the rule cannot be evaluated
 };
 
-// Evaluates `rule` for points of one layout (the same parameters in the same slots), one result
-// each. A rule may name parameters as $name, replaced as text, or bare as Python variables: then a
-// value that reads as a number is one, everything else a string.
+// Evaluates `rule` for points of one layout (the same parameters in the same slots). Returns one
+// result for each point. A rule may name parameters as $name, which is replaced as text, or bare,
+// as Python variables. A bare variable is a number if its value reads as a number, and otherwise a
+// string.
 std::vector<RuleResult> evaluate_rule(
     const std::string& rule, const std::vector<const Point*>& points, Definitions& definitions,
     const std::vector<std::pair<std::string, std::string>>& builtins, Evaluator& evaluator);

@@ -1,4 +1,4 @@
-// The part of an expansion that gives values: substitution and scripts, in batches.
+// The part of an expansion that computes values: substitution, and scripts in batches.
 #include <algorithm>
 
 #include "engine/expand/expansion.h"
@@ -6,7 +6,7 @@
 
 namespace tally {
 
-// Whether a slot needs what only finish() can tell, itself or through others.
+// Whether a slot needs something that only finish() knows, directly or through other slots.
 bool Expansion::is_late(const Work& work, uint32_t slot) const {
   std::vector<uint32_t> todo{slot};
   std::vector<bool> seen(work.layout->names.size());
@@ -29,7 +29,7 @@ bool Expansion::is_late(const Work& work, uint32_t slot) const {
   return false;
 }
 
-// Whether a reference of this slot has no value yet.
+// Whether one of this slot's references has no value yet.
 bool Expansion::is_blocked(const Work& work, uint32_t slot, Force force) const {
   const Binding& b = work.point.bindings[slot];
   const bool script = context_.definitions.of(b).parameter->mode != Mode::text;
@@ -45,8 +45,8 @@ bool Expansion::is_blocked(const Work& work, uint32_t slot, Force force) const {
     }
     if (is_late_name(text)) return true;
     if (force != Force::none) continue;
-    // A name that nobody gives: a set that is still to come may; a script waits until nothing else
-    // is left to do.
+    // No known set defines the name. A set that is still to be resolved may define it. A script
+    // waits until nothing else is left to do.
     if (!script && work.layout->uses.empty()) continue;
     const auto& builtins = context_.builtins;
     if (std::none_of(builtins.begin(), builtins.end(),
@@ -57,8 +57,8 @@ bool Expansion::is_blocked(const Work& work, uint32_t slot, Force force) const {
   return false;
 }
 
-// The slot's text with its references replaced. *blocked: a name that turned up meanwhile (as in
-// ${x_$y}) has no value yet. *literal: see Definitions::close().
+// The slot's text with its references replaced. *blocked is set when a name that only appeared
+// during substitution (as in ${x_$y}) has no value yet. *literal: see Definitions::close().
 std::string Expansion::substituted(const Work& work, uint32_t slot, Force force, bool* blocked,
                                    bool* literal) const {
   const TextPool& pool = context_.definitions.pool();
@@ -83,7 +83,7 @@ std::string Expansion::substituted(const Work& work, uint32_t slot, Force force,
   return substitute(pool[work.point.bindings[slot].value], lookup);
 }
 
-// Stores a value that a substitution or a script gave; a list of them when it splits.
+// Stores a value that came from a substitution or a script. A value that splits becomes a list.
 void Expansion::set_value(Work& work, uint32_t slot, std::string_view value, bool literal) {
   Binding& b = work.point.bindings[slot];
   const Parameter& parameter = *context_.definitions.of(b).parameter;
@@ -94,11 +94,11 @@ void Expansion::set_value(Work& work, uint32_t slot, std::string_view value, boo
   if (splits && b.index == Binding::no_index) {
     b.value = text;
     b.definition = with_progress(definition_number(b), Progress::split_value);
-    if (!literal) b.definition |= unresolved_bit;  // for the pieces
+    if (!literal) b.definition |= unresolved_bit;  // inherited by the pieces
     return;
   }
-  // A piece of a list stays one value, even when its text came to hold separators. One that became
-  // a list in a later step keeps its place in it.
+  // A piece of a list stays one value, even if its text now holds separators. If it became a list
+  // in a later step, it keeps its position in that list.
   if (splits && resolved_again) {
     const std::vector<TextId>& pieces = context_.definitions.pieces(text, parameter.separator);
     if (b.index < pieces.size()) text = pieces[b.index];
@@ -106,9 +106,10 @@ void Expansion::set_value(Work& work, uint32_t slot, std::string_view value, boo
   context_.definitions.close(b, text, literal);
 }
 
-// One pass over a work's open slots: texts are substituted, scripts that are ready are collected.
+// One pass over a work's open slots: substitutes texts and collects the scripts that are ready.
 bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index) {
-  // Values that wait for each other all see what was there before, whatever their order.
+  // Values that wait for each other are all computed from the state before this pass, so that their
+  // order does not matter.
   struct Forced {
     uint32_t slot;
     std::string text;
@@ -123,7 +124,7 @@ bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts,
     bool blocked = false, literal = false;
     std::string text = substituted(work, slot, force, &blocked, &literal);
     if (blocked) continue;
-    // Values that still wait for each other here stay as the step before left them.
+    // Values that wait for each other here keep the text from the previous step.
     if (force == Force::everything && is_unresolved(b)) text = context_.definitions.pool()[b.value];
     const Mode mode = context_.definitions.of(b).parameter->mode;
     if (mode != Mode::text && mode != Mode::tag) {
@@ -196,7 +197,7 @@ bool Expansion::settle(Force force) {
                                      }),
                       work.open.end());
     }
-    // What was forced may make others ready in the ordinary way.
+    // A forced value may make others ready without force.
     if (force != Force::none) return true;
   }
 }

@@ -17,16 +17,16 @@ bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-// A run of dollars and what follows it.
+// A run of dollars and the name that follows it.
 struct Run {
   size_t dollars = 0;
-  size_t after = 0;       // position behind the run
-  size_t end = 0;         // behind the reference, when there is one
-  std::string_view name;  // empty: no reference
+  size_t after = 0;       // position after the run
+  size_t end = 0;         // position after the reference, if there is one
+  std::string_view name;  // empty: not a reference
 };
 
-// The run of dollars that starts at text[at]. With an odd number of dollars a name that follows,
-// bare or in braces, is a reference.
+// Reads the run of dollars that starts at text[at]. After an odd number of dollars, a name is a
+// reference, whether it is bare or in braces.
 Run read_run(std::string_view text, size_t at) {
   Run run;
   run.after = at;
@@ -45,7 +45,7 @@ Run read_run(std::string_view text, size_t at) {
   return run;
 }
 
-// Copies `value` with every dollar doubled, so that the rounds leave it alone.
+// Appends `value` with every dollar doubled, so that further rounds leave it alone.
 void append_protected(std::string_view value, std::string& out) {
   for (const char c : value) {
     if (c == '$') out += '$';
@@ -53,8 +53,8 @@ void append_protected(std::string_view value, std::string& out) {
   }
 }
 
-// One round: references become protected values, everything else stays, escapes included.
-// Returns whether anything was replaced.
+// One round: references are replaced by protected values, and everything else stays, including
+// escapes. Returns whether anything was replaced.
 bool round(std::string_view text, const Lookup& lookup, std::string& out) {
   bool changed = false;
   size_t at = 0;
@@ -78,8 +78,8 @@ bool round(std::string_view text, const Lookup& lookup, std::string& out) {
   return changed;
 }
 
-// The last pass: a pair of dollars becomes one. The last dollar before white space or the end comes
-// out doubled, unless it is the odd one of a longer run: what the shell receives from JUBE.
+// The last pass: two dollars become one. The last dollar before white space or the end is doubled,
+// unless it is the odd one of a longer run. The shell receives the same text from JUBE.
 std::string unescape(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -10,9 +10,9 @@
 
 namespace tally {
 
-// Substitutes until nothing changes (five rounds at most), then once without escaping.
+// Substitutes until nothing changes, for at most five rounds. A last pass removes the escaping.
 std::string substitute(std::string_view text, const Lookup& lookup);
-// The names a text refers to, in order, each once.
+// The names that a text refers to, in order, each once.
 std::vector<std::string> referenced_names(std::string_view text);
 bool has_reference(std::string_view text);
 

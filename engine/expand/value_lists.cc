@@ -1,4 +1,4 @@
-// The part of an expansion that makes several points of one: value lists, crossed or zipped.
+// The part of an expansion that makes several points from one: value lists, crossed or zipped.
 #include <algorithm>
 
 #include "engine/expand/expansion.h"
@@ -6,7 +6,7 @@
 namespace tally {
 namespace {
 
-// More points than this are a mistake in the file: a point too many costs memory, not time.
+// A file with more points than this has a mistake in it. The limit saves memory, not time.
 constexpr size_t most_points = 20'000'000;
 
 bool has_dollar(const std::string& text) {
@@ -24,8 +24,8 @@ bool Expansion::has_lists() const {
   return false;
 }
 
-// The groups of slots to expand, in definition order; zipped parameters form one group. False:
-// failed.
+// Collects the groups of slots to expand, in definition order. Zipped parameters form one group.
+// Returns false on failure, with the error in `failed`.
 bool Expansion::axes(const Work& work, uint32_t from, std::vector<std::vector<uint32_t>>& out,
                      Work& failed) {
   const auto& bindings = work.point.bindings;
@@ -102,7 +102,7 @@ void Expansion::split_one(Work& work, uint32_t from, std::vector<Work>& out) {
   cross(work, members, lengths, out);
 }
 
-// Appends one work for each combination of the groups' values; the first parameter is the slowest.
+// Appends one work for each combination of the groups' values. The first parameter varies slowest.
 void Expansion::cross(const Work& work, const std::vector<Axis>& members,
                       const std::vector<size_t>& lengths, std::vector<Work>& out) const {
   const TextPool& pool = context_.definitions.pool();
@@ -135,8 +135,8 @@ void Expansion::cross(const Work& work, const std::vector<Axis>& members,
   }
 }
 
-// Expands all value lists. At the start (`own_first`) the step's own come before the updated ones
-// of its parents, which then vary fastest.
+// Expands all value lists. At the start (`own_first`), the step's own lists are expanded before its
+// parents' updated lists, so that the parents' lists vary fastest.
 void Expansion::split(bool own_first) {
   std::vector<Work> out;
   for (Work& work : works_) {

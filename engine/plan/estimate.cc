@@ -51,7 +51,7 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpac
   job.max_seconds = parse_duration(job.max_time);
   if (number_of(value("jobs_in_flight")).value_or(0) > 0) job.in_flight = value("jobs_in_flight");
   if (parse_duration(value("pending_limit")).value_or(0) > 0) job.pending = value("pending_limit");
-  std::string error;  // said by the run, of the workpackage that has it
+  std::string error;  // the run reports this for the workpackage concerned
   if (!step.kinds->pack_rule(step, lookup, &job.pack, &error)) job.pack.kind = PackRule::Kind::none;
   for (const char* name :
        {"nodes", "taskspernode", "threadspertask", "gpuspernode", "memory", "timelimit", "queue",
@@ -63,7 +63,7 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpac
 
 namespace {
 
-// Workpackages of one step that ask for the same, and what their packs come to.
+// Adds the packs of workpackages of one step with the same requests, and their cost.
 void add_packs(const std::vector<int>& workpackages, const PlannedJob& job, Estimate::Group& group,
                Estimate* estimate) {
   const auto size = static_cast<size_t>(job.pack.size);

@@ -10,7 +10,7 @@
 namespace tally {
 namespace {
 
-// Calls `use` with all that the workpackage's texts may name, and its work directory.
+// Calls `use` with all values that the workpackage's texts may name, and with its work directory.
 Status with_values(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
                    std::string* folder,
                    const std::function<Status(const WorkpackageValues&, const std::string&)>& use) {
@@ -72,7 +72,8 @@ Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>
       const std::string name = step.kinds->platform_of(step, values.lookup()).submit_script;
       scripts.push_back(step.kinds->pack_member(absolute_path(work), name, options,
                                                 values.exported(), values.lookup()));
-      // Where its output goes is a member's own with a work_dir alone.
+      // The script options say where the output goes. They differ between members only if the step
+      // has a work_dir. Otherwise the first member's options serve for all.
       if (scripts.size() > 1 && step.work_dir.value.empty()) return Status::ok();
       std::string error;
       if (!step.kinds->pack_rule(step, values.lookup(), &rule, &error)) return Status::error(error);

@@ -1,4 +1,4 @@
-// The files that a planned workpackage's substitution sets make: job scripts above all.
+// The files that a planned workpackage's substitution sets generate, above all job scripts.
 #pragma once
 
 #include <string>
@@ -10,18 +10,19 @@
 
 namespace tally {
 
-// Made with the functions of the run itself, so that a dry run and `tally script` show the bytes
-// that a run writes. *folder is the workpackage's, "000003_step_suffix".
+// Generates the files with the functions of the run itself. So a dry run and `tally script` show
+// the same bytes that a run writes. *folder is the workpackage's folder, "000003_step_suffix".
 Status generated_files(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
                        std::string* folder, std::vector<FileBytes>* files);
 
-// The file that the workpackage's job scripts source (platform's job_functions); *file stays empty when
-// there is none.
+// Generates the file that the workpackage's job scripts source (platform's job_functions). *file
+// stays empty when there is none.
 Status generated_functions(const Benchmark& benchmark, Workpackage workpackage, Expander& expander,
                            FileBytes* file);
 
-// The script of the job that `members` (ids of workpackages in `workpackages`, all of the plan) share,
-// as a run would write it: *folder/pack.job, *folder beside the members' folders.
+// Generates the script of the job that `members` share, as a run would write it. `members` are ids
+// of workpackages in `workpackages`, which holds the whole plan. The script is *folder/pack.job,
+// and *folder is in the same directory as the members' folders.
 Status generated_pack(const Benchmark& benchmark, const std::vector<Workpackage>& workpackages,
                       const std::vector<int>& members, Expander& expander, std::string* folder,
                       FileBytes* file);

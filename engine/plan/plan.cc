@@ -17,8 +17,8 @@ class List : public WorkpackageSink {
 
 }  // namespace
 
-// Plays a sequential run in which everything succeeds: workpackages finish in the order in which
-// they were made.
+// Simulates a sequential run in which everything succeeds. Workpackages finish in the order in
+// which they were made.
 Plan make_plan(const Benchmark& benchmark, Expander& expander, Diagnostics& diagnostics) {
   Plan plan;
   plan.benchmark = &benchmark;

@@ -1,4 +1,4 @@
-// What a run would do, worked out before anything is written: workpackages, jobs, scripts.
+// What a run would do, computed before anything is written: workpackages, jobs and scripts.
 #pragma once
 
 #include <functional>
@@ -15,33 +15,34 @@
 
 namespace tally {
 
-// The workpackages of the whole benchmark when every step succeeds. Ids are those a sequential run
-// gives.
+// The workpackages of the whole benchmark if every step succeeds. The ids are those of a sequential
+// run.
 struct Plan {
   const Benchmark* benchmark = nullptr;
   std::vector<Workpackage> workpackages;
   std::vector<Excluded> excluded;
-  // Things only a run can tell (a parameter read from a parent's output): one sentence each.
+  // What only a run can establish (a parameter read from a parent's output), one sentence each.
   std::vector<std::string> unknown;
   int points = 0;   // workpackages before iterations and repetitions
   int repeats = 1;  // the largest `repeat` of a step
 };
 
 struct PlanPrint {
-  bool parameters = true;  // each workpackage's parameters that vary
-  size_t most = 20;        // workpackages listed; the rest is counted
-  int script_of = -1;      // print the exact bytes of this workpackage's generated files instead
-  // Makes them: names (relative to the work directory) and bytes. Execution's own functions, so
-  // that a dry run shows what a run writes.
+  bool parameters = true;  // list the varying parameters of each workpackage
+  size_t most = 20;        // workpackages listed; the rest is only counted
+  int script_of = -1;      // if >= 0, print only this workpackage's generated files, exactly
+  // Generates these files: names (relative to the work directory) and bytes. It uses the functions
+  // of the run itself, so that a dry run shows what a run writes.
   std::function<std::vector<std::pair<std::string, std::string>>(const Workpackage&)> scripts;
-  std::map<int, std::string> remarks;  // by workpackage, put at the end of its line
+  std::map<int, std::string> remarks;  // by workpackage, appended to its line
 };
 
 Plan make_plan(const Benchmark& benchmark, Expander& expander, Diagnostics& diagnostics);
 
-// Prints the plan: totals (workpackages, jobs, node-hours), the parameters that are the same
-// everywhere, then each workpackage with those that vary within its step, its parents and job
-// script; excluded points with their rule. The same plan gives the same bytes.
+// Prints the plan. It starts with the totals (workpackages, jobs, node-hours) and the parameters
+// that are the same everywhere. Then each workpackage follows with its parents, its job script and
+// the parameters that vary within its step. Excluded points are listed with their rule. The same
+// plan always gives the same bytes.
 void print_plan(const Plan& plan, const Expander& expander, const TextPool& pool,
                 const PlanPrint& options, std::ostream& out);
 

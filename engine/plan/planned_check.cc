@@ -40,7 +40,8 @@ class PlannedCheck {
       };
       if (step.kind == StepKind::run) check_resources(step, lookup);
       check_operations(step, lookup);
-      // Nothing can have made what the first step copies. Another step may run before the rest.
+      // Files that the first step copies must exist, because nothing runs before it. Any other step
+      // may run after a step that creates its files.
       if (is_first(step)) check_sources(step, workpackage, lookup);
     }
     evaluate_operations();
@@ -54,7 +55,7 @@ class PlannedCheck {
     return benchmark_.steps[static_cast<size_t>(workpackage.step)];
   }
 
-  // What a run that is only planned does not know of itself.
+  // Names whose values a plan does not know, because they differ between runs.
   static bool differs_between_runs(std::string_view name) {
     return starts_with(name, "jube_wp_") ||
            (starts_with(name, "jube_benchmark_") && name != "jube_benchmark_home" &&
@@ -65,7 +66,7 @@ class PlannedCheck {
     return &step == &benchmark_.steps.front() && step.active.value == "true";
   }
 
-  // Whether a file set or a substitution may be among its sets.
+  // Whether the step may use a file set or a substitution set.
   bool may_copy(const Step& step) const {
     return std::any_of(step.use.begin(), step.use.end(), [this](const Text& use) {
       if (has_reference(use.value)) return true;
@@ -77,14 +78,14 @@ class PlannedCheck {
     });
   }
 
-  // Asked once a step: there may be a million workpackages.
+  // Called once per step, because there may be a million workpackages.
   bool has_something_to_check(const Step& step) const {
     return step.kind != StepKind::plain || (is_first(step) && may_copy(step)) ||
            std::any_of(step.operations.begin(), step.operations.end(),
                        [](const Operation& operation) { return operation.active.value != "true"; });
   }
 
-  // One message for each place in the file, however many workpackages have it.
+  // Reports one message for each place in the file, no matter how many workpackages it affects.
   void check_values() {
     struct Mistake {
       const Workpackage* first;
@@ -120,7 +121,7 @@ class PlannedCheck {
     }
   }
 
-  // A value of `text` that nothing can be run with, once. False when it is still open.
+  // Reports a value of `text` that cannot be used, once. A value that is not known yet is skipped.
   template <typename Fits>
   void check_text(const Step& step, const char* what, const Text& text, const Lookup& lookup,
                   const char* wanted, const Fits& fits) {
@@ -160,7 +161,7 @@ class PlannedCheck {
       diagnostics_.error(step.name.mark, error);
   }
 
-  // `active` of commands: gathered here, read by Python in one go.
+  // Collects the `active` of commands, so that Python evaluates each different text once.
   void check_operations(const Step& step, const Lookup& lookup) {
     for (const Operation& operation : step.operations) {
       const std::string& text = operation.active.value;
@@ -171,8 +172,8 @@ class PlannedCheck {
     }
   }
 
-  // A word that Python does not know stays unknown; what else an expression may fail of can come to
-  // be while the step runs.
+  // Reports unknown names and syntax errors, because they fail in a run too. Other failures may
+  // have causes that are gone when the step runs.
   void evaluate_operations() {
     for (const auto& [where, what] : actives_) {
       bool active = false;
@@ -187,7 +188,7 @@ class PlannedCheck {
     }
   }
 
-  // Files that the first step's file sets and substitutions need.
+  // Checks the files that the first step's file sets and substitutions need.
   void check_sources(const Step& step, const Workpackage& workpackage, const Lookup& lookup) {
     bool whole = step.work_dir.value.empty();
     const std::vector<std::string> sets = used_sets(step, lookup);
@@ -196,12 +197,12 @@ class PlannedCheck {
       if (set == benchmark_.file_sets.end()) continue;
       for (const auto& entry : set->second.entries) {
         const auto* copy = std::get_if<FileCopy>(&entry);
-        if (copy == nullptr) return;  // a prepare command, which may make the files behind it
+        if (copy == nullptr) return;  // a prepare command may create the files that follow
         whole = check_copy(step, *copy, lookup) && whole;
       }
     }
     if (!whole || workpackage.id != 0) return;
-    // What one substitution set makes may be what another one reads.
+    // One substitution set may create what another one reads, so only a single set can be checked.
     std::vector<const SubstituteSet*> substitutions;
     for (const std::string& name : sets) {
       const auto set = benchmark_.substitute_sets.find(name);
@@ -210,7 +211,7 @@ class PlannedCheck {
     if (substitutions.size() == 1) check_substitutions(step, *substitutions.front(), sets, lookup);
   }
 
-  // Whether what it copies is known, and there.
+  // Returns whether the sources are known and exist.
   bool check_copy(const Step& step, const FileCopy& copy, const Lookup& lookup) {
     const std::string source = substitute(copy.source.value, lookup);
     const std::string folder = substitute(copy.source_dir, lookup);

@@ -1,5 +1,5 @@
-// What is wrong with a planned benchmark: values, resources and files that can be known before
-// anything of it has run.
+// Finds mistakes in a planned benchmark: values, resources and files that are known before any step
+// has run.
 #pragma once
 
 #include "engine/base/diagnostics.h"
@@ -7,8 +7,8 @@
 
 namespace tally {
 
-// A step none of whose workpackages can be made is an error; where only some cannot, a warning:
-// the others run. Each mistake is told once, where it is written.
+// It is an error if none of a step's workpackages can be made. It is a warning if only some of them
+// cannot be made, because the others run. Each mistake is reported once, at its place in the file.
 void check_planned(PreparedBenchmark& prepared, Diagnostics& diagnostics);
 
 }  // namespace tally

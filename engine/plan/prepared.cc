@@ -8,8 +8,8 @@
 namespace tally {
 namespace {
 
-// Whether a plan would start commands of the user's: a program that computes a parameter may take
-// its time, or leave something behind.
+// Whether a plan would run the user's commands. A program that computes a parameter may be slow or
+// have side effects.
 bool runs_commands(const Benchmark& benchmark) {
   for (const auto& [name, set] : benchmark.parameter_sets) {
     for (const Parameter& parameter : set.parameters) {

@@ -1,4 +1,4 @@
-// A benchmark with its plan, checked and estimated: what a run would start with.
+// A benchmark with its plan, checked and estimated. A run starts with this.
 #pragma once
 
 #include <set>
@@ -13,7 +13,7 @@
 
 namespace tally {
 
-// A benchmark with its plan. Not movable: the plan and the expander refer to what is here.
+// A benchmark with its plan. Not movable, because the plan and the expander refer to members.
 struct PreparedBenchmark {
   PreparedBenchmark(const Benchmark& of, const RunInfo& run, Evaluator& evaluator,
                     const std::set<std::string>& tags)
@@ -29,11 +29,11 @@ struct PreparedBenchmark {
   Estimate estimate;
 };
 
-// Makes the plan and the estimate, and checks what only values can tell. Nothing is planned where
-// that would run commands of the user's, no job is submitted and nobody needs the plan.
+// Makes the plan and the estimate, and checks what depends on values. It does nothing if planning
+// would run the user's commands while no job is submitted and nobody needs the plan.
 void make_prepared_plan(PreparedBenchmark& prepared, bool needs_plan, Diagnostics& diagnostics);
 
-// Whether a run of the benchmark may submit jobs: a run step's platform names a scheduler.
+// Whether a run of the benchmark may submit jobs, because a run step's platform names a scheduler.
 bool may_submit(const Benchmark& benchmark);
 
 }  // namespace tally

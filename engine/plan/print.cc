@@ -1,4 +1,4 @@
-// The plan as a person reads it.
+// Prints the plan for people.
 #include <algorithm>
 #include <map>
 #include <ostream>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t longest_value = 48;
 
-// A value on one line, quoted when blanks would make it unclear, shortened when long.
+// A value on one line. It is quoted if blanks make it ambiguous, and shortened if it is long.
 std::string shown(const std::string& value) {
   std::string text;
   for (const char c : value) {
@@ -89,8 +89,8 @@ class Printer {
     return plan_.benchmark->steps[static_cast<size_t>(workpackage.step)];
   }
 
-  // Which parameters differ between a step's workpackages, and which are the same in all that have
-  // them.
+  // Finds the parameters that differ between a step's workpackages, and those that are the same in
+  // all workpackages that have them.
   void find_varying() {
     struct Seen {
       TextId value;
@@ -110,7 +110,7 @@ class Printer {
       }
     }
     for (const auto& [key, seen] : by_step) {
-      // Also those that are constant within the step but not among steps.
+      // This includes parameters that are constant within a step but differ between steps.
       if (seen.varies || overall.at(key.second).varies) varying_.insert(key);
     }
     for (const TextId name : order_) {
@@ -137,7 +137,7 @@ class Printer {
     print_estimate(estimate, out_);
   }
 
-  // One line broken into several at `width`, `parts` after `title`.
+  // Prints `title` and `parts` on one line, which is broken at `width`.
   void print_list(const std::string& title, const std::vector<std::string>& parts) {
     constexpr size_t width = 100;
     if (parts.empty()) return;
@@ -152,7 +152,7 @@ class Printer {
     out_ << line << '\n';
   }
 
-  // Parameters without a value are left out, and those that a step's own `resources` replace.
+  // Leaves out parameters without a value, and those that a step's own `resources` replace.
   void print_constants() {
     std::vector<std::string> parts;
     for (const auto& [name, value] : constants_) {
@@ -162,7 +162,7 @@ class Printer {
     print_list("  the same everywhere:", parts);
   }
 
-  // What run steps ask of their platform, as it is written in the file.
+  // Prints what run steps request from their platform, as written in the file.
   void print_requests() {
     for (const Step& step : plan_.benchmark->steps) {
       if (step.kind != StepKind::run || !step.resources.any) continue;
@@ -219,7 +219,8 @@ class Printer {
     out_ << '\n';
   }
 
-  // One value that cannot be made may keep many workpackages from being made: it is told once.
+  // One value that cannot be computed may affect many workpackages. Only the first one shows the
+  // message.
   void print_failure(const Workpackage& workpackage) {
     const Mark& at = workpackage.outcome.place;
     const auto [known, fresh] =
@@ -249,7 +250,7 @@ class Printer {
                         directory_of(*plan_.benchmark, first), pack_script_name);
   }
 
-  // A step's excluded points show the parameters that differ within it.
+  // Excluded points show the parameters that differ within their step.
   void print_excluded() {
     if (plan_.excluded.empty()) return;
     out_ << "excluded by a rule:\n";
@@ -291,14 +292,14 @@ class Printer {
   const PlanPrint& options_;
   std::ostream& out_;
   std::set<std::pair<int, TextId>> varying_;  // step, parameter
-  std::vector<TextId> order_;                 // of first appearance
+  std::vector<TextId> order_;                 // in the order of first appearance
   std::vector<std::pair<TextId, TextId>> constants_;
-  std::set<std::string, std::less<>> replaced_;  // parameters that a `resources` key stands before
-  std::map<std::tuple<int, uint32_t, uint32_t, uint32_t>, int> failed_at_;  // step and place: first
+  std::set<std::string, std::less<>> replaced_;  // parameters that a `resources` key replaces
+  std::map<std::tuple<int, uint32_t, uint32_t, uint32_t>, int> failed_at_;  // step, place -> first
   size_t jobs_ = 0;
   size_t job_number_ = 0;
-  std::map<int, std::pair<int, size_t>> places_;  // of packed workpackages: the first, its place
-  std::map<int, size_t> number_of_;               // of a pack's job, by its first
+  std::map<int, std::pair<int, size_t>> places_;  // workpackage in a pack -> first member, position
+  std::map<int, size_t> number_of_;               // first member -> number of the pack's job
 };
 
 }  // namespace

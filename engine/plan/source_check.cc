@@ -14,7 +14,7 @@ bool has_dollar(const std::string& text) {
   return text.find('$') != std::string::npos;
 }
 
-// Whether the place is the same for every workpackage and outside the work directory.
+// Whether the source is the same for every workpackage and outside the work directory.
 bool is_constant(const FileCopy& entry) {
   return !entry.internal && entry.active.value == "true" && !has_dollar(entry.source.value) &&
          !has_dollar(entry.source_dir) && !has_dollar(entry.file_path_ref) &&
@@ -24,7 +24,7 @@ bool is_constant(const FileCopy& entry) {
 void check_set(const FileSet& set, const std::string& step, bool first, Diagnostics& diagnostics) {
   for (const auto& entry : set.entries) {
     const auto* copy = std::get_if<FileCopy>(&entry);
-    if (copy == nullptr) return;  // a prepare command, which may make the files behind it
+    if (copy == nullptr) return;  // a prepare command may create the files that follow
     if (!is_constant(*copy)) continue;
     std::vector<PlannedFile> files;
     const Status found = list_files(

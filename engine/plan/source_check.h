@@ -1,4 +1,4 @@
-// Whether the files are there that a workflow copies or links before anything of it has run.
+// Checks that the files exist which a workflow copies or links before any step has run.
 #pragma once
 
 #include "engine/base/diagnostics.h"
@@ -6,8 +6,9 @@
 
 namespace tally {
 
-// A source without $parameters that is not there is an error when the benchmark's first step uses
-// it, for nothing can make it before, and a warning when another step without `depend` does.
+// Reports sources without $parameters that do not exist. If the benchmark's first step uses the
+// source, this is an error, because nothing can create the file before. If another step without
+// `depend` uses it, this is a warning.
 void check_sources(const Benchmark& benchmark, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -105,7 +105,7 @@ bool BigInt::fits(long long* out) const {
 
 std::string BigInt::str(uint32_t base) const {
   if (limbs_.empty()) return "0";
-  uint32_t chunk = base;  // as many digits at once as fit one division
+  uint32_t chunk = base;  // as many digits at once as fit in one division
   int digits = 1;
   while (static_cast<uint64_t>(chunk) * base <= std::numeric_limits<uint32_t>::max()) {
     chunk *= base;
@@ -123,7 +123,7 @@ std::string BigInt::str(uint32_t base) const {
   return {reversed.rbegin(), reversed.rend()};
 }
 
-// Takes the 64 leading bits with a sticky lowest one, so that the conversion rounds once.
+// Uses the 64 leading bits with a sticky lowest bit, so that the conversion rounds only once.
 double BigInt::to_double() const {
   size_t bits = bit_length();
   uint64_t top = 0;
@@ -179,7 +179,7 @@ BigInt BigInt::operator*(const BigInt& other) const {
   return result;
 }
 
-// Scales the dividend so that the whole quotient has at least 66 bits; the remainder is its sticky
+// Scales the dividend so that the quotient has at least 66 bits. The remainder becomes the sticky
 // bit.
 double BigInt::divide(uint32_t count) const {
   constexpr unsigned kScale = 128;
@@ -190,7 +190,7 @@ double BigInt::divide(uint32_t count) const {
   if (bit_length() <= 900) {
     return std::ldexp(quotient.to_double(), -static_cast<int>(kScale));
   }
-  BigInt whole = *this;  // too large to scale without leaving a double's range, and no need to
+  BigInt whole = *this;  // scaling would leave a double's range and is not needed
   if (whole.divide_in_place(count) != 0) whole.limbs_.front() |= 1U;
   return whole.to_double();
 }

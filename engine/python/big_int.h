@@ -1,4 +1,4 @@
-// Whole numbers without a limit, for the few places where Python's int matters: sums and squares of
+// Integers of unlimited size, for the few places where Python's int matters: sums and squares of
 // pattern values, and int(float("1e30")).
 #pragma once
 
@@ -12,26 +12,27 @@ namespace tally {
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 UInt128;
 
-// Sign and magnitude; zero is never negative. Value type, O(digits) or schoolbook O(digits^2).
+// Sign and magnitude. Zero is never negative. A value type; operations are O(digits) or schoolbook
+// O(digits^2).
 class BigInt {
  public:
   BigInt() = default;
   explicit BigInt(Int128 value);
-  // The integer part of a finite double, exactly, as Python's int(x).
+  // The exact integer part of a finite double, as Python's int(x) gives it.
   static BigInt from_double(double value);
 
   bool negative() const { return negative_; }
   bool zero() const { return limbs_.empty(); }
-  // Whether the value fits a long long; *out is set when it does.
+  // Whether the value fits a long long. If it does, *out is set.
   bool fits(long long* out) const;
   // Digits in a base from 2 to 16, lower case, with a minus sign.
   std::string str(uint32_t base = 10) const;
-  // The nearest double, ties to even; infinity beyond the range.
+  // The nearest double, with ties to even. Infinity if the value is out of range.
   double to_double() const;
 
   BigInt operator+(const BigInt& other) const;
   BigInt operator*(const BigInt& other) const;
-  // Python's true division by a positive count: the correctly rounded quotient.
+  // Python's true division by a positive count. The quotient is correctly rounded.
   double divide(uint32_t count) const;
   std::strong_ordering operator<=>(const BigInt& other) const;
   bool operator==(const BigInt& other) const = default;

@@ -1,4 +1,4 @@
-// Values as texts of Python: written into an expression, and read from what it printed.
+// Converts values to Python source text, and Python's output back to values.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace tally {
 
-// `text` as a string literal of Python.
+// A Python string literal for `text`.
 std::string python_string(std::string_view text);
 
-// A Python literal of the value.
+// A Python literal for the value.
 std::string literal(const Value& value);
 
-// What Python printed, with the type it must have had.
+// The value that Python printed. The type is derived from the text.
 Value typed(const std::string& text);
 
-// Whether Python holds what it printed for true.
+// Whether Python treats the value that it printed as true.
 bool truth(const std::string& text);
 
 }  // namespace tally

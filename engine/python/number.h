@@ -1,4 +1,4 @@
-// Numbers as Python reads them.
+// Reads numbers as Python does.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace tally {
 
-// Python's float(text); nothing where it would raise ValueError.
+// Python's float(text). Nothing where Python would raise ValueError.
 std::optional<double> python_float(std::string_view text);
 
 }  // namespace tally

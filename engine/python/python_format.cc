@@ -117,7 +117,7 @@ class SpecReader {
   bool explicit_fill_ = false;
 };
 
-// A number on its way to text: sign or prefix, digits of the whole part, the rest.
+// The parts of a formatted number: sign or prefix, the digits of the integer part, and the rest.
 struct Parts {
   std::string prefix;
   std::string whole;
@@ -141,7 +141,7 @@ std::string pad(const std::string& body, const Spec& spec, char align) {
   return repeat(spec.fill, missing) + body;
 }
 
-// Puts separators between groups of digits; with zeros in front until `least` characters are there.
+// Puts separators between groups of digits. Pads with leading zeros up to `least` characters.
 std::string group_digits(const std::string& digits, char separator, size_t group, size_t least) {
   std::string reversed;
   size_t in_group = 0;
@@ -149,7 +149,7 @@ std::string group_digits(const std::string& digits, char separator, size_t group
     if (in_group == group) {
       reversed += separator;
       in_group = 0;
-      // A separator may complete the width, but nothing starts with one.
+      // A separator may complete the width, but the number may not start with one.
     }
     reversed += i < digits.size() ? digits[digits.size() - 1 - i] : '0';
     ++in_group;
@@ -278,10 +278,10 @@ std::string printf_double(char type, bool alternate, long precision, double valu
   return text;
 }
 
-// Python's digits for a non-negative finite or non-finite float: no sign.
+// Python's digits for a finite or non-finite float. The value is not negative; no sign is added.
 std::string float_digits(double value, const Spec& spec) {
   char type = spec.type;
-  if (type == '\0') {  // str(), or with a precision like 'g' with a digit behind the point
+  if (type == '\0') {  // like str(); with a precision like 'g', but with a digit after the point
     if (spec.precision < 0) {
       std::string text = python_repr(value);
       return text;
@@ -289,7 +289,7 @@ std::string float_digits(double value, const Spec& spec) {
     long precision = std::max(spec.precision, 1L);
     if (!std::isfinite(value)) return python_repr(value);
     std::string general = printf_double('g', spec.alternate, precision, value);
-    // 'g' goes to an exponent at 10^precision, this form at 10^(precision-1).
+    // 'g' switches to an exponent at 10^precision, and this form at 10^(precision-1).
     std::string exponent = printf_double('e', false, precision - 1, value);
     long power = std::strtol(exponent.c_str() + exponent.find('e') + 1, nullptr, 10);
     if (power >= -4 && power < precision) {

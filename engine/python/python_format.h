@@ -8,16 +8,17 @@
 
 namespace tally {
 
-// Formats `value` as Python's format(value, spec) does, for str, int of any size and float. False
-// and *error, in Python's words, where Python raises.
+// Formats `value` as Python's format(value, spec), for str, int of any size and float. Where Python
+// raises an exception, it returns false and puts Python's message in *error.
 bool python_format(const Value& value, std::string_view spec, std::string* out, std::string* error);
 
-// A cell of a table: JUBE makes the value an int first when the spec holds one of "dbcoxX", else a
-// float when it holds one of "eEfFgG". `exact`: false for an int that would lose a fraction.
+// Formats a table cell. As in JUBE, the value is first converted to an int if the spec holds one of
+// "dbcoxX", or else to a float if it holds one of "eEfFgG". With `exact`, it returns false for an
+// int conversion that would lose a fraction.
 bool format_cell(const Value& value, std::string_view spec, bool exact, std::string* out,
                  std::string* error);
 
-// Code points of UTF-8 text: Python's len().
+// The number of code points in UTF-8 text: Python's len().
 size_t code_points(std::string_view text);
 
 }  // namespace tally

@@ -81,7 +81,7 @@ class Translator {
     copy(1);
   }
 
-  // {,n} counts from zero in Python; any other brace means the same in both.
+  // {,n} starts at zero in Python. Every other brace has the same meaning in both dialects.
   void braces() {
     size_t i = at_ + 1;
     if (i < in_.size() && in_[i] == ',') {
@@ -107,7 +107,7 @@ class Translator {
       }
       return copy(4);
     }
-    if (kind == '#') {  // a comment, which may hold anything
+    if (kind == '#') {  // a comment may hold any text
       size_t end = in_.find(')', at_);
       if (end == std::string_view::npos) {
         return fail("missing ), unterminated comment", start);

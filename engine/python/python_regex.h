@@ -1,6 +1,7 @@
-// Python's `re` on PCRE2: the one place that knows how their dialects differ.
+// Runs patterns of Python's `re` with PCRE2. Only this code knows how the two dialects differ.
 //
-// Patterns are always MULTILINE and match text (str): \d, \w, \s and \b are Unicode. What differs:
+// Patterns are always MULTILINE and match text (str), so \d, \w, \s and \b are Unicode.
+// Differences:
 //   {,n}            zero to n in Python, literal in PCRE2 10.42
 //   \s              Python also counts 0x1C to 0x1F as space
 //   \Z, \v, \1, \12 end of text; vertical tab; group references and octal numbers
@@ -8,9 +9,9 @@
 //   [[:digit:]]     a class of these characters in Python, a POSIX class in PCRE2
 //   (?i) (?s) ...   at any place means the whole pattern, as Python 3.10 and before read it
 //   (?a) (?L) (?u)  ASCII classes, or nothing
-//   \h \R \K \p{..} \Q (*VERB) ...   errors in Python, and here
-// Known to differ still: [\S] takes in 0x1C to 0x1F; lookbehind may hold alternatives of different
-// lengths, which Python rejects.
+//   \h \R \K \p{..} \Q (*VERB) ...   errors in Python, and rejected here
+// Known remaining differences: [\S] includes 0x1C to 0x1F, and a lookbehind may hold alternatives
+// of different lengths, which Python rejects.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ struct TranslatedRegex {
   bool dot_all = false;        // (?s)
   bool verbose = false;        // (?x)
   bool ascii_classes = false;  // (?a)
-  bool non_ascii = false;      // names characters beyond ASCII
-  std::string error;           // Python's words for what is wrong; empty when fine
+  bool non_ascii = false;      // uses characters beyond ASCII
+  std::string error;           // Python's error message; empty if the pattern is valid
   size_t error_at = 0;         // offset in the Python pattern
 };
 TranslatedRegex translate_python_regex(std::string_view pattern);
@@ -36,16 +37,17 @@ TranslatedRegex translate_python_regex(std::string_view pattern);
 // A compiled pattern. Not thread-safe: it owns its match data.
 class Regex {
  public:
-  // Nothing, and *error ("missing ), unterminated subpattern at position 3"), when it cannot be
-  // read.
+  // Returns null if the pattern is not valid. *error is then Python's message ("missing ),
+  // unterminated subpattern at position 3").
   static std::unique_ptr<Regex> compile(std::string_view pattern, bool dot_all, std::string* error);
   ~Regex();
   Regex(const Regex&) = delete;
   Regex& operator=(const Regex&) = delete;
 
-  // Hands every string that Python's findall() would give, groups one after the other, to `sink`,
-  // in order; empty ones are left out, as JUBE does. `ascii` promises that `text` has no byte above
-  // 127. Bytes that are not UTF-8 never match and do no harm. False and *error when PCRE2 gave up.
+  // Passes every string that Python's findall() would return to `sink`, in order, with the groups
+  // of a match one after the other. Empty strings are left out, as in JUBE. `ascii` promises that
+  // `text` has no byte above 127. Bytes that are not UTF-8 never match and do no harm. Returns
+  // false and sets *error if PCRE2 gave up.
   bool find_all(std::string_view text, bool ascii,
                 const std::function<void(std::string_view)>& sink, std::string* error);
   int groups() const;

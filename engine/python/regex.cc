@@ -11,7 +11,7 @@ namespace tally {
 namespace {
 
 constexpr size_t kStackStart = size_t{64} << 10;
-constexpr size_t kStackMost = size_t{512} << 20;  // reserved, not used, until (.|\n)*? needs it
+constexpr size_t kStackMost = size_t{512} << 20;  // reserved; used only by patterns like (.|\n)*?
 constexpr uint32_t kMatchLimit = 2'000'000'000;
 
 struct FreeCode {
@@ -33,8 +33,8 @@ std::string message_of(int code) {
   return reinterpret_cast<const char*>(buffer.data());
 }
 
-// One way to run the pattern: with Unicode, or for text that is all ASCII, where the classes are
-// tables and nothing needs decoding.
+// A pattern compiled for one kind of text: Unicode, or pure ASCII. For ASCII the character classes
+// are tables and nothing needs to be decoded.
 struct Program {
   std::unique_ptr<pcre2_code, FreeCode> code;
   std::unique_ptr<pcre2_match_data, FreeData> data;
@@ -136,9 +136,9 @@ bool Regex::find_all(std::string_view text, bool ascii,
       if (group >= found || from == PCRE2_UNSET || from >= to) continue;
       sink(text.substr(from, to - from));
     }
-    // After an empty match Python looks at the same place again, for one that is not empty.
+    // After an empty match, Python tries the same position again for a match that is not empty.
     options = bounds[0] == bounds[1] ? PCRE2_NOTEMPTY_ATSTART : 0;
-    start = std::max(bounds[1], start);  // a lookbehind with \K is not possible: never backwards
+    start = std::max(bounds[1], start);  // must not move backwards; \K in a lookbehind is rejected
   }
   return true;
 }

@@ -14,13 +14,13 @@ namespace tally {
 // The types that a parameter or a pattern can be given: str, int, float.
 enum class ValueType { string, integer, floating };
 
-// A value with its Python type, since its printed form depends on it.
+// A value with its Python type. Its printed form depends on the type.
 struct Value {
   // monostate: Python's None. BigInt only where long long is too small.
   std::variant<std::monostate, std::string, long long, double, BigInt> data;
   bool none() const { return data.index() == 0; }
   bool number() const { return data.index() >= 2; }
-  // The number as a double; 0 for what is none.
+  // The number as a double; 0 if the value is not a number.
   double as_double() const;
   std::string str() const;  // Python's str() of the typed value
   // Python's name of the type: NoneType, str, int, float.
@@ -28,15 +28,16 @@ struct Value {
 };
 
 bool operator==(const Value& a, const Value& b);
-// a < b as Python orders numbers and strings; a string is after every number, None never smaller.
+// a < b as Python orders numbers and strings. A string comes after every number. None is never
+// smaller.
 bool less(const Value& a, const Value& b);
 
 // Python's repr() of a float: "1.0", "1e+22", "nan", "-inf".
 std::string python_repr(double value);
-// `text` as `type`: int is int(float(text)), with Python's result. Nothing when it cannot be.
-// `exact`: nothing, too, when an int would lose a fraction.
+// Converts `text` to `type`. An int is int(float(text)), with Python's result. Returns nothing if
+// the conversion fails. With `exact`, it also fails if an int would lose a fraction.
 std::optional<Value> make_value(std::string_view text, ValueType type, bool exact = false);
-// An integer of any size, as long long where it fits.
+// An integer of any size, stored as long long if it fits.
 Value integer_value(const BigInt& value);
 
 }  // namespace tally

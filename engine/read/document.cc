@@ -15,7 +15,7 @@ namespace tally {
 
 namespace {
 
-// A real path where there is one, so that a file included by two spellings is still itself.
+// The real path if it exists, so that a file is recognized under two different spellings.
 std::string identity(const std::string& path) {
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0) return path;
@@ -54,7 +54,7 @@ std::string escape_xml(std::string_view text, bool attribute) {
   return escaped;
 }
 
-// A YAML key may hold anything; in an XML name only some characters are allowed.
+// Makes a valid XML name. A YAML key may hold any character, but an XML name may not.
 std::string xml_name(std::string_view name) {
   std::string legal;
   for (char c : name) {

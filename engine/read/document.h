@@ -1,4 +1,5 @@
-// A benchmark file as a tree of elements, the same for YAML and XML: the first stage of the engine.
+// A benchmark file as a tree of elements, in the same form for YAML and XML. Reading it is the
+// first stage of the engine.
 #pragma once
 
 #include <map>
@@ -13,11 +14,11 @@ namespace tally {
 
 struct Attribute {
   Text name;   // mark of the key
-  Text value;  // after PyYAML 1.1 typing and Python's str(), mark of the value
+  Text value;  // after PyYAML 1.1 typing and Python's str(); mark of the value
 };
 
-// One element. In YAML a mapping or scalar under a known key; in XML a tag. `text` is the element's
-// own text ("_" in YAML). Children keep file order across kinds.
+// One element: in YAML a mapping or scalar under a known key, in XML a tag. `text` is the element's
+// own text ("_" in YAML). Children keep the file's order across kinds.
 struct Element {
   std::string name;
   Mark mark;
@@ -29,10 +30,11 @@ struct Element {
   std::string get(const std::string& attribute, const std::string& otherwise = {}) const;
 };
 
-// A plain YAML scalar that YAML 1.2 reads in another way than PyYAML (`yes`, `010`, `12:30:00`).
+// A plain YAML scalar that means something else in YAML 1.2 than in PyYAML (`yes`, `010`,
+// `12:30:00`).
 struct CoreValue {
   Mark mark;
-  std::string pyyaml, core;  // Python's str() of the one; what it is in YAML 1.2's core schema
+  std::string pyyaml, core;  // Python's str() of PyYAML's value; YAML 1.2's value (core schema)
 };
 
 struct Document {
@@ -44,36 +46,36 @@ struct Document {
 };
 
 struct ReadOptions {
-  std::vector<std::string> include_path;  // --include-path, before $JUBE_INCLUDE_PATH
-  std::vector<std::string> builtin_path;  // where the shipped templates/ lie; searched last
-  // Path -> text, consulted before the disk: a run's stored input, so that `continue` and `result`
-  // do not depend on files that changed since.
+  std::vector<std::string> include_path;  // --include-path; searched before $JUBE_INCLUDE_PATH
+  std::vector<std::string> builtin_path;  // folder of the shipped templates/; searched last
+  // Path -> text. These texts are used before the disk is read. They are a run's stored input, so
+  // that `continue` and `result` do not depend on files that have changed since.
   std::map<std::string, std::string> stored;
-  // Where relative paths of files were given; empty: the current directory.
+  // The folder that relative paths of files refer to. Empty: the current directory.
   std::string directory;
-  // For a file that sets are taken from: the folders of the main file's include-path, and the main
-  // file's own. JUBE looks there for whatever such a file includes in turn.
+  // For a file from which sets are taken: the folders of the main file's include-path, and the main
+  // file's own folder. JUBE searches them for the files that such a file includes in turn.
   std::vector<std::string> main_paths;
   std::string main_directory;
-  // The tags set, where known: an XML <include> whose tag attribute is false is then not read at
-  // all. Without them every include is read, and its elements get the attribute.
+  // The active tags, if they are known. An XML <include> whose tag attribute is false is then not
+  // read at all. If they are not known, every include is read and its elements get the attribute.
   std::optional<std::vector<std::string>> tags;
 };
 
-// Reads one file with its !include / <include> parts spliced in. Problems go to `diagnostics` with
-// marks; returns what could be read (an empty root when nothing could).
+// Reads one file and inserts its !include / <include> parts. Problems go to `diagnostics` with
+// marks. Returns what could be read, or an empty root if nothing could be read.
 Document read_document(const std::string& path, const ReadOptions& options, Sources& sources,
                        Diagnostics& diagnostics);
 
-// The same from memory; `name` stands for the path in messages, in relative includes and when the
-// kind of file is told from its ending.
+// The same, from memory. `name` replaces the path: in messages, in relative includes, and to find
+// the kind of file by its ending.
 Document read_document_text(const std::string& name, const std::string& text,
                             const ReadOptions& options, Sources& sources, Diagnostics& diagnostics);
 
-// The document as JUBE's XML, as it is kept in a run directory (configuration.xml).
+// The document as JUBE's XML. A run directory keeps it as configuration.xml.
 std::string document_to_xml(const Document& document);
 
-// The directories of the include-path elements of `root`, as written.
+// The directories in the include-path elements of `root`, as written.
 std::vector<std::string> include_paths_of(const Element& root);
 
 }  // namespace tally

@@ -20,7 +20,7 @@ using Expression = std::function<YamlPtr(const Names&)>;
 
 constexpr int kDeepest = 100;
 
-// Recursive descent; every rule gives a function of the names bound at that place.
+// A recursive-descent parser. Every rule returns a function of the names bound at its position.
 class ExpressionParser {
  public:
   explicit ExpressionParser(std::string_view text) : text_(text) {}
@@ -70,7 +70,7 @@ class ExpressionParser {
     if (!take(symbol)) fail();
   }
 
-  // VALUE if CONDITION else OTHERWISE. A comprehension's own condition has no `else`.
+  // Parses VALUE if CONDITION else OTHERWISE. The condition of a comprehension has no `else`.
   Expression any() {
     Expression value = either();
     const size_t before = at_;
@@ -158,7 +158,7 @@ class ExpressionParser {
     return std::nullopt;
   }
 
-  // The first of `ops` that stands here.
+  // Takes the first of `ops` that matches here.
   const char* take_operator(std::initializer_list<const char*> ops) {
     for (const char* op : ops) {
       if (take(op)) return op;
@@ -288,7 +288,7 @@ class ExpressionParser {
     };
   }
 
-  // FUNCTION(arguments), the first of which may be a comprehension.
+  // Parses FUNCTION(arguments). The first argument may be a comprehension.
   Expression call(const IncludeFunction& function) {
     std::vector<Expression> args;
     if (!take(")")) {
@@ -307,7 +307,7 @@ class ExpressionParser {
     };
   }
 
-  // map(FUNCTION, LIST)
+  // Parses map(FUNCTION, LIST).
   Expression mapped() {
     const std::string word(peek_word());
     const IncludeFunction* function = find_function(word);

@@ -8,12 +8,12 @@
 
 namespace tally {
 
-// Applies `expression` to `data`, which it may call `_`. JUBE hands the text to Python's eval; here
-// a small part of Python is read and nothing is executed: subscripts, .get(key), .join(list),
-// lists, comprehensions with `if`, arithmetic, + and * on lists and texts, comparisons, in, not in,
-// and, or, not, if-else, texts, numbers, True, False, None, map(f, list), and the functions str,
-// int, float, len, range, sorted, list, sum, min and max. Returns null and sets *error when the
-// text is anything else or does not fit the data.
+// Applies `expression` to `data`. The expression may call the data `_`. JUBE passes the text to
+// Python's eval. Here only a small part of Python is parsed, and nothing is executed: subscripts,
+// .get(key), .join(list), lists, comprehensions with `if`, arithmetic, + and * on lists and texts,
+// comparisons, in, not in, and, or, not, if-else, texts, numbers, True, False, None, map(f, list),
+// and the functions str, int, float, len, range, sorted, list, sum, min and max. Returns null and
+// sets *error if the text is anything else or does not fit the data.
 YamlPtr apply_include_expression(std::string_view expression, const YamlPtr& data,
                                  std::string* error);
 

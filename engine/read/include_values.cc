@@ -23,7 +23,7 @@ using Args = std::vector<YamlPtr>;
 
 constexpr int64_t kMostItems = 100000;
 
-// A number of Python: whole where both sides are, else a double.
+// A Python number: an integer if `whole`, else a double.
 struct Number {
   bool whole = true;
   int64_t integer = 0;
@@ -73,7 +73,7 @@ YamlPtr real_node(double value) {
   return scalar(python_float(value), ScalarType::floating);
 }
 
-// Python's repr(), which is what str() shows inside lists and mappings.
+// Python's repr(), which str() uses inside lists and mappings.
 std::string repr(const YamlNode& node) {
   std::vector<std::string> parts;
   switch (node.kind) {
@@ -296,7 +296,7 @@ bool equal(const YamlNode& a, const YamlNode& b) {
   if (a.kind == Kind::scalar) {
     const auto x = number_of(a), y = number_of(b);
     if (x && y) return x->as_real() == y->as_real();
-    return a.value == b.value;  // a text with the looks of a number is that number, as before
+    return a.value == b.value;  // a text that reads as a number was compared as one above
   }
   for (size_t i = 0; i < a.items.size(); ++i) {
     if (!equal(*a.items[i], *b.items[i])) return false;

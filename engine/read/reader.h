@@ -1,4 +1,4 @@
-// What the YAML and the XML reader share. Internal to read/.
+// Shared code of the YAML and the XML reader. Internal to read/.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ struct ReadContext {
   const ReadOptions& options;
   Sources& sources;
   Diagnostics& diagnostics;
-  std::vector<std::string> open_files;  // the file being read last, its includer before it
-  size_t elements = 0;                  // made so far, against files that multiply themselves
+  std::vector<std::string> open_files;  // the file being read is last, after its includer
+  size_t elements = 0;                  // number made so far; stops files that multiply themselves
 
-  // False, after one error, when the file has grown beyond any real benchmark.
+  // Returns false, after reporting one error, if the file is larger than any real benchmark.
   bool count_element(const Mark& mark);
-  // Loads an included file for the place `mark`; false after reporting what is wrong.
+  // Loads the file that is included at `mark`. Returns false after reporting what is wrong.
   bool load_include(const std::string& name, const std::vector<std::string>& directories,
                     const Mark& mark, std::string* path, uint32_t* file);
 };
@@ -27,12 +27,12 @@ struct ReadContext {
 void read_yaml(ReadContext& context, uint32_t file, const std::string& path, Document* document);
 void read_xml(ReadContext& context, uint32_t file, const std::string& path, Document* document);
 
-// Whether a file is XML: by its name, else by its first character.
+// Whether a file is XML: decided by its name, or else by its first character.
 bool is_xml_file(const std::string& path, const std::string& text);
 
-// Directories for the includes of the file in `directory`, in JUBE's order: those of the main file,
-// then `own`, which are those of the file's include-path element, relative to `base`, the folder of
-// the file that was read first.
+// The directories to search for includes of the file in `directory`, in JUBE's order. They contain
+// the main file's directories and then `own`. `own` comes from the file's include-path element and
+// is relative to `base`, the folder of the file that was read first.
 enum class IncludeKind { yaml_include, set };  // !include; or from=, init_with=, XML's include
 std::vector<std::string> include_directories(IncludeKind kind, const ReadOptions& options,
                                              const std::vector<std::string>& own,

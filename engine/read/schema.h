@@ -1,6 +1,6 @@
-// The language as one table: every element, every key, what it may hold, and one line of
-// documentation. The readers take from it which keys of a YAML mapping are elements of their own,
-// check/ takes from it what is known, and the reference page is printed from it.
+// The language as one table: every element, every key, its allowed values, and one line of
+// documentation. The readers use it to know which keys of a YAML mapping are elements. check/ uses
+// it to know all valid names. The reference page is printed from it.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ enum class ValueRule {
   text,        // anything
   name,        // a name without white space
   identifier,  // letters, digits, underscore; no digit first
-  names,       // a comma list of names; a YAML list of scalars is joined to one
+  names,       // a comma-separated list of names; a YAML list of scalars is joined to one
   boolean,     // true or false (also yes, no, on, off, in any case)
   number,      // a whole number, or a text with $parameters
   choice,      // one of KeyRule::choices
@@ -30,7 +30,7 @@ struct KeyRule {
   const char* choices;  // "a|b|c" for ValueRule::choice
   Origin origin;
   bool required;
-  const char* otherwise;  // the value when the key is left out, as printed in the reference
+  const char* otherwise;  // the value if the key is left out, as printed in the reference
   const char* doc;
 };
 
@@ -46,14 +46,14 @@ struct ElementRule {
 const std::vector<ElementRule>& element_rules();
 const std::vector<KeyRule>& key_rules();
 
-// JUBE's second spelling of an element's name as the first: "analyzer" is "analyser".
+// The first spelling of an element name for which JUBE has two: "analyser" for "analyzer".
 std::string element_name(std::string_view name);
 
 // The element called `name` inside the element `parent` (an id), or null.
 const ElementRule* find_child(std::string_view parent, std::string_view name);
 const ElementRule* find_element(std::string_view id);
 const KeyRule* find_key(std::string_view element, std::string_view key);
-// Every key and element that may stand in `element` by name, for "did you mean".
+// The names of all keys and elements allowed in `element`, for "did you mean".
 std::vector<std::string> known_names(std::string_view element);
 // The choices of a rule, split.
 std::vector<std::string> choices_of(const KeyRule& rule);

@@ -1,5 +1,5 @@
-// XML through pugixml, which keeps no lines; marks come from the elements' offsets in the text, and
-// an attribute's from reading its start tag again.
+// Reads XML with pugixml. pugixml keeps no line numbers. An element's mark comes from its offset in
+// the text. An attribute's mark comes from parsing the start tag again.
 #include <fmt/format.h>
 
 #include <pugixml.hpp>
@@ -22,7 +22,7 @@ bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-// One XML file: its parsed form and what its marks need.
+// One XML file: its parsed form, and what is needed to make marks.
 struct XmlFile {
   std::string path;
   std::string text;
@@ -38,7 +38,8 @@ struct XmlFile {
   }
 };
 
-// The places of a start tag's attribute names and values, in order. `at` is the offset of its name.
+// The offsets of the attribute names and values in a start tag, in order. `at` is the offset of the
+// tag's name.
 std::vector<std::pair<size_t, size_t>> attribute_places(std::string_view text, size_t at) {
   std::vector<std::pair<size_t, size_t>> places;
   while (at < text.size() && !is_space(text[at]) && text[at] != '>' && text[at] != '/') ++at;
@@ -97,7 +98,7 @@ class XmlReader {
     return true;
   }
 
-  // Which tags do not match; false when that cannot be told.
+  // Reports the tags that do not match. Returns false if they cannot be determined.
   bool say_mismatch(const XmlFile& file) {
     const std::optional<TagMismatch> found = find_tag_mismatch(file.text);
     if (!found) return false;
@@ -120,7 +121,8 @@ class XmlReader {
     return true;
   }
 
-  // What pugixml lets pass: bytes that are not UTF-8, and a lone ampersand.
+  // Reports what pugixml accepts although it is wrong: bytes that are not UTF-8, and a lone
+  // ampersand.
   bool check_text(const XmlFile& file) {
     std::string_view text = file.text;
     for (size_t i = 0; i < text.size();) {
@@ -136,7 +138,7 @@ class XmlReader {
       if (starts_with(text.substr(i), "<!--") || starts_with(text.substr(i), "<![CDATA[")) {
         const char* closing = text[i + 2] == '-' ? "-->" : "]]>";
         size_t end = text.find(closing, i);
-        if (end == std::string_view::npos) return true;  // pugixml says so
+        if (end == std::string_view::npos) return true;  // pugixml reports this
         i = end + 3;
         continue;
       }
@@ -163,7 +165,7 @@ class XmlReader {
            digits.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string_view::npos;
   }
 
-  // The tags known so far: the command line's and those the file itself selects.
+  // Sets the tags known so far: those from the command line and those that the file itself selects.
   void set_tags(const pugi::xml_node& top) {
     if (!context_.options.tags) return;
     tags_.insert(context_.options.tags->begin(), context_.options.tags->end());
@@ -187,7 +189,7 @@ class XmlReader {
     }
   }
 
-  // Paths that come from another file: <include-path><include from="..." path="..."/>.
+  // Adds paths that come from another file: <include-path><include from="..." path="..."/>.
   void add_included_paths(const XmlFile& file, const pugi::xml_node& list) {
     Element paths;
     convert(file, list, &paths, 0);
@@ -202,7 +204,7 @@ class XmlReader {
     }
   }
 
-  // Whether the tags are known and rule the element out.
+  // Whether the tags are known and exclude the element.
   bool is_off(const pugi::xml_node& node) const {
     pugi::xml_attribute tag = node.attribute("tag");
     bool value = true;
@@ -216,7 +218,7 @@ class XmlReader {
     element->mark = file.mark(node);
     if (!context_.count_element(element->mark)) return;
     convert_attributes(file, node, element);
-    bool text_open = true;  // an element's text is what stands before its first child
+    bool text_open = true;  // an element's text ends at its first child
     for (pugi::xml_node child : node.children()) {
       if (child.type() == pugi::node_pcdata || child.type() == pugi::node_cdata) {
         if (text_open) add_text(file, child, element);
@@ -273,8 +275,8 @@ class XmlReader {
     }
   }
 
-  // <include from="FILE" path="XPATH"/> becomes what the path selects in that file; without a path,
-  // the children of its outermost element.
+  // Handles <include from="FILE" path="XPATH"/>: inserts what the path selects in that file.
+  // Without a path it inserts the children of the file's outermost element.
   void include(const XmlFile& file, const pugi::xml_node& node, Element* parent, int depth) {
     if (is_off(node)) return;
     Mark place = file.mark(node);
@@ -329,7 +331,7 @@ class XmlReader {
     }
   }
 
-  // An element that comes in through a tagged include is subject to that tag as well.
+  // An element from a tagged include is subject to that tag as well.
   static void restrict_to(const std::string& tag, const Mark& place, Element* element) {
     for (Attribute& a : element->attributes) {
       if (a.name.value == "tag") {

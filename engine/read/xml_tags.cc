@@ -19,14 +19,14 @@ std::string_view name_at(std::string_view text, size_t at) {
   return text.substr(at, text.find_first_of(" \t\r\n/>", at) - at);
 }
 
-// The offset after what `opening` begins at `at` and `closing` ends.
+// The offset after the first `closing` at or after `at`, or kNone if there is none.
 size_t after(std::string_view text, size_t at, std::string_view closing) {
   const size_t end = text.find(closing, at);
   return end == kNone ? kNone : end + closing.size();
 }
 
-// The offset after a comment, CDATA, processing instruction or declaration; `at` when none is
-// there.
+// The offset after a comment, CDATA, processing instruction or declaration. Returns `at` if there
+// is none, and kNone if it does not end.
 size_t skip_markup(std::string_view text, size_t at) {
   const auto begins = [&](std::string_view with) { return text.substr(at, with.size()) == with; };
   if (begins("<!--")) return after(text, at + 4, "-->");

@@ -1,4 +1,4 @@
-// From the YAML tree to elements, by the rules JUBE has for turning YAML into its XML.
+// Converts the YAML tree to elements, by JUBE's rules for converting YAML to its XML.
 #include <fmt/format.h>
 
 #include <functional>
@@ -16,7 +16,8 @@ namespace {
 
 using Kind = YamlNode::Kind;
 
-// Keys that stay those of the whole file when a file has a single benchmark and no key `benchmark`.
+// Keys that still belong to the whole file when the file has a single benchmark and no key
+// `benchmark`.
 bool is_global_key(const std::string& key) {
   return key == "selection" || key == "include-path" || key == "check_tags" || key == "tags";
 }
@@ -54,7 +55,7 @@ class YamlReader {
     for (const auto& entry : node.entries) collect_core_values(*entry.second);
   }
 
-  // `include-path: dir`, or a list of directories, or `path:` with either, which may come from
+  // Accepts `include-path: dir`, a list of directories, or `path:` with either. They may come from
   // other files.
   void collect_include_paths(const YamlPtr& top) {
     for (const auto& [key, value] : top->entries) {
@@ -87,7 +88,7 @@ class YamlReader {
     if (!has_benchmark) root->children.push_back(std::move(single));
   }
 
-  // One `key: value` of the element `parent`.
+  // Adds one `key: value` of the element `parent`.
   void add_entry(const char* parent, const YamlNode& key, const YamlPtr& unresolved,
                  Element* element) {
     YamlPtr value = resolve(unresolved);
@@ -112,7 +113,7 @@ class YamlReader {
     }
   }
 
-  // A list of scalars as the comma list JUBE knows.
+  // Joins a list of scalars to the comma-separated list that JUBE uses.
   Text joined(const YamlNode& list) {
     std::vector<std::string> parts;
     for (const YamlPtr& unresolved : list.items) {
@@ -127,7 +128,7 @@ class YamlReader {
     return {join(parts, ","), list.mark};
   }
 
-  // The elements that `name: node` stands for: one, or one an item.
+  // Makes the elements that `name: node` means: a single one, or one per list item.
   void make_elements(const char* parent, const Text& name, const YamlPtr& unresolved, int nesting,
                      std::vector<Element>* out) {
     YamlPtr node = resolve(unresolved);
@@ -171,7 +172,7 @@ class YamlReader {
     const ElementRule* rule = find_child(parent, name.value);
     const char* id = rule ? rule->id : "";
     Element element = make_leaf(name, {"", node.mark});
-    // An item of a list has a place of its own; a key that nobody knows is meant as a whole.
+    // An item of a list gets its own place. An unknown key is reported as a whole.
     if (nesting > 0 && rule && !node.entries.empty()) {
       element.mark = node.entries.front().first->mark;
     }
@@ -214,7 +215,7 @@ class YamlReader {
     }
   }
 
-  // What a node stands for: itself, or the data its !include names. Null after an error.
+  // Returns the node itself, or the data that its !include names. Null after an error.
   YamlPtr resolve(const YamlPtr& node) {
     if (!node->include) return node;
     auto known = included_.find(node.get());
@@ -225,7 +226,7 @@ class YamlReader {
     return data;
   }
 
-  // FILE[:SUBSCRIPT[:EXPRESSION]]
+  // Handles !include FILE[:SUBSCRIPT[:EXPRESSION]].
   YamlPtr include(const YamlNode& node) {
     std::vector<std::string> parts = split_strip(node.value, ":");
     if (parts[0].empty()) {
@@ -266,8 +267,8 @@ class YamlReader {
     return data;
   }
 
-  // Replaces the includes inside included data while its file still counts as open, so that files
-  // that include each other are noticed.
+  // Replaces the includes inside included data. This happens while the data's file still counts as
+  // open, so that files that include each other are detected.
   void resolve_inside(YamlPtr& node) {
     if (node->include) {
       YamlPtr data = resolve(node);
@@ -283,7 +284,7 @@ class YamlReader {
   std::vector<CoreValue>& core_values_;
   std::vector<std::string> include_paths_;
   std::map<const YamlNode*, YamlPtr> included_;
-  std::vector<YamlPtr> keep_;  // so that no address in included_ is used twice
+  std::vector<YamlPtr> keep_;  // keeps nodes alive, so that no address in included_ is reused
 };
 
 }  // namespace

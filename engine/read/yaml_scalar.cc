@@ -1,6 +1,6 @@
-// The patterns are those of YAML 1.1's type repository as PyYAML spells them; see
-// https://yaml.org/type/. They are matched by hand: there are nine of them, and a
-// regular-expression library would cost more to start than a whole benchmark file takes to read.
+// The patterns are those of YAML 1.1's type repository in PyYAML's form; see
+// https://yaml.org/type/. They are matched by hand. There are only nine, and a regular-expression
+// library would take longer to start than a whole benchmark file takes to read.
 #include "engine/read/yaml_scalar.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Reads a text from left to right; every take_* returns how much it took.
+// Reads a text from left to right. Every take_* returns how much it took.
 class Cursor {
  public:
   explicit Cursor(std::string_view text) : rest_(text) {}
@@ -47,7 +47,7 @@ class Cursor {
   std::string_view rest_;
 };
 
-// (?::[0-5]?[0-9])+
+// Matches (?::[0-5]?[0-9])+.
 bool take_sexagesimal_parts(Cursor& c) {
   size_t parts = 0;
   while (c.take(':')) {
@@ -118,7 +118,7 @@ int number(std::string_view digits) {
   return value;
 }
 
-// Takes between `least` and `most` digits.
+// Reads a number of `least` to `most` digits.
 bool take_number(Cursor& c, size_t least, size_t most, int* value) {
   std::string_view before = c.rest();
   size_t n = c.digits(most);
@@ -157,7 +157,7 @@ bool read_timestamp(std::string_view s, Timestamp* t) {
   if (!take_number(c, 1, 2, &t->month) || !c.take('-') || !take_number(c, 1, 2, &t->day)) {
     return false;
   }
-  if (c.done()) return after_year.size() == 5;  // a date alone has two digits each
+  if (c.done()) return after_year.size() == 5;  // a date without a time has two digits each
   if (!c.take_one_of("Tt") && c.take_all(" \t") == 0) return false;
   return take_time(c, t);
 }
@@ -193,7 +193,7 @@ std::string without_underscores(std::string_view s) {
   return dense;
 }
 
-// A decimal number of any length, as Python's int.
+// A decimal number of any length, like Python's int.
 class BigDecimal {
  public:
   void multiply_add(unsigned factor, unsigned addend) {
@@ -254,7 +254,7 @@ bool construct_integer(std::string_view plain, std::string* text) {
       good = good && part.size() < 10 && digits_in_base(part, 10, &ignored);
       if (good) value.multiply_add(60, static_cast<unsigned>(number(part)));
     }
-    // The first part may have any length; beyond nine digits nobody means a time.
+    // The value may have any length. The parts may not: more than nine digits are not a time.
     digits = value.text();
   } else {
     good = digits_in_base(body, 10, &digits);
@@ -283,7 +283,7 @@ bool construct_float(std::string_view plain, std::string* text) {
   } else if (body == ".nan") {
     value = std::nan("");
   } else {
-    // 1:02.5 is sixty plus 2.5; one part is the number itself.
+    // 1:02.5 is sixty plus 2.5. A single part is the number itself.
     for (const std::string& part : split_strip(body, ":")) {
       double digit = 0;
       if (part.find_first_not_of("0123456789.e+-") != std::string::npos) return false;
@@ -327,7 +327,7 @@ ScalarType resolve_scalar(std::string_view plain) {
   if (is_float(plain)) return ScalarType::floating;
   if (is_integer(plain)) return ScalarType::integer;
   Timestamp t;
-  // A date that does not exist (month 13) stays text; PyYAML ends with a Python error there.
+  // A date that does not exist (month 13) stays text. PyYAML stops with a Python error there.
   if (read_timestamp(plain, &t) && valid(t)) return ScalarType::timestamp;
   return ScalarType::text;
 }

@@ -22,8 +22,8 @@ using Kind = YamlNode::Kind;
 
 constexpr const char* kYamlTag = "tag:yaml.org,2002:";
 
-// Builds the tree from yaml-cpp's events; they carry the keys' marks and the places of aliases,
-// which its own node tree does not.
+// Builds the tree from yaml-cpp's events. The events have the marks of keys and the places of
+// aliases; yaml-cpp's own node tree does not.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(std::string_view text, const LineIndex& lines, Diagnostics& diagnostics)
@@ -80,7 +80,7 @@ class TreeBuilder : public YAML::EventHandler {
  private:
   struct Open {
     YamlPtr node;
-    YamlPtr key;  // of a mapping, waiting for its value
+    YamlPtr key;  // a mapping's key that waits for its value
     std::map<std::string, Mark> keys;
   };
 
@@ -89,7 +89,8 @@ class TreeBuilder : public YAML::EventHandler {
     return lines_.at(static_cast<size_t>(mark.line), static_cast<size_t>(mark.column));
   }
 
-  // yaml-cpp takes the end of the file for the closing quote. True for what has no quotes.
+  // Whether the quoted text at `mark` is closed. yaml-cpp accepts the end of the file as the
+  // closing quote. True for a text without quotes.
   bool quote_closes(const YAML::Mark& mark) const {
     size_t at = lines_.offset(static_cast<size_t>(mark.line), static_cast<size_t>(mark.column));
     while (at < text_.size() && (text_[at] == '&' || text_[at] == '!')) {  // anchor, tag
@@ -143,7 +144,7 @@ class TreeBuilder : public YAML::EventHandler {
     } else if (!level.key) {
       take_key(level, std::move(node));
     } else {
-      // An empty value has the mark of whatever comes next; its key is the better place.
+      // The mark of an empty value is that of the next token. The key's mark is more useful.
       if (node->kind == Kind::null) node->mark = level.key->mark;
       level.node->entries.emplace_back(std::move(level.key), std::move(node));
       level.key = nullptr;
@@ -171,7 +172,8 @@ class TreeBuilder : public YAML::EventHandler {
 
   static bool is_merge(const YamlNode& key) { return key.value == kMerge; }
 
-  // Puts the entries that << names before the mapping's own; own entries win, of several the first.
+  // Puts the entries that << refers to before the mapping's own entries. Own entries override
+  // merged ones. Among merged ones the first counts.
   void merge_keys(YamlNode* map) {
     std::vector<std::pair<YamlPtr, YamlPtr>> own, merged;
     std::map<std::string, bool> known;
@@ -255,7 +257,7 @@ class TreeBuilder : public YAML::EventHandler {
     return found->second;
   }
 
-  // No YAML text can hold a NUL, so no key of the user's equals this.
+  // YAML text cannot hold a NUL, so no key of the user can equal this one.
   static inline const std::string kMerge = std::string("<<\0", 3);
 
   std::string_view text_;
@@ -266,8 +268,7 @@ class TreeBuilder : public YAML::EventHandler {
   YamlPtr root_;
 };
 
-// What to do about the commonest slips, for yaml-cpp's messages are written for those who know
-// YAML.
+// A hint for the most common mistakes, because yaml-cpp's messages are written for YAML experts.
 std::string syntax_hint(const std::string& message, const std::string& line) {
   const size_t indent = line.find_first_not_of(' ');
   if (indent != std::string::npos && line[indent] == '\t') {
@@ -300,8 +301,8 @@ std::string line_of(const std::string& text, uint32_t number) {
   return begin == std::string::npos ? "" : text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// A byte that no YAML text may hold, which yaml-cpp would pass on or stop at silently. Returns
-// false after reporting it.
+// Reports a byte that is not allowed in YAML. yaml-cpp would pass it on or stop there silently.
+// Returns false after reporting it.
 bool check_characters(const std::string& text, const LineIndex& lines, Diagnostics& diagnostics) {
   for (size_t i = 0; i < text.size();) {
     auto c = static_cast<unsigned char>(text[i]);
@@ -339,7 +340,8 @@ const YamlNode* YamlNode::find(const std::string& key) const {
 YamlPtr parse_yaml(uint32_t file, const std::string& text, Diagnostics& diagnostics) {
   LineIndex lines(file, text);
   if (!check_characters(text, lines, diagnostics)) return nullptr;
-  // Where the syntax is broken, what was noticed before is more often its echo than news.
+  // If the syntax is broken, earlier problems are usually consequences of it. They are reported
+  // only if parsing succeeds.
   Diagnostics noticed;
   TreeBuilder builder(text, lines, noticed);
   try {

@@ -1,6 +1,6 @@
-// A recursive-descent reader for tag expressions. JUBE rewrites the text to a Python expression
-// (| or, + and, ! not, ^ exclusive or), which is where the unusual precedence comes from: Python's
-// ^ binds tighter than its not.
+// A recursive-descent parser for tag expressions. JUBE rewrites the text to a Python expression (|
+// is or, + is and, ! is not, ^ is exclusive or). The unusual precedence comes from this: Python's ^
+// binds tighter than its not.
 #include "engine/tags/tags.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace tally {
 
 namespace {
 
-constexpr int kDeepest = 200;  // nested parentheses and nots
+constexpr int kDeepest = 200;  // limit for nested parentheses and nots
 
 std::string without_spaces(std::string_view text) {
   std::string dense;
@@ -39,8 +39,8 @@ class TagParser {
     return true;
   }
 
-  // The old spelling, a comma list: none of the names with ! may be set, and of the rest one must
-  // be.
+  // Parses the old spelling, a comma-separated list. It is true if no name with ! is set and, if
+  // there are names without !, at least one of them is set.
   bool list(bool* value) {
     bool any_wanted = false, found = false, forbidden = false, is_list = false;
     for (;;) {
@@ -69,7 +69,7 @@ class TagParser {
            std::all_of(piece.begin() + 1, piece.end(), is_atom_char);
   }
 
-  // Both sides are always read: a syntax error behind a true value is an error too.
+  // Both sides are always parsed, so that a syntax error after a true value is still an error.
   bool any(bool* value) {
     if (!all(value)) return false;
     while (take('|')) {

@@ -1,4 +1,4 @@
-// Tag expressions: names joined by ! + | ^ ( ), as `tag: "gpu+!debug"`.
+// Tag expressions: names combined with ! + | ^ ( ), as in `tag: "gpu+!debug"`.
 #pragma once
 
 #include <set>
@@ -8,12 +8,12 @@
 
 namespace tally {
 
-// Evaluates `expression` for the tags set. Precedence, tightest first: ^ ! + | (JUBE's). Comma is
-// the old spelling of "any of". Returns false and sets *error to "Tag string '...' not parseable."
-// when it cannot be read.
+// Evaluates `expression` for the active tags. The precedence is JUBE's, tightest first: ^ ! + |. A
+// comma is the old spelling of "any of". If the expression cannot be parsed, it returns false and
+// sets *error to "Tag string '...' not parseable."
 bool evaluate_tags(std::string_view expression, const std::set<std::string>& tags, bool* value,
                    std::string* error);
-// The names an expression mentions, in order of appearance.
+// The names in an expression, in order of appearance.
 std::vector<std::string> tag_names(std::string_view expression);
 
 }  // namespace tally

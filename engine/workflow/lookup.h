@@ -1,4 +1,4 @@
-// Names and their values, as every stage passes them on.
+// Names with their values, in the form that every stage uses.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,8 @@
 
 namespace tally {
 
-// Looks a name up; nothing when unknown. The view must live until the call returns.
+// Looks up a name. Returns null when the name is unknown. The view must live until the call
+// returns.
 using Lookup = std::function<const std::string*(std::string_view name)>;
 
 using NamedValues = std::vector<std::pair<std::string, std::string>>;

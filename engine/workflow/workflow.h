@@ -1,6 +1,6 @@
-// A checked workflow: plain values with marks, made by check/ from a Document after tags were
-// applied. Everything after check/ works on these types and never sees YAML or XML. Values are as
-// the user wrote them, parameters not yet substituted.
+// A checked workflow: plain values with marks. check/ makes it from a Document after tags were
+// applied. Everything after check/ uses these types and never sees YAML or XML. Values are as the
+// user wrote them: parameters are not substituted yet.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ struct Parameter {
   Text value;
   Mode mode = Mode::text;
   ValueType type = ValueType::string;
-  std::string separator = ",";  // "" never splits
+  std::string separator = ",";  // "": never split
   std::string unit;
   bool exported = false;
   UpdateMode update = UpdateMode::never;
@@ -34,11 +34,11 @@ struct Parameter {
 
 struct ParameterSet {
   Text name;
-  std::vector<Parameter> parameters;  // one a name; duplicates already resolved by their mode
-  // Parameters that advance together instead of crossing: lists of names, equal lengths (Tally's
-  // own).
+  std::vector<Parameter> parameters;  // one per name; duplicates are already resolved by their mode
+  // Groups of parameters that advance together instead of being crossed. Their lists must have
+  // equal lengths. (Tally only.)
   std::vector<std::vector<Text>> zip;
-  // Python expressions; a point for which one is false is left out (Tally's own).
+  // Python expressions. A point for which one is false is excluded. (Tally only.)
   std::vector<Text> where;
 };
 
@@ -58,16 +58,16 @@ struct SubstituteSet {
   std::vector<Substitution> substitutions;
 };
 
-struct FileCopy {  // copy and link
+struct FileCopy {  // copy or link
   bool link = false;
-  Text source;  // comma list unless separator says otherwise; glob patterns
-  Text target;  // names, equal length, or empty
+  Text source;  // comma-separated unless `separator` differs; may hold glob patterns
+  Text target;  // names, as many as sources; or empty
   std::string separator = ",";
   std::string source_dir, target_dir;
-  bool internal = false;      // rel_path_ref="internal": relative to the work directory
-  std::string file_path;      // folder of the file that defines this entry, or what the benchmark's
-                              // file_path_ref makes of it
-  std::string file_path_ref;  // its own: sources are looked for there, relative to file_path
+  bool internal = false;  // rel_path_ref="internal": relative to the work directory
+  // The folder of the file that defines this entry, with the benchmark's file_path_ref applied.
+  std::string file_path;
+  std::string file_path_ref;  // the entry's own: sources are looked up there, relative to file_path
   Text active{"true", {}};
 };
 struct Prepare {
@@ -104,17 +104,17 @@ struct Operation {  // one `do`
   bool shared = false;
 };
 
-// The four kinds of step of Tally's own; plain: exactly JUBE's step.
+// The kinds of step. plain is exactly JUBE's step; the other four are Tally's own.
 enum class StepKind { plain, setup, build, run, result };
 
-// What a run step asks of its platform; texts may hold $parameters.
+// The resources that a run step requests from its platform. Texts may hold $parameters.
 struct Resources {
   Text nodes, tasks_per_node, cpus_per_task, gpus_per_node, time, partition, account, memory;
   std::vector<std::pair<Text, Text>> extra;  // further scheduler options by name
   bool any = false;
 };
 
-// How a run step's program gets into its image; what is left empty is its platform's.
+// How a run step's program is started in its container image. Empty values are the platform's.
 struct Container {
   Text runtime, image, gpus, bind, args;
   std::vector<std::pair<Text, Text>> env;
@@ -122,7 +122,7 @@ struct Container {
 
 // How a run step's workpackages share jobs.
 struct PackKeys {
-  Text kind;  // array, steps; empty: a job each
+  Text kind;  // array, steps; empty: one job per workpackage
   Text size, at_once;
 };
 
@@ -130,36 +130,36 @@ struct Step {
   Text name;
   StepKind kind = StepKind::plain;
   std::vector<Text> depend;
-  std::vector<Text> use;  // set names, may hold $parameters; file order
+  std::vector<Text> use;  // set names in file order, may hold $parameters
   std::vector<Operation> operations;
   Text work_dir, suffix;
   Text active{"true", {}};
   std::string shared;     // name of the link to the shared folder; empty: none
-  bool exported = false;  // export="true": the final environment goes to the children
+  bool exported = false;  // export="true": children inherit the final environment
   Text max_async{"0", {}};
   Text iterations{"1", {}};
   Text cycles{"1", {}};
   Text procs{"1", {}};
   Text do_log_file;
-  // Tally's own keys.
+  // Keys of Tally's own.
   Resources resources;
   Container container;
   PackKeys pack;
   Text launch;                             // run: the program's command line
-  std::vector<std::pair<Text, Text>> env;  // set (value) in the step's environment
+  std::vector<std::pair<Text, Text>> env;  // set (to a value) in the step's environment
   std::vector<Text> env_unset;
-  std::vector<Text> expect;  // outcomes that are results: oom, timeout
+  std::vector<Text> expect;  // outcomes that count as results: oom, timeout
   Text timeout, retry, repeat, gpu_slots;
   std::vector<Text> modules;
   std::vector<Text> inputs;  // setup, build: files and folders whose content the result depends on
-  bool reuse = true;         // setup, build: equal work is done once
-  // What its kind adds; never null, and not the step's own.
+  bool reuse = true;         // setup, build: equal work is done only once
+  // What the step's kind adds. Never null; not owned by the step.
   const StepKinds* kinds = &plain_kinds();
 };
 
 struct AnalyseFile {
-  Text path;              // comma list, globs, relative to the work directory
-  std::vector<Text> use;  // pattern sets for this file alone
+  Text path;              // comma-separated globs, relative to the work directory
+  std::vector<Text> use;  // pattern sets for this file only
 };
 struct Analyse {
   Text step;
@@ -173,25 +173,25 @@ struct Analyser {
 };
 
 struct Column {
-  Text name;  // parameter or pattern
+  Text name;  // a parameter or a pattern
   std::string title, format, colw;
   bool null_value_set = false;
   std::string null_value;
-  bool primary_key = false;  // database
-  // Tally's own: a derived column.
-  Text expression;                                 // python over the row's values
+  bool primary_key = false;  // for a database
+  // A derived column (Tally only).
+  Text expression;                                 // Python, over the row's values
   std::vector<std::pair<Text, Text>> relative_to;  // baseline row: name -> value
 
-  // What stands above it: its title, else its name.
+  // The column's heading: its title, or else its name.
   const std::string& column_title() const { return title.empty() ? name.value : title; }
 };
-// The column that says how a row's workpackage ended, where no parameter or pattern has the name.
+// The column that shows how a row's workpackage ended, unless a parameter or pattern has this name.
 constexpr const char* kStatusColumn = "status";
 
-struct Reference {  // Tally's own: expected value of a column, checked per row
+struct Reference {  // Tally only: expected value of a column, checked for each row
   Text column, condition, note;
   Text where;
-  int column_index = -1;  // of the column it stands in; -1: it stands in the table
+  int column_index = -1;  // the column that contains it; -1: it belongs to the table
 };
 enum class TableStyle { csv, pretty, aligned };
 struct Table {
@@ -207,7 +207,7 @@ struct Table {
 struct Database {
   Text name;
   Text file;
-  std::vector<std::string> primary_keys;  // columns of the database: titles, else names
+  std::vector<std::string> primary_keys;  // columns of the database, by title or else by name
   Text filter;
   std::vector<Column> keys;
 };
@@ -220,7 +220,7 @@ struct Syslog {
 };
 struct Result {
   Text result_dir;
-  std::vector<Text> use;  // analysers
+  std::vector<Text> use;  // names of analysers
   std::vector<std::variant<Table, Database, Syslog>> outputs;
 };
 
@@ -228,10 +228,10 @@ struct Benchmark {
   Text name;
   Text outpath;
   std::string comment;
-  std::string file_path;  // directory of the input file: relative paths start here
+  std::string file_path;  // directory of the input file; relative paths start here
   std::string input_file;
-  // JUBE's rules hold for it: its file has JUBE's keys alone, or the program was called by the name
-  // jube. Made by check/, so that nobody else has to tell the two kinds of file apart.
+  // JUBE's rules apply, because the file has only JUBE's keys or the program was called by the name
+  // jube. check/ decides this, so that no other code has to distinguish the two kinds of file.
   bool as_jube = false;
   std::map<std::string, ParameterSet> parameter_sets;
   std::map<std::string, SubstituteSet> substitute_sets;
@@ -246,7 +246,7 @@ struct Benchmark {
 
 struct Workflow {
   std::vector<Benchmark> benchmarks;
-  std::vector<std::string> tags;  // those set, from the command line and the file
+  std::vector<std::string> tags;  // the active tags, from the command line and the file
 };
 
 }  // namespace tally

@@ -12,7 +12,7 @@
 namespace tally {
 namespace {
 
-// Whether a text names what differs between the copies of one point.
+// Whether a text names something that differs between the copies of one point.
 bool names_workpackage(const std::string& text) {
   return text.find("jube_wp_") != std::string::npos;
 }
@@ -22,7 +22,7 @@ bool depends_on(const Step& step, const std::string& name) {
                      [&](const Text& parent) { return parent.value == name; });
 }
 
-// Gives a workpackage its folder's name and its work_dir. Returns what is wrong with them, or "".
+// Sets the workpackage's folder name and work_dir. Returns what is wrong with them, or "".
 std::string locate(const Step& step, const Expander& expander, const WorkpackageValues& values,
                    Workpackage* workpackage) {
   std::string directory;
@@ -42,7 +42,7 @@ std::string locate(const Step& step, const Expander& expander, const Workpackage
          " is neither a parameter nor in the environment";
 }
 
-// Where the number of a step's workpackages is written.
+// Where the user wrote the number of a step's workpackages.
 Mark place_of_copies(const Step& step) {
   if (step.iterations.mark.known() && step.iterations.value != "1") return step.iterations.mark;
   return step.repeat.mark.known() ? step.repeat.mark : step.name.mark;
@@ -52,7 +52,7 @@ bool fails(const Workpackage& workpackage) {
   return workpackage.outcome.state == State::failed;
 }
 
-// `place`: of the value or the rule, as far as that is known.
+// `place` is where the value or the rule is written, if that is known.
 void fail_by_value(const std::string& problem, const Mark& place, Workpackage& workpackage) {
   if (problem.empty()) return;
   workpackage.outcome = failure(Reason::value, problem);
@@ -168,7 +168,7 @@ void Generator::make(int step_number, const std::vector<int>& parents, Diagnosti
   int repeat = 1;
   for (const Copies& copies : family.copies) repeat = std::max(repeat, copies.repeat);
   repeats_ = std::max(repeats_, repeat);
-  // All points once, then all again.
+  // All points run once, then all again.
   for (int repetition = 0; repetition < repeat; ++repetition) {
     for (size_t i = 0; i < family.made.points.size(); ++i) {
       if (repetition >= family.copies[i].repeat || family.active[i] == Active::no) continue;
@@ -195,8 +195,8 @@ bool Generator::copies_of_points(Family& family, Diagnostics& diagnostics) const
   return true;
 }
 
-// Which points the step's `active` takes, as far as that is the same for all copies of a point:
-// in one batch for the interpreter.
+// Evaluates the step's `active` for all points, where it is the same for all copies of a point. One
+// batch for the interpreter is faster than one request per point.
 void Generator::ask_active(Family& family) const {
   const std::string& text = family.step.active.value;
   const bool always = text == "true" || text == "True" || text.empty();
@@ -216,7 +216,7 @@ void Generator::ask_active(Family& family) const {
   }
   const std::vector<Evaluation> results = expander_.evaluator().evaluate(Mode::python, expressions);
   for (size_t k = 0; k < places.size(); ++k) {
-    if (!results[k].ok) continue;  // asked again, for the message
+    if (!results[k].ok) continue;  // evaluated again later, for the message
     family.active[places[k]] = results[k].value == "True" ? Active::yes : Active::no;
   }
 }
@@ -238,7 +238,8 @@ void Generator::make_point(Family& family, size_t point, int repetition, Diagnos
   if (any && repetition == 0) ++points_;
 }
 
-// False: it is not active, or it cannot be told; its id goes to the next.
+// Returns false when the workpackage is not active or that cannot be established. The next
+// workpackage then gets its id.
 bool Generator::make_one(const Family& family, size_t point, Workpackage workpackage,
                          Diagnostics& diagnostics) {
   fail_by_value(family.made.errors[point], family.made.places[point], workpackage);
@@ -249,7 +250,8 @@ bool Generator::make_one(const Family& family, size_t point, Workpackage workpac
   return true;
 }
 
-// Values that need the workpackage's own names; a plan leaves open what only a run can tell.
+// Computes the values that need the workpackage's own names. A plan leaves open what only a run can
+// compute.
 void Generator::settle(const Step& step, Workpackage& workpackage) {
   if (fails(workpackage)) {
     if (purpose_ == Purpose::run || step.depend.empty()) return;
@@ -257,7 +259,7 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
         "step '" + step.name.value +
         "' fails, unless an earlier step makes what is missing: " + message(workpackage.outcome));
     const std::string why = message(std::exchange(workpackage.outcome, {}));
-    // Where each value can be had, it is a rule or a type: nothing that a run could make.
+    // If every value can be computed, the problem is a rule or a type. A run cannot mend that.
     Point finished = workpackage.point;
     const NamedValues builtins = WorkpackageValues(benchmark_, expander_, workpackage).builtins();
     if (expander_.finish(step, finished, builtins).empty()) workpackage.doubt = why;
@@ -272,7 +274,8 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
     return;
   }
   if (has_children_[static_cast<size_t>(workpackage.step)]) {
-    // They take over its values, not texts that name its id. What fails may not fail in a run.
+    // The children inherit final values, not texts that name this workpackage's id. What fails here
+    // may succeed in a run.
     Point finished = workpackage.point;
     if (expander_.finish(step, finished, builtins).empty()) {
       workpackage.point = std::move(finished);
@@ -284,8 +287,9 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
   }
 }
 
-// Whether it is active, and where it runs. What is wrong is its outcome; in a plan a wrong
-// `active` is an error of the file. One that fails already is left out where `active` can tell.
+// Decides whether the workpackage is active and where it runs. A problem becomes its outcome; in a
+// plan, a wrong `active` is an error of the file. A workpackage that has already failed is left out
+// if its `active` is known to be false.
 bool Generator::place(const Family& family, size_t point, Workpackage& workpackage,
                       Diagnostics& diagnostics) {
   const Step& step = family.step;

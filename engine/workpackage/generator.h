@@ -1,9 +1,9 @@
-// Which workpackages there are: those of the steps without depend at the start, children when their
-// parents have finished well. The dry run and the run ask the same generator; they differ in who
-// keeps what it makes (a list, or a journal) and in when a parent "has finished well" (at once, or
-// when its commands have ended).
+// Decides which workpackages exist. Steps without `depend` get their workpackages at the start.
+// Children are made when their parents have finished well. The dry run and the run use the same
+// generator. They differ in two points: where its workpackages are kept (a list or a journal), and
+// when a parent counts as finished well (at once, or when its commands have ended).
 //
-// A workpackage gets its id when it is made, so that a plan's ids are those of a sequential run.
+// A workpackage gets its id when it is made. So the ids of a plan are those of a sequential run.
 #pragma once
 
 #include <set>
@@ -24,15 +24,16 @@ namespace tally {
 class WorkpackageSink {
  public:
   virtual ~WorkpackageSink() = default;
-  // Takes a new workpackage; ids ascend.
+  // Takes a new workpackage. Ids ascend.
   virtual void take(Workpackage&& workpackage) = 0;
-  // One that was taken or adopted.
+  // Returns a workpackage that was taken or adopted.
   virtual const Workpackage& at(int id) const = 0;
 };
 
-// run: every value is computed; what cannot be fails its workpackage. plan: shell and perl values
-// that wait for the workpackage are left open, unless children take them over, and a value of a
-// step with parents that cannot be computed is no failure yet, since a run may make what it reads.
+// run: every value is computed. A value that cannot be computed fails its workpackage.
+// plan: shell and perl values that need the workpackage's own names are left open, unless children
+// inherit them. In a step with parents, a value that cannot be computed is not a failure yet,
+// because a run may create what the value reads.
 enum class Purpose { run, plan };
 
 class Generator {
@@ -40,19 +41,19 @@ class Generator {
   // All must outlive the object.
   Generator(const Benchmark& benchmark, Expander& expander, Purpose purpose, WorkpackageSink& sink);
 
-  // Makes the workpackages of the steps without depend, in file order. An error that concerns a
-  // step as a whole goes to `diagnostics` with its place; nothing more is made then.
+  // Makes the workpackages of the steps without `depend`, in file order. An error that concerns a
+  // whole step goes to `diagnostics` with its place; nothing more is made then.
   void make_roots(Diagnostics& diagnostics);
-  // Workpackage `id` has finished well: makes the children that this completes, but for those whose
-  // parents had children before (adopt()).
+  // To be called when workpackage `id` has finished well. Makes the children whose parents are now
+  // complete. Children of combinations of parents passed to adopt() are not made again.
   void make_children(int id, Diagnostics& diagnostics);
-  // Takes note of one that exists already, in a run that goes on. Sets its repetition.
+  // Registers a workpackage that already exists, in a run that resumes. Sets its repetition.
   void adopt(Workpackage* workpackage, Diagnostics& diagnostics);
 
-  // --- what a plan tells besides
-  // Points left out by a rule, once.
+  // --- further results for the plan
+  // Returns the points that a rule excluded. They are moved out, so only the first call has them.
   std::vector<Excluded> take_excluded() { return std::move(excluded_); }
-  // Things only a run can tell (a parameter read from a parent's output): one sentence each.
+  // What only a run can establish (a parameter read from a parent's output), one sentence each.
   std::vector<std::string> unknown() const;
   int points() const { return points_; }    // workpackages before iterations and repetitions
   int repeats() const { return repeats_; }  // the largest `repeat` of a step
@@ -78,11 +79,12 @@ class Generator {
   Expander& expander_;
   const Purpose purpose_;
   WorkpackageSink& sink_;
-  std::vector<bool> has_children_;  // by step: another one depends on it
+  std::vector<bool> has_children_;  // by step: another step depends on it
   FinishedWorkpackages finished_;
   std::vector<std::set<std::vector<int>>> adopted_;  // combinations of parents, by step
-  // Adopted when they had ended well: a child that is not there was not active. Where `active`
-  // names an id it is not asked again, since the next id would give another answer.
+  // Workpackages that had finished well when they were adopted. If such a workpackage lacks a
+  // child, that child was not active. `active` is not evaluated again where it names an id, because
+  // the next id would give a different answer.
   std::set<int> ended_before_;
   int next_id_ = 0;
   std::vector<Excluded> excluded_;
@@ -92,8 +94,8 @@ class Generator {
   int repeats_ = 1;
 };
 
-// Makes a planned workpackage what a run would make of it at its creation: every value is computed
-// (shell and perl values run). An error says which cannot be.
+// Completes a planned workpackage as a run would at its creation: every value is computed, and
+// shell and perl values run. An error names the value that cannot be computed.
 Status finish_planned(const Benchmark& benchmark, Expander& expander, Workpackage* workpackage);
 
 }  // namespace tally

@@ -68,7 +68,7 @@ const std::vector<int>& FinishedWorkpackages::agreeing(int step_number, const Po
   if (!step.joined) return *best;
   for (const Binding& b : point.bindings) {
     if (expander_.definition(b).update != UpdateMode::never || !expander_.is_final(b)) continue;
-    // Only a parameter that all of the step's workpackages have tells those that cannot agree.
+    // A parameter excludes workpackages only if all of the step's workpackages have it.
     const auto count = step.names.find(b.name);
     if (count == step.names.end() || count->second != step.ids.size()) continue;
     const auto found = step.by_value.find({b.name, b.value, b.index});

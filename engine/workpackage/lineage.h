@@ -1,5 +1,5 @@
-// Which parents a child has and how iterations are counted: the rules by which both the plan and a
-// run make workpackages.
+// Which parents a child has, and how iterations are counted. Plans and runs make workpackages by
+// these same rules.
 #pragma once
 
 #include <map>
@@ -16,63 +16,63 @@
 
 namespace tally {
 
-// How many workpackages a step makes of each of its points.
+// How many workpackages a step makes from each of its points.
 struct Copies {
-  int iterations = 1;  // JUBE's
-  int repeat = 1;      // Tally's: all points once, then all again
+  int iterations = 1;  // JUBE's `iterations`
+  int repeat = 1;      // Tally's `repeat`: all points run once, then all again
   int total() const { return iterations * repeat; }
 };
-// Reads `iterations` and `repeat`, which may name parameters. Fails when one is not a whole number of
-// at least 1.
+// Reads `iterations` and `repeat`, which may name parameters. Fails unless both are whole numbers
+// of at least 1.
 Status count_copies(const Step& step, const Lookup& lookup, Copies* copies);
 
-// The workpackages that finished well, found by the values they must share with others: keeps the cost
-// of joining two steps proportional to the pairs that fit together.
+// The workpackages that finished well, indexed by the values that they must share with others. The
+// index keeps the cost of joining two steps proportional to the number of pairs that match.
 class FinishedWorkpackages {
  public:
   // Both must outlive the object.
   FinishedWorkpackages(const Benchmark& benchmark, const Expander& expander);
   void add(const Workpackage& workpackage);
-  // A step's (index) finished workpackages by id, in the order in which they were added.
+  // The ids of a step's finished workpackages, in the order in which they were added.
   const std::vector<int>& of_step(int step) const;
-  // Those of them that can agree with `point`; a superset, Expander::expand() has the last word.
+  // Those that can agree with `point`. This is a superset: Expander::expand() decides.
   const std::vector<int>& agreeing(int step, const Point& point) const;
 
  private:
   struct OfStep {
-    bool joined = false;  // with others, in a child that depends on several steps
+    bool joined = false;  // a child depends on this step and on others
     std::vector<int> ids;
-    std::unordered_map<TextId, size_t>
-        names;  // parameters that never change: workpackages that have it
-    std::map<std::tuple<TextId, TextId, uint32_t>, std::vector<int>>
-        by_value;  // name, value, index
+    // Parameter that never changes -> number of workpackages that have it.
+    std::unordered_map<TextId, size_t> names;
+    // (name, value, index) -> ids.
+    std::map<std::tuple<TextId, TextId, uint32_t>, std::vector<int>> by_value;
   };
   const Expander& expander_;
   std::vector<OfStep> steps_;
   std::vector<int> none_;
 };
 
-// The combinations of parents that `finished` completes: one workpackage of each step that `child`
-// depends on, ids in the order of `depend`. They come sorted by the steps'
-// names, the first slowest (JUBE's order, which is random for three and more). `finished` itself
-// may or may not have been added yet.
+// The combinations of parents that `finished` completes. A combination has one workpackage of each
+// step that `child` depends on, with ids in the order of `depend`. The combinations are sorted by
+// the steps' names; the first step varies slowest. This is JUBE's order, except that JUBE's is
+// random for three steps or more. `others` may or may not contain `finished` already.
 std::vector<std::vector<int>> parent_combinations(const Benchmark& benchmark, const Step& child,
                                                   const Workpackage& finished,
                                                   const FinishedWorkpackages& others);
 
-// A parent as its child's iteration sees it.
+// A parent, as the child's iteration number uses it.
 struct ParentIteration {
   std::string step;
   int iteration = 0;
   int copies = 1;  // Copies::total() of its step
 };
-// The number of a child's first iteration, before it is multiplied by the child's own: its parents'
-// iterations as digits, sorted by step name, the last the lowest digit. A workpackage's iteration
-// is
+// The number of a child's first iteration, before it is multiplied by the child's own copies. The
+// parents' iterations are the digits of this number. They are sorted by step name, lowest digit
+// last. A workpackage's iteration is
 //   iteration_base(parents) * copies.total() + (0 .. copies.total() - 1).
 int iteration_base(std::vector<ParentIteration> parents);
 
-// Index of a step by name, -1 when there is none.
+// The index of the step with this name, or -1 if it does not exist.
 int step_index(const Benchmark& benchmark, const std::string& name);
 
 }  // namespace tally

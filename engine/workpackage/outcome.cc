@@ -42,7 +42,7 @@ constexpr std::array<Name, 29> names{{{Reason::value, "value"},
                                       {Reason::job_withdrawn, "job_withdrawn"},
                                       {Reason::reused, "reused"}}};
 
-// The first line of other people's words, and the last lines of standard error below it.
+// The sentence, then the last lines of standard error, which follow the first line of `detail`.
 std::string with_last_lines(const Outcome& outcome, const std::string& sentence) {
   const size_t line = outcome.detail.str().find('\n');
   if (outcome.file.empty() || line == std::string::npos) return sentence;
@@ -50,7 +50,7 @@ std::string with_last_lines(const Outcome& outcome, const std::string& sentence)
          outcome.detail.str().substr(line + 1);
 }
 
-// JUBE's words, and the exit code.
+// JUBE's message, with the exit code.
 std::string message_of_command(const Outcome& outcome) {
   std::string text = "Error (returncode <> 0) while running \"" + outcome.command +
                      "\" in directory \"" + outcome.directory + "\"\nMessage in \"" + outcome.file +

@@ -1,5 +1,5 @@
-// How a workpackage came to its state, as data: what is decided rests on it, and the journal keeps
-// it. Sentences for people are made from it when they are printed, in one place: message().
+// How a workpackage came to its state, as data. Decisions use this data, and the journal stores it.
+// message() is the one place that turns it into sentences for people, when they are printed.
 #pragma once
 
 #include <string>
@@ -13,93 +13,94 @@ namespace tally {
 enum class State {
   pending,  // created, not started
   running,  // a command runs, or its job is queued or runs
-  waiting,  // JUBE's done_file is not there yet: asked again by `continue`
+  waiting,  // JUBE's done_file does not exist yet; `continue` checks again
   done,
   failed,
-  expected,  // ended in an outcome that its step's `expect` names (out of memory, time limit): a
-             // result
+  expected,  // ended in an outcome that its step's `expect` names (out of memory, time
+             // limit): a result
   lost,      // its fate cannot be established; fails the run, never a success
 };
 const char* state_name(State state);
-// done or expected: its children may be created and it has a row in the table.
+// True for done and expected: children may be created, and the workpackage has a row in the table.
 inline bool finished_well(State s) {
   return s == State::done || s == State::expected;
 }
 
-// The journal keeps the names, reason_name(): one that is here stays.
+// The journal stores the names from reason_name(), so an existing name must never change.
 enum class Reason {
   none,
-  // failed: it could not be begun, or not gone on with.
+  // failed: it could not be started or resumed.
   value,      // a parameter, or an expression of its step, cannot be computed
-  files,      // of a file set or a substitution
-  directory,  // one that it needs cannot be made
-  platform,   // its platform, or its pack, cannot take it
+  files,      // a file set or a substitution failed
+  directory,  // a directory that it needs cannot be made
+  platform,   // its platform or its pack cannot take it
   gpus,       // it needs more than this machine has
   host,       // this host could not start its process
-  // failed: by its commands.
-  command,        // ended with exit_code
-  signal,         // ended by `signal`
-  error_file,     // the command left it
-  shared_failed,  // a shared operation, which `workpackage` ran
-  time_limit,     // of its step
-  // failed or lost: by its job.
+  // failed: because of its commands.
+  command,        // the command ended with exit_code
+  signal,         // the command was ended by `signal`
+  error_file,     // the command left its error_file
+  shared_failed,  // a shared operation failed, which `workpackage` ran
+  time_limit,     // the step's time limit was reached
+  // failed or lost: because of its job.
   job_exit,        // the program ended with exit_code
-  job_rejected,    // the scheduler does not take it
-  job_failed,      // ended by the scheduler
-  job_cancelled,   // by a person
-  job_time_limit,  // of the job
+  job_rejected,    // the scheduler rejected it
+  job_failed,      // the scheduler ended it
+  job_cancelled,   // a person cancelled it
+  job_time_limit,  // the job's time limit was reached
   job_memory,
   job_node,       // a node failed
-  job_preempted,  // for another one's job
-  job_waited,     // taken out of the queue, where it would have waited too long
-  job_lost,       // nobody knows
+  job_preempted,  // preempted in favour of another job
+  job_waited,     // removed from the queue, where it would have waited too long
+  job_lost,       // its fate is unknown
   // expected
   expected_memory,
   expected_time_limit,
   expected_check,
   // waiting
-  done_file,      // `file` is not there yet
-  before_shared,  // the run ended before its siblings came to a shared operation; it goes on there
-  // pending, again
-  interrupted,    // by whoever stopped the engine
-  job_withdrawn,  // its job was cancelled by whoever stopped the engine
+  done_file,      // `file` does not exist yet
+  before_shared,  // the run ended before its siblings reached a shared operation; it resumes there
+  // pending again
+  interrupted,    // the engine was stopped
+  job_withdrawn,  // its job was cancelled when the engine was stopped
   // done
-  reused,  // the work is that of `workpackage`, or what `detail` says
-  // What a journal of version 1 says in words of which no other reason is known.
+  reused,  // the work of `workpackage`, or of what `detail` names, was reused
+  // A journal of version 1 may give a reason only as text that matches none of the above.
   other,
 };
-// "command"; empty of none.
+// The name as the journal stores it, such as "command". Empty for Reason::none.
 const char* reason_name(Reason reason);
-// Reason::other of a name that is not known.
+// The reason with this name. Reason::other for an unknown name.
 Reason reason_of(std::string_view name);
-// A command of its own failed, or left its error_file: JUBE goes on after that, and gives up after
-// any other failure.
+// True when a command of its own failed or left its error_file. JUBE carries on after such a
+// failure and gives up after any other.
 bool is_failure_of_command(Reason reason);
-// The reason of a failure that the step expects, by the name that `expect` has for it ("oom").
+// The reason for a failure that the step expects. `outcome` is the name that `expect` uses ("oom").
 Reason expected_reason(std::string_view outcome);
 
 struct Outcome {
   State state = State::pending;
   Reason reason = Reason::none;
-  int exit_code = 0;     // command, job_*; -1: not known
-  int signal = 0;        // that ended the command
-  int workpackage = -1;  // another one, of shared_failed and reused
-  Mark place;            // what it was at in the user's file: a value, a command, else its step
-  RareText command;      // that was run last
+  int exit_code = 0;     // for command and job_*; -1: unknown
+  int signal = 0;        // the signal that ended the command
+  int workpackage = -1;  // the other workpackage, for shared_failed and reused
+  Mark place;            // in the user's file: the value or command concerned, else the step
+  RareText command;      // the command that ran last
   RareText directory;    // where it ran
-  RareText file;         // what the command's standard error went to; error_file; done_file
-  // Other people's words: the last lines of standard error, the system's, a scheduler's; the limit
-  // of time_limit, as it is written. Of job_* with a `file`: the scheduler's or the script's words
-  // in the first line, which may be empty, then the last lines of that file.
+  RareText file;         // its standard error, the error_file or the done_file
+  // Text from outside: the last lines of standard error, or what the system or a scheduler
+  // reported. For time_limit: the limit, as the user wrote it. For job_* with a `file`: the first
+  // line holds what the scheduler or the script reported, and may be empty; the last lines of that
+  // file follow.
   RareText detail;
 };
 Outcome in_state(State state, Reason reason = Reason::none);
 Outcome failure(Reason reason, std::string detail);
 
-// In one sentence or a few lines, JUBE's own words where it has some. Empty where there is nothing
-// to say.
+// The outcome in one sentence or a few lines, with JUBE's own words where it has some. Empty when
+// there is nothing to report.
 std::string message(const Outcome& outcome);
-// Of reused: what is the same as what, without the word "reused".
+// For reused: what is the same as what, without the word "reused".
 std::string grounds_of_reuse(const Outcome& outcome);
 
 }  // namespace tally

@@ -16,7 +16,7 @@ const std::string* find_in(const NamedValues& list, std::string_view name) {
   return nullptr;
 }
 
-// jube_wp_envstr: "export NAME="value"" lines; `exported` sorted.
+// The value of jube_wp_envstr: lines of the form export NAME="value". `exported` must be sorted.
 std::string environment_lines(const NamedValues& exported) {
   std::string lines;
   for (const auto& [name, value] : exported) lines += "export " + name + "=\"" + value + "\"\n";
@@ -30,7 +30,7 @@ std::string environment_names(const NamedValues& exported) {
   return join(names, ",");
 }
 
-// By name without regard to case, as JUBE has them.
+// Sorts by name without regard to case, as JUBE does.
 NamedValues sorted_by_name(NamedValues list) {
   std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
     return strcasecmp(a.first.c_str(), b.first.c_str()) < 0;
@@ -156,7 +156,7 @@ NamedValues WorkpackageValues::all() const {
     list = stored_.values;
   }
   const size_t parameters = list.size();
-  // A name of the kind of step hides the parameter: what the commands see.
+  // A name that the kind of step adds hides the parameter, so the list shows what the commands see.
   for (auto& [name, value] : list) {
     if (const std::string* hiding = find_in(added_, name)) value = *hiding;
   }

@@ -1,6 +1,6 @@
-// Everything a workpackage's texts may name: its parameters, JUBE's built-in variables, and what
-// its kind of step adds. The dry run, the run, generated scripts, results and --logs all ask this
-// object, so that a name means the same everywhere.
+// Every name that a workpackage's texts may use: its parameters, JUBE's built-in variables, and the
+// names that its kind of step adds. The dry run, the run, generated scripts, results and --logs all
+// look names up here, so that a name means the same everywhere.
 #pragma once
 
 #include <functional>
@@ -17,57 +17,57 @@
 
 namespace tally {
 
-// A parent as its children's built-ins name it.
+// A parent, as its children's built-in variables name it.
 struct ParentName {
   std::string step;
   int id = 0;
 };
 
-// A workpackage as a journal keeps it: texts, without an Expander that knows their definitions.
+// A workpackage as a journal stores it: texts only, without an Expander that knows the definitions.
 struct StoredParameters {
   NamedValues values;
   std::function<bool(const std::string& name)> exported;
   std::vector<ParentName> parents;
   std::string work_dir, absolute_work_dir;
-  const NamedValues* common = nullptr;  // run_builtins(), made once a step
+  const NamedValues* common = nullptr;  // run_builtins(), made once per step
 };
 
-// What the built-ins of a run say.
+// What the built-in variables of a run need.
 RunInfo run_info(const Benchmark& benchmark, int id, const std::string& run_dir,
                  const std::string& start);
 
-// jube_benchmark_* and, with a step, jube_step_*.
+// The values of jube_benchmark_* and, if a step is given, jube_step_*.
 NamedValues run_builtins(const RunInfo& run, const Step* step);
 
 class WorkpackageValues {
  public:
-  // Of a workpackage that is planned or run here. `status`: RUNNING, DONE or ERROR. The arguments
-  // must outlive the object.
+  // For a workpackage that is planned or run in this process. `status` is RUNNING, DONE or ERROR.
+  // The arguments must outlive the object.
   WorkpackageValues(const Benchmark& benchmark, const Expander& expander,
                     const Workpackage& workpackage, const char* status = "RUNNING");
-  // Of one that a journal keeps. `step` null: the input file does not have the step any more.
+  // For a workpackage from a journal. `step` is null if the input file no longer has the step.
   WorkpackageValues(const Step* step, const Workpackage& workpackage, StoredParameters stored,
                     const char* status);
 
-  // The value of a name, or null.
+  // The value of a name, or null if the name is unknown.
   const std::string* find(std::string_view name) const;
   Lookup lookup() const;
   std::string apply(std::string_view text) const { return substitute(text, lookup()); }
   std::string apply(const Text& text) const { return apply(text.value); }
-  // Of a path: with the environment's variables and `~`, too.
+  // Like apply(), for a path: also expands the environment's variables and `~`.
   std::string path(std::string_view text) const { return expand_path(apply(text)); }
   std::string path(const Text& text) const { return path(text.value); }
 
-  // jube_benchmark_*, jube_step_*, jube_wp_*: what Expander::finish() and update() want.
+  // The values of jube_benchmark_*, jube_step_* and jube_wp_*, for Expander::finish() and update().
   const NamedValues& builtins() const;
-  // What the kind of step adds (nodes, launch...), in force before a parameter of the same name.
+  // Names that the kind of step adds (nodes, launch...). They hide parameters of the same name.
   const NamedValues& added() const { return added_; }
-  // Exported parameters, "NAME", "value".
+  // Exported parameters, as pairs of name and value.
   const NamedValues& exported() const { return exported_; }
-  // Every name with the value in force, each once: parameters in their order, built-ins, added
-  // ones.
+  // Every name once, with the value in force: parameters in their order, then built-in variables,
+  // then the names that the kind of step adds.
   NamedValues all() const;
-  // For a shared operation: no single workpackage's built-ins.
+  // Drops jube_wp_*. A shared operation does not belong to a single workpackage.
   void drop_workpackage_builtins();
 
  private:
@@ -75,24 +75,24 @@ class WorkpackageValues {
 
   const Workpackage& workpackage_;
   const char* status_;
-  // Where the values come from: a plan or a run, or else a journal.
+  // The values come either from a plan or run (these pointers are set) or from a journal (stored_).
   const Benchmark* benchmark_ = nullptr;
   const Expander* expander_ = nullptr;
   StoredParameters stored_;
   NamedValues added_, exported_;
-  bool of_workpackage_ = true;  // with jube_wp_*
-  // Made when they are first asked for: most texts name none.
+  bool of_workpackage_ = true;  // jube_wp_* are included
+  // Made on first use, because most texts name none of them.
   mutable NamedValues builtins_;
 };
 
-// The names of the sets a step uses at this point, in file order, $parameters resolved, commas
-// split.
+// The names of the sets that a step uses at this point, in file order. $parameters are resolved,
+// and lists are split at commas.
 std::vector<std::string> used_sets(const Step& step, const Lookup& lookup);
 
-// `active` of a step, an operation or a file set's entry, after substitution: true, false or a
-// Python expression. An error text when it is none of these.
+// Evaluates the `active` of a step, an operation or a file set's entry, after substitution. It is
+// true, false or a Python expression; anything else is an error.
 Status evaluate_active(const std::string& text, Evaluator& evaluator, bool* active);
-// The Python expression that `active` stands for.
+// The Python expression that is equivalent to an `active` text.
 std::string active_expression(std::string_view text);
 
 }  // namespace tally

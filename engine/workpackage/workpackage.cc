@@ -15,7 +15,8 @@ std::string padded_id(int id) {
 std::string workpackage_directory_name(int id, const std::string& step, const std::string& suffix) {
   std::string name = padded_id(id) + "_" + step;
   if (!suffix.empty()) name += "_" + suffix;
-  // A slash would make folders, and a name has an end: values of parameters may hold anything.
+  // Values of parameters may hold anything. A slash would make folders, and the length of a name is
+  // limited.
   std::replace(name.begin(), name.end(), '/', '_');
   if (name.size() > 200) name.resize(200);
   return name;

@@ -1,4 +1,4 @@
-// One step at one point: the unit that is run, journalled and reported.
+// One step at one point: the unit that is run, recorded in the journal and reported.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ struct Workpackage {
   Point point;
   std::vector<int> parents;  // workpackage ids, in the order of the step's `depend`
   int iteration = 0;
-  int repetition = 0;  // of a step's `repeat`, from 0; all points run once before any runs again
+  int repetition = 0;  // round of the step's `repeat`, from 0; all points run in each round
   int cycle = 0;
-  Outcome outcome;  // its state, and how it came to that
-  RareText doubt;   // of a plan: why a run fails it, unless an earlier step makes what is missing
-  // Its folder's name in the run directory where that is not the default one (directory_of()).
+  Outcome outcome;  // its state, and how it came to that state
+  RareText doubt;   // plan only: why a run fails it, unless an earlier step makes what is missing
+  // Its folder's name in the run directory, if it is not the default (directory_of()).
   RareText directory;
-  // Where its operations run when that is not directory/work; absolute.
+  // Where its operations run, if not in directory/work. An absolute path.
   RareText work_dir;
 };
 
@@ -34,7 +34,8 @@ std::string padded_id(int id);
 std::string workpackage_directory_name(int id, const std::string& step, const std::string& suffix);
 // The name of a workpackage's folder in the run directory.
 std::string directory_of(const Benchmark& benchmark, const Workpackage& workpackage);
-// Where its operations run: RUNDIR/directory/work, as the user wrote RUNDIR, or its work_dir.
+// Where its operations run: its work_dir, or else RUNDIR/directory/work with RUNDIR as the user
+// wrote it.
 std::string work_dir_of(const Benchmark& benchmark, const std::string& run_dir,
                         const Workpackage& workpackage);
 
