@@ -53,7 +53,7 @@ Image image_of(const Step& step, const Lookup& lookup) {
   for (const auto& [name, value] : own.env) {
     image.variables.emplace_back(substitute(name.value, lookup), substitute(value.value, lookup));
   }
-  // Parents, and setup work taken over from earlier runs, lie beside this run.
+  // Parents are beside this run, and so is setup work reused from earlier runs.
   const std::string run = value_of(lookup, "jube_benchmark_rundir");
   image.outpath = run.substr(0, run.rfind('/'));
   return image;
@@ -73,8 +73,8 @@ std::string apptainer(const Image& image) {
   return command + " " + double_quoted(image.name);
 }
 
-// A container of docker's sees none of the environment unless it is told to: what launchers tell
-// their processes, and what the step and the platform set.
+// A docker container inherits no environment variables by default. They are passed explicitly:
+// those that launchers set for their processes, and those of the step and the platform.
 std::string docker(const Image& image, const Step& step, const Lookup& lookup) {
   std::string command = image.runtime + " run --rm --init --network=host --ipc=host";
   command += image.runtime == "podman" ? " --userns=keep-id" : " --user \"$(id -u):$(id -g)\"";

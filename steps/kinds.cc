@@ -33,8 +33,8 @@ std::optional<long long> whole_number(const std::string& text) {
   return number;
 }
 
-// A scheduler's option in its platform's way: option_line with NAME and VALUE in their places. An
-// option without a value loses what stands between the two.
+// A scheduler's option in the platform's form: option_line with NAME and VALUE replaced. For an
+// option without a value, the text between NAME and VALUE is removed.
 std::string option_line(std::string form, const std::string& name, const std::string& value) {
   if (form.empty()) form = "#SBATCH --NAME=VALUE";
   const size_t at = form.find("NAME");
@@ -72,8 +72,9 @@ std::string clock_time(long long seconds) {
   return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
-// Slurm sends the signal before a time limit up to a minute early: a job whose limit (in Slurm's
-// whole minutes) leaves no more than that would be told to end as it begins. It gets no signal.
+// Slurm may send the signal before a time limit up to a minute early. If the job's limit (in
+// Slurm's whole minutes) leaves no more time than that, the job would get the signal at its start.
+// Such a job gets no signal.
 void leave_out_early_signal(Named& values, const Lookup& lookup, long long limit_minutes) {
   const std::string signal = added_or(values, lookup, "signal");
   const size_t at = signal.find('@');
@@ -81,14 +82,14 @@ void leave_out_early_signal(Named& values, const Lookup& lookup, long long limit
   const auto lead = parse_duration(signal.substr(at + 1));
   if (!lead || static_cast<double>(limit_minutes) * 60 > *lead + 60) return;
   set_value(values, "signal", "");
-  // LSF's words for it.
+  // LSF's platforms use two values for the signal.
   if (lookup("signal_minutes")) {
     set_value(values, "signal_name", "");
     set_value(values, "signal_minutes", "0");
   }
 }
 
-// Values that follow from what the step asks for.
+// Adds values that are derived from the step's requests.
 void add_derived(const Step& step, Named& values, const Lookup& lookup) {
   const Resources& r = step.resources;
   if (!r.nodes.value.empty() || !r.tasks_per_node.value.empty()) {
@@ -100,13 +101,13 @@ void add_derived(const Step& step, Named& values, const Lookup& lookup) {
   const std::string given = added_or(values, lookup, "timelimit");
   if (const auto limit = parse_duration(given)) {
     const auto seconds = static_cast<long long>(std::ceil(*limit));
-    // Schedulers take a plain number for minutes, which here are seconds, and know no 30m. 1:00:00
-    // is shown as all the others.
+    // Schedulers read a plain number as minutes, while here it means seconds, and they do not know
+    // 30m. 1:00:00 is rewritten so that all limits look the same.
     const size_t colon = given.find(':');
     if (colon == std::string::npos || colon == 1 || given.find('-') != std::string::npos) {
       set_value(values, "timelimit", clock_time(seconds));
     }
-    // And for schedulers that do not read Slurm's forms.
+    // These forms are for schedulers that do not read Slurm's forms.
     values.emplace_back("timelimit_seconds", std::to_string(seconds));
     const long long minutes = (seconds + 59) / 60;
     values.emplace_back("timelimit_minutes", std::to_string(minutes));
@@ -114,8 +115,8 @@ void add_derived(const Step& step, Named& values, const Lookup& lookup) {
   }
 }
 
-// A site's launcher may name what a step asks for, as `mpirun -n $tasks`: known only here, behind
-// the values of `resources`.
+// A site's launcher may refer to values of a step, as in `mpirun -n $tasks`. They are known only
+// here, after the values of `resources`.
 void add_starter(Named& values, const Lookup& lookup) {
   const std::string starter = value_of(lookup, "starter");
   if (!has_reference(starter)) return;
@@ -129,8 +130,8 @@ void add_starter(Named& values, const Lookup& lookup) {
   values.emplace_back("starter", text);
 }
 
-// With a work_dir of its own, which workpackages may share, a job's files are in the workpackage's
-// folder: its script and how it ended belong to one workpackage.
+// Workpackages may share a work_dir. A job's files are therefore in the workpackage's own folder,
+// because its script and its end belong to one workpackage.
 void add_job_files(const Step& step, Named& values, const Lookup& lookup) {
   if (step.work_dir.value.empty()) return;
   const std::string run = value_of(lookup, "jube_benchmark_rundir");
@@ -147,7 +148,7 @@ void add_job_files(const Step& step, Named& values, const Lookup& lookup) {
   }
 }
 
-// Lines of a job script that name files, or are there only when others are.
+// Adds lines of a job script that name files or depend on other lines.
 void add_job_lines(Named& values, const Lookup& lookup) {
   if (lookup("job_functions") == nullptr) return;
   std::string line = ".";
@@ -244,8 +245,8 @@ Platform platform_of(const Step& step, const Lookup& lookup) {
 std::string local_launch(const Step& step, const Lookup& lookup) {
   if (step.kind != StepKind::run || step.launch.value.empty()) return {};
   if (!platform_of(step, lookup).local()) return {};
-  // `lookup` knows what kind_values() adds. What the step itself sets is in its environment
-  // already, and stands before what its platform sets.
+  // `lookup` includes the values of kind_values(). The step's own variables are already in its
+  // environment and take precedence over those of its platform.
   std::string command;
   for (const char* name : {"site_modules", "modules", "site_interconnect", "site_env"}) {
     const std::string lines = value_of(lookup, name);
@@ -290,7 +291,7 @@ bool is_expected(const Step& step, const std::string& outcome, const Lookup& loo
 
 namespace {
 
-// What the engine is given: the functions of this folder behind its interface.
+// Implements the engine's interface with the functions of this folder.
 class TallyKinds : public StepKinds {
  public:
   NamedValues values(const Step& step, const Lookup& lookup) const override {

@@ -31,7 +31,7 @@ bool read_count(const Text& text, const char* key, const Lookup& lookup, int* co
   return true;
 }
 
-// The value of an option of the head, as --output=VALUE.
+// The value of an option at the start of the script, such as --output=VALUE.
 std::string option_of(const std::string& options, const std::string& name) {
   const std::string start = "#SBATCH --" + name + "=";
   std::string value;
@@ -41,7 +41,8 @@ std::string option_of(const std::string& options, const std::string& name) {
   return value;
 }
 
-// "16G" times 3: "48G". What does not start with a number stays.
+// Multiplies an amount: "16G" times 3 is "48G". Text that does not start with a number stays
+// unchanged.
 std::string times(const std::string& amount, int factor) {
   const size_t digits = amount.find_first_not_of("0123456789");
   const std::string number = amount.substr(0, digits);
@@ -50,11 +51,11 @@ std::string times(const std::string& amount, int factor) {
   return std::to_string(strtoll(number.c_str(), nullptr, 10) * factor) + unit;
 }
 
-// Where a member's output goes: its script's own options, which Slurm does not read here.
+// Redirects a member's output as its script's own options say. Slurm does not read them in a pack.
 std::string redirections(const std::string& options) {
   std::string out = option_of(options, "output");
   std::string err = option_of(options, "error");
-  // A pattern of Slurm's, as %j, is no name.
+  // A pattern of Slurm's, such as %j, cannot be used as a file name.
   if (out.empty() || out.find('%') != std::string::npos) out = "stdout";
   if (err.find('%') != std::string::npos) err = "stderr";
   const char* arrow = option_of(options, "open-mode") == "truncate" ? ">" : ">>";
@@ -71,7 +72,7 @@ std::string exports(const PackMember& member) {
   return text.empty() ? text : " && export" + text;
 }
 
-// Where a member's output goes is its own affair.
+// Whether the line sets the output files. These differ for each member.
 bool names_output(std::string_view line) {
   return starts_with(line, "#SBATCH --output=") || starts_with(line, "#SBATCH --error=");
 }
@@ -93,7 +94,7 @@ std::string array_script(const PackRule& rule, const std::string& options,
   return script + "esac\n";
 }
 
-// What grows with the members that run side by side.
+// Multiplies the options that grow with the number of members running side by side.
 std::string grown_options(const PackRule& rule, const std::string& options, size_t members) {
   std::string lines;
   if (const auto seconds = pack_seconds(rule, members)) {
@@ -115,7 +116,7 @@ std::string grown_options(const PackRule& rule, const std::string& options, size
   return lines;
 }
 
-// srun of a member takes its share of the allocation, not all of it.
+// Limits srun of a member to its share of the allocation.
 std::string share_lines(const PackRule& rule) {
   if (rule.at_once < 2) return {};
   const auto number = [](const std::string& text) {
@@ -206,7 +207,7 @@ std::string script_options(const std::string& script) {
     if (starts_with(line, "#SBATCH ")) {
       options += line + "\n";
     } else if (!strip(line).empty() && line[0] != '#') {
-      break;  // Slurm reads no options behind the first command
+      break;  // Slurm reads no options after the first command
     }
   }
   return options;

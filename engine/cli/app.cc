@@ -22,7 +22,7 @@
 namespace tally {
 namespace {
 
-// Scripts that ask for JUBE's version get the one whose language is read.
+// Scripts that ask for JUBE's version get the version whose language Tally reads.
 void print_version(const Invocation& invocation) {
   if (invocation.as_jube) {
     fmt::print("JUBE, version {} (tally {})\n", kJubeVersion, kVersion);
@@ -31,8 +31,8 @@ void print_version(const Invocation& invocation) {
   }
 }
 
-// What was printed must have arrived: a table on a full disk is none. A reader that has gone
-// (`| head`) has what it wanted.
+// Whether all output was written. A table on a full disk is incomplete, which is an error. A reader
+// that has gone away (`| head`) is not.
 bool output_written(const Invocation& invocation) {
   std::cout.flush();
   errno = 0;
@@ -67,7 +67,7 @@ Application::Application(Invocation invocation, const std::string& name)
       ->option_text("WHEN");
   app_.footer("Exit codes: " + exit_codes_in_short() + "; see `" + name + " help exit-codes`.");
   app_.add_flag("--strict", invocation_.strict, "unknown keys and other warnings are errors");
-  // JUBE's dry run. Of the commands that change something only `run` has one.
+  // JUBE's dry run. `run` is the only changing command that has one.
   app_.add_flag("--debug", debug_, "as `run -n`; accepted for JUBE's command lines")->group("");
   for (const char* ignored : {"--force", "--devel"}) {
     app_.add_flag(ignored, ignored_, "accepted for JUBE's command lines")->group("");
@@ -97,7 +97,7 @@ int Application::run(int argc, char** argv) {
     complain(invocation_, app_, argc, argv, error);
     return kBadInput;
   }
-  if (verbose_ > 0) invocation_.verbose = verbose_;  // else $JUBE_VERBOSE's
+  if (verbose_ > 0) invocation_.verbose = verbose_;  // otherwise $JUBE_VERBOSE applies
   if (color_ == "always") invocation_.color = Invocation::Color::always;
   if (color_ == "never") invocation_.color = Invocation::Color::never;
   if (version_) {
@@ -110,7 +110,7 @@ int Application::run(int argc, char** argv) {
   }
   if (debug_ && !debug_allowed()) return kBadInput;
   const int code = action_();
-  // JUBE's 2 is argparse's: what is wrong with the command line itself.
+  // JUBE's exit code 2 comes from argparse and only means an error in the command line itself.
   return invocation_.as_jube && code == kBadInput && !usage_error_ ? kFailed : code;
 }
 
@@ -215,7 +215,7 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
   Words names = application.command_names();
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
-    if (word == "--color") ++i;  // the one option before a command that has a value
+    if (word == "--color") ++i;  // the only option before a command that has a value
     if (!word.empty() && word[0] == '-') continue;
     if (std::find(names.begin(), names.end(), word) == names.end()) {
       std::string hint = did_you_mean(word, names);
@@ -237,7 +237,7 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
   int code = kFailed;
   try {
     code = application.run(static_cast<int>(words.size()), words.data());
-  } catch (const std::system_error& error) {  // fmt's, where a line cannot be printed
+  } catch (const std::system_error& error) {  // thrown by fmt when a line cannot be printed
     if (std::ferror(stdout) == 0) print_error(invocation, error.what());
   }
   return output_written(invocation) ? code : std::max(code, kFailed);

@@ -1,12 +1,12 @@
-// The command line: words to commands.
+// The command line: maps arguments to commands.
 #pragma once
 
 #include "engine/workflow/step_kinds.h"
 
 namespace tally {
 
-// Parses the arguments, runs the command and returns the exit code. `kinds`: of the steps that
-// workflows may have.
+// Parses the arguments, runs the command and returns the exit code. `kinds`: the kinds of steps
+// that workflows may have.
 int run_application(int argc, char** argv, const StepKinds& kinds);
 
 }  // namespace tally

@@ -1,4 +1,4 @@
-// The commands, each with its options and what its words mean together.
+// The commands with their options, and the interpretation of their arguments.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -235,7 +235,7 @@ void Application::add_files() {
 
 void Application::add_help() {
   CLI::App* help = command("help", "help on a command", [this] {
-    if (topic_.empty()) {  // app_.help() would be the help of `help`
+    if (topic_.empty()) {  // app_.help() would print the help of `help`
       fmt::print("{}", app_.get_formatter()->make_help(&app_, invocation_.program,
                                                        CLI::AppFormatMode::Normal));
       return kFine;
@@ -267,7 +267,7 @@ void Application::add_help() {
   command("update", "say where newer versions are", [this] {
     fmt::print("This is tally {}. It looks for nothing on the network; pull and build again.\n",
                kVersion);
-    return invocation_.as_jube ? kFailed : kFine;  // as JUBE where it cannot ask
+    return invocation_.as_jube ? kFailed : kFine;  // as JUBE does when it cannot ask
   })->group("");
 }
 

@@ -1,4 +1,5 @@
-// What app.cc and app_commands.cc share: all commands, their options and the variables these fill.
+// Declarations that app.cc and app_commands.cc share: all commands, their options and the variables
+// of these options.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,19 +24,19 @@ class Application {
 
  private:
   const CLI::App* chosen() const;
-  // Whether the command chosen can do without changing anything; says so where it cannot.
+  // Whether the chosen command can run without changing anything. Prints an error if it cannot.
   bool debug_allowed();
   CLI::App* command(const std::string& name, const std::string& what, std::function<int()> action);
   static void list(CLI::App* sub, const std::string& names, Words& into, const std::string& what,
                    const std::string& word);
   static void input_options(CLI::App* sub, InputArgs& input);
   void runs_options(CLI::App* sub);
-  // What runs_options() and input files came to; false when something is in the way.
+  // Resolves the words of runs_options() and the input files. Returns false after an error.
   bool settle_runs(const std::vector<Words*>& lists);
   bool settle_files(const std::string& name, Words& files, InputArgs& input,
                     std::vector<Words*> lists);
 
-  // app_commands.cc
+  // The functions below are in app_commands.cc.
   void add_run();
   void add_continue();
   void add_watch();
@@ -55,7 +56,7 @@ class Application {
   int verbose_ = 0;
   bool ignored_ = false;
   bool debug_ = false;
-  bool usage_error_ = false;  // the command line cannot be understood
+  bool usage_error_ = false;  // the command line cannot be parsed
   bool waits_ = true;
   Words directories_;
   RunsArgs runs_;

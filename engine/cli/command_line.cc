@@ -23,7 +23,7 @@ bool is_id(const std::string& word) {
   return word == "last" || word == "all" || parse_id(word, &id);
 }
 
-// CLI11's own check prints the limits of a double.
+// CLI11's own check would print the limits of a double.
 CLI::Validator at_least(long least) {
   return {[least](std::string& word) -> std::string {
             const bool digits = !word.empty() && word.size() < 10 &&

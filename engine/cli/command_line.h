@@ -1,4 +1,4 @@
-// What CLI11 leaves to do to a command line: abbreviations, messages.
+// Additions to CLI11's command line parsing: abbreviations and messages.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,24 +12,24 @@ namespace tally {
 
 bool is_file(const std::string& path);
 bool exists(const std::string& path);
-// A run's id as -i takes it: a number, "last", "all".
+// Whether the word is a run id that -i accepts: a number, "last" or "all".
 bool is_id(const std::string& word);
 
-// A whole number not below `least`.
+// Accepts a whole number that is not below `least`.
 CLI::Validator at_least(long least);
 
-// The command of that name; null when there is none.
+// The command of that name. Null when there is none.
 const CLI::App* find_command(const CLI::App& app, const std::string& name);
 
-// A long option may be cut short as far as it stays the only one, as in Python's argparse.
+// Completes an abbreviated long option. As in Python's argparse, the abbreviation must be unique.
 std::string unabbreviated(const CLI::App& app, int argc, char** argv, const std::string& word);
 
-// Says what is wrong with the command line in our words: the option that nobody knows, with the
-// nearest that exists.
+// Prints an error about the command line. An unknown option is named together with the nearest
+// existing one.
 void complain(const Invocation& invocation, const CLI::App& app, int argc, char** argv,
               const CLI::ParseError& error);
 
-// Bash's completion of all commands and their options, for the program's name.
+// Prints a bash completion of all commands and their options, for the program's name.
 void print_completion(const CLI::App& app, const std::string& name);
 
 }  // namespace tally

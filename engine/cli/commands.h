@@ -1,5 +1,5 @@
-// The commands of `tally`, one function each; arguments already parsed. Every function returns the
-// exit code: see exit_codes.h.
+// The commands of `tally`, one function each. The arguments are already parsed. Every function
+// returns the exit code; see exit_codes.h.
 #pragma once
 
 #include <string>
@@ -11,24 +11,24 @@
 
 namespace tally {
 
-// What holds for every command.
+// Settings that apply to every command.
 struct Invocation {
-  std::string program = "tally";  // as it was called, for hints
-  bool as_jube = false;           // called by the name jube: its exit codes, tables on -r only
-  // 1: a line for each workpackage that ended, every workpackage of a plan; 2: what commands print,
-  // too.
+  std::string program = "tally";  // the name it was called by, for hints
+  bool as_jube = false;           // called as jube: JUBE's exit codes, tables only with -r
+  // 1: prints a line for each workpackage that ended, and every workpackage of a plan. 2: also
+  // prints the output of commands.
   int verbose = 0;
-  bool quiet = false;  // tables and failures only
+  bool quiet = false;  // only tables and failures
   bool strict = false;
-  // automatic: where the output is a terminal and NO_COLOR is not set.
+  // automatic: in colour if the output is a terminal and NO_COLOR is not set.
   enum class Color { automatic, always, never } color = Color::automatic;
-  // The folder of the program, in which tally-train lies, too; empty: not known.
+  // The folder of the program, which also holds tally-train. Empty: unknown.
   std::string programs;
-  // What the steps of workflows can be.
+  // The kinds of steps that workflows may have.
   const StepKinds* kinds = &plain_kinds();
 };
 
-// How an input file is read.
+// Options for reading an input file.
 struct InputArgs {
   std::vector<std::string> tags;
   std::vector<std::string> only, exclude;
@@ -36,8 +36,9 @@ struct InputArgs {
   std::vector<std::string> set;  // name=value
 };
 
-// Which runs: a directory (the folder of runs, one run's folder, or an input file, which stands for
-// its outpath) and ids ("3", "-1" the last, "last", "all"); none: the newest run.
+// Selects runs by a directory and ids. The directory is the folder of runs, one run's folder, or an
+// input file, which stands for its outpath. Ids are "3", "-1" (the last), "last" or "all". Without
+// ids, the newest run is selected.
 struct RunsArgs {
   std::string directory = ".";
   std::vector<std::string> ids;
@@ -52,11 +53,11 @@ struct RunArgs {
   bool dry_run = false;
   int script = -1;     // with dry_run: print the generated files of this workpackage
   bool all = false;    // with dry_run: list every workpackage
-  bool fresh = false;  // setup and build steps take nothing over from earlier runs
+  bool fresh = false;  // setup and build steps reuse nothing from earlier runs
   bool exit_on_error = false, hide_animation = false;
   bool analyse = false, result = false;
   bool no_wait = false;
-  double max_node_hours = -1;  // a run that may take more is refused; negative: no limit
+  double max_node_hours = -1;  // a run that may need more is refused; negative: no limit
 };
 int run_command(const Invocation& invocation, const RunArgs& args);
 
@@ -68,20 +69,21 @@ struct ContinueArgs {
   bool no_wait = false;
 };
 int continue_command(const Invocation& invocation, const ContinueArgs& args);
-// Shows a run that another engine is at until that has ended; then as continue_command().
+// Shows a run that another engine executes until that engine has ended. Then acts as
+// continue_command().
 int watch_command(const Invocation& invocation, const ContinueArgs& args);
 
 struct ResultArgs {
   RunsArgs runs;
-  InputArgs input;     // of `update`, or of the input file that `logs` belong to
-  std::string update;  // -u: take patterns, analysers and results from this file
+  InputArgs input;     // for `update`, or the input file that `logs` belong to
+  std::string update;  // -u: reads patterns, analysers and results from this file
   std::vector<std::string> only, select, exclude;
   std::string style;
-  bool analyse = false;  // JUBE's -a; analysis is never stale here
+  bool analyse = false;  // JUBE's -a; here the analysis is always up to date
   bool reverse = false;
   int last = 0;  // -n: only the last N runs
-  // --logs: files written by jobs that were submitted by hand, or the folders they lie in; then
-  // `runs.directory` is the input file, and no run is looked for.
+  // --logs: files written by jobs that were submitted by hand, or the folders of these files.
+  // `runs.directory` is then the input file, and no run is looked for.
   std::vector<std::string> logs;
 };
 int analyse_command(const Invocation& invocation, const ResultArgs& args);
@@ -129,7 +131,7 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args);
 
 struct ValidateArgs {
   std::vector<std::string> files;
-  std::vector<std::string> ids;  // of `tag`: runs, where a folder of runs is named
+  std::vector<std::string> ids;  // for `tag`: runs, if a folder of runs is named
   InputArgs input;
 };
 int validate_command(const Invocation& invocation, const ValidateArgs& args);

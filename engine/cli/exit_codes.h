@@ -1,4 +1,4 @@
-// The exit codes of every command, in one place: `tally help exit-codes` prints this table.
+// The exit codes of all commands. `tally help exit-codes` prints this table.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@ namespace tally {
 constexpr int kFine = 0;
 constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
-constexpr int kReferenceMissed = 5;  // or had no value to compare; before kFailed
+// A reference is missed, or its value is missing. Takes precedence over kFailed.
+constexpr int kReferenceMissed = 5;
 
-// "0 all went well, 1 something failed, ..."
+// Returns "0 all went well, 1 something failed, ...".
 std::string exit_codes_in_short();
-// A line each, with what leads to it.
+// Returns one line for each exit code, with its causes.
 std::string exit_codes_in_full();
 
 }  // namespace tally

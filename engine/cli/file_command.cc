@@ -1,4 +1,4 @@
-// tally validate, tag, script: what an input file says, without running it.
+// tally validate, tag, script: information from an input file, without running it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ int write_scripts(const Invocation& invocation, const ScriptArgs& args, Prepared
   const Plan& plan = prepared.plan;
   Expander& expander = prepared.expander;
   const std::string out = absolute_path(args.out);
-  std::set<std::string> functions;  // written, once for all scripts
+  std::set<std::string> functions;  // written once for all scripts
   for (const Workpackage& workpackage : plan.workpackages) {
     std::string folder;
     std::vector<FileBytes> files;
@@ -81,7 +81,7 @@ int write_scripts(const Invocation& invocation, const ScriptArgs& args, Prepared
 
 namespace {
 
-// "bench (3 steps)"
+// Returns "bench (3 steps)".
 std::string summary_of(const Benchmark& benchmark) {
   const size_t steps = benchmark.steps.size();
   if (steps == 0) return fmt::format("{} (no step: nothing would run)", benchmark.name.value);
@@ -143,7 +143,7 @@ void list_tags(const std::string& title, const Document& document,
   }
 }
 
-// The tags of the input that each run of a folder was started with.
+// Prints the tags that each run of a folder was started with.
 int tags_of_runs(const Invocation& invocation, const RunsArgs& args) {
   const std::vector<RunDirectory> runs = find_runs(invocation, args);
   if (runs.empty()) return kBadInput;

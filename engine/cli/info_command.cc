@@ -1,4 +1,4 @@
-// tally info, status, log, output: what there is to know about runs.
+// tally info, status, log, output: information about runs.
 #include <fmt/format.h>
 #include <glob.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@
 namespace tally {
 namespace {
 
-// "2026-11-21T01:18:53" as JUBE shows it.
+// Converts "2026-11-21T01:18:53" to the form that JUBE shows.
 std::string shown_time(std::string stamp) {
   std::replace(stamp.begin(), stamp.end(), 'T', ' ');
   return stamp;
@@ -36,7 +36,7 @@ std::string shown_time(double seconds) {
   return text;
 }
 
-// The end, or the start, of the workpackage that last did either; the run's own start before.
+// The time at which a workpackage last started or ended. If there is none, the start of the run.
 std::string last_change(const RunRecord& run, const std::vector<Journal::Stored>& workpackages) {
   double last = 0;
   for (const Journal::Stored& stored : workpackages) {
@@ -80,7 +80,7 @@ int list_all_runs(const Invocation& invocation, const InfoArgs& args) {
   return kFine;
 }
 
-// "  Parameter sets: a, b", where there are any.
+// Prints "  Parameter sets: a, b" if there are any sets.
 template <typename Sets>
 void show_names(const char* what, const Sets& sets) {
   std::vector<std::string> names;
@@ -88,7 +88,7 @@ void show_names(const char* what, const Sets& sets) {
   if (!names.empty()) fmt::print("  {:>16} {}\n", what, join(names, ", "));
 }
 
-// What the benchmark is made of, as it was when the run was started.
+// Prints the parts of the benchmark as they were when the run was started.
 void show_parts(const Benchmark& benchmark) {
   show_names("Parameter sets:", benchmark.parameter_sets);
   show_names("File sets:", benchmark.file_sets);
@@ -226,7 +226,8 @@ void show_step(const OpenRun& run, const std::vector<Journal::Stored>& workpacka
   }
 }
 
-// The first of `asked` that is no workpackage of the run is named in an error.
+// Whether all requested workpackages belong to the run. Prints an error that names the first that
+// does not.
 bool has_workpackages(const Invocation& invocation, const RunDirectory& directory,
                       const std::vector<Journal::Stored>& workpackages,
                       const std::vector<std::string>& asked) {
@@ -245,7 +246,7 @@ bool has_workpackages(const Invocation& invocation, const RunDirectory& director
   return true;
 }
 
-// The steps of the workpackages asked for.
+// The steps of the requested workpackages.
 std::vector<std::string> steps_with(const std::vector<Journal::Stored>& workpackages,
                                     const InfoArgs& args) {
   std::vector<std::string> steps;
@@ -376,7 +377,7 @@ int output_command(const Invocation& invocation, const OutputArgs& args) {
                                                  : stored.work_dir;
       for (const char* name : {"stdout", "stderr"}) {
         if (!args.only.empty() && args.only != name) continue;
-        // A run step's output is in its own folder, also with a work_dir.
+        // A run step's output is in its own folder, even if it has a work_dir.
         std::string path = directory.path + "/" + stored.directory + "/work/" + name;
         if (access(path.c_str(), F_OK) != 0) path = work + "/" + name;
         std::string text;

@@ -104,12 +104,12 @@ std::unique_ptr<Input> load(const Invocation& invocation, const std::string& pat
   auto input = std::make_unique<Input>();
   if (!split_settings(invocation, args.set, &input->set)) return input;
   CheckOptions options;
-  for (const std::string& tags : args.tags) {  // "a,b" is one word's old spelling of two tags
+  for (const std::string& tags : args.tags) {  // "a,b" is the old form of two tags
     for (std::string& tag : split_strip(tags, ",")) {
       if (!tag.empty()) options.tags.push_back(std::move(tag));
     }
   }
-  options.read.tags = options.tags;  // an <include> that tags leave out is not read at all
+  options.read.tags = options.tags;  // an <include> that tags exclude is not read at all
   options.only = args.only;
   options.exclude = args.exclude;
   options.set = input->set;
@@ -161,8 +161,8 @@ std::unique_ptr<Input> load_stored(const Invocation& invocation, const Journal& 
 
 namespace {
 
-// Where the run was started, which relative paths of its input are to be read from. A suite that
-// was moved with its runs is where it is now.
+// The directory in which the run was started. Relative paths of its input are resolved there. If a
+// suite was moved with its runs, it is the new location.
 std::string start_directory(const Journal& journal, const std::string& run_dir) {
   const RunRecord& run = journal.run();
   if (run.directory.empty()) return {};
@@ -192,7 +192,7 @@ std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& j
   const RunRecord& run = journal.run();
   auto input = std::make_unique<Input>();
   CheckOptions options;
-  options.only = {run.benchmark};  // the file's selection may be of another one
+  options.only = {run.benchmark};  // the file's selection may name another benchmark
   options.as_jube = invocation.as_jube;
   options.kinds = invocation.kinds;
   options.tags = run.tags;
@@ -208,7 +208,7 @@ std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& j
   if (!input->diagnostics.has_errors()) {
     input->workflow = check_document(input->document, options, input->sources, input->diagnostics);
   }
-  if (input->diagnostics.has_errors()) {  // its warnings were printed when it was started
+  if (input->diagnostics.has_errors()) {  // warnings were printed when the run was started
     print_diagnostics(invocation, input->diagnostics, input->sources);
     input->workflow.reset();
   }
@@ -222,7 +222,7 @@ std::unique_ptr<Input> load_texts(const Invocation& invocation, const Journal& j
 
 namespace {
 
-// Whether the workflow lies where `cmake --install` put it: among files that are no one's own.
+// Whether the workflow is in a folder made by `cmake --install`, which does not belong to the user.
 bool is_installed(const std::string& folder) {
   namespace fs = std::filesystem;
   const std::string program = program_directory();
@@ -232,7 +232,7 @@ bool is_installed(const std::string& folder) {
              fs::weakly_canonical(program + "/../share/tally/workflows", ignored);
 }
 
-// Whether the folder, or where it would be made, can be written.
+// Whether the folder is writable, or, if it does not exist, can be created.
 bool can_write(std::string folder) {
   while (::access(folder.c_str(), F_OK) != 0) {
     const size_t slash = folder.find_last_not_of('/', folder.rfind('/'));
@@ -258,7 +258,7 @@ std::string outpath_of(const Benchmark& benchmark, const std::string& given, boo
     if (own.empty()) return {};
   }
   own = expand_path(own);
-  // Beside the file as the user spelt its path, so that what is printed stays short.
+  // The path is relative to the file as the user wrote its path, so that messages stay short.
   size_t slash = benchmark.input_file.rfind('/');
   if (own.front() == '/' || slash == std::string::npos) return own;
   const std::string folder = benchmark.input_file.substr(0, slash + 1);

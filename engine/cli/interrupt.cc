@@ -20,7 +20,7 @@ RunOptions::OnInterrupt ask_person(size_t jobs, const std::function<bool()>& rep
       "[c]ancel; or [w]ait on? ",
       jobs == 1 ? "One job is" : fmt::format("{} jobs are", jobs), jobs == 1 ? "it" : "them"));
   for (;;) {
-    // A second ctrl-C is an answer, too.
+    // A second ctrl-C also counts as an answer.
     if (repeated()) return RunOptions::OnInterrupt::leave;
     pollfd waiting{STDIN_FILENO, POLLIN, 0};
     if (poll(&waiting, 1, 100) <= 0) continue;

@@ -1,4 +1,4 @@
-// What becomes of a run's jobs at ctrl-C: asked once, on a terminal.
+// Decides at ctrl-C what happens to a run's jobs. Asks once, on a terminal.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,8 @@
 
 namespace tally {
 
-// For RunOptions::on_interrupt; nothing where there is no terminal to ask at: the jobs are left.
+// The function for RunOptions::on_interrupt. It is empty without a terminal; the jobs are then left
+// in the queue.
 std::function<RunOptions::OnInterrupt(size_t, const std::function<bool()>&)> interrupt_question();
 
 }  // namespace tally

@@ -1,4 +1,4 @@
-// What a run's jobs may cost, said before the first is submitted.
+// Announces the cost of a run's jobs before the first is submitted.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace tally {
 
-// Prints the plan's jobs, nodes x time and node-hours; false, after saying why, when the run is not
-// to be started. Says nothing of a benchmark that submits nothing.
+// Prints the plan's jobs, nodes x time and node-hours. Returns false, after printing why, when the
+// run must not start. Prints nothing for a benchmark that submits no jobs.
 bool announce_jobs(const Invocation& invocation, const PreparedBenchmark& prepared,
                    std::optional<double> max_node_hours);
 

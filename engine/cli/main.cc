@@ -1,4 +1,4 @@
-// tally: the workflow engine's command line, given the kinds of step that it knows.
+// tally: the command line of the workflow engine, with the kinds of steps that it knows.
 #include "engine/cli/app.h"
 #include "steps/kinds.h"
 

@@ -1,4 +1,4 @@
-// tally comment, tally remove: changes to runs that are there.
+// tally comment, tally remove: changes to existing runs.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -33,7 +33,7 @@ Status remove_tree(const std::string& path) {
   return Status::error(fmt::format("cannot remove '{}': {}", path, error.message()));
 }
 
-// The workpackage starts again at its next `continue`; what was made from it is forgotten.
+// Resets the workpackage, so that `continue` starts it again. Its descendants are removed.
 Status remove_workpackage(Journal& journal, const std::string& run_dir, int id) {
   std::vector<Journal::Stored> workpackages;
   if (Status s = journal.workpackages(&workpackages); !s) return s;
@@ -85,7 +85,8 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
   if (runs.empty()) return kBadInput;
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
-    if (Status s = Journal::open(directory.path, &journal); !s) {  // in use by another engine?
+    // This fails if another engine holds the run.
+    if (Status s = Journal::open(directory.path, &journal); !s) {
       print_error(invocation, s.message());
       return kFailed;
     }

@@ -1,6 +1,6 @@
-// What every command that takes an input file does before anything starts: load, check, expand,
-// estimate. `validate`, `run -n`, `run` and `script` refuse the same files with the same words
-// because they all go through here.
+// The steps that every command with an input file does first: load, check, expand, estimate.
+// `validate`, `run -n`, `run` and `script` refuse the same files with the same messages, because
+// they all use these functions.
 #pragma once
 
 #include <memory>
@@ -18,49 +18,49 @@ namespace tally {
 
 struct PrepareOptions {
   InputArgs input;
-  // Warnings are errors.
+  // Treats warnings as errors.
   bool strict = false;
-  // `validate`: expressions that are computed while steps are made are read, too.
+  // For `validate`: also parses the expressions that are computed while steps are made.
   bool validate = false;
-  // The plan is shown or written: it is made even where that runs the commands of shell and perl
-  // parameters. Otherwise these are run for the plan only where jobs are submitted.
+  // The plan is shown or written, so it is made even if that runs the commands of shell and perl
+  // parameters. Otherwise these commands run for the plan only if jobs are submitted.
   bool needs_plan = false;
   std::optional<double> max_node_hours;
 };
 
-// A file that may be run.
+// A file that passed the checks and may be run.
 struct PreparedFile {
   std::string path;
   std::unique_ptr<Input> input;
   std::unique_ptr<Evaluator> evaluator;
   size_t warnings = 0;
-  // "jsc (slurm)": the file describes a platform and no benchmark, as only `validate` takes it. The
-  // workflow is then one that has a job there.
+  // Text such as "jsc (slurm)", if the file describes a platform and no benchmark. Only `validate`
+  // accepts such a file. The workflow is then one that has a job on the platform.
   std::string platform;
 };
 
-// Reads and checks `path` and prints all that is wrong with it. Null when nothing can be run.
+// Reads and checks `path` and prints all problems. Null when nothing can be run.
 std::unique_ptr<PreparedFile> prepare_file(const Invocation& invocation, const std::string& path,
                                            const PrepareOptions& options);
 
-// Expands a benchmark of a prepared file, estimates its jobs and checks what only values can tell.
-// Prints all that is wrong. Null when it would not be run. `info`: of the run that it is for, or of
-// one that might be.
+// Expands a benchmark of a prepared file, estimates its jobs, and checks what depends on values.
+// Prints all problems. Null when a run would be refused. `info`: the run that it is for, or a
+// possible run.
 std::unique_ptr<PreparedBenchmark> prepare_benchmark(const Invocation& invocation,
                                                      const PreparedFile& file,
                                                      const Benchmark& benchmark,
                                                      const RunInfo& info,
                                                      const PrepareOptions& options);
 
-// Says why a run is not to be started that may take more than its platform, or the command line,
-// allows. False: it may be.
+// Returns true when a run must not start, because it may need more than its platform or the command
+// line allows. Prints the reason.
 bool refuse(const Invocation& invocation, const PreparedBenchmark& prepared,
             std::optional<double> max_node_hours, const char* consequence);
 
-// /bin/sh, or $JUBE_EXEC_SHELL.
+// Returns $JUBE_EXEC_SHELL, or else /bin/sh.
 std::string shell_of_commands();
-// For the values of a run. Commands of a workflow with steps of Tally's own kinds find the programs
-// that lie beside tally.
+// Makes the evaluator for the values of a run. If the workflow has steps of Tally's own kinds, its
+// commands find the programs beside tally.
 std::unique_ptr<Evaluator> make_run_evaluator(const Invocation& invocation,
                                               const Workflow& workflow);
 

@@ -27,7 +27,8 @@ bool open_all(const Invocation& invocation, const ResultArgs& args, std::vector<
   return true;
 }
 
-// A column asked for or left out that no table has is a slip: an empty table would hide it.
+// A requested or excluded column that no table has is a mistake. Without this check, an empty table
+// would hide it.
 bool knows_columns(const Invocation& invocation, const Benchmark& benchmark,
                    const std::vector<std::string>& asked, const char* option) {
   std::vector<std::string> known = {"id"};

@@ -38,7 +38,8 @@ int write_files(const Invocation& invocation, const std::string& folder,
   return code;
 }
 
-// In the run's folder, or in one a run below the result's result_dir.
+// The result folder is in the run's folder, or in a folder for each run below the result's
+// result_dir.
 std::string result_directory(const OpenRun& run, const Result& result) {
   const std::string own = expand_path(result.result_dir.value);
   if (own.empty()) return run.directory.path + "/result";
@@ -51,7 +52,7 @@ Status make_result_directory(const std::string& folder) {
   return Status::error(fmt::format("cannot write to '{}': {}", folder, std::strerror(errno)));
 }
 
-// A failure that a table above has told is marked in the row alone.
+// If a table above has reported a failure, only the row is marked.
 void print_notes(const RenderedResult& one, std::set<std::string>* told) {
   constexpr size_t kMost = 20;
   std::set<std::string> here;
@@ -70,7 +71,7 @@ void print_notes(const RenderedResult& one, std::set<std::string>* told) {
 int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
                   const Sources& sources) {
   int code = kFine;
-  std::set<std::string> told;  // failures, in the tables above
+  std::set<std::string> told;  // failures reported below the tables above
   for (const RenderedResult& one : rendered) {
     if (one.text.empty() && one.table.notes.empty() && one.table.missed.empty()) continue;
     print_text(one.text + (one.has_file && !one.text.empty() ? "\n" : ""));
@@ -92,8 +93,9 @@ int print_results(const Invocation& invocation, const std::vector<RenderedResult
 
 namespace {
 
-// -u stays in force, as JUBE's does: `analyse -u` and then `result` is the usual way to use it. A
-// run that is in use, or another person's, shows the update this time only.
+// Keeps the update of -u for later commands, as JUBE does, because `analyse -u` followed by
+// `result` is common. If the run is in use or belongs to another person, the update applies only
+// this time.
 void keep_update(const std::string& file, const std::vector<std::string>& include_path,
                  OpenRun* run) {
   run->journal.reset();
@@ -157,7 +159,7 @@ bool open_run(const Invocation& invocation, const RunDirectory& directory,
 
 namespace {
 
-// Analyses with all the input's analysers and keeps what they find as analyse.xml. Returns the
+// Analyses with all analysers of the input and stores the results as analyse.xml. Returns the
 // number of result lines.
 size_t analyse_all(const OpenRun& run, const std::vector<WorkpackageView>& views,
                    Evaluator& evaluator, Diagnostics& diagnostics, bool tell_unmatched) {
@@ -206,7 +208,8 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
       print_error(invocation, read.message());
       return kFailed;
     }
-    // JUBE's result leaves the analysis, too; its problems are those that show below.
+    // As in JUBE, `result` also writes the analysis. Its problems are the same as those reported
+    // below.
     Diagnostics said_below;
     if (invocation.as_jube && options.write)
       analyse_all(run, views.back(), *evaluator, said_below, false);
@@ -225,7 +228,7 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
       render_options.write = false;
       const std::string folder = result_directory(run, result);
       if (options.write) {
-        // Another person's run, say: its table can be shown all the same.
+        // The folder may belong to another person. The table can be shown nevertheless.
         const Status made = make_result_directory(folder);
         render_options.write = static_cast<bool>(made);
         if (!made) code = std::max(code, kFailed);

@@ -1,4 +1,4 @@
-// Analysing runs and showing their tables: shared by `run -r`, `continue -r`, `analyse`, `result`.
+// Analyses runs and shows their tables, for `run -r`, `continue -r`, `analyse` and `result`.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace tally {
 
-// A run opened for its results.
+// A run that is open for reading its results.
 struct OpenRun {
   RunDirectory directory;
   std::unique_ptr<Journal> journal;
-  std::unique_ptr<Input> input;  // what it was started with, or the file of -u
+  std::unique_ptr<Input> input;  // the input that it was started with, or the file of -u
   const Benchmark* benchmark = nullptr;
 };
 
-// Opens a run for reading. False when it cannot be; the reason has been printed. `update`: an input
-// file whose patterns, analysers and results take the place of the stored ones; empty: none.
+// Opens a run for reading. Returns false, after printing why, if it cannot be opened. `update`: an
+// input file whose patterns, analysers and results replace the stored ones. Empty: none.
 bool open_run(const Invocation& invocation, const RunDirectory& directory,
               const std::string& update, const InputArgs& update_input, OpenRun* run);
 
@@ -31,15 +31,15 @@ struct ShowOptions {
   bool write = true;  // result/NAME.dat, databases, syslog
 };
 
-// Analyses the runs and renders the results of the last one's definitions, merged with an "id"
-// column when there are several. Returns an exit code.
+// Analyses the runs and renders their results with the definitions of the last run. Several runs
+// are merged and get an "id" column. Returns an exit code.
 int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                  const ShowOptions& options);
-// Tables to standard output, notes and missed references to standard error. Returns the exit code
-// that the references ask for.
+// Prints tables to standard output, and notes and missed references to standard error. Returns the
+// exit code that follows from the references.
 int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
                   const Sources& sources);
-// Analyses alone and writes analyse.xml; true when it went well. `rows` counts result lines.
+// Only analyses, and writes analyse.xml. Returns true on success. `rows` counts result lines.
 bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows);
 
 }  // namespace tally

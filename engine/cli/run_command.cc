@@ -39,19 +39,18 @@ std::string start_time() {
   return text;
 }
 
-// Tally shows the table, and holds its references, without being asked; JUBE's command when -r is
-// given.
+// Tally always shows the table and checks its references. JUBE's command does so only with -r.
 bool wants_result(const Invocation& invocation, bool asked) {
   return asked || !invocation.as_jube;
 }
 
-// Files, databases and a system's log are written unasked for Tally's own language only: what a
-// file in JUBE's does with them it does when -r is given.
+// Files, databases and syslog messages are written without -r only for files in Tally's own
+// language. For files in JUBE's language they need -r.
 bool writes_result(const Benchmark& benchmark, bool asked) {
   return asked || !benchmark.as_jube;
 }
 
-// Whether a benchmark's results can be shown; a workflow without one asks for nothing.
+// Whether a benchmark has results to show.
 bool has_results(const Benchmark& benchmark) {
   return !benchmark.results.empty();
 }
@@ -81,7 +80,7 @@ std::optional<double> node_hours_limit(const RunArgs& args) {
   return args.max_node_hours < 0 ? std::nullopt : std::optional<double>(args.max_node_hours);
 }
 
-// A benchmark that comes to no workpackage at all is rarely meant.
+// A benchmark without any workpackage is probably a mistake.
 void warn_of_nothing(const Benchmark& benchmark) {
   std::string why = "its steps are not active, or their parameter sets contradict each other";
   if (benchmark.steps.empty()) why = "it has no step";
@@ -92,7 +91,7 @@ void warn_of_nothing(const Benchmark& benchmark) {
              why);
 }
 
-// As in JUBE such a run ends with workpackages that wait; there it ends without a word.
+// As in JUBE, such a run ends with waiting workpackages. JUBE prints no warning.
 void warn_of_blocked(const Invocation& invocation, const Benchmark& benchmark,
                      const RunSummary& summary, const Sources& sources) {
   Diagnostics diagnostics;
@@ -168,8 +167,8 @@ struct Execution {
   bool fresh = false;
 };
 
-// Whether a workpackage failed by anything else than its commands: a value, a file set, a
-// substitution. JUBE gives up there.
+// Whether a workpackage failed before its commands: in a value, a file set or a substitution. JUBE
+// aborts in that case.
 bool has_failed_without_command(const Journal& journal) {
   std::vector<Journal::Stored> all;
   if (!journal.workpackages(&all)) return true;
@@ -215,9 +214,9 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   const bool gives_up = invocation.as_jube && has_failed_without_command(*journal);
   journal.reset();
   int code = status ? summary.exit_code() : kFailed;
-  if (invocation.as_jube && summary.stopped) return code;  // -e ends JUBE before it analyses
+  if (invocation.as_jube && summary.stopped) return code;  // JUBE ends at -e, without an analysis
   bool show = wants_result(invocation, execution.result) && has_results(benchmark);
-  // JUBE analyses with -r even where there is no result to show.
+  // With -r JUBE analyses even if there is no result to show.
   const bool analyse = execution.analyse || (invocation.as_jube && execution.result);
   int shown = kFine;
   if (show || analyse) {
@@ -231,13 +230,13 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
                  : (analyse_run(invocation, runs[0], &rows) ? kFine : kFailed);
     code = std::max(code, shown);
   }
-  // JUBE's exit code says nothing of commands that failed, only of what it could not do itself.
+  // JUBE's exit code ignores failed commands. It only reports JUBE's own failures.
   if (invocation.as_jube && status && !summary.interrupted)
     return gives_up || shown != kFine ? kFailed : kFine;
   return code;
 }
 
-// What the run will be called: its id, and with it its folder, is certain only when that is made.
+// The expected id and folder of the run. They are certain only when the folder is created.
 RunInfo expected_run(const RunArgs& args, const Benchmark& benchmark) {
   const std::string outpath = outpath_of(benchmark, args.outpath);
   const std::vector<RunDirectory> runs = list_runs(outpath);
@@ -303,7 +302,7 @@ int run_command(const Invocation& invocation, const RunArgs& args) {
   options.input = args.input;
   options.strict = invocation.strict;
   options.needs_plan = args.dry_run;
-  // All files are looked at before anything of the first starts.
+  // All files are checked before the first benchmark starts.
   std::vector<std::unique_ptr<PreparedFile>> files;
   size_t benchmarks = 0;
   for (const std::string& path : args.files) {
@@ -350,7 +349,7 @@ int continue_command(const Invocation& invocation, const ContinueArgs& args) {
   std::vector<RunDirectory> runs = find_runs(invocation, args.runs);
   if (runs.empty()) return kBadInput;
   int code = kFine;
-  RunGroup group;  // its folders have it already
+  RunGroup group;  // its folders belong to the group already
   if (Status s = RunGroup::from_environment(&group); !s) {
     print_error(invocation, s.message());
     return kBadInput;

@@ -22,7 +22,7 @@ std::string without_slashes(std::string path) {
   return path;
 }
 
-// A run's own folder: six digits and a journal.
+// Whether the path is a run's own folder: six digits and a journal.
 bool is_run(const std::string& path, int* id) {
   std::string name = path.substr(path.rfind('/') + 1);
   bool digits = name.size() >= 6 && name.find_first_not_of("0123456789") == std::string::npos;
@@ -56,7 +56,7 @@ bool find_outpath(const Invocation& invocation, const std::string& directory, st
     return true;
   }
   struct stat info {};
-  if (::stat(outpath->c_str(), &info) == 0) {  // an input file: its outpath
+  if (::stat(outpath->c_str(), &info) == 0) {  // an input file stands for its outpath
     std::unique_ptr<Input> input = load_input(invocation, *outpath, {}, false);
     if (!input->workflow || input->workflow->benchmarks.empty()) return false;
     *outpath = outpath_of(input->workflow->benchmarks.front(), "", true);
@@ -109,7 +109,7 @@ std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs
     }
     chosen.push_back(*found);
   }
-  // As JUBE: each once, in the order of the ids, however they were named.
+  // As in JUBE, each run appears once, ordered by id, however the runs were named.
   const auto earlier = [](const RunDirectory& a, const RunDirectory& b) { return a.id < b.id; };
   const auto same = [](const RunDirectory& a, const RunDirectory& b) { return a.id == b.id; };
   std::sort(chosen.begin(), chosen.end(), earlier);

@@ -1,4 +1,4 @@
-// Finding runs by a directory and ids, as JUBE's commands take them.
+// Finds runs by a directory and ids, as JUBE's commands take them.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace tally {
 
-// The runs meant, ascending by id unless given in another order. Prints what is wrong and returns
-// nothing when there is none.
+// Returns the selected runs, ascending by id unless given in another order. Prints errors, and
+// returns nothing if no run is found.
 std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs& args);
-// The folder of runs meant by `directory`; one run's own folder gives its parent, with *id set.
+// Finds the folder of runs for `directory`. For one run's own folder, this is its parent, and *id
+// is set.
 bool find_outpath(const Invocation& invocation, const std::string& directory, std::string* outpath,
                   int* id);
-// "3" to 3; only numbers pass.
+// Parses "3" as 3. Accepts only numbers.
 bool parse_id(const std::string& text, int* id);
 
 }  // namespace tally

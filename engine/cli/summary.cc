@@ -54,8 +54,8 @@ void print_steps(const Benchmark& benchmark, const std::vector<Journal::Tally>& 
   fmt::print("\n{}\n", bordered(rows, "  "));
 }
 
-// What failed for one reason: values that could not be made have it where they are written, however
-// many workpackages have them.
+// Workpackages that failed for the same reason. A value that could not be computed is reported
+// once, at its place in the file, however many workpackages have it.
 struct Failure {
   const Journal::Stored* first;
   std::vector<int> ids;
@@ -81,7 +81,7 @@ std::vector<Failure> failures_of(const std::vector<Journal::Stored>& workpackage
   return failures;
 }
 
-// "1, 3, 4 and 20 more"
+// Returns "1, 3, 4 and 20 more".
 std::string id_list(const std::vector<int>& ids) {
   constexpr size_t kMostIds = 8;
   std::vector<std::string> shown;
@@ -111,8 +111,7 @@ void print_failures(const Invocation& invocation, const std::vector<Journal::Sto
   if (!failures.empty()) fmt::print("\n");
 }
 
-// What is worth knowing of workpackages that ended well: an outcome that was expected, work taken
-// over.
+// Prints notes about successful workpackages: expected outcomes and reused work.
 void print_notes(const std::vector<Journal::Stored>& workpackages, const RunDirectory& directory) {
   size_t notes = 0;
   for (const Journal::Stored& stored : workpackages) {

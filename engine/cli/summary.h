@@ -1,4 +1,4 @@
-// What a person reads before and after a run, and tables in JUBE's manner.
+// Texts that a person reads before and after a run, and tables in JUBE's style.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@
 
 namespace tally {
 
-// A line of #, "# text" lines, a line of #.
+// Returns a line of #, "# text" lines, and a line of #.
 std::string boxed(const std::vector<std::string>& lines);
-// Cells to the right, a rule below the first row, every line with `indent` before it.
+// Returns a table with cells aligned right and a rule below the first row. Every line starts with
+// `indent`.
 std::string bordered(const std::vector<std::vector<std::string>>& rows, const std::string& indent);
 
 void print_banner(const Benchmark& benchmark, const RunRecord& run, const RunDirectory& directory);
-// The steps with their counts, why workpackages failed and where that is written, and what to do
-// next.
-// A status: the journal cannot be read.
+// Prints the steps with their counts, the reasons and places of failures, and what to do next. An
+// error status means that the journal cannot be read.
 Status print_summary(const Invocation& invocation, const Benchmark& benchmark,
                      const Journal& journal, const RunDirectory& directory,
                      const RunSummary& summary);

@@ -1,4 +1,4 @@
-// tally watch, tally status: how a run's jobs are.
+// tally watch, tally status: the state of a run's jobs.
 #include <dirent.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::chrono::seconds between_looks{2};
 
-// RUNNING, ERROR or FINISHED, as JUBE says it: RUNNING while anything has not ended. INTERRUPTED:
-// something has not ended, no engine is at it, and nothing goes on without one. `recorded`: the run
-// has workpackages, or was seen to its end without any.
+// Returns RUNNING, ERROR or FINISHED as JUBE does. RUNNING means that something has not ended.
+// INTERRUPTED means that something has not ended, but no engine is running and nothing proceeds
+// without one. `recorded`: the run has workpackages, or ended without any.
 const char* word_of(const Invocation& invocation, const std::vector<Journal::Tally>& states,
                     bool recorded, bool at_work, const JobCounts& jobs, bool jobs_known) {
   bool open = false, waiting = false, failed = false;
@@ -46,7 +46,7 @@ const char* word_of(const Invocation& invocation, const std::vector<Journal::Tal
   return invocation.as_jube || waiting || in_queue ? "RUNNING" : "INTERRUPTED";
 }
 
-// Says which finished workpackages' folders are gone, with what they measured: the journal alone
+// Reports finished workpackages whose folders, and thus their output, are gone. The journal alone
 // would say FINISHED.
 Status find_folders(const Invocation& invocation, const Journal& journal,
                     const std::vector<Journal::Tally>& states, const RunDirectory& directory,
@@ -56,7 +56,7 @@ Status find_folders(const Invocation& invocation, const Journal& journal,
   for (const Journal::Tally& tally : states) {
     if (finished_well(tally.state)) finished += tally.count;
   }
-  // Only where some are missing are the workpackages themselves read: there may be a hundred thousand.
+  // The workpackages are read only if folders are missing, because there may be a hundred thousand.
   int there = 0;
   if (DIR* folders = opendir(directory.path.c_str()); folders != nullptr) {
     while (const dirent* entry = readdir(folders)) {
@@ -105,7 +105,7 @@ Progress progress_of(const std::vector<Journal::Tally>& states, const JobCounts&
   return progress;
 }
 
-// Shows how another engine's run goes until that engine has ended.
+// Shows the progress of another engine's run until that engine has ended.
 void watch_other(const RunDirectory& directory, Scheduler& scheduler, const std::string& holder) {
   StatusLine line(nullptr, false, false);
   if (!line.shown()) fmt::print("{}; its end is waited for\n", holder);
@@ -148,7 +148,7 @@ int status_command(const Invocation& invocation, const RunsArgs& args) {
     JobCounts counts;
     const Status asked =
         invocation.as_jube ? Status::ok() : jobs_of_run(*journal, *scheduler, &views, &counts);
-    // The engine writes the file when the run ends.
+    // The engine writes workpackages.xml when the run ends.
     const bool recorded = invocation.as_jube || !states.empty() ||
                           ::access((directory.path + "/workpackages.xml").c_str(), F_OK) == 0;
     const std::string word =
@@ -185,7 +185,7 @@ int watch_command(const Invocation& invocation, const ContinueArgs& args) {
       watch_other(directory, *scheduler, *holder);
     }
   }
-  // Nobody is at it now: followed here, to its tables.
+  // No engine holds the run now. This one follows it to its end and shows the tables.
   return continue_command(invocation, args);
 }
 

@@ -26,13 +26,13 @@ bool is_shell_name(std::string_view name) {
   return true;
 }
 
-// Belongs to each shell itself, not to what a command leaves behind.
+// Variables that belong to each shell itself. They are not a result of the command.
 bool is_shells_own(const std::string& name) {
   return name == "PWD" || name == "OLDPWD" || name == "SHLVL" || name == "_" ||
          name == process_mark;
 }
 
-// Reads shell words: the quoting that `export -p` uses.
+// Reads shell words with the quoting that `export -p` uses.
 class ExportReader {
  public:
   explicit ExportReader(std::string_view text) : text_(text) {}
@@ -52,13 +52,13 @@ class ExportReader {
         if (!read_value(value)) return false;
         environment[name] = std::move(value);
       }
-      // Exported but without a value: not in a child's environment.
+      // The variable is exported without a value. A child's environment does not have it.
       if (at_ < text_.size() && text_[at_] != '\n') return false;
     }
   }
 
  private:
-  // "export ", "declare -x ", "typeset -rx ".
+  // Skips "export ", "declare -x " or "typeset -rx ".
   bool skip_keyword() {
     size_t word_end = text_.find(' ', at_);
     if (word_end == std::string_view::npos) return false;
@@ -251,7 +251,7 @@ EnvironmentChanges unpack_changes(const std::vector<std::string>& list) {
 }
 
 std::optional<Environment> parse_exports(std::string_view text, const Environment& before) {
-  // The last line ends in a newline when the shell could write all of it.
+  // The last line ends in a newline only if the shell could write all of it.
   if (text.empty() || text.back() != '\n') return std::nullopt;
   Environment environment;
   if (!ExportReader(text).read(environment)) return std::nullopt;
@@ -284,7 +284,8 @@ bool posix_shell(const std::string& shell) {
 std::string with_capture(const std::string& command, const std::string& shell,
                          const std::string& file) {
   if (!posix_shell(shell)) return command + "\nenv -0 > " + shell_quote(file);
-  // On the command's first line, so that the shell's messages name the lines the user counts.
+  // The trap stays on the command's first line, so that line numbers in the shell's messages match
+  // those of the user's text.
   return "trap " + shell_quote("export -p > " + shell_quote(file)) + " EXIT; " + command;
 }
 

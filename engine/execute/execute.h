@@ -21,53 +21,55 @@ struct RunOptions {
   int jobs = 1;                // -j: workpackages at once
   bool exit_on_error = false;  // -e
   bool hide_animation = false;
-  bool fresh = false;        // setup and build steps take nothing over from earlier runs
-  bool verbose = false;      // one line for each workpackage that ended, on standard error
-  bool show_output = false;  // what a workpackage's commands printed, when it has ended
+  bool fresh = false;        // setup and build steps reuse nothing from earlier runs
+  bool verbose = false;      // print one line to standard error for each workpackage that ended
+  bool show_output = false;  // print the output of a workpackage's commands when it has ended
   bool wait_for_jobs = true;
-  // Asked when somebody wants the engine to stop while jobs are in the queue: how many there are,
-  // and whether the wish was repeated meanwhile. Null: they are left.
+  // Called when the engine is asked to stop while jobs are in the queue. Gets the number of these
+  // jobs, and a function that says whether the request was repeated meanwhile. Null: the jobs are
+  // left in the queue.
   enum class OnInterrupt { leave, cancel, keep_running };
   std::function<OnInterrupt(size_t jobs, const std::function<bool()>& repeated)> on_interrupt;
   std::string shell = "/bin/sh";
-  // A folder that steps of Tally's own kinds find behind their PATH: tally-train's. Empty: none.
+  // This folder is appended to PATH for steps of Tally's own kinds. It holds tally-train. Empty:
+  // none.
   std::string programs;
-  // GPUs of this machine that gpu_slots may give out, as CUDA_VISIBLE_DEVICES names them; empty:
-  // asked of the machine.
+  // GPUs of this machine that gpu_slots may assign, named as in CUDA_VISIBLE_DEVICES. Empty: the
+  // engine detects them.
   std::vector<std::string> gpus;
-  // Seams. Not owned; null: the real ones.
+  // Replaceable parts for tests. Not owned. Null: the real ones.
   Evaluator* evaluator = nullptr;
   ProcessRunner* processes = nullptr;
   Scheduler* scheduler = nullptr;
 };
 
 struct RunSummary {
-  int done = 0;  // ended well, or in an outcome that its step expects
+  int done = 0;  // succeeded, or ended in an outcome that the step expects
   int failed = 0;
   bool stopped = false;  // by -e: something failed in this session
-  int waiting = 0;       // done_file not there yet; asked again by `continue`
+  int waiting = 0;       // the done_file does not exist yet; `continue` checks again
   int lost = 0;
   int running = 0;  // jobs left in the queue
   int open = 0;     // not started: stopped by -e, an interrupt or max_async
   bool interrupted = false;
-  // Steps (by index) whose shared operation cannot run here: it waits for workpackages that may not
-  // begin before it has run, for the reason `by`, a key of the step. With "gpu_slots" a machine of
-  // more GPUs can go on.
+  // Steps (by index) whose shared operation cannot run here. The operation waits for workpackages
+  // that cannot start before it has run. `by` names the key of the step that holds them back. If it
+  // is "gpu_slots", a machine with more GPUs can continue the run.
   struct Blocked {
     int step;
     const char* by;
   };
   std::vector<Blocked> blocked;
-  // 0: every workpackage finished.
+  // Returns 0 when every workpackage finished.
   int exit_code() const {
     return failed || lost || waiting || running || open || interrupted ? 1 : 0;
   }
 };
 
-// Runs, or goes on with, the benchmark of `journal` in `run_dir`. Everything that a person may want
-// to read while it runs goes to the status line and to run.log. SIGINT and SIGTERM end the children
-// and leave a run that can be continued. An error status means that the run could not go on at all
-// (the journal could not be written, say); a failed workpackage is a number in `summary`.
+// Starts or resumes the benchmark of `journal` in `run_dir`. Progress goes to the status line and
+// to run.log. SIGINT and SIGTERM end the child processes and leave a run that can be resumed. An
+// error status means that the run itself could not proceed, for example because the journal could
+// not be written. A failed workpackage is only counted in `summary`.
 Status execute(const Benchmark& benchmark, Expander& expander, TextPool& pool, Journal& journal,
                const std::string& run_dir, const RunOptions& options, RunSummary* summary);
 

@@ -18,7 +18,7 @@ bool Finisher::ended_before(int id, bool restored) {
     case State::done:
     case State::expected:
       ++counts_.done;
-      // The marks are effects of the journal's states; a kill may have come between.
+      // The marker files follow the states in the journal. A kill may have come between the two.
       if (restored && !path_exists(context_.graph.folder(workpackage) + "/done"))
         mark(id, "done", time_stamp());
       return true;
@@ -27,7 +27,7 @@ bool Finisher::ended_before(int id, bool restored) {
       mark(id, "error", message(outcome));
       return true;
     case State::lost:
-      // Its job may have said a word since: looked at once more.
+      // The job may have reported its end since then, so it is checked once more.
       if (!workpackage.job_name.empty()) return false;
       ++counts_.lost;
       return true;
@@ -36,7 +36,7 @@ bool Finisher::ended_before(int id, bool restored) {
   }
 }
 
-// Those that could not even get their parameters are failures at once.
+// A workpackage whose parameters could not be evaluated has failed already.
 void Finisher::take_created(const std::vector<int>& created) {
   for (const int id : created) {
     const WorkpackageNode& workpackage = context_.graph[id];
@@ -75,7 +75,7 @@ Status Finisher::end(Task& task, bool resubmit) {
     group = shared_.take_group(id);
   }
   tasks_.erase(id);
-  // It ran a shared operation for others and did not come through.
+  // It failed while it ran a shared operation for others.
   for (const int other : group) {
     Task& waiting = *tasks_.at(other);
     Outcome outcome = failure(Reason::shared_failed, "");
@@ -89,7 +89,7 @@ Status Finisher::end(Task& task, bool resubmit) {
   return Status::ok();
 }
 
-// The end, its children and what it leaves to them are recorded together, before anything shows it.
+// The end, the children and what they inherit are recorded together, before anything shows it.
 Status Finisher::ended_well(Task& task) {
   const int id = task.id();
   WorkpackageNode& workpackage = context_.graph[id];
@@ -159,7 +159,7 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   context_.log.write(line);
   status_line_.print(line, false);
   ++workpackage.attempts;
-  // The failed try's files stay for people to look at.
+  // The files of the failed attempt are kept for people to look at.
   const std::string work = context_.graph.folder(workpackage) + "/work";
   const std::string kept = work + ".failed." + std::to_string(workpackage.attempts);
   [[maybe_unused]] const int moved = rename(work.c_str(), kept.c_str());
@@ -183,7 +183,7 @@ void Finisher::mark(int id, const char* name, const std::string& text) {
     s = make_directories(context_.graph.folder(context_.graph[id]));
     if (s) s = append_file(path, text);
   }
-  // For people only: the journal has the state.
+  // The marker is for people only; the journal has the state.
   if (!s) context_.log.write(s.message());
 }
 
@@ -200,7 +200,7 @@ void Finisher::report(const Task& task) {
   if (context_.options.show_output) print_output(task);
 }
 
-// To standard output, as it was printed there.
+// Prints the commands' standard output to standard output.
 void Finisher::print_output(const Task& task) {
   status_line_.finish();
   for (const auto& [path, size] : task.sizes()) {

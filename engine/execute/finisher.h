@@ -1,5 +1,5 @@
-// The end of a workpackage is noted here: its state in the journal, its children, another try, the
-// marks and lines for people. Holds how many have ended, and how.
+// Handles the end of a workpackage: its state in the journal, its children, another attempt, marker
+// files and messages. Counts the workpackages that have ended, by outcome.
 #pragma once
 
 #include <string>
@@ -26,21 +26,21 @@ class Finisher {
         setups_(setups),
         status_line_(status_line) {}
 
-  // Counts a workpackage that ended in an earlier session, or, in a new run, before it could start.
-  // False: it has not ended.
+  // Counts a workpackage that ended in an earlier session, or before it could start in a new run.
+  // Returns false when it has not ended.
   bool ended_before(int id, bool restored);
-  // New workpackages, which are recorded, into the queue.
+  // Puts new workpackages into the queue. They are already recorded.
   void take_created(const std::vector<int>& created);
-  // A task has ended, well, badly or to wait, and is no more; so have those that it ran a shared
-  // operation for, when it failed. `resubmit`: its job is to be submitted again. A status is a
-  // failure of the journal.
+  // Handles the end of a task: it succeeded, failed or waits. The task is destroyed. If it failed
+  // while it ran a shared operation for other tasks, these end too. `resubmit`: its job is to be
+  // submitted again. An error status means that the journal failed.
   Status end(Task& task, bool resubmit = false);
 
   struct Counts {
     int done = 0, failed = 0, waiting = 0, lost = 0;
   };
   const Counts& counts() const { return counts_; }
-  // Whether something failed in this session.
+  // Whether a workpackage failed in this session.
   bool failed_now() const { return failed_now_; }
 
  private:

@@ -1,5 +1,5 @@
-// The workpackages of a run with what was done to them so far. Which there are the generator says;
-// this one keeps them, in memory and in the journal.
+// The workpackages of a run and their progress, in memory and in the journal. The generator decides
+// which workpackages exist.
 #pragma once
 
 #include <deque>
@@ -20,14 +20,14 @@ class WorkpackageGraph : private WorkpackageSink {
   WorkpackageGraph(const Benchmark& benchmark, Expander& expander, TextPool& pool,
                    Journal& journal);
 
-  // All workpackages that the journal has, or, in a new run, those of the steps without depend; these
-  // are recorded in one transaction.
+  // Loads all workpackages of the journal. In a new run, makes the workpackages of the steps
+  // without `depend` and records them in one transaction.
   Status start(bool* restored);
-  // The children that can be made now that `workpackage` is done, as far as they do not exist. Nothing
-  // is recorded yet: record() does, in the caller's transaction.
+  // Makes the children that are possible now that `workpackage` is done, unless they exist already.
+  // Records nothing yet: record() does that in the caller's transaction.
   Status make_children(int workpackage, std::vector<int>* created);
   Status record(const std::vector<int>& created);
-  // Here and in the journal.
+  // Sets the outcome in memory and in the journal.
   Status set_outcome(int id, Outcome outcome);
 
   WorkpackageNode& operator[](int id) { return workpackages_[index_[static_cast<size_t>(id)]]; }
@@ -45,14 +45,15 @@ class WorkpackageGraph : private WorkpackageSink {
   }
   const RunInfo& run() const { return expander_.run(); }
 
-  // RUNDIR/directory, as the user would write it; its `work` folder unless the step names another.
+  // folder() is RUNDIR/directory, written as the user would write it. work_dir() is its `work`
+  // folder, unless the step names another.
   std::string folder(const WorkpackageNode& workpackage) const;
   std::string work_dir(const WorkpackageNode& workpackage) const;
   WorkpackageValues values(const WorkpackageNode& workpackage,
                            const char* status = "RUNNING") const;
-  // What the journal needs to know of each of its bindings.
+  // The definition of each binding of the workpackage, as the journal records it.
   std::vector<std::string> definitions(const WorkpackageNode& workpackage) const;
-  // No further workpackage of this step can come: every ancestor has ended.
+  // Whether no further workpackage of this step can be created, because every ancestor has ended.
   bool complete(int step) const;
 
  private:
@@ -70,7 +71,7 @@ class WorkpackageGraph : private WorkpackageSink {
   std::vector<size_t> index_;              // by id
   std::vector<std::vector<int>> by_step_;  // ids
   Generator generator_;
-  std::vector<int> taken_;  // from the generator, since it was last asked
+  std::vector<int> taken_;  // ids made by the generator since they were last fetched
   bool restored_ = false;
 };
 

@@ -1,12 +1,12 @@
-// How a run is stopped: the jobs in a queue, and the processes that run here.
+// Stops a run: its jobs in a queue, and its processes on this machine.
 #include <signal.h>
 
 #include "engine/execute/loop.h"
 
 namespace tally {
 
-// Somebody asked the engine to stop while jobs are in the queue: they are left, for `continue`, or
-// cancelled. False: it was not meant.
+// Handles a request to stop while jobs are in the queue. The jobs are left for `continue`, or
+// cancelled. Sets `stop` to false when the request was withdrawn.
 Status RunLoop::stop_jobs(bool* stop) {
   *stop = true;
   const size_t count = jobs_.submitted();
@@ -36,7 +36,7 @@ Status RunLoop::stop_jobs(bool* stop) {
   return put_back(workpackages, Reason::job_withdrawn);
 }
 
-// Ends all children, gently first, and leaves their workpackages to be taken up again.
+// Ends all child processes, with a gentle signal first. Their workpackages can be resumed later.
 Status RunLoop::stop_children() {
   status_line_.finish();
   for (const auto& [pid, id] : by_pid_) processes_.kill_tree(pid, SIGTERM);
@@ -50,7 +50,7 @@ Status RunLoop::stop_children() {
       const auto found = by_pid_.find(result.pid);
       if (found == by_pid_.end()) continue;
       const int id = found->second;
-      processes_.kill_tree(found->first, SIGKILL);  // what did not listen to the gentle signal
+      processes_.kill_tree(found->first, SIGKILL);  // it ignored the gentle signal
       by_pid_.erase(found);
       graph_[id].wp.outcome = in_state(State::pending, Reason::interrupted);
       if (status) status = context_.journal.set_outcome(id, graph_[id].wp.outcome);

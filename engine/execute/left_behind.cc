@@ -22,7 +22,7 @@ using FileNumber = std::pair<dev_t, ino_t>;
 struct Wanted {
   std::set<std::string> marks;
   std::set<FileNumber> outputs;
-  std::set<int> callers;  // this process and those above it
+  std::set<int> callers;  // this process and its ancestors
   int session = 0;
 };
 
@@ -30,7 +30,7 @@ struct Family {
   int parent = 0, session = 0;
 };
 
-// Of a process that lives.
+// Reads the ids of a live process.
 bool read_family(int pid, Family* family) {
   std::string text;
   if (!read_file("/proc/" + std::to_string(pid) + "/stat", &text)) return false;
@@ -43,7 +43,7 @@ bool read_family(int pid, Family* family) {
          state != 'Z';
 }
 
-// The value of a variable in /proc/PID/environ; nothing: null.
+// The value of a variable in /proc/PID/environ. Null when it is not set.
 const char* value_in(const std::string& environment, std::string_view name) {
   for (size_t at = 0; at < environment.size(); at = environment.find('\0', at) + 1) {
     const std::string_view entry(environment.c_str() + at);
@@ -76,7 +76,7 @@ bool is_left_behind(int pid, const Wanted& wanted) {
   const char* mark = value_in(environment, process_mark);
   const bool marked = mark != nullptr && wanted.marks.count(mark) != 0;
   if (!marked && (family.session == wanted.session || !holds_output(pid, wanted))) return false;
-  // Jobs may run on this host.
+  // Jobs of a scheduler may run on this host.
   const char* job = value_in(environment, "SLURM_JOB_ID");
   const char* own = getenv("SLURM_JOB_ID");
   return job == nullptr || std::string_view(job) == (own != nullptr ? own : "");

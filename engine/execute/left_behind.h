@@ -1,7 +1,7 @@
-// Processes that a killed engine left running: known by a mark in their environment.
+// Finds processes that a killed engine left running, by a mark in their environment.
 //
-// Whatever an operation starts inherits the mark, also what leaves its session or its parent; no
-// process number is recorded, so that starting costs nothing and no number can be another's by now.
+// Every process that an operation starts inherits the mark, even when it leaves its session or its
+// parent. No process id is recorded, so starting costs nothing and a reused id cannot be mistaken.
 #pragma once
 
 #include <string>
@@ -12,20 +12,20 @@ namespace tally {
 // The variable in the environment of every operation's processes.
 inline constexpr const char* process_mark = "TALLY_WORKPACKAGE";
 
-// The mark's value, of one run on this host: its folder's number in the file system, which a folder
-// keeps when it is moved, and its start.
+// The mark's value for one run on this host. It consists of the inode of the run's folder, which
+// survives a move of the folder, and the start of the run.
 std::string run_mark(const std::string& run_dir, const std::string& start);
 std::string workpackage_mark(const std::string& run, int workpackage);
 
-// A workpackage whose operation is to be done again.
+// A workpackage whose operation must run again.
 struct Unfinished {
   std::string mark;
-  // Its output files: a process whose environment was emptied (env -i) still holds one of them.
+  // Its output files. A process whose environment was emptied (env -i) still has one of them open.
   std::vector<std::string> outputs;
 };
-// Ends what is left of them, and waits until it is gone: it would write into the files of the
-// second try. Jobs of a scheduler, and this process with those that it was called by, are not
-// ended.
+// Ends the remaining processes of these workpackages and waits until they are gone. Otherwise they
+// would write into the files of the second attempt. Jobs of a scheduler are left alone; so are this
+// process and its ancestors.
 void end_left_behind(const std::vector<Unfinished>& workpackages);
 
 }  // namespace tally

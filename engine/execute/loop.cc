@@ -43,7 +43,7 @@ Status RunLoop::run(RunSummary* summary) {
   Status status = resume();
   if (status) status = turns();
   if (!status && !by_pid_.empty()) {
-    // The journal cannot be written: what runs now could not be recorded any more.
+    // The journal cannot be written, so the results of running processes could not be recorded.
     const Status stopped = stop_children();
     if (!stopped) log_.write(stopped.message());
   }
@@ -66,7 +66,7 @@ Status RunLoop::run(RunSummary* summary) {
   return status;
 }
 
-// Until nothing runs and nothing can start.
+// Repeats until nothing runs and nothing can start.
 Status RunLoop::turns() {
   for (;;) {
     if (Status s = start_next(); !s) return s;
@@ -90,7 +90,8 @@ Status RunLoop::turns() {
   }
 }
 
-// The workpackages there are, into the queue: all of a new run, what is left of a continued one.
+// Puts the existing workpackages into the queue: all of a new run, or the unfinished ones of a
+// resumed run.
 Status RunLoop::resume() {
   bool restored = false;
   if (Status s = graph_.start(&restored); !s) return s;
@@ -124,7 +125,7 @@ Status RunLoop::resume() {
   return Status::ok();
 }
 
-// What a killed engine may have left of it.
+// Describes the processes that a killed engine may have left of this workpackage.
 Unfinished RunLoop::unfinished(const WorkpackageNode& workpackage) const {
   Unfinished left{workpackage_mark(context_.mark, workpackage.wp.id), {}};
   const std::string folder = absolute_path(graph_.folder(workpackage)) + "/work/";
@@ -135,7 +136,8 @@ Unfinished RunLoop::unfinished(const WorkpackageNode& workpackage) const {
   return left;
 }
 
-// As many as the queue gives. One that has a task comes from a shared operation.
+// Starts as many as the queue gives. A workpackage that has a task already comes from a shared
+// operation.
 Status RunLoop::start_next() {
   for (;;) {
     const int id = queue_.next(static_cast<int>(by_pid_.size()));
@@ -162,7 +164,7 @@ Status RunLoop::start_next() {
   }
 }
 
-// A task goes on to the next point at which it waits, and is handed to whom it waits for.
+// Advances a task to its next wait, and passes it to the part that handles the wait.
 Status RunLoop::advance(Task& task) {
   Task::Next next{};
   if (Status s = task.advance(&next); !s) return s;
@@ -191,8 +193,8 @@ Status RunLoop::run_shared(Task& task) {
   return Status::ok();
 }
 
-// A task goes on after a shared operation: the one that ran it, and, when it comes out of the queue
-// again, each of the others.
+// Continues after a shared operation: at once for the task that ran it, and through the queue for
+// each of the others.
 Status RunLoop::after_shared(Task& task) {
   if (Status s = shared_.release(task.id()); !s) return s;
   return advance(task);
@@ -266,7 +268,7 @@ void RunLoop::show() {
   status_line_.update(progress, Clock::now(), table);
 }
 
-// Those that stand before a shared operation wait for `continue`.
+// Tasks that wait at a shared operation are left for `continue`.
 Status RunLoop::leave_gathered(Status status) {
   for (const SharedOperations::Gathered& group : shared_.gathered()) {
     for (const int id : group.workpackages) {
@@ -277,7 +279,7 @@ Status RunLoop::leave_gathered(Status status) {
   return status;
 }
 
-// What is not in a scheduler's queue is not begun.
+// A workpackage that is not in a scheduler's queue counts as not started.
 Status RunLoop::put_back(const std::vector<int>& workpackages, Reason reason) {
   for (const int id : workpackages) {
     if (Status s = graph_.set_outcome(id, in_state(State::pending, reason)); !s) return s;

@@ -1,7 +1,7 @@
-// The loop over a run's workpackages: asks the queue for the next, lets it be started, waits for
-// processes and jobs, hands each end on, and stops when somebody wants it to. One call of execute().
+// The loop over a run's workpackages, for one call of execute(). It takes the next one from the
+// queue, starts it, waits for processes and jobs, passes each end on, and stops on request.
 //
-//   queue -> starter -> task -> finisher -> queue      what is at work here
+//   queue -> starter -> task -> finisher -> queue      the parts of this folder
 //                        |-> shared operations         once for a step's workpackages
 //                        |-> setup sharing             once for equal set-ups
 //                        `-> jobs/submission           at a scheduler
@@ -72,8 +72,8 @@ class RunLoop {
   Starter starter_;
   Finisher finisher_;
 
-  std::unordered_map<int, int> by_pid_;  // the workpackage of each process that runs
-  int answered_ = 0;                     // requests to stop that were taken back
+  std::unordered_map<int, int> by_pid_;  // the workpackage of each running process
+  int answered_ = 0;                     // requests to stop that were withdrawn
   bool interrupted_ = false;
 };
 

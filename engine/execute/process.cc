@@ -24,7 +24,7 @@
 namespace tally {
 namespace {
 
-// A signal handler can reach nothing else than this.
+// A signal handler can only reach global variables.
 std::atomic<int> signal_pipe{-1};
 std::atomic<int> stop_requests{0};
 std::atomic<int> last_request{0};
@@ -43,7 +43,7 @@ void on_signal(int number) {
   errno = reason;
 }
 
-// Our handlers while it lives, the former ones after.
+// Installs the engine's signal handlers, and restores the former ones at its end.
 class Signals {
  public:
   Signals() {
@@ -56,7 +56,7 @@ class Signals {
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < handled.size(); ++i) {
       sigaction(handled[i], nullptr, &former_[i]);
-      // nohup's wish is kept: what was ignored stays ignored.
+      // An ignored signal stays ignored, so that nohup works.
       if (former_[i].sa_handler != SIG_IGN || handled[i] == SIGCHLD) {
         sigaction(handled[i], &action, nullptr);
       }
@@ -72,7 +72,7 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // Waits until a signal comes; `milliseconds` < 0: for ever.
+  // Waits until a signal comes. `milliseconds` < 0: no limit.
   void wait(int milliseconds) {
     pollfd waiting{pipe_[0], POLLIN, 0};
     poll(&waiting, 1, milliseconds);
@@ -87,7 +87,7 @@ class Signals {
   std::array<struct sigaction, 4> former_{};
 };
 
-// One line of /proc/PID/stat: what is needed to find a process's family.
+// The fields of /proc/PID/stat that are needed to find a process's descendants.
 struct ProcessLine {
   int pid = 0, parent = 0, group = 0, session = 0;
 };
@@ -141,12 +141,13 @@ class SpawnRunner final : public ProcessRunner {
   int former_reaper_ = 0;
   int seen_requests_ = 0;
   std::map<int, Child> children_;
-  std::set<int> left_behind_;  // process groups whose leader has ended but members may live
-  std::map<int, std::set<int>> trees_;  // whom kill_tree() has signalled, by the process it was for
-  std::set<int> ended_;  // processes we ended that are not our own children, until they are gone
+  std::set<int> left_behind_;  // process groups whose leader has ended but whose members may live
+  // Processes that kill_tree() has signalled, by the process it was called for.
+  std::map<int, std::set<int>> trees_;
+  std::set<int> ended_;  // killed processes that are not direct children, until they are gone
 };
 
-// posix_spawn does not say which of its steps failed: look again at what it needs.
+// posix_spawn does not say which of its steps failed. This function checks what the start needs.
 Status why_not_started(const ProcessSpec& spec, int reason) {
   struct stat info {};
   if (!spec.directory.empty() &&
@@ -188,8 +189,8 @@ Status SpawnRunner::start(const ProcessSpec& spec, int* pid) {
   sigfillset(&all);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
-  // A session of its own: ctrl-C reaches the engine alone, which ends the children in its way; and
-  // no child can stop on reading from the terminal.
+  // Each child gets its own session. Ctrl-C then reaches only the engine, which ends its children
+  // in order, and no child can stop when it reads from the terminal.
   posix_spawnattr_setflags(
       &attributes,
       static_cast<short>(POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
@@ -215,7 +216,7 @@ Status SpawnRunner::start(const ProcessSpec& spec, int* pid) {
 }
 
 bool SpawnRunner::reap(ProcessResult* result) {
-  // Each of ours by its number: other children of this process are not ours to take.
+  // Each child is waited for by its id, because other code may own other children of this process.
   for (auto child = children_.begin(); child != children_.end(); ++child) {
     int status = 0;
     const pid_t pid = waitpid(child->first, &status, WNOHANG);
@@ -223,7 +224,7 @@ bool SpawnRunner::reap(ProcessResult* result) {
     result->pid = child->first;
     result->signalled = pid > 0 && WIFSIGNALED(status);
     if (pid < 0) {
-      result->status = 127;  // somebody else took it: unknown is no success
+      result->status = 127;  // other code has reaped it; an unknown status is not a success
     } else {
       result->status = result->signalled ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
@@ -236,7 +237,8 @@ bool SpawnRunner::reap(ProcessResult* result) {
   return false;
 }
 
-// What ended children left running in their group is adopted by us; take its exit status too.
+// Processes that an ended child left in its group are adopted by this process. Their exit statuses
+// are reaped too.
 void SpawnRunner::reap_left_behind() {
   for (auto group = left_behind_.begin(); group != left_behind_.end();) {
     pid_t taken = 0;
@@ -255,7 +257,7 @@ bool SpawnRunner::wait_any(std::chrono::milliseconds timeout, ProcessResult* res
   const auto end = std::chrono::steady_clock::now() + timeout;
   for (;;) {
     if (reap(result)) return true;
-    // Each request ends one wait, also one that came just before it.
+    // Each request ends one wait, even a request that came just before the wait.
     if (const int asked = stop_requests.load(); asked != seen_requests_) {
       seen_requests_ = asked;
       return false;
@@ -271,12 +273,14 @@ bool SpawnRunner::wait_any(std::chrono::milliseconds timeout, ProcessResult* res
   }
 }
 
-// The process, its session (background jobs and pipes stay in it), all descendants, and those
-// adopted by us that still stand in its directory: a daemon that left session and parent alike.
+// Returns the process, its session (background jobs and pipes stay in it) and all descendants. Also
+// returns adopted processes that still run in its directory: daemons that left both their session
+// and their parent.
 std::set<int> SpawnRunner::family(int pid) const {
   const std::vector<ProcessLine> lines = all_processes();
   std::set<int> members;
-  if (children_.count(pid) != 0) members.insert(pid);  // else it has ended, and its number is free
+  // If it has ended, its id may belong to another process.
+  if (children_.count(pid) != 0) members.insert(pid);
   for (bool grown = true; grown;) {
     grown = false;
     for (const ProcessLine& line : lines) {
@@ -303,7 +307,7 @@ std::set<int> SpawnRunner::family(int pid) const {
 
 void SpawnRunner::kill_tree(int pid, int signal) {
   std::set<int> members = family(pid);
-  // One that ignored the first signal may be cut off from its family by now.
+  // A process that ignored the first signal may no longer be found as a descendant.
   std::set<int>& known = trees_[pid];
   members.insert(known.begin(), known.end());
   known = members;

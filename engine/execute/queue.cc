@@ -66,7 +66,7 @@ int Queue::next(int running) {
       caps.held.push_back(id);
       continue;
     }
-    // procs widens the engine's own width for workpackages of one step, as JUBE's pool does.
+    // procs raises the engine's limit while only workpackages of one step run, as JUBE's pool does.
     const bool in_pool = caps.procs > 1 && running <= caps.active && running < caps.procs;
     if (running >= jobs_ && !in_pool) return -1;
     queue_.pop_front();

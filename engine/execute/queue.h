@@ -1,5 +1,5 @@
-// It is decided here what runs next: first in, first out, as far as -j, a step's procs and
-// max_async, the machine's GPUs, an interrupt and -e allow.
+// Decides which workpackage runs next. The order is first in, first out, within the limits of -j, a
+// step's procs and max_async, the machine's GPUs, an interrupt and -e.
 #pragma once
 
 #include <deque>
@@ -17,27 +17,28 @@ class Queue {
  public:
   Queue(const Benchmark& benchmark, const RunOptions& options);
 
-  // First in, first out; a later repetition (of a step's `repeat`) waits until no earlier one is
-  // left in the queue. A workpackage that comes back (after a shared operation) keeps its place in its
-  // step's counts.
+  // Adds a workpackage, first in, first out. A later repetition (a step's `repeat`) waits until no
+  // earlier repetition is left in the queue. A workpackage that returns after a shared operation
+  // keeps its place in its step's counts.
   void add(int id, int step, int repetition = 0);
-  // The next that may start while `running` processes run, or -1. Costs a constant time each,
-  // however many are held back.
+  // Returns the next workpackage that may start while `running` processes run, or -1. Takes
+  // constant time for each, however many are held back.
   int next(int running);
-  // Nothing starts any more: the run was interrupted, or something failed under -e.
+  // Lets nothing start any more, because the run was interrupted or something failed under -e.
   void close() { open_ = false; }
   bool is_open() const { return open_; }
-  // From start to end a workpackage counts against its step's caps.
+  // A workpackage counts against its step's limits from started() to ended().
   void started(int id, int step);
   void ended(int id, int step);
-  // The key of the step that keeps one of its workpackages from starting now; null: none is kept.
+  // The key of the step that keeps one of its workpackages from starting now. Null: none is held
+  // back.
   const char* what_holds(int step) const;
-  // It waits for a done_file: max_async counts it on.
+  // Counts a workpackage that waits for a done_file against max_async again.
   void keep_waiting(int step);
 
   enum class Gpus { taken, later, never };
-  // Takes `count` GPUs for a workpackage; `later`: it is queued again when some are free; `never`: this
-  // machine has fewer.
+  // Takes `count` GPUs for a workpackage. `later`: too few are free; the workpackage is queued
+  // again when some are. `never`: this machine has fewer GPUs.
   Gpus take_gpus(int id, int step, int count);
   std::vector<std::string> gpus_of(int id) const;
   size_t gpu_count() const { return gpu_count_; }
@@ -46,17 +47,17 @@ class Queue {
   struct Caps {
     int max_async = 0;  // 0: none
     int procs = 1;
-    int active = 0;  // started, not ended, and waiting
+    int active = 0;  // started and not ended, and waiting
     std::deque<int> held;
   };
-  static bool at_most_waiting(const Caps& caps);  // as max_async allows
+  static bool at_most_waiting(const Caps& caps);  // the number that max_async allows
   bool held_back(int id, const Caps& caps) const;
   void find_gpus(const RunOptions& options);
 
   int jobs_;
   bool open_ = true;
   std::deque<int> queue_;
-  std::map<int, std::deque<int>> repetitions_;  // not begun: by number
+  std::map<int, std::deque<int>> repetitions_;  // not started, by repetition number
   std::unordered_map<int, int> step_of_;        // of queued and held workpackages
   std::unordered_map<int, bool> active_;
   std::vector<Caps> caps_;

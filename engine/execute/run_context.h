@@ -1,5 +1,5 @@
-// What the parts of one call of execute() share: the run, the seams and the settings. Nothing in it
-// decides what happens next.
+// The data that the parts of one call of execute() share: the run, the replaceable parts and the
+// settings. It makes no decisions about the order of work.
 #pragma once
 
 #include <string>
@@ -21,10 +21,10 @@ struct RunContext {
   ProcessRunner& processes;
   const RunOptions& options;
   Environment base;            // the engine's own environment
-  const Environment own_base;  // of steps of Tally's own kinds
+  const Environment own_base;  // for steps of Tally's own kinds
   std::string run_dir;         // absolute
   RunLog& log;
-  std::string mark;  // of the run's processes, see left_behind.h
+  std::string mark;  // the mark of the run's processes, see left_behind.h
 };
 
 }  // namespace tally

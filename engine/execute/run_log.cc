@@ -23,7 +23,7 @@ void RunLog::write(const std::string& text) {
     if (c == '\n') line += "    ";
   }
   line += '\n';
-  // A log that cannot be written (a full disk) must not end a run.
+  // A log that cannot be written, for example on a full disk, must not end a run.
   [[maybe_unused]] const ssize_t put = ::write(fd_, line.data(), line.size());
 }
 

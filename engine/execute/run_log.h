@@ -1,4 +1,5 @@
-// run.log: what happened in a run and when, for people. The journal, not this, is the truth.
+// run.log tells people what happened in a run and when. The engine itself relies only on the
+// journal.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ class RunLog {
   ~RunLog();
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;
-  // One line with the time before it; further lines of the text are indented.
+  // Writes one line that starts with the time. Further lines of the text are indented.
   void write(const std::string& text);
 
  private:

@@ -1,4 +1,5 @@
-// The table above the status line: a run's jobs and what runs here.
+// The table above the status line. It shows a run's jobs and the workpackages that run on this
+// machine.
 #pragma once
 
 #include <string>
@@ -11,8 +12,8 @@
 
 namespace tally {
 
-// `jobs` and the workpackages of the processes that run here, with the parameters that came of value
-// lists, cut to the room that the status line has.
+// Lists `jobs` and the workpackages whose processes run here. Shows the parameters that come from
+// value lists. The table is cut to the room that the status line has.
 std::vector<std::string> running_table(const RunContext& context, std::vector<JobView> jobs,
                                        const std::unordered_map<int, int>& by_pid,
                                        const StatusLine& status_line);

@@ -6,8 +6,9 @@
 
 namespace tally {
 
-// A parent whose work is kept is known by what it was made from and by its instance; any other by
-// its number, which says something in this run alone. False in that case, with the reason.
+// A parent whose work is kept is identified by the hash of its inputs and by its instance. Any
+// other parent is identified by its number, which has a meaning only in this run. Returns false in
+// that case, and sets the reason.
 bool SetupReuse::add_parents(const Workpackage& workpackage, StepInputs* inputs,
                              std::string* why) const {
   const Step& step = benchmark_.steps[static_cast<size_t>(workpackage.step)];
@@ -21,7 +22,8 @@ bool SetupReuse::add_parents(const Workpackage& workpackage, StepInputs* inputs,
     }
     kept = false;
     *why = "step '" + name + "', which it depends on, is done again in every run";
-    // Equal work of this run has one owner, so that the children of all that share it share theirs.
+    // Equal work in this run has one owner. The children of all workpackages that share the work
+    // can then share theirs.
     const std::string number = std::to_string(workpackage.parents[i]);
     inputs->parents.emplace_back(name, parent != nullptr ? parent->hash : "workpackage " + number);
   }
@@ -44,7 +46,7 @@ Status SetupReuse::decide(const Workpackage& workpackage, const SetupContext& co
   };
   if (!context.step.reuse) {
     open.keeps = false;
-    open.hash += fmt::format(" {}", workpackage.id);  // nobody else's
+    open.hash += fmt::format(" {}", workpackage.id);  // makes the hash unique to this workpackage
     decision->why = "reuse is false";
     return settle(ReuseDecision::Kind::work);
   }
@@ -100,7 +102,7 @@ const Lineage* SetupReuse::ended_well(const Workpackage& workpackage, const std:
   return &lineage;
 }
 
-// Only a saving for later: a store that cannot be written costs this run nothing.
+// Keeping the work only helps later runs. A store that cannot be written does not harm this run.
 Status SetupReuse::publish(int id) {
   const auto found = open_.find(id);
   if (found == open_.end() || found->second.entry.instance.empty()) return Status::ok();

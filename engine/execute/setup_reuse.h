@@ -1,6 +1,6 @@
-// Setup and build steps: one workpackage does the work for all whose inputs are the same, in this
-// run and over the runs of one outpath. Decides which works and which takes over, and remembers
-// what each left, since that is an input of its children.
+// Setup and build steps. One workpackage does the work for all workpackages with the same inputs,
+// in this run and across the runs of one outpath. This class decides which workpackage works and
+// which reuse, and remembers the result of each, because it is an input of the children.
 #pragma once
 
 #include <map>
@@ -14,18 +14,18 @@
 
 namespace tally {
 
-// What a workpackage left, as its children's inputs name it.
+// The result of a workpackage, as the inputs of its children name it.
 struct Lineage {
   std::string hash;      // of its inputs
-  std::string instance;  // of this very work; empty: kept nowhere, so no later run can have it
+  std::string instance;  // of this piece of work; empty: not kept, so later runs cannot reuse it
 };
 
 struct ReuseDecision {
   enum class Kind {
     work,       // it does the work
-    wait,       // `of` is at it
+    wait,       // `of` is doing it
     same_run,   // `of` has done it
-    other_run,  // it lies in `work`
+    other_run,  // the work is in the folder `work`
   };
   Kind kind = Kind::work;
   int of = -1;
@@ -35,36 +35,39 @@ struct ReuseDecision {
 
 class SetupReuse {
  public:
-  // `outpath`: the folder of the runs, absolute. `fresh`: nothing of earlier runs is taken over.
+  // `outpath`: the absolute path of the folder that holds the runs. `fresh`: nothing from earlier
+  // runs is reused.
   SetupReuse(const Benchmark& benchmark, const std::string& outpath, bool fresh)
       : benchmark_(benchmark), store_(outpath), fresh_(fresh) {}
 
-  // Decides for a workpackage before its first command. An error names an input that cannot be
-  // read. Asked again after `wait`.
+  // Decides for a workpackage before its first command. Called again after `wait`. An error names
+  // an input that cannot be read.
   Status decide(const Workpackage& workpackage, const SetupContext& context,
                 ReuseDecision* decision);
-  // An earlier engine of this run has seen workpackage `id` through.
+  // Restores a workpackage `id` that an earlier engine of this run completed.
   void restore(int id, const std::string& hash, const std::string& instance);
-  // It is about to be recorded as ended well, with what it left in `work`: makes its lineage. Null:
-  // decide() was never asked of it. `problem`: why its work cannot be kept, for the log.
+  // Called before a workpackage is recorded as successful, with the result in `work`. Makes its
+  // lineage. Null: decide() was never called for it. `problem`: why its work cannot be kept, for
+  // the log.
   const Lineage* ended_well(const Workpackage& workpackage, const std::string& work,
                             std::string* problem);
-  // It is recorded: later runs may have its work.
+  // Called once it is recorded. Makes its work available to later runs.
   Status publish(int id);
-  // It ended, well or not. Returns those that waited for it: to be decided again.
+  // Called when a workpackage ended, successfully or not. Returns those that waited for it;
+  // decide() must be called again for them.
   std::vector<int> release(int id, bool well);
-  // A plan takes it for done; well, with work of its own.
+  // Treats the workpackage as successful, with work of its own. Used by a plan.
   void assume_done(int id);
-  // Null: none of a setup or build step that ended well.
+  // Null unless it is a workpackage of a setup or build step and was successful.
   const Lineage* lineage(int id) const;
 
  private:
   struct Open {
     StepInputs inputs;
     std::string hash;
-    bool keeps = false;  // later runs may have it
-    bool works = false;  // it is the one that works
-    Lineage of;          // else: what it takes over
+    bool keeps = false;  // later runs may reuse it
+    bool works = false;  // this workpackage does the work
+    Lineage of;          // otherwise: the work that it reuses
     WorkStore::Entry entry;
   };
   struct Work {
@@ -83,9 +86,10 @@ class SetupReuse {
   std::map<int, Lineage> lineages_;    // by workpackage
 };
 
-// For a dry run: what a run would say of each setup and build workpackage of a plan, by id: "reused,
-// the same as in /runs/000000/000000_build/work", "done again, compared with the last kept work: file
-// input.txt changed". Nothing is written and no command is run. `outpath`: absolute.
+// Predicts for a dry run what a run would report for each setup and build workpackage of a plan, by
+// id: "reused, the same as in /runs/000000/000000_build/work", "done again, compared with the last
+// kept work: file input.txt changed". Nothing is written and no command is run. `outpath`:
+// absolute.
 std::map<int, std::string> predict_reuse(const Benchmark& benchmark, const Expander& expander,
                                          const std::vector<Workpackage>& workpackages,
                                          const std::string& outpath, bool fresh,

@@ -30,8 +30,8 @@ Status SetupSharing::restore() {
   return Status::ok();
 }
 
-// One workpackage does the work for all whose inputs are the same; run.log says which, and why it is
-// done again where that could be otherwise.
+// One workpackage does the work for all with the same inputs. run.log says which one, and why work
+// is done again that could have been reused.
 SetupSharing::Next SetupSharing::decide(Task& task) {
   if (task.state() != State::running || !is_shared(task.step().kind)) return Next::work;
   const WorkpackageNode& workpackage = context_.graph[task.id()];
@@ -67,7 +67,7 @@ SetupSharing::Next SetupSharing::take_over(Task& task, const ReuseDecision& deci
   return Next::ended;
 }
 
-// Puts a link to finished work in the place of the task's own. False: it failed.
+// Replaces the task's own work folder by a link to finished work. Returns false on failure.
 bool SetupSharing::link_to_work(Task& task, const std::string& target, const std::string& of) {
   const WorkpackageGraph& graph = context_.graph;
   const WorkpackageNode& workpackage = graph[task.id()];
@@ -87,7 +87,7 @@ bool SetupSharing::link_to_work(Task& task, const std::string& target, const std
   return true;
 }
 
-// Children of a run that goes on need the lineage.
+// Children need the lineage when the run is resumed.
 Status SetupSharing::record(int id) {
   const WorkpackageNode& workpackage = context_.graph[id];
   if (!is_shared(context_.graph.step_of(workpackage).kind)) return Status::ok();

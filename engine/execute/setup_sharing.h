@@ -1,5 +1,5 @@
-// Setup and build steps of a run: what setup_reuse.h decides is carried out here, with links in the
-// place of work, lines in run.log and rows in the journal.
+// Carries out the decisions of setup_reuse.h for the setup and build steps of a run: links to
+// finished work, lines in run.log and rows in the journal.
 #pragma once
 
 #include <string>
@@ -19,22 +19,23 @@ class SetupSharing {
       : context_(context),
         reuse_(context.benchmark, absolute_path(context.run_dir + "/.."), context.options.fresh) {}
 
-  // Those that earlier engines of this run have seen through.
+  // Restores the workpackages that earlier engines of this run completed.
   Status restore();
 
   enum class Next {
     work,   // the task does its work
-    wait,   // another workpackage is at the same work: asked again when that one has ended
-    ended,  // it took finished work over, or failed to
+    wait,   // another workpackage does the same work; decide() is called again when it has ended
+    ended,  // it reused finished work, or failed to
   };
-  // Before the first command of a task. Of steps of other kinds always `work`.
+  // Called before the first command of a task. Returns `work` for steps of other kinds.
   Next decide(Task& task);
 
-  // It ends well: its lineage goes into the journal, in the caller's transaction.
+  // Called when a workpackage succeeds. Writes its lineage to the journal in the caller's
+  // transaction.
   Status record(int id);
-  // That is recorded: later runs may have its work.
+  // Called once that is recorded. Makes the work available to later runs.
   void publish(int id);
-  // It ended, well or not. Returns those that waited for it.
+  // Called when a workpackage ended, successfully or not. Returns those that waited for it.
   std::vector<int> release(int id, bool well) { return reuse_.release(id, well); }
 
  private:

@@ -29,7 +29,7 @@ Task* SharedOperations::next_complete() {
   return nullptr;
 }
 
-// The last to arrive runs it.
+// The last one to arrive runs the operation.
 Task& SharedOperations::begin(std::vector<int> group) {
   Task& last = *tasks_.at(group.back());
   group.pop_back();

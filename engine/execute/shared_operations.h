@@ -1,5 +1,6 @@
-// Shared operations: one workpackage of a step runs them in the name of all. Holds who stands before
-// which operation, who runs it for whom, and how many workpackages a step still waits for.
+// Shared operations. One workpackage of a step runs such an operation for all workpackages of the
+// step. This class tracks which workpackages have reached which operation, which one runs it for
+// the others, and how many workpackages a step still waits for.
 #pragma once
 
 #include <map>
@@ -18,26 +19,29 @@ class SharedOperations {
   SharedOperations(const WorkpackageGraph& graph, const Tasks& tasks, Queue& queue, size_t steps)
       : graph_(graph), tasks_(tasks), queue_(queue), open_of_step_(steps, 0) {}
 
-  // A workpackage of `step` is to be carried out; it has ended.
+  // opened() counts a workpackage of `step` that will run; closed() counts one that has ended.
   void opened(int step) { ++open_of_step_[static_cast<size_t>(step)]; }
   void closed(int step) { --open_of_step_[static_cast<size_t>(step)]; }
 
-  // The task stands before a shared operation. True: all its siblings do, and it is to run it.
+  // Called when the task reaches a shared operation. Returns true when all its siblings have
+  // reached it; this task then runs it.
   bool gather(Task& task);
-  // The task that is to run an operation whose group is complete only now, because siblings failed
-  // or never came. Null: there is none.
+  // The task that runs an operation whose group became complete only now, because siblings failed
+  // or were never created. Null: there is none.
   Task* next_complete();
   // Whether the workpackage runs an operation for others.
   bool runs(int id) const { return groups_.count(id) != 0; }
-  // It has run the operation: the others pass on, through the queue. Does nothing otherwise.
+  // Called when the workpackage has run the operation. The others proceed through the queue. Does
+  // nothing if it ran none.
   Status release(int id);
-  // It tries again, from its first operation: the others go back to where they stood, since nobody has
-  // run the operation. Does nothing when it ran none.
+  // Called when the workpackage starts again from its first operation. The others wait at the
+  // operation again, since it has not been run. Does nothing if it ran none.
   void put_back(int id);
-  // It did not come through: those that it ran the operation for, to be ended as well.
+  // Called when the workpackage failed. Returns those that it ran the operation for; they must end
+  // as well.
   std::vector<int> take_group(int id);
 
-  // Workpackages that still stand before an operation.
+  // Workpackages that still wait at an operation.
   struct Gathered {
     int step;
     std::vector<int> workpackages;
@@ -54,7 +58,7 @@ class SharedOperations {
   Queue& queue_;
   std::map<Place, std::vector<int>> gathered_;
   std::map<int, std::vector<int>> groups_;  // the others, by the workpackage that runs it
-  std::vector<int> open_of_step_;           // workpackages not ended
+  std::vector<int> open_of_step_;           // workpackages that have not ended
 };
 
 }  // namespace tally

@@ -8,7 +8,7 @@ namespace tally {
 Status Starter::start(int id, Task** started) {
   *started = nullptr;
   Workpackage& workpackage = context_.graph[id].wp;
-  // Made before the state changes: it looks at the one before.
+  // The task is made before the state changes, because it reads the previous state.
   auto task = std::make_unique<Task>(context_, id);
   const std::string slots = task->values().apply(task->step().gpu_slots);
   const int gpus = static_cast<int>(strtol(slots.c_str(), nullptr, 10));

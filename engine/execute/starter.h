@@ -1,4 +1,4 @@
-// A workpackage is started here: GPUs taken, its task made, its state recorded, its folder prepared.
+// Starts a workpackage: takes its GPUs, makes its task, records its state and prepares its folder.
 #pragma once
 
 #include "engine/base/status.h"
@@ -13,10 +13,10 @@ class Starter {
   Starter(RunContext& context, Queue& queue, Tasks& tasks)
       : context_(context), queue_(queue), tasks_(tasks) {}
 
-  // Starts a workpackage that came out of the queue; its task may have failed already. Null: it
-  // waits for GPUs, the queue has it again. A status is a failure of the journal.
+  // Starts a workpackage that came from the queue. Its task may have failed already. Null: it waits
+  // for GPUs and is back in the queue. An error status means that the journal failed.
   Status start(int id, Task** started);
-  // The one started last; -1: none.
+  // The workpackage started last; -1: none.
   int last() const { return last_; }
 
  private:

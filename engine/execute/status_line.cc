@@ -71,7 +71,8 @@ std::string StatusLine::text(const Progress& progress, Clock::time_point now) co
   add_count(states, progress.lost, "lost");
   if (!states.empty()) line += states.substr(1);
   line += fmt::format("  {}", format_duration(elapsed));
-  // From what ended in this session; steps still to come are not counted, so it is a lower bound.
+  // The estimate uses what ended in this session. Steps that do not exist yet are not counted, so
+  // it is a lower bound.
   const int here = ended - done_at_start_;
   if (here > 0 && progress.total > ended) {
     line += fmt::format("  ETA {}", format_duration(elapsed / here * (progress.total - ended)));

@@ -1,5 +1,5 @@
-// One line on a terminal that says how a run goes, and a table of its jobs above it; nothing
-// anywhere else.
+// One line on a terminal that shows the progress of a run, below a table of its jobs. Nothing is
+// shown when the output is not a terminal.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,8 @@
 
 namespace tally {
 
-// Where the line goes. Tests use a string; the real one is standard error when that is a terminal.
+// The output of the status line. Tests use a string. The real one is standard error when that is a
+// terminal.
 class StatusOutput {
  public:
   virtual ~StatusOutput() = default;
@@ -20,7 +21,7 @@ class StatusOutput {
 
 struct Progress {
   int total = 0, done = 0, failed = 0, running = 0, waiting = 0, jobs = 0, lost = 0;
-  std::string current;  // what runs, in a word: "train 000007"
+  std::string current;  // what runs now, in short: "train 000007"
 };
 
 class StatusLine {
@@ -32,19 +33,19 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
-  // Redraws at most ten times a second. `table`: lines above it, drawn anew with it.
+  // Redraws at most ten times a second. `table`: lines above the status line, redrawn with it.
   void update(const Progress& progress, Clock::time_point now = Clock::now(),
               const std::vector<std::string>& table = {});
-  // How much room there is for such a table.
+  // The room for such a table.
   size_t table_rows() const;
   size_t table_columns() const;
-  // A line that stays, above the status line: of workpackages that ended (verbose only), of
-  // failures.
+  // Prints a permanent line above the status line: for each workpackage that ended (verbose only),
+  // and for failures.
   void print(const std::string& text, bool always);
   // Erases the line.
   void finish();
   bool shown() const { return shown_; }
-  // Whether an update now would draw.
+  // Whether update() would draw now.
   bool due(Clock::time_point now = Clock::now()) const { return shown_ && now >= next_; }
 
  private:
@@ -59,7 +60,7 @@ class StatusLine {
   int done_at_start_ = -1;
 };
 
-// "1:02:03", "02:03".
+// Returns "1:02:03" or "02:03".
 std::string format_duration(double seconds);
 
 }  // namespace tally

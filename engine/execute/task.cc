@@ -29,7 +29,7 @@ Task::Task(RunContext& context, int id)
   platform_ = step_.kinds->platform_of(step_, values_->lookup());
   if (std::string launch = step_.kinds->local_launch(step_, values_->lookup()); !launch.empty()) {
     Operation operation;
-    // The text is final: the launch line was substituted with the platform's starter.
+    // The text is final. The platform's starter is already substituted in the launch line.
     operation.command = step_.launch;
     operations_.push_back(std::move(operation));
   }
@@ -54,7 +54,7 @@ void Task::fail(Reason reason, std::string detail) {
   end(failure(reason, std::move(detail)));
 }
 
-// The name may come from a parameter: JUBE's platform files have one for it.
+// The name may come from a parameter, as in JUBE's platform files.
 std::string Task::shared_folder() const {
   return context_.run_dir + "/" + step_.name.value + "_" + values_->apply(step_.shared);
 }
@@ -63,7 +63,7 @@ void Task::prepare_folder() {
   const std::string cycles = values_->apply(step_.cycles);
   cycles_ = std::max(1, static_cast<int>(strtol(cycles.c_str(), nullptr, 10)));
   const std::string own_work = folder_ + "/work";
-  // Most often both are new: outer, inner, and no question asked.
+  // Usually both folders are new, so they are made without a check: outer first, then inner.
   if (mkdir(folder_.c_str(), 0777) != 0 || mkdir(own_work.c_str(), 0777) != 0) {
     if (Status s = make_directories(own_work); !s) return fail(Reason::directory, s.message());
   }
@@ -74,7 +74,7 @@ void Task::prepare_folder() {
   if (!step_.shared.empty()) {
     const std::string shared = shared_folder();
     if (Status s = make_directories(shared); !s) return fail(Reason::directory, s.message());
-    // As JUBE does: a work_dir of the user's own gets no links.
+    // As in JUBE, a work_dir that the user chose gets no links.
     const std::string link = own_work + "/" + values_->apply(step_.shared);
     if (Status s = make_link(shared, link); !s) return fail(Reason::directory, s.message());
   }
@@ -86,7 +86,7 @@ void Task::prepare_folder() {
       return fail(Reason::directory, s.message());
   }
   for (const auto& [path, size] : workpackage().outputs) outputs_.push_back(path);
-  // Unless they are those of its job, which may be running.
+  // The outputs stay if they belong to a job, which may be running.
   if (!check_waiting_ && workpackage().job_name.empty()) cut_back_outputs();
   start_environment();
   const std::string timeout = values_->apply(step_.timeout);
@@ -101,8 +101,8 @@ void Task::prepare_folder() {
   }
 }
 
-// An unfinished operation of a killed engine is done again: what it wrote already goes, of files
-// that are the run's own.
+// An unfinished operation of a killed engine runs again. Its earlier output is removed from files
+// that belong to this run.
 void Task::cut_back_outputs() {
   std::vector<std::string> written = outputs_;
   for (const char* name : {"stdout", "stderr"}) written.push_back(output_dir_ + "/" + name);
@@ -184,7 +184,7 @@ bool Task::is_active(const Text& active, bool* active_now) {
   return true;
 }
 
-// What the workpackage's commands have in their environment so far.
+// The variables in the environment of the workpackage's commands so far.
 Variables Task::variables() const {
   return [this](const std::string& name) -> std::optional<std::string> {
     if (const auto own = environment_.find(name); own != environment_.end()) return own->second;
@@ -254,8 +254,8 @@ bool Task::advance_operations(Next* next, Status* status) {
     return false;
   }
   if (check_waiting_) {
-    // The state and what it rests on change together: a killed engine must not take an operation
-    // that began after the wait for one that waited.
+    // The state and its basis change in one transaction. Otherwise a killed engine could mistake an
+    // operation that started after the wait for one that waits.
     check_waiting_ = false;
     *status = context_.journal.begin();
     if (*status) *status = operation_ended(operation);

@@ -1,5 +1,5 @@
-// One workpackage being carried out: file sets, substitutions, operations, cycles. A state machine
-// that the engine's loop drives; between two processes it never waits.
+// Runs one workpackage: file sets, substitutions, operations, cycles. A task is a state machine
+// that the engine's loop drives. It never blocks between two processes.
 #pragma once
 
 #include <chrono>
@@ -19,9 +19,9 @@ class Task {
  public:
   using Clock = std::chrono::steady_clock;
   enum class Next {
-    process,  // pid() runs
-    shared,   // stands before a shared operation, for which the engine gathers the siblings
-    job,      // the operations are done, the job script is to be submitted
+    process,  // the process pid() runs
+    shared,   // at a shared operation; the engine gathers the siblings
+    job,      // the operations are done; the job script must be submitted
     ended,    // see outcome()
   };
 
@@ -31,41 +31,43 @@ class Task {
   int graph_step() const { return workpackage().wp.step; }
   int pid() const { return pid_; }
   State state() const { return outcome_.state; }
-  // Its place is known when it ended: the command it was at, its job's program, else the step.
+  // At the end it knows its place: the last command, the program of its job, or else the step.
   const Outcome& outcome() const { return outcome_; }
   const Step& step() const { return step_; }
   const WorkpackageValues& values() const { return *values_; }
   const std::string& work_dir() const { return work_dir_; }
   const Platform& platform() const { return platform_; }
 
-  // Makes the folder, its links and the environment. A failure ends the workpackage, seen by advance().
+  // Makes the folder, its links and the environment. A failure ends the workpackage; advance()
+  // reports it.
   void prepare_folder();
   std::string shared_folder() const;
-  // Goes on until there is something to wait for. A status is a failure of the journal: the run's
-  // end.
+  // Proceeds until there is something to wait for. An error status means that the journal failed,
+  // which ends the run.
   Status advance(Next* next);
-  // The process ended; then advance().
+  // Called when the process ended. Call advance() next.
   Status process_ended(const ProcessResult& result);
 
-  // Which shared operation it stands before.
+  // The shared operation that the task has reached.
   std::pair<int, int> shared_operation() const { return {cycle(), static_cast<int>(operation_)}; }
-  // Runs the shared operation in this workpackage's name; then as with any process.
+  // Lets this task run the shared operation. The operation is then handled like any process.
   void run_shared() { shared_now_ = true; }
-  // Another workpackage has run it: passes on to the next operation.
+  // Called when another workpackage has run the operation. Proceeds to the next operation.
   Status shared_done();
 
   void fail(Reason reason, std::string detail);
   void end(Outcome outcome);
-  // Ends its process because its time is over.
+  // Ends its process because its time limit is reached.
   void time_out();
   std::optional<Clock::time_point> deadline() const { return deadline_; }
-  // GPUs it was given, for CUDA_VISIBLE_DEVICES.
+  // The GPUs assigned to it, for CUDA_VISIBLE_DEVICES.
   void set_gpus(const std::vector<std::string>& gpus);
-  // What its operations leave, for the journal and for children.
+  // The environment changes that its operations made, for the journal and for children.
   const EnvironmentChanges& environment() const { return environment_; }
-  // Another workpackage has done its work: its environment is what the work leaves.
+  // Called when another workpackage did the same work. Takes over the environment changes of that
+  // work.
   void take_environment_of(const EnvironmentChanges& other) { environment_ = other; }
-  // The environment that a step's own changes are changes of.
+  // The environment that the step's changes are relative to.
   const Environment& base() const;
   std::vector<std::string> process_environment(const std::string& directory) const;
   OutputSizes sizes() const { return output_sizes(outputs_); }
@@ -81,7 +83,7 @@ class Task {
   WorkpackageNode& workpackage() const { return context_.graph[id_]; }
   void cut_back_outputs();
   void start_environment();
-  // Each says whether it came to a point to wait at.
+  // Each returns whether it reached a point at which the task must wait.
   bool advance_files();
   bool advance_operations(Next* next, Status* status);
   bool next_cycle(Status* status);
@@ -103,8 +105,8 @@ class Task {
   const Step& step_;
   std::unique_ptr<WorkpackageValues> values_;
   std::string folder_, work_dir_;  // absolute
-  // Where its operations write standard output and error, unless they name files: of a run step its
-  // own folder, for workpackages may share a work_dir.
+  // The folder for standard output and error of its operations, unless they name files. For a run
+  // step it is the workpackage's own folder, because workpackages may share a work_dir.
   std::string output_dir_;
   std::vector<std::string> sets_;
   std::vector<Operation> operations_;
@@ -114,7 +116,7 @@ class Task {
   size_t set_ = 0, entry_ = 0;
   size_t operation_ = 0;
   bool anything_prepared_ = false;
-  bool check_waiting_ = false;  // its command has run before; only its done_file is asked for
+  bool check_waiting_ = false;  // its command has run before; only its done_file is checked
   bool shared_now_ = false;
   bool stop_operations_ = false;
   EnvironmentChanges environment_;
@@ -126,10 +128,10 @@ class Task {
   Running running_;
   int pid_ = 0;
   Outcome outcome_ = in_state(State::running);
-  Mark place_;  // what it is at in the user's file
+  Mark place_;  // its place in the user's file
 };
 
-// The tasks of a run, by workpackage: from its start to its end.
+// The running tasks by workpackage, from start to end.
 using Tasks = std::unordered_map<int, std::unique_ptr<Task>>;
 
 }  // namespace tally

@@ -1,4 +1,4 @@
-// The operations of a workpackage: starting their processes, and what the ends of these mean.
+// The operations of a workpackage: starts their processes and interprets their ends.
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 namespace tally {
 namespace {
 
-// A command as JUBE passes it on: white space and semicolons off both ends.
+// A command as JUBE passes it on, with white space and semicolons removed from both ends.
 std::string trimmed_command(const std::string& text) {
   std::string_view command = strip(text);
   while (!command.empty() && command.front() == ';') command = strip(command.substr(1));
@@ -41,7 +41,7 @@ bool Task::run_prepare(const Prepare& prepare) {
   running_.prepare = true;
   const std::string directory = absolute_path(values_->path(prepare.work_dir), work_dir_);
   return run(command, directory, values_->path(prepare.stdout_file),
-             values_->path(prepare.stderr_file), true);  // what is copied next may name it
+             values_->path(prepare.stderr_file), true);  // the next copy entry may name it
 }
 
 bool Task::run_operation(const Operation& operation) {
@@ -58,8 +58,8 @@ bool Task::run_operation(const Operation& operation) {
              values_->path(operation.stderr_file), more_to_come());
 }
 
-// Starts `command` in `directory`; output files are named from the work directory (of a shared
-// operation: the shared folder), those without a name are in output_dir_.
+// Starts `command` in `directory`. Output file names are relative to the work directory, or to the
+// shared folder in a shared operation. Output without a name goes to output_dir_.
 bool Task::run(const std::string& command, const std::string& directory, const std::string& out,
                const std::string& err, bool capture) {
   if (directory != work_dir_) {
@@ -104,7 +104,7 @@ bool Task::run(const std::string& command, const std::string& directory, const s
   return true;
 }
 
-// For people: the commands of a workpackage as a script.
+// Writes the commands of a workpackage as a script, for people.
 void Task::write_do_log(const std::string& command, const std::string& directory) {
   const std::string name = values_->path(step_.do_log_file);
   if (name.empty()) return;
@@ -120,7 +120,7 @@ void Task::write_do_log(const std::string& command, const std::string& directory
   if (do_log_directory_ != directory) text += "cd " + shell_quote(directory) + "\n";
   do_log_directory_ = directory;
   text += command + (shared_now_ ? " # shared execution\n" : "\n");
-  // A log that cannot be written does not end the work it describes.
+  // A failure to write the log does not end the work.
   if (Status s = append_file(path, text); !s) context_.log.write(s.message());
 }
 
@@ -148,8 +148,7 @@ void Task::take_environment() {
   std::string text;
   const bool there = static_cast<bool>(read_file(running_.capture, &text));
   unlink(running_.capture.c_str());
-  // A command that ended without its shell's knowledge (exec, kill) leaves the environment as it
-  // was.
+  // If a command ended without its shell (exec, kill), the environment stays unchanged.
   if (!there || text.empty()) return;
   const Environment before = with_changes(base(), environment_);
   if (posix_shell(context_.options.shell)) {
@@ -173,7 +172,7 @@ void Task::time_out() {
 }
 
 Status Task::process_ended(const ProcessResult& result) {
-  // What did not listen to the gentle signal goes with it.
+  // Processes that ignored the gentle signal are killed too.
   if (timed_out_) context_.processes.kill_tree(pid_, SIGKILL);
   pid_ = 0;
   take_environment();
@@ -192,7 +191,7 @@ Status Task::process_ended(const ProcessResult& result) {
   return operation_ended(operations_[operation_]);
 }
 
-// The command itself went well: what its files say.
+// The command itself succeeded. Its files decide about the rest.
 Status Task::operation_ended(const Operation& operation) {
   const auto found = [&](const Text& name) {
     const std::string file = values_->path(name);
@@ -211,7 +210,7 @@ Status Task::operation_ended(const Operation& operation) {
     return Status::ok();
   }
   if (!values_->apply(operation.done_file).empty() && !found(operation.done_file)) {
-    // JUBE's mark that this command need not run again.
+    // JUBE's marker file: this command need not run again.
     char mark[32];
     snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
     if (Status s = write_file(folder_ + mark, ""); !s) context_.log.write(s.message());
@@ -239,7 +238,8 @@ Status Task::operation_ended(const Operation& operation) {
   return record_operation();
 }
 
-// Where it stands, for a continued run; the last operation is recorded with the workpackage's end.
+// Records the progress for a resumed run. The last operation is recorded with the workpackage's
+// end.
 Status Task::record_operation() {
   workpackage().operations_done = static_cast<int>(operation_);
   if (operation_ >= operations_.size() && cycle() + 1 >= cycles_ && platform_.local()) {

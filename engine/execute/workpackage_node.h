@@ -1,4 +1,4 @@
-// A workpackage as the engine holds it: kept small, there may be a hundred thousand.
+// A workpackage in the engine's memory. It is kept small, because there may be a hundred thousand.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ namespace tally {
 struct WorkpackageNode {
   Workpackage wp;
   std::string directory;  // its folder's name in the run directory
-  // What its operations left in the environment, against the engine's own; null when nothing.
+  // The environment changes of its operations, relative to the engine's environment. Null: none.
   std::unique_ptr<EnvironmentChanges> environment;
   OutputSizes outputs;  // as the journal had them when it was restored
   std::string job_name, job_id;
   int operations_done = 0;
-  int attempts = 0;   // begun anew, for whatever reason
-  int resubmits = 0;  // of these, because of the scheduler
+  int attempts = 0;   // started again, for any reason
+  int resubmits = 0;  // of these, resubmissions because of the scheduler
   bool prepared = false;
 };
 

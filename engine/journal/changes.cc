@@ -1,4 +1,4 @@
-// What changes the journal.
+// Functions that change the journal.
 #include <algorithm>
 
 #include "engine/journal/parts.h"
@@ -65,7 +65,8 @@ Status SqliteJournal::commit() {
   return committed();
 }
 
-// One change: inside begin() and commit() a part of that, else a transaction of its own.
+// Runs one change. Between begin() and commit() it joins that transaction; otherwise it is a
+// transaction of its own.
 Status SqliteJournal::change(Statement& statement) {
   if (lost_) {
     return Status::error(run_dir_ +
@@ -74,7 +75,7 @@ Status SqliteJournal::change(Statement& statement) {
   }
   if (in_transaction_) {
     Status status = statement.run();
-    // A full disk ends the whole transaction in SQLite; know it.
+    // A full disk ends the whole transaction in SQLite, so the flag must follow.
     if (!status && sqlite3_get_autocommit(database_.handle()) != 0) in_transaction_ = false;
     return status;
   }
@@ -92,15 +93,15 @@ Status SqliteJournal::committed() {
   return Status::ok();
 }
 
-// Brings the log into the main file and leaves a copy of that for readers. A failure here loses
-// nothing: the log still holds everything, and the next one tries again.
+// Moves the write-ahead log into the main file and makes a copy of that for readers. A failure
+// loses nothing: the log still holds everything, and the next call tries again.
 void SqliteJournal::write_snapshot() {
   const auto start = Clock::now();
   if (database_.run("PRAGMA wal_checkpoint(TRUNCATE)")) {
     const Status copied = copy_file(main_file(run_dir_), snapshot_file(run_dir_));
     (void)static_cast<bool>(copied);
   }
-  // Never more than a fiftieth of the time goes into snapshots, however large the run.
+  // Snapshots take at most a fiftieth of the time, however large the run.
   const auto cost = Clock::now() - start;
   next_snapshot_ = Clock::now() + std::max<Clock::duration>(std::chrono::seconds(1), cost * 50);
 }
@@ -191,7 +192,7 @@ Status SqliteJournal::remove(int workpackage) {
 Status SqliteJournal::jobs_named(const std::vector<std::pair<int, std::string>>& names) {
   if (names.empty()) return Status::ok();
   const bool own = !in_transaction_;
-  // Cannot be changed inside a transaction.
+  // This setting cannot be changed inside a transaction.
   if (own) {
     if (Status s = database_.run("PRAGMA synchronous=FULL"); !s) return s;
   }

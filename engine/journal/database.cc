@@ -97,7 +97,7 @@ Statement& Statement::bind(int position, std::string_view text) {
 }
 
 Statement& Statement::bind_blob(int position, std::string_view bytes) {
-  // An empty view may have no data at all, which would bind NULL.
+  // The data of an empty view may be null, which would bind NULL.
   sqlite3_bind_blob(statement_, position, bytes.empty() ? "" : bytes.data(),
                     static_cast<int>(bytes.size()), SQLITE_STATIC);
   return *this;

@@ -1,4 +1,4 @@
-// A thin layer over SQLite: a connection, statements, errors as Status.
+// A thin layer over SQLite: a connection, statements, and errors as Status.
 #pragma once
 
 #include <sqlite3.h>
@@ -21,9 +21,9 @@ class SqliteDatabase {
   Status open(const std::string& uri, int flags, const std::string& shown_as);
   void close();
   Status run(const char* sql);
-  // From now on a copy of it in memory, which may be changed.
+  // Replaces the connection by one to a copy of the database in memory. The copy may be changed.
   Status move_to_memory();
-  // What went wrong last, as one sentence: the file, SQLite's words and what to do.
+  // The last error, as one sentence: the file, SQLite's message and what to do.
   Status failure() const;
   int code() const { return sqlite3_errcode(handle_); }
   sqlite3* handle() const { return handle_; }
@@ -33,8 +33,8 @@ class SqliteDatabase {
   std::string shown_as_;
 };
 
-// A prepared statement; reset after each use, finalized at the end. Binding positions count from 1,
-// columns from 0. Texts bound must live until run() or the last row().
+// A prepared statement. It is reset after each use and finalized at the end. Binding positions
+// count from 1, columns from 0. Bound texts must live until run() or the last row().
 class Statement {
  public:
   Statement() = default;
@@ -48,12 +48,12 @@ class Statement {
   Statement& bind_blob(int position, std::string_view bytes);
   Statement& bind(int position, long long value);
   Statement& bind(int position, double value);
-  // Runs to the end and resets.
+  // Runs the statement to its end and resets it.
   Status run();
-  // The next row; false at the end, or where it could not be read: then status() says why. Reset
-  // afterwards.
+  // Fetches the next row. Returns false at the end, or on an error; status() tells
+  // which. The statement is then reset.
   bool row();
-  // Of the row() that was false.
+  // The status of the row() that returned false.
   const Status& status() const { return status_; }
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   std::string text(int column) const;

@@ -15,12 +15,12 @@
 namespace tally {
 Status SqliteJournal::lock_and_configure(const std::string& run_dir) {
   run_dir_ = run_dir;
-  // The lease before the database: some file systems lock nothing, and opening a database that
-  // another host writes would recover it under the writer's hands.
+  // The lease is taken before the database is opened. Some file systems do not lock, and opening a
+  // database that another host is writing would run recovery under the writer.
   if (Status taken = lease_.take(lease_file(run_dir), run_name(run_dir)); !taken) return taken;
-  // The exclusive lock has to be asked for before the first access: only then does WAL need no
-  // shared memory. Checkpoints are ours (see write_snapshot): the main file stays still between
-  // them.
+  // The exclusive lock must be set before the first access, because only then does WAL need no
+  // shared memory. Automatic checkpoints are off (see write_snapshot), so the main file does not
+  // change between checkpoints.
   for (const char* setting :
        {"PRAGMA locking_mode=EXCLUSIVE", "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL",
         "PRAGMA wal_autocheckpoint=0", "PRAGMA cache_size=-16000", "BEGIN EXCLUSIVE", "COMMIT"}) {
@@ -61,7 +61,7 @@ Status SqliteJournal::start_create(const std::string& run_dir, const RunRecord& 
   }
   insert.finish();
   if (Status s = database_.run("COMMIT"); !s) return s;
-  // From here on the main file alone is a complete run for a reader.
+  // From now on the main file alone is a complete run for a reader.
   if (Status s = database_.run("PRAGMA wal_checkpoint(TRUNCATE)"); !s) return s;
   run_ = run;
   return prepare_statements();
@@ -72,7 +72,8 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
   if (access(path.c_str(), F_OK) != 0) {
     return Status::error(run_dir + ": no run of tally here (journal.sqlite is missing)");
   }
-  // Asked first: SQLite would open the file to read, and the lease would fail with a riddle.
+  // Write access is checked first. Otherwise SQLite would open the file read-only, and the lease
+  // would fail with an unclear message.
   for (const std::string& needed : {path, run_dir}) {
     if (access(needed.c_str(), W_OK) == 0) continue;
     return Status::error(needed + ": cannot be written: " + strerror(errno) +
@@ -106,8 +107,8 @@ Status SqliteJournal::open_snapshot_or_main(const std::string& run_dir) {
   }
   struct stat wal {};
   if (stat((path + "-wal").c_str(), &wal) != 0 || wal.st_size == 0) return open_still(path);
-  // The engine was killed: what it committed last stands in the log, and reading that would write
-  // to the directory. Our own copy may be written.
+  // The engine was killed. Its last commits are in the log, and reading the log would write to the
+  // directory. A private copy may be written.
   const char* temporary = getenv("TMPDIR");
   std::string folder = std::string(temporary != nullptr && *temporary ? temporary : "/tmp") +
                        "/tally-journal-XXXXXX";
@@ -130,7 +131,8 @@ Status SqliteJournal::start_read(const std::string& run_dir) {
     }
     return Status::error(main_file(run_dir) + ": " + strerror(errno));
   }
-  // An engine may start, end or replace its snapshot between two of our steps: then look again.
+  // An engine may start, end or replace its snapshot between two of these steps. Then they are
+  // repeated.
   Status status;
   for (int attempt = 0; attempt < 3; ++attempt) {
     status = open_snapshot_or_main(run_dir);
@@ -178,8 +180,8 @@ Status SqliteJournal::prepare_statements() {
   return Status::ok();
 }
 
-// A journal of an earlier version becomes one of this: where it may be written, for good; for a
-// reader, which changes nothing, in a copy in memory.
+// Converts a journal of an earlier version. If it may be written, it is converted for good. A
+// reader converts a copy in memory and changes nothing on disk.
 Status SqliteJournal::take_version() {
   int found = 0;
   if (Status s = read_version(database_, &found); !s) return s;
@@ -205,7 +207,7 @@ void SqliteJournal::close() {
                        &remove_, &job_name_, &job_id_, &set_setup_}) {
     s->finish();
   }
-  // Closing the last connection brings the log into the main file and removes it.
+  // Closing the last connection moves the log into the main file and removes the log.
   database_.close();
   if (writable_) unlink(snapshot_file(run_dir_).c_str());
   lease_.release();

@@ -1,5 +1,5 @@
-// The truth about a run: one SQLite database in the run directory. A state is recorded before
-// anything relies on it, so that a killed engine can go on where it was.
+// The authoritative record of a run: one SQLite database in the run directory. A state is recorded
+// before anything relies on it, so that a run can resume after its engine was killed.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +17,35 @@
 
 namespace tally {
 
-// What the run was started with.
+// The settings that the run was started with.
 struct RunRecord {
   int id = 0;
   std::string benchmark;  // name
   std::string comment;
   std::vector<std::string> tags;
-  std::string input_file;  // as given; its text and that of every include is stored beside it
+  std::string input_file;  // as given; the texts of the file and of its includes are stored too
   std::string start;       // 2026-11-21T01:18:53
-  std::string change;      // of the last change
-  std::string version;     // tally's
+  std::string change;      // time of the last change
+  std::string version;     // Tally's version
   std::string home;        // directory of the input file
   std::vector<std::pair<std::string, std::string>> set;  // --set
-  std::vector<std::string> include_path;                 // where included files are looked for
-  // Where it was started, absolute, and from the run's folder: relative paths of the input are read
-  // from there, also when a suite was moved with its runs.
+  std::vector<std::string> include_path;  // folders that are searched for included files
+  // The directory in which the run was started: absolute, and relative to the run's folder.
+  // Relative paths of the input are resolved there. The relative form still works when a suite was
+  // moved with its runs.
   std::string directory, directory_from_run;
 };
 
 // Output files' sizes in bytes, by absolute path.
 using OutputSizes = std::vector<std::pair<std::string, long long>>;
 
-// One database in WAL mode under an exclusive lock: no shared memory, so that it is safe on NFS,
-// Lustre and GPFS, and a commit costs no disk flush, yet survives the engine being killed. Opened
-// for writing by one engine at a time (the database's lock, and a lease file naming host and pid),
-// for reading by anyone: readers get the snapshot that a writing engine leaves every second or so.
+// One database in WAL mode under an exclusive lock. This needs no shared memory, so it is safe on
+// NFS, Lustre and GPFS. A commit costs no disk flush, yet survives a kill of the engine.
+//
+// Only one engine at a time opens it for writing. The database's lock and a lease file with host
+// and pid enforce this. Anyone may open it for reading. Readers get the snapshot that a writing
+// engine leaves about once a second.
+//
 // Every method that changes something has committed when it returns, except between begin() and
 // commit(). Not thread-safe. Files: journal.sqlite, journal.sqlite-wal, journal.snapshot,
 // journal.lease.
@@ -50,9 +54,9 @@ class Journal {
   static Status create(const std::string& run_dir, const RunRecord& run, const Sources& sources,
                        std::unique_ptr<Journal>* out);
   // Fails with "run 000003 is in use by tally on host X, process 123, since ..." when another
-  // engine holds it. What a dead process of this host left is taken over.
+  // engine holds it. The lease of a dead process of this host is taken over.
   static Status open(const std::string& run_dir, std::unique_ptr<Journal>* out);
-  // Works beside a writing engine and in a directory that may not be written; changes nothing
+  // Works while an engine writes, and in a directory without write permission. Changes nothing
   // there.
   static Status open_read_only(const std::string& run_dir, std::unique_ptr<Journal>* out);
   virtual ~Journal() = default;
@@ -62,44 +66,44 @@ class Journal {
   virtual Status sources(Texts* out) const = 0;
   // Replaces the record of the run (`tally comment`, `analyse -u`).
   virtual Status set_run(const RunRecord& run) = 0;
-  // The input that `analyse -u` gave in the place of the run's own: the file as it was given, the
-  // texts of it and of all that it includes. An empty file: none was given.
+  // Records the input that `analyse -u` gave instead of the run's own: the file as it was given,
+  // and the texts of the file and of all its includes. Empty file: none was given.
   virtual Status set_update(const std::string& file, const Sources& sources) = 0;
   virtual Status update(std::string* file, Texts* out) const = 0;
 
   virtual Status begin() = 0;
   virtual Status commit() = 0;
-  // A new workpackage with its parameters, its parents, all at once. `directory`: its folder's name
-  // in the run directory. `work_dir`: where its operations run when that is not directory/work;
-  // absolute.
-  // `definitions`: Expander::definition_key() of each binding.
+  // Adds a new workpackage with its parameters and parents in one transaction. `directory`: the
+  // name of its folder in the run directory. `work_dir`: the absolute path of the folder in which
+  // its operations run, if that is not directory/work. `definitions`: Expander::definition_key() of
+  // each binding.
   virtual Status add(const Workpackage& workpackage, const TextPool& pool,
                      const std::vector<std::string>& definitions, const std::string& step,
                      const std::string& directory, const std::string& work_dir) = 0;
-  // The state of a workpackage, and how it came to that.
+  // Sets the state of a workpackage and the reason for it.
   virtual Status set_outcome(int workpackage, const Outcome& outcome) = 0;
-  // The files that the places of outcomes number. Without them places are not kept.
+  // Sets the files that the places of outcomes refer to by number. Without them places are not
+  // stored.
   virtual void name_places(const Sources* sources) = 0;
-  // Parameters that a cycle gave new values.
+  // Replaces the values of parameters that a cycle changed.
   virtual Status set_parameters(const Workpackage& workpackage, const TextPool& pool,
                                 const std::vector<std::string>& definitions) = 0;
-  // Operation `operation` of cycle `cycle` ended well (-1: file sets and substitutions are in
-  // place); `environment` is what it leaves to the next: "NAME=value" where it differs from the
-  // engine's own, "NAME" where it is gone.
+  // Records that operation `operation` of cycle `cycle` succeeded (-1: file sets and substitutions
+  // are in place). `environment` is the change that the next operation inherits: "NAME=value" for a
+  // variable that differs from the engine's own, "NAME" for one that was removed.
   virtual Status operation_done(int workpackage, int cycle, int operation,
                                 const std::vector<std::string>& environment,
                                 const OutputSizes& outputs) = 0;
-  // Forgets what a workpackage did, for it to be run again (`remove -w`, a retry).
+  // Clears the record of a workpackage's work so that it runs again (`remove -w`, a retry).
   virtual Status reset(int workpackage) = 0;
   virtual Status remove(int workpackage) = 0;
-  // Before jobs are submitted: the names they will have, by workpackage, all in one flush to the disk:
-  // a crash of the node must not forget a job. A name forgets the id before it; an empty one says
-  // that there is no job any more.
+  // Records the names of jobs, by workpackage, before the jobs are submitted. One disk flush covers
+  // all names, because a crash of the node must not lose a job. A name clears the previous id. An
+  // empty name says that there is no job any more.
   virtual Status jobs_named(const std::vector<std::pair<int, std::string>>& names) = 0;
-  // After: the id it got. One that is lost is found again by the name.
+  // Records the id of a submitted job. A lost id is found again by the job's name.
   virtual Status job_submitted(int workpackage, const std::string& job_id) = 0;
-  // The work of a setup or build step: what it was made from, and which making of it this is
-  // (Lineage).
+  // The work of a setup or build step: its inputs and its instance (see Lineage).
   struct Setup {
     int workpackage = 0;
     std::string hash, instance;
@@ -107,34 +111,35 @@ class Journal {
   virtual Status set_setup(const Setup& setup) = 0;
   virtual Status setups(std::vector<Setup>* out) const = 0;
 
-  // Says that this engine lives; to be called every half minute at least while nothing is
-  // committed.
+  // Renews the lease. Call it at least every half minute while nothing is committed.
   virtual void heartbeat() = 0;
-  // Fault seam: called around every commit with its number, before (`done` false) and after.
+  // For fault tests: called around every commit with its number, before it (`done` false) and after
+  // it.
   virtual void on_commit(std::function<void(int number, bool done)> hook) = 0;
 
   struct Stored {
-    Workpackage
-        workpackage;    // bindings are not filled: names depend on a TextPool; see parameters.
-                        // Nor is its outcome's place, which numbers files
-    std::string place;  // of the outcome: "bench.yaml:12:5"; empty: not known
+    // Its bindings are not filled, because names depend on a TextPool; see `parameters`. The place
+    // of its outcome is not filled either, because it refers to files by number.
+    Workpackage workpackage;
+    std::string place;  // of the outcome: "bench.yaml:12:5"; empty: unknown
     std::string step;
     std::string directory, work_dir;  // as given to add()
     std::vector<std::pair<std::string, std::string>> parameters;
-    std::vector<uint32_t> index;           // Binding's, parallel to parameters
+    std::vector<uint32_t> index;           // index of each binding, parallel to parameters
     std::vector<std::string> definitions;  // for Expander::restore(), parallel to parameters
     int operations_done = 0;               // of the current cycle
     bool prepared = false;                 // file sets and substitutions are in place
     std::vector<std::string> environment;
     OutputSizes outputs;
     std::string job_name, job_id;
-    double started = 0, ended = 0;  // seconds since 1970; 0: not yet
+    double started = 0, ended = 0;  // seconds since 1970; 0: not started, not ended
   };
-  // All, by id. A status: what is in `out` is not all of it.
+  // All workpackages, by id. On an error status `out` is incomplete.
   virtual Status workpackages(std::vector<Stored>* out) const = 0;
-  // Those alone that have been given a job's name.
+  // Only the workpackages that have a job name.
   virtual Status with_jobs(std::vector<Stored>* out) const = 0;
-  // States alone, by id: what `status` needs, without reading a hundred thousand parameter lists.
+  // Only the states, by id. `status` needs no more, and this avoids reading the parameter lists of
+  // up to a hundred thousand workpackages.
   struct Tally {
     std::string step;
     State state = State::pending;
@@ -143,9 +148,9 @@ class Journal {
   virtual Status states(std::vector<Tally>* out) const = 0;
 };
 
-// Names of the journal's files, for those who list or remove a run.
+// For code that lists or removes runs: whether a folder has journal files.
 bool has_journal(const std::string& run_dir);
-// "run 000003 is in use by tally on host X, ..." while an engine is at it.
+// "run 000003 is in use by tally on host X, ..." while an engine holds the run. Otherwise nothing.
 std::optional<std::string> run_holder(const std::string& run_dir);
 
 }  // namespace tally

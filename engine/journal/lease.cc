@@ -17,10 +17,11 @@
 namespace tally {
 namespace {
 
-// A holder on another host that has not renewed for this long is taken for dead.
+// A holder on another host that has not renewed for this long counts as dead.
 constexpr int other_host_seconds = 120;
 
-// Boot id and start time in clock ticks (field 22 of /proc/PID/stat, after the command's ')').
+// Returns the boot id and the start time in clock ticks (field 22 of /proc/PID/stat, after the
+// command's ')').
 std::string process_start(int pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
@@ -43,12 +44,12 @@ bool same_boot(const std::string& start) {
   return start.substr(0, start.find('/')) == own.substr(0, own.find('/'));
 }
 
-// Seconds since the file was renewed, by the file system's own clock: a fresh file is written
-// beside it to ask for the time, since hosts disagree. Where that cannot be done, the host's clock
-// must do.
+// Seconds since the file was renewed, by the clock of the file system, because the clocks of hosts
+// differ. The time comes from a new file that is written beside it. If that fails, the host's clock
+// is used.
 double age_of(const std::string& path) {
-  // Opened, not only asked for: a network file system answers stat() from what it saw a minute ago,
-  // but looks again at a file that is opened.
+  // The file is opened, not only checked with stat(). A network file system answers stat() from a
+  // cache that may be a minute old, but refreshes it when a file is opened.
   struct stat lease {};
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return 1e9;
@@ -84,8 +85,8 @@ std::optional<LeaseHolder> Lease::read(const std::string& path) {
 std::optional<LeaseHolder> Lease::live_holder(const std::string& path) {
   auto holder = read(path);
   if (!holder) return std::nullopt;
-  // Two machines may have one name, but not one boot: then only its age tells, as of any other
-  // host.
+  // Two machines may have the same name, but not the same boot id. In that case only the age
+  // counts, as for any other host.
   if (holder->host == host_identity() && same_boot(holder->process_start)) {
     const std::string start = process_start(holder->pid);
     if (start.empty() || start != holder->process_start) return std::nullopt;
@@ -108,8 +109,8 @@ std::string in_use_message(const std::string& what, const std::optional<LeaseHol
 
 namespace {
 
-// Writes `text` to a name of this process alone and links it to `path`: false when `path` is there.
-// On a file system without hard links, open() with O_EXCL must do.
+// Writes `text` to a name that only this process uses and links it to `path`. `made` is false when
+// `path` exists. On a file system without hard links, open() with O_EXCL is used instead.
 Status make_once(const std::string& path, const std::string& text, bool* made) {
   *made = false;
   const std::string fresh = name_beside(path);
@@ -128,7 +129,8 @@ Status make_once(const std::string& path, const std::string& text, bool* made) {
   if (link(fresh.c_str(), path.c_str()) == 0) {
     *made = true;
   } else if (errno == EEXIST) {
-    // The answer of a server may have been lost and the question put again: two names, one file.
+    // The server's answer may have been lost and the request repeated. Two names for one file show
+    // that the link was made.
     struct stat info {};
     *made = stat(fresh.c_str(), &info) == 0 && info.st_nlink == 2;
   } else {
@@ -150,10 +152,10 @@ Status Lease::take(const std::string& path, const std::string& what) {
   bool made = false;
   if (Status s = make_once(path, text, &made); !s) return s;
   if (!made) {
-    // There is one of a dead holder. Who takes it away must be alone, or the second to do so would
-    // take away the lease of the first.
+    // The lease belongs to a dead holder. Only one process at a time may remove it. Otherwise the
+    // second one would remove the new lease of the first.
     const std::string door = path + ".take";
-    if (age_of(door) > other_host_seconds) unlink(door.c_str());  // of one that died in here
+    if (age_of(door) > other_host_seconds) unlink(door.c_str());  // its maker died here
     bool alone = false;
     if (Status s = make_once(door, text, &alone); !s) return s;
     if (!alone) return Status::error(in_use_message(what, std::nullopt));

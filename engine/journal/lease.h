@@ -1,5 +1,6 @@
-// Who writes to a run: a small file beside the database that names host and process, because a
-// locked database alone cannot say whose it is, and some file systems do not lock at all.
+// A lease records who writes to a run. It is a small file beside the database that names host and
+// process. The database's lock alone cannot name its holder, and some file systems do not lock at
+// all.
 #pragma once
 
 #include <optional>
@@ -12,38 +13,39 @@ namespace tally {
 struct LeaseHolder {
   std::string host;
   int pid = 0;
-  std::string process_start;  // boot and start time of the process: a pid alone is used again
+  std::string process_start;  // boot id and start time of the process, because pids are reused
   std::string since;
 };
 
 class Lease {
  public:
-  // Takes the lease of `path` unless a live holder has it: a live process of this host, or a
-  // process of another host that renewed it within the last two minutes. Of several that try at the
-  // same moment, from whatever hosts, one gets it, also where the file system locks nothing: all
-  // that is asked of it is that link() makes a name once.
+  // Takes the lease of `path` unless a live holder has it. A live holder is a live process of this
+  // host, or a process of another host that renewed the lease within the last two minutes. When
+  // several processes on any hosts try at the same moment, exactly one succeeds. This needs no file
+  // locks; the file system must only guarantee that link() creates a name once.
   Status take(const std::string& path, const std::string& what);
-  // Marks the lease as fresh. False: it is another's by now, because this process stood still for
-  // too long (a suspended machine); what it still writes nobody must believe.
+  // Renews the lease. Returns false when another process has taken it, because this process stood
+  // still for too long (for example on a suspended machine). This process must then write nothing
+  // more.
   bool renew();
-  // Gives it back; also done at the end.
+  // Releases the lease. The destructor does so too.
   void release();
   Lease() = default;
   ~Lease() { release(); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  // The holder when there is a live one.
+  // The holder, if it is alive.
   static std::optional<LeaseHolder> live_holder(const std::string& path);
   static std::optional<LeaseHolder> read(const std::string& path);
 
  private:
   bool ours() const;
   std::string path_;
-  std::string text_;  // what the file says while it is ours
+  std::string text_;  // content of the file while this process holds the lease
 };
 
-// "run 000003 is in use by tally on host X, process 123, since ..., ".
+// Returns "run 000003 is in use by tally on host X, process 123, since ..., ".
 std::string in_use_message(const std::string& what, const std::optional<LeaseHolder>& holder);
 
 }  // namespace tally

@@ -32,7 +32,7 @@ CREATE TABLE setup(package INTEGER PRIMARY KEY, hash TEXT, instance TEXT);
 PRAGMA user_version=2;
 )";
 
-// "bench.yaml:12:5"
+// Parses "bench.yaml:12:5".
 FilePlace parse_place(const std::string& text) {
   const size_t column = text.rfind(':');
   const size_t line =
@@ -65,7 +65,7 @@ Status migrate_outcomes(SqliteDatabase& database) {
   return notes.status();
 }
 
-// The value of a key, empty when there is none.
+// The value of a key. Empty when there is none.
 Status value_of(SqliteDatabase& database, const char* table, const char* key, std::string* value) {
   value->clear();
   Statement asked;
@@ -121,8 +121,8 @@ Status migrate_run(SqliteDatabase& database) {
   return write_run(database, run);
 }
 
-// Kept as a list of texts, each as its length, a newline and itself: the file as it was given, then
-// path and text of every file.
+// Version 1 stored a list of texts: for each its length, a newline and the text. The first is the
+// file as it was given; then come path and text of every file.
 Status migrate_update(SqliteDatabase& database) {
   std::string packed;
   if (Status s = value_of(database, "shared_1", "cli:update", &packed); !s) return s;
@@ -159,12 +159,12 @@ Status migrate_tables(SqliteDatabase& database) {
   if (Status s = migrate_outcomes(database); !s) return s;
   if (Status s = migrate_run(database); !s) return s;
   if (Status s = migrate_update(database); !s) return s;
-  // Its keys of set-ups are left behind: they say less than those of today.
+  // Its keys of setup steps are not converted, because they say less than those of this version.
   return database.run(
       "DROP TABLE package_1; DROP TABLE run_1; DROP TABLE source_1; DROP TABLE shared_1");
 }
 
-// The part of `note` from `at` up to `end`, which is then behind it.
+// Takes the part of `note` from `at` up to `end` and moves `at` behind `end`.
 bool take_until(const std::string& note, const char* end, size_t* at, RareText* part) {
   const size_t found = note.find(end, *at);
   if (found == std::string::npos) return false;
@@ -298,7 +298,7 @@ Outcome of_done(const std::string& note) {
   return outcome;
 }
 
-// One of a few fixed sentences.
+// Parses one of a few fixed sentences.
 Outcome of_fixed(State state, const std::string& note) {
   for (const Reason reason : {Reason::expected_memory, Reason::expected_time_limit,
                               Reason::expected_check, Reason::interrupted, Reason::job_withdrawn}) {

@@ -1,4 +1,4 @@
-// Journals of earlier versions, brought to this one.
+// Converts journals of earlier versions to the current version.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace tally {
 
 // The journal's version in the database: PRAGMA user_version.
 constexpr int journal_version = 2;
-// The tables of this version, empty.
+// Makes the empty tables of this version.
 Status make_tables(SqliteDatabase& database);
-// The version that a database has; 0 of an empty one.
+// Reads the version of a database. It is 0 for an empty one.
 Status read_version(SqliteDatabase& database, int* version);
-// Version 1 (tally 0.1.0 up to November 2026): outcomes in sentences, a table of keys. In one
-// transaction: afterwards the database is of this version, or, when that failed, as it was.
+// Converts from version 1 (tally 0.1.0 up to November 2026), which had outcomes as sentences and a
+// table of keys. Runs in one transaction. If it fails, the database is unchanged.
 Status migrate_from_1(SqliteDatabase& database);
 
-// What a sentence of version 1 says. message() of it is the sentence again.
+// Parses a sentence of version 1. message() of the result gives the same sentence.
 Outcome outcome_of_note(State state, const std::string& note);
 
 }  // namespace tally

@@ -5,7 +5,8 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-// One row an entry, in order: `table`'s columns are position and one or two texts.
+// Writes one row for each entry, in order. The columns of `table` are position and one or two
+// texts.
 Status write_list(SqliteDatabase& database, const char* table, const Pairs& list, bool two) {
   const std::string name = table;
   if (Status s = database.run(("DELETE FROM " + name).c_str()); !s) return s;
@@ -88,7 +89,7 @@ Status read_run(SqliteDatabase& database, RunRecord* run) {
     run->home = row.text(7);
     run->directory = row.text(8);
     run->directory_from_run = row.text(9);
-    if (row.row()) return Status::ok();  // cannot be: run holds one row
+    if (row.row()) return Status::ok();  // always the case: run holds one row
   }
   if (!row.status()) return row.status();
   if (Status s = read_texts(database, "SELECT name FROM run_tag ORDER BY position", &run->tags);
@@ -110,7 +111,8 @@ Status write_update(SqliteDatabase& database, const std::string& file, const Pai
   return write_list(database, "update_source", rows, true);
 }
 
-// The first row has the file as it was given, the others the texts of it and of what it includes.
+// The first row has the file as it was given. The others have the texts of the file and of its
+// includes.
 Status read_update(SqliteDatabase& database, std::string* file, Pairs* sources) {
   file->clear();
   if (Status s =

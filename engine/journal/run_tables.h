@@ -1,4 +1,4 @@
-// The tables of a run's own record: what it was started with.
+// The tables of a run's own record: the settings that it was started with.
 #pragma once
 
 #include "engine/base/status.h"
@@ -7,16 +7,16 @@
 
 namespace tally {
 
-// Replaces what there is, as part of the caller's transaction.
+// Replaces the existing record, as part of the caller's transaction.
 Status write_run(SqliteDatabase& database, const RunRecord& run);
 Status read_run(SqliteDatabase& database, RunRecord* run);
 // The input that `analyse -u` gave instead of the run's own.
 Status write_update(SqliteDatabase& database, const std::string& file,
                     const std::vector<std::pair<std::string, std::string>>& sources);
-// Empty file: none was given.
+// Reads the update input. Empty file: none was given.
 Status read_update(SqliteDatabase& database, std::string* file,
                    std::vector<std::pair<std::string, std::string>>* sources);
-// Rows of two texts, in the order of their positions.
+// Reads rows of two texts, ordered by position.
 Status read_pairs(SqliteDatabase& database, const char* sql,
                   std::vector<std::pair<std::string, std::string>>* pairs);
 

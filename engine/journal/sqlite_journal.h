@@ -48,7 +48,8 @@ class SqliteJournal final : public Journal {
   Status set_setup(const Setup& setup) override;
   Status setups(std::vector<Setup>* out) const override;
   void heartbeat() override;
-  // What a heartbeat does four times a minute. A lease that is another's ends all writing.
+  // Called by heartbeat() four times a minute. If another process has taken the lease, all writing
+  // ends.
   void renew_lease() { lost_ = lost_ || !lease_.renew(); }
   void on_commit(std::function<void(int, bool)> hook) override { hook_ = std::move(hook); }
   Status workpackages(std::vector<Stored>* out) const override;
@@ -69,13 +70,13 @@ class SqliteJournal final : public Journal {
   void close();
 
   std::string run_dir_;
-  std::string private_copy_;  // folder of a reader's own copy, removed at the end
+  std::string private_copy_;  // folder of a reader's private copy, removed at the end
   bool writable_ = false;
   mutable SqliteDatabase database_;
   Lease lease_;
-  bool lost_ = false;  // the lease is another's
+  bool lost_ = false;  // another process has taken the lease
   RunRecord run_;
-  const Sources* places_ = nullptr;  // that marks number
+  const Sources* places_ = nullptr;  // the files that marks number
   Statement begin_, commit_, add_, outcome_, parameters_, operation_, reset_, remove_, job_name_,
       job_id_, set_setup_;
   bool in_transaction_ = false;

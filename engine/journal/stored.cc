@@ -1,4 +1,4 @@
-// What the journal knows, read back.
+// Functions that read the journal.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

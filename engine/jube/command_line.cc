@@ -27,7 +27,7 @@ bool keep_last_tags(std::vector<char*>* words,
   std::string dropped;
   kept_tags->clear();
   bool in_tags = false;
-  std::vector<char*> tags;  // of the option before
+  std::vector<char*> tags;  // tags of the previous option
   for (char* word : *words) {
     const bool starts = std::strcmp(word, "-t") == 0 || std::strcmp(word, "--tag") == 0;
     if (starts || (in_tags && word[0] == '-')) in_tags = starts;

@@ -1,4 +1,4 @@
-// JUBE's forms of command lines.
+// Forms of command lines that only JUBE has.
 #pragma once
 
 #include <functional>
@@ -7,25 +7,26 @@
 
 namespace tally {
 
-// The version whose language is read, and which scripts that ask for JUBE's version get.
+// The JUBE version whose language Tally reads. Scripts that ask for JUBE's version get this one.
 constexpr const char* kJubeVersion = "2.7.1";
 
 using Words = std::vector<std::string>;
 
-// JUBE's list options take every word up to the next option, the file behind them too. Gives such
-// words back: `take` says which belong elsewhere, from the end of each list.
+// JUBE's list options take all words up to the next option, including a file that follows them.
+// This function gives such words back. `take` decides which words do not belong to a list, starting
+// at its end.
 void give_back(const std::vector<Words*>& lists,
                const std::function<bool(const std::string&)>& take, Words* words);
 
-// Of several -t JUBE keeps the last: leaves out the others. Words for which `elsewhere` holds are
-// no tags, but input files behind them. False when there was none to leave out; else *kept_tags are
-// the ones that count.
+// Removes all -t options but the last, because JUBE only uses the last. Words for which `elsewhere`
+// holds are input files, not tags. Returns false when there was nothing to remove. Otherwise
+// *kept_tags are the tags that remain.
 bool keep_last_tags(std::vector<char*>* words,
                     const std::function<bool(const std::string&)>& elsewhere,
                     std::string* kept_tags);
 
-// A long option may be cut short as far as it stays the only one of those `known`, as in Python's
-// argparse.
+// Completes an abbreviated long option. As in Python's argparse, the abbreviation must be unique
+// among `known`.
 std::string unabbreviated(const std::string& word, const Words& known);
 
 }  // namespace tally

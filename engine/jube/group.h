@@ -1,4 +1,4 @@
-// $JUBE_GROUP_NAME: runs that a whole group may read and go on with.
+// $JUBE_GROUP_NAME: runs that all members of a group may read and continue.
 #pragma once
 
 #include <string>
@@ -7,16 +7,17 @@
 
 namespace tally {
 
-// The group that runs belong to, from $JUBE_GROUP_NAME; empty: nobody's in particular.
+// The group that owns the runs, from $JUBE_GROUP_NAME. Empty: no particular group.
 class RunGroup {
  public:
-  // Looks the group up, and makes what this process writes from now on writable for its group
-  // (umask 002). Fails when there is no such group, or when we are not in it.
+  // Looks the group up, and makes all files that this process creates from now on writable for
+  // their group (umask 002). Fails when the group does not exist, or when this user is not a
+  // member.
   static Status from_environment(RunGroup* out);
 
-  // Gives a folder to the group. `inherit`: what is made in it belongs to the group, too.
+  // Gives a folder to the group. `inherit`: new files in the folder belong to the group too.
   Status give(const std::string& folder, bool inherit) const;
-  // Lets the group write a file that was made with fixed permissions, as SQLite's are.
+  // Lets the group write a file that was created with fixed permissions, such as SQLite's files.
   void open_to(const std::string& file) const;
 
  private:

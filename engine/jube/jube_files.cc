@@ -21,7 +21,8 @@ std::string escaped(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const size_t length = utf8_length(std::string_view(text).substr(i));
     if (length != 1) {
-      out += length == 0 ? "\xEF\xBF\xBD" : text.substr(i, length);  // U+FFFD for what is no UTF-8
+      // U+FFFD replaces invalid UTF-8.
+      out += length == 0 ? "\xEF\xBF\xBD" : text.substr(i, length);
       i += std::max<size_t>(length, 1);
       continue;
     }
@@ -40,14 +41,14 @@ std::string escaped(const std::string& text) {
         out += "&quot;";
         break;
       default:
-        // XML 1.0 has no other control characters, not even as references.
+        // XML 1.0 allows no other control characters, not even as references.
         if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') out += c;
     }
   }
   return out;
 }
 
-// Python's repr() of a text, in which JUBE keeps environment variables.
+// Python's repr() of a text. JUBE stores environment variables in this form.
 std::string quoted(const std::string& text) {
   const bool single = text.find('\'') == std::string::npos || text.find('"') != std::string::npos;
   const char quote = single ? '\'' : '"';
@@ -171,9 +172,9 @@ std::string ids(const std::vector<int>& list) {
 
 using Values = std::unordered_map<std::string, std::string>;
 
-// What each workpackage's operations begin with or leave, against the engine's own environment:
-// that of its parents, its exported parameters, its own changes. By id; "NAME=value", or "NAME" of
-// one that was unset.
+// The environments of workpackages by id, relative to the engine's environment. Each combines the
+// changes of its parents, its exported parameters and its own changes. Entries are "NAME=value", or
+// "NAME" for a variable that was unset.
 std::unordered_map<int, std::vector<std::string>> environments(
     const Benchmark& benchmark, const std::vector<Journal::Stored>& workpackages) {
   std::unordered_map<int, std::vector<std::string>> all;
@@ -204,7 +205,7 @@ Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std:
   std::vector<Journal::Stored> workpackages;
   if (Status s = journal.workpackages(&workpackages); !s) return s;
   std::unordered_map<int, const Journal::Stored*> by_id;
-  std::map<std::string, std::vector<int>> siblings;  // of one point
+  std::map<std::string, std::vector<int>> siblings;  // workpackages of one point
   auto point = [](const Journal::Stored& stored) {
     return fmt::format("{}/{}/{}", stored.step, ids(stored.workpackage.parents),
                        fmt::join(stored.index, ","));

@@ -1,5 +1,5 @@
-// The files that JUBE leaves in a run's folder beside what the engine itself needs, for scripts
-// that read them. The journal is the truth; these are copies for others, never read back.
+// The files that JUBE leaves in a run's folder, for scripts that read them. The engine does not
+// need them and never reads them back; it relies on the journal.
 #pragma once
 
 #include <string>
@@ -12,24 +12,26 @@
 
 namespace tally {
 
-// What one analyser found.
+// The results of one analyser.
 struct AnalyserResult {
   std::string name;
   std::vector<WorkpackageResult> workpackages;
 };
 
-// RUNDIR/workpackages.xml: each workpackage's step, iteration, cycle, own parameters (those that
-// its parents do not hand down) with their templates, parents, iteration siblings and environment.
+// Writes RUNDIR/workpackages.xml. It has each workpackage's step, iteration, cycle, parents,
+// iteration siblings and environment, and its own parameters (those not inherited from parents)
+// with their templates.
 Status write_workpackages_xml(const Benchmark& benchmark, const Journal& journal,
                               const std::string& run_dir);
-// The same as a text.
+// Returns the same as a text.
 Status workpackages_xml(const Benchmark& benchmark, const Journal& journal, std::string* xml);
 
-// RUNDIR/analyse.xml: what the analysers found in each workpackage's files, by analyser and step.
+// Writes RUNDIR/analyse.xml: the values from each workpackage's files, by analyser and step.
 Status write_analyse_xml(const std::vector<AnalyserResult>& results, const std::string& run_dir);
 
-// A line with the time in RUNDIR/COMMAND.log: parse.log, continue.log, analyse.log, result.log. A
-// folder that cannot be written is another person's run, and no error.
+// Appends a line with the time to RUNDIR/COMMAND.log: parse.log, continue.log, analyse.log,
+// result.log. A folder that cannot be written belongs to another person's run; this is not an
+// error.
 void note_command(const std::string& run_dir, const std::string& command, const std::string& text);
 
 }  // namespace tally

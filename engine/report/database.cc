@@ -41,7 +41,7 @@ class Writer {
       : database_(database), rows_(rows), path_(path) {}
 
   Status write() {
-    std::error_code ignored;  // opening says what is wrong
+    std::error_code ignored;  // opening reports the error
     const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
     if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
     sqlite3* opened = nullptr;
@@ -85,7 +85,7 @@ class Writer {
     return "CREATE TABLE IF NOT EXISTS " + quoted(database_.name.value) + " (" + columns + ")";
   }
 
-  // The columns the table has may be those of an older version of the input.
+  // Adapts the columns of the table, which may come from an older version of the input.
   Status match_columns() {
     std::set<std::string> there;
     sqlite3_stmt* raw = nullptr;

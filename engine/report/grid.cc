@@ -7,7 +7,8 @@
 namespace tally {
 namespace {
 
-// Python's splitlines() for newlines: "a\nb\n" is two lines, "" is one empty one here.
+// Splits at newlines like Python's splitlines(): "a\nb\n" gives two lines. Unlike there, "" gives
+// one empty line.
 std::vector<std::string> lines_of(const std::string& cell) {
   std::vector<std::string> lines;
   size_t start = 0;

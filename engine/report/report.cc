@@ -84,7 +84,7 @@ class Renderer {
 
  private:
   std::string heading(const Column& column, const std::map<std::string, std::string>& units) {
-    // In a file of our own a title says its unit itself.
+    // In Tally's own files the title contains the unit itself.
     if (!column.title.empty() && !benchmark_.as_jube) return column.title;
     std::string text = column.column_title();
     auto unit = units.find(column.name.value);

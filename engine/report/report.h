@@ -1,4 +1,4 @@
-// Tables from records: pretty, csv, aligned; databases; syslog lines.
+// Renders records as tables (pretty, csv, aligned), databases and syslog lines.
 #pragma once
 
 #include <string>
@@ -12,28 +12,27 @@ namespace tally {
 
 struct RenderedResult {
   std::string name;  // of the table
-  // As printed, and the bytes of result/NAME.dat; of a database without a file of its own, only the
-  // line to print ("Database location of id 0: ...").
+  // The printed text, which is also the content of result/NAME.dat. For a database without a file
+  // of its own, only the line to print ("Database location of id 0: ...").
   std::string text;
   std::string file_text;
   bool has_file = true;     // result/NAME.dat holds file_text
-  bool of_one_run = false;  // says where that run's is: not for a table of several runs
-  // What is shown, with the notes for people and the missed references below the printed table.
+  bool of_one_run = false;  // names one run's database: not for a table of several runs
+  // The content, with the notes and missed references that are shown below the printed table.
   ResultTable table;
 };
 
 struct RenderOptions {
   std::vector<std::string> only;             // -o: names of tables; empty: all
   std::vector<std::string> select, exclude;  // columns
-  std::string style, separator;              // -s: override; empty: the table's own
+  std::string style, separator;              // -s: overrides the table's own; empty: keeps it
   bool with_id = false;                      // several runs in one table: "id" is the first column
-  int run_id = 0;                            // named in a database's message
-  bool write = true;                         // databases and syslog are written, else left alone
+  int run_id = 0;                            // shown in a database's message
+  bool write = true;                         // false: databases and syslog are not written
 };
 
-// Renders every output of `result` with the rows that `tables` makes for it. Databases are written
-// (to `result_dir` unless they name a file), syslog lines are sent. What cannot be done goes to
-// `diagnostics`.
+// Renders every output of `result` with the rows that `tables` makes for it. Writes databases to
+// `result_dir`, unless they name a file, and sends syslog lines. Failures go to `diagnostics`.
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,
                                    const ResultTables& tables, const RenderOptions& options,
                                    const std::string& result_dir, Diagnostics& diagnostics);

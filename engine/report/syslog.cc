@@ -41,7 +41,7 @@ std::string message(const Syslog& syslog, const std::string& line) {
   return fmt::format("<{}>{}", kUserInfo, text);
 }
 
-// A socket that send() reaches the log service through; -1 and *error when there is none.
+// Returns a socket to the log service for send(), or -1 with *error.
 int connect_to(const Syslog& syslog, std::string* error) {
   if (!syslog.address.empty()) {
     sockaddr_un address{};
@@ -95,7 +95,7 @@ std::vector<std::string> syslog_lines(const Syslog& syslog, const std::vector<Re
       std::string error;
       if (!key.format.empty() && !value.none())
         format_cell(value, key.format, exact, &text, &error);
-      // The name, not the title: JUBE's own messages have it so.
+      // The name is used, not the title, as in JUBE's messages.
       line += (line.empty() ? "" : " ") + key.name.value + "=" + text;
     }
     lines.push_back(std::move(line));
@@ -114,7 +114,7 @@ Status send_syslog(const Syslog& syslog, const std::vector<std::string>& lines) 
   }
   for (const std::string& line : lines) {
     std::string text = message(syslog, line);
-    text += '\0';  // as Python's SysLogHandler ends its messages
+    text += '\0';  // Python's SysLogHandler ends its messages with a NUL
     if (::send(file, text.data(), text.size(), MSG_NOSIGNAL) < 0) {
       error = std::strerror(errno);
       break;

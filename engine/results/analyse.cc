@@ -18,8 +18,8 @@
 namespace tally {
 namespace {
 
-// Workpackages that share a result line: one, or with `reduce` all that differ in the iteration
-// only.
+// Workpackages that share a result line: one, or with `reduce` all that differ only in their
+// iteration.
 struct Group {
   std::vector<const WorkpackageView*> members;  // by id
   Found found;
@@ -75,7 +75,7 @@ class Analysis {
                        [&](const WorkpackageView* member) { return counts(*member); });
   }
 
-  // As JUBE has it, everything that was begun ended well.
+  // In JUBE mode, everything that was started counts as successful.
   bool any_ended_well(const Group& group) const {
     return benchmark_.as_jube ||
            std::any_of(group.members.begin(), group.members.end(),
@@ -89,7 +89,7 @@ class Analysis {
     return nullptr;
   }
 
-  // A step or a pattern set that tags left out, in JUBE's words.
+  // Reports a step or a pattern set that tags left out, with JUBE's message.
   bool lacks_something() {
     const auto lacks = [&](const std::vector<Text>& use) {
       for (const Text& name : use) {
@@ -141,7 +141,7 @@ class Analysis {
     return patterns_of(benchmark_, use);
   }
 
-  // A column name would mean two things.
+  // Reports a column name that would have two meanings.
   bool clashes() {
     bool found = false;
     for (const Pattern* pattern : all_patterns()) {
@@ -162,7 +162,8 @@ class Analysis {
     return found;
   }
 
-  // Parameters that follow from jube_wp_* differ between iterations of one point, too.
+  // Finds the parameters that follow from jube_wp_*. They differ between iterations of one point,
+  // too.
   void find_dependent_parameters() {
     bool more = true;
     while (more) {
@@ -193,7 +194,7 @@ class Analysis {
     return key;
   }
 
-  // In files of our own iterations of a parent are reduced whatever follows from their number.
+  // In Tally's own files, iterations of a parent are reduced whatever follows from their number.
   std::string own_values(const WorkpackageView& workpackage) const {
     std::string text;
     for (const auto& [name, value] : workpackage.values) {
@@ -229,7 +230,7 @@ class Analysis {
     }
   }
 
-  // Groups of the analysed workpackages that the group's members depend on, nearest first.
+  // The groups of the analysed workpackages that this group's members depend on, nearest first.
   std::vector<size_t> ancestors(const Group& group) const {
     std::vector<size_t> result;
     for (const WorkpackageView* workpackage : ancestor_workpackages(group)) {
@@ -259,12 +260,12 @@ class Analysis {
                  std::map<std::string, Value>& values) const {
     for (const auto& [name, statistics] : found) {
       if (statistics.count() == 0) continue;
-      if (values.count(name) != 0 && patterns.count(name) != 0) continue;  // the child's own
+      if (values.count(name) != 0 && patterns.count(name) != 0) continue;  // the child's own value
       statistics.store(name, values);
     }
   }
 
-  // What each group's own files yielded, in the order of steps and ids.
+  // The values from each group's own files, in the order of steps and ids.
   std::vector<WorkpackageResult> workpackage_results() {
     std::vector<WorkpackageResult> results;
     Diagnostics said_elsewhere;
@@ -319,9 +320,9 @@ class Analysis {
       line.parameters = &group.members.front()->values;
       line.failed = !any_ended_well(group);
       add_found(group.found, by_name, line.values);
-      // JUBE gives a pattern its default with every file that is scanned for it, so the default of
-      // the last step is in force even where a parent's file had a match, and a pattern whose files
-      // are all missing has none.
+      // JUBE sets a pattern's default for every file that is scanned for it. Therefore the default
+      // of the last step wins even if a parent's file had a match. A pattern whose files are all
+      // missing has no value.
       const Analyse* analyse = find(group.members.front()->step);
       for (const Pattern* pattern : patterns_of_step(*analyse)) {
         if (was_sought(*pattern, group)) add_default(*pattern, line.values);
@@ -345,7 +346,7 @@ class Analysis {
     return records;
   }
 
-  // Whether a file of the group, or of those it depends on, was scanned for the pattern.
+  // Whether a file of the group, or of the groups it depends on, was scanned for the pattern.
   bool was_sought(const Pattern& pattern, const Group& group) const {
     if (group.found.count(pattern.name.value) != 0) return true;
     for (size_t ancestor : ancestors(group)) {
@@ -447,7 +448,7 @@ class Analysis {
   Diagnostics& diagnostics_;
   Wanted wanted_;
   std::map<int, const WorkpackageView*> by_id_;
-  std::set<std::string> own_;  // parameters that may differ between iterations of one point
+  std::set<std::string> own_;  // parameters that may differ between iterations
   std::vector<Group> groups_;
   std::unordered_map<int, size_t> group_of_;
 };

@@ -15,7 +15,8 @@
 namespace tally {
 namespace {
 
-// Parameters of the input that follow from no other: those a baseline row must share.
+// The parameters of the input that are not derived from others. A row and its baseline row must
+// agree in them.
 std::set<std::string> free_parameters(const Benchmark& benchmark) {
   std::set<std::string> names;
   for (const auto& [set_name, set] : benchmark.parameter_sets) {
@@ -43,9 +44,9 @@ bool same(const Values& values, const std::string& name, const std::string& want
   return number && own && *number == *own;
 }
 
-// For each row the baseline row it is compared with: the one that has the column's `relative_to`
-// values and the row's own free parameters; -1 where there is none, with a note in the row. Of
-// several the first for which `usable` holds.
+// Returns the index of each row's baseline row. That row has the column's `relative_to` values and
+// the row's own free parameters. -1 if there is none; the row then gets a note. If several match,
+// it is the first for which `usable` is true.
 std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column,
                                 std::vector<Record>& rows,
                                 const std::function<bool(size_t)>& usable) {
@@ -75,7 +76,7 @@ std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column
     auto found = baseline.find(key(row));
     out.push_back(found == baseline.end() ? -1 : found->second);
     if (found != baseline.end()) continue;
-    if (row.failed()) continue;  // its own failure is said already
+    if (row.failed()) continue;  // its own failure is already reported
     const bool broken = failed.count(key(row)) != 0;
     row.notes.push_back(
         fmt::format("'{}' is empty: {} {}{}", title,
@@ -85,7 +86,7 @@ std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column
   return out;
 }
 
-// The column's values as parts of those of their baseline rows.
+// Divides the column's values by those of their baseline rows.
 void relate(const Benchmark& benchmark, const Column& column, std::vector<Record>& rows,
             const std::vector<Value>& plain) {
   const std::vector<long> baseline =
@@ -98,7 +99,7 @@ void relate(const Benchmark& benchmark, const Column& column, std::vector<Record
   }
 }
 
-// The name that baseline.NAME has among a row's values while the expression is evaluated.
+// The name for baseline.NAME among a row's values while the expression is evaluated.
 std::string baseline_name(const std::string& name) {
   return "baseline__" + name;
 }
@@ -134,8 +135,8 @@ std::string with_baseline_names(const std::string& expression, std::set<std::str
   return out;
 }
 
-// Puts the values that the expression asks its baseline row for beside the row's own. False: it
-// asks for none. What is put is taken away again by the caller.
+// Adds the values that the expression uses from its baseline row to the row's own values. Returns
+// false if it uses none. The caller removes the added values again.
 bool add_baseline_values(const Benchmark& benchmark, const Column& column,
                          std::vector<Record>& rows, const std::set<std::string>& names) {
   if (names.empty()) return false;
@@ -152,7 +153,7 @@ bool add_baseline_values(const Benchmark& benchmark, const Column& column,
   return true;
 }
 
-// Says which of the names that are asked of the baseline row no row has.
+// Reports the names used from the baseline row that no row has.
 void check_baseline_names(const Column& column, const std::set<std::string>& names,
                           const std::set<std::string>& known, Diagnostics& diagnostics) {
   for (const std::string& name : names) {
@@ -164,8 +165,8 @@ void check_baseline_names(const Column& column, const std::set<std::string>& nam
   }
 }
 
-// The values of a column that is an expression. *compared: it takes values from the baseline row
-// itself, so that nothing is left to be divided.
+// The values of a column that is an expression. *compared: the expression uses values of the
+// baseline row itself, so no division is needed.
 std::vector<Value> expression_values(const Benchmark& benchmark, const Column& column,
                                      const Records& records, std::vector<Record>& rows,
                                      Evaluator& evaluator, Diagnostics& diagnostics,

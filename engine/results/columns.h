@@ -1,4 +1,5 @@
-// Columns that no file holds: expressions, values relative to a baseline row; references; filters.
+// Columns that are not read from a file: expressions, and values relative to a baseline row. Also
+// references and filters.
 #pragma once
 
 #include <string>
@@ -12,36 +13,38 @@
 
 namespace tally {
 
-// The name a column's values have in a record: its own, or, for a plain column relative to a
-// baseline, its title, so that the column itself can stand beside it.
+// The name of a column's values in a record. Usually this is the column's own name. For a plain
+// column relative to a baseline it is the column's title, so that the plain column can stand beside
+// it.
 std::string column_key(const Column& column);
 
-// Computes the derived ones among `columns` into `rows`, in order, so that one may use those before
+// Computes the derived columns among `columns` into `rows`, in order. A column may use those before
 // it.
 void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& columns,
                          const Records& records, std::vector<Record>& rows, Evaluator& evaluator,
                          Diagnostics& diagnostics);
 
-// Keeps the rows for which `filter` (parameters substituted, then Python) is true. A row that has
-// no value for a name in it is left out.
+// Keeps the rows for which `filter` is true. Parameters are substituted, then Python evaluates it.
+// A row that lacks a value for a name in it is left out.
 void apply_filter(const Text& filter, std::vector<Record>& rows, Evaluator& evaluator,
                   Diagnostics& diagnostics);
-// The places of the rows that apply_filter() would keep.
+// The indexes of the rows that apply_filter() would keep.
 std::vector<size_t> matching_rows(const Text& filter, const std::vector<Record>& rows,
                                   Evaluator& evaluator, Diagnostics& diagnostics);
 
-// Orders rows by the named values as JUBE does: numbers as numbers, strings as strings, None
-// neither before nor after anything, equal rows as they were.
+// Sorts rows by the named values as JUBE does: numbers as numbers, strings as strings. None is
+// neither before nor after anything. Equal rows keep their order.
 void sort_rows(const std::vector<std::string>& keys, std::vector<Record>& rows);
 
-// Checks the references of the table against its rows. The comparison is with the value itself,
-// what is said shows it as its column does. A row without a value, or of a workpackage that failed,
-// misses its reference, and so does a reference that no row is compared with; where an outcome was
-// expected (out of memory) no value is asked for.
+// Checks the references of the table against its rows. The comparison uses the full value; the
+// message shows the value in the column's format. A reference is missed by a row without a value,
+// by a row of a failed workpackage, and when no row is compared with it. A row with an expected
+// outcome (such as out of memory) needs no value.
 void check_references(const Benchmark& benchmark, const Table& table, Evaluator& evaluator,
                       Diagnostics& diagnostics, ResultTable& out);
 
-// "<= 560" and the like as a Python expression over x; anything else is one already.
+// Turns "<= 560" and the like into a Python expression over x. Any other text is already an
+// expression.
 std::string condition_expression(const std::string& condition);
 
 }  // namespace tally

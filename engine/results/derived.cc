@@ -27,7 +27,7 @@ Value missing(const Pattern& pattern) {
   return {std::numeric_limits<double>::quiet_NaN()};
 }
 
-// The values of one line as texts, made when asked for.
+// The values of one line as texts, made on demand.
 class LineLookup {
  public:
   explicit LineLookup(const Line& line) : line_(line) {}
@@ -50,8 +50,8 @@ class LineLookup {
   std::unordered_map<std::string, std::string> texts_;
 };
 
-// The value that a pattern's computation lacks on this line: no match in the files, say, or one
-// that could not be computed itself. Empty when all are there.
+// The value that a pattern's computation lacks on this line, for example because nothing matched in
+// the files, or because that value could not be computed. Empty when no value is missing.
 std::string missing_input(const Pattern& pattern, const Line& line) {
   LineLookup lookup(line);
   for (const std::string& name : referenced_names(pattern.value.value)) {
@@ -61,7 +61,8 @@ std::string missing_input(const Pattern& pattern, const Line& line) {
   return {};
 }
 
-// `failed_before`: patterns whose failure has been told; what merely follows from one is not.
+// `failed_before`: patterns whose failure has been reported. Failures that only follow from these
+// are not reported.
 void derive_one(const Pattern& pattern, std::vector<Line>& lines, Evaluator& evaluator, bool exact,
                 std::set<std::string>& failed_before, Diagnostics& diagnostics) {
   std::vector<std::string> expressions;
@@ -119,7 +120,8 @@ void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& line
   };
   while (!left.empty()) {
     auto next = std::find_if_not(left.begin(), left.end(), waits);
-    if (next == left.end()) next = left.begin();  // a circle: what refers ahead finds nothing
+    // There is a cycle. A reference to a later pattern then finds no value.
+    if (next == left.end()) next = left.begin();
     const Pattern* pattern = *next;
     left.erase(next);
     derive_one(*pattern, lines, evaluator, exact, failed_before, diagnostics);

@@ -1,4 +1,5 @@
-// Patterns that are computed from others (mode text, python, perl, shell), once per result line.
+// Patterns that are computed from other patterns (mode text, python, perl, shell), once per result
+// line.
 #pragma once
 
 #include <string>
@@ -11,17 +12,18 @@
 
 namespace tally {
 
-// One result line while it is made: `values` holds what its patterns found, `parameters` the texts
-// of its workpackage.
+// One result line under construction. `values` holds the values its patterns found; `parameters`
+// holds the texts of its workpackage.
 struct Line {
   std::map<std::string, Value> values;
   const std::vector<std::pair<std::string, std::string>>* parameters = nullptr;
-  bool failed = false;  // no workpackage of it ended well: that a value is missing is no surprise
+  bool failed = false;  // all its workpackages failed, so missing values are not reported
 };
 
-// Computes `patterns` for every line, those that use another derived pattern after it. A value that
-// cannot be computed, or not as its type, is the pattern's default, else nan (int, float) or "".
-// `exact`: an int that has a fraction stays as it was computed; else it is cut off, as JUBE has it.
+// Computes `patterns` for every line, in the order of their dependencies. A value that cannot be
+// computed, or cannot be converted to its type, becomes the pattern's default, or else nan (int,
+// float) or "". `exact`: an int with a fraction keeps it. Otherwise the fraction is cut off, as in
+// JUBE.
 void derive(const std::vector<const Pattern*>& patterns, std::vector<Line>& lines,
             Evaluator& evaluator, bool exact, Diagnostics& diagnostics);
 

@@ -20,7 +20,7 @@ namespace {
 struct Expression {
   std::string what;  // "pattern 'x'"
   Text text;
-  bool lines = false;  // it may stand on several: it is evaluated within parentheses
+  bool lines = false;  // may span several lines, because it is evaluated within parentheses
 };
 
 void add_sets(const Benchmark& benchmark, bool parameters, std::vector<Expression>& found) {
@@ -76,16 +76,17 @@ void add_results(const Benchmark& benchmark, std::vector<Expression>& found) {
   }
 }
 
-// What makes Python read `text`, and no more: into a syntax tree (0x400 is its PyCF_ONLY_AST), for
-// a compiler would warn of guesses (a call of a number).
+// Python code that parses `text` into a syntax tree, without compiling it (0x400 is Python's
+// PyCF_ONLY_AST). Compiling would warn about placeholder values, for example about the call of a
+// number.
 std::string reading(const std::string& text, bool lines) {
   const size_t start = std::min(text.find_first_not_of(" \t"), text.size());
   return fmt::format("compile({}, '<string>', 'eval', 0x400) and ''",
                      python_string(lines ? "(\n" + text + "\n)" : text.substr(start)));
 }
 
-// The text with what its names may stand for: all of them the same, or one an operator between
-// values.
+// Variants of the text with placeholders for its names: the same placeholder for all, or an
+// operator for one name and values for the others.
 std::vector<std::string> guesses(const std::string& text) {
   std::vector<std::string> made;
   const auto with = [&](const std::string& every, const std::string& one,
@@ -132,7 +133,7 @@ void check_all(const std::vector<Expression>& expressions, Evaluator& evaluator,
   }
 }
 
-// Whether a value of some type can be formatted so.
+// Whether a value of some type fits the format.
 void check_formats(const std::vector<Column>& columns, Diagnostics& diagnostics) {
   for (const Column& column : columns) {
     if (column.format.empty()) continue;

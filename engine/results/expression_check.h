@@ -1,4 +1,4 @@
-// Whether Python can read the expressions of a workflow, before anything of it has run.
+// Checks that Python can parse the expressions of a workflow, before anything has run.
 #pragma once
 
 #include "engine/base/diagnostics.h"
@@ -7,11 +7,11 @@
 
 namespace tally {
 
-// Warns of each expression that is no Python whatever its $names stand for, and of each column's
-// format that no value can have: those that a result needs (patterns, filters, computed columns,
-// expected values) and, with `parameters`, those that are evaluated while steps are made, too,
-// where a run tells them with their workpackage. Nothing is evaluated. Starts Python only where
-// there is an expression.
+// Warns of each expression that is invalid Python whatever its $names stand for, and of each column
+// format that fits no value. Checks the expressions that a result needs: patterns, filters,
+// computed columns, expected values. With `parameters` it also checks those that are evaluated
+// while steps are made; a run reports these with their workpackage. Evaluates nothing. Starts
+// Python only if there is an expression.
 void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& evaluator,
                        Diagnostics& diagnostics);
 

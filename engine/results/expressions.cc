@@ -23,7 +23,7 @@ bool keyword(const std::string& word) {
   return words.count(word) != 0;
 }
 
-// Python's own functions that an expression may call.
+// The functions of Python that an expression may call.
 bool is_builtin(const std::string& word) {
   static const std::set<std::string> words = {
       "abs",    "all",     "any",     "ascii",      "bin",     "bool",    "bytes",     "callable",
@@ -36,15 +36,15 @@ bool is_builtin(const std::string& word) {
   return words.count(word) != 0;
 }
 
-// An expression whose bare names stand for the row's values.
+// An expression whose bare names are bound to the row's values.
 struct Bound {
   std::string text;
-  std::map<std::string, std::string> names;  // of values, and what `text` calls them
+  std::map<std::string, std::string> names;  // names of values, and their names in `text`
 };
 
-// Takes apart `expression`: a bare name that is no attribute (x.real) and stands in no string is
-// the value of that name. A builtin that is called stays Python's; a value named like one (`str`,
-// `len`) gets another name, so that it does not hide the function.
+// Splits `expression` into tokens. A bare name outside strings that is not an attribute (x.real) is
+// the value of that name. A builtin that is called stays Python's function. A value with the name
+// of a builtin (`str`, `len`) gets another name, so that it does not hide the function.
 class Binder {
  public:
   explicit Binder(const Values& values) : values_(values) {}
@@ -61,7 +61,7 @@ class Binder {
         if (c == quote) quote = '\0';
       } else if (c == '\'' || c == '"') {
         quote = c;
-      } else if (c == '$') {  // replaced by its text later
+      } else if (c == '$') {  // its text replaces it later
         const size_t from = i + (expression.compare(i, 2, "${") == 0 ? 2 : 1);
         const size_t end = end_of_word(expression, from);
         bound_.text += expression.substr(i, end - i);
@@ -100,8 +100,8 @@ class Binder {
   Bound bound_;
 };
 
-// '$name' and "${name}", alone in quotes, become str(name): a value with a quote in it is then no
-// different from others.
+// Turns '$name' and "${name}", when quoted alone, into str(name). Values that contain a quote are
+// then handled like any others.
 std::string unquote_names(const std::string& expression, const Values& values) {
   std::string out;
   for (size_t i = 0; i < expression.size(); ++i) {
@@ -124,8 +124,8 @@ std::string unquote_names(const std::string& expression, const Values& values) {
   return out;
 }
 
-// An expression with $names replaced and bare names bound to the row's values. Empty when the row
-// lacks a value that a $name or bare name of `known` asks for.
+// Returns the expression with $names replaced and bare names bound to the row's values. Returns
+// nothing if the row lacks a value for a $name or for a bare name in `known`.
 std::string bind(const std::string& written, const Values& values,
                  const std::set<std::string>& known) {
   const auto lacks = [&](const std::string& name) {
@@ -159,7 +159,7 @@ std::string bind(const std::string& written, const Values& values,
 
 }  // namespace
 
-// All names that any row has a value for, or could have had.
+// The names for which any row has, or could have, a value.
 std::set<std::string> known_names(const std::vector<Record>& rows, const Records* records) {
   std::set<std::string> names;
   for (const Record& row : rows) {

@@ -14,19 +14,20 @@ namespace tally {
 using Values = std::map<std::string, Value>;
 
 struct Evaluated {
-  bool present = false;  // the row had every value that was asked for
+  bool present = false;  // the row had all values that the expression needs
   Evaluation result;
 };
 
-// `expression` for each row, with the row's values under their names, bare or as $name. A name of
-// `known` that a row has no value for makes that row's result absent.
+// Evaluates `expression` for each row. The row's values are available under their names, bare or as
+// $name. If a row lacks a value for a name in `known`, its result is absent.
 std::vector<Evaluated> evaluate(const std::string& expression, const std::vector<Record>& rows,
                                 const std::set<std::string>& known, Evaluator& evaluator);
 
-// All names that any row has a value for, or, with `records`, could have had.
+// The names for which any row has a value, and with `records` also those for which a row could have
+// one.
 std::set<std::string> known_names(const std::vector<Record>& rows, const Records* records);
 
-// Whether `c` may stand in a name; any byte of a character beyond ASCII may.
+// Whether `c` may be part of a name. All bytes of non-ASCII characters may.
 bool is_name_char(char c);
 
 }  // namespace tally

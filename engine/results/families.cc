@@ -14,7 +14,7 @@ class Families {
   explicit Families(const std::function<std::string(const WorkpackageView&)>& point_key)
       : point_key_(point_key) {}
 
-  // Its parents' families must be complete.
+  // Adds a workpackage. Its parents' families must be complete.
   void add(const WorkpackageView& workpackage) {
     std::vector<size_t>& same = of_key_[key(workpackage)];
     const auto free = std::find_if(same.begin(), same.end(), [&](size_t at) {
@@ -51,7 +51,8 @@ class Families {
     return key;
   }
 
-  // The same iteration twice: a value that a parameter has twice, not an iteration.
+  // Whether the same iteration occurs twice. Then a parameter has the same value twice, and this is
+  // not an iteration.
   static bool is_repeated(const WorkpackageView& a, const WorkpackageView& b) {
     return a.iteration == b.iteration && (a.parents.size() < 2 || a.parents == b.parents);
   }
@@ -79,9 +80,10 @@ std::map<int, size_t> find_families(
   const bool plain = std::all_of(workpackages.begin(), workpackages.end(), [&](const auto& entry) {
     return own_values(*entry.second).empty();
   });
-  // Iterations of one workpackage may differ in `own_values`. Iterations of its parents' are
-  // siblings only where these are the same, too.
-  std::map<std::string, std::multiset<std::string>> values_of;  // of the iterations of one
+  // Iterations of one workpackage may differ in `own_values`. Iterations of its parents belong to
+  // one family only if these values are equal too.
+  // The values of the iterations of one workpackage.
+  std::map<std::string, std::multiset<std::string>> values_of;
   const auto iterations_of = [](const std::string& point, const WorkpackageView& workpackage) {
     return fmt::format("{}\1{}", point, fmt::join(workpackage.parents, ","));
   };

@@ -1,4 +1,4 @@
-// Which workpackages are iterations of one.
+// Groups workpackages into families. Members of a family are iterations of the same workpackage.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,12 @@
 
 namespace tally {
 
-// The number of each workpackage's family: those of one step and one point that differ in their own
-// iteration or in that of a parent. As JUBE has it, iterations of one parent stay apart where
-// another parent is the same for all of them. `point_key`: equal for equal points. `own_values`:
-// the parameters that may differ between iterations of one workpackage (they follow from jube_wp_*,
-// or are evaluated again); where they differ between iterations of its parents, those stay apart.
+// Returns the number of each workpackage's family. Members have the same step and the same point,
+// and differ in their own iteration or in that of a parent. As in JUBE, iterations of one parent
+// are separate families if another parent is the same for all of them. `point_key`: equal for equal
+// points. `own_values`: the parameters that may differ between iterations of one workpackage,
+// because they follow from jube_wp_* or are evaluated again. If they differ between iterations of
+// its parents, these are separate families.
 std::map<int, size_t> find_families(
     const std::map<int, const WorkpackageView*>& workpackages,
     const std::function<std::string(const WorkpackageView&)>& point_key,

@@ -25,7 +25,7 @@ struct Survey {
   bool carriage_return = false;
 };
 
-// One pass over the bytes; the inner loop is simple enough to be vectorised.
+// One pass over the bytes. The inner loop is simple enough for the compiler to vectorise.
 Survey survey(std::string_view text) {
   Survey result;
   for (size_t start = 0; start < text.size(); start += kBlock) {
@@ -43,9 +43,9 @@ Survey survey(std::string_view text) {
   return result;
 }
 
-// A program that seeks past the end leaves holes, gigabytes of them at worst. They read as zeros;
-// mapped as anonymous memory that is never written, they all share the kernel's one page of zeros
-// in place of filling the page cache.
+// Maps the holes of a sparse file. A program that seeks past the end leaves holes, possibly
+// gigabytes of them, that read as zeros. Mapped as anonymous memory that is never written, they all
+// share the kernel's zero page and do not fill the page cache.
 void map_holes(void* map, size_t size, int file) {
   constexpr off_t least = off_t{4} << 20;
   constexpr off_t page = off_t{2} << 20;
@@ -68,7 +68,8 @@ void map_holes(void* map, size_t size, int file) {
   }
 }
 
-// Appends `text` to `out` with \r\n and \r as \n. `pending` carries a \r at the end of a block.
+// Appends `text` to `out` with \r\n and \r converted to \n. `pending` carries a \r at the end of a
+// block.
 void append_normalised(std::string_view text, bool* pending, std::string& out) {
   for (char c : text) {
     if (*pending && c == '\n') {

@@ -1,4 +1,4 @@
-// A file's text as Python's text mode gives it, without holding it in memory.
+// A file's text as Python's text mode reads it, without holding it in memory.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace tally {
 
-// Maps a file. A file with carriage returns is rewritten once with plain newlines (\r\n and \r
-// become \n): in memory when small, else in an unlinked temporary file, so that anonymous memory
-// stays small whatever the file's size. Movable; the text lives as long as the object.
+// Maps a file. If it contains carriage returns, \r\n and \r become \n in a copy. The copy is in
+// memory when small and otherwise in an unlinked temporary file, so anonymous memory stays small
+// whatever the file's size. Movable. The text lives as long as the object.
 class FileView {
  public:
   FileView() = default;
@@ -23,7 +23,7 @@ class FileView {
   static Status open(const std::string& path, FileView* out);
 
   std::string_view text() const { return text_; }
-  // No byte above 127.
+  // Whether no byte is above 127.
   bool ascii() const { return ascii_; }
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 using Workpackages = std::vector<Workpackage*>;
 
-// The step whose logs are meant: the analysed one that no other analysed step depends on.
+// The step that the logs belong to: the analysed step that no other analysed step depends on.
 const Analyse* logged_step(const Benchmark& benchmark, LogProblem* problem) {
   std::map<std::string, const Analyse*> analysed;
   for (const Analyser& analyser : benchmark.analysers) {
@@ -47,7 +47,7 @@ const Analyse* logged_step(const Benchmark& benchmark, LogProblem* problem) {
   return nullptr;
 }
 
-// The parameters by which the workpackages differ: "nodes=2 model=13".
+// The parameters in which the workpackages differ: "nodes=2 model=13".
 std::string point_text(const Workpackage& workpackage, const std::set<TextId>& varying,
                        const TextPool& pool) {
   std::string text;
@@ -97,7 +97,7 @@ bool fits(const std::string& step, const Workpackages& workpackages, const TextP
   return false;
 }
 
-// A folder stands for the file in it that the step's analyse names first.
+// For a folder, takes the first file in it that the step's analyse names.
 bool log_file(const std::string& given, const Analyse& analyse, const Lookup& lookup,
               std::string* path, LogProblem* problem) {
   struct stat info {};
@@ -112,8 +112,8 @@ bool log_file(const std::string& given, const Analyse& analyse, const Lookup& lo
   return false;
 }
 
-// A job script writes how its program ended beside its log. Where several logs lie in one folder it
-// cannot be told whose end that is.
+// A job script writes how its program ended into a file beside its log. If several logs are in one
+// folder, that file cannot be assigned to one of them.
 void take_end(const std::vector<std::string>& logs, WorkpackageView* view) {
   const auto folder = [](const std::string& path) {
     const size_t slash = path.rfind('/');

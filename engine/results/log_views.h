@@ -1,4 +1,4 @@
-// Logs of jobs that a person submitted by hand, as the workpackages that they are of.
+// Assigns logs of jobs that a person submitted by hand to workpackages.
 #pragma once
 
 #include <set>
@@ -12,15 +12,15 @@
 
 namespace tally {
 
-// Why logs cannot be read: what is wrong, what to do about it, and lines that show it.
+// Why logs cannot be read: the problem, the remedy, and lines that show it.
 struct LogProblem {
   std::string message, hint;
   std::vector<std::string> lines;
 };
 
-// Plans the benchmark as a run would and takes the logs, files or the folders they lie in, as those
-// of the analysed step's workpackages, in their order. False with errors in `diagnostics`, or else
-// with *problem.
+// Plans the benchmark as a run would, and assigns the logs to the workpackages of the analysed
+// step, in order. `logs` are files, or the folders that hold them. Returns false with errors in
+// `diagnostics`, or else with *problem.
 bool log_views(const Benchmark& benchmark, const std::vector<std::string>& logs,
                const std::set<std::string>& tags, Evaluator& evaluator, Diagnostics& diagnostics,
                std::vector<WorkpackageView>* views, LogProblem* problem);

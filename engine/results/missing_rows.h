@@ -1,4 +1,4 @@
-// Which workpackages count in a result, and which have no row in it.
+// Determines which workpackages count in a result, and which have no row in it.
 #pragma once
 
 #include <map>
@@ -11,11 +11,11 @@ namespace tally {
 // Whether `step` depends on `ancestor`, directly or through other steps.
 bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor);
 
-// A workpackage that failed is no measurement, whatever it printed before. JUBE takes it for one.
+// A failed workpackage is not a measurement, whatever it printed before. JUBE counts it as one.
 bool counts(const Benchmark& benchmark, const WorkpackageView& workpackage);
 
-// Notes in `records` the workpackages that failed before an analysed step could begin: no row
-// stands for them.
+// Notes in `records` the workpackages that failed before an analysed step could start. They have no
+// row.
 void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
                        const std::map<int, const WorkpackageView*>& workpackages, Records& records);
 

@@ -5,9 +5,10 @@
 namespace tally {
 namespace {
 
-// JUBE's comparison of rows: the first key in which they differ decides, and with None, or a number
-// and a string, neither is smaller. That is no ordering, so the algorithm shows: this is what
-// Python's sort does with up to 63 rows (the run there is, then insertion), and a merge beyond.
+// JUBE's comparison of rows. The first key in which they differ decides. None against anything, and
+// a number against a string, are unordered. This is not a valid ordering, so the result depends on
+// the sort algorithm. This class does what Python's sort does for up to 63 rows (takes the first
+// run, then inserts), and merges beyond that.
 class RowOrder {
  public:
   explicit RowOrder(const std::vector<std::string>& keys) : keys_(keys) {}
@@ -51,7 +52,8 @@ void insertion_sort(Order& order, size_t from, size_t to, size_t sorted,
   }
 }
 
-// The run at `from`: ascending, or strictly descending and then turned round. Returns its end.
+// Finds the run that starts at `from`: ascending, or strictly descending and then reversed. Returns
+// its end.
 size_t take_run(Order& order, size_t from, size_t to, const std::vector<Record>& rows,
                 const RowOrder& before) {
   size_t end = from + 1;

@@ -1,4 +1,5 @@
-// What the files of a run hold: one record a result line, the input of tables.
+// The values from the files of a run: one record for each result line. Tables are made from
+// records.
 #pragma once
 
 #include <map>
@@ -12,35 +13,34 @@
 
 namespace tally {
 
-// One line of a result: parameters of the workpackage and its parents, built-ins, patterns with
+// One line of a result: parameters of the workpackage and its parents, built-ins, and patterns with
 // statistics. Ordered by the workpackage's id.
 struct Record {
   std::map<std::string, Value> values;
   std::vector<std::string> notes;  // "out of memory", "no baseline row": shown below the table
-  // Of its workpackage; of several iterations, failed only where no iteration ended well.
+  // The state of its workpackage. With several iterations, it is failed only if all of them failed.
   State state = State::done;
   bool reused = false;
   int id = 0;                          // the workpackage's
-  std::vector<std::string> unmatched;  // patterns that its files were searched for in vain
-  // A failed or lost workpackage may have printed a number before it ended: no reference, baseline
-  // or database takes it.
+  std::vector<std::string> unmatched;  // patterns that matched nothing in its files
+  // A failed or lost workpackage may have printed a number before it ended. References, baselines
+  // and databases ignore such numbers.
   bool failed() const { return state == State::failed || state == State::lost; }
 };
-// A pattern that matched nothing in the files of some workpackages that ended well.
+// A pattern that matched nothing in the files of some successful workpackages.
 struct Unmatched {
   Mark mark;
   std::string text;
 };
 struct Records {
   std::vector<Record> rows;
-  std::vector<std::string> notes;  // of workpackages that have no row
+  std::vector<std::string> notes;  // about workpackages that have no row
   std::vector<Unmatched> unmatched;
   std::map<std::string, std::string> units;  // by column name
   std::map<std::string, ValueType> types;
 };
 
-// Adds the rows, units and types of `more` behind those of `records`; the first unit of a name
-// stays.
+// Appends the rows, units and types of `more` to `records`. The first unit of a name stays.
 void append(Records& records, Records more);
 
 }  // namespace tally

@@ -12,7 +12,7 @@
 namespace tally {
 namespace {
 
-// The name that the reference's values have in a row.
+// The name of the reference's values in a row.
 std::string value_key(const Table& table, const Reference& reference) {
   if (reference.column_index < 0) return reference.column.value;
   return column_key(table.columns[static_cast<size_t>(reference.column_index)]);
@@ -27,7 +27,7 @@ std::string shown_value(const Table& table, const std::string& key, const Value&
   return value.str();
 }
 
-// What a derived pattern has where it could not be computed.
+// Whether the value is the one a derived pattern has when it could not be computed.
 bool is_nothing(const Value* value) {
   if (value == nullptr) return true;
   const auto* number = std::get_if<double>(&value->data);
@@ -40,7 +40,7 @@ const Value* find_value(const Record& row, const std::string& key) {
   return found == row.values.end() || found->second.none() ? nullptr : &found->second;
 }
 
-// How a person finds a row again: its number in the table and the parameters by which rows differ.
+// Names a row for people: its number in the table and the parameters in which rows differ.
 class RowNames {
  public:
   RowNames(const Benchmark& benchmark, const Table& table, const std::vector<Record>& rows)
@@ -55,7 +55,7 @@ class RowNames {
       if (varies && is_parameter(benchmark, name)) parameters_.push_back(name);
     }
   }
-  // Rows of several runs bear their run's id, too.
+  // With rows of several runs, the name includes the run's id.
   void add_run_id() { parameters_.insert(parameters_.begin(), "id"); }
 
   std::string name(size_t row) const {
@@ -175,7 +175,7 @@ std::string condition_expression(const std::string& condition) {
   }
   size_t plus = text.find("+-");
   const size_t width = 2;
-  if (plus == std::string::npos) plus = text.find("\xC2\xB1");  // the sign itself
+  if (plus == std::string::npos) plus = text.find("\xC2\xB1");  // the sign itself: ±
   if (plus != std::string::npos) {
     std::string middle(strip(text.substr(0, plus)));
     std::string tolerance(strip(text.substr(plus + width)));

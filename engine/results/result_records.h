@@ -1,4 +1,4 @@
-// What the analysers of one result found.
+// The values that the analysers of one result found.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,8 @@
 
 namespace tally {
 
-// The records of one result: its analysers' rows over these workpackages, one after the other.
+// Returns the records of one result: its analysers' rows over these workpackages, one analyser
+// after the other.
 Records result_records(const Benchmark& benchmark, const Result& result,
                        const std::vector<WorkpackageView>& views, Evaluator& evaluator,
                        Diagnostics& diagnostics);

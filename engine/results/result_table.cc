@@ -33,7 +33,7 @@ std::vector<Column> chosen(const std::vector<Column>& all, const ColumnChoice& o
   return columns;
 }
 
-// Rows of several runs, each run's together: JUBE sorts every run's own.
+// Sorts the rows of each run separately, because JUBE does so.
 void sort_each_run(const std::vector<std::string>& keys, std::vector<Record>& rows) {
   std::vector<Record> sorted;
   for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
@@ -77,7 +77,7 @@ const Value* value_of(const Record& row, const std::string& key) {
 
 }  // namespace
 
-// Whether `status` is what the program knows, rather than a value of the input's own.
+// Whether `status` is Tally's own value and not a value of the input.
 bool ResultTables::status_is_ours() const {
   if (benchmark_.as_jube) return false;
   const auto named = [](const auto& one) { return one.name.value == kStatusColumn; };
@@ -108,8 +108,8 @@ std::vector<Record> ResultTables::rows_with_status() const {
   return rows;
 }
 
-// A row in which no column has a value is none. In files of our own one stays that failed, or whose
-// output was searched in vain for what a column shows: it must not go without a word.
+// Drops rows in which no column has a value. In Tally's own files such a row stays if it failed, or
+// if a column's pattern matched nothing in its output, because this must be reported.
 void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   const auto searched = [](const Record& row, const Column& column) {
     return std::any_of(row.unmatched.begin(), row.unmatched.end(), [&](const std::string& pattern) {
@@ -127,7 +127,7 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), empty), out.rows.end());
 }
 
-// Adds the column that marks failed rows where there are some and no column does.
+// Adds the column that marks failed rows, if there are failed rows and no column shows it.
 void ResultTables::mark_failed(ResultTable& out) const {
   const bool any =
       std::any_of(out.rows.begin(), out.rows.end(), [](const Record& row) { return row.failed(); });
@@ -142,7 +142,8 @@ void ResultTables::mark_failed(ResultTable& out) const {
   }
 }
 
-// Its columns are the input's, and a later run must not find the number again without its mark.
+// A database has only the columns of the input. A failed row is left out, because a later run would
+// find its number without the mark.
 void ResultTables::leave_out_failed(ResultTable& out) const {
   if (benchmark_.as_jube) return;
   const size_t all = out.rows.size();
@@ -160,7 +161,7 @@ void ResultTables::leave_out_failed(ResultTable& out) const {
                        left_out, all, left_out == 1 ? "is" : "are")});
 }
 
-// An empty cell of a workpackage that ended well is worth a sentence.
+// Reports empty cells of successful workpackages.
 void ResultTables::note_missing(ResultTable& out) const {
   constexpr size_t kMost = 8;
   if (benchmark_.as_jube) return;

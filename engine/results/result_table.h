@@ -1,5 +1,5 @@
-// What a table, a database or a syslog shows, before it is rendered: which rows and columns, with
-// typed values, and what is to be said of them.
+// The content of a table, a database or a syslog before it is rendered: rows and columns with typed
+// values, and notes about them.
 #pragma once
 
 #include <map>
@@ -13,49 +13,51 @@
 
 namespace tally {
 
-// A reference that does not hold, or whose value is missing.
+// A reference that is not met, or whose value is missing.
 struct MissedReference {
   Mark mark;         // of the condition
   std::string text;  // "row 2 (n=4): time is 587.1; expected <= 560"
 };
 
-// Shown below a table.
+// A note shown below a table.
 struct Note {
-  std::string row;   // "row 2", "row 2 FAILED"; empty: of the whole table
+  std::string row;   // "row 2", "row 2 FAILED"; empty: about the whole table
   std::string text;  // "'eff' is empty: ...", "workpackage 1 (s) failed: ..."
-  // Why the row's workpackage failed: the same in every table that has a row of it.
+  // Whether the note says why the row's workpackage failed. Such a note is the same in every table
+  // with a row of that workpackage.
   bool of_failure = false;
 
   std::string str() const { return row.empty() ? text : row + ": " + text; }
 };
 
 struct ResultTable {
-  std::vector<Column> columns;  // of tables: those chosen, and the one that marks failed rows
+  std::vector<Column> columns;  // for tables: the chosen ones, and the one that marks failed rows
   std::vector<Record> rows;     // filtered and in order; a column's value is under column_key()
   std::vector<Note> notes;
-  std::map<std::string, std::string> units;  // of tables: by column name
+  std::map<std::string, std::string> units;  // for tables: by column name
   int references_passed = 0;
   std::vector<MissedReference> missed;
 };
 
 struct ColumnChoice {
   std::vector<std::string> select, exclude;  // names or titles; empty: all, none
-  bool with_id = false;                      // several runs in one table: "id" is the first column
+  bool with_id = false;                      // rows of several runs; "id" is the first column
 };
 
-// Makes the rows that outputs of one benchmark show.
+// Makes the rows that the outputs of one benchmark show.
 //
-// A row of a failed or lost workpackage is marked, unless all is as JUBE has it: where the table
-// has no column `status` (done, reused, failed, expected, lost; a parameter or pattern of that name
-// goes first) one is added that says FAILED or LOST. A database that has no such key does not get
-// the row.
+// The row of a failed or lost workpackage is marked, except in JUBE mode. If the table has no
+// column `status` (done, reused, failed, expected, lost), a column is added that says FAILED or
+// LOST. A parameter or pattern named `status` takes precedence over the built-in one. A database
+// without a `status` key does not get the row.
 //
-// Derived columns: `expression` is Python over the row's values, by bare name or as $name;
-// `relative_to` divides a column by its value in the baseline row, the one with the given values
-// and the same free parameters (those of the input that follow from no other), unless the
-// expression takes values from that row itself, as baseline.NAME. References: `condition` is
-// "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 .. 20", or Python over the row;
-// x is the value.
+// Derived columns: `expression` is Python over the row's values, by bare name or as $name.
+// `relative_to` divides a column by its value in the baseline row. The baseline row has the given
+// values and the same free parameters: parameters of the input that are not derived from others. No
+// division takes place if the expression itself uses values of the baseline row, as baseline.NAME.
+//
+// References: `condition` is "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 ..
+// 20", or Python over the row, where x is the value.
 class ResultTables {
  public:
   // The arguments must outlive the object.
@@ -70,9 +72,9 @@ class ResultTables {
   ResultTable database(const Database& database) const;
   ResultTable syslog(const Syslog& syslog) const;
 
-  // Whether one of the columns says how each row's workpackage ended.
+  // Whether one of the columns shows how each row's workpackage ended.
   bool shows_status(const std::vector<Column>& columns) const;
-  // "FAILED" or "LOST", of a row that failed.
+  // "FAILED" or "LOST" for a row that failed.
   static std::string mark(const Record& row);
 
  private:

@@ -15,7 +15,8 @@
 namespace tally {
 namespace {
 
-constexpr size_t kMostRegexes = 4096;  // patterns that hold parameters: one text a workpackage
+// The limit for patterns with parameters, which have one text for each workpackage.
+constexpr size_t kMostRegexes = 4096;
 
 bool digit(char c) {
   return c >= '0' && c <= '9';
@@ -44,8 +45,7 @@ std::vector<std::string> matching_files(const std::string& work_dir, const std::
   return files;
 }
 
-// The files meant by the `which`-th name that a step's analyse gives, where a log was given by
-// hand.
+// The files for the `which`-th name in a step's analyse, when a log was given by hand.
 std::vector<std::string> files_beside_log(const std::string& log, const std::string& name,
                                           const std::string& first_name, size_t which) {
   if (which == 0) return {log};
@@ -208,7 +208,8 @@ void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std
     problem(file.path.mark, fmt::format("{} {}", analyse.step.value, file.path.value),
             fmt::format("no file '{}' in the work directory of workpackage {} ({}): {}", name,
                         workpackage.id, workpackage.step, workpackage.work_dir));
-  } else if (finished_well(workpackage.state)) {  // one that has not begun has no folder either
+  } else if (finished_well(workpackage.state)) {
+    // Others are not reported: a workpackage that has not started has no folder either.
     problem({}, "folder of " + workpackage.step,
             fmt::format("workpackage {} ({}) is done, but its work directory is gone: {}",
                         workpackage.id, workpackage.step, workpackage.work_dir),
@@ -216,8 +217,8 @@ void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std
   }
 }
 
-// Only what ended well must have printed what is looked for; an expected outcome (out of memory)
-// need not.
+// Only successful workpackages must have printed the searched values. An expected outcome (out of
+// memory) need not.
 void Scanner::count(const WorkpackageView& workpackage, const SoughtHere& here) {
   if (workpackage.state != State::done) return;
   for (const auto& entry : here) {
@@ -241,7 +242,8 @@ void Scanner::count(const WorkpackageView& workpackage, const SoughtHere& here) 
 
 namespace {
 
-// Whether all columns of a pattern say what to show where it has no value: it may have none.
+// Whether all columns of a pattern define what to show without a value. If so, the pattern may lack
+// values.
 bool may_lack_values(const Benchmark& benchmark, const std::string& name) {
   bool any = false;
   for (const Result& result : benchmark.results) {

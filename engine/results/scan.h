@@ -1,4 +1,4 @@
-// One workpackage's files against the patterns that apply to them.
+// Matches one workpackage's files against the patterns that apply to them.
 #pragma once
 
 #include <map>
@@ -14,7 +14,8 @@
 
 namespace tally {
 
-// Values by name, for substitution into patterns and file names. Views into the WorkpackageView.
+// Values by name, for substitution into patterns and file names. They are views into the
+// WorkpackageView.
 class Values {
  public:
   explicit Values(const WorkpackageView& workpackage);
@@ -24,21 +25,21 @@ class Values {
   std::unordered_map<std::string_view, const std::string*> values_;
 };
 
-// What one result line's patterns have seen so far, by pattern name.
+// The matches of one result line so far, by pattern name.
 using Found = std::map<std::string, Statistics>;
 
-// Compiled patterns and the problems met, shared by all workpackages of an analyser.
+// Holds the compiled patterns and the problems found. All workpackages of an analyser share it.
 class Scanner {
  public:
   Scanner(const Benchmark& benchmark, const Analyser& analyser, Diagnostics& diagnostics);
   ~Scanner();
 
-  // Reads the files of `analyse` in the workpackage and adds what they yield to `found`.
+  // Reads the files of `analyse` in the workpackage and adds the values to `found`.
   void scan(const Analyse& analyse, const WorkpackageView& workpackage, Found& found);
-  // Says what went wrong, each problem once. Call it once, at the end.
+  // Reports the problems, each once. Call it once, at the end.
   void report();
-  // The patterns that matched nothing, in the order of the file. As JUBE has it only those that
-  // matched nowhere: its files often have patterns for what some workpackages print.
+  // The patterns that matched nothing, in the order of the file. In JUBE mode only those that
+  // matched nowhere, because JUBE's files often have patterns for output of only some workpackages.
   std::vector<Unmatched> unmatched() const;
 
  private:
@@ -48,14 +49,14 @@ class Scanner {
     long long times = 0;
     bool error = false;
   };
-  // How a pattern fared in workpackages that ended well.
+  // The matches of a pattern in successful workpackages.
   struct Search {
     const Pattern* pattern = nullptr;
     size_t workpackages = 0;
-    std::vector<int> without;        // ids of those in whose files it matched nothing
+    std::vector<int> without;        // ids of workpackages in whose files it matched nothing
     std::vector<std::string> files;  // as the analyser names them
   };
-  // The patterns that one workpackage's files were searched for.
+  // The patterns that were searched for in one workpackage's files.
   struct Sought {
     bool matched = false;
     std::vector<std::string> files;
@@ -81,7 +82,7 @@ class Scanner {
   std::vector<Search> searches_;
 };
 
-// The patterns of the sets that `use` names, in order.
+// The patterns of the sets named by `use`, in order.
 std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use);
 
 }  // namespace tally

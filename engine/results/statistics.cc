@@ -11,8 +11,8 @@ BigInt as_big(const Value& value) {
   return BigInt(static_cast<Int128>(std::get<long long>(value.data)));
 }
 
-// Python's x ** 2 calls the C library's pow(); the compiler would make x * x of a constant
-// exponent.
+// Python's x ** 2 calls the C library's pow(). With a constant exponent the compiler would replace
+// pow() by x * x.
 double square(double x) {
   static volatile double two = 2.0;
   return std::pow(x, two);

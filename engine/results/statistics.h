@@ -1,5 +1,5 @@
-// What JUBE keeps of a pattern's matches: first, last, count, smallest, largest, sums, mean,
-// spread.
+// The statistics that JUBE computes of a pattern's matches: first, last, count, smallest, largest,
+// sums, mean, standard deviation.
 #pragma once
 
 #include <map>
@@ -10,9 +10,9 @@
 
 namespace tally {
 
-// Takes values one at a time, in order; memory does not grow with their number. Numbers follow
-// Python: whole numbers are exact at any size, their sums stay whole, floats are added from left to
-// right, the mean is a float, the spread of one value is the whole number 0.
+// Takes values one at a time, in order. Memory use does not grow with their number. Numbers follow
+// Python: whole numbers are exact at any size, their sums stay whole, and floats are added from
+// left to right. The mean is a float. The standard deviation of one value is the whole number 0.
 class Statistics {
  public:
   explicit Statistics(ValueType type) : type_(type) {}
@@ -21,7 +21,10 @@ class Statistics {
   long long count() const { return count_; }
   const Value& first() const { return first_; }
 
-  // name, name_first, name_last, name_cnt, and for numbers name_min, _max, _sum, _sum2, _avg, _std:
+  // Stores name, name_first, name_last, name_cnt, and for numbers name_min, _max, _sum, _sum2,
+  // _avg, _std:
+  //   std = sqrt(|sum2 - sum^2 / n| / (n - 1))
+  // Stores nothing when there was no value.
   //   std = sqrt(|sum2 - sum^2 / n| / (n - 1))
   // Nothing when there was no value.
   void store(const std::string& name, std::map<std::string, Value>& out) const;
@@ -33,13 +36,13 @@ class Statistics {
   ValueType type_;
   long long count_ = 0;
   Value first_, last_, least_, most_;
-  Int128 sum_ = 0, sum2_ = 0;  // of the values small enough that neither can overflow
+  Int128 sum_ = 0, sum2_ = 0;  // sums of the values that are too small to overflow
   std::optional<BigInt> big_sum_, big_sum2_;
   double float_sum_ = 0, float_sum2_ = 0;
 };
 
-// What a pattern that matched nothing leaves when it has a default: the default everywhere, count
-// 0.
+// Stores the values of a pattern that matched nothing but has a default: the default everywhere,
+// and count 0.
 void store_default(const std::string& name, const Value& value, ValueType type,
                    std::map<std::string, Value>& out);
 

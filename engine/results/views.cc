@@ -46,7 +46,7 @@ void add_types(const DefinitionsByName& definitions, WorkpackageView& view) {
   }
 }
 
-// By name, for a workflow that lacks the set.
+// Finds the definition by name, for a workflow that lacks the set.
 const Parameter* named_in_step(const Benchmark& benchmark, const std::string& step,
                                const std::string& name) {
   DefinitionsByName parameters;
@@ -56,7 +56,7 @@ const Parameter* named_in_step(const Benchmark& benchmark, const std::string& st
   return found == parameters.end() ? nullptr : found->second;
 }
 
-// Most workpackages of a step are made of the same definitions.
+// A cache, because most workpackages of a step are made from the same definitions.
 class KnownDefinitions {
  public:
   explicit KnownDefinitions(const Benchmark& benchmark) : benchmark_(benchmark) {}
@@ -121,8 +121,8 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
     if (!from.work_dir.empty() && step != nullptr && step->kind == StepKind::run) {
       view.own_dir = absolute_path(run_dir + "/" + from.directory + "/work");
     }
-    // What waits for its done_file has written something. JUBE shows what has not ended, or not
-    // even begun, too: with as many values as there are.
+    // A workpackage that waits for its done_file has written output. In JUBE mode, workpackages
+    // that have not ended or not even started are shown too, with the values that exist.
     const bool plain = step == nullptr || step->kind == StepKind::plain;
     const State state = workpackage.outcome.state;
     view.finished = finished_well(state) || state == State::failed || state == State::waiting ||
@@ -166,7 +166,7 @@ WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expande
   view.finished = true;
   view.log = absolute_path(log);
   view.work_dir = view.log.substr(0, view.log.rfind('/'));
-  Workpackage there = workpackage;  // its work directory is where the log lies
+  Workpackage there = workpackage;  // its work directory is the folder of the log
   there.work_dir = view.work_dir;
   view.values = WorkpackageValues(benchmark, expander, there, "DONE").all();
   DefinitionsByName definitions;

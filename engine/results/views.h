@@ -1,4 +1,4 @@
-// From a run's journal to what results/ works on.
+// Builds the input of results/ from a run's journal.
 #pragma once
 
 #include <map>
@@ -13,19 +13,19 @@
 
 namespace tally {
 
-// The run's workpackages with their parameters, types, units and built-ins. `finished` are those
-// that came to an end, failed ones too, as in JUBE's tables; a note says which failed and why.
+// The run's workpackages with their parameters, types, units and built-ins. `finished` includes
+// failed workpackages, as in JUBE's tables. A note says which failed and why.
 Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
                          const std::string& run_dir, std::vector<WorkpackageView>* views);
 
-// A workpackage that was not run here, as its plan knows it, with the log of a job that a person
-// submitted by hand. All values of its point must be final (finish_planned()).
+// A planned workpackage that did not run here, with the log of a job that a person submitted by
+// hand. All values of its point must be final (finish_planned()).
 WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expander,
                              const Workpackage& workpackage, const std::string& log);
 
-// The definitions of a workpackage's parameters, by name: those that it was made of, where two sets
-// have the same name. Of a workflow that does not have them any more (`-u`): what the sets of its
-// step and of the steps before have by that name.
+// The definitions of a workpackage's parameters, by name. If two sets have the same name, these are
+// the definitions that the workpackage was made from. If the workflow no longer has them (`-u`),
+// these are the definitions by that name in the sets of its step and of the steps before.
 using DefinitionsByName = std::map<std::string, const Parameter*>;
 DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stored& stored);
 

@@ -7,7 +7,7 @@
 namespace tally {
 namespace {
 
-// Every word of `text` that could be a name.
+// Adds every word of `text` that could be a name.
 void add_words(const std::string& text, std::set<std::string>& out) {
   std::string word;
   for (char c : text + " ") {

@@ -9,8 +9,8 @@
 
 namespace tally {
 
-// So that a record of a run with 100,000 workpackages holds these and no others. Everything where
-// they cannot be known (relative_to compares all parameters).
+// With it, the records of a run with 100,000 workpackages hold only these names. If the names
+// cannot be known, it wants everything (relative_to compares all parameters).
 class Wanted {
  public:
   explicit Wanted(const Benchmark& benchmark);

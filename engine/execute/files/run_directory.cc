@@ -11,7 +11,7 @@
 namespace tally {
 namespace {
 
-// The number a run's folder is named by, or -1 for another folder.
+// The number in the name of a run's folder. -1 for any other folder.
 int run_number(const char* name) {
   const size_t size = strlen(name);
   if (size < 6 || size > 9) return -1;

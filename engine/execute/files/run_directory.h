@@ -17,15 +17,15 @@ struct RunDirectory {
   std::string path;  // OUTPATH/000000
 };
 
-// Makes the next run's folder: one more than the highest id there is. Safe against others that
-// start at the same moment in the same OUTPATH, from any host: making the folder is the lock.
-// OUTPATH is made when it is missing.
+// Creates the folder of the next run. Its id is the highest existing id plus one. OUTPATH is
+// created when it is missing. Creating the folder is the lock, so runs that start at the same
+// moment in the same OUTPATH, from any host, get different ids.
 Status create_run_directory(const std::string& outpath, RunDirectory* out);
-// The runs of OUTPATH by id, ascending; empty when there are none.
+// The runs in OUTPATH, ascending by id. Empty when there are none.
 std::vector<RunDirectory> list_runs(const std::string& outpath);
-// configuration.xml (the text is the caller's) and timestamps.
+// Writes configuration.xml, whose text the caller gives, and timestamps.
 Status write_run_files(const std::string& run_dir, const std::string& configuration);
-// Records "change: now" in the run's timestamps; keeps "start:".
+// Records "change: now" in the run's timestamps and keeps "start:".
 Status touch_timestamps(const std::string& run_dir);
 
 }  // namespace tally

@@ -23,7 +23,7 @@ namespace tally {
 namespace {
 
 constexpr off_t kReadWhole = 64 << 20;
-// Of the rules below: work that was kept under other rules is not taken over.
+// Version of the rules below. Work that was kept under another version is not reused.
 constexpr uint64_t kRules = 2;
 
 bool is_name(char c) {
@@ -49,7 +49,7 @@ std::set<std::string> shell_variables(std::string_view text) {
   return names;
 }
 
-// A text with $NAME and ${NAME} of an environment put in; what is not there stays.
+// Replaces $NAME and ${NAME} in a text by the values of an environment. Unknown names stay.
 std::string with_variables(std::string_view text, const Environment& environment) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -73,7 +73,7 @@ std::string with_variables(std::string_view text, const Environment& environment
   return out;
 }
 
-// The words of a shell text that look like paths, but for those that output goes to.
+// The words of a shell text that look like paths, except the targets of output redirections.
 std::vector<std::string> path_words(const std::string& text) {
   constexpr std::string_view kEnds = " \t\n\r'\"`=;|&<>(),:";
   std::vector<std::string> words;
@@ -180,11 +180,11 @@ class Collector {
            apply(copy.target));
       return Status::ok();
     };
-    // From the work directory: its parents account for what is there.
+    // The source is in the work directory. The parents account for its content.
     if (copy.internal) return add_text();
     std::vector<PlannedFile> files;
     if (Status s = list_files(copy, lookup, context_.work_dir, &files, variables()); !s) {
-      // A prepare command before it may make the file, or export where it lies.
+      // A prepare command before it may make the file, or export its path.
       return prepared_ ? add_text() : s;
     }
     for (const PlannedFile& file : files) {
@@ -212,7 +212,8 @@ class Collector {
     }
   }
 
-  // What the step sets, and what its commands name: unset is a value, too.
+  // The variables that the step sets, and those that its commands name. Being unset counts as a
+  // value.
   void add_environment() {
     std::map<std::string, std::string> variables;
     for (const auto& [name, value] : context_.changes) variables[name] = value.value_or("");
@@ -227,7 +228,7 @@ class Collector {
     inputs_->environment.assign(variables.begin(), variables.end());
   }
 
-  // `input`: files, folders and globs, from the input file's folder.
+  // `input` names files, folders and globs, relative to the folder of the input file.
   Status add_declared() {
     for (const Text& declared : context_.step.inputs) {
       FileCopy copy;
@@ -269,7 +270,7 @@ class Collector {
     return Status::ok();
   }
 
-  // A file, or all files of a folder in order of their names.
+  // Adds a file, or all files of a folder in the order of their names.
   Status add_tree(const std::string& source, const std::string& target) {
     std::error_code error;
     if (std::filesystem::is_directory(source, error)) {
@@ -294,8 +295,8 @@ class Collector {
     return Status::ok();
   }
 
-  // What a build depends on without naming it: variables that choose compilers and their flags,
-  // loaded modules, and which compilers PATH finds.
+  // Inputs that a build depends on without naming them: variables that choose compilers and their
+  // flags, loaded modules, and the compilers that PATH finds.
   void add_compilers() {
     constexpr std::array<const char*, 11> kVariables = {
         "CC",      "CXX",      "FC",        "CFLAGS",    "CXXFLAGS",     "FFLAGS",
@@ -326,7 +327,7 @@ class Collector {
   const SetupContext& context_;
   FileDigests& digests_;
   StepInputs* inputs_;
-  bool prepared_ = false;                 // a command has run before the files that follow
+  bool prepared_ = false;                 // a command runs before the files that follow
   std::vector<std::string> shell_texts_;  // commands
   std::vector<std::string> named_;        // paths
 };

@@ -1,5 +1,5 @@
-// What the result of a setup or build step depends on. Equal inputs mean that one run of the step
-// serves all. The dry run and the run ask the same function.
+// The inputs that the result of a setup or build step depends on. Workpackages with equal inputs
+// share one execution of the step. The dry run and the real run call the same function.
 #pragma once
 
 #include <map>
@@ -16,18 +16,19 @@ namespace tally {
 struct StepInputs {
   std::string step;
   std::vector<std::string> commands;  // after substitution, file sets' entries included
-  NamedValues parents;                // step, and what names the work that it left
-  NamedValues environment;            // variables that the step sets or names, compilers' flags
-  NamedValues files;                  // target in the work directory or path, and a digest
+  NamedValues parents;                // the step, and the identity of the work that it left
+  NamedValues environment;            // variables that the step sets or names, and compiler flags
+  NamedValues files;                  // path, or target in the work directory, with a digest
 };
-// Thirty-two hex digits.
+// A hash of 32 hex digits.
 std::string content_hash(const StepInputs& inputs);
-// Each part by its name ("command 2", "file input.txt", "parent build") with a digest of its own,
-// to tell which one changed.
+// A digest for each part by its name ("command 2", "file input.txt", "parent build"). Comparing two
+// maps shows which part changed.
 std::map<std::string, std::string> parts_of(const StepInputs& inputs);
 
-// Digests of files, each read once as long as its size, times and inode stay the same. A file over
-// 64 MiB is known by these alone: they change with every write, and with every copy.
+// Digests of files. A file is read again only when its size, times or inode changed. A file over 64
+// MiB is never read; its size, times and inode stand in for its content. They change with every
+// write and with every copy.
 class FileDigests {
  public:
   Status of(const std::string& path, std::string* digest);
@@ -39,10 +40,10 @@ class FileDigests {
   std::map<std::string, Known> known_;
 };
 
-// What a step's own keys and its exported parameters put into the environment of its commands.
+// The environment changes that a step's own keys and its exported parameters make for its commands.
 EnvironmentChanges declared_environment(const Step& step, const WorkpackageValues& values);
 
-// A workpackage before its first command.
+// A workpackage before its first command, as setup_inputs() needs it.
 struct SetupContext {
   const Benchmark& benchmark;
   const Step& step;
@@ -50,14 +51,16 @@ struct SetupContext {
   Evaluator& evaluator;
   std::string work_dir;  // absolute; need not exist
   std::string shell;
-  const EnvironmentChanges& changes;  // what the step's commands get besides the engine's own
-  const Environment& environment;     // all that they get
+  // Changes for the step's commands, relative to the engine's environment.
+  const EnvironmentChanges& changes;
+  const Environment& environment;  // the complete environment of the step's commands
 };
 
-// Everything but the parents. By content: the files of its file sets and of `input`, and every file
-// that a command, a substitution or an exported parameter names by its path, but for those in the
-// work directory itself (file sets and parents account for them) and those that a command writes
-// to. An error says which file cannot be read.
+// Collects all inputs except the parents. Files count by content: those of the step's file sets,
+// those of `input`, and every file that a command, a substitution or an exported parameter names by
+// its path. Files in the work directory are left out, because file sets and parents account for
+// them. Files that a command writes to are left out too. An error names the file that cannot be
+// read.
 Status setup_inputs(const SetupContext& context, FileDigests& digests, StepInputs* inputs);
 
 }  // namespace tally

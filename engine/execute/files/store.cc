@@ -28,7 +28,7 @@ std::vector<std::string> split(const std::string& text, char at) {
   return out;
 }
 
-// size, time and path: as long as these are equal, so are the bytes.
+// The seal is size, time and path. While these are equal, the bytes are taken to be equal.
 bool file_seal(const std::string& path, std::string* seal) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return false;
@@ -50,7 +50,7 @@ std::string text_of_parts(const StepInputs& inputs) {
   return text;
 }
 
-// What differs between the work kept last and what is asked for now.
+// The difference between the last kept work and the current inputs.
 std::string difference(const std::string& kept, const StepInputs& inputs) {
   std::map<std::string, std::string> before;
   for (const std::string& line : split(kept, '\n')) {
@@ -112,7 +112,7 @@ std::string WorkStore::find(const StepInputs& inputs, const std::string& hash, s
   }
   std::string work = lines[1];
   for (size_t i = 2; i < lines.size(); ++i) {
-    // size time path
+    // The line has the form: size time path.
     const size_t first = lines[i].find(' ');
     const size_t second = first == std::string::npos ? first : lines[i].find(' ', first + 1);
     if (second == std::string::npos) continue;
@@ -144,7 +144,7 @@ Status WorkStore::seal(const StepInputs& inputs, const std::string& hash, const 
     const std::string path = walk->path().string();
     const std::string name = path.substr(work.size() + 1);
     std::string seal;
-    // A name with a newline has no line of its own: such work is done again each time.
+    // A name with a newline does not fit into one line. Such work is not kept; it runs each time.
     if (name.find('\n') != std::string::npos) return Status::ok();
     if (file_seal(path, &seal)) lines.push_back(seal + " " + name);
   }

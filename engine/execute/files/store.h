@@ -1,12 +1,13 @@
-// Work of setup and build steps that later runs in the same outpath take over. OUTPATH/.tally-store
-// has one small text file for each finished piece of work: where it lies, what it was made from,
-// and a seal, the size and time of every file it consists of. The work itself stays in the run that
-// did it, because programs have their path built in.
+// Finished work of setup and build steps that later runs in the same OUTPATH reuse.
+// OUTPATH/.tally-store has one small text file (an entry) for each finished piece of work. The
+// entry records the folder of the work, its inputs and a seal: the size and time of every file of
+// the work. The work itself stays in the run that did it, because programs have their path built
+// in.
 //
-// Safe under concurrent runs: an entry is written after its work has ended well, in one step
-// (written beside, then renamed), and is believed only while every file of the seal is as it was. A
-// run that was removed, wholly or half, is thus never taken for a result; two runs that do the same
-// work at the same time both do it, and the later entry stands.
+// The store is safe under concurrent runs. An entry is written after its work has succeeded, to a
+// temporary file that is then renamed. An entry is trusted only while every file of the seal is
+// unchanged, so a run that was removed, wholly or in part, is never reused. Two runs that do the
+// same work at the same time both do it, and the later entry stands.
 #pragma once
 
 #include <string>
@@ -20,17 +21,18 @@ namespace tally {
 
 class WorkStore {
  public:
-  // `outpath`: the folder of the runs, absolute.
+  // `outpath`: the absolute path of the folder that holds the runs.
   explicit WorkStore(const std::string& outpath);
 
-  // Finished work of `step` with this content hash: its folder, absolute; empty when there is none
-  // to take over. `why` says why it has to be done (nothing kept yet, what differs from the work
-  // kept last, files that are gone or changed), or of which run it is. `instance` names this very
-  // work: two pieces of work never have the same, not even in one place.
+  // Returns the absolute folder of finished work of `step` with this content hash, or an empty
+  // string when no work can be reused. `why` then gives the reason: nothing is kept yet, an input
+  // differs from the last kept work, or files are gone or changed. Otherwise `why` names the run
+  // that did the work. `instance` identifies this piece of work. Two pieces of work never have the
+  // same instance, even in the same folder.
   std::string find(const StepInputs& inputs, const std::string& hash, std::string* why,
                    std::string* instance) const;
-  // What keep() would write of the work that `inputs` made in `work`. The entry's instance stays
-  // empty when it cannot be kept (there are no files, or their names hold newlines).
+  // The entry that keep() writes for the work that `inputs` made in `work`. Its instance stays
+  // empty when the work cannot be kept: it has no files, or a file name holds a newline.
   struct Entry {
     std::string step, hash, text, parts;
     std::string instance;

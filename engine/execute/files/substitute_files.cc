@@ -30,8 +30,8 @@ std::string base_name(std::string path) {
 std::vector<std::string> match(const std::string& pattern) {
   std::vector<std::string> paths;
   glob_t found{};
-  // Sorted by the C library in byte order of the names under LC_ALL=C; the engine never sets a
-  // locale.
+  // The C library sorts names in the locale's order. The engine never sets a locale, so this is
+  // byte order as under LC_ALL=C.
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
     for (size_t i = 0; i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
   }
@@ -47,8 +47,7 @@ std::vector<std::string> split_names(const std::string& text, const std::string&
   return names;
 }
 
-// A Python literal that stands for exactly these bytes as text: everything but plain letters
-// escaped.
+// A Python literal for exactly these bytes as text. Everything but plain letters is escaped.
 std::string python_literal(std::string_view text) {
   std::string literal = "'";
   for (const char c : text) {
@@ -89,7 +88,7 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
   text = result.append(text, at, std::string::npos);
 }
 
-// Lines that are `from` alone, blanks at their ends aside.
+// Replaces each line that consists of `from` only, apart from blanks at its ends.
 void replace_lines(std::string& text, std::string_view from, const std::string& to) {
   std::string result;
   from = strip(from);
@@ -110,7 +109,7 @@ Status apply_substitution(const Substitution& sub, const Lookup& lookup, Evaluat
                           std::string* text) {
   const std::string source = substitute(sub.source.value, lookup);
   const std::string dest = substitute(sub.dest.value, lookup);
-  if (!source.empty() && source.front() == '\n') {  // of whole lines, see check/sets.cc
+  if (!source.empty() && source.front() == '\n') {  // whole lines, see check/sets.cc
     replace_lines(*text, source, dest);
     return Status::ok();
   }
@@ -118,8 +117,8 @@ Status apply_substitution(const Substitution& sub, const Lookup& lookup, Evaluat
     replace_all(*text, source, dest);
     return Status::ok();
   }
-  // Python's own re, for its exact syntax of patterns and replacements. The trailing mark keeps the
-  // text's last newlines through any stripping on the way.
+  // Python's own re gives the exact syntax of patterns and replacements. The trailing mark keeps
+  // the text's last newlines, because the output may be stripped.
   const Evaluation result = evaluator.evaluate_one(
       Mode::python, "__import__('re').sub(" + python_literal(source) + ", " + python_literal(dest) +
                         ", " + python_literal(*text) + ") + '|'");
@@ -131,7 +130,7 @@ Status apply_substitution(const Substitution& sub, const Lookup& lookup, Evaluat
   return Status::ok();
 }
 
-// Where a file set would take `path` of a work directory from.
+// The source from which a file set would copy `path` of a work directory.
 std::optional<std::string> planned_source(const std::vector<PlannedFile>& files,
                                           const std::string& path) {
   for (const PlannedFile& file : files) {
@@ -166,7 +165,7 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
   if (!entry.target.value.empty()) {
     const std::string given = substitute(entry.target.value, lookup);
     names = split_names(given, entry.separator);
-    // JUBE cuts names at commas, whatever separates the sources.
+    // JUBE splits names at commas, even when another separator splits the sources.
     if (names.size() != patterns.size()) names = split_names(given, ",");
     for (std::string& name : names) name = expanded(name);
     if (names.size() != patterns.size()) {

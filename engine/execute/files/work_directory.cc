@@ -27,7 +27,7 @@ std::string parent_of(const std::string& path) {
   return slash == std::string::npos || slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Like cp -a for one entry: make() and its like look at times.
+// Copies one entry as `cp -a` does, because make and similar tools compare times.
 Status copy_entry(const std::string& from, const std::string& to, bool follow) {
   struct stat info {};
   if ((follow ? stat(from.c_str(), &info) : lstat(from.c_str(), &info)) != 0) {
@@ -93,7 +93,8 @@ Status place_file(const PlannedFile& file, const std::string& work_dir) {
     return failed(target, "cannot make the link", errno);
   }
   if (file.link) return make_link(file.source, target);
-  // Aside and renamed: being killed leaves no half a file that the next try would take for whole.
+  // The file is written under another name and then renamed. An engine killed here leaves no
+  // partial file that the next attempt would take for complete.
   const std::string aside = target + ".tally-new";
   std::error_code error;
   fs::remove_all(aside, error);
@@ -120,7 +121,7 @@ std::string last_lines(const std::string& path, size_t count) {
   struct stat info {};
   std::string text;
   if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
-    // The end alone: the file may be huge.
+    // Only the end is read, because the file may be huge.
     constexpr off_t most = 16384;
     const off_t start = std::max<off_t>(0, info.st_size - most);
     text.resize(static_cast<size_t>(info.st_size - start));

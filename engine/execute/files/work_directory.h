@@ -1,4 +1,4 @@
-// What happens on disk in one workpackage's folder.
+// File operations in the folder of one workpackage.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace tally {
 
-// A link at `path` to `target`, relative; fine when something is there already.
+// Makes a relative link at `path` to `target`. Succeeds without change when `path` already exists.
 Status make_link(const std::string& target, const std::string& path);
-// Copies or links one planned file into `work_dir`. A target that exists is left as it is.
-// Permissions and times are kept; a folder is copied with all it holds.
+// Copies or links one planned file into `work_dir`. An existing target is left unchanged.
+// Permissions and times are kept. A folder is copied with its contents.
 Status place_file(const PlannedFile& file, const std::string& work_dir);
-// Writes what substitute_files() made.
+// Writes the files that substitute_files() returned.
 Status write_substituted(const std::vector<FileBytes>& files, const std::string& work_dir);
-// The last `count` lines of a file, as they stand; empty when it cannot be read.
+// The last `count` lines of a file, unchanged. Empty when the file cannot be read.
 std::string last_lines(const std::string& path, size_t count);
-// Sizes of the files now, for the journal; and cutting them back to them (files not listed: to
-// nothing). A file that does not lie in one of `folders`, links followed, is somebody else's and
-// stays as it is.
+// output_sizes() returns the current sizes of the files, for the journal. cut_back() truncates the
+// files to these sizes, and to zero when a file is not listed. A file outside `folders`, after
+// links are followed, belongs to somebody else and is left unchanged.
 OutputSizes output_sizes(const std::vector<std::string>& paths);
 void cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes,
               const std::vector<std::string>& folders);

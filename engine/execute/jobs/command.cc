@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Takes what has come on a pipe; false when it has ended.
+// Reads the available data from a pipe. Returns false at its end.
 bool drain(int fd, std::string& text) {
   std::array<char, 4096> buffer{};
   const ssize_t got = read(fd, buffer.data(), buffer.size());
@@ -55,7 +55,7 @@ int spawn(const CommandSpec& spec, int out, int err, pid_t* pid) {
   return failed;
 }
 
-// Reads both pipes to their ends; false when the command was ended before.
+// Reads both pipes to their ends. Returns false when the command was ended before that.
 bool listen(const CommandSpec& spec, pid_t pid, int out, int err, CommandResult* result) {
   const auto end = Clock::now() + spec.patience;
   std::array<pollfd, 2> waiting{{{out, POLLIN, 0}, {err, POLLIN, 0}}};

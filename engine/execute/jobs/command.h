@@ -1,4 +1,4 @@
-// A command of the scheduler's, run to its end for what it prints.
+// Runs a command of the scheduler to its end and returns what it prints.
 #pragma once
 
 #include <atomic>
@@ -9,23 +9,24 @@
 namespace tally {
 
 struct CommandResult {
-  int status = -1;  // exit code; -1: could not be run, took too long or was given up
+  int status = -1;  // exit code; -1: could not be started, timed out or was abandoned
   std::string out, err;
 };
 
 struct CommandSpec {
   std::vector<std::string> words;
-  std::string directory;                 // empty: the engine's
+  std::string directory;                 // empty: the engine's directory
   std::vector<std::string> environment;  // NAME=value, complete
-  // When munge or the controller is away, Slurm's commands hang.
+  // A limit, because Slurm's commands hang when munge or the controller is down.
   std::chrono::milliseconds patience{60000};
-  const std::atomic<bool>* given_up = nullptr;  // set from elsewhere: the command is ended
+  const std::atomic<bool>* given_up = nullptr;  // set by another thread to end the command
 };
 
-// In a session of its own: ctrl-C is for the engine, a submission is not to be torn apart.
+// Runs the command in a session of its own, so that ctrl-C reaches only the engine and does not
+// interrupt a submission.
 CommandResult run_command(const CommandSpec& spec);
 
-// "sbatch: ...": what a command that failed said.
+// Returns "sbatch: ..." with the message of the command that failed.
 std::string error_text(const CommandResult& result, const std::string& command);
 
 }  // namespace tally

@@ -11,8 +11,8 @@
 namespace tally {
 namespace {
 
-// What the job script says about a failure, in one line: the first error, of the first process that
-// failed. A program's own words: of any length and any bytes.
+// The job script's message about a failure, in one line: the first error of the first process that
+// failed. It is the program's own text, of any length and with any bytes.
 std::string reason_left(const Task& task) {
   constexpr size_t longest = 500;
   const std::string* file = task.values().find("reason_file");
@@ -31,7 +31,7 @@ std::string reason_left(const Task& task) {
   return line;
 }
 
-// By the scheduler's word for what it did.
+// Derives the reason from the scheduler's state.
 Reason reason_of_end(const JobEnd& end) {
   struct Word {
     std::string_view word;
@@ -53,7 +53,8 @@ Reason reason_of_end(const JobEnd& end) {
   return Reason::job_failed;
 }
 
-// The last `count` lines of a file that are not the scheduler's; of none such, the last ones.
+// The last `count` lines of a file that do not come from the scheduler. If there are none, the last
+// lines of any kind.
 std::string last_words(const std::string& file, size_t count) {
   std::vector<std::string> own;
   const std::string text = last_lines(file, 100);
@@ -68,7 +69,7 @@ std::string last_words(const std::string& file, size_t count) {
   return join(own, "\n") + "\n";
 }
 
-// What the job's program said last, below the words in the outcome's detail.
+// Appends the last output of the job's program below the text in the outcome's detail.
 void add_last_lines(const Task& task, Outcome* outcome) {
   const std::string* name = task.values().find("stderrlogfile");
   const std::string file =
@@ -80,8 +81,8 @@ void add_last_lines(const Task& task, Outcome* outcome) {
       outcome->detail.str().substr(0, outcome->detail.str().find('\n')) + "\n" + lines;
 }
 
-// Whether it came to its turn: of several in one allocation, those that did not have no result when
-// the time is over.
+// Whether the workpackage started. When several share one allocation, those that did not start have
+// no result when its time is over.
 bool began(const Task& task) {
   if (task.step().pack.kind.value != "steps") return true;
   const std::string* out = task.values().find("stdoutlogfile");

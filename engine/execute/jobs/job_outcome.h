@@ -1,4 +1,4 @@
-// What the end of a job means for its workpackage.
+// Translates the end of a job into the outcome of its workpackage.
 #pragma once
 
 #include "engine/execute/jobs/jobs.h"
@@ -7,8 +7,8 @@
 
 namespace tally {
 
-// Done, in an outcome that the step expects, or failed: with the scheduler's words and what the
-// job's program said last.
+// Returns done, an outcome that the step expects, or failed. A failure carries the scheduler's
+// message and the last output of the job's program.
 Outcome outcome_of_job(const Task& task, const JobEnd& end);
 
 }  // namespace tally

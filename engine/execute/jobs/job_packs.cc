@@ -18,7 +18,7 @@ Status JobPacks::add(Job job, const PackRule& rule, const Task& task) {
       kinds.pack_member(job.request.directory, job.request.script, kinds.script_options(script),
                         task.values().exported(), task.values().lookup());
   const std::string options = kinds.common_options(member.in_script.options);
-  // Exported parameters are in the pack's script; what else differs makes another pack.
+  // Exported parameters are set in the pack's script. Any other difference makes another pack.
   EnvironmentChanges rest = task.environment();
   for (const auto& [name, value] : member.in_script.environment) rest.erase(name);
   std::string key = job.named ? job.request.name : options;
@@ -47,7 +47,7 @@ Status JobPacks::take(bool all, const std::string& run_dir, std::vector<Job>* jo
   for (auto entry = open_.begin(); entry != open_.end();) {
     Pack& pack = entry->second;
     const auto size = static_cast<size_t>(pack.rule.size);
-    // By their numbers, whatever the order in which they became ready.
+    // The order is by number. The order in which they became ready does not matter.
     std::sort(pack.members.begin(), pack.members.end(), [](const Member& a, const Member& b) {
       return a.job.workpackage < b.job.workpackage;
     });

@@ -1,5 +1,5 @@
-// Workpackages on their way into a job that they share (pack): gathered until the job is full or
-// nobody else can come.
+// Workpackages that wait to share a job (pack). They are gathered until the job is full or no other
+// workpackage can join.
 #pragma once
 
 #include <map>
@@ -14,13 +14,13 @@ namespace tally {
 
 class JobPacks {
  public:
-  // Takes a workpackage that is ready to be submitted. One that an earlier engine named without
-  // hearing its job's id comes back to the pack it was in.
+  // Adds a workpackage that is ready to be submitted. If an earlier engine recorded its job's name
+  // but not the job's id, it returns to the same pack.
   Status add(Job job, const PackRule& rule, const Task& task);
-  // Jobs to be submitted: packs that are full, with `all` every one. Writes the job script of each
-  // into a folder of its own, RUNDIR/pack_000001_train.
+  // Returns the jobs to submit: the packs that are full, or every pack with `all`. Writes the job
+  // script of each into a folder of its own, such as RUNDIR/pack_000001_train.
   Status take(bool all, const std::string& run_dir, std::vector<Job>* jobs);
-  // Workpackages that are gathered and not taken.
+  // Workpackages that are gathered and not yet returned by take().
   std::vector<int> members() const;
 
  private:
@@ -32,12 +32,13 @@ class JobPacks {
     const StepKinds* kinds = &plain_kinds();
     PackRule rule;
     std::string options;
-    bool named = false;  // by an earlier engine
+    bool named = false;  // an earlier engine recorded the name
     std::vector<Member> members;
   };
   static Status make_job(Pack pack, const std::string& run_dir, std::vector<Job>* jobs);
 
-  // By step, what the scripts ask of the scheduler and what is in their environment; or by name.
+  // The key is the step and a text. The text is the recorded name of the job, or else its scheduler
+  // options and the environment of its scripts.
   std::map<std::pair<int, std::string>, Pack> open_;
 };
 

@@ -1,4 +1,4 @@
-// The way of jobs into the scheduler's queue: named, looked for, submitted.
+// Brings jobs into the scheduler's queue: names them, looks for earlier submissions, submits.
 #include <algorithm>
 #include <ctime>
 
@@ -33,8 +33,8 @@ bool JobFollower::may_submit(const Tracked& tracked, Clock::time_point now) cons
   return now >= submit_next_ && (rules.per_second <= 0 || tokens_ >= 1);
 }
 
-// Jobs that an earlier engine, or we ourselves, may have submitted without hearing the id: one
-// question for all.
+// Looks for jobs that were submitted, by an earlier engine or by this one, without an answer that
+// gave the id. One query covers all of them.
 void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) {
   if (now < find_next_) return;
   std::vector<std::string> names;
@@ -58,7 +58,7 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
     const auto id = ids.find(tracked.job.request.name);
     if (id != ids.end()) {
       log_.write(tracked.job.label + ": found job " + id->second + " (" + id->first + ")");
-      // Not recorded is no harm: it is found again.
+      // A failure to record the id is harmless: the job is found again by its name.
       const Status recorded = follow(tracked, id->second, now);
       if (!recorded) log_.write(recorded.message());
     } else if (has_run(tracked)) {
@@ -70,15 +70,16 @@ void JobFollower::find_named(Clock::time_point now, std::vector<JobEnd>* ended) 
   }
 }
 
-// Whether a job that the scheduler does not know has run: one of those it was for has left its
-// word.
+// Whether a job that the scheduler does not know has run. It has if one of its workpackages has
+// left an exit status.
 bool JobFollower::has_run(const Tracked& tracked) {
   const auto left = [](const Job& job) { return exit_left(job.marks).has_value(); };
   return left(tracked.job) ||
          std::any_of(tracked.job.members.begin(), tracked.job.members.end(), left);
 }
 
-// What they left is their end; who of a pack left nothing is lost, and not done a second time.
+// A workpackage's exit status is its end. A pack member without one is lost, and does not run a
+// second time.
 void JobFollower::end_unfound(Tracked& tracked, std::vector<JobEnd>* ended) {
   std::vector<Job> members = std::move(tracked.job.members);
   tracked.job.members.clear();
@@ -99,7 +100,7 @@ void JobFollower::end_unfound(Tracked& tracked, std::vector<JobEnd>* ended) {
   for (const Job& member : members) end(member);
 }
 
-// Names go to the disk before anything is submitted, many by one flush.
+// Names are written to disk before anything is submitted. One flush covers many names.
 Status JobFollower::name_ready() {
   std::vector<std::pair<int, std::string>> names;
   for (const int workpackage : queue_) {
@@ -115,7 +116,7 @@ Status JobFollower::name_ready() {
   if (Status s = journal_.jobs_named(names); !s) return s;
   for (const auto& [workpackage, name] : names) {
     const auto known = jobs_.find(workpackage);
-    if (known == jobs_.end()) continue;  // a member
+    if (known == jobs_.end()) continue;  // a member of a pack
     Tracked& tracked = known->second;
     tracked.job.named = true;
     tracked.job.named_at = std::time(nullptr);
@@ -143,7 +144,7 @@ Status JobFollower::submit_ready(Clock::time_point now, std::vector<JobEnd>* end
   return Status::ok();
 }
 
-// From now on the folders are this job's, and not those of one submitted before.
+// From now on the folders belong to this job, and not to one submitted before.
 Status JobFollower::own(const Tracked& tracked) const {
   const std::string& name = tracked.job.request.name;
   const auto write = [&](const Job& job) {
@@ -202,7 +203,7 @@ Status JobFollower::follow(Tracked& tracked, const std::string& id, Clock::time_
   return journal_.commit();
 }
 
-// What ends a job before it is followed ends all who ride with it.
+// An end before the job is followed also ends all members of the job.
 void JobFollower::end_members(const Tracked& tracked, std::vector<JobEnd>* ended, size_t from) {
   for (size_t i = from; i < ended->size(); ++i) {
     if ((*ended)[i].workpackage != tracked.job.workpackage) continue;
@@ -227,10 +228,12 @@ void JobFollower::refused(Tracked& tracked, Refusal refusal, const std::string& 
   if (refusal == Refusal::full) {
     full_ = true;
     queue_.push_front(workpackage);
-    // With jobs of ours in the queue there will be room; else somebody's limit leaves us none.
+    // If other jobs of this run are queued, there will be room when they end. Otherwise the limit
+    // leaves no room at all.
     if (jobs_.size() > queue_.size()) tracked.trouble_since.reset();
   } else {
-    // The answer may have been lost, not the job: it is looked for before it is submitted again.
+    // The answer may have been lost although the job was accepted. The job is looked for before it
+    // is submitted again.
     tracked.stage = Stage::find;
   }
   trouble(tracked, words, now, ended);
@@ -239,7 +242,8 @@ void JobFollower::refused(Tracked& tracked, Refusal refusal, const std::string& 
   }
 }
 
-// The scheduler could not be asked, or takes nothing now: said once, endured for a while.
+// The scheduler is unreachable or accepts nothing now. This is reported once and tolerated for a
+// while.
 void JobFollower::trouble(Tracked& tracked, const std::string& words, Clock::time_point now,
                           std::vector<JobEnd>* ended) {
   if (words != last_trouble_) log_.write(tracked.job.label + ": " + words + "; trying again");

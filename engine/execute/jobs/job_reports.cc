@@ -1,4 +1,4 @@
-// What a submitted job comes to: its own word in its files, and the scheduler's.
+// Determines the state of a submitted job from its own files and from the scheduler.
 #include <algorithm>
 #include <ctime>
 #include <set>
@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Reasons for waiting that no amount of waiting changes.
+// Reasons for waiting that will never pass.
 bool hopeless(const std::string& reason) {
   static const std::set<std::string> known{
       "PartitionNodeLimit",       "PartitionTimeLimit", "PartitionConfig", "BadConstraints",
@@ -34,21 +34,21 @@ void JobFollower::look(Clock::time_point now, std::vector<JobEnd>* ended) {
                tracked.exit->restarts != exit->restarts) {
       take_exit(tracked, *exit, now, ended);
     } else if (now - tracked.exit_seen >= tracked.job.rules.grace) {
-      // The scheduler says nothing about it: the exit status alone.
+      // The scheduler says nothing about the job, so the exit status decides alone.
       ended->push_back(end_with_exit(tracked));
     }
   }
 }
 
-// Whether the job that runs now was started again after the start that left the status.
+// Whether the job was restarted after the start that left this exit status.
 bool JobFollower::of_another_start(const Tracked& tracked, const JobExit& exit) {
   const JobReport& report = tracked.report;
   return is_active(report.state) && report.restarts >= 0 && exit.restarts >= 0 &&
          report.restarts != exit.restarts;
 }
 
-// A failure may come from outside (a limit, a person), and a good end from a script whose node is
-// lost: the scheduler says so.
+// The exit status alone is not enough. A failure may have an outside cause (a limit, a person), and
+// success may be reported by a script whose node is lost. The scheduler knows.
 void JobFollower::take_exit(Tracked& tracked, const JobExit& exit, Clock::time_point now,
                             std::vector<JobEnd>* ended) {
   tracked.exit = exit;
@@ -58,7 +58,8 @@ void JobFollower::take_exit(Tracked& tracked, const JobExit& exit, Clock::time_p
     return;
   }
   hurry(now);
-  // A good end waits for the answer alone: asked at once, but not more often than by turns.
+  // A successful end waits only for the scheduler's answer. The query is sent at once, but no more
+  // often than the interval between queries allows.
   query_next_ = std::min(query_next_, std::max(now, query_started_ + timing_.first_query));
 }
 
@@ -66,7 +67,7 @@ JobEnd JobFollower::end_with_exit(const Tracked& tracked) const {
   const JobReport& report = tracked.report;
   JobEnd end{tracked.job.workpackage, JobEnd::Kind::exit, tracked.exit->code, {}, {}};
   if (is_active(report.state) || report.word == "FAILED") return end;
-  // Its program had ended well before the scheduler ended the job.
+  // Its program had succeeded before the scheduler ended the job.
   if (tracked.exit->code == 0 && report.state == JobState::failed) return end;
   end.word = report.word;
   if (report.state == JobState::failed || report.state == JobState::retryable) {
@@ -88,7 +89,7 @@ void JobFollower::start_query(Clock::time_point now) {
   }
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
-  // Clocks differ between hosts.
+  // `since` leaves a margin, because clocks differ between hosts.
   auto question = [this, at = now, list = std::move(list), since = since - 3600]() mutable {
     Asked asked;
     asked.at = at;
@@ -108,7 +109,7 @@ void JobFollower::take_query(Clock::time_point now, std::vector<JobEnd>* ended) 
   }
   const Asked asked = query_->get();
   query_.reset();
-  // A scheduler that is slow to answer is asked less often.
+  // A scheduler that answers slowly is queried less often.
   const auto cost = std::chrono::duration_cast<milliseconds>(now - query_started_) * 20;
   query_interval_ = std::min(timing_.slowest_query, query_interval_ + query_interval_ / 2);
   query_next_ = now + std::max(query_interval_, std::min(cost, timing_.slowest_query));
@@ -158,14 +159,14 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
     return;
   }
   if (!tracked.gone_since) tracked.gone_since = now;
-  // Its exit status may be on its way through a network file system.
+  // Its exit status may be delayed by a network file system.
   if (tracked.job.marks.any()) {
     if (const auto exit = exit_left(tracked.job.marks)) {
       take_exit(tracked, *exit, now, ended);
       return;
     }
     if (now - *tracked.gone_since < tracked.job.rules.grace) {
-      // Looked at again when the time is over.
+      // The next query is due when the grace period is over.
       query_next_ = std::min(query_next_, *tracked.gone_since + tracked.job.rules.grace);
       return;
     }
@@ -173,7 +174,8 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
   ended->push_back(end_without_exit(tracked));
 }
 
-// Of a job that waits or runs. True: its program has ended well, and the scheduler agrees.
+// Handles a job that waits or runs. Returns true when its program has succeeded and the scheduler
+// agrees.
 bool JobFollower::take_active(Tracked& tracked, const Asked& asked, std::vector<JobEnd>* ended) {
   const JobReport& report = tracked.report;
   const bool queued = report.state == JobState::queued;
@@ -188,7 +190,8 @@ bool JobFollower::take_active(Tracked& tracked, const Asked& asked, std::vector<
     tracked.exit.reset();
     return false;
   }
-  // A job that is being ended is COMPLETING, too, when its node was lost: its end says which.
+  // COMPLETING is also the state of a job that is being ended because its node was lost. Only its
+  // final state tells the two apart.
   if (report.word == "COMPLETING") return false;
   ended->push_back(end_with_exit(tracked));
   return true;

@@ -1,5 +1,5 @@
-// How a platform wants its jobs submitted and followed: parameters that its set `executeset` may
-// give, docs/slurm.md.
+// Rules for submitting and following the jobs of a platform. The platform's set `executeset` may
+// give them as parameters; see docs/slurm.md.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,12 @@ namespace tally {
 
 struct JobRules {
   using Milliseconds = std::chrono::milliseconds;
-  int in_flight = 1000;               // jobs_in_flight: in the queue at once; 0: no limit
-  double per_second = 20;             // submit_rate: beyond a first burst; 0: no limit
-  Milliseconds patience{3600000};     // submit_patience: how long a scheduler may be away
-  Milliseconds grace{30000};          // status_grace: for an exit status on its way
-  Milliseconds pending{0};            // pending_limit: longest wait in the queue; 0: for ever
-  Milliseconds slowest_query{30000};  // poll_slowest: between questions to the scheduler
+  int in_flight = 1000;            // jobs_in_flight: most jobs in the queue at once; 0: no limit
+  double per_second = 20;          // submit_rate: jobs per second after a first burst; 0: no limit
+  Milliseconds patience{3600000};  // submit_patience: how long the scheduler may be unreachable
+  Milliseconds grace{30000};       // status_grace: how long to wait for an exit status
+  Milliseconds pending{0};         // pending_limit: longest wait in the queue; 0: no limit
+  Milliseconds slowest_query{30000};  // poll_slowest: longest interval between queries
   int resubmits = 2;                  // resubmit: after a lost node or preemption
   std::string environment = default_job_environment;  // job_environment: variables passed on
 
@@ -28,12 +28,13 @@ struct JobRules {
       "BASH_FUNC_* KRB5CCNAME";
 };
 
-// Fails with a sentence that names the parameter.
+// Fails with a sentence that names the wrong parameter.
 Status read_job_rules(const Lookup& lookup, JobRules* rules);
 
-// What of the engine's environment a job gets: the variables that `wanted` names (words, `*` as in
-// file names; a lone `*` for all). Variables of Slurm's own would change the job: only those that
-// are named in full pass, and SLURM_CONF, which says which Slurm it is.
+// The part of the engine's environment that a job gets: the variables that `wanted` names. Names
+// are separated by spaces; `*` matches as in file names, and a lone `*` means all. Slurm's own
+// variables would change the job, so only those that are named in full are passed. SLURM_CONF is
+// passed too, because it selects the Slurm installation.
 Environment job_environment(const Environment& base, const std::string& wanted);
 
 }  // namespace tally

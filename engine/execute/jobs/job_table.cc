@@ -24,7 +24,7 @@ Row row_of(const JobView& view, long long now) {
   return {view.id.empty() ? "-" : view.id, view.label, parameters, view.state, time, view.reason};
 }
 
-// The column of parameters is left out where no workpackage has any.
+// The parameter column is left out when no workpackage has any parameters.
 std::string line_of(const Row& row, const std::array<size_t, 6>& widths, bool parameters,
                     size_t columns) {
   std::string line = fmt::format("  {:<{}}  {:<{}}", row[0], widths[0], row[1], widths[1]);

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Listing the folder first makes a network file system look again.
+// Listing the folder first makes a network file system refresh its cache.
 void look_again(const std::string& path) {
   if (DIR* folder = opendir(path.substr(0, path.rfind('/')).c_str())) {
     while (readdir(folder) != nullptr) {
@@ -27,8 +27,8 @@ bool is_there(const std::string& path) {
   return !path.empty() && access(path.c_str(), F_OK) == 0;
 }
 
-// A job script's status file: the exit status and a newline, moved into place; of a later start
-// than the first also "restart N" and a newline.
+// Reads a job script's status file: the exit status and a newline. The script moves it into place.
+// If the job was restarted, a second line follows: "restart N" and a newline.
 std::optional<JobExit> read_exit_status(const std::string& path) {
   std::string text;
   if (!is_there(path) || !read_file(path, &text)) return std::nullopt;
@@ -76,7 +76,7 @@ void JobFollower::add(Job job) {
   timing_.slowest_query = std::min(timing_.slowest_query, tracked.job.rules.slowest_query);
   if (tracked.stage == Stage::submit) queue_.push_back(workpackage);
   if (tracked.stage == Stage::follow) {
-    // It may have ended meanwhile: looked at without delay.
+    // The job may have ended meanwhile, so it is checked without delay.
     look_next_ = query_next_ = Clock::time_point();
   }
   jobs_[workpackage] = std::move(tracked);
@@ -115,7 +115,7 @@ void JobFollower::forget(std::vector<JobEnd>* ended, size_t from) {
     const auto tracked = jobs_.find((*ended)[i].workpackage);
     if (tracked == jobs_.end()) continue;
     end_members(tracked->second, ended, i);
-    // A lost job may yet be found.
+    // A lost job may still be found later.
     if ((*ended)[i].kind != JobEnd::Kind::lost) disown(tracked->second.job);
     jobs_.erase(tracked);
   }
@@ -142,7 +142,7 @@ JobFollower::Clock::time_point JobFollower::next() const {
   }
   if (any_followed) next = std::min(next, look_next_);
   if (any_followed) {
-    // The answer comes with a signal (the command's end), or a moment after it.
+    // The end of the query's command is signalled. The answer may come a moment after the signal.
     next = std::min(next, query_ ? Clock::now() + milliseconds(20) : query_next_);
   }
   if (!settled()) {
@@ -157,7 +157,7 @@ std::vector<std::string> JobFollower::ids() const {
   for (const auto& [workpackage, tracked] : jobs_) {
     if (tracked.stage == Stage::follow) list.push_back(tracked.job.id);
   }
-  // Steps of one allocation have one id.
+  // Steps of one allocation share one id.
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;

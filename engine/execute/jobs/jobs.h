@@ -1,11 +1,15 @@
-// Jobs in a scheduler's queue: named, submitted once, followed until their fate is established.
+// Jobs in a scheduler's queue. Each job is named, submitted once and followed until its end is
+// established.
 //
-// A job's way: its name goes to the journal, then it is submitted, then its id goes there. A name
-// without an id (the engine was killed, or the scheduler's answer was lost) is looked for before
-// anything is submitted again. Its end is what it wrote into its status file, once the scheduler
-// has agreed about the same start of the job: a node may be lost while the job's script lives on
-// and takes the end of srun for that of its program. Without a status file the scheduler's word
-// counts; when neither says anything for the grace period, the job is lost.
+// The journal first records the job's name, then the job is submitted, then the journal records its
+// id. A name without an id means that the engine was killed or that the scheduler's answer was
+// lost. The scheduler is then searched for the name before anything is submitted again.
+//
+// The end of a job is what it wrote into its status file, once a later report of the
+// scheduler agrees with it about the same start of the job. The report is needed because a node may
+// be lost while the job script still runs; the script then takes the end of srun for the end of its
+// program. Without a status file the scheduler's state counts. When neither says anything for the
+// grace period, the job is lost.
 #pragma once
 
 #include <chrono>
@@ -23,23 +27,25 @@
 
 namespace tally {
 
-// Files by which a job says how it ended, absolute. Without a status file, JUBE's way: an error
-// file, or a done file. With none of them the scheduler's word decides.
+// Files by which a job reports its end, with absolute paths. Without a status file, JUBE's
+// convention applies: an error file or a done file. Without any of them the scheduler's state
+// decides.
 struct JobMarks {
   std::string status_file, done_file, error_file;
   bool any() const { return !status_file.empty() || !done_file.empty() || !error_file.empty(); }
-  // Names the job that the folder belongs to, for its script: a job that is requeued after its end
-  // was taken, or in whose place another was submitted, does nothing. Empty without a status file.
+  // The owner file names the job that the folder belongs to, and the job script reads it. A job
+  // does nothing if it was requeued after its end was recorded, or if another job was submitted in
+  // its place. Empty without a status file.
   std::string owner_file() const { return status_file.empty() ? "" : status_file + ".job"; }
 };
-// The exit status that a job left.
+// The exit status that a job wrote.
 struct JobExit {
   int code = 0;
-  // How often the job had been started before the start that left it (SLURM_RESTART_COUNT); -1: the
+  // How often the job had been restarted before it wrote the status (SLURM_RESTART_COUNT). -1: the
   // file does not say.
   int restarts = -1;
 };
-// Nothing: the job has left none yet.
+// Returns nothing when the job has not written an exit status yet.
 std::optional<JobExit> exit_left(const JobMarks& marks);
 
 struct Job {
@@ -48,17 +54,17 @@ struct Job {
   JobMarks marks;
   JobRules rules;
   std::string label;       // for people: the workpackage's folder
-  std::string id;          // of one that an earlier engine submitted
-  bool named = false;      // the journal has request.name: it may have been submitted
-  long long named_at = 0;  // not submitted before; seconds since 1970
-  // Of a workpackage that shares its job with others (pack): "#4", task 4 of an array; "@4", one of
-  // the steps of an allocation. Part of the name that the journal keeps.
+  std::string id;          // set if an earlier engine submitted the job
+  bool named = false;      // the journal has request.name, so the job may have been submitted
+  long long named_at = 0;  // earliest time of submission, in seconds since 1970
+  // Set when the workpackage shares its job with others (pack). "#4" is task 4 of an array; "@4" is
+  // one step of an allocation. Part of the name that the journal keeps.
   std::string place;
-  // The others of its job, which are followed like this one as soon as the job is known.
+  // The other members of the job. They are followed like this one as soon as the job is known.
   std::vector<Job> members;
 
   std::string journal_name() const { return request.name + place; }
-  // The scheduler's id for this one, of the job's.
+  // The scheduler's id for this member of `job`.
   std::string id_in(const std::string& job) const {
     return place.rfind('#', 0) == 0 ? job + "_" + place.substr(1) : job;
   }
@@ -67,24 +73,24 @@ struct Job {
 struct JobEnd {
   enum class Kind {
     exit,       // its program ended with exit_code
-    rejected,   // the scheduler does not take it
-    failed,     // the scheduler ended it, or it waited too long
-    retryable,  // ended through no fault of its own
-    lost,       // nobody knows
+    rejected,   // the scheduler refused it
+    failed,     // the scheduler ended it, or it waited too long in the queue
+    retryable,  // ended for a reason outside the job
+    lost,       // its end is unknown
   };
   int workpackage = 0;
   Kind kind = Kind::lost;
   int exit_code = 0;
-  std::string word;   // the scheduler's state, as TIMEOUT
-  std::string words;  // in a sentence, the scheduler's own
+  std::string word;   // the scheduler's state, such as TIMEOUT
+  std::string words;  // the scheduler's message, in a sentence
 };
 
-// What people see of a job.
+// A job as it is shown to people.
 struct JobView {
   int workpackage = -1;
   std::string label, id, state, reason;
-  std::string parameters;  // those that differ between the step's workpackages: "layers=2 batch=8"
-  long long since = 0;     // seconds since 1970: in the queue, or running; 0: not known
+  std::string parameters;  // those that differ within the step: "layers=2 batch=8"
+  long long since = 0;     // start of queueing or of running, in seconds since 1970; 0: unknown
   bool running = false;
 };
 
@@ -98,30 +104,34 @@ class JobFollower {
   JobFollower& operator=(const JobFollower&) = delete;
 
   struct Timing {
-    std::chrono::milliseconds first_look{200}, slowest_look{5000};      // at the files
-    std::chrono::milliseconds first_query{1000}, slowest_query{30000};  // to the scheduler
-    // Submitting leaves the engine's loop alone for no longer than this, and one submission.
+    // Interval between looks at the files.
+    std::chrono::milliseconds first_look{200}, slowest_look{5000};
+    // Interval between queries to the scheduler.
+    std::chrono::milliseconds first_query{1000}, slowest_query{30000};
+    // Submitting blocks the engine's loop for at most this long plus one submission.
     std::chrono::milliseconds longest_turn{250};
-    bool background = true;  // queries in a thread of their own: they may hang
+    bool background = true;  // queries run in their own thread, because they may hang
   };
   void set_timing(const Timing& timing) { timing_ = timing; }
 
   void add(Job job);
-  // Submits, looks and asks as far as it is time for, and says which jobs ended. Never waits; a
-  // submission takes as long as the scheduler's command. A status is a failure of the journal.
+  // Submits jobs, reads their files and queries the scheduler, each when it is due. Reports which
+  // jobs ended. Never waits, but one submission takes as long as the scheduler's command. An error
+  // status means that the journal failed.
   Status turn(std::vector<JobEnd>* ended, Clock::time_point now = Clock::now());
-  // When there may be something to do again.
+  // The time at which turn() may have something to do again.
   Clock::time_point next() const;
 
   size_t count() const { return jobs_.size(); }
-  // Submitted, as far as is known.
+  // Ids of the jobs that are known to be submitted.
   std::vector<std::string> ids() const;
-  // Not submitted yet; nothing of them is in the scheduler.
+  // Workpackages that are not submitted yet. The scheduler knows nothing of them.
   std::vector<int> unsubmitted() const;
-  // Nothing is left to submit or look for, except what waits for the end of other jobs.
+  // Whether nothing is left to submit or to look for, except jobs that wait for other jobs to end.
   bool settled() const;
   std::vector<JobView> views() const;
-  // All that are in the queue, by one command, and forgets them all; their workpackages.
+  // Cancels all jobs in the queue with one command and stops following them. Returns their
+  // workpackages.
   Status cancel_all(std::vector<int>* workpackages);
 
  private:
@@ -130,13 +140,16 @@ class JobFollower {
     Job job;
     Stage stage = Stage::submit;
     JobReport report;
-    std::optional<Clock::time_point> gone_since;     // ended or unknown, by the scheduler
-    std::optional<Clock::time_point> trouble_since;  // of its submission
-    std::optional<Clock::time_point> stuck_since;    // in the queue for a reason that will not pass
-    // The exit status that it left: counts when the scheduler, asked after it was seen, agrees.
+    // When the scheduler first reported it as ended or unknown.
+    std::optional<Clock::time_point> gone_since;
+    std::optional<Clock::time_point> trouble_since;  // when its submission first failed
+    // Since when it is queued for a reason that will not pass.
+    std::optional<Clock::time_point> stuck_since;
+    // The exit status that the job wrote. It counts once a query sent after it was seen confirms
+    // it.
     std::optional<JobExit> exit;
     Clock::time_point exit_seen;
-    bool requeued = false;  // it waits again: what its first start left does not count
+    bool requeued = false;  // back in the queue; the status of its first start does not count
     bool heard = false;
   };
   struct Asked {
@@ -150,7 +163,7 @@ class JobFollower {
   Status submit_ready(Clock::time_point now, std::vector<JobEnd>* ended);
   Status submit(Tracked& tracked, Clock::time_point now, std::vector<JobEnd>* ended);
   Status name_ready();
-  // The job and its members have the id `id` and are followed from now on.
+  // Records that the job and its members have the id `id`, and follows them from now on.
   Status follow(Tracked& tracked, const std::string& id, Clock::time_point now);
   static bool has_run(const Tracked& tracked);
   static void end_unfound(Tracked& tracked, std::vector<JobEnd>* ended);
@@ -184,11 +197,11 @@ class JobFollower {
   Timing timing_;
   std::map<int, Tracked> jobs_;  // by workpackage
   std::deque<int> queue_;        // to be submitted, in order
-  double tokens_ = burst;        // submissions that the rate allows at once
+  double tokens_ = burst;        // submissions that the rate allows now
   Clock::time_point tokens_at_ = Clock::now();
   Clock::time_point submit_next_ = Clock::time_point(), find_next_ = Clock::time_point();
   std::chrono::milliseconds back_off_{0};
-  bool full_ = false;  // a limit on queued jobs was met
+  bool full_ = false;  // a limit on queued jobs was reached
   Clock::time_point look_next_ = Clock::time_point(), query_next_ = Clock::time_point();
   std::chrono::milliseconds look_interval_{0}, query_interval_{0};
   std::optional<std::future<Asked>> query_;

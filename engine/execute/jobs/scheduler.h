@@ -1,4 +1,5 @@
-// Seam to the job scheduler of a cluster. Tests use a fake for faults, the real one for truth.
+// Interface to the job scheduler of a cluster. Tests use a fake to inject faults and the real one
+// to check the behaviour.
 #pragma once
 
 #include <map>
@@ -11,20 +12,21 @@
 namespace tally {
 
 struct JobRequest {
-  std::string name;       // unique to workpackage, run and try: a job can be found again by it
-  std::string directory;  // where the script lies and the job starts
-  std::string script;     // file name in `directory`
-  std::string submit;     // the command that takes the script, as `sbatch --parsable`
+  // Unique for each workpackage, run and attempt, so that the job can be found by it.
+  std::string name;
+  std::string directory;                 // folder of the script, in which the job starts
+  std::string script;                    // file name in `directory`
+  std::string submit;                    // the submit command, such as `sbatch --parsable`
   std::vector<std::string> environment;  // NAME=value, complete
 };
 
-// What the many states of a scheduler come to.
+// A scheduler's many states are reduced to these.
 enum class JobState {
   queued,
   running,
-  ok,         // ended, and well as far as the scheduler can see
+  ok,         // ended, without an error that the scheduler can see
   failed,     // ended by a failure, a limit or a person
-  retryable,  // ended through no fault of its own: a lost node, preemption
+  retryable,  // ended for a reason outside the job: a lost node, preemption
   unheard,    // nothing could be learned this time
 };
 inline bool is_active(JobState state) {
@@ -33,47 +35,46 @@ inline bool is_active(JobState state) {
 
 struct JobReport {
   JobState state = JobState::unheard;
-  std::string word;         // the scheduler's own for the state, as TIMEOUT
-  std::string reason;       // why it waits, or why it ended so; may be empty
-  std::string name;         // of the job: an id may be used again for another's job
+  std::string word;         // the scheduler's own state, such as TIMEOUT
+  std::string reason;       // why it waits, or why it ended; may be empty
+  std::string name;         // of the job; needed because ids may be reused for another job
   long long submitted = 0;  // seconds since 1970; 0: not known
   long long started = 0;
-  int restarts = -1;  // how often it has been started anew (requeued); -1: not known
+  int restarts = -1;  // how often it has been requeued; -1: unknown
 };
 
-// Why a job was not taken.
+// Why the scheduler did not accept a job.
 enum class Refusal {
   none,
-  transient,  // the scheduler could not be asked, or was too busy: try again
-  full,       // a limit on how many jobs may be queued: try again when one has ended
-  rejected,   // this job will not be taken
+  transient,  // the scheduler was unreachable or too busy: try again
+  full,       // a limit on queued jobs was reached: try again when one has ended
+  rejected,   // this job will never be accepted
 };
 
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  // Submits; on success *id is the job's. An error carries the scheduler's own words.
+  // Submits a job. On success *id is the job's id. An error carries the scheduler's own message.
   virtual Status submit(const JobRequest& request, std::string* id, Refusal* refusal) = 0;
-  // Jobs by their names, for those submitted just before the engine was killed: in one query. A
-  // name that is not in the answer has no job. `since`: none of them was submitted before (seconds
-  // since 1970).
+  // Finds jobs by name in one query, for jobs submitted just before the engine was killed. A name
+  // that is missing from the answer has no job. `since`: seconds since 1970; none of the jobs was
+  // submitted earlier.
   virtual Status find(const std::vector<std::string>& names, long long since,
                       std::map<std::string, std::string>* ids) = 0;
-  // Reports of jobs, by id, in one query; an id that is not in the answer is unknown to the
-  // scheduler. An error is no information: nothing may be concluded from it. May be called in a
-  // thread of its own.
+  // Reports on jobs by id, in one query. An id that is missing from the answer is unknown to the
+  // scheduler. An error carries no information about the jobs. May be called in a separate thread.
   virtual Status query(const std::vector<std::string>& ids, long long since,
                        std::map<std::string, JobReport>* reports) = 0;
-  // All of them by one command.
+  // Cancels all of them with one command.
   virtual Status cancel(const std::vector<std::string>& ids) = 0;
-  // Ends a query that goes on in another thread; it fails.
+  // Ends a query that runs in another thread. The query fails.
   virtual void abandon_query() {}
 };
 
-// Slurm, through sbatch, sacct, squeue and scancel of PATH.
+// Uses Slurm's sbatch, sacct, squeue and scancel from PATH.
 std::unique_ptr<Scheduler> make_slurm_scheduler();
 
-// What Slurm's state comes to; only the first word counts ("CANCELLED by 1000").
+// Maps a Slurm state. Only the first word counts ("CANCELLED by 1000").
 JobState slurm_state(const std::string& text);
 
 }  // namespace tally

@@ -19,7 +19,8 @@ bool contains_any(const std::string& text, const std::vector<const char*>& signs
 }
 
 Refusal refusal_of(const std::string& words) {
-  // A limit of a user, an account or the whole cluster on queued jobs; not one on a job's size.
+  // A limit on queued jobs, for a user, an account or the whole cluster. A limit on a job's size is
+  // not one of these.
   if (contains_any(words, {"job submit limit", "MaxSubmitJob", "Slurm temporarily unable to accept",
                            "Resource temporarily unavailable"})) {
     return Refusal::full;
@@ -36,8 +37,8 @@ Refusal refusal_of(const std::string& words) {
   return Refusal::rejected;
 }
 
-// What a person set for squeue and sacct at the terminal (SQUEUE_PARTITION, SLURM_TIME_FORMAT)
-// would hide jobs from us; only what says which Slurm it is stays.
+// The user's settings for squeue and sacct (SQUEUE_PARTITION, SLURM_TIME_FORMAT) could hide jobs.
+// Only the variables that select the Slurm installation are kept.
 std::vector<std::string> question_environment() {
   Environment environment = current_environment();
   for (auto entry = environment.begin(); entry != environment.end();) {
@@ -73,8 +74,8 @@ std::vector<std::string> words_of_line(const std::string& text) {
   return words;
 }
 
-// "123" or "123;cluster" of --parsable, or "Submitted batch job 123", below whatever a site's
-// wrapper prints.
+// Reads the job id from "123" or "123;cluster" (--parsable), or from "Submitted batch job 123". The
+// output of a site's wrapper may come first.
 std::string id_of(const std::string& printed) {
   std::string text(strip(printed));
   text = text.substr(text.rfind('\n') + 1);
@@ -83,7 +84,8 @@ std::string id_of(const std::string& printed) {
   return text.find_first_not_of("0123456789_") == std::string::npos ? text : std::string();
 }
 
-// What is asked of squeue, in columns: names may hold any character.
+// The output of squeue is requested in columns of fixed width, because names may hold any
+// character.
 struct Column {
   const char* field;
   size_t width;
@@ -105,7 +107,7 @@ std::string queue_format() {
   return format;
 }
 
-// The fields of a line of these columns; nothing of another line.
+// Splits a line of these columns into fields. Returns nothing for any other line.
 std::vector<std::string> columns_of(const std::string& line) {
   std::vector<std::string> fields;
   size_t at = 0;
@@ -117,7 +119,7 @@ std::vector<std::string> columns_of(const std::string& line) {
   return fields;
 }
 
-// A line's fields: as many as asked for; the last takes what is left.
+// Splits a line into `count` fields. The last field takes the rest of the line.
 std::vector<std::string> fields_of(const std::string& line, size_t count) {
   std::vector<std::string> fields;
   size_t at = 0;
@@ -154,7 +156,7 @@ class Slurm final : public Scheduler {
     }
     *id = id_of(result.out);
     if (!id->empty()) return Status::ok();
-    // It may have been taken: looked for by its name before it is tried again.
+    // The job may have been accepted. It is looked for by its name before another attempt.
     *refusal = Refusal::transient;
     return Status::error(program + " gave no job id: " + std::string(strip(result.out)));
   }
@@ -167,7 +169,7 @@ class Slurm final : public Scheduler {
           {"squeue", "--noheader", "--array", "--states=all", "--name=" + list, "--format=%F|%j"});
       if (result.status != 0) return Status::error(error_text(result, "squeue"));
       take_names(result.out, ids);
-      // Ended long ago, and only the accounting knows it.
+      // The job ended long ago, and only the accounting still knows it.
       result = account({"--name=" + list, "--format=jobid,jobname"}, since);
       if (result.status == 0) take_names(result.out, ids);
       if (result.status != 0 && accounting_) return Status::error(error_text(result, "sacct"));
@@ -195,7 +197,8 @@ class Slurm final : public Scheduler {
   void abandon_query() override { given_up_ = true; }
 
  private:
-  static constexpr size_t batch = 1000;  // ids a call: a command line has an end
+  // Ids per call. A command line has a maximum length.
+  static constexpr size_t batch = 1000;
 
   static std::string joined(const std::vector<std::string>& list, size_t from) {
     std::string text;
@@ -214,7 +217,7 @@ class Slurm final : public Scheduler {
     return run_command(spec);
   }
 
-  // sacct, where there is accounting; known for good after the first call.
+  // Runs sacct if there is accounting. The first call finds out, and the answer is kept.
   CommandResult account(std::vector<std::string> what, long long since) {
     CommandResult result;
     if (!accounting_) return result;
@@ -236,14 +239,14 @@ class Slurm final : public Scheduler {
     }
   }
 
-  // squeue knows what waits or runs, and why; sacct how the others ended, also long after squeue
-  // has forgotten them. An ended state of squeue's is good where there is no accounting.
+  // squeue knows which jobs wait or run, and why. sacct knows how the others ended, even long after
+  // squeue has forgotten them. Without accounting, squeue's report of an ended job is used.
   Status query_some(const std::vector<std::string>& ids, size_t at, long long since,
                     std::map<std::string, JobReport>* reports) {
     const std::string list = joined(ids, at);
     const CommandResult queue =
         run({"squeue", "--noheader", "--array", "--states=all", "--jobs=" + list, queue_format()});
-    // That none of the ids is known is an error of squeue's, and an answer.
+    // squeue reports an error when it knows none of the ids. That is a valid answer.
     const bool heard =
         queue.status == 0 || queue.err.find("Invalid job id specified") != std::string::npos;
     if (heard) take_reports(queue.out, reports);
@@ -259,7 +262,8 @@ class Slurm final : public Scheduler {
       if (account_says.status == 0) take_ends(account_says.out, reports);
     }
     if (!heard && account_says.status != 0) return Status::error(error_text(queue, "squeue"));
-    // A witness that was not heard may know what the other does not.
+    // If one of the two gave no answer, it may know jobs that the other does not. Those count as
+    // unheard.
     const bool both = heard && (open.empty() || account_says.status == 0 || !accounting_);
     for (const std::string& id : both ? std::vector<std::string>() : open) reports->try_emplace(id);
     return Status::ok();
@@ -279,7 +283,7 @@ class Slurm final : public Scheduler {
     }
   }
 
-  // Of id, state, reason, submitted, started, name.
+  // The fields are id, state, reason, submitted, started, name.
   static JobReport report_of(const std::vector<std::string>& fields) {
     JobReport report;
     report.state = slurm_state(fields[1]);
@@ -291,9 +295,9 @@ class Slurm final : public Scheduler {
     return report;
   }
 
-  // What sacct says of a job that is over. That one still waits or runs it says for ever of a job
-  // that the controller has lost, and its record lags behind: only ends count, and only those of
-  // records that have got their name already.
+  // Reads the ended jobs from sacct. sacct reports a job that the controller has lost as waiting or
+  // running for ever, and its records lag behind. Therefore only ended jobs count, and only records
+  // that already have their name.
   static void take_ends(const std::string& text, std::map<std::string, JobReport>* reports) {
     for (const std::string& line : split_strip(text, "\n")) {
       const std::vector<std::string> fields = fields_of(line, 6);
@@ -336,7 +340,7 @@ JobState slurm_state(const std::string& text) {
       {"OUT_OF_MEMORY", JobState::failed}, {"DEADLINE", JobState::failed},
       {"LAUNCH_FAILED", JobState::failed}, {"RECONFIG_FAIL", JobState::failed}};
   const auto found = states.find(text.substr(0, text.find_first_of(" +")));
-  // Of a state of a Slurm to come nothing is concluded.
+  // A state that this code does not know, from a later Slurm, leads to no conclusion.
   return found != states.end() ? found->second : JobState::unheard;
 }
 

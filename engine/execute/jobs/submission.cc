@@ -14,7 +14,7 @@
 namespace tally {
 namespace {
 
-// "2026-11-21T01:18:53" of the run's record; 0 when it is not that.
+// Reads a time such as "2026-11-21T01:18:53" from the run's record. Returns 0 for any other text.
 long long seconds_of(const std::string& text) {
   std::tm local{};
   if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &local) == nullptr) return 0;
@@ -22,8 +22,8 @@ long long seconds_of(const std::string& text) {
   return std::mktime(&local);
 }
 
-// A name as a part of a job's name: squeue takes lists with commas, "#" and "@" say which of
-// several workpackages of the job is meant.
+// Makes a name usable in a job's name. squeue takes lists separated by commas, and "#" and "@" mark
+// the workpackage within a shared job, so these are replaced.
 std::string in_job_name(std::string name) {
   constexpr size_t longest = 60;
   if (name.size() > longest) name.resize(longest);
@@ -33,8 +33,9 @@ std::string in_job_name(std::string name) {
   return name;
 }
 
-// "benchmark-step-000003-1a2b3c4d": for people, and unique to run, workpackage and try. A job can
-// be found again by it, and its id, which the scheduler may use again, can be checked.
+// Returns a name such as "benchmark-step-000003-1a2b3c4d". It is readable, and unique to run,
+// workpackage and attempt. The engine finds a job by its name, and uses the name to check an id,
+// because the scheduler may use ids again.
 std::string job_name(const RunContext& context, int id) {
   std::random_device random;
   const std::string place = context.run_dir + context.journal.run().start;
@@ -45,14 +46,15 @@ std::string job_name(const RunContext& context, int id) {
          padded_id(id) + "-" + digest.substr(0, 8);
 }
 
-// "NAME", "NAME#4" (task 4 of an array), "NAME@4" (one of the steps of an allocation).
+// Reads "NAME", "NAME#4" (task 4 of an array) or "NAME@4" (one of the steps of an allocation).
 void take_name(const std::string& name, Job* job) {
   const size_t place = name.find_first_of("#@");
   job->request.name = name.substr(0, place);
   if (place != std::string::npos) job->place = name.substr(place);
 }
 
-// Where the platform's job script says how it ended; JUBE's platforms know two of the three.
+// The files in which the platform's job script reports its end. JUBE's platforms have two of the
+// three.
 JobMarks job_marks(const Task& task) {
   const auto file = [&](const char* name, const char* otherwise) {
     const std::string* value = task.values().find(name);
@@ -66,7 +68,8 @@ JobMarks job_marks(const Task& task) {
   return marks;
 }
 
-// Reads what the platform says of its jobs. Why none of them can be submitted; empty: nothing.
+// Reads the platform's rules for jobs. Returns why none of its jobs can be submitted, or an empty
+// string.
 std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
   const Platform& platform = task.platform();
   if (platform.submit.empty() || platform.submit_script.empty()) {
@@ -128,12 +131,12 @@ Status JobSubmission::submit(Task& task, bool* taken) {
 }
 
 void JobSubmission::forget_earlier_try(const JobMarks& marks, bool tried) {
-  // What an earlier try left is not this job's word.
+  // Files of an earlier attempt say nothing about this job.
   for (const std::string* mark : {&marks.status_file, &marks.done_file, &marks.error_file}) {
     if (!mark->empty()) unlink(mark->c_str());
   }
-  // Nor may that one's job, should somebody requeue it, work in the new folder until this one is
-  // submitted.
+  // The earlier attempt's job may be requeued. This line keeps it from working in the new folder
+  // until the new job is submitted.
   if (const std::string owner = marks.owner_file(); tried && !owner.empty()) {
     if (Status s = write_file(owner, "not submitted\n"); !s) context_.log.write(s.message());
   }

@@ -1,4 +1,5 @@
-// Workpackages that go to a scheduler: named, submitted alone or in a pack, followed to their end.
+// Workpackages that run at a scheduler. They are named, submitted alone or in a pack, and followed
+// to their end.
 #pragma once
 
 #include <map>
@@ -17,26 +18,28 @@ class JobSubmission {
   JobSubmission(RunContext& context, Scheduler& scheduler)
       : context_(context), follower_(scheduler, context.journal, context.log) {}
 
-  // A task whose job script is ready. `taken` false: its platform cannot take it, the task failed.
+  // Submits a task whose job script is ready. `taken` is false when its platform cannot take it;
+  // the task has then failed.
   Status submit(Task& task, bool* taken);
-  // Packs that are full, and all of them once nothing is left that could join one.
+  // Submits the packs that are full. Submits all packs once nothing is left that could join one.
   Status submit_packs(bool all);
-  // Which jobs ended, see JobFollower::turn().
+  // Reports which jobs ended; see JobFollower::turn().
   Status turn(std::vector<JobEnd>* ended) { return follower_.turn(ended); }
-  // Ends the job's task. True: its job is to be submitted again, as the platform allows.
+  // Ends the job's task. Returns true when its job is to be submitted again, as the platform
+  // allows.
   bool take_end(const JobEnd& end, Task& task, bool may_submit);
 
-  // What the loop asks of the jobs that are followed.
+  // The loop's view of the jobs that are followed.
   size_t count() const { return follower_.count(); }
   size_t submitted() const { return follower_.ids().size(); }
   bool settled() const { return follower_.settled(); }
   JobFollower::Clock::time_point next() const { return follower_.next(); }
   std::vector<JobView> views() const { return follower_.views(); }
-  // Workpackages of which nothing is in the scheduler's queue.
+  // Workpackages that have no job in the scheduler's queue.
   std::vector<int> unsubmitted() const;
-  // Cancels all that are in the queue; their workpackages.
+  // Cancels all jobs in the queue and returns their workpackages.
   Status cancel_all(std::vector<int>* workpackages) { return follower_.cancel_all(workpackages); }
-  // In the journal: they have no job any more.
+  // Records in the journal that these workpackages have no job any more.
   Status forget_names(const std::vector<int>& workpackages);
 
  private:
@@ -45,7 +48,7 @@ class JobSubmission {
   RunContext& context_;
   JobFollower follower_;
   JobPacks packs_;
-  std::map<int, int> resubmits_;  // how often the platform allows it, by workpackage
+  std::map<int, int> resubmits_;  // resubmissions that the platform allows, by workpackage
 };
 
 }  // namespace tally
