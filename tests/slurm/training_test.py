@@ -135,8 +135,10 @@ class Training(SlurmTest):
                                 .split()], cwd=self.place.root, env={**self.cluster.env, **MANY_ON_ONE},
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
-            while "iteration" not in job.stdout.readline():
-                pass
+            line = job.stdout.readline()
+            while "iteration" not in line:
+                self.assertTrue(line, "it ended before its first iteration")
+                line = job.stdout.readline()
             step = self.cluster.jobs()[0][0]
 
             def rank_two():

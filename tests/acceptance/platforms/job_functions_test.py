@@ -50,7 +50,11 @@ class Functions(unittest.TestCase):
                 if not key.startswith(("SLURM", "PBS", "LSB", "TALLY")) and key != "TMPDIR"}
         environment = {**kept, "PATH": f"{self.root}/bin:{os.environ['PATH']}", **variables}
         with open(self.work / "stdout", "a") as out, open(self.work / "stderr", "a") as err:
-            return subprocess.Popen(["bash", "submit.job"], cwd=self.work, env=environment, stdout=out, stderr=err)
+            job = subprocess.Popen(["bash", "submit.job"], cwd=self.work, env=environment, stdout=out, stderr=err,
+                                   start_new_session=True)
+        # A scheduler ends what a script leaves running; here the test does.
+        self.addCleanup(subprocess.run, ["pkill", "-KILL", "-s", str(job.pid)], check=False)
+        return job
 
     def run_job(self, program, variables=None, **parts):
         return self.start(program, SLURM if variables is None else variables, **parts).wait(60)
