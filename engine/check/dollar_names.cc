@@ -66,10 +66,15 @@ void collect_assigned(std::string_view command, std::set<std::string>* names) {
         end < command.size() && (command[end] == '=' || starts_with(command.substr(end), "+=") ||
                                  starts_with(command.substr(end), ":="));
     if (assigned || before == "for" || before == "read" || before == "select" ||
-        before == "v") {  // printf -v NAME
+        before == "-v") {  // printf -v NAME
       names->insert(word);
     }
-    if (before != "read") before = word;
+    // `v=${nn}` assigns v alone.
+    if (assigned) {
+      before.clear();
+    } else if (before != "read") {
+      before = i > 0 && command[i - 1] == '-' ? "-" + word : word;
+    }
     i = end;
   }
 }

@@ -118,6 +118,11 @@ TEST_CASE("in a file of our own a $name that nobody knows is an error") {
         "                                           ^\n"
         "hint: did you mean 'n'?\n");
   CHECK(Checked(own + "echo $zzyzx}\n").says("hint: write $$zzyzx to leave it to the shell"));
+  // What stands behind v= is not a name that printf -v would make.
+  for (const char* command : {"'echo v=${nn} $n'", "'echo v=[${nn}] [$n]'", "'echo v=$nn'"}) {
+    CAPTURE(command);
+    CHECK(Checked(own + command + "}\n").says("'nn' is not a parameter of step 's'"));
+  }
   // The commands themselves, the environment, the shell, what is escaped.
   for (const char* command :
        {"'for q in 1 2; do echo ${q} $q; done'", "'q=1; echo $q'", "'read q r < x; echo $q $r'",
