@@ -182,6 +182,9 @@ class Printer {
         parts.push_back(fmt::format("{}={}", key, shown(text->value)));
         replaced_.insert(parameter);
       }
+      // These follow from what it asks for, so the platform's own values are not in force.
+      for (const char* derived : {"tasks", "cpuspernode", "timelimit_seconds", "timelimit_minutes"})
+        replaced_.insert(derived);
       print_list(fmt::format("  {} asks for:", step.name.value), parts);
     }
   }

@@ -550,3 +550,17 @@ TEST_CASE(
   CHECK_MESSAGE(has(ran.err, "unknown key 'enw' in step 's'"), ran.err);
   CHECK(has(ran.err, "hint: did you mean 'env'?\n"));
 }
+
+TEST_CASE("the plan does not show a platform's `tasks` that the step's resources replace") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: runs\n"
+      "step: {name: r, kind: run, platform: local, resources: {nodes: 4, tasks_per_node: 2}, "
+      "do: 'echo tasks=$tasks'}\n");
+  const Ran plan = shell.tally("run -n b.yaml");
+  CHECK(plan.code == 0);
+  CHECK_MESSAGE(!has(plan.out, " tasks=1"), plan.out);
+  CHECK(shell.tally("run b.yaml").code == 0);
+  CHECK(shell.content("runs/000000/000000_r/work/stdout") == "tasks=8\n");
+}
