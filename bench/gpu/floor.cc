@@ -16,11 +16,11 @@
 #include <random>
 #include <vector>
 
-#include "src/ops/arena.h"
-#include "src/ops/attention.h"
-#include "src/ops/convert.h"
-#include "src/ops/events.h"
-#include "src/ops/linear.h"
+#include "src/device/arena.h"
+#include "src/ops/attention/attention.h"
+#include "src/device/convert.h"
+#include "src/device/events.h"
+#include "src/ops/linear/linear.h"
 
 namespace tally::train {
 namespace {
@@ -156,7 +156,7 @@ class Floor {
     const Tensor stats = b.plain(DType::f32, {a.batch, a.heads, a.tokens});
     size_t bytes = 0;
     for (const bool own : {true, false}) {
-      stream_.own_attention = own;
+      stream_.hopper_attention = own;
       bytes = std::max(bytes, attention_workspace(stream_, a, DType::bf16));
     }
     const Tensor workspace = b.plain(DType::u8, {static_cast<int64_t>(bytes)});
@@ -174,9 +174,9 @@ class Floor {
       return layers * (forward + backward);
     };
     const std::string libraries = attention_backend(stream_, a, DType::bf16);
-    stream_.own_attention = true;
+    stream_.hopper_attention = true;
     if (libraries != attention_backend(stream_, a, DType::bf16)) both();  // for comparison
-    stream_.own_attention = false;  // the floor is the libraries'
+    stream_.hopper_attention = false;  // the floor is the libraries'
     attention_ = both();
   }
 

@@ -17,7 +17,7 @@
 #include "src/data/json_fault.h"
 #include "src/data/mapped_file.h"
 #include "src/data/output_file.h"
-#include "src/ops/convert.h"
+#include "src/device/convert.h"
 
 namespace tally::train {
 namespace {

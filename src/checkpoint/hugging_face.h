@@ -6,7 +6,7 @@
 #include "src/checkpoint/model_weights.h"
 #include "src/checkpoint/side_files.h"
 #include "src/config/config.h"
-#include "src/ops/stream.h"
+#include "src/device/stream.h"
 
 namespace tally::train {
 

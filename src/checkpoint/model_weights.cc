@@ -7,7 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "src/ops/convert.h"
+#include "src/device/convert.h"
 
 namespace tally::train {
 namespace {

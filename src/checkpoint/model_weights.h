@@ -8,8 +8,8 @@
 
 #include "src/checkpoint/safetensors.h"
 #include "src/config/config.h"
-#include "src/model/parameters.h"
-#include "src/ops/stream.h"
+#include "src/nn/parameters.h"
+#include "src/device/stream.h"
 
 namespace tally::train {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/data/mapped_file.h"
-#include "src/ops/tensor.h"
+#include "src/device/tensor.h"
 
 namespace tally::train {
 

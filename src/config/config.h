@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/ops/tensor.h"
+#include "src/device/tensor.h"
 #include "src/parallel/launch.h"
 
 namespace tally::train {
@@ -25,10 +25,10 @@ struct Fusions {
   bool qkv_bias = true;     // gradients of K's and V's bias without a pass over dK and dV
   bool overwrite = true;    // a step's first micro batch overwrites the weights' gradients
   bool gelu = true;         // GELU within the MLP's products
-  bool gelu_slope = true;   // its slope is kept instead of its input, where kernels serve that
+  bool gelu_derivative = true;   // its slope is kept instead of its input, where kernels serve that
   bool bias = true;         // products with a bias may be our own kernels instead of the library's
   bool overlap = true;      // f32: weights' gradients on a second queue where that pays
-  bool late_update = true;  // 16 bits: parameters are updated beside the next forward pass
+  bool deferred_update = true;  // 16 bits: parameters are updated beside the next forward pass
   bool float64 = true;      // f32: products may run on float64 tensor cores
   bool attention = true;    // 16 bits: attention may be our own kernels
   bool head = true;         // the loss's exponentials within the head's product, where that serves
@@ -73,7 +73,7 @@ struct Config {
   OptimizerConfig optimizer;
   DataConfig data;
   Precision precision = Precision::f32;
-  bool three_tf32_attention = false;  // f32 only: attention's products as those of tf32x3
+  bool tf32x3_attention = false;  // f32 only: attention's products as those of tf32x3
   int64_t sequence = 1024;
   int64_t micro_batch = 1, global_batch = 1;
   int64_t train_iterations = 0;  // from --train-iters or --train-samples

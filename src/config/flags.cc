@@ -313,7 +313,7 @@ void declare_device(CLI::App* app, Flags* f) {
   g.text(
       "--no-fusion", &f->no_fusion, "LIST",
       "Shortcuts of the step to leave out, separated by commas: residual, bias-sums, qkv-bias, "
-      "overwrite, gelu, gelu-slope, bias, overlap, late-update, float64, attention, head, or all");
+      "overwrite, gelu, gelu-derivative, bias, overlap, deferred-update, float64, attention, head, or all");
   g.toggle("--deterministic", &f->deterministic, "Same bits in every run on the same machine");
 }
 

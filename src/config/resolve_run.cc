@@ -60,7 +60,7 @@ void resolve_precision(const Flags& f, Config* c) {
     if (c->precision != Precision::f32)
       fail("--fp32-attention", "goes with --precision fp32; this run is {}",
            precision_name(c->precision));
-    c->three_tf32_attention = name == "tf32x3";
+    c->tf32x3_attention = name == "tf32x3";
   }
   if (f.loss_scale && c->precision != Precision::f16)
     fail("--loss-scale", "only --fp16 scales its loss; this run is {}",
@@ -120,10 +120,10 @@ void resolve_fusions(const Flags& f, Config* c) {
                                                              {"qkv-bias", &u.qkv_bias},
                                                              {"overwrite", &u.overwrite},
                                                              {"gelu", &u.gelu},
-                                                             {"gelu-slope", &u.gelu_slope},
+                                                             {"gelu-derivative", &u.gelu_derivative},
                                                              {"bias", &u.bias},
                                                              {"overlap", &u.overlap},
-                                                             {"late-update", &u.late_update},
+                                                             {"deferred-update", &u.deferred_update},
                                                              {"float64", &u.float64},
                                                              {"attention", &u.attention},
                                                              {"head", &u.head}}};
@@ -137,8 +137,8 @@ void resolve_fusions(const Flags& f, Config* c) {
     }
     if (!found)
       fail("--no-fusion",
-           "'{}' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, gelu-slope, "
-           "bias, overlap, late-update, float64, attention, head, all",
+           "'{}' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, gelu-derivative, "
+           "bias, overlap, deferred-update, float64, attention, head, all",
            name);
   }
 }
@@ -158,9 +158,9 @@ void resolve_device(const Flags& f, Config* c) {
     fail("--tf32", "a CPU has no TF32: use --precision fp32, or a GPU");
   if (c->device == "cpu" && c->precision == Precision::tf32x3)
     fail("--precision", "a CPU has no TF32: use --precision fp32, or a GPU");
-  if (c->device == "cpu" && c->three_tf32_attention)
+  if (c->device == "cpu" && c->tf32x3_attention)
     fail("--fp32-attention", "a CPU has no TF32: leave it out, or use a GPU");
-  if (c->three_tf32_attention && c->model.head_dim() > 128)
+  if (c->tf32x3_attention && c->model.head_dim() > 128)
     fail("--fp32-attention", "tf32x3 serves heads of up to 128; these have {}: leave it out",
          c->model.head_dim());
   c->reference = f.reference;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/data/output_file.h"
-#include "src/ops/tensor.h"
+#include "src/device/tensor.h"
 
 namespace tally::train {
 

@@ -7,7 +7,7 @@
 
 #include "src/data/document_splitter.h"
 #include "src/data/tokenizer.h"
-#include "src/ops/tensor.h"
+#include "src/device/tensor.h"
 
 namespace tally::train {
 

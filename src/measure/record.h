@@ -9,7 +9,7 @@
 
 #include "src/config/config.h"
 #include "src/measure/statistics.h"
-#include "src/ops/stream.h"
+#include "src/device/stream.h"
 
 namespace tally::train {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "src/ops/embedding.h"
-#include "src/ops/norm.h"
-#include "src/ops/philox.h"
+#include "src/ops/embedding/embedding.h"
+#include "src/ops/norm/norm.h"
+#include "src/device/philox.h"
 
 namespace tally::train {
 namespace {
@@ -30,16 +30,16 @@ int64_t rows_at_once(int64_t tokens, const ModelConfig& model, DType type, bool 
   return std::min(rows, tokens);
 }
 
-// Multiprocessors for the updates beside the forward pass: as many as move their bytes in its time.
+// SMs for the updates beside the forward pass: as many as move their bytes in its time.
 // A parameter moves 30 bytes while the products do 2 operations for it and each token; an H200 does
-// those at 650 TFLOP/s and moves 75 GB/s through one multiprocessor. A pair at a time, because the
+// those at 650 TFLOP/s and moves 75 GB/s through one SM. A pair at a time, because the
 // products' kernels run on pairs. 0: no updates there, because they would take too many, or since
 // products of 32 bits do not leave any.
-int few_multiprocessors(const Config& config, DType type, const Stream& stream) {
-  constexpr double multiprocessor_tokens = 131072;
-  if (!config.fusions.late_update || !stream.device().is_cuda() || size_of(type) != 2) return 0;
+int sms_for_updates(const Config& config, DType type, const Stream& stream) {
+  constexpr double sm_tokens = 131072;
+  if (!config.fusions.deferred_update || !stream.device().is_cuda() || size_of(type) != 2) return 0;
   const double tokens = static_cast<double>(config.micro_batch * config.sequence);
-  const int few = 2 * static_cast<int>(std::ceil(multiprocessor_tokens / tokens / 2));
+  const int few = 2 * static_cast<int>(std::ceil(sm_tokens / tokens / 2));
   return few <= 16 ? few : 0;
 }
 
@@ -50,25 +50,26 @@ DropoutSeed Gpt::Dropout::at(Site site, size_t layer) const {
   return seed.state ? DropoutSeed(seed.state, number) : DropoutSeed(site_seed(seed.value, number));
 }
 
-Gpt::Gpt(const Config& config, ParameterTable& table, Stream& stream)
+Gpt::Gpt(const Config& config, ParameterTable& table, const Compute& compute)
     : config_(config.model),
       batch_(config.micro_batch),
       tokens_(config.sequence),
       recompute_(config.recompute),
       fusions_(config.fusions),
       type_(table.weights().dtype),
-      stream_(stream),
-      arena_(stream),
-      multiprocessors_for_updates_(few_multiprocessors(config, type_, stream)),
+      compute_(compute),
+      stream_(compute.stream),
+      arena_(stream_),
+      update_sms_(sms_for_updates(config, type_, stream_)),
       weights_beside_(config.fusions.overlap && size_of(type_) == 4 &&
-                      !float64_products_serve(stream)),
-      side_(SideQueue::make(stream, weights_beside_ || multiprocessors_for_updates_ > 0)) {
+                      !float64_gemms_serve(compute)),
+      side_(SideStream::make(stream_, weights_beside_ || update_sms_ > 0)) {
   if (config_.positions == Positions::learned && tokens_ > config_.max_positions) {
     throw std::invalid_argument("the sequence is longer than the model has positions");
   }
   // Selective recomputation makes GELU's output again from its input.
-  if (fusions_.gelu_slope && recompute_ != Recompute::selective) {
-    gelu_keeps_ = faster_gelu_keeps(stream_, type_, config_.ffn, config_.hidden);
+  if (fusions_.gelu_derivative && recompute_ != Recompute::selective) {
+    saved_gelu_ = faster_saved_gelu(compute_, type_, config_.ffn, config_.hidden);
   }
   bind_parameters(table);
   plan();
@@ -78,7 +79,7 @@ void Gpt::bind_parameters(const ParameterTable& table) {
   gradients_ = table.gradients();
   decayed_ = table.decayed_elements();
   const auto bind = [&](const std::string& name) {
-    return Trained{table.weight(name), table.gradient(name)};
+    return ParamGrad{table.weight(name), table.gradient(name)};
   };
   token_embedding_ = bind("wte.weight");
   if (config_.positions == Positions::learned) position_embedding_ = bind("wpe.weight");
@@ -161,7 +162,7 @@ void Gpt::plan() {
   Dropout dropout;
   dropout.attention = config_.attention_dropout;
   const size_t bytes =
-      std::max({attention_workspace(stream_, attention_shape(dropout), type_),
+      std::max({attention_workspace(compute_, attention_shape(dropout), type_),
                 layernorm_workspace(stream_, m, c), embedding_workspace(stream_, m, v)});
   workspace_ = arena_.make(DType::u8, {static_cast<int64_t>(bytes)}, "workspace");
 }
@@ -188,9 +189,9 @@ AttentionShape Gpt::attention_shape(const Dropout& dropout) const {
 }
 
 // All matrices of the blocks from the second block's attention projection on.
-Model::LateParameters Gpt::late_parameters() const {
-  const bool on_cpu = !stream_.device().is_cuda() && fusions_.late_update;
-  if (!on_cpu && multiprocessors_for_updates_ == 0) return {};
+Model::DeferredParameters Gpt::deferred_parameters() const {
+  const bool on_cpu = !stream_.device().is_cuda() && fusions_.deferred_update;
+  if (!on_cpu && update_sms_ == 0) return {};
   return {late_.front(), decayed_};
 }
 
@@ -206,7 +207,7 @@ void Gpt::forward_backward(const Batch& batch, double weight, DropoutSeed seed, 
     dropout = {config_.hidden_dropout, config_.attention_dropout, seed};
   }
   start_gradients(batch.first);
-  forward(batch, dropout, batch.first && late_update());
+  forward(batch, dropout, batch.first && deferred_update());
   head(batch, loss_factor(batch, weight), true, state);
   backward(batch, dropout);
 }
@@ -217,8 +218,8 @@ void Gpt::evaluate(const Batch& batch, double weight, StepState* state) {
   head(batch, loss_factor(batch, weight), false, state);
 }
 
-std::unique_ptr<Model> make_gpt(const Config& config, ParameterTable& table, Stream& stream) {
-  return std::make_unique<Gpt>(config, table, stream);
+std::unique_ptr<Model> make_gpt(const Config& config, ParameterTable& table, const Compute& compute) {
+  return std::make_unique<Gpt>(config, table, compute);
 }
 
 }  // namespace tally::train

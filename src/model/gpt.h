@@ -11,21 +11,21 @@
 #include <vector>
 
 #include "src/model/model.h"
-#include "src/ops/arena.h"
-#include "src/ops/attention.h"
-#include "src/ops/linear.h"
-#include "src/ops/side_queue.h"
+#include "src/device/arena.h"
+#include "src/ops/attention/attention.h"
+#include "src/ops/linear/linear.h"
+#include "src/device/side_stream.h"
 
 namespace tally::train {
 
 // A weight and where its gradient goes.
-struct Trained {
+struct ParamGrad {
   Tensor value, gradient;
 };
 
 struct BlockParameters {
-  Trained ln1_weight, ln1_bias, qkv_weight, qkv_bias, proj_weight, proj_bias;
-  Trained ln2_weight, ln2_bias, fc_weight, fc_bias, out_weight, out_bias;
+  ParamGrad ln1_weight, ln1_bias, qkv_weight, qkv_bias, proj_weight, proj_bias;
+  ParamGrad ln2_weight, ln2_bias, fc_weight, fc_bias, out_weight, out_bias;
 };
 
 // What one block leaves for its backward pass. Under recomputation blocks share some of these
@@ -39,19 +39,19 @@ struct BlockActivations {
   Tensor att, stats;         // [M,C], [B,H,T]
   Tensor r_mid;              // [M,C] residual stream between attention and MLP
   Tensor ln2, mean2, rstd2;  // [M,C], [M], [M]
-  // [M,F] what is kept of GELU's input (gelu_keeps_), and GELU's output. The gradient at the input
+  // [M,F] what is kept of GELU's input (saved_gelu_), and GELU's output. The gradient at the input
   // takes the place of one of them.
   Tensor pre, act;
 };
 
 class Gpt final : public Model {
  public:
-  Gpt(const Config& config, ParameterTable& table, Stream& stream);
+  Gpt(const Config& config, ParameterTable& table, const Compute& compute);
   void forward_backward(const Batch& batch, double weight, DropoutSeed dropout,
                         StepState* state) override;
   void evaluate(const Batch& batch, double weight, StepState* state) override;
   size_t activation_bytes() const override { return arena_.bytes(); }
-  LateParameters late_parameters() const override;
+  DeferredParameters deferred_parameters() const override;
 
  private:
   // Where dropout happens; each place of each micro batch draws its own mask.
@@ -65,7 +65,7 @@ class Gpt final : public Model {
 
   // The norm that follows a residual addition, and where both results go.
   struct Joint {
-    const Trained &weight, &bias;
+    const ParamGrad &weight, &bias;
     const Tensor &r, &y, &mean, &rstd;
   };
 
@@ -82,7 +82,7 @@ class Gpt final : public Model {
   void attention_half(size_t l, const Dropout& dropout, bool updates = false);
   void start_update(size_t l);
   void finish_update();
-  void join(const Tensor& x, const Trained& w, const Trained& b, const Tensor& residual,
+  void join(const Tensor& x, const ParamGrad& w, const ParamGrad& b, const Tensor& residual,
             double dropout, DropoutSeed seed, const Joint& next);
   void mlp_up(size_t l);
   void recompute(size_t l, const Dropout& dropout);
@@ -95,25 +95,26 @@ class Gpt final : public Model {
   void backward_attention(size_t l, const Dropout& dropout);
   void backward_qkv_bias(size_t l, const Dropout& dropout, const Tensor& dqkv);
   Tensor branch_bias(size_t l) const;
-  void weight_gradient(const Tensor& dy, const Tensor& x, const Trained& weight, bool accumulate);
+  void weight_gradient(const Tensor& dy, const Tensor& x, const ParamGrad& weight, bool accumulate);
 
   const ModelConfig config_;
   const int64_t batch_, tokens_;  // of a micro batch
   const Recompute recompute_;
   const Fusions fusions_;
-  GeluKeeps gelu_keeps_ = GeluKeeps::input;  // what lies in BlockActivations::pre
+  SavedGelu saved_gelu_ = SavedGelu::input;  // what lies in BlockActivations::pre
   const DType type_;
+  Compute compute_;  // of the main stream
   Stream& stream_;
   Arena arena_;
-  const int multiprocessors_for_updates_;  // of late parameters, beside the forward pass
+  const int update_sms_;  // of late parameters, beside the forward pass
   const bool weights_beside_;              // products of weights' gradients run on side_
-  const std::unique_ptr<SideQueue> side_;
+  const std::unique_ptr<SideStream> side_;
 
   bool accumulate_ = true;  // the micro batch in work adds to the gradients of matrices
   Tensor gradients_;        // all of them, flat
   int64_t decayed_ = 0;     // those of matrices come first
 
-  Trained token_embedding_, position_embedding_, head_, final_weight_, final_bias_;
+  ParamGrad token_embedding_, position_embedding_, head_, final_weight_, final_bias_;
   std::vector<BlockParameters> parameters_;
   std::vector<int64_t> late_;  // the update beside block l is that of [late_[l], late_[l + 1])
   std::vector<BlockActivations> blocks_;

@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "src/model/gpt.h"
-#include "src/ops/embedding.h"
-#include "src/ops/linear.h"
-#include "src/ops/loss.h"
-#include "src/ops/norm.h"
+#include "src/ops/embedding/embedding.h"
+#include "src/ops/linear/linear.h"
+#include "src/ops/loss/loss.h"
+#include "src/ops/norm/norm.h"
 
 namespace tally::train {
 
@@ -24,21 +24,21 @@ void Gpt::head(const Batch& batch, double factor, bool backward, StepState* stat
     const Tensor right = targets.rows(first, rows), losses = losses_.rows(first, rows);
     const Tensor shares = shares_.rows(0, rows);
     const bool joint = backward && fusions_.head &&
-                       linear_cross_entropy_pays(stream_, x, head_.value, right, config_.vocabulary,
+                       linear_cross_entropy_pays(compute_, x, head_.value, right, config_.vocabulary,
                                                  losses, shares, logits);
     if (joint) {
-      linear_cross_entropy(stream_, x, head_.value, right, config_.vocabulary, factor, state,
+      linear_cross_entropy(compute_, x, head_.value, right, config_.vocabulary, factor, state,
                            losses, shares, logits);
     } else {
-      linear_forward(stream_, x, head_.value, Tensor(), logits);
+      linear_forward(compute_, x, head_.value, Tensor(), logits);
       cross_entropy(stream_, logits, right, config_.vocabulary, backward, factor,
                     backward ? state : nullptr, losses);
     }
     if (!backward) continue;
     weight_gradient(logits, x, head_, accumulate_ || first > 0);
-    linear_backward_input(stream_, logits, head_.value, dx);
+    linear_backward_input(compute_, logits, head_.value, dx);
     if (joint) scale_rows(stream_, shares, dx);
-    side_->join();
+    side_->wait();
   }
   add_losses(stream_, losses_, factor, state);
 }
@@ -72,29 +72,30 @@ void Gpt::backward(const Batch& batch, const Dropout& dropout) {
                      workspace_,
                      fusions_.bias_sums ? parameters_[last].out_bias.gradient : Tensor());
   for (size_t l = blocks_.size(); l-- > 0;) {
-    if (recompute_ != Recompute::none) side_->join();  // blocks share what the products read
+    if (recompute_ != Recompute::none) side_->wait();  // blocks share what the products read
     recompute(l, dropout);
     backward_mlp(l, dropout);
     backward_attention(l, dropout);
-    if (reports_gradients()) side_->join();
+    if (reports_gradients()) side_->wait();
     // Against the order in which they lie in memory, as the blocks come.
     const BlockParameters& p = parameters_[l];
-    for (const Trained* w : {&p.out_weight, &p.fc_weight, &p.proj_weight, &p.qkv_weight})
+    for (const ParamGrad* w : {&p.out_weight, &p.fc_weight, &p.proj_weight, &p.qkv_weight})
       gradient_is_final(w->gradient);
   }
   embedding_backward(stream_, batch.ids, residual_grad_, dropout.hidden, dropout.at(embedding_site),
                      token_embedding_.gradient, position_embedding_.gradient, workspace_);
-  side_->join();
+  side_->wait();
 }
 
-// Beside what follows, until side_->join().
-void Gpt::weight_gradient(const Tensor& dy, const Tensor& x, const Trained& weight,
+// Beside what follows, until side_->wait().
+void Gpt::weight_gradient(const Tensor& dy, const Tensor& x, const ParamGrad& weight,
                           bool accumulate) {
   const auto product = [&](Stream& s) {
-    linear_backward_weight(s, dy, x, weight.gradient, Tensor(), accumulate);
+    linear_backward_weight(Compute(s, compute_.options), dy, x, weight.gradient, Tensor(),
+                           accumulate);
   };
   if (weights_beside_) {
-    side_->run(product);
+    side_->launch(product);
   } else {
     product(stream_);
   }
@@ -110,11 +111,11 @@ void Gpt::backward_mlp(size_t l, const Dropout& dropout) {
   weight_gradient(dout, a.act, p.out_weight, accumulate_);
   // GELU's output has had its last reader, unless that runs beside.
   const Tensor& dpre = weights_beside_ ? a.pre : a.act;
-  linear_backward_input_gelu(stream_, dout, p.out_weight.value, a.pre, dpre, p.fc_bias.gradient,
-                             gelu_keeps_);
+  linear_backward_input_gelu(compute_, dout, p.out_weight.value, a.pre, dpre, p.fc_bias.gradient,
+                             saved_gelu_);
   weight_gradient(dpre, a.ln2, p.fc_weight, accumulate_);
-  linear_backward_input(stream_, dpre, p.fc_weight.value, branch_);
-  side_->join(1);  // the norm overwrites dout; what reads dpre may go on
+  linear_backward_input(compute_, dpre, p.fc_weight.value, branch_);
+  side_->wait(1);  // the norm overwrites dout; what reads dpre may go on
   layernorm_backward(stream_, branch_, a.r_mid, p.ln2_weight.value, a.mean2, a.rstd2,
                      residual_grad_, residual_grad_, p.ln2_weight.gradient, p.ln2_bias.gradient,
                      dropout.hidden, dropout.at(proj_site, l), masked ? branch_grad_ : Tensor(),
@@ -135,13 +136,13 @@ void Gpt::backward_attention(size_t l, const Dropout& dropout) {
         fusions_.qkv_bias ? proj_sums_.rows(static_cast<int64_t>(l), 1) : p.proj_bias.gradient);
   }
   weight_gradient(dproj, a.att, p.proj_weight, accumulate_);
-  linear_backward_input(stream_, dproj, p.proj_weight.value, branch_);
+  linear_backward_input(compute_, dproj, p.proj_weight.value, branch_);
   const auto heads = [&](const Tensor& t) {
     return t.view({batch_, tokens_, config_.heads, config_.head_dim()});
   };
   const bool rotated = config_.positions == Positions::rotary;
   attention_backward(
-      stream_, attention_shape(dropout), a.qkv, heads(a.att), a.stats, heads(branch_), qkv_grad_,
+      compute_, attention_shape(dropout), a.qkv, heads(a.att), a.stats, heads(branch_), qkv_grad_,
       workspace_, dropout.at(attention_site, l),
       fusions_.qkv_bias && !rotated ? p.qkv_bias.gradient.rows(0, config_.hidden) : Tensor());
   if (rotated) {
@@ -150,8 +151,8 @@ void Gpt::backward_attention(size_t l, const Dropout& dropout) {
   const Tensor dqkv = qkv_grad_.view({m, 3 * config_.hidden});
   backward_qkv_bias(l, dropout, dqkv);
   weight_gradient(dqkv, a.ln1, p.qkv_weight, accumulate_);
-  linear_backward_input(stream_, dqkv, p.qkv_weight.value, branch_);
-  side_->join(1);  // the norm overwrites dproj; what reads dqkv may go on
+  linear_backward_input(compute_, dqkv, p.qkv_weight.value, branch_);
+  side_->wait(1);  // the norm overwrites dproj; what reads dqkv may go on
   layernorm_backward(stream_, branch_, a.r_in, p.ln1_weight.value, a.mean1, a.rstd1, residual_grad_,
                      residual_grad_, p.ln1_weight.gradient, p.ln1_bias.gradient, dropout.hidden,
                      branch_below ? dropout.at(mlp_site, l - 1) : DropoutSeed(),

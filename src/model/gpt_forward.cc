@@ -1,7 +1,7 @@
 #include "src/model/gpt.h"
-#include "src/ops/embedding.h"
-#include "src/ops/linear.h"
-#include "src/ops/norm.h"
+#include "src/ops/embedding/embedding.h"
+#include "src/ops/linear/linear.h"
+#include "src/ops/norm/norm.h"
 
 namespace tally::train {
 
@@ -35,16 +35,16 @@ void Gpt::forward(const Batch& batch, const Dropout& dropout, bool updates) {
 
 // r = residual + dropout(x w^T + b), y = layernorm(r). Without dropout the product adds the
 // residual, which saves writing and reading what the branch adds.
-void Gpt::join(const Tensor& x, const Trained& w, const Trained& b, const Tensor& residual,
+void Gpt::join(const Tensor& x, const ParamGrad& w, const ParamGrad& b, const Tensor& residual,
                double dropout, DropoutSeed seed, const Joint& next) {
   const double epsilon = config_.layernorm_epsilon;
   if (dropout == 0 && fusions_.residual) {
-    linear_forward(stream_, x, w.value, b.value, next.r, residual);
+    linear_forward(compute_, x, w.value, b.value, next.r, residual);
     layernorm_forward(stream_, next.r, next.weight.value, next.bias.value, epsilon, next.y,
                       next.mean, next.rstd);
     return;
   }
-  linear_forward(stream_, x, w.value, b.value, branch_);
+  linear_forward(compute_, x, w.value, b.value, branch_);
   residual_layernorm_forward(stream_, residual, branch_, next.weight.value, next.bias.value,
                              epsilon, dropout, seed, next.r, next.y, next.mean, next.rstd);
 }
@@ -54,13 +54,13 @@ void Gpt::attention_half(size_t l, const Dropout& dropout, bool updates) {
   const BlockParameters& p = parameters_[l];
   const BlockActivations& a = blocks_[l];
   const int64_t m = batch_ * tokens_;
-  linear_forward(stream_, a.ln1, p.qkv_weight.value, p.qkv_bias.value,
+  linear_forward(compute_, a.ln1, p.qkv_weight.value, p.qkv_bias.value,
                  a.qkv.view({m, 3 * config_.hidden}));
   if (config_.positions == Positions::rotary) {
     rotary(stream_, a.qkv, config_.rotary_base, config_.rotary_fraction, false);
   }
   if (updates) finish_update();
-  attention_forward(stream_, attention_shape(dropout), a.qkv,
+  attention_forward(compute_, attention_shape(dropout), a.qkv,
                     a.att.view({batch_, tokens_, config_.heads, config_.head_dim()}), a.stats,
                     workspace_, dropout.at(attention_site, l));
   if (updates) start_update(l);
@@ -69,24 +69,24 @@ void Gpt::attention_half(size_t l, const Dropout& dropout, bool updates) {
 }
 
 // Beside block l's products after its attention, and the next block's before it: attention takes
-// all multiprocessors, products leave some.
+// all sms, products leave some.
 void Gpt::start_update(size_t l) {
   const int64_t first = late_[l], last = late_[l + 1];
   if (first == last) return;
-  const int few = multiprocessors_for_updates_;
-  side_->run([&](Stream& s) { late_update()(s, first, last, few); });
-  stream_.products_leave = few;
+  const int few = update_sms_;
+  side_->launch([&](Stream& s) { deferred_update()(s, first, last, few); });
+  compute_.options.reserved_sms = few;
 }
 
 void Gpt::finish_update() {
-  side_->join();
-  stream_.products_leave = 0;
+  side_->wait();
+  compute_.options.reserved_sms = 0;
 }
 
 void Gpt::mlp_up(size_t l) {
   const BlockActivations& a = blocks_[l];
-  linear_gelu_forward(stream_, a.ln2, parameters_[l].fc_weight.value, parameters_[l].fc_bias.value,
-                      a.pre, a.act, gelu_keeps_);
+  linear_gelu_forward(compute_, a.ln2, parameters_[l].fc_weight.value, parameters_[l].fc_bias.value,
+                      a.pre, a.act, saved_gelu_);
 }
 
 // Puts back what the blocks share, before the backward pass of block l.

@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "src/config/config.h"
-#include "src/model/parameters.h"
-#include "src/ops/step_state.h"
-#include "src/ops/stream.h"
-#include "src/ops/tensor.h"
+#include "src/nn/parameters.h"
+#include "src/device/step_state.h"
+#include "src/device/compute_options.h"
+#include "src/device/tensor.h"
 
 namespace tally::train {
 
@@ -40,36 +40,36 @@ class Model {
   }
 
   // Parameters that the forward pass needs late enough for their update to run beside it.
-  struct LateParameters {
+  struct DeferredParameters {
     int64_t first = 0, last = 0;  // elements of the flat buffers; none when equal
   };
-  virtual LateParameters late_parameters() const { return {}; }
+  virtual DeferredParameters deferred_parameters() const { return {}; }
   // Updates elements [first, last) of the flat buffers from the last step's gradients, on `stream`
-  // and on so many multiprocessors (0: all).
+  // and on so many sms (0: all).
   using Update =
-      std::function<void(Stream& stream, int64_t first, int64_t last, int multiprocessors)>;
+      std::function<void(Stream& stream, int64_t first, int64_t last, int sms)>;
   // From here on forward_backward() of a step's first micro batch (Batch::first) calls `update` for
   // all late parameters, piece by piece, and its forward pass waits for each.
-  void set_late_update(Update update) { late_update_ = std::move(update); }
+  void set_deferred_update(Update update) { deferred_update_ = std::move(update); }
 
  protected:
   void gradient_is_final(const Tensor& gradient) const {
     if (gradient_hook_) gradient_hook_(gradient);
   }
   bool reports_gradients() const { return static_cast<bool>(gradient_hook_); }
-  const Update& late_update() const { return late_update_; }
+  const Update& deferred_update() const { return deferred_update_; }
 
  private:
   std::function<void(const Tensor&)> gradient_hook_;
-  Update late_update_;
+  Update deferred_update_;
 };
 
 // Registers GPT's parameters in `table` (before layout()).
 void register_gpt(const ModelConfig& config, ParameterTable* table);
 // The explicit model (model/gpt.cc). `table` is laid out and outlives the model.
-std::unique_ptr<Model> make_gpt(const Config& config, ParameterTable& table, Stream& stream);
+std::unique_ptr<Model> make_gpt(const Config& config, ParameterTable& table, const Compute& compute);
 // The autograd reference over the same parameters (reference/gpt.cc).
 std::unique_ptr<Model> make_reference_gpt(const Config& config, ParameterTable& table,
-                                          Stream& stream);
+                                          const Compute& compute);
 
 }  // namespace tally::train

@@ -60,13 +60,13 @@ void Optimizer::fill_kept(StepState* s) const {
 }
 
 void Optimizer::update(Stream& s, int64_t first, int64_t last, const StepState* state,
-                       bool zero_gradients, int multiprocessors) {
+                       bool zero_gradients, int sms) {
   if (first >= last) return;
   const auto range = [&](const Tensor& flat) { return flat.rows(first, last - first); };
   const int64_t decayed = std::clamp<int64_t>(table_.decayed_elements() - first, 0, last - first);
   adamw_step(s, hyper_, state, decayed, range(table_.gradients()), range(table_.master()),
              range(table_.first_moment()), range(table_.second_moment()), range(table_.weights()),
-             zero_gradients, multiprocessors);
+             zero_gradients, sms);
 }
 
 void Optimizer::apply(bool zero_gradients) {
@@ -93,8 +93,8 @@ void Optimizer::forget_deferred() {
   outstanding_ = false;
 }
 
-void Optimizer::update_deferred(Stream& s, int64_t first, int64_t last, int multiprocessors) {
-  update(s, first, last, deferred_state_, false, multiprocessors);
+void Optimizer::update_deferred(Stream& s, int64_t first, int64_t last, int sms) {
+  update(s, first, last, deferred_state_, false, sms);
 }
 
 void Optimizer::complete() {

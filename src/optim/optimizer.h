@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "src/config/config.h"
-#include "src/model/parameters.h"
-#include "src/ops/optimizer.h"
+#include "src/nn/parameters.h"
+#include "src/ops/optimizer/optimizer.h"
 #include "src/optim/loss_scaler.h"
 
 namespace tally::train {
@@ -40,7 +40,7 @@ class Optimizer {
   void defer(int64_t first, int64_t last);
   // The last applied step's update of [first, last) on `s`, which may run beside other work, see
   // adamw_step(); nothing after complete(). Enqueues only.
-  void update_deferred(Stream& s, int64_t first, int64_t last, int multiprocessors);
+  void update_deferred(Stream& s, int64_t first, int64_t last, int sms);
   // The update of all that was deferred, unless a step since updated it. Weights and the
   // optimizer's state are whole afterwards.
   void complete();
@@ -62,7 +62,7 @@ class Optimizer {
   void fill_kept(StepState* state) const;
   void forget_deferred();
   void update(Stream& s, int64_t first, int64_t last, const StepState* state, bool zero_gradients,
-              int multiprocessors = 0);
+              int sms = 0);
 
   const AdamW hyper_;
   const double clip_, weight_decay_;

@@ -34,7 +34,7 @@ void Communicator::all_reduce(Stream& s, const Tensor& t, Reduce op) {
   if (size_ > 1 && t.numel() > 0) do_all_reduce(s, t, op);
 }
 
-void Communicator::all_reduce_beside(Stream& s, const Tensor& t, Reduce op) {
+void Communicator::start_all_reduce(Stream& s, const Tensor& t, Reduce op) {
   require(can_reduce(t.dtype), "all_reduce", "numbers of this type cannot be added");
   if (size_ > 1 && t.numel() > 0) do_all_reduce_beside(s, t, op);
 }

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "src/ops/stream.h"
-#include "src/ops/tensor.h"
+#include "src/device/stream.h"
+#include "src/device/tensor.h"
 #include "src/parallel/errors.h"
 
 namespace tally::train {
@@ -62,7 +62,7 @@ class Communicator {
 
   // An all_reduce that runs beside what is enqueued later: it starts when `s` has reached this
   // point, and `t` is not to be touched before join(s). On the CPU it is done at once.
-  void all_reduce_beside(Stream& s, const Tensor& t, Reduce op = Reduce::sum);
+  void start_all_reduce(Stream& s, const Tensor& t, Reduce op = Reduce::sum);
   // `s` goes on when everything that was started beside it has ended.
   virtual void join(Stream& s);
   // Operations between the two calls may be carried out together. Nothing may be waited for in

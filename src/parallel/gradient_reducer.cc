@@ -41,7 +41,7 @@ void GradientReducer::ready(const Tensor& gradient) {
 
 void GradientReducer::flush() {
   if (begin_ == end_) return;
-  communicator_.all_reduce_beside(stream_, range(begin_, end_));
+  communicator_.start_all_reduce(stream_, range(begin_, end_));
   reduced_.emplace_back(begin_, end_);
   begin_ = end_ = 0;
 }

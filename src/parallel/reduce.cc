@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "src/ops/convert.h"
+#include "src/device/convert.h"
 #include "src/parallel/module.h"
 
 namespace tally::train {

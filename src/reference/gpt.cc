@@ -32,8 +32,8 @@
 #include <string>
 
 #include "src/model/model.h"
-#include "src/ops/convert.h"
-#include "src/ops/philox.h"
+#include "src/device/convert.h"
+#include "src/device/philox.h"
 
 namespace tally::train {
 namespace {
@@ -205,8 +205,8 @@ class ReferenceGpt final : public Model {
 }  // namespace
 
 std::unique_ptr<Model> make_reference_gpt(const Config& config, ParameterTable& table,
-                                          Stream& stream) {
-  return std::make_unique<ReferenceGpt>(config, table, stream);
+                                          const Compute& compute) {
+  return std::make_unique<ReferenceGpt>(config, table, compute.stream);
 }
 
 }  // namespace tally::train

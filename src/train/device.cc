@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/measure/system_info.h"
-#include "src/ops/attention.h"
+#include "src/ops/attention/attention.h"
 #include "src/train/failures.h"
 
 namespace tally::train {
@@ -21,7 +21,7 @@ Device choose_device(const Config& c) {
   if (named && c.local_size > 1)
     throw InputError(fmt::format(
         "--device {}: {} processes of this host cannot share one GPU: --device cuda gives each its "
-        "own",
+        "unfused",
         c.device, c.local_size));
   // A launcher that binds shows each process its own GPU alone.
   const int index = named ? std::stoi(c.device.substr(5)) : gpus == 1 ? 0 : c.local_rank;
@@ -41,7 +41,7 @@ Device choose_device(const Config& c) {
 
 void check_precision(const Config& c, const Device& device, const DeviceInfo& info) {
   const bool needs_ampere =
-      c.precision == Precision::bf16 || uses_tf32(c.precision) || c.three_tf32_attention;
+      c.precision == Precision::bf16 || uses_tf32(c.precision) || c.tf32x3_attention;
   if (device.is_cuda() && needs_ampere && info.capability < 80)
     throw InputError(fmt::format(
         "--precision {}: {} (compute capability {}.{}) does not have it: use --fp16 or --precision "
@@ -57,10 +57,24 @@ std::string attention_name(const Config& c, Stream& stream) {
   shape.heads = c.model.heads;
   shape.head_dim = c.model.head_dim();
   shape.dropout = static_cast<float>(c.model.attention_dropout);
-  return attention_backend(stream, shape, c.compute_type());
+  return attention_backend({stream, compute_options(c)}, shape, c.compute_type());
 }
 
 }  // namespace
+
+ComputeOptions compute_options(const Config& config) {
+  ComputeOptions o;
+  o.matmul_mode = config.precision == Precision::tf32     ? MatmulMode::tf32
+                  : config.precision == Precision::tf32x3 ? MatmulMode::tf32x3
+                                                          : MatmulMode::ieee;
+  o.tf32x3_attention = config.tf32x3_attention;
+  o.fused_gelu = config.fusions.gelu;
+  o.fused_bias = config.fusions.bias;
+  o.float64_gemms = config.fusions.float64;
+  o.hopper_attention = config.fusions.attention;
+  o.deterministic = config.deterministic;
+  return o;
+}
 
 std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   record->device = choose_device(config);
@@ -69,15 +83,6 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   record->threads = default_threads(config.local_size);
   set_threads(record->threads);
   std::unique_ptr<Stream> stream = make_stream(record->device);
-  stream->deterministic = config.deterministic;
-  stream->fused_gelu = config.fusions.gelu;
-  stream->own_bias_products = config.fusions.bias;
-  stream->float64_products = config.fusions.float64;
-  stream->own_attention = config.fusions.attention;
-  stream->matmul_mode = config.precision == Precision::tf32     ? MatmulMode::tf32
-                        : config.precision == Precision::tf32x3 ? MatmulMode::tf32x3
-                                                                : MatmulMode::ieee;
-  stream->three_tf32_attention = config.three_tf32_attention;
   record->attention_backend = attention_name(config, *stream);
   return stream;
 }

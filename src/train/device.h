@@ -5,12 +5,15 @@
 
 #include "src/config/config.h"
 #include "src/measure/record.h"
-#include "src/ops/stream.h"
+#include "src/device/compute_options.h"
 
 namespace tally::train {
 
 // Chooses the device that `config` asks for, checks that it computes in the precision, and makes a
 // stream on it; device, threads and attention back end are written to `record`. Throws InputError.
 std::unique_ptr<Stream> open_device(const Config& config, Record* record);
+
+// How the operations of the explicit model compute: what `config` asks for.
+ComputeOptions compute_options(const Config& config);
 
 }  // namespace tally::train

@@ -75,8 +75,9 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
   register_gpt(c.model, &table);
   table.layout(stream, c.compute_type(), false);
   load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
+  const Compute compute(stream, compute_options(c));
   const auto model =
-      c.reference ? make_reference_gpt(c, table, stream) : make_gpt(c, table, stream);
+      c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);
   Result result;
   result.tokens = static_cast<int64_t>(tokens.size());
   const auto blocks = make_text_blocks(std::move(tokens), c.sequence, c.stride);

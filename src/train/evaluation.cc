@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "src/ops/events.h"
+#include "src/device/events.h"
 
 namespace tally::train {
 namespace {

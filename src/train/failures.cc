@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "src/ops/errors.h"
+#include "src/device/errors.h"
 
 namespace tally::train {
 namespace {

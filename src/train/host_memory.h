@@ -7,7 +7,7 @@
 #include <string>
 
 #include "src/config/config.h"
-#include "src/ops/tensor.h"
+#include "src/device/tensor.h"
 
 namespace tally::train {
 

@@ -16,7 +16,7 @@
 #include "src/config/args.h"
 #include "src/data/prepare.h"
 #include "src/measure/build_info.h"
-#include "src/ops/stream.h"
+#include "src/device/stream.h"
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
 #include "src/train/run.h"

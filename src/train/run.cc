@@ -36,7 +36,8 @@ struct Session {
   Session(const Config& c, Stream& s) : config(c), stream(s) {
     register_gpt(c.model, &table);
     table.layout(stream, c.compute_type(), true);
-    model = c.reference ? make_reference_gpt(c, table, stream) : make_gpt(c, table, stream);
+    const Compute compute(stream, compute_options(c));
+    model = c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);
     optimizer = std::make_unique<Optimizer>(c, table, stream);
   }
 
@@ -146,7 +147,7 @@ class Run {
     if (world_.speaks()) fmt::print("{}", start_summary(record_));
     std::fflush(stdout);
     if (!shortage_.empty()) throw OutOfMemory(shortage_);
-    stream_.before_long_tuning = [this] {
+    stream_.on_long_autotune = [this] {
       print_(
           "  tuning     timing algorithms for this GPU and these sizes: "
           "a minute or two, the first time");

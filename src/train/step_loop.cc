@@ -74,11 +74,11 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
   stop_sum_ = static_cast<double*>(s.allocate(sizeof(double), "requests to stop"));
   if (parts_.communicator.size() > 1)
     parts_.model.set_gradient_hook([this](const Tensor& gradient) { reducer_.ready(gradient); });
-  const Model::LateParameters late = parts_.model.late_parameters();
+  const Model::DeferredParameters late = parts_.model.deferred_parameters();
   // Gradients that are zeroed at a step's start cannot wait for the next one.
   if (late.first == late.last || !parts_.config.fusions.overwrite) return;
   parts_.optimizer.defer(late.first, late.last);
-  parts_.model.set_late_update(
+  parts_.model.set_deferred_update(
       [&optimizer = parts_.optimizer](Stream& on, int64_t first, int64_t last, int few) {
         optimizer.update_deferred(on, first, last, few);
       });
@@ -92,7 +92,7 @@ StepLoop::~StepLoop() {
   s.release(evaluation_);
   s.release(stop_sum_);
   parts_.model.set_gradient_hook({});
-  parts_.model.set_late_update({});
+  parts_.model.set_deferred_update({});
   parts_.optimizer.defer(0, 0);  // whoever goes on with it updates everything at once
 }
 

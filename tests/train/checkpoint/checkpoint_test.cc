@@ -12,7 +12,7 @@
 
 #include "src/checkpoint/model_config_file.h"
 #include "src/model/model.h"
-#include "src/ops/convert.h"
+#include "src/device/convert.h"
 #include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;

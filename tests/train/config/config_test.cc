@@ -252,8 +252,8 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
        "--precision: a CPU has no TF32: use --precision fp32, or a GPU"},
       {"--no-fusion gelu,none", 1,
        "--no-fusion: 'none' is not known: residual, bias-sums, qkv-bias, overwrite, gelu, "
-       "gelu-slope, bias, "
-       "overlap, late-update, float64, attention, head, all"},
+       "gelu-derivative, bias, "
+       "overlap, deferred-update, float64, attention, head, all"},
       {"--tf32 --device cpu", 1, "--tf32: a CPU has no TF32: use --precision fp32, or a GPU"},
       {"--train-samples 10", 1,
        "--train-samples: expected iteration-based training: give --train-iters or --train-samples, "

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <string>
 
-#include "src/ops/attention.h"
-#include "src/ops/cuda/attention_hopper_kernels.h"
-#include "src/ops/cuda/cuda_stream.h"
+#include "src/ops/attention/attention.h"
+#include "src/ops/attention/hopper_kernels.h"
+#include "src/device/cuda/cuda_stream.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -18,16 +18,16 @@ inline AttentionShape shape_of(int64_t batch, int64_t tokens, int64_t heads, int
 }
 
 struct Ways {
-  bool repeatable = false, float64_products = true, three_tf32 = false, own_16_bits = true;
+  bool repeatable = false, float64_gemms = true, three_tf32 = false, own_16_bits = true;
 };
 
 // Forward and backward against float64. Returns the back end that served.
 inline std::string check(const Kind& kind, const AttentionShape& a, const Ways& ways = {}) {
   Both b(kind);
-  b.gpu->deterministic = ways.repeatable;
-  b.gpu->float64_products = ways.float64_products;
-  b.gpu->three_tf32_attention = ways.three_tf32;
-  b.gpu->own_attention = ways.own_16_bits;
+  b.gpu.options.deterministic = ways.repeatable;
+  b.gpu.options.float64_gemms = ways.float64_gemms;
+  b.gpu.options.tf32x3_attention = ways.three_tf32;
+  b.gpu.options.hopper_attention = ways.own_16_bits;
   const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim});
   const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
   const Pair stats = b.statistics({a.batch, a.heads, a.tokens});

@@ -9,7 +9,7 @@
 namespace tally::train {
 namespace {
 
-// Blocks of 128 queries and keys: one of each; a few; so many that every multiprocessor takes
+// Blocks of 128 queries and keys: one of each; a few; so many that every SM takes
 // several from the queue, some of which have one turn only, some several.
 TEST_CASE("cuda: attention on Hopper's matrix instructions" * NEEDS_GPU) {
   if (!on_hopper()) {
@@ -52,7 +52,7 @@ bool repeats(const std::vector<double>& all, const std::vector<double>& one, Ski
   return true;
 }
 
-// More heads than go together forward, in groups of two sizes, and ten blocks a multiprocessor.
+// More heads than go together forward, in groups of two sizes, and ten blocks a SM.
 TEST_CASE("cuda: attention on Hopper of many equal samples" * NEEDS_GPU) {
   if (!on_hopper()) return;
   constexpr int64_t count = 19, tokens = 128, heads = 70, d = 64, row = heads * d;

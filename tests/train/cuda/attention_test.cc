@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "src/ops/cuda/gemm_float64.h"
+#include "src/ops/gemm/float64.h"
 #include "tests/train/cuda/attention_check.h"
 
 namespace tally::train {
@@ -40,12 +40,12 @@ TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
   }
 }
 
-// The one-pass kernels that are to serve a kind of float32.
-std::string one_pass(const Kind& kind, bool float64_products = true) {
+// The flash kernels that are to serve a kind of float32.
+std::string flash(const Kind& kind, bool float64_gemms = true) {
   Both b(kind);
   const bool float64 = cuda::cuda_stream(*b.gpu).capability() == 90 &&
-                       cuda::float64_products_built() && kind.mode == MatmulMode::ieee;
-  return float64 && float64_products ? "one-pass-float64" : "one-pass";
+                       cuda::float64_gemms_built() && kind.mode == MatmulMode::ieee;
+  return float64 && float64_gemms ? "flash-float64" : "flash";
 }
 
 // Where a block has the shared memory that heads of 128 need, which Hopper's have.
@@ -58,11 +58,11 @@ TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_
   for (const Kind& kind : kinds()) {
     if (kind.type != DType::f32) continue;
     for (const bool float64 : {true, false}) {
-      if (float64 && one_pass(kind) == "one-pass")
+      if (float64 && flash(kind) == "flash")
         continue;  // no such kernels here: the same twice
-      const std::string name = one_pass(kind, float64);
+      const std::string name = flash(kind, float64);
       const auto serves = [&](const AttentionShape& a) {
-        return check(kind, a, {.float64_products = float64});
+        return check(kind, a, {.float64_gemms = float64});
       };
       for (const bool causal : {true, false}) {
         CHECK(serves(shape_of(2, 300, 2, 64, causal, 0)) == name);
@@ -74,7 +74,7 @@ TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_
         }
       }
       CHECK(serves(shape_of(1, 192, 2, 64, true, 0.3)) == name);
-      CHECK(serves(shape_of(1, 65, 1, 144, true, 0)) == "own");
+      CHECK(serves(shape_of(1, 65, 1, 144, true, 0)) == "unfused");
     }
   }
 }
@@ -83,11 +83,11 @@ TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_
 // result, and the probabilities are exact here.
 TEST_CASE("cuda: attention of float32 takes float64 tensor cores where it may" * NEEDS_GPU) {
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
-  if (one_pass(kind) != "one-pass-float64") return;
+  if (flash(kind) != "flash-float64") return;
   const AttentionShape a = shape_of(1, 64, 2, 64, false, 0);
   for (const bool wanted : {true, false}) {
     Both b(kind);
-    b.gpu->float64_products = wanted;
+    b.gpu.options.float64_gemms = wanted;
     std::mt19937 random(7);
     std::normal_distribution<double> normal;
     std::vector<double> values(64 * 3 * 2 * 64);  // Q and K of zeros: every probability is 1 / 64
@@ -109,14 +109,14 @@ TEST_CASE("cuda: attention of float32 takes float64 tensor cores where it may" *
 TEST_CASE("cuda: attention of float32 by three TF32 products where that is asked for" * NEEDS_GPU) {
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
   const AttentionShape a = shape_of(2, 200, 2, 64, true, 0.1);
-  CHECK(check(kind, a, {.three_tf32 = true}) == "one-pass-tf32x3");
-  CHECK(check(kind, a) == one_pass(kind));
+  CHECK(check(kind, a, {.three_tf32 = true}) == "flash-tf32x3");
+  CHECK(check(kind, a) == flash(kind));
 }
 
 // More than a grid's second dimension has, and more than one piece backward.
 TEST_CASE("cuda: attention of float32 in one pass, very many short heads" * NEEDS_GPU) {
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
-  CHECK(check(kind, shape_of(70000, 2, 1, 4, true, 0)) == one_pass(kind));
+  CHECK(check(kind, shape_of(70000, 2, 1, 4, true, 0)) == flash(kind));
 }
 
 // One head has 128 MiB of blocks of dS, so that three pass in two pieces.
@@ -126,7 +126,7 @@ TEST_CASE("cuda: attention of float32 in one pass, more heads than fit" * NEEDS_
   const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim}, 0.5);
   const Pair dout = b.input({a.batch, a.tokens, a.heads, a.head_dim});
   std::vector<std::vector<double>> results;
-  for (const char* way : {"", "", "own"}) {
+  for (const char* way : {"", "", "unfused"}) {
     setenv("TALLY_ATTENTION", way, 1);
     const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
     const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
@@ -181,14 +181,14 @@ TEST_CASE("cuda: what is not a number stays visible behind attention" * NEEDS_GP
 }
 
 TEST_CASE("cuda: our attention serves 16-bit types too" * NEEDS_GPU) {
-  setenv("TALLY_ATTENTION", "own", 1);
+  setenv("TALLY_ATTENTION", "unfused", 1);
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) {
-      CHECK(check(kind, shape_of(2, 128, 4, 64, true, 0.1)) == "own");
+      CHECK(check(kind, shape_of(2, 128, 4, 64, true, 0.1)) == "unfused");
       continue;
     }
-    CHECK(check(kind, shape_of(2, 128, 4, 64, true, 0)) == "own");
-    CHECK(check(kind, shape_of(2, 128, 4, 64, true, 0.1)) == "own");
+    CHECK(check(kind, shape_of(2, 128, 4, 64, true, 0)) == "unfused");
+    CHECK(check(kind, shape_of(2, 128, 4, 64, true, 0.1)) == "unfused");
   }
   unsetenv("TALLY_ATTENTION");
 }

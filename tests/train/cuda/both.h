@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "src/ops/convert.h"
-#include "src/ops/stream.h"
-#include "src/ops/tensor.h"
+#include "src/device/convert.h"
+#include "src/device/stream.h"
+#include "src/device/tensor.h"
 
 namespace tally::train {
 
@@ -131,16 +131,19 @@ inline const std::vector<Kind>& kinds() {
   return all;
 }
 
+// The GPU's stream with the options of a test: -> is the stream, * what operations take.
+struct GpuUnderTest {
+  Stream* stream;
+  ComputeOptions options;
+  Stream* operator->() const { return stream; }
+  Compute operator*() const { return {*stream, options}; }
+};
+
 class Both {
  public:
   explicit Both(const Kind& k, uint64_t seed = 1)
-      : kind(k), cpu(shared(DeviceKind::cpu)), gpu(shared(DeviceKind::cuda)), random_(seed) {
-    gpu->matmul_mode = kind.mode;
-    gpu->deterministic = false;
-    gpu->float64_products = true;
-    gpu->fused_gelu = true;
-    gpu->own_attention = true;
-    gpu->three_tf32_attention = false;
+      : kind(k), cpu(shared(DeviceKind::cpu)), gpu{shared(DeviceKind::cuda), {}}, random_(seed) {
+    gpu.options.matmul_mode = kind.mode;
   }
   ~Both() {
     for (const Pair& p : owned_) {
@@ -230,7 +233,8 @@ class Both {
   }
 
   Kind kind;
-  Stream *cpu, *gpu;
+  Stream* cpu;
+  GpuUnderTest gpu;
 
  private:
   // One stream a device for all cases: what was tuned once serves the next case.

@@ -1,7 +1,7 @@
 // A step's state on the CPU and on the GPU.
 #pragma once
 
-#include "src/ops/step_state.h"
+#include "src/device/step_state.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {

@@ -1,4 +1,4 @@
-#include "src/ops/embedding.h"
+#include "src/ops/embedding/embedding.h"
 
 #include "tests/train/cuda/both.h"
 

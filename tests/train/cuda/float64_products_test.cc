@@ -8,9 +8,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "src/ops/cuda/cuda_stream.h"
-#include "src/ops/cuda/gemm_float64.h"
-#include "src/ops/linear.h"
+#include "src/device/cuda/cuda_stream.h"
+#include "src/ops/gemm/float64.h"
+#include "src/ops/linear/linear.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -31,7 +31,7 @@ struct Problem {
   Both both{f32};
   Size n;
   Pair a, b, bias, addend, out;
-  cuda::Float64Product product;
+  cuda::Float64Gemm product;
   Tensor parts, marks;
 
   Problem(const Size& size, bool a_transposed, bool b_transposed)
@@ -41,8 +41,8 @@ struct Problem {
         bias(both.input({n.cols})),
         addend(both.input({n.rows, n.cols})),
         out(both.output({n.rows, n.cols})),
-        parts(both.scratch(cuda::float64_parts_bytes(stream().multiprocessors()))),
-        marks(both.scratch(cuda::float64_marks_bytes(stream().multiprocessors()))) {
+        parts(both.scratch(cuda::float64_parts_bytes(stream().sms()))),
+        marks(both.scratch(cuda::float64_flags_bytes(stream().sms()))) {
     both.gpu->fill_zero(marks.data, marks.bytes());
     product.rows = n.rows;
     product.cols = n.cols;
@@ -58,9 +58,9 @@ struct Problem {
   }
 
   cuda::CudaStream& stream() { return cuda::cuda_stream(*both.gpu); }
-  std::vector<double> run(int tile, int multiprocessors) {
-    REQUIRE(cuda::float64_product_supported(product));
-    REQUIRE(cuda::float64_product(product, tile, multiprocessors, parts.data, marks.data,
+  std::vector<double> run(int tile, int sms) {
+    REQUIRE(cuda::float64_gemm_supported(product));
+    REQUIRE(cuda::float64_gemm(product, tile, sms, parts.data, marks.data,
                                   stream().stream()) == cudaSuccess);
     return Both::read(out.gpu, *both.gpu);
   }
@@ -103,7 +103,7 @@ void check_rounded_once(const std::vector<double>& got, const std::vector<double
 
 bool serves() {
   Both b(f32);
-  return cuda::cuda_stream(*b.gpu).capability() == 90 && cuda::float64_products_built();
+  return cuda::cuda_stream(*b.gpu).capability() == 90 && cuda::float64_gemms_built();
 }
 
 TEST_CASE("cuda: float32 products on float64 tensor cores round once" * NEEDS_GPU) {
@@ -119,7 +119,7 @@ TEST_CASE("cuda: float32 products on float64 tensor cores round once" * NEEDS_GP
           CAPTURE(a_transposed);
           CAPTURE(b_transposed);
           Problem p(n, a_transposed, b_transposed);
-          check_rounded_once(p.run(tile, p.stream().multiprocessors()), p.expected());
+          check_rounded_once(p.run(tile, p.stream().sms()), p.expected());
         }
       }
     }
@@ -138,26 +138,26 @@ TEST_CASE("cuda: their bias and what they add, in place too" * NEEDS_GPU) {
           p.both.gpu->copy(p.out.gpu.data, p.addend.gpu.data, p.out.gpu.bytes());
           p.product.addend = p.product.out;
         }
-        check_rounded_once(p.run(tile, p.stream().multiprocessors()), p.expected());
+        check_rounded_once(p.run(tile, p.stream().sms()), p.expected());
       }
     }
   }
 }
 
-TEST_CASE("cuda: their tiles are shared by any number of multiprocessors, alike in every run" *
+TEST_CASE("cuda: their tiles are shared by any number of sms, alike in every run" *
           NEEDS_GPU) {
   if (!serves()) return;
   for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
     for (const Size& n : {Size{520, 392, 256}, Size{900, 700, 20}, Size{64, 64, 2000}}) {
       Problem p(n, true, false);
       const std::vector<double> want = p.expected();
-      for (const int multiprocessors : {1, 2, 3, 7, 20, 50, p.stream().multiprocessors()}) {
+      for (const int sms : {1, 2, 3, 7, 20, 50, p.stream().sms()}) {
         CAPTURE(tile);
-        CAPTURE(multiprocessors);
-        const std::vector<double> once = p.run(tile, multiprocessors);
+        CAPTURE(sms);
+        const std::vector<double> once = p.run(tile, sms);
         check_rounded_once(once, want);
         p.both.gpu->fill_zero(p.out.gpu.data, p.out.gpu.bytes());
-        CHECK(p.run(tile, multiprocessors) == once);
+        CHECK(p.run(tile, sms) == once);
         std::vector<unsigned> left(p.marks.bytes() / sizeof(unsigned), 1U);
         p.both.gpu->copy(left.data(), p.marks.data, p.marks.bytes());
         p.both.gpu->synchronize();
@@ -167,18 +167,18 @@ TEST_CASE("cuda: their tiles are shared by any number of multiprocessors, alike 
   }
 }
 
-// By rule, whatever timing finds: what is added in place, and fewer multiprocessors than there are.
+// By rule, whatever timing finds: what is added in place, and fewer sms than there are.
 TEST_CASE("cuda: float32 weights' gradients by them" * NEEDS_GPU) {
   if (!serves()) return;
   for (const int leave : {0, 8}) {
     Both b(f32);
     const Pair dy = b.input({600, 260}), x = b.input({600, 392}), dw = b.sum({260, 392});
-    b.gpu->deterministic = true;
-    b.gpu->products_leave = leave;
+    b.gpu.options.deterministic = true;
+    b.gpu.options.reserved_sms = leave;
     linear_backward_weight(*b.cpu, dy.cpu, x.cpu, dw.cpu, Tensor(), true);
     linear_backward_weight(*b.gpu, dy.gpu, x.gpu, dw.gpu, Tensor(), true);
-    b.gpu->deterministic = false;
-    b.gpu->products_leave = 0;
+    b.gpu.options.deterministic = false;
+    b.gpu.options.reserved_sms = 0;
     check_rounded_once(Both::read(dw.gpu, *b.gpu), Both::read(dw.cpu, *b.cpu));
   }
 }
@@ -186,19 +186,19 @@ TEST_CASE("cuda: float32 weights' gradients by them" * NEEDS_GPU) {
 TEST_CASE("cuda: float64 products refuse what they do not serve" * NEEDS_GPU) {
   if (!serves()) return;
   Problem p({64, 64, 64}, false, true);
-  CHECK(cuda::float64_product_supported(p.product));
-  cuda::Float64Product odd = p.product;
+  CHECK(cuda::float64_gemm_supported(p.product));
+  cuda::Float64Gemm odd = p.product;
   odd.a_leading = 66;
-  CHECK_FALSE(cuda::float64_product_supported(odd));
+  CHECK_FALSE(cuda::float64_gemm_supported(odd));
   odd = p.product;
   odd.b += 1;
-  CHECK_FALSE(cuda::float64_product_supported(odd));
+  CHECK_FALSE(cuda::float64_gemm_supported(odd));
   odd = p.product;
   odd.out_leading = 60;
-  CHECK_FALSE(cuda::float64_product_supported(odd));
+  CHECK_FALSE(cuda::float64_gemm_supported(odd));
   odd = p.product;
   odd.rows = odd.out_leading = int64_t{1} << 40;
-  CHECK_FALSE(cuda::float64_product_supported(odd));
+  CHECK_FALSE(cuda::float64_gemm_supported(odd));
 }
 
 TEST_CASE("cuda: float32 layers take them where they may" * NEEDS_GPU) {
@@ -206,15 +206,15 @@ TEST_CASE("cuda: float32 layers take them where they may" * NEEDS_GPU) {
   for (const bool wanted : {true, false}) {
     Both b(f32);
     const Pair x = b.input({256, 512}), w = b.input({128, 512}), y = b.output({256, 128});
-    b.gpu->float64_products = wanted;
-    b.gpu->deterministic = true;  // by rule, whatever timing finds
+    b.gpu.options.float64_gemms = wanted;
+    b.gpu.options.deterministic = true;  // by rule, whatever timing finds
     linear_forward(*b.cpu, x.cpu, w.cpu, Tensor(), y.cpu, Tensor());
     linear_forward(*b.gpu, x.gpu, w.gpu, Tensor(), y.gpu, Tensor());
     const auto got = Both::read(y.gpu, *b.gpu), want = Both::read(y.cpu, *b.cpu);
     int64_t nearest = 0;
     for (size_t i = 0; i < got.size(); ++i) nearest += got[i] == static_cast<float>(want[i]);
-    b.gpu->float64_products = true;
-    b.gpu->deterministic = false;
+    b.gpu.options.float64_gemms = true;
+    b.gpu.options.deterministic = false;
     CAPTURE(nearest);
     CHECK((nearest > static_cast<int64_t>(got.size()) * 999 / 1000) == wanted);
   }

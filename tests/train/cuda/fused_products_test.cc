@@ -1,9 +1,9 @@
 // Every kernel that has a bias, a residual or GELU within a product, each by itself: which of them
 // an operation takes is decided by timing.
-#include "src/ops/cuda/cuda_stream.h"
-#include "src/ops/cuda/gemm_cutlass.h"
-#include "src/ops/cuda/kernels.h"
-#include "src/ops/linear.h"
+#include "src/device/cuda/cuda_stream.h"
+#include "src/ops/gemm/fused.h"
+#include "src/ops/linear/passes.h"
+#include "src/ops/linear/linear.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -25,9 +25,9 @@ std::vector<Size> all_sizes() {
 }
 const Kind bf16{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
 
-cuda::FusedProduct problem(const Size& n, const Pair& x, const Pair& w, const Pair& bias,
+cuda::FusedGemm problem(const Size& n, const Pair& x, const Pair& w, const Pair& bias,
                            const Pair& pre, const Pair& out) {
-  cuda::FusedProduct p;
+  cuda::FusedGemm p;
   p.tokens = n.tokens;
   p.features = n.features;
   p.inner = n.inner;
@@ -53,9 +53,9 @@ TEST_CASE("cuda: the product with bias and residual in its epilogue" * NEEDS_GPU
                    bias = b.input({n.features}), y = b.output({n.tokens, n.features});
         const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
         linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
-        const cuda::FusedProduct p = problem(n, x, w, bias, residual, y);
+        const cuda::FusedGemm p = problem(n, x, w, bias, residual, y);
         REQUIRE(kernels.list[i]->supported(p));
-        REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
+        REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);
         CHECK_CLOSE(b, y, bf16.tolerance);
       }
     }
@@ -63,7 +63,7 @@ TEST_CASE("cuda: the product with bias and residual in its epilogue" * NEEDS_GPU
 }
 
 TEST_CASE("cuda: the product with GELU in its epilogue" * NEEDS_GPU) {
-  for (const GeluKeeps keeps : {GeluKeeps::input, GeluKeeps::slope}) {
+  for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
     const auto kernels = cuda::gelu_forward_kernels(keeps);
     for (int i = 0; i < kernels.count; ++i) {
       for (const Size& n : all_sizes()) {
@@ -75,9 +75,9 @@ TEST_CASE("cuda: the product with GELU in its epilogue" * NEEDS_GPU) {
                    bias = b.input({n.features});
         const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
         linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps);
-        const cuda::FusedProduct p = problem(n, x, w, bias, pre, y);
+        const cuda::FusedGemm p = problem(n, x, w, bias, pre, y);
         REQUIRE(kernels.list[i]->supported(p));
-        REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
+        REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);
         CHECK_CLOSE(b, pre, bf16.tolerance);
         CHECK_CLOSE(b, y, bf16.tolerance);
       }
@@ -86,7 +86,7 @@ TEST_CASE("cuda: the product with GELU in its epilogue" * NEEDS_GPU) {
 }
 
 TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * NEEDS_GPU) {
-  for (const GeluKeeps keeps : {GeluKeeps::input, GeluKeeps::slope}) {
+  for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
     const auto kernels = cuda::gelu_backward_kernels(keeps);
     for (int i = 0; i < kernels.count; ++i) {
       for (const Size& n : sizes) {
@@ -99,10 +99,10 @@ TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * N
         const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
                    pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
         linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu, keeps);
-        cuda::FusedProduct p = problem(n, dy, w, Pair(), pre, pre);
+        cuda::FusedGemm p = problem(n, dy, w, Pair(), pre, pre);
         p.parts = static_cast<float*>(s.workspace());
         REQUIRE(kernels.list[i]->supported(p));
-        REQUIRE(kernels.list[i]->launch(p, s.multiprocessors(), s.stream()) == cudaSuccess);
+        REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);
         cuda::add_parts(s, p.parts, parts, n.features, db.gpu);
         CHECK_CLOSE(b, pre, bf16.tolerance);
         CHECK_CLOSE(b, db, bf16.tolerance);
@@ -114,13 +114,13 @@ TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * N
 TEST_CASE("cuda: what these kernels do not serve is refused" * NEEDS_GPU) {
   for (const auto& kernels :
        {cuda::bias_kernels(), cuda::bias_residual_kernels(),
-        cuda::gelu_forward_kernels(GeluKeeps::input), cuda::gelu_forward_kernels(GeluKeeps::slope),
-        cuda::gelu_backward_kernels(GeluKeeps::input),
-        cuda::gelu_backward_kernels(GeluKeeps::slope)}) {
-    const bool with_sums = kernels.list == cuda::gelu_backward_kernels(GeluKeeps::input).list ||
-                           kernels.list == cuda::gelu_backward_kernels(GeluKeeps::slope).list;
+        cuda::gelu_forward_kernels(SavedGelu::input), cuda::gelu_forward_kernels(SavedGelu::derivative),
+        cuda::gelu_backward_kernels(SavedGelu::input),
+        cuda::gelu_backward_kernels(SavedGelu::derivative)}) {
+    const bool with_sums = kernels.list == cuda::gelu_backward_kernels(SavedGelu::input).list ||
+                           kernels.list == cuda::gelu_backward_kernels(SavedGelu::derivative).list;
     for (int i = 0; i < kernels.count; ++i) {
-      cuda::FusedProduct p;
+      cuda::FusedGemm p;
       p.tokens = 64;
       p.inner = 64;
       p.features = kernels.list[i]->tile_features + 4;

@@ -2,7 +2,7 @@
 // reference, training in lower precision against float32, and what a steady step may not do.
 #include <functional>
 
-#include "src/ops/graph.h"
+#include "src/device/graph.h"
 #include "src/optim/optimizer.h"
 #include "tests/train/cuda/both.h"
 #include "tests/train/model/tiny_gpt.h"
@@ -10,7 +10,7 @@
 namespace tally::train {
 namespace {
 
-using Maker = std::unique_ptr<Model> (*)(const Config&, ParameterTable&, Stream&);
+using Maker = std::unique_ptr<Model> (*)(const Config&, ParameterTable&, const Compute&);
 
 struct Gradients {
   double loss = 0;
@@ -43,9 +43,9 @@ Gradients run(Maker make, const Config& c, DeviceKind device, DType type, Matmul
   stream->deterministic = deterministic;
   stream->matmul_mode = mode;
   stream->fused_gelu = c.fusions.gelu;
-  stream->own_bias_products = c.fusions.bias;
-  stream->float64_products = c.fusions.float64;
-  stream->own_attention = c.fusions.attention;
+  stream->fused_bias = c.fusions.bias;
+  stream->float64_gemms = c.fusions.float64;
+  stream->hopper_attention = c.fusions.attention;
   ParameterTable table;
   register_gpt(c.model, &table);
   table.layout(*stream, type, false);
@@ -132,11 +132,11 @@ TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * N
     const Gradients want = run(make_gpt, plain, DeviceKind::cuda, kind.type, kind.mode);
     for (bool Fusions::*shortcut :
          {&Fusions::residual, &Fusions::bias_sums, &Fusions::qkv_bias, &Fusions::gelu,
-          &Fusions::gelu_slope, &Fusions::bias, &Fusions::overlap, &Fusions::float64,
+          &Fusions::gelu_derivative, &Fusions::bias, &Fusions::overlap, &Fusions::float64,
           &Fusions::attention, &Fusions::head}) {
       Config c = plain;
       // The slope is kept by the products that have GELU inside.
-      c.fusions.gelu = shortcut == &Fusions::gelu_slope;
+      c.fusions.gelu = shortcut == &Fusions::gelu_derivative;
       c.fusions.*shortcut = true;
       // The head's is left to timing; by rule it is taken.
       const bool by_rule = shortcut == &Fusions::head;
@@ -196,7 +196,7 @@ TEST_CASE("cuda: recomputation gives the same gradients" * NEEDS_GPU) {
   for (const Recompute r : {Recompute::selective, Recompute::full}) {
     Config c = wide_config(kind);
     // Selective recomputation keeps GELU's input, which rounds in another way than its slope.
-    c.fusions.gelu_slope = r == Recompute::full;
+    c.fusions.gelu_derivative = r == Recompute::full;
     const Gradients none = run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 0, true);
     c.recompute = r;
     compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 0, true), none, 0);
@@ -272,10 +272,10 @@ std::vector<std::vector<double>> moved(const Config& c, DType type, bool late) {
   const auto model = make_gpt(c, table, *stream);
   Optimizer optimizer(c, table, *stream);
   if (late) {
-    const Model::LateParameters range = model->late_parameters();
+    const Model::DeferredParameters range = model->deferred_parameters();
     REQUIRE(range.first < range.last);
     optimizer.defer(range.first, range.last);
-    model->set_late_update([&](Stream& s, int64_t first, int64_t last, int few) {
+    model->set_deferred_update([&](Stream& s, int64_t first, int64_t last, int few) {
       CHECK(few > 0);
       optimizer.update_deferred(s, first, last, few);
     });
@@ -315,7 +315,7 @@ TEST_CASE("cuda: updates beside the next forward pass train alike" * NEEDS_GPU) 
       const auto want = moved(c, type, false), got = moved(c, type, true);
       for (size_t i = 0; i < want.size(); ++i) {
         INFO("parameter ", i);
-        // Left out or done twice it would be around 1. Products that leave multiprocessors round
+        // Left out or done twice it would be around 1. Products that leave sms round
         // in another way.
         CHECK(relative_norm(got[i], want[i]) < 0.2);
       }

@@ -1,9 +1,9 @@
-#include "src/ops/graph.h"
+#include "src/device/graph.h"
 
-#include "src/ops/cuda/gemm_plan.h"
-#include "src/ops/linear.h"
-#include "src/ops/norm.h"
-#include "src/ops/side_queue.h"
+#include "src/ops/gemm/plan.h"
+#include "src/ops/linear/linear.h"
+#include "src/ops/norm/norm.h"
+#include "src/device/side_stream.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -46,7 +46,7 @@ TEST_CASE("cuda: work beside a stream starts after what came before and ends bef
     const int64_t n = 1024;  // long enough for the queues to meet out of order
     const Pair x = b.input({n, n}, 0.03), w = b.input({n, n}, 0.03);
     const Pair y = b.output({n, n}), copy = b.output({n, n}), wide = b.statistics({n, n});
-    const auto chain = [&](Stream& s, SideQueue* side, const Tensor& from, const Tensor& weight,
+    const auto chain = [&](Stream& s, SideStream* side, const Tensor& from, const Tensor& weight,
                            const Tensor& to, const Tensor& later, const Tensor& sum) {
       linear_forward(s, from, weight, Tensor(), to);
       for (int i = 0; i < 3; ++i) {  // reads what the product before it wrote
@@ -59,7 +59,7 @@ TEST_CASE("cuda: work beside a stream starts after what came before and ends bef
       side->join();
       linear_forward(s, later, weight, Tensor(), to);  // overwrites what they read
     };
-    const auto on_cpu = SideQueue::make(*b.cpu, true), on_gpu = SideQueue::make(*b.gpu, true);
+    const auto on_cpu = SideStream::make(*b.cpu, true), on_gpu = SideStream::make(*b.gpu, true);
     chain(*b.cpu, on_cpu.get(), x.cpu, w.cpu, y.cpu, copy.cpu, wide.cpu);
     const auto graph = StepGraph::make(*b.gpu);
     for (int turn = 0; turn < 6; ++turn) {
@@ -73,7 +73,7 @@ TEST_CASE("cuda: work beside a stream starts after what came before and ends bef
   }
 }
 
-TEST_CASE("cuda: products that leave multiprocessors have the same results" * NEEDS_GPU) {
+TEST_CASE("cuda: products that leave sms have the same results" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   for (const int leave : {2, 16}) {
     Both b(kind);
@@ -82,20 +82,20 @@ TEST_CASE("cuda: products that leave multiprocessors have the same results" * NE
     const Pair pre = b.output({512, 768}), act = b.output({512, 768});
     linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
     linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, act.cpu);
-    b.gpu->products_leave = leave;
+    b.gpu.options.reserved_sms = leave;
     linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu, residual.gpu);
     linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, act.gpu);
-    b.gpu->products_leave = 0;
+    b.gpu.options.reserved_sms = 0;
     CHECK_CLOSE(b, y, kind.tolerance);
     CHECK_CLOSE(b, act, kind.tolerance);
   }
 }
 
-// Larger clusters do not find places beside work that took multiprocessors here and there.
-TEST_CASE("cuda: products that leave multiprocessors run in pairs of blocks" * NEEDS_GPU) {
+// Larger clusters do not find places beside work that took sms here and there.
+TEST_CASE("cuda: products that leave sms run in pairs of blocks" * NEEDS_GPU) {
   Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
   cuda::CudaStream& s = cuda::cuda_stream(*b.gpu);
-  cuda::MatMul p;  // of a 13B model's MLP; nothing is computed
+  cuda::GemmProblem p;  // of a 13B model's MLP; nothing is computed
   p.rows = 8192;
   p.cols = 20480;
   p.inner = 5120;
@@ -103,20 +103,20 @@ TEST_CASE("cuda: products that leave multiprocessors run in pairs of blocks" * N
   p.b = {nullptr, DType::bf16, p.inner, 0, true};
   p.out_dtype = DType::bf16;
   p.out_leading = p.cols;
-  const auto large = [&](int multiprocessors) {
+  const auto large = [&](int sms) {
     const cuda::GemmPlans::Plan plan(s, p);
-    plan.use_multiprocessors(multiprocessors);
+    plan.use_sms(sms);
     const cuda::Algorithms found = cuda::candidates(s, p, plan, 32);
     REQUIRE(!found.empty());
     int count = 0;
     for (const auto& f : found) count += cuda::runs_in_pairs(f.algo) ? 0 : 1;
     return count;
   };
-  const int most = s.multiprocessors() - 16;
-  s.products_leave = 16;
+  const int most = s.sms() - 16;
+  s.reserved_sms = 16;
   CHECK(large(most) == 0);
   // Without the rule the library offers larger ones on Hopper: the check above says something.
-  s.products_leave = 0;
+  s.reserved_sms = 0;
   if (s.capability() == 90) CHECK(large(most) > 0);
 }
 

@@ -1,7 +1,7 @@
 // A head's product and its loss in one kernel, against float64.
-#include "src/ops/cuda/exponential_product.h"
-#include "src/ops/linear.h"
-#include "src/ops/loss.h"
+#include "src/ops/loss/fused_gemm.h"
+#include "src/ops/linear/linear.h"
+#include "src/ops/loss/loss.h"
 #include "tests/train/cuda/both_states.h"
 #include "tests/train/cuda/variants.h"
 
@@ -18,7 +18,7 @@ const std::vector<Head> heads = {
     {128, 1000, 1024, 72}, {384, 50257, 50304, 64}, {256, 57, 64, 200}, {128, 130, 136, 768}};
 
 bool served(const Both& b) {
-  return cuda::exponential_kernels().count > 0 && cuda::cuda_stream(*b.gpu).capability() == 90;
+  return cuda::cross_entropy_kernels().count > 0 && cuda::cuda_stream(*b.gpu).capability() == 90;
 }
 
 struct Operands {
@@ -83,7 +83,7 @@ TEST_CASE("cuda: each variant of linear_cross_entropy, and the gradients that fo
       clear_targets(b, o, n);
       CHECK_CLOSE(b, o.e, bf16.tolerance);
     });
-    CHECK(variants == 2 * cuda::exponential_kernels().count);
+    CHECK(variants == 2 * cuda::cross_entropy_kernels().count);
   }
 }
 

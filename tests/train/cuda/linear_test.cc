@@ -1,4 +1,4 @@
-#include "src/ops/linear.h"
+#include "src/ops/linear/linear.h"
 
 #include "tests/train/cuda/both.h"
 
@@ -32,7 +32,7 @@ TEST_CASE("cuda: linear_forward adds the residual" * NEEDS_GPU) {
     for (const Shape& n : shapes) {
       for (const bool repeatable : {false, true}) {
         Both b(kind);
-        b.gpu->deterministic = repeatable;
+        b.gpu.options.deterministic = repeatable;
         const Pair x = b.input({n.rows, n.in}), w = b.input({n.out, n.in}), bias = b.input({n.out});
         const Pair y = b.output({n.rows, n.out});
         // In place first: how the other way is best done is not known yet, and its rehearsals would
@@ -76,7 +76,7 @@ TEST_CASE("cuda: linear_gelu_forward and gelu_forward" * NEEDS_GPU) {
     for (const Shape& n : shapes) {
       for (const bool repeatable : {false, true}) {
         Both b(kind);
-        b.gpu->deterministic = repeatable;
+        b.gpu.options.deterministic = repeatable;
         const Pair x = b.input({n.rows, n.in}), w = b.input({n.out, n.in}, 0.3),
                    bias = b.input({n.out});
         const Pair pre = b.output({n.rows, n.out}), y = b.output({n.rows, n.out});
@@ -85,8 +85,8 @@ TEST_CASE("cuda: linear_gelu_forward and gelu_forward" * NEEDS_GPU) {
         CHECK_CLOSE(b, pre, kind.tolerance);
         CHECK_CLOSE(b, y, kind.tolerance);
         const Pair slope = b.output({n.rows, n.out}), same = b.output({n.rows, n.out});
-        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, slope.cpu, same.cpu, GeluKeeps::slope);
-        linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, slope.gpu, same.gpu, GeluKeeps::slope);
+        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, slope.cpu, same.cpu, SavedGelu::derivative);
+        linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, slope.gpu, same.gpu, SavedGelu::derivative);
         CHECK_CLOSE(b, slope, kind.tolerance);
         CHECK_CLOSE(b, same, kind.tolerance);
         const Pair again = b.output({n.rows, n.out});
@@ -114,7 +114,7 @@ TEST_CASE("cuda: linear_backward_input" * NEEDS_GPU) {
 TEST_CASE("cuda: linear_backward_input_gelu, beside `pre` and in its place" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Shape& n : shapes) {
-      for (const GeluKeeps keeps : {GeluKeeps::input, GeluKeeps::slope}) {
+      for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
         for (const bool in_place : {false, true}) {
           Both b(kind);
           const Pair dy = b.input({n.rows, n.out}), w = b.input({n.out, n.in}),

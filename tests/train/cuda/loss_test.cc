@@ -1,4 +1,4 @@
-#include "src/ops/loss.h"
+#include "src/ops/loss/loss.h"
 
 #include "tests/train/cuda/both_states.h"
 

@@ -1,4 +1,4 @@
-#include "src/ops/norm.h"
+#include "src/ops/norm/norm.h"
 
 #include <algorithm>
 

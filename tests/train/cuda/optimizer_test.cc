@@ -1,4 +1,4 @@
-#include "src/ops/optimizer.h"
+#include "src/ops/optimizer/optimizer.h"
 
 #include "tests/train/cuda/both.h"
 
@@ -102,16 +102,16 @@ TEST_CASE("cuda: a gradient that is not finite leaves the update out" * NEEDS_GP
   }
 }
 
-TEST_CASE("cuda: adamw_step on few multiprocessors leaves the same bits" * NEEDS_GPU) {
+TEST_CASE("cuda: adamw_step on few sms leaves the same bits" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const int64_t n : {int64_t{128}, int64_t{100'000}, int64_t{1'000'000}}) {
       for (const int few : {1, 2, 6}) {
         Both whole(kind), part(kind);  // of the same random numbers
         const Run want(whole, n, step_values(1)), got(part, n, step_values(1));
-        const auto step = [&](const Run& r, int multiprocessors) {
+        const auto step = [&](const Run& r, int sms) {
           r.norm();
           adamw_step(*r.both.gpu, AdamW{}, r.state.gpu.as<StepState>(), n / 2, r.gradients.gpu,
-                     r.master.gpu, r.m.gpu, r.v.gpu, r.weights.gpu, false, multiprocessors);
+                     r.master.gpu, r.m.gpu, r.v.gpu, r.weights.gpu, false, sms);
         };
         step(want, 0);
         step(got, few);

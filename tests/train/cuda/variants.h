@@ -1,7 +1,7 @@
 // The variants of an operation that timing chooses from, each in turn.
 #pragma once
 
-#include "src/ops/cuda/gemm.h"
+#include "src/ops/gemm/gemm.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {

@@ -2,8 +2,8 @@
 // themselves see the one that was fastest where they ran.
 #include "tests/train/cuda/variants.h"
 
-#include "src/ops/cuda/gemm_cutlass.h"
-#include "src/ops/linear.h"
+#include "src/ops/gemm/fused.h"
+#include "src/ops/linear/linear.h"
 
 namespace tally::train {
 namespace {
@@ -44,7 +44,7 @@ TEST_CASE("cuda: each variant of linear_forward, with and without a residual" * 
 TEST_CASE("cuda: each variant of linear_gelu_forward" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Size& n : sizes) {
-      for (const GeluKeeps keeps : {GeluKeeps::input, GeluKeeps::slope}) {
+      for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
         const int variants = each_variant(kind, [&](Both& b) {
           const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
                      bias = b.input({n.features});
@@ -63,7 +63,7 @@ TEST_CASE("cuda: each variant of linear_gelu_forward" * NEEDS_GPU) {
 TEST_CASE("cuda: each variant of linear_backward_input_gelu, bias sums too" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Size& n : sizes) {
-      for (const GeluKeeps keeps : {GeluKeeps::input, GeluKeeps::slope}) {
+      for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
         const int variants = each_variant(kind, [&](Both& b) {
           const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
                      kept = b.input({n.tokens, n.features}), db = b.sum({n.features}),
@@ -100,11 +100,11 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu in pieces" * NEEDS_G
 TEST_CASE("cuda: GELU keeps its slope where kernels are made for that" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   const Both b(kind);
-  const auto keeps = [&] { return faster_gelu_keeps(*b.gpu, kind.type, 256, 72); };
-  const bool served = fused(kind, cuda::gelu_backward_kernels(GeluKeeps::slope)) > 0;
-  CHECK(keeps() == (served ? GeluKeeps::slope : GeluKeeps::input));
-  b.gpu->fused_gelu = false;
-  CHECK(keeps() == GeluKeeps::input);
+  const auto keeps = [&] { return faster_saved_gelu(*b.gpu, kind.type, 256, 72); };
+  const bool served = fused(kind, cuda::gelu_backward_kernels(SavedGelu::derivative)) > 0;
+  CHECK(keeps() == (served ? SavedGelu::derivative : SavedGelu::input));
+  b.gpu.options.fused_gelu = false;
+  CHECK(keeps() == SavedGelu::input);
 }
 
 }  // namespace

@@ -4,14 +4,14 @@
 #include <cstring>
 #include <functional>
 
-#include "src/ops/stream.h"
+#include "src/device/stream.h"
 #include "tests/train/model/tiny_gpt.h"
 
 using namespace tally::train;
 
 namespace {
 
-using Maker = std::unique_ptr<Model> (*)(const Config&, ParameterTable&, Stream&);
+using Maker = std::unique_ptr<Model> (*)(const Config&, ParameterTable&, const Compute&);
 
 struct Result {
   double loss = 0;

@@ -1,5 +1,5 @@
 // The parameter table: layout, names, initial values.
-#include "src/model/parameters.h"
+#include "src/nn/parameters.h"
 
 #include <doctest/doctest.h>
 

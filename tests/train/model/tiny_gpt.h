@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/model/model.h"
-#include "src/ops/convert.h"
+#include "src/device/convert.h"
 
 namespace tally::train {
 

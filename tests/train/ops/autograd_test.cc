@@ -10,11 +10,11 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <doctest/doctest.h>
 
-#include "src/ops/attention.h"
-#include "src/ops/embedding.h"
-#include "src/ops/linear.h"
-#include "src/ops/loss.h"
-#include "src/ops/norm.h"
+#include "src/ops/attention/attention.h"
+#include "src/ops/embedding/embedding.h"
+#include "src/ops/linear/linear.h"
+#include "src/ops/loss/loss.h"
+#include "src/ops/norm/norm.h"
 #include "tests/train/ops/numbers.h"
 
 using namespace tally::train;

@@ -1,11 +1,11 @@
 // Every backward pass against finite differences of its forward pass, in float64.
 #include <doctest/doctest.h>
 
-#include "src/ops/attention.h"
-#include "src/ops/embedding.h"
-#include "src/ops/linear.h"
-#include "src/ops/loss.h"
-#include "src/ops/norm.h"
+#include "src/ops/attention/attention.h"
+#include "src/ops/embedding/embedding.h"
+#include "src/ops/linear/linear.h"
+#include "src/ops/loss/loss.h"
+#include "src/ops/norm/norm.h"
 #include "tests/train/ops/numbers.h"
 
 using namespace tally::train;
@@ -120,9 +120,9 @@ TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in plac
   CHECK(in_place.values() == dpre.values());
   // Keeping GELU's slope instead of its input leaves the same output and the same gradient.
   Numbers slope = zeros({6, 5}), same = zeros({6, 5}), from_slope = zeros({6, 5});
-  linear_gelu_forward(s, x, w1, b1, slope, same, GeluKeeps::slope);
+  linear_gelu_forward(s, x, w1, b1, slope, same, SavedGelu::derivative);
   CHECK(same.values() == act.values());
-  linear_backward_input_gelu(s, dy, w2, slope, from_slope, Tensor(), GeluKeeps::slope);
+  linear_backward_input_gelu(s, dy, w2, slope, from_slope, Tensor(), SavedGelu::derivative);
   check(pre, second, from_slope);
   // The activations that linear_gelu_forward keeps are those that gelu_forward makes again.
   both();

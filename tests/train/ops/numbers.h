@@ -8,9 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "src/ops/convert.h"
-#include "src/ops/stream.h"
-#include "src/ops/tensor.h"
+#include "src/device/convert.h"
+#include "src/device/stream.h"
+#include "src/device/tensor.h"
 
 namespace tally::train {
 

@@ -3,12 +3,12 @@
 
 #include <cmath>
 
-#include "src/ops/attention.h"
-#include "src/ops/embedding.h"
-#include "src/ops/linear.h"
-#include "src/ops/loss.h"
-#include "src/ops/norm.h"
-#include "src/ops/philox.h"
+#include "src/ops/attention/attention.h"
+#include "src/ops/embedding/embedding.h"
+#include "src/ops/linear/linear.h"
+#include "src/ops/loss/loss.h"
+#include "src/ops/norm/norm.h"
+#include "src/device/philox.h"
 #include "tests/train/ops/numbers.h"
 
 using namespace tally::train;
@@ -40,7 +40,7 @@ TEST_CASE("device information of the CPU") {
   const DeviceInfo info = device_info(Device{});
   CHECK_FALSE(info.name.empty());
   CHECK(info.total_bytes > 0);
-  CHECK(info.multiprocessors >= 1);
+  CHECK(info.sms >= 1);
   if (cuda_device_count() == 0) {
     CHECK_FALSE(cuda_unavailable_reason().empty());
     CHECK_THROWS_AS(make_stream(Device{DeviceKind::cuda, 0}), DeviceError);

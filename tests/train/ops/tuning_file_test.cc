@@ -1,4 +1,4 @@
-#include "src/ops/tuning_file.h"
+#include "src/device/tuning_file.h"
 
 #include <doctest/doctest.h>
 

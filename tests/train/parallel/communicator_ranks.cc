@@ -12,7 +12,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "src/ops/convert.h"
+#include "src/device/convert.h"
 #include "src/parallel/communicator.h"
 #include "src/parallel/gradient_reducer.h"
 #include "src/parallel/launch.h"
@@ -130,9 +130,9 @@ void check_collectives(Communicator& c, Stream& s, DType type, int64_t count) {
   a.expect("all_reduce(sum)", sum);
   c.all_reduce(s, a.fill(mine).tensor(), Reduce::max);
   a.expect("all_reduce(max)", most);
-  c.all_reduce_beside(s, a.fill(mine).tensor());
+  c.start_all_reduce(s, a.fill(mine).tensor());
   c.join(s);
-  a.expect("all_reduce_beside", sum);
+  a.expect("start_all_reduce", sum);
   for (int root = 0; root < size; ++root) {
     c.broadcast(s, a.fill(mine).tensor(), root);
     a.expect("broadcast", [&](int64_t i) { return number(root, i); });

@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "src/ops/errors.h"
+#include "src/device/errors.h"
 
 using namespace tally::train;
 

@@ -1,0 +1,23 @@
+// What each kind of device provides behind stream.h's functions of the same name.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/device/stream.h"
+
+namespace tally::train::cpu {
+
+DeviceInfo device_info();
+std::unique_ptr<Stream> make_stream();
+
+}  // namespace tally::train::cpu
+
+namespace tally::train::cuda {
+
+int device_count();
+std::string unavailable_reason();
+DeviceInfo device_info(int index);
+std::unique_ptr<Stream> make_stream(int index);
+
+}  // namespace tally::train::cuda

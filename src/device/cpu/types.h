@@ -1,0 +1,94 @@
+// Storage and accumulation types of the CPU back end, and loops over rows shared out to threads.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "src/device/philox.h"
+#include "src/device/tensor.h"
+
+namespace tally::train::cpu {
+
+// What a storage type is computed in: float64 in float64, everything else in float32. The gradients
+// of parameters are stored in it too.
+template <typename T>
+struct Accumulate {
+  using type = float;
+};
+template <>
+struct Accumulate<double> {
+  using type = double;
+};
+template <typename T>
+using accumulate_t = typename Accumulate<T>::type;
+
+// Calls f.template operator()<T>() with the C++ type of `dtype`.
+template <typename F>
+void with_type(DType dtype, const char* op, F&& f) {
+  switch (dtype) {
+    case DType::f64:
+      return f.template operator()<double>();
+    case DType::f32:
+      return f.template operator()<float>();
+    case DType::bf16:
+      return f.template operator()<c10::BFloat16>();
+    case DType::f16:
+      return f.template operator()<c10::Half>();
+    default:
+      throw std::invalid_argument(std::string(op) + ": " + dtype_name(dtype) +
+                                  " is not a type of floating-point numbers");
+  }
+}
+
+inline bool is_narrow(DType t) {
+  return t == DType::bf16 || t == DType::f16;
+}
+
+// Rows of a tensor seen as a matrix with the last dimension as columns.
+inline int64_t columns_of(const Tensor& t) {
+  return t.rank ? t.dim(-1) : 1;
+}
+inline int64_t rows_of(const Tensor& t) {
+  const int64_t columns = columns_of(t);
+  return columns ? t.numel() / columns : 0;
+}
+
+// The multipliers (0 or dropout_scale(p)) of dropout for elements [first, first + count).
+template <typename A>
+void draw_mask(double p, uint64_t seed, uint64_t first, int64_t count, A* out) {
+  const uint32_t threshold = dropout_threshold(p);
+  const A scale = static_cast<A>(dropout_scale(p));
+  for (int64_t i = 0; i < count;) {
+    const uint64_t element = first + static_cast<uint64_t>(i);
+    const Philox4 draw = dropout_draw(seed, element >> 3);
+    for (uint64_t at = element & 7; at < 8 && i < count; ++at, ++i) {
+      const bool keep = dropout_keeps_half(draw.word[at / 2], static_cast<int>(at % 2), threshold);
+      out[i] = keep ? scale : A(0);
+    }
+  }
+}
+
+// sums[j] += sum over rows of x[i * stride + j], row after row in double: the result does not
+// depend on the number of threads, which share the columns.
+template <typename T, typename G>
+void add_column_sums(const T* x, int64_t rows, int64_t stride, int64_t columns, G* sums) {
+  constexpr int64_t block = 64;
+  at::parallel_for(0, (columns + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b * block, n = std::min(block, columns - first);
+      double sum[block] = {};
+      for (int64_t i = 0; i < rows; ++i) {
+        const T* row = x + i * stride + first;
+        for (int64_t j = 0; j < n; ++j) sum[j] += static_cast<double>(row[j]);
+      }
+      for (int64_t j = 0; j < n; ++j) sums[first + j] += static_cast<G>(sum[j]);
+    }
+  });
+}
+
+}  // namespace tally::train::cpu

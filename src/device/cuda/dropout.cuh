@@ -1,0 +1,45 @@
+// Dropout's mask for a few elements in a row, drawn again in the backward pass rather than stored.
+#pragma once
+
+#include "src/device/cuda/kernel.cuh"
+#include "src/device/philox.h"
+#include "src/device/step_state.h"
+
+namespace tally::train::cuda {
+
+struct Dropout {
+  DropoutSeed source;
+  uint64_t seed = 0;  // once resolved
+  uint32_t threshold;
+  double scale;  // what kept elements are multiplied by
+  bool active;
+
+  Dropout(double p, DropoutSeed seed_)
+      : source(seed_), threshold(dropout_threshold(p)), scale(dropout_scale(p)), active(p > 0) {}
+
+  // At the start of a kernel.
+  __device__ inline void resolve() {
+    if (active) seed = source.get();
+  }
+
+  // Multiplies elements i .. i + N - 1 of the tensor by their factors.
+  template <int N, typename A>
+  __device__ inline void apply(uint64_t i, A (&x)[N]) const {
+    // Of 4 or 8 elements i is a multiple.
+    if constexpr (N == 8 || N == 4) {
+      const Philox4 random = dropout_draw(seed, i >> 3);
+      const bool upper = N == 4 && (i & 4) != 0;
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const uint32_t word = upper ? random.word[2 + k / 2 % 2] : random.word[k / 2];
+        x[k] = dropout_keeps_half(word, k % 2, threshold) ? x[k] * A(scale) : A(0);
+      }
+    } else {
+#pragma unroll
+      for (int k = 0; k < N; ++k)
+        x[k] = dropout_keeps(seed, i + k, threshold) ? x[k] * A(scale) : A(0);
+    }
+  }
+};
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,65 @@
+#include "src/device/events.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#ifdef TALLY_WITH_CUDA
+#include "src/device/cuda/cuda_events.h"
+#endif
+
+namespace tally::train {
+namespace {
+
+// On the CPU work is done when its call returns, so the host's clock is the device's.
+class HostEvents final : public StreamEvents {
+ public:
+  explicit HostEvents(int count) : times_(static_cast<size_t>(count)) {}
+  void record(int index) override {
+    times_.at(static_cast<size_t>(index)) = std::chrono::steady_clock::now();
+  }
+  void wait(int) override {}
+  double seconds(int from, int to) override {
+    const std::chrono::duration<double> between =
+        times_.at(static_cast<size_t>(to)) - times_.at(static_cast<size_t>(from));
+    return between.count();
+  }
+
+ private:
+  std::vector<std::chrono::steady_clock::time_point> times_;
+};
+
+}  // namespace
+
+std::unique_ptr<StreamEvents> StreamEvents::make(Stream& stream, int count) {
+#ifdef TALLY_WITH_CUDA
+  if (stream.device().is_cuda()) return cuda::make_events(stream, count);
+#endif
+  (void)stream;
+  return std::make_unique<HostEvents>(count);
+}
+
+HostMemory::HostMemory(Stream& stream, size_t bytes) : page_locked_(stream.device().is_cuda()) {
+#ifdef TALLY_WITH_CUDA
+  if (page_locked_) {
+    data_ = cuda::allocate_host(bytes);
+    return;
+  }
+#endif
+  data_ = std::malloc(bytes);
+  if (data_ == nullptr && bytes > 0)
+    throw OutOfMemory(std::to_string(bytes) + " bytes of host memory could not be had");
+}
+
+HostMemory::~HostMemory() {
+#ifdef TALLY_WITH_CUDA
+  if (page_locked_) {
+    cuda::release_host(data_);
+    return;
+  }
+#endif
+  std::free(data_);
+}
+
+}  // namespace tally::train

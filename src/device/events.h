@@ -1,0 +1,44 @@
+// Marks in a stream's queue, timed by the device, and host memory that copies to and from the
+// device need not wait for. With them a steady step runs without the host ever synchronising.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "src/device/stream.h"
+
+namespace tally::train {
+
+// A fixed number of marks. Marking again replaces the older mark.
+class StreamEvents {
+ public:
+  virtual ~StreamEvents() = default;
+  // Enqueues mark `index`.
+  virtual void record(int index) = 0;
+  // Returns when the device has reached mark `index` (recorded before).
+  virtual void wait(int index) = 0;
+  // Seconds between two marks that the device has reached, on the device's clock.
+  virtual double seconds(int from, int to) = 0;
+
+  static std::unique_ptr<StreamEvents> make(Stream& stream, int count);
+};
+
+// Page-locked memory of the host on a GPU's stream, plain memory on the CPU's. Throws OutOfMemory.
+class HostMemory {
+ public:
+  HostMemory(Stream& stream, size_t bytes);
+  ~HostMemory();
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+  void* data() const { return data_; }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  bool page_locked_;
+  void* data_ = nullptr;
+};
+
+}  // namespace tally::train

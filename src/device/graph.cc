@@ -1,0 +1,43 @@
+#include "src/device/graph.h"
+
+#ifdef TALLY_WITH_CUDA
+#include "src/device/cuda/cuda_graph.h"
+#endif
+
+namespace tally::train {
+namespace {
+
+class EagerGraph final : public StepGraph {
+ public:
+  void begin_capture() override {}
+  void end_capture() override {}
+  void replay() override {}
+  bool records() const override { return false; }
+};
+
+}  // namespace
+
+void StepGraph::run(const std::function<void()>& step, int eager_steps) {
+  if (!records() || calls_ < eager_steps) {
+    ++calls_;
+    step();
+    return;
+  }
+  if (!recorded_) {
+    begin_capture();
+    step();
+    end_capture();
+    recorded_ = true;
+  }
+  replay();
+}
+
+std::unique_ptr<StepGraph> StepGraph::make(Stream& stream) {
+#ifdef TALLY_WITH_CUDA
+  if (stream.device().is_cuda()) return cuda::make_step_graph(stream);
+#endif
+  (void)stream;
+  return std::make_unique<EagerGraph>();
+}
+
+}  // namespace tally::train

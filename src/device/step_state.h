@@ -1,0 +1,86 @@
+// The few numbers that change from step to step and that kernels read from device memory, so that
+// one recorded CUDA graph can serve every step and the host need not wait to learn them.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "src/device/philox.h"
+
+namespace tally::train {
+
+// Doubles where float64 training (the tests' oracle) would lose its accuracy; kernels of other
+// precisions round them to float once.
+struct StepState {
+  // Written by the host before a step.
+  double learning_rate;
+  double bias_correction1;  // 1 - beta1^t
+  double bias_correction2;  // 1 - beta2^t
+  double weight_decay;
+  float clip;  // maximum gradient norm; 0: no clipping
+  // Written by the device during a step.
+  double clip_factor;  // min(1, clip / (norm + 1e-6)) / loss_scale
+  float grad_norm;     // of the unscaled gradient, before clipping
+  float found_inf;     // 1 when a gradient was not finite: the update is left out
+  double loss_sum;     // sum of the mean losses of the step's micro batches
+
+  // Written by the host before a step unless the scale is dynamic; then the device keeps them from
+  // step to step (update_dynamic_scale), since they depend on whether a step overflowed, and the
+  // host learns later.
+  float loss_scale;            // multiplies the loss's gradient (fp16, a power of two); 1 otherwise
+  float step_loss_scale;       // the scale that the step's gradients carried
+  int32_t dynamic_scale;       // 1: the device adapts the scale
+  int32_t scale_window;        // clean steps before it doubles
+  int32_t scale_hysteresis;    // overflows before it halves
+  int32_t scale_growth_steps;  // clean steps since it changed
+  int32_t scale_hysteresis_left;  // overflows still tolerated
+  float scale_minimum;
+  int64_t updates;      // steps that were not left out: t of the bias corrections
+  double beta1, beta2;  // for the bias corrections
+
+  uint64_t dropout_seed;  // written by the host before each micro batch, see DropoutSeed
+};
+
+// Where a mask of dropout comes from: a seed that is known when an operation is called, or one
+// site's share (site_seed) of the seed that lies in the step's state when the operation runs, so
+// that a recorded step draws new masks whenever it is replayed.
+struct DropoutSeed {
+  const StepState* state = nullptr;  // in device memory; null: `value` is the seed
+  uint64_t value = 0;                // the seed, or the site
+
+  DropoutSeed() = default;
+  DropoutSeed(uint64_t seed) : value(seed) {}
+  DropoutSeed(const StepState* s, uint64_t site) : state(s), value(site) {}
+  // Where the operation runs: on the device.
+  TALLY_HOST_DEVICE uint64_t get() const {
+    return state != nullptr ? site_seed(state->dropout_seed, value) : value;
+  }
+};
+
+// The bytes that the host writes before every step when the scale is dynamic; the rest it writes
+// once.
+inline constexpr size_t step_state_host_bytes = offsetof(StepState, loss_scale);
+
+// After found_inf is known: the device's half of LossScaler::update() (Megatron-LM's rule) and
+// Adam's bias corrections. One thread; nothing unless the scale is dynamic.
+TALLY_HOST_DEVICE void update_dynamic_scale(StepState* s) {
+  s->step_loss_scale = s->loss_scale;
+  if (s->dynamic_scale == 0) return;
+  if (s->found_inf != 0) {
+    s->scale_growth_steps = 0;
+    if (--s->scale_hysteresis_left > 0) return;
+    const float half = s->loss_scale * 0.5F;
+    s->loss_scale = half > s->scale_minimum ? half : s->scale_minimum;
+    return;
+  }
+  s->updates += 1;
+  s->bias_correction1 = 1 - pow(s->beta1, static_cast<double>(s->updates));
+  s->bias_correction2 = 1 - pow(s->beta2, static_cast<double>(s->updates));
+  if (++s->scale_growth_steps < s->scale_window) return;
+  s->scale_growth_steps = 0;
+  s->scale_hysteresis_left = s->scale_hysteresis;
+  s->loss_scale *= 2;
+}
+
+}  // namespace tally::train

@@ -1,0 +1,29 @@
+// Attention through cuDNN's graph interface: bf16 and f16 on compute capability 8.0 and newer.
+#pragma once
+
+#include "src/ops/attention/attention.h"
+#include "src/device/cuda/cuda_stream.h"
+
+namespace tally::train::cuda {
+
+class CudnnAttention {
+ public:
+  virtual ~CudnnAttention() = default;
+  // Bytes of scratch for both directions; negative when cuDNN does not serve the shape. Builds both
+  // graphs, once a shape.
+  virtual int64_t workspace(const CudaCompute& c, const AttentionShape& shape, DType dtype) = 0;
+  virtual void forward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
+                       const Tensor& out, const Tensor& stats, void* workspace,
+                       DropoutSeed seed) = 0;
+  virtual void backward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
+                        const Tensor& out, const Tensor& stats, const Tensor& dout,
+                        const Tensor& dqkv, void* workspace, DropoutSeed seed) = 0;
+};
+
+// The one of the stream's device; null when this build has no cuDNN front end.
+CudnnAttention* cudnn_attention(CudaStream& s);
+
+// Two int64 in device memory, seed and 0, as cuDNN reads them (attention_seed.cu).
+void write_seed(CudaStream& s, void* place, DropoutSeed seed);
+
+}  // namespace tally::train::cuda

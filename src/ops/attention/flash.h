@@ -1,0 +1,26 @@
+// Attention of float32 tensors without the matrix of scores: blocks of queries against blocks of
+// keys, with a running maximum and sum (Milakov and Gimelshein, arXiv:1805.02867; Dao et al.,
+// arXiv:2205.14135). The backward pass computes blocks of P and dS once, for dK and dV; the blocks
+// of dS wait in the workspace for the pass that computes dQ, so that nothing is added atomically
+// and the result is repeatable.
+//
+// Products are of the options' MatmulMode: float32 multiply-adds (ieee; float64 multiply-adds on
+// tensor cores where float64_gemms_serve()), TF32 (tf32) or three TF32 products with float32's
+// accuracy (tf32x3, or the options' tf32x3_attention).
+#pragma once
+
+#include "src/ops/attention/attention.h"
+#include "src/device/cuda/cuda_stream.h"
+
+namespace tally::train::cuda {
+
+// Serves f32 with head sizes up to 128, on devices with enough shared memory in a block.
+bool flash_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype);
+size_t flash_attention_workspace(const AttentionShape& shape);
+void flash_attention_forward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
+                                const Tensor& out, const Tensor& stats, DropoutSeed seed);
+void flash_attention_backward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
+                                 const Tensor& out, const Tensor& stats, const Tensor& dout,
+                                 const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed);
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,34 @@
+// Attention on Hopper's matrix instructions, for 16-bit types and heads of 64, where cuDNN takes a
+// quarter to a third longer backward and a twentieth to a third forward (bench/notes/gpu-step.md,
+// "Attention on Hopper's matrix instructions").
+//
+// With S = scale Q K^T, stats = log(rowsum(exp(S))), P = exp(S - stats), dP = dO V^T and delta =
+// rowsum(dO O):
+//   O = P V    dV = P^T dO    dS = P (dP - delta)    dK = scale dS^T Q    dQ = scale dS K
+// (Dao et al., arXiv:2205.14135, appendix B). P and dS are rounded to 16 bits for the products they
+// enter, sums are float32. dQ is added up in global memory in whatever order blocks come, so its
+// last bits differ from run to run: not for ComputeOptions::deterministic. All else is repeatable.
+#pragma once
+
+#include "src/ops/attention/attention.h"
+#include "src/device/cuda/cuda_stream.h"
+
+namespace tally::train::cuda {
+
+// True for 16-bit types, heads of 64, whole blocks of 128 tokens, a scale above 0, no dropout and
+// tensors of less than 2^31 elements, on compute capability 9.0, unless the options
+// turn it off (hopper_attention) or the result must be repeatable (deterministic).
+bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype);
+
+// Bytes of scratch. Backward: dQ's sums and two numbers for each row of scores; forward: a counter.
+size_t hopper_attention_workspace(const AttentionShape& shape);
+
+// As attention_forward() and attention_backward(). Throw DeviceError where the driver cannot
+// describe the tensors.
+void hopper_attention_forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
+                              const Tensor& out, const Tensor& stats, const Tensor& workspace);
+void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
+                               const Tensor& out, const Tensor& stats, const Tensor& dout,
+                               const Tensor& dqkv, const Tensor& workspace, const Tensor& q_sums);
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,63 @@
+// The kernels of attention_hopper.h: forward(); and of the backward pass prepare(), multiply() and
+// finish(), in this order.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "src/device/tensor.h"
+
+namespace tally::train::cuda::hopper {
+
+constexpr int block_rows = 128;  // of a block of queries or keys
+constexpr int head_dim = 64;
+constexpr int store_rows = 16;  // that a warp writes at a time
+
+struct Forward {
+  CUtensorMap qkv;      // boxes of one block's rows and one head's columns
+  CUtensorMap out;      // boxes of store_rows rows
+  float* stats;         // [batch, heads, tokens]
+  unsigned* next_item;  // of the queue of query blocks
+  int batch, heads, tokens;
+  int blocks;  // of a head: tokens / block_rows
+  int group;   // heads that go together
+  bool causal;
+  float scale;
+};
+
+struct Backward {
+  CUtensorMap qkv, dout;       // boxes of one block's rows and one head's columns
+  const void* out;             // [batch, tokens, heads, 64]
+  const void* dout_data;       // the same
+  const float* stats;          // [batch, heads, tokens]
+  float *base2_stats, *delta;  // the same; stats / ln 2, and rowsum(dO O)
+  // dQ / scale: for each head, block of queries and half of it, a thread's sums four at a time:
+  // [batch, heads, tokens / 64][8][128 threads][4], see wgmma.cuh.
+  float* dq_sums;
+  unsigned* next_item;  // of the queue of key blocks
+  void* dqkv;           // [batch, tokens, 3, heads, 64]
+  // Null, or sums of dQ over half a block of queries: [batch, tokens / 64, heads, 64].
+  float* q_parts;
+  int batch, heads, tokens;
+  int blocks;  // of a head: tokens / block_rows
+  bool causal;
+  float scale;
+};
+
+// False in builds that are not for compute capability 9.0; the others then return
+// cudaErrorNotSupported.
+bool built();
+
+// out and stats. At most one block of threads a SM.
+cudaError_t forward(const Forward& p, DType dtype, int sms, cudaStream_t stream);
+
+// delta and base2_stats; dq_sums and next_item become 0.
+cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream);
+// dK and dV; adds up dq_sums. At most one block of threads a SM.
+cudaError_t multiply(const Backward& p, DType dtype, int sms, cudaStream_t stream);
+// dQ and q_parts from dq_sums.
+cudaError_t finish(const Backward& p, DType dtype, cudaStream_t stream);
+
+}  // namespace tally::train::cuda::hopper

@@ -1,0 +1,43 @@
+#include <cmath>
+#include <vector>
+
+#include "src/ops/attention/backends.h"
+#include "src/device/cpu/types.h"
+
+namespace tally::train::cpu {
+
+void rotary(Stream&, const Tensor& qkv, double base, double fraction, bool inverse) {
+  const int64_t batch = qkv.dim(0), tokens = qkv.dim(1), heads = qkv.dim(3), width = qkv.dim(4);
+  const int64_t half = static_cast<int64_t>(static_cast<double>(width) * fraction) / 2;
+  // cos and sin of token * base^(-2 i / rotated dimensions).
+  std::vector<double> cosine(static_cast<size_t>(tokens * half)), sine(cosine.size());
+  for (int64_t t = 0; t < tokens; ++t) {
+    for (int64_t i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(t) *
+                           std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
+      cosine[static_cast<size_t>(t * half + i)] = std::cos(angle);
+      sine[static_cast<size_t>(t * half + i)] = inverse ? -std::sin(angle) : std::sin(angle);
+    }
+  }
+  with_type(qkv.dtype, "rotary", [&]<typename T>() {
+    using A = accumulate_t<T>;
+    at::parallel_for(0, batch * tokens, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const double* c = cosine.data() + (row % tokens) * half;
+        const double* s = sine.data() + (row % tokens) * half;
+        // Q's heads, then K's.
+        T* head = qkv.as<T>() + row * 3 * heads * width;
+        for (int64_t h = 0; h < 2 * heads; ++h, head += width) {
+          for (int64_t i = 0; i < half; ++i) {
+            const A a = static_cast<A>(head[i]), b = static_cast<A>(head[i + half]);
+            const A cc = static_cast<A>(c[i]), ss = static_cast<A>(s[i]);
+            head[i] = static_cast<T>(a * cc - b * ss);
+            head[i + half] = static_cast<T>(b * cc + a * ss);
+          }
+        }
+      }
+    });
+  });
+}
+
+}  // namespace tally::train::cpu

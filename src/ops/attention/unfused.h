@@ -1,0 +1,19 @@
+// Attention from matrix products and a softmax kernel, over a bounded number of heads at a time.
+// Serves what the others do not: f64, large heads in f32, head sizes that cuDNN refuses, builds
+// without its front end.
+#pragma once
+
+#include "src/ops/attention/attention.h"
+#include "src/device/cuda/cuda_stream.h"
+
+namespace tally::train::cuda {
+
+size_t unfused_attention_workspace(const AttentionShape& shape, DType dtype);
+void unfused_attention_forward(const CudaCompute& compute, const AttentionShape& shape, const Tensor& qkv,
+                           const Tensor& out, const Tensor& stats, const Tensor& workspace,
+                           DropoutSeed seed);
+void unfused_attention_backward(const CudaCompute& compute, const AttentionShape& shape, const Tensor& qkv,
+                            const Tensor& out, const Tensor& stats, const Tensor& dout,
+                            const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed);
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,85 @@
+# The CUDA versions of the operations: cuBLASLt, cuDNN through its front end, own kernels. No torch header here.
+find_path(TALLY_CUDNN_FRONTEND cudnn_frontend.h HINTS ${TALLY_SITE_PACKAGES}/include)
+find_path(TALLY_CUDNN_INCLUDE cudnn.h HINTS ${TALLY_SITE_PACKAGES}/nvidia/cudnn/include
+  ${CUDAToolkit_INCLUDE_DIRS})
+find_library(TALLY_CUDNN_LIBRARY NAMES libcudnn.so.9 cudnn HINTS ${TALLY_SITE_PACKAGES}/nvidia/cudnn/lib
+  ${CUDAToolkit_LIBRARY_DIR})
+
+set(train_ops_cuda_sources
+  attention/cuda.cc attention/cudnn_seed.cu attention/flash.cu attention/flash_float64.cu attention/flash_ieee.cu
+  attention/flash_tf32.cu attention/flash_tf32x3.cu attention/hopper.cc attention/rotary.cu attention/unfused.cu
+  embedding/cuda.cu
+  gemm/candidates.cc gemm/float64.cu gemm/fused.cc gemm/gemm.cc gemm/plan.cc gemm/plans.cc gemm/split.cu gemm/timing.cc
+  linear/cuda.cc linear/cuda_gelu.cc linear/cuda_parts.cc linear/passes.cu
+  loss/cross_entropy.cu loss/fused.cc loss/fused_passes.cu
+  norm/backward.cu norm/forward.cu
+  optimizer/cuda.cu)
+
+if(TALLY_CUDNN_FRONTEND AND TALLY_CUDNN_INCLUDE AND TALLY_CUDNN_LIBRARY)
+  message(STATUS "Attention: cuDNN (${TALLY_CUDNN_LIBRARY}) through ${TALLY_CUDNN_FRONTEND}, own kernels else")
+  set(tally_cudnn ON)
+  list(APPEND train_ops_cuda_sources attention/cudnn.cc)
+  # Host code that runs once a shape: optimising it would only make the longest compile longer.
+  set_source_files_properties(attention/cudnn.cc PROPERTIES
+    COMPILE_OPTIONS "-O0"
+    COMPILE_DEFINITIONS "CUDNN_FRONTEND_SKIP_JSON_LIB")
+else()
+  message(STATUS "Attention: own kernels (cuDNN's front end was not found; pip install nvidia-cudnn-frontend)")
+  set(tally_cudnn OFF)
+  list(APPEND train_ops_cuda_sources attention/cudnn_none.cc)
+endif()
+
+# tally_fused_gemm(NAME TEMPLATE TEXT): one kernel from CUTLASS's parts in a source file of its own, because each takes
+# a minute to compile. The list of all of them, which fused.cc includes, is made from the same calls.
+#   NAME      of the object of type KIND in namespace tally::train::cuda
+#   HEADER    that has the template
+#   TEMPLATE  its instance
+#   TEXT      tile, cluster and epilogue for people, in messages and traces
+function(tally_fused_gemm)
+  cmake_parse_arguments(FUSED "" "NAME;KIND;HEADER;TEMPLATE;TEXT" "" ${ARGN})
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/fused/${FUSED_NAME}.cu)
+  configure_file(${CMAKE_CURRENT_SOURCE_DIR}/gemm/fused_instance.cu.in ${source} @ONLY)
+  set(tally_fused_sources ${tally_fused_sources} ${source} PARENT_SCOPE)
+endfunction()
+
+find_path(TALLY_CUTLASS_INCLUDE cutlass/cutlass.h HINTS ${TALLY_SITE_PACKAGES}/cutlass_library/source/include)
+set(tally_cutlass OFF)
+if(TALLY_CUTLASS_INCLUDE AND "90" IN_LIST TALLY_CUDA_ARCHITECTURES)
+  message(STATUS "Fused GEMMs: CUTLASS (${TALLY_CUTLASS_INCLUDE}) on Hopper")
+  set(tally_cutlass ON)
+  include(gemm/fused_instances.cmake)
+  # Hopper's matrix instructions are in no forward-compatible target: an architecture of their own.
+  add_library(train_ops_cutlass OBJECT ${tally_fused_sources})
+  set_target_properties(train_ops_cutlass PROPERTIES CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(train_ops_cutlass PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(train_ops_cutlass SYSTEM PRIVATE ${TALLY_CUTLASS_INCLUDE}
+    ${TALLY_CUTLASS_INCLUDE}/../tools/util/include)
+  target_compile_options(train_ops_cutlass PRIVATE --expt-relaxed-constexpr)
+  list(APPEND train_ops_cuda_sources $<TARGET_OBJECTS:train_ops_cutlass>)
+  set_source_files_properties(gemm/fused.cc PROPERTIES COMPILE_DEFINITIONS TALLY_CUTLASS)
+else()
+  message(STATUS "Fused GEMMs: cuBLASLt and kernels of our own (CUTLASS was not found or no Hopper among the "
+    "architectures; pip install nvidia-cutlass)")
+endif()
+
+if("90" IN_LIST TALLY_CUDA_ARCHITECTURES)
+  add_library(train_ops_hopper OBJECT attention/hopper_backward.cu attention/hopper_forward.cu)
+  set_target_properties(train_ops_hopper PROPERTIES CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(train_ops_hopper PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(train_ops_hopper PRIVATE --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra)
+  list(APPEND train_ops_cuda_sources $<TARGET_OBJECTS:train_ops_hopper>)
+  set_source_files_properties(gemm/float64.cu PROPERTIES COMPILE_DEFINITIONS TALLY_FLOAT64_GEMMS)
+else()
+  list(APPEND train_ops_cuda_sources attention/hopper_none.cc)
+endif()
+
+tally_library(train_ops_cuda SOURCES ${train_ops_cuda_sources} LINK train_device fmt::fmt)
+set_target_properties(train_ops_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Shared)
+target_compile_options(train_ops_cuda PRIVATE
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra>)
+target_link_libraries(train_ops_cuda PUBLIC train_device_cuda CUDA::cudart CUDA::cublasLt)
+if(tally_cudnn)
+  target_include_directories(train_ops_cuda SYSTEM PRIVATE ${TALLY_CUDNN_FRONTEND} ${TALLY_CUDNN_INCLUDE})
+  # The front end refers to NVRTC for engines that we do not use.
+  target_link_libraries(train_ops_cuda PUBLIC ${TALLY_CUDNN_LIBRARY} CUDA::nvrtc)
+endif()

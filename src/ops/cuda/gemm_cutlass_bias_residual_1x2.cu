@@ -1,8 +1,0 @@
-#include "src/ops/cuda/gemm_cutlass_kernel.cuh"
-
-namespace tally::train::cuda {
-extern const FusedKernel bias_residual_1x2;
-const FusedKernel bias_residual_1x2 =
-    fused::Kernel<fused::Work::bias_residual, false, cute::Shape<cute::_128, cute::_128, cute::_64>,
-                  cute::Shape<cute::_1, cute::_2, cute::_1>>::entry("128x128, cluster 1x2");
-}  // namespace tally::train::cuda

@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <vector>
+
+#include "src/ops/embedding/backends.h"
+#include "src/device/cpu/types.h"
+
+namespace tally::train::cpu {
+
+void embedding_forward(Stream&, const Tensor& ids, const Tensor& wte, const Tensor& wpe,
+                       double dropout, DropoutSeed seed, const Tensor& out) {
+  with_type(out.dtype, "embedding_forward", [&]<typename T>() {
+    using A = accumulate_t<T>;
+    const int64_t columns = columns_of(out), tokens = ids.dim(-1);
+    at::parallel_for(0, ids.numel(), 16, [&](int64_t begin, int64_t end) {
+      std::vector<A> mask(static_cast<size_t>(columns), A(1));
+      for (int64_t i = begin; i < end; ++i) {
+        if (dropout > 0) {
+          draw_mask(dropout, seed.get(), static_cast<uint64_t>(i * columns), columns, mask.data());
+        }
+        const T* token = wte.as<T>() + ids.as<int32_t>()[i] * columns;
+        const T* position = wpe.defined() ? wpe.as<T>() + (i % tokens) * columns : nullptr;
+        T* to = out.as<T>() + i * columns;
+        for (int64_t j = 0; j < columns; ++j) {
+          const A sum = static_cast<A>(token[j]) + (position ? static_cast<A>(position[j]) : A(0));
+          to[j] = static_cast<T>(sum * mask[j]);
+        }
+      }
+    });
+  });
+}
+
+void embedding_backward(Stream&, const Tensor& ids, const Tensor& dout, double dropout,
+                        DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe, const Tensor&) {
+  with_type(dout.dtype, "embedding_backward", [&]<typename T>() {
+    using A = accumulate_t<T>;
+    const int64_t columns = columns_of(dout), tokens = ids.dim(-1);
+    // Threads share the columns and go through the tokens in order, so that additions keep their
+    // order.
+    at::parallel_for(0, columns, 16, [&](int64_t begin, int64_t end) {
+      const int64_t n = end - begin;
+      std::vector<A> mask(static_cast<size_t>(n), A(1));
+      for (int64_t i = 0; i < ids.numel(); ++i) {
+        const int64_t first = i * columns + begin;
+        if (dropout > 0)
+          draw_mask(dropout, seed.get(), static_cast<uint64_t>(first), n, mask.data());
+        const T* from = dout.as<T>() + first;
+        A* token = dwte.as<A>() + ids.as<int32_t>()[i] * columns + begin;
+        A* position = dwpe.defined() ? dwpe.as<A>() + (i % tokens) * columns + begin : nullptr;
+        for (int64_t j = 0; j < n; ++j) {
+          const A d = static_cast<A>(from[j]) * mask[j];
+          token[j] += d;
+          if (position) position[j] += d;
+        }
+      }
+    });
+  });
+}
+
+size_t embedding_workspace(Stream&, int64_t, int64_t) {
+  return 0;
+}
+
+}  // namespace tally::train::cpu

@@ -1,0 +1,258 @@
+// Token and position embeddings. The backward pass adds the rows of each token in a fixed order:
+// the positions are sorted by token (stable radix sort), cut into chunks of equal length, and each
+// chunk is summed by one block; tokens whose rows span chunks are finished by a second kernel.
+#include <cub/device/device_radix_sort.cuh>
+
+#include "src/device/cuda/kernel.cuh"
+#include "src/ops/embedding/backends.h"
+#include "src/device/cuda/dropout.cuh"
+
+namespace tally::train::cuda {
+namespace {
+
+template <typename T, int N>
+__global__ void embedding_kernel(const int32_t* ids, const T* wte, const T* wpe, T* out,
+                                 int64_t tokens, int64_t length, int64_t columns, Dropout dropout) {
+  dropout.resolve();
+  const int64_t vectors = columns / N;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= tokens * vectors) return;
+  const int64_t token = i / vectors, column = i % vectors * N;
+  const Vector<T, N> w = load<T, N>(wte + ids[token] * columns + column);
+  Acc<T> x[N];
+#pragma unroll
+  for (int k = 0; k < N; ++k) x[k] = widen(w.v[k]);
+  if (wpe) {
+    const Vector<T, N> p = load<T, N>(wpe + token % length * columns + column);
+#pragma unroll
+    for (int k = 0; k < N; ++k) x[k] += widen(p.v[k]);
+  }
+  if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(token * columns + column), x);
+  Vector<T, N> y;
+#pragma unroll
+  for (int k = 0; k < N; ++k) y.v[k] = narrow<T>(x[k]);
+  store<T, N>(out + token * columns + column, y);
+}
+
+// dwpe[t] += sum over the batch of dout[b, t]
+template <typename T, int N>
+__global__ void position_kernel(const T* dout, Acc<T>* dwpe, int64_t batch, int64_t length,
+                                int64_t columns, Dropout dropout) {
+  dropout.resolve();
+  const int64_t vectors = columns / N;
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= length * vectors) return;
+  const int64_t at = i / vectors * columns + i % vectors * N;
+  Acc<T> sum[N] = {};
+#pragma unroll 4
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t from = b * length * columns + at;
+    const Vector<T, N> g = load<T, N>(dout + from);
+    Acc<T> x[N];
+#pragma unroll
+    for (int k = 0; k < N; ++k) x[k] = widen(g.v[k]);
+    if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(from), x);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum[k] += x[k];
+  }
+#pragma unroll
+  for (int k = 0; k < N; ++k) dwpe[at + k] += sum[k];
+}
+
+__global__ void number_kernel(int32_t* order, int64_t count) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) order[i] = static_cast<int32_t>(i);
+}
+
+// Sorted positions [first, last) of this chunk: complete tokens go to dwte, the piece of a token
+// that began before the chunk to pieces[chunk, 0], one that ends after it to pieces[chunk, 1]. A
+// chunk inside one token leaves piece 0 only.
+template <typename T, int N>
+__global__ void token_kernel(const int32_t* ids, const int32_t* order, const T* dout, Acc<T>* dwte,
+                             Acc<T>* pieces, int64_t tokens, int64_t columns, int chunk,
+                             Dropout dropout) {
+  const int64_t column = (static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x) * N;
+  if (column >= columns) return;
+  dropout.resolve();
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * chunk;
+  const int64_t last = first + chunk < tokens ? first + chunk : tokens;
+  bool began_before = first > 0 && ids[first - 1] == ids[first];
+  Acc<T> sum[N] = {};
+#pragma unroll 4
+  for (int64_t i = first; i < last; ++i) {
+    const int64_t from = order[i] * columns + column;
+    const Vector<T, N> g = load<T, N>(dout + from);
+    Acc<T> x[N];
+#pragma unroll
+    for (int k = 0; k < N; ++k) x[k] = widen(g.v[k]);
+    if (dropout.active) dropout.apply<N>(static_cast<uint64_t>(from), x);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum[k] += x[k];
+    const bool ends_here = i + 1 >= tokens || ids[i + 1] != ids[i];
+    if (!ends_here && i + 1 < last) continue;
+    Acc<T>* target = dwte + ids[i] * columns + column;
+    if (began_before) {
+      target = pieces + (2 * static_cast<int64_t>(blockIdx.x)) * columns + column;
+    } else if (!ends_here) {
+      target = pieces + (2 * static_cast<int64_t>(blockIdx.x) + 1) * columns + column;
+    }
+    const bool whole = !began_before && ends_here;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      target[k] = whole ? target[k] + sum[k] : sum[k];
+      sum[k] = 0;
+    }
+    began_before = false;
+  }
+}
+
+// For the chunk where a token begins that ends in a later one: adds its pieces in order.
+template <typename A>
+__global__ void join_kernel(const int32_t* ids, const A* pieces, A* dwte, int64_t tokens,
+                            int64_t columns, int chunk) {
+  const int64_t column = static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
+  const int64_t here = blockIdx.x;
+  const int64_t next = (here + 1) * chunk;
+  if (column >= columns || next >= tokens) return;
+  const int32_t id = ids[next - 1];
+  if (ids[next] != id) return;  // nothing goes on after this chunk
+  // Where the whole chunk is the middle of a token it began in an earlier chunk.
+  if (here > 0 && ids[here * chunk - 1] == id) return;
+  A sum = pieces[(2 * here + 1) * columns + column];
+  for (int64_t c = here + 1; c * chunk < tokens && ids[c * chunk] == id; ++c) {
+    sum += pieces[2 * c * columns + column];
+  }
+  dwte[id * columns + column] += sum;
+}
+
+struct Sorting {
+  int32_t *ids, *order, *numbers;
+  void* temporary;
+  size_t temporary_bytes, bytes;
+};
+
+size_t padded(size_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+Sorting plan_sorting(void* base, int64_t tokens, int bits, cudaStream_t stream) {
+  Sorting p{};
+  CUDA_CHECK(cub::DeviceRadixSort::SortPairs(
+      nullptr, p.temporary_bytes, static_cast<const int32_t*>(nullptr),
+      static_cast<int32_t*>(nullptr), static_cast<const int32_t*>(nullptr),
+      static_cast<int32_t*>(nullptr), static_cast<int>(tokens), 0, bits, stream));
+  const size_t list = padded(static_cast<size_t>(tokens) * sizeof(int32_t));
+  auto* at = static_cast<char*>(base);
+  p.ids = reinterpret_cast<int32_t*>(at);
+  p.order = reinterpret_cast<int32_t*>(at + list);
+  p.numbers = reinterpret_cast<int32_t*>(at + 2 * list);
+  p.temporary = at + 3 * list;
+  p.bytes = 3 * list + padded(p.temporary_bytes);
+  return p;
+}
+
+int bits_for(int64_t vocabulary) {
+  int bits = 1;
+  while (bits < 31 && (int64_t{1} << bits) < vocabulary) ++bits;
+  return bits;
+}
+
+template <typename T, int N>
+void add_tokens(CudaStream& s, const Tensor& ids, const Tensor& dout, const Dropout& dropout,
+                const Tensor& dwte) {
+  using A = Acc<T>;
+  const int64_t tokens = ids.numel(), columns = dout.dim(-1);
+  const int bits = bits_for(dwte.dim(0));
+  const Sorting p = plan_sorting(s.workspace(), tokens, bits, s.stream());
+  const size_t room = s.workspace_bytes() > p.bytes ? s.workspace_bytes() - p.bytes : 0;
+  // Chunks as short as balance wants and as long as the pieces' memory asks.
+  int chunk = 32;
+  const auto piece_bytes = static_cast<size_t>(2 * columns) * sizeof(A);
+  while (chunk<tokens&& static_cast<size_t>(divide_up(tokens, chunk)) * piece_bytes> room)
+    chunk *= 2;
+  const int64_t chunks = divide_up(tokens, chunk);
+  if (static_cast<size_t>(chunks) * piece_bytes > room) {
+    throw DeviceError("embedding_backward: " + std::to_string(tokens) + " tokens of " +
+                      std::to_string(columns) + " columns do not fit the workspace");
+  }
+  A* pieces = reinterpret_cast<A*>(static_cast<char*>(s.workspace()) + p.bytes);
+  number_kernel<<<static_cast<unsigned>(divide_up(tokens, 256)), 256, 0, s.stream()>>>(p.numbers,
+                                                                                       tokens);
+  CUDA_LAUNCHED();
+  size_t temporary = p.temporary_bytes;
+  CUDA_CHECK(cub::DeviceRadixSort::SortPairs(p.temporary, temporary, ids.as<const int32_t>(), p.ids,
+                                             static_cast<const int32_t*>(p.numbers), p.order,
+                                             static_cast<int>(tokens), 0, bits, s.stream()));
+  const int64_t vectors = columns / N;
+  const int threads = vectors >= 128 ? 128 : static_cast<int>(divide_up(vectors, 32) * 32);
+  const dim3 grid(static_cast<unsigned>(chunks),
+                  static_cast<unsigned>(divide_up(vectors, threads)));
+  token_kernel<T, N><<<grid, static_cast<unsigned>(threads), 0, s.stream()>>>(
+      p.ids, p.order, dout.as<T>(), dwte.as<A>(), pieces, tokens, columns, chunk, dropout);
+  CUDA_LAUNCHED();
+  const dim3 join_grid(static_cast<unsigned>(chunks),
+                       static_cast<unsigned>(divide_up(columns, 256)));
+  join_kernel<A>
+      <<<join_grid, 256, 0, s.stream()>>>(p.ids, pieces, dwte.as<A>(), tokens, columns, chunk);
+  CUDA_LAUNCHED();
+}
+
+}  // namespace
+
+void embedding_forward(Stream& stream, const Tensor& ids, const Tensor& wte, const Tensor& wpe,
+                       double dropout, DropoutSeed seed, const Tensor& out) {
+  CudaStream& s = cuda_stream(stream);
+  const int64_t tokens = ids.numel(), columns = wte.dim(1);
+  if (tokens == 0) return;
+  const Dropout mask(dropout, seed);
+  by_type(wte.dtype, __func__, [&](auto zero) {
+    using T = decltype(zero);
+    constexpr int N = vector_size<T>;
+    if (vectorizable<T>(columns, wte.as<T>(), wpe.as<T>(), out.as<T>())) {
+      const auto blocks = static_cast<unsigned>(divide_up(tokens * columns / N, 256));
+      embedding_kernel<T, N><<<blocks, 256, 0, s.stream()>>>(ids.as<int32_t>(), wte.as<T>(),
+                                                             wpe.as<T>(), out.as<T>(), tokens,
+                                                             ids.dim(-1), columns, mask);
+    } else {
+      const auto blocks = static_cast<unsigned>(divide_up(tokens * columns, 256));
+      embedding_kernel<T, 1><<<blocks, 256, 0, s.stream()>>>(ids.as<int32_t>(), wte.as<T>(),
+                                                             wpe.as<T>(), out.as<T>(), tokens,
+                                                             ids.dim(-1), columns, mask);
+    }
+    CUDA_LAUNCHED();
+  });
+}
+
+void embedding_backward(Stream& stream, const Tensor& ids, const Tensor& dout, double dropout,
+                        DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe,
+                        const Tensor& /*workspace*/) {
+  CudaStream& s = cuda_stream(stream);
+  const int64_t tokens = ids.numel(), columns = dout.dim(-1);
+  if (tokens == 0) return;
+  const Dropout mask(dropout, seed);
+  const int64_t length = ids.dim(-1), batch = tokens / length;
+  by_type(dout.dtype, __func__, [&](auto zero) {
+    using T = decltype(zero);
+    const auto with = [&](auto width) {
+      constexpr int N = decltype(width)::value;
+      if (dwte.defined()) add_tokens<T, N>(s, ids, dout, mask, dwte);
+      if (!dwpe.defined()) return;
+      const auto blocks = static_cast<unsigned>(divide_up(length * (columns / N), 128));
+      position_kernel<T, N><<<blocks, 128, 0, s.stream()>>>(dout.as<T>(), dwpe.as<Acc<T>>(), batch,
+                                                            length, columns, mask);
+      CUDA_LAUNCHED();
+    };
+    if (vectorizable<T>(columns, dout.as<T>())) {
+      with(std::integral_constant<int, vector_size<T>>{});
+    } else {
+      with(std::integral_constant<int, 1>{});
+    }
+  });
+}
+
+// Sorting and partial sums live in the stream's own workspace.
+size_t embedding_workspace(Stream&, int64_t, int64_t) {
+  return 0;
+}
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,305 @@
+// One CUTLASS kernel of gemm_cutlass.h for one tile shape. The product is computed transposed,
+// out^T[features, tokens] = weight^T x^T, so that a bias is a value a row and its gradient a sum
+// over columns, which the epilogue keeps in registers.
+#pragma once
+
+#include <type_traits>
+
+#include "cutlass/cutlass.h"
+#include "cutlass/epilogue/collective/collective_builder.hpp"
+#include "cutlass/epilogue/fusion/operations.hpp"
+#include "cutlass/gemm/collective/collective_builder.hpp"
+#include "cutlass/gemm/device/gemm_universal_adapter.h"
+#include "cutlass/gemm/kernel/gemm_universal.hpp"
+#include "cutlass/util/packed_stride.hpp"
+#include "src/ops/gemm/fused.h"
+
+namespace tally::train::cuda {
+
+// gelu(v) = v (1 + tanh(u)) / 2, u = sqrt(2/pi) (v + 0.044715 v^3). The hardware's tanh is good to
+// 2^-11, which is below half a unit of the bf16 results; one special-function operation an element,
+// because the epilogue is what these kernels wait for.
+__device__ inline float fast_tanh(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+constexpr float gelu_scale = 0.79788456F;  // sqrt(2/pi)
+constexpr float gelu_cubic = 0.79788456F * 0.044715F;
+
+__device__ inline float tanh_gelu_derivative(float v) {
+  const float square = v * v;
+  const float t = fast_tanh(v * fmaf(gelu_cubic, square, gelu_scale));
+  const float slope = v * fmaf(1.5F * gelu_cubic, square, 0.5F * gelu_scale);  // u' v / 2
+  return fmaf(fmaf(-t, t, 1.0F), slope, fmaf(0.5F, t, 0.5F));
+}
+
+template <typename T>
+struct TanhGelu;
+template <int N>
+struct TanhGelu<cutlass::Array<float, N>> {
+  static constexpr bool kIsHeavy = true;
+  CUTLASS_DEVICE cutlass::Array<float, N> operator()(const cutlass::Array<float, N>& v) const {
+    cutlass::Array<float, N> y;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const float t = fast_tanh(v[i] * fmaf(gelu_cubic, v[i] * v[i], gelu_scale));
+      const float half = 0.5F * v[i];
+      y[i] = fmaf(half, t, half);
+    }
+    return y;
+  }
+};
+
+// gelu'(v), by the same hyperbolic tangent, which the compiler computes once for both.
+template <typename T>
+struct TanhGeluDerivative;
+template <int N>
+struct TanhGeluDerivative<cutlass::Array<float, N>> {
+  static constexpr bool kIsHeavy = true;
+  CUTLASS_DEVICE cutlass::Array<float, N> operator()(const cutlass::Array<float, N>& v) const {
+    cutlass::Array<float, N> y;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) y[i] = tanh_gelu_derivative(v[i]);
+    return y;
+  }
+};
+
+template <typename T>
+struct TanhGeluGradient;
+template <int N>
+struct TanhGeluGradient<cutlass::Array<float, N>> {
+  static constexpr bool kIsHeavy = true;
+  CUTLASS_DEVICE cutlass::Array<float, N> operator()(const cutlass::Array<float, N>& dy,
+                                                     const cutlass::Array<float, N>& v) const {
+    cutlass::Array<float, N> dx;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) dx[i] = dy[i] * tanh_gelu_derivative(v[i]);
+    return dx;
+  }
+};
+
+namespace fused {
+
+using Element = cutlass::bfloat16_t;
+using ColumnMajor = cutlass::layout::ColumnMajor;
+constexpr int aligned = 8;  // elements in 16 bytes
+constexpr auto nearest = cutlass::FloatRoundStyle::round_to_nearest;
+
+template <bool cooperative>
+using MainloopSchedule =
+    std::conditional_t<cooperative, cutlass::gemm::KernelTmaWarpSpecializedCooperative,
+                       cutlass::gemm::KernelTmaWarpSpecializedPingpong>;
+template <bool cooperative>
+using EpilogueSchedule =
+    std::conditional_t<cooperative, cutlass::epilogue::TmaWarpSpecializedCooperative,
+                       cutlass::epilogue::TmaWarpSpecialized>;
+
+// out = acc gelu'(v) with what is kept of v as the source operand, and the sums over a tile's
+// tokens.
+template <typename Tile, template <typename> class Gradient>
+using BackwardFusion = cutlass::epilogue::fusion::Sm90EVT<
+    cutlass::epilogue::fusion::Sm90Compute<cutlass::epilogue::thread::Identity, Element, float,
+                                           nearest>,
+    cutlass::epilogue::fusion::Sm90EVT<
+        cutlass::epilogue::fusion::Sm90ColReduction<
+            cutlass::plus, cutlass::plus, cutlass::plus, 0, Tile, float, float, nearest,
+            cute::Stride<cute::_1, cute::_0, int64_t>, 4, true, false>,
+        cutlass::epilogue::fusion::Sm90EVT<
+            cutlass::epilogue::fusion::Sm90Compute<Gradient, float, float, nearest>,
+            cutlass::epilogue::fusion::Sm90AccFetch,
+            cutlass::epilogue::fusion::Sm90SrcFetch<Element>>>>;
+
+using BiasFusion =
+    cutlass::epilogue::fusion::LinCombPerRowBias<Element, float, Element, void, float>;
+using BiasResidualFusion =
+    cutlass::epilogue::fusion::LinCombPerRowBias<Element, float, Element, Element, float>;
+using ForwardFusion =
+    cutlass::epilogue::fusion::LinCombPerRowBiasEltActAux<ColumnMajor, TanhGelu, Element, float,
+                                                          Element, Element, void, float>;
+
+// out = gelu(z), aux = gelu'(z), z = acc + bias: its callbacks are below.
+struct BiasGeluDerivative
+    : cutlass::epilogue::fusion::LinCombPerRowBiasEltActAux<ColumnMajor, TanhGelu, Element, float,
+                                                            Element, Element, void, float> {};
+
+}  // namespace fused
+}  // namespace tally::train::cuda
+
+namespace cutlass::epilogue::fusion {
+
+// z = beta C + alpha acc + bias once, then two trees over it: the output's and the kept slope's.
+template <int StagesD, class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
+using BiasGeluDerivativeTree = Sm90SplitTreeVisitor<
+    Sm90LinCombPerRowBias<CtaTile, float, float, bfloat16_t, void, float>,
+    Sm90EVT<Sm90Compute<tally::train::cuda::TanhGelu, bfloat16_t, float,
+                        FloatRoundStyle::round_to_nearest>,
+            Sm90AccFetch>,
+    Sm90EVT<
+        Sm90AuxStore<StagesD, EpilogueTile, bfloat16_t, FloatRoundStyle::round_to_nearest,
+                     cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>, SmemLayoutAtom, CopyOpR2S>,
+        Sm90EVT<Sm90Compute<tally::train::cuda::TanhGeluDerivative, float, float,
+                            FloatRoundStyle::round_to_nearest>,
+                Sm90AccFetch>>>;
+
+template <int StagesC, int StagesD, int FragmentSize, bool ReuseSmemC, bool DelayTmaStore,
+          class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
+struct FusionCallbacks<
+    epilogue::Sm90TmaWarpSpecialized<StagesC, StagesD, FragmentSize, ReuseSmemC, DelayTmaStore>,
+    tally::train::cuda::fused::BiasGeluDerivative, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S>
+    : BiasGeluDerivativeTree<StagesD, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S> {
+  using Impl = BiasGeluDerivativeTree<StagesD, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S>;
+  using Operation = tally::train::cuda::fused::BiasGeluDerivative;
+  // The members that the plain GELU's callbacks have.
+  struct Arguments {
+    float alpha = 1, beta = 0;
+    const bfloat16_t* bias_ptr = nullptr;
+    using StrideAux = cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>;
+    bfloat16_t* aux_ptr = nullptr;
+    StrideAux dAux = {};
+
+    operator typename Impl::Arguments() const {
+      return {
+          {{{beta}, {}, {}}, {}, {{{alpha}, {}, {}}, {}, {bias_ptr, bfloat16_t(0), {}}, {}}, {}},
+          {{{}, {}}, {aux_ptr, dAux}},
+          {{}, {}}};
+    }
+  };
+  using Impl::Impl;
+};
+
+}  // namespace cutlass::epilogue::fusion
+
+namespace tally::train::cuda {
+namespace fused {
+
+// What happens to the accumulators: + bias; + bias + residual; GELU of that, whose input or slope
+// is kept too; times GELU's gradient, from its input or its slope.
+enum class Work { bias, bias_residual, gelu, gelu_derivative, gelu_gradient, times_derivative };
+
+template <Work work, typename Tile>
+struct FusionOf {
+  using type = BackwardFusion<Tile, TanhGeluGradient>;
+};
+template <typename Tile>
+struct FusionOf<Work::times_derivative, Tile> {
+  using type = BackwardFusion<Tile, cutlass::multiplies>;
+};
+template <typename Tile>
+struct FusionOf<Work::gelu_derivative, Tile> {
+  using type = BiasGeluDerivative;
+};
+template <typename Tile>
+struct FusionOf<Work::gelu, Tile> {
+  using type = ForwardFusion;
+};
+template <typename Tile>
+struct FusionOf<Work::bias, Tile> {
+  using type = BiasFusion;
+};
+template <typename Tile>
+struct FusionOf<Work::bias_residual, Tile> {
+  using type = BiasResidualFusion;
+};
+
+template <typename Stride>
+Stride packed(Stride stride, int rows, int columns) {
+  return cutlass::make_cute_packed_stride(stride, cute::make_shape(rows, columns, 1));
+}
+
+// out[m,n] = a[m,k] b[k,n]; what the epilogue reads besides is the caller's to add. `swizzle`:
+// tiles along n that share the way along m.
+template <typename Gemm>
+typename Gemm::Arguments plain_gemm(int m, int n, int k, const void* a, const void* b, void* out,
+                                       int sms, int swizzle) {
+  typename Gemm::Arguments p{};
+  p.mode = cutlass::gemm::GemmUniversalMode::kGemm;
+  p.problem_shape = cute::make_shape(m, n, k);
+  p.mainloop.ptr_A = static_cast<const Element*>(a);
+  p.mainloop.dA = packed(typename Gemm::GemmKernel::StrideA{}, m, k);
+  p.mainloop.ptr_B = static_cast<const Element*>(b);
+  p.mainloop.dB = packed(typename Gemm::GemmKernel::StrideB{}, n, k);
+  p.epilogue.ptr_D = static_cast<Element*>(out);
+  p.epilogue.dD = packed(typename Gemm::GemmKernel::StrideD{}, m, n);
+  p.hw_info.device_id = 0;
+  p.hw_info.sm_count = sms;
+  p.scheduler.raster_order =
+      cutlass::gemm::kernel::detail::PersistentTileSchedulerSm90Params::RasterOrderOptions::AlongM;
+  p.scheduler.max_swizzle_size = swizzle;
+  return p;
+}
+
+template <typename Gemm>
+cudaError_t start(const typename Gemm::Arguments& a, cudaStream_t stream) {
+  if (Gemm::can_implement(a) != cutlass::Status::kSuccess || Gemm::get_workspace_size(a) != 0)
+    return cudaErrorInvalidValue;
+  Gemm gemm;
+  if (gemm.run(a, nullptr, stream) == cutlass::Status::kSuccess) return cudaSuccess;
+  const cudaError_t error = cudaGetLastError();
+  return error == cudaSuccess ? cudaErrorLaunchFailure : error;
+}
+
+template <Work work, bool cooperative, typename Tile, typename Cluster,
+          typename EpilogueTile = cutlass::epilogue::collective::EpilogueTileAuto>
+struct Kernel {
+  static constexpr bool forward = work != Work::gelu_gradient && work != Work::times_derivative;
+  static constexpr bool sourced = !forward || work == Work::bias_residual;
+  // A is weight^T[features, inner], B is x^T[inner, tokens].
+  using LayoutA = std::conditional_t<forward, cutlass::layout::RowMajor, ColumnMajor>;
+  using Source = std::conditional_t<sourced, Element, void>;
+  using Fusion = typename FusionOf<work, Tile>::type;
+
+  using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster, EpilogueTile, float,
+      float, Source, ColumnMajor, aligned, Element, ColumnMajor, aligned,
+      EpilogueSchedule<cooperative>, Fusion>::CollectiveOp;
+  using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, LayoutA, aligned, Element,
+      ColumnMajor, aligned, float, Tile, Cluster,
+      cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(
+          sizeof(typename Epilogue::SharedStorage))>,
+      MainloopSchedule<cooperative>>::CollectiveOp;
+  using Gemm = cutlass::gemm::device::GemmUniversalAdapter<
+      cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int>, Mainloop, Epilogue>>;
+
+  static typename Gemm::Arguments arguments(const FusedGemm& p, int sms) {
+    const auto m = static_cast<int>(p.features), n = static_cast<int>(p.tokens);
+    const auto k = static_cast<int>(p.inner);
+    auto a = plain_gemm<Gemm>(m, n, k, p.weight, p.x, p.out, sms, p.swizzle);
+    if constexpr (sourced) {
+      a.epilogue.ptr_C = static_cast<const Element*>(p.pre);
+      a.epilogue.dC = a.epilogue.dD;
+    }
+    if constexpr (forward) {
+      a.epilogue.thread.alpha = 1.0F;
+      a.epilogue.thread.beta = sourced ? 1.0F : 0.0F;
+      a.epilogue.thread.bias_ptr = static_cast<const Element*>(p.bias);
+    } else {
+      a.epilogue.thread = {{{{}, {}, {}}, {p.parts, 0.0F, {}}},  // the sums of acc gelu'(source)
+                           {}};                                  // rounded
+    }
+    if constexpr (work == Work::gelu || work == Work::gelu_derivative) {
+      a.epilogue.thread.aux_ptr = static_cast<Element*>(p.pre);
+      a.epilogue.thread.dAux = packed(decltype(a.epilogue.thread.dAux){}, m, n);
+    }
+    return a;
+  }
+
+  static bool supported(const FusedGemm& p) {
+    // The sums of GELU's gradient are written tile by tile; all else ends where the matrix ends.
+    const int64_t step = forward ? aligned : cute::size<0>(Tile{});
+    return p.features > 0 && p.features % step == 0 && p.inner % aligned == 0 && p.tokens > 0 &&
+           p.tokens <= INT32_MAX && p.inner > 0 && p.inner <= INT32_MAX;
+  }
+
+  static cudaError_t launch(const FusedGemm& p, int sms, cudaStream_t stream) {
+    return start<Gemm>(arguments(p, sms), stream);
+  }
+
+  static constexpr FusedKernel entry(const char* name) {
+    return {name, cute::size<0>(Tile{}), cute::size<1>(Tile{}), supported, launch};
+  }
+};
+
+}  // namespace fused
+}  // namespace tally::train::cuda

@@ -1,0 +1,76 @@
+// How one problem is computed: cuBLASLt's description of it with the algorithm that was found best,
+// or a kernel of our own. For gemm*.cc only.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <string>
+
+#include "src/ops/gemm/gemm.h"
+
+namespace tally::train::cuda {
+
+// The largest power of two up to 256 that divides the address and both distances.
+uint32_t alignment_of(const void* data, DType t, int64_t leading, int64_t stride);
+// Of `out`, of what is added to it and of `aux`.
+uint32_t out_alignment(const GemmProblem& p);
+bool adds_in_place(const GemmProblem& p);
+// Whether it is computed as two products of TF32 numbers, see split_problem().
+bool must_split(const ComputeOptions& o, const GemmProblem& p);
+// Whether the float64 tensor cores can take it, see gemm_float64.h.
+bool float64_serves(const CudaCompute& c, const GemmProblem& p);
+// Enqueues it there, into `out`; `parts`: scratch.
+cudaError_t run_float64(const CudaCompute& c, const GemmProblem& p, int tile, void* out, void* parts);
+// All that a plan depends on, as one word.
+std::string key_of(const CudaCompute& c, const GemmProblem& p);
+
+class Layout {
+ public:
+  Layout(DType t, int64_t rows, int64_t cols, int64_t leading, int64_t batch, int64_t stride);
+  ~Layout() { cublasLtMatrixLayoutDestroy(layout_); }
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+  cublasLtMatrixLayout_t get() const { return layout_; }
+
+ private:
+  cublasLtMatrixLayout_t layout_ = nullptr;
+};
+
+// A column-major view of the row-major problem: out^T = b^T a^T.
+struct GemmPlans::Plan {
+  Plan(const CudaCompute& c, const GemmProblem& p);
+  ~Plan() { cublasLtMatmulDescDestroy(desc); }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  void take(const cublasLtMatmulHeuristicResult_t& found) {
+    algorithm = found.algo;
+    workspace = found.workspaceSize;
+  }
+  // What the library's kernels are to use; 0: all.
+  void use_sms(int count) const;
+  // Takes this problem's addresses.
+  void point(const GemmProblem& p) const;
+  cublasStatus_t run(CudaStream& s, const GemmProblem& p, void* out, const cublasLtMatmulAlgo_t& algo,
+                     void* scratch, size_t bytes) const;
+
+  Layout first, second, result;
+  cublasLtMatmulDesc_t desc = nullptr;
+  bool in_f64;
+  bool tuned = false;
+  int float64_tile = -1;  // the kernel's of gemm_float64.h where that is the fastest
+  cublasLtMatmulAlgo_t algorithm{};
+  size_t workspace = 0;  // bytes that the algorithm wants
+};
+
+// The library's algorithms for a problem, best first by its own estimate, of `wanted` asked for.
+// With reserved_sms only those that run in pairs, where there are such, and up to twice as many:
+// work on another queue takes sms in pairs here and there, and clusters of four find
+// fewer places than are left, so that some wait for others to end. Timing cannot see it, as nothing
+// runs beside the product then.
+Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const GemmPlans::Plan& plan, int wanted);
+// Whether its clusters are of one or two blocks of threads.
+bool runs_in_pairs(const cublasLtMatmulAlgo_t& algorithm);
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,192 @@
+// What was tuned: in memory, and in a file.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "src/device/cuda/check.h"
+#include "src/ops/gemm/float64.h"
+#include "src/ops/gemm/plan.h"
+#include "src/ops/gemm/timing.h"
+#include "src/device/tuning_file.h"
+
+namespace tally::train::cuda {
+namespace {
+
+constexpr int algorithms_tried = 32;
+constexpr size_t algorithm_words = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t);
+
+// Where a plan may write while it is timed: the output itself when it is overwritten anyway.
+class TuningOutput {
+ public:
+  TuningOutput(CudaStream& s, const GemmProblem& p) : data_(p.out) {
+    if (!adds_in_place(p)) return;
+    const int64_t elements = (p.batch - 1) * p.out_stride + (p.rows - 1) * p.out_leading + p.cols;
+    const size_t bytes = static_cast<size_t>(elements) * size_of(p.out_dtype);
+    if (cudaMalloc(&copy_, bytes) != cudaSuccess) {
+      cudaGetLastError();
+      copy_ = nullptr;
+    } else {
+      CUDA_CHECK(cudaMemcpyAsync(copy_, p.out, bytes, cudaMemcpyDeviceToDevice, s.stream()));
+    }
+    data_ = copy_;
+  }
+  ~TuningOutput() { cudaFree(copy_); }
+  TuningOutput(const TuningOutput&) = delete;
+  TuningOutput& operator=(const TuningOutput&) = delete;
+  void* data() const { return data_; }  // null: no memory, do not tune
+
+ private:
+  void* data_;
+  void* copy_ = nullptr;
+};
+
+// Under which the tile is remembered where the float64 tensor cores are the fastest.
+std::string float64_key(const std::string& key) {
+  return "float64/" + key;
+}
+
+}  // namespace
+
+GemmPlans::GemmPlans(const DeviceInfo& device)
+    : file_(tuning_file(device.name, cublasLtGetVersion(), std::getenv)) {
+  load();
+}
+GemmPlans::~GemmPlans() = default;
+
+void GemmPlans::load() {
+  std::ifstream in(file_);
+  std::string line;
+  while (std::getline(in, line)) {
+    std::istringstream fields(line);
+    std::string kind, key;
+    fields >> kind >> key;
+    if (kind == "choice") {
+      int index = -1;
+      if (fields >> index) choices_[key] = index;
+    } else if (kind == "gemm") {
+      std::vector<uint64_t> words;
+      for (uint64_t w = 0; fields >> std::hex >> w;) words.push_back(w);
+      if (words.size() == algorithm_words) stored_[key] = std::move(words);
+    }
+  }
+}
+
+void GemmPlans::append(const std::string& line) const {
+  if (file_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);
+  // One short write in append mode: ranks that tune at the same time do not mix their lines.
+  std::ofstream out(file_, std::ios::app);
+  out << line + "\n" << std::flush;
+}
+
+int GemmPlans::choice(const std::string& key) const {
+  const auto it = choices_.find(key);
+  return it == choices_.end() ? -1 : it->second;
+}
+
+void GemmPlans::remember(const std::string& key, int index) {
+  choices_[key] = index;
+  append(fmt::format("choice {} {}", key, index));
+}
+
+GemmPlans& gemm_plans(CudaStream& s) {
+  return s.state<GemmPlans>(
+      [&] { return std::make_shared<GemmPlans>(device_info(s.device())); });
+}
+
+GemmPlans::Plan* GemmPlans::plan(const CudaCompute& c, const GemmProblem& p) {
+  const std::string key = key_of(c, p);
+  const auto it = plans_.find(key);
+  const bool may_tune = !c.options.deterministic && p.out_dtype != DType::f64;
+  if (it != plans_.end() && (!it->second || it->second->tuned || !may_tune))
+    return it->second.get();
+  return make(c, p, key, may_tune && !c.stream.capturing());
+}
+
+// The algorithm that an earlier run found, where it still serves.
+bool GemmPlans::recall(const CudaCompute& c, const GemmProblem& p, const std::string& key,
+                       Plan* plan) const {
+  CudaStream& s = c.stream;
+  const auto stored = stored_.find(key);
+  if (stored != stored_.end()) {
+    cublasLtMatmulHeuristicResult_t result{};
+    std::memcpy(&plan->algorithm, stored->second.data(), sizeof plan->algorithm);
+    if (cublasLtMatmulAlgoCheck(s.blas(), plan->desc, plan->first.get(), plan->second.get(),
+                                plan->result.get(), plan->result.get(), &plan->algorithm,
+                                &result) == CUBLAS_STATUS_SUCCESS &&
+        result.workspaceSize <= s.tuning().workspace_bytes()) {
+      plan->workspace = result.workspaceSize;
+      return true;
+    }
+  }
+  const int tile = choice(float64_key(key));
+  if (tile < 0 || tile >= float64_tiles || !float64_serves(c, p)) return false;
+  plan->float64_tile = tile;
+  return true;
+}
+
+// False when no algorithm runs, though the library offers some.
+bool GemmPlans::tune(const CudaCompute& c, const GemmProblem& p, const std::string& key,
+                     const Algorithms& algorithms, Plan* plan) {
+  CudaStream& s = c.stream;
+  const TuningOutput out(s, p);
+  if (!out.data()) return true;
+  CudaStream& owner = s.tuning();
+  std::vector<Candidate> candidates;
+  for (const auto& found : algorithms) {
+    candidates.emplace_back([&] {
+      return plan->run(s, p, out.data(), found.algo, owner.workspace(), owner.workspace_bytes()) ==
+             CUBLAS_STATUS_SUCCESS;
+    });
+  }
+  for (int tile = 0; tile < float64_tiles && float64_serves(c, p); ++tile) {
+    candidates.emplace_back([&, tile] {
+      return run_float64(c, p, tile, out.data(), owner.workspace()) == cudaSuccess;
+    });
+  }
+  const size_t best = best_of(s, candidates);
+  CUDA_CHECK(cudaStreamSynchronize(s.stream()));
+  if (best == candidates.size()) return false;
+  plan->tuned = true;
+  if (best >= algorithms.size()) {
+    plan->float64_tile = static_cast<int>(best - algorithms.size());
+    remember(float64_key(key), plan->float64_tile);
+    return true;
+  }
+  plan->take(algorithms[best]);
+  uint64_t words[algorithm_words];
+  std::memcpy(words, &plan->algorithm, sizeof words);
+  std::string line = "gemm " + key;
+  for (const uint64_t w : words) line += fmt::format(" {:x}", w);
+  append(line);
+  return true;
+}
+
+GemmPlans::Plan* GemmPlans::make(const CudaCompute& c, const GemmProblem& p,
+                                 const std::string& key, bool may_tune) {
+  auto plan = std::make_unique<Plan>(c, p);
+  plan->point(p);
+  if (c.options.deterministic) {
+    // By rule: the kernel that is the fastest for most sizes, else the library's first choice.
+    if (float64_serves(c, p)) plan->float64_tile = 0;
+  } else {
+    plan->tuned = recall(c, p, key, plan.get());
+  }
+  if (!plan->tuned && plan->float64_tile < 0) {
+    // Untimed, the library's first one; the first that runs in pairs may stand anywhere in its
+    // list.
+    const bool one_will_do = !may_tune && c.options.reserved_sms == 0;
+    const Algorithms algorithms = candidates(c, p, *plan, one_will_do ? 1 : algorithms_tried);
+    if (algorithms.empty()) return (plans_[key] = nullptr).get();
+    plan->take(algorithms[0]);
+    if (may_tune && !tune(c, p, key, algorithms, plan.get())) return (plans_[key] = nullptr).get();
+  }
+  return (plans_[key] = std::move(plan)).get();
+}
+
+}  // namespace tally::train::cuda

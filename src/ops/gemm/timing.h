@@ -1,0 +1,17 @@
+// Autotuning on a stream: equivalent computations, timed.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "src/device/cuda/cuda_stream.h"
+
+namespace tally::train::cuda {
+
+// One way to compute a GEMM: enqueues it; false when it does not run.
+using Candidate = std::function<bool()>;
+
+// The best of the candidates by autotune(); candidates.size() when none runs.
+size_t best_of(CudaStream& s, const std::vector<Candidate>& candidates);
+
+}  // namespace tally::train::cuda

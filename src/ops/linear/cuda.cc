@@ -1,0 +1,83 @@
+// The GEMMs of layers on a GPU, without those with GELU (cuda_gelu.cc). Autotuning decides what is
+// fused and what is a kernel of its own.
+#include "src/device/cuda/check.h"
+#include "src/ops/linear/backends.h"
+#include "src/ops/linear/passes.h"
+#include "src/ops/linear/cuda_parts.h"
+
+namespace tally::train::cuda {
+
+void linear_forward(const Compute& compute, const Tensor& x, const Tensor& w, const Tensor& b,
+                    const Tensor& y, const Tensor& residual) {
+  const CudaCompute c = cuda_compute(compute);
+  CudaStream& s = c.stream;
+  GemmProblem plain = gemm_problem(x, w, true, y);
+  if (residual.defined()) {
+    plain.beta = 1;
+    plain.addend = residual.data;
+    if (residual.data != y.data && !gemm_supported(c, plain)) {
+      s.copy(y.data, residual.data, y.bytes());
+      plain.addend = y.data;
+    }
+  }
+  if (!b.defined()) return gemm(c, plain);
+  const GemmProblem fused = with_epilogue(plain, Epilogue::bias, b, nullptr);
+  const auto two_passes = [&] {
+    gemm(c, plain);
+    add_bias(s, b, y);
+  };
+  if (!gemm_supported(c, fused)) return two_passes();
+  // Timing would add in place once a run.
+  if (plain.addend == y.data && residual.defined()) return gemm(c, fused);
+  std::vector<std::function<void()>> variants{[&] { gemm(c, fused); }, two_passes};
+  const FusedGemm own = fused_gemm(plain, b, residual.data, y);
+  const FusedKernels kernels = residual.defined() ? bias_residual_kernels() : bias_kernels();
+  for (const FusedKernel* kernel : serving(s, c.options.fused_bias, kernels, own, y.dtype)) {
+    variants.emplace_back([c, own, kernel] {
+      CUDA_CHECK(kernel->launch(own, c.sms_for_gemms(), c.stream.stream()));
+    });
+  }
+  const std::string key = shape_key(residual.defined() ? "bias+" : "bias", c, plain);
+  variants[static_cast<size_t>(fastest(c, key + std::to_string(variants.size()), variants))]();
+}
+
+bool float64_gemms_serve(const Compute& c) {
+  return float64_gemms_serve(cuda_compute(c));
+}
+
+void linear_backward_input(const Compute& c, const Tensor& dy, const Tensor& w, const Tensor& dx) {
+  gemm(cuda_compute(c), gemm_problem(dy, w, false, dx));
+}
+
+void linear_backward_weight(const Compute& compute, const Tensor& dy, const Tensor& x, const Tensor& dw,
+                            const Tensor& db, bool accumulate) {
+  const CudaCompute c = cuda_compute(compute);
+  CudaStream& s = c.stream;
+  GemmProblem p;
+  p.rows = dy.dim(-1);
+  p.cols = x.dim(-1);
+  p.inner = p.cols ? x.numel() / p.cols : 0;
+  p.a = {dy.data, dy.dtype, p.rows, 0, true};
+  p.b = {x.data, x.dtype, p.cols, 0, false};
+  p.out = dw.data;
+  p.out_dtype = dw.dtype;
+  p.out_leading = p.cols;
+  p.beta = accumulate ? 1 : 0;
+  if (p.inner > 0) {
+    gemm(c, p);
+  } else if (!accumulate) {
+    s.fill_zero(dw.data, dw.bytes());
+  }
+  if (db.defined()) column_sums(s, dy, 0, db);
+}
+
+void linear_backward_bias(Stream& s, const Tensor& dy, int64_t first, const Tensor& db) {
+  column_sums(cuda_stream(s), dy, first, db);
+}
+
+void linear_backward_bias_input(Stream& s, const Tensor& sums, const Tensor& w,
+                                const Tensor& db, const Tensor& dbx) {
+  row_times_matrix(cuda_stream(s), sums, w, db, dbx);
+}
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,73 @@
+#include "src/ops/linear/cuda_parts.h"
+
+#include <fmt/format.h>
+
+
+namespace tally::train::cuda {
+namespace {
+
+// A weight of so many bytes stays in the cache while all sms read it: half of the 50 MB
+// of an H100's, each half of which serves half of them.
+constexpr int64_t cached_bytes = int64_t{24} << 20;
+
+}  // namespace
+
+GemmProblem gemm_problem(const Tensor& x, const Tensor& w, bool w_transposed, const Tensor& out) {
+  GemmProblem p;
+  p.inner = x.dim(-1);
+  p.rows = p.inner ? x.numel() / p.inner : 0;
+  p.cols = w_transposed ? w.dim(0) : w.dim(1);
+  p.a = {x.data, x.dtype, p.inner, 0, false};
+  p.b = {w.data, w.dtype, w.dim(1), 0, w_transposed};
+  p.out = out.data;
+  p.out_dtype = out.dtype;
+  p.out_leading = p.cols;
+  return p;
+}
+
+std::string shape_key(const char* op, const CudaCompute& c, const GemmProblem& p) {
+  return fmt::format("{}/{}x{}x{}/{}{}{}", op, p.rows, p.cols, p.inner, dtype_name(p.out_dtype),
+                     c.options.matmul_mode == MatmulMode::tf32                            ? "t"
+                     : c.options.matmul_mode == MatmulMode::tf32x3                        ? "3"
+                     : p.a.dtype == DType::f32 && float64_gemms_serve(c) ? "d"
+                                                                                  : "",
+                     c.options.reserved_sms > 0 ? fmt::format("l{}/", c.options.reserved_sms) : "");
+}
+
+GemmProblem with_epilogue(GemmProblem p, Epilogue epilogue, const Tensor& b, void* aux) {
+  p.epilogue = epilogue;
+  p.bias = b.data;
+  p.aux = aux;
+  return p;
+}
+
+FusedGemm fused_gemm(const GemmProblem& plain, const Tensor& b, void* pre, const Tensor& out) {
+  FusedGemm p;
+  p.tokens = plain.rows;
+  p.features = plain.cols;
+  p.inner = plain.inner;
+  p.x = plain.a.data;
+  p.weight = plain.b.data;
+  p.bias = b.data;
+  p.pre = pre;
+  p.out = out.data;
+  p.swizzle =
+      p.features * p.inner * static_cast<int64_t>(size_of(out.dtype)) > cached_bytes ? 8 : 1;
+  return p;
+}
+
+std::vector<const FusedKernel*> serving(const CudaStream& s, bool wanted,
+                                        const FusedKernels& kernels, const FusedGemm& p,
+                                        DType type) {
+  std::vector<const FusedKernel*> found;
+  const auto bits = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.weight) |
+                    reinterpret_cast<uintptr_t>(p.pre) | reinterpret_cast<uintptr_t>(p.out) |
+                    reinterpret_cast<uintptr_t>(p.bias);
+  if (!wanted || type != DType::bf16 || s.capability() != 90 || bits % 16 != 0) return found;
+  for (int i = 0; i < kernels.count; ++i) {
+    if (kernels.list[i]->supported(p)) found.push_back(kernels.list[i]);
+  }
+  return found;
+}
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,74 @@
+// The GEMMs of a training step, with what is fused to them. Row-major; M rows are tokens.
+//   x[M,K], w[N,K] (as PyTorch's Linear), b[N], y[M,N]
+// x, w, b, y, dx have the compute type (f64, f32, bf16, f16). dw and db have the gradient type (f32
+// for bf16 and f16, else the compute type). Accumulation is in f32 at least. An undefined tensor
+// (data null) means "none".
+//
+// Which version serves what:
+//   CPU (cpu.cc)            every type, by ATen; 16-bit types compute in float32
+//   cuBLASLt (cuda.cc)      every type on every GPU, the algorithm chosen by autotuning (ops/gemm/)
+//   CUTLASS (ops/gemm/)     bf16 on compute capability 9.0: GEMMs with a bias, with bias and
+//                           residual, with GELU and with GELU's gradient, where autotuning finds
+//                           them faster; sizes that are multiples of 8
+//   float64 (ops/gemm/)     f32 on compute capability 9.0, ComputeOptions::float64_gemms
+//   passes (passes.cu)      bias, GELU and column sums as kernels of their own, for what no
+//                           epilogue serves
+#pragma once
+
+#include <cstdint>
+
+#include "src/device/compute_options.h"
+#include "src/device/tensor.h"
+
+namespace tally::train {
+
+// y = x w^T + b, and + residual[M,N] where it is defined (it may be y's memory).
+void linear_forward(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& b,
+                    const Tensor& y, const Tensor& residual = Tensor());
+
+// What a GEMM with GELU saves for its backward pass: GELU's input, or GELU's derivative there,
+// rounded to the compute type. With the derivative the backward pass is a multiplication. From the
+// input GELU's output can be computed again.
+enum class SavedGelu : uint8_t { input, derivative };
+// The faster of them on this device for x[M,K], w[N,K]: the derivative where both directions have a
+// fused kernel for it. (Timing found it so at every size tried, bench/notes/gpu-step.md.)
+SavedGelu faster_saved_gelu(const Compute& c, DType type, int64_t n, int64_t k);
+
+// Whether f32 GEMMs may run on float64 tensor cores here (ComputeOptions::float64_gemms). Those of
+// layers use every SM until their end.
+bool float64_gemms_serve(const Compute& c);
+
+// v = x w^T + b, y = gelu(v), tanh form: 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))), and
+// saved = v or gelu'(v).
+void linear_gelu_forward(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& b,
+                         const Tensor& saved, const Tensor& y, SavedGelu form = SavedGelu::input);
+
+// y = gelu(pre): the second half of linear_gelu_forward, for activation recomputation.
+void gelu_forward(Stream& s, const Tensor& pre, const Tensor& y);
+
+// dx = dy w
+void linear_backward_input(const Compute& c, const Tensor& dy, const Tensor& w, const Tensor& dx);
+
+// dpre = (dy w) * gelu'(v), and db += column sums of dpre where db is defined (b of the layer
+// before). `dpre` may be the same memory as `saved`; other memory is faster.
+void linear_backward_input_gelu(const Compute& c, const Tensor& dy, const Tensor& w,
+                                const Tensor& saved, const Tensor& dpre, const Tensor& db,
+                                SavedGelu form = SavedGelu::input);
+
+// dw += dy^T x, or dw = dy^T x without `accumulate`; and db += column sums of dy where db is
+// defined.
+void linear_backward_weight(const Compute& c, const Tensor& dy, const Tensor& x, const Tensor& dw,
+                            const Tensor& db, bool accumulate = true);
+
+// db[j] += sum over rows of dy[i, first + j]: a range of the columns.
+void linear_backward_bias(Stream& s, const Tensor& dy, int64_t first, const Tensor& db);
+
+// From the column sums of dy to those of dx = dy w, without reading either:
+//   db += sums, and dbx += sums w where it is defined.  sums[N], db[N], dbx[K]: the gradient type
+void linear_backward_bias_input(Stream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
+                                const Tensor& dbx);
+
+// x[i] *= factors[i].  x[M,K]: the compute type, factors[M]: f32 (f64 for f64)
+void scale_rows(Stream& s, const Tensor& factors, const Tensor& x);
+
+}  // namespace tally::train

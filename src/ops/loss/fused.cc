@@ -1,0 +1,142 @@
+// A head's product and its loss in one (loss.h), by the kernels of exponential_product.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/device/cuda/check.h"
+#include "src/ops/linear/backends.h"
+#include "src/ops/loss/backends.h"
+#include "src/ops/loss/fused_gemm.h"
+#include "src/ops/linear/cuda_parts.h"
+#include "src/ops/loss/fused_passes.h"
+
+namespace tally::train::cuda {
+namespace {
+
+// The arguments of linear_cross_entropy().
+struct Head {
+  Tensor x, w, targets;
+  int64_t vocabulary;
+  double factor;
+  const StepState* state;
+  Tensor losses, shares, e;
+};
+
+CrossEntropyGemm problem(const Tensor& x, const Tensor& w, const Tensor& e) {
+  CrossEntropyGemm p;
+  p.inner = x.dim(-1);
+  p.tokens = x.numel() / p.inner;
+  p.columns = w.dim(0);
+  p.x = x.data;
+  p.weight = w.data;
+  p.out = e.data;
+  return p;
+}
+
+// The stream's workspace holds a number a token, and the parts.
+size_t workspace_of(const CrossEntropyGemm& p, const CrossEntropyKernel& kernel) {
+  const int64_t parts = (p.columns + kernel.tile_columns - 1) / kernel.tile_columns;
+  return static_cast<size_t>((parts + 1) * p.tokens) * sizeof(float);
+}
+
+bool serves(const CudaStream& s, const CrossEntropyGemm& p, const CrossEntropyKernel& kernel) {
+  const auto bits = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.weight) |
+                    reinterpret_cast<uintptr_t>(p.out);
+  return bits % 16 == 0 && kernel.supported(p) && workspace_of(p, kernel) <= s.workspace_bytes();
+}
+
+// Every kernel with the two ways through the tiles: one tile of columns along all tokens, or eight,
+// which read the tokens once for all of them.
+struct Variant {
+  const CrossEntropyKernel* kernel;
+  int swizzle;
+};
+std::vector<Variant> variants_of(const CudaStream& s, DType type, const CrossEntropyGemm& p) {
+  std::vector<Variant> variants;
+  if (type != DType::bf16 || s.capability() != 90) return variants;
+  const CrossEntropyKernels kernels = cross_entropy_kernels();
+  for (int i = 0; i < kernels.count; ++i) {
+    if (!serves(s, p, *kernels.list[i])) continue;
+    for (const int swizzle : {8, 1}) variants.push_back({kernels.list[i], swizzle});
+  }
+  return variants;
+}
+
+// All but x times the shares. `e` and what goes with it can be overwritten again and again.
+void run_fused(const CudaCompute& c, const std::vector<Variant>& variants,
+                             CrossEntropyGemm p, const Head& h) {
+  CudaStream& s = c.stream;
+  auto* shifts = static_cast<float*>(s.workspace());
+  p.vocabulary = h.vocabulary;
+  p.shifts = shifts;
+  p.targets = h.targets.as<int32_t>();
+  p.parts = shifts + p.tokens;
+  target_shifts(s, h.x, h.w, h.targets, shifts);
+  std::vector<std::function<void()>> runs;
+  for (const Variant& v : variants) {
+    runs.emplace_back([c, p, v]() mutable {
+      p.swizzle = v.swizzle;
+      CUDA_CHECK(v.kernel->launch(p, c.sms_for_gemms(), c.stream.stream()));
+    });
+  }
+  const std::string key = shape_key("exponential", c, gemm_problem(h.x, h.w, true, h.e));
+  const auto best = static_cast<size_t>(fastest(c, key + std::to_string(runs.size()), runs));
+  runs[best]();
+  const int64_t tile = variants[best].kernel->tile_columns;
+  target_probabilities(s, p.parts, (p.columns + tile - 1) / tile, h.targets, h.factor, h.state, h.losses,
+               h.shares, h.e);
+}
+
+// As many rows as x has times their shares, in memory that nobody reads.
+void scale_elsewhere(CudaStream& s, const Head& h) {
+  const int64_t rows = h.shares.numel(), columns = h.x.dim(-1);
+  const int64_t room = static_cast<int64_t>(s.second_workspace_bytes()) /
+                       (columns * static_cast<int64_t>(size_of(h.x.dtype)));
+  for (int64_t first = 0; room > 0 && first < rows; first += room) {
+    const int64_t count = std::min(room, rows - first);
+    const Tensor place(s.second_workspace(), h.x.dtype, {count, columns});
+    cuda::scale_rows(s, h.shares.rows(first, count), place);
+  }
+}
+
+}  // namespace
+
+bool linear_cross_entropy_pays(const Compute& compute, const Tensor& x, const Tensor& w,
+                               const Tensor& targets, int64_t vocabulary, const Tensor& losses,
+                               const Tensor& shares, const Tensor& e) {
+  const CudaCompute c = cuda_compute(compute);
+  CudaStream& s = c.stream;
+  const CrossEntropyGemm p = problem(x, w, e);
+  const std::vector<Variant> variants = variants_of(s, x.dtype, p);
+  if (variants.empty()) return false;
+  const Head h{x, w, targets, vocabulary, 1, nullptr, losses, shares, e};
+  const auto joint = [&] {
+    run_fused(c, variants, p, h);
+    scale_elsewhere(s, h);  // for x
+    scale_elsewhere(s, h);  // for its gradient
+  };
+  const auto apart = [&] {
+    gemm(c, gemm_problem(x, w, true, e));
+    cuda::cross_entropy(s, e, targets, vocabulary, true, 1, nullptr, losses);
+  };
+  return fastest(c, shape_key("head", c, gemm_problem(x, w, true, e)), {joint, apart}) == 0;
+}
+
+void linear_cross_entropy(const Compute& compute, const Tensor& x, const Tensor& w, const Tensor& targets,
+                          int64_t vocabulary, double factor, const StepState* state,
+                          const Tensor& losses, const Tensor& shares, const Tensor& e) {
+  const CudaCompute c = cuda_compute(compute);
+  CudaStream& s = c.stream;
+  const CrossEntropyGemm p = problem(x, w, e);
+  const std::vector<Variant> variants = variants_of(s, x.dtype, p);
+  if (variants.empty()) {
+    throw DeviceError(fmt::format(
+        "linear_cross_entropy: no kernel for {} tokens, {} columns and {} inner in {} on this GPU",
+        p.tokens, p.columns, p.inner, dtype_name(x.dtype)));
+  }
+  run_fused(c, variants, p,
+                          {x, w, targets, vocabulary, factor, state, losses, shares, e});
+  cuda::scale_rows(s, shares, x);
+}
+
+}  // namespace tally::train::cuda

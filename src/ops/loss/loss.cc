@@ -1,0 +1,29 @@
+#include "src/ops/loss/loss.h"
+
+#include "src/ops/dispatch.h"
+#include "src/ops/loss/backends.h"
+
+namespace tally::train {
+
+void cross_entropy(Stream& s, const Tensor& logits, const Tensor& targets, int64_t vocabulary,
+                   bool backward, double factor, const StepState* state, const Tensor& losses) {
+  TALLY_BACKEND(s, cross_entropy(s, logits, targets, vocabulary, backward, factor, state, losses));
+}
+
+void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& targets,
+                          int64_t vocabulary, double factor, const StepState* state,
+                          const Tensor& losses, const Tensor& shares, const Tensor& e) {
+  TALLY_BACKEND(c.stream, linear_cross_entropy(c, x, w, targets, vocabulary, factor, state, losses, shares, e));
+}
+
+bool linear_cross_entropy_pays(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& targets,
+                               int64_t vocabulary, const Tensor& losses, const Tensor& shares,
+                               const Tensor& e) {
+  return TALLY_BACKEND(c.stream, linear_cross_entropy_pays(c, x, w, targets, vocabulary, losses, shares, e));
+}
+
+void add_losses(Stream& s, const Tensor& losses, double factor, StepState* state) {
+  TALLY_BACKEND(s, add_losses(s, losses, factor, state));
+}
+
+}  // namespace tally::train

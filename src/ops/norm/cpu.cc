@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "src/ops/norm/backends.h"
+#include "src/device/cpu/types.h"
+
+namespace tally::train::cpu {
+namespace {
+
+// Rows a thread takes at least, so that small inputs stay on one.
+constexpr int64_t grain = 16;
+
+template <typename T>
+struct Forward {
+  using A = accumulate_t<T>;
+  const T* gamma;
+  const T* beta;
+  double epsilon;
+  A* mean;
+  A* rstd;
+
+  // One row: statistics in double, two passes.
+  void operator()(int64_t row, int64_t columns, const T* x, T* y) const {
+    double sum = 0;
+    for (int64_t j = 0; j < columns; ++j) sum += static_cast<double>(x[j]);
+    const double mu = sum / static_cast<double>(columns);
+    double squares = 0;
+    for (int64_t j = 0; j < columns; ++j) {
+      const double d = static_cast<double>(x[j]) - mu;
+      squares += d * d;
+    }
+    const double r = 1.0 / std::sqrt(squares / static_cast<double>(columns) + epsilon);
+    mean[row] = static_cast<A>(mu);
+    rstd[row] = static_cast<A>(r);
+    const A m = mean[row], scale = rstd[row];
+    for (int64_t j = 0; j < columns; ++j) {
+      const A normal = (static_cast<A>(x[j]) - m) * scale;
+      y[j] = static_cast<T>(normal * static_cast<A>(gamma[j]) + static_cast<A>(beta[j]));
+    }
+  }
+};
+
+template <typename T>
+struct Backward {
+  using A = accumulate_t<T>;
+  const T* gamma;
+  const T* residual_grad;  // null: none
+  T* dx;
+  T* ddelta;  // null: none
+  double dropout;
+  uint64_t seed;
+
+  // dx = rstd (g - mean(g) - n mean(g n)) with n the normalised row and g = dy gamma.
+  void operator()(int64_t row, int64_t columns, const T* dy, const T* x, A mean, A rstd,
+                  std::vector<A>& mask) const {
+    double sum = 0, product = 0;
+    for (int64_t j = 0; j < columns; ++j) {
+      const double g = static_cast<double>(dy[j]) * static_cast<double>(gamma[j]);
+      sum += g;
+      product += g * static_cast<double>((static_cast<A>(x[j]) - mean) * rstd);
+    }
+    const A mean_g = static_cast<A>(sum / static_cast<double>(columns));
+    const A mean_gn = static_cast<A>(product / static_cast<double>(columns));
+    const int64_t first = row * columns;
+    if (ddelta && dropout > 0) {
+      draw_mask(dropout, seed, static_cast<uint64_t>(first), columns, mask.data());
+    }
+    for (int64_t j = 0; j < columns; ++j) {
+      const A normal = (static_cast<A>(x[j]) - mean) * rstd;
+      const A g = static_cast<A>(dy[j]) * static_cast<A>(gamma[j]);
+      A d = rstd * (g - mean_g - normal * mean_gn);
+      if (residual_grad) d += static_cast<A>(residual_grad[first + j]);
+      dx[first + j] = static_cast<T>(d);
+      if (ddelta) ddelta[first + j] = static_cast<T>(dropout > 0 ? d * mask[j] : d);
+    }
+  }
+};
+
+// dgamma += sum dy n, dbeta += sum dy, row after row; threads share the columns.
+template <typename T>
+void parameter_gradients(int64_t rows, int64_t columns, const T* dy, const T* x,
+                         const accumulate_t<T>* mean, const accumulate_t<T>* rstd,
+                         accumulate_t<T>* dgamma, accumulate_t<T>* dbeta) {
+  using A = accumulate_t<T>;
+  constexpr int64_t block = 64;
+  at::parallel_for(0, (columns + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b * block, n = std::min(block, columns - first);
+      double gamma_sum[block] = {}, beta_sum[block] = {};
+      for (int64_t i = 0; i < rows; ++i) {
+        const T* g = dy + i * columns + first;
+        const T* v = x + i * columns + first;
+        const A m = mean[i], r = rstd[i];
+        for (int64_t j = 0; j < n; ++j) {
+          gamma_sum[j] +=
+              static_cast<double>(static_cast<A>(g[j]) * (static_cast<A>(v[j]) - m) * r);
+          beta_sum[j] += static_cast<double>(g[j]);
+        }
+      }
+      for (int64_t j = 0; j < n; ++j) {
+        dgamma[first + j] += static_cast<A>(gamma_sum[j]);
+        dbeta[first + j] += static_cast<A>(beta_sum[j]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void layernorm_forward(Stream&, const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                       double epsilon, const Tensor& y, const Tensor& mean, const Tensor& rstd) {
+  with_type(x.dtype, "layernorm_forward", [&]<typename T>() {
+    using A = accumulate_t<T>;
+    const Forward<T> forward{gamma.as<T>(), beta.as<T>(), epsilon, mean.as<A>(), rstd.as<A>()};
+    const int64_t columns = columns_of(x);
+    at::parallel_for(0, rows_of(x), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        forward(i, columns, x.as<T>() + i * columns, y.as<T>() + i * columns);
+      }
+    });
+  });
+}
+
+void residual_layernorm_forward(Stream&, const Tensor& x, const Tensor& delta, const Tensor& gamma,
+                                const Tensor& beta, double epsilon, double dropout,
+                                DropoutSeed seed, const Tensor& r, const Tensor& y,
+                                const Tensor& mean, const Tensor& rstd) {
+  with_type(x.dtype, "residual_layernorm_forward", [&]<typename T>() {
+    using A = accumulate_t<T>;
+    const Forward<T> forward{gamma.as<T>(), beta.as<T>(), epsilon, mean.as<A>(), rstd.as<A>()};
+    const int64_t columns = columns_of(x);
+    at::parallel_for(0, rows_of(x), grain, [&](int64_t begin, int64_t end) {
+      std::vector<A> mask(static_cast<size_t>(columns), A(1));
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i * columns;
+        if (dropout > 0) {
+          draw_mask(dropout, seed.get(), static_cast<uint64_t>(first), columns, mask.data());
+        }
+        const T* a = x.as<T>() + first;
+        const T* d = delta.as<T>() + first;
+        T* sum = r.as<T>() + first;
+        for (int64_t j = 0; j < columns; ++j) {
+          sum[j] = static_cast<T>(static_cast<A>(a[j]) + static_cast<A>(d[j]) * mask[j]);
+        }
+        forward(i, columns, sum, y.as<T>() + first);
+      }
+    });
+  });
+}
+
+void layernorm_backward(Stream&, const Tensor& dy, const Tensor& x, const Tensor& gamma,
+                        const Tensor& mean, const Tensor& rstd, const Tensor& residual_grad,
+                        const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta, double dropout,
+                        DropoutSeed seed, const Tensor& ddelta, const Tensor&,
+                        const Tensor& dbias) {
+  with_type(x.dtype, "layernorm_backward", [&]<typename T>() {
+    using A = accumulate_t<T>;
+    const int64_t rows = rows_of(x), columns = columns_of(x);
+    // First, since dx may lie where dy does.
+    parameter_gradients<T>(rows, columns, dy.as<T>(), x.as<T>(), mean.as<A>(), rstd.as<A>(),
+                           dgamma.as<A>(), dbeta.as<A>());
+    const Backward<T> backward{
+        gamma.as<T>(), residual_grad.as<T>(), dx.as<T>(), ddelta.as<T>(), dropout, seed.get()};
+    at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+      std::vector<A> mask(static_cast<size_t>(columns));
+      for (int64_t i = begin; i < end; ++i) {
+        backward(i, columns, dy.as<T>() + i * columns, x.as<T>() + i * columns, mean.as<A>()[i],
+                 rstd.as<A>()[i], mask);
+      }
+    });
+    if (!dbias.defined()) return;
+    const Tensor& delta_gradient = ddelta.defined() ? ddelta : dx;
+    add_column_sums(delta_gradient.as<T>(), rows, columns, columns, dbias.as<A>());
+  });
+}
+
+size_t layernorm_workspace(Stream&, int64_t, int64_t) {
+  return 0;
+}
+
+}  // namespace tally::train::cpu

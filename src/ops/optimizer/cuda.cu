@@ -1,0 +1,263 @@
+// Gradient norm and AdamW over flat buffers.
+#include <cuda_pipeline.h>
+
+#include "src/device/cuda/kernel.cuh"
+#include "src/ops/optimizer/backends.h"
+
+namespace tally::train::cuda {
+namespace {
+
+constexpr int norm_threads = 512;
+
+// parts[block] = sum of squares of the block's share, in f64.
+template <typename T>
+__global__ void __launch_bounds__(norm_threads)
+    squares_kernel(const T* gradients, int64_t count, double* parts) {
+  constexpr int N = vector_size<T>;
+  __shared__ double shared[64];
+  const int64_t vectors = count / N, step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  const int64_t start = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  T sum = 0;
+#pragma unroll 4
+  for (int64_t i = start; i < vectors; i += step) {
+    const Vector<T, N> g = load<T, N>(gradients + i * N);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum += g.v[k] * g.v[k];
+  }
+  for (int64_t i = vectors * N + start; i < count; i += step) sum += gradients[i] * gradients[i];
+  const double total = block_sum(static_cast<double>(sum), shared);
+  if (threadIdx.x == 0) parts[blockIdx.x] = total;
+}
+
+__global__ void __launch_bounds__(norm_threads)
+    norm_kernel(const double* parts, int count, StepState* state) {
+  __shared__ double shared[64];
+  double sum = 0;
+  for (int i = threadIdx.x; i < count; i += blockDim.x) sum += parts[i];
+  sum = block_sum(sum, shared);
+  if (threadIdx.x != 0) return;
+  const double norm = sqrt(sum) / static_cast<double>(state->loss_scale);
+  const double clip = state->clip;
+  const double ratio = clip > 0 ? clip / (norm + 1e-6) : 1.0;
+  state->grad_norm = static_cast<float>(norm);
+  state->clip_factor = (ratio < 1 ? ratio : 1.0) / static_cast<double>(state->loss_scale);
+  state->found_inf = isfinite(sum) ? 0.0F : 1.0F;
+  update_dynamic_scale(state);
+}
+
+// T: gradients, master weights, moments; W: the weights that the model computes with.
+template <typename T, typename W>
+struct Flat {
+  T *gradients, *master, *first, *second;
+  W* weights;
+  int64_t count, decayed;
+  bool zero_gradients;
+  // In f32 and f64 the master weights may be the weights.
+  __device__ bool separate() const {
+    return static_cast<void*>(weights) != static_cast<void*>(master);
+  }
+};
+
+// What is the same for all elements, in the type of the arithmetic.
+template <typename T>
+struct Coefficients {
+  T lr, decay, factor, inverse1, inverse2, beta1, rest1, beta2, rest2, epsilon;
+  __device__ Coefficients(const AdamW& hyper, const StepState& s)
+      : lr(static_cast<T>(s.learning_rate)),
+        decay(static_cast<T>(s.weight_decay)),
+        factor(static_cast<T>(s.clip_factor)),
+        inverse1(static_cast<T>(1 / s.bias_correction1)),
+        inverse2(static_cast<T>(1 / s.bias_correction2)),
+        beta1(static_cast<T>(hyper.beta1)),
+        rest1(static_cast<T>(1 - hyper.beta1)),
+        beta2(static_cast<T>(hyper.beta2)),
+        rest2(static_cast<T>(1 - hyper.beta2)),
+        epsilon(static_cast<T>(hyper.epsilon)) {}
+
+  // m / (sqrt(v) + epsilon). The hardware's approximations in f32, good to 2 units in the last
+  // place: the exact ones are half of the kernel's instructions.
+  __device__ T quotient(T m, T v) const {
+    if constexpr (std::is_same_v<T, float>) {
+      float root;
+      asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(v));
+      return __fdividef(m, root + epsilon);
+    } else {
+      return m / (sqrt(v) + epsilon);
+    }
+  }
+
+  __device__ void update(T gradient, bool decayed, T& w, T& m, T& v) const {
+    gradient *= factor;
+    m = beta1 * m + rest1 * gradient;
+    v = beta2 * v + rest2 * gradient * gradient;
+    w -= lr * ((decayed ? decay * w : T(0)) + quotient(m * inverse1, v * inverse2));
+  }
+};
+
+// Elements i and following, a vector of each.
+template <typename T>
+struct AdamWVectors {
+  Vector<T, vector_size<T>> gradient, master, first, second;
+};
+template <typename T, typename W>
+__device__ inline void update_vectors(const Coefficients<T>& c, const Flat<T, W>& p, int64_t i,
+                                      AdamWVectors<T> x) {
+  constexpr int N = vector_size<T>;
+  Vector<W, N> rounded;
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    c.update(x.gradient.v[k], i + k < p.decayed, x.master.v[k], x.first.v[k], x.second.v[k]);
+    rounded.v[k] = narrow<W>(static_cast<Acc<W>>(x.master.v[k]));
+  }
+  store<T, N>(p.master + i, x.master);
+  store<T, N>(p.first + i, x.first);
+  store<T, N>(p.second + i, x.second);
+  if (p.separate()) store<W, N>(p.weights + i, rounded);
+}
+
+template <typename T, typename W>
+__global__ void __launch_bounds__(256)
+    adamw_kernel(AdamW hyper, const StepState* state, Flat<T, W> p) {
+  constexpr int N = vector_size<T>;
+  const bool skip = state->found_inf != 0;
+  const Coefficients<T> c(hyper, *state);
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  const int64_t start = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t vectors = p.count / N;
+  for (int64_t at = start; at < vectors; at += step) {
+    const int64_t i = at * N;
+    if (!skip) {
+      update_vectors<T, W>(c, p, i,
+                           {load<T, N>(p.gradients + i), load<T, N>(p.master + i),
+                            load<T, N>(p.first + i), load<T, N>(p.second + i)});
+    }
+    if (p.zero_gradients) store<T, N>(p.gradients + i, Vector<T, N>{});
+  }
+  for (int64_t i = vectors * N + start; i < p.count; i += step) {
+    if (!skip) {
+      c.update(p.gradients[i], i < p.decayed, p.master[i], p.first[i], p.second[i]);
+      if (p.separate()) p.weights[i] = narrow<W>(static_cast<Acc<W>>(p.master[i]));
+    }
+    if (p.zero_gradients) p.gradients[i] = 0;
+  }
+}
+
+// The same on few sms, one block each. What a thread will need lies in shared memory,
+// several turns ahead (cp.async), so that the few threads have enough reads on their way. Whole
+// vectors only.
+constexpr int few_threads = 512, few_stages = 6;
+template <typename T>
+struct FewStage {
+  Vector<T, vector_size<T>> gradient[few_threads], master[few_threads], first[few_threads],
+      second[few_threads];
+};
+template <typename T, typename W>
+__global__ void __launch_bounds__(few_threads, 1)
+    adamw_few_kernel(AdamW hyper, const StepState* state, Flat<T, W> p) {
+  constexpr int N = vector_size<T>;
+  extern __shared__ __align__(16) unsigned char shared[];
+  auto* stages = reinterpret_cast<FewStage<T>*>(shared);
+  if (state->found_inf != 0) return;
+  const Coefficients<T> c(hyper, *state);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * few_threads;
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * few_threads + thread;
+  const int64_t vectors = p.count / N;
+  const auto fetch = [&](int64_t at, int slot) {
+    if (at < vectors) {
+      FewStage<T>& to = stages[slot];
+      __pipeline_memcpy_async(&to.gradient[thread], p.gradients + at * N, 16);
+      __pipeline_memcpy_async(&to.master[thread], p.master + at * N, 16);
+      __pipeline_memcpy_async(&to.first[thread], p.first + at * N, 16);
+      __pipeline_memcpy_async(&to.second[thread], p.second + at * N, 16);
+    }
+    __pipeline_commit();
+  };
+  for (int k = 0; k < few_stages - 1; ++k) fetch(begin + k * stride, k);
+  int slot = 0;
+  for (int64_t at = begin; at < vectors; at += stride) {
+    const int free = slot == 0 ? few_stages - 1 : slot - 1;  // read in the last turn
+    fetch(at + (few_stages - 1) * stride, free);
+    __pipeline_wait_prior(few_stages - 1);
+    // A thread reads what it copied itself: no barrier.
+    const FewStage<T>& from = stages[slot];
+    update_vectors<T, W>(
+        c, p, at * N,
+        {from.gradient[thread], from.master[thread], from.first[thread], from.second[thread]});
+    slot = slot == few_stages - 1 ? 0 : slot + 1;
+  }
+}
+
+// Pairs of blocks that are neighbours, so that what is left of the device stays in pairs, which the
+// products' kernels want.
+template <typename T, typename W>
+void launch_few(CudaStream& s, int sms, const AdamW& hyper, const StepState* state,
+                const Flat<T, W>& p) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(sms));
+  config.blockDim = dim3(few_threads);
+  config.stream = s.stream();
+  config.dynamicSmemBytes = few_stages * sizeof(FewStage<T>);
+  CUDA_CHECK(cudaFuncSetAttribute(adamw_few_kernel<T, W>,
+                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(config.dynamicSmemBytes)));
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {sms % 2 == 0 ? 2U : 1U, 1, 1};
+  config.attrs = &cluster;
+  config.numAttrs = s.capability() >= 90 ? 1 : 0;
+  CUDA_CHECK(cudaLaunchKernelEx(&config, adamw_few_kernel<T, W>, hyper, state, p));
+}
+
+int64_t norm_blocks(const CudaStream& s) {
+  return static_cast<int64_t>(s.sms()) * 4;
+}
+
+}  // namespace
+
+void gradient_norm(Stream& stream, const Tensor& gradients, StepState* state,
+                   const Tensor& /*workspace*/) {
+  CudaStream& s = cuda_stream(stream);
+  const auto blocks = static_cast<unsigned>(norm_blocks(s));
+  auto* parts = static_cast<double*>(s.workspace());
+  if (gradients.dtype == DType::f64) {
+    squares_kernel<<<blocks, norm_threads, 0, s.stream()>>>(gradients.as<double>(),
+                                                            gradients.numel(), parts);
+  } else {
+    squares_kernel<<<blocks, norm_threads, 0, s.stream()>>>(gradients.as<float>(),
+                                                            gradients.numel(), parts);
+  }
+  CUDA_LAUNCHED();
+  norm_kernel<<<1, norm_threads, 0, s.stream()>>>(parts, static_cast<int>(blocks), state);
+  CUDA_LAUNCHED();
+}
+
+// The partial sums live in the stream's own workspace.
+size_t norm_workspace(Stream&, int64_t) {
+  return 0;
+}
+
+void adamw_step(Stream& stream, const AdamW& hyper, const StepState* state, int64_t decayed,
+                const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
+                const Tensor& weights, bool zero_gradients, int sms) {
+  CudaStream& s = cuda_stream(stream);
+  const int64_t count = gradients.numel();
+  if (count == 0) return;
+  by_type(weights.dtype, __func__, [&](auto zero) {
+    using W = decltype(zero);
+    using T = Acc<W>;
+    const Flat<T, W> p{gradients.as<T>(), master.as<T>(), m.as<T>(), v.as<T>(),
+                       weights.as<W>(),   count,          decayed,   zero_gradients};
+    if (sms > 0 && !zero_gradients && count % vector_size<T> == 0 &&
+        s.shared_bytes_a_block() >= few_stages * sizeof(FewStage<T>)) {
+      return launch_few<T, W>(s, sms, hyper, state, p);
+    }
+    const int64_t wanted = divide_up(divide_up(count, vector_size<T>), 256);
+    const int64_t resident = resident_blocks(s, adamw_kernel<T, W>, 256);
+    const auto blocks = static_cast<unsigned>(wanted < resident ? wanted : resident);
+    adamw_kernel<T, W><<<blocks, 256, 0, s.stream()>>>(hyper, state, p);
+    CUDA_LAUNCHED();
+  });
+}
+
+}  // namespace tally::train::cuda

@@ -1,0 +1,23 @@
+#include "src/ops/optimizer/optimizer.h"
+
+#include "src/ops/dispatch.h"
+#include "src/ops/optimizer/backends.h"
+
+namespace tally::train {
+
+void gradient_norm(Stream& s, const Tensor& gradients, StepState* state, const Tensor& workspace) {
+  TALLY_BACKEND(s, gradient_norm(s, gradients, state, workspace));
+}
+
+size_t norm_workspace(Stream& s, int64_t elements) {
+  return TALLY_BACKEND(s, norm_workspace(s, elements));
+}
+
+void adamw_step(Stream& s, const AdamW& hyper, const StepState* state, int64_t decayed,
+                const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
+                const Tensor& weights, bool zero_gradients, int sms) {
+  TALLY_BACKEND(s, adamw_step(s, hyper, state, decayed, gradients, master, m, v, weights,
+                              zero_gradients, sms));
+}
+
+}  // namespace tally::train

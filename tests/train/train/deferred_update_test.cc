@@ -1,0 +1,117 @@
+// Updates that run beside the next step's forward pass: the same weights at every moment at which
+// somebody sees them.
+#include <doctest/doctest.h>
+
+#include "src/train/step_loop.h"
+#include "tests/train/model/tiny_gpt.h"
+
+using namespace tally::train;
+
+namespace {
+
+class Tokens final : public SampleSource {
+ public:
+  explicit Tokens(int64_t sequence) : tokens_(sequence + 1) {}
+  int64_t samples_per_epoch() const override { return 1000; }
+  void sample(int64_t index, int32_t* out) const override {
+    for (int64_t i = 0; i < tokens_; ++i)
+      out[i] = static_cast<int32_t>((index * 31 + i * i * 7) % 89);
+  }
+
+ private:
+  int64_t tokens_;
+};
+
+struct Seen {
+  std::vector<std::vector<double>> saved;  // weights and optimizer's state at each checkpoint
+  std::vector<double> losses, evaluated;
+};
+
+Seen run(Config c, bool late) {
+  c.fusions.deferred_update = late;
+  c.global_batch = 2 * c.micro_batch;
+  c.train_iterations = 7;
+  c.log_interval = 2;
+  c.eval_interval = 3;
+  c.eval_iterations = 1;
+  c.save_interval = 5;
+  c.optimizer.decay_style = "constant";
+  c.optimizer.lr = 1e-2;
+  const auto stream = make_stream({DeviceKind::cpu, 0});
+  ParameterTable table;
+  register_gpt(c.model, &table);
+  table.layout(*stream, c.compute_type(), true);
+  table.initialize(1);
+  const auto model = make_gpt(c, table, *stream);
+  Optimizer optimizer(c, table, *stream);
+  const auto communicator = make_single_communicator();
+  const auto tokens = std::make_shared<Tokens>(c.sequence);
+  Seen seen;
+  LoopHooks hooks;
+  const auto state = [&] {
+    std::vector<double> all;
+    for (const Tensor& t :
+         {table.weights(), table.master(), table.first_moment(), table.second_moment()}) {
+      const std::vector<double> part = read_doubles(*stream, t);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  };
+  hooks.save = [&](int64_t, int64_t) { seen.saved.push_back(state()); };
+  Record record;
+  record.config = c;
+  {
+    StepLoop loop({c, *stream, table, *model, optimizer, tokens, tokens, *communicator}, hooks,
+                  &record);
+    loop.run(0, 0);
+  }
+  // Whoever goes on without the loop: a step of its own.
+  TinyBatch batch(c, *stream, 3);
+  batch.batch.first = true;
+  optimizer.begin_step(1e-2);
+  model->forward_backward(batch.batch, 1, 0, optimizer.state());
+  optimizer.apply();
+  optimizer.finish_step();
+  seen.saved.push_back(state());
+  for (const Step& s : record.steps) seen.losses.push_back(s.loss);
+  for (const auto& e : record.evaluations) seen.evaluated.push_back(e.loss);
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("late updates: losses, evaluations and checkpoints are the same, bit for bit") {
+  for (const bool tied : {true, false}) {
+    for (const DType type : {DType::f64, DType::f32, DType::bf16}) {
+      for (const int64_t layers : {1, 3}) {
+        Config c = tiny_config(type);
+        c.model.tied_embeddings = tied;
+        c.model.layers = layers;
+        const Seen want = run(c, false), got = run(c, true);
+        REQUIRE(want.saved.size() == 3);
+        REQUIRE(want.evaluated.size() == 3);
+        CHECK(got.losses == want.losses);
+        CHECK(got.evaluated == want.evaluated);
+        CHECK(got.saved == want.saved);
+        CHECK(want.saved[0] != want.saved[1]);
+      }
+    }
+  }
+}
+
+TEST_CASE("late parameters: the blocks' matrices but the first ones, and a head of its own") {
+  for (const bool tied : {true, false}) {
+    Config c = tiny_config(DType::f32);
+    c.model.tied_embeddings = tied;
+    const auto stream = make_stream({DeviceKind::cpu, 0});
+    ParameterTable table;
+    register_gpt(c.model, &table);
+    table.layout(*stream, DType::f32, false);
+    const Model::DeferredParameters late = make_gpt(c, table, *stream)->deferred_parameters();
+    CHECK(late.first == table.find("h.1.attn.c_proj.weight").offset);
+    CHECK(late.last == table.decayed_elements());
+    c.fusions.deferred_update = false;
+    const Model::DeferredParameters none = make_gpt(c, table, *stream)->deferred_parameters();
+    CHECK(none.first == none.last);
+  }
+}
