@@ -30,7 +30,7 @@ constexpr int kFormat = 1;
 // The optimizer's three flat buffers and their names in the file.
 constexpr std::array<const char*, 3> kPrefixes{"master.", "exp_avg.", "exp_avg_sq."};
 std::array<Tensor, 3> optimizer_buffers(const ParameterState& state) {
-  return {state.master, state.first_moment, state.second_moment};
+  return {state.optimizer.master, state.optimizer.first_moment, state.optimizer.second_moment};
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -149,7 +149,7 @@ void check_optimizer(const SafetensorsFile& file, const std::vector<Parameter>& 
 
 void round_master(const ParameterState& state, Stream& stream) {
   for (const Parameter& parameter : *state.parameters) {
-    const Tensor from = parameter_range(state.master, parameter);
+    const Tensor from = parameter_range(state.optimizer.master, parameter);
     const Tensor to = parameter_range(state.weights, parameter);
     std::vector<char> wide(from.bytes());
     std::vector<char> narrow(to.bytes());
@@ -173,7 +173,7 @@ std::string save_checkpoint(const std::string& root, const TrainingState& state,
     const Unfinished unfinished(fs::path(root) / temporary_name(directory_name(state.iteration)));
     const fs::path& made = unfinished.path;
     save_model_weights((made / "model.safetensors").string(), config, parameters, stream);
-    if (parameters.first_moment.defined()) {
+    if (parameters.optimizer.first_moment.defined()) {
       save_optimizer((made / "optimizer.safetensors").string(), parameters, stream);
     }
     write_text((made / "config.json").string(),
@@ -203,12 +203,12 @@ std::optional<TrainingState> load_checkpoint(const std::string& root, const Mode
   if (!directory) return std::nullopt;
   const fs::path at(*directory);
   TrainingState state = read_state((at / "state.json").string());
-  if (!parameters.first_moment.defined()) {  // evaluation
+  if (!parameters.optimizer.first_moment.defined()) {  // evaluation
     load_model_weights(at.string(), config, parameters, stream);
     return state;
   }
   const SafetensorsFile optimizer((at / "optimizer.safetensors").string());
-  check_optimizer(optimizer, *parameters.parameters, parameters.master.dtype);
+  check_optimizer(optimizer, *parameters.parameters, parameters.optimizer.master.dtype);
   const auto buffers = optimizer_buffers(parameters);
   for (size_t i = 0; i < buffers.size(); ++i) {
     for (const Parameter& parameter : *parameters.parameters) {
@@ -218,7 +218,7 @@ std::optional<TrainingState> load_checkpoint(const std::string& root, const Mode
   }
   stream.synchronize();
   // Every step and every way of making weights rounds them from the master weights.
-  if (parameters.master.data != parameters.weights.data) round_master(parameters, stream);
+  if (parameters.optimizer.master.data != parameters.weights.data) round_master(parameters, stream);
   return state;
 }
 

@@ -156,16 +156,6 @@ void place(const StoredTensor& stored, const Parameter& parameter, const Tensor&
 
 }  // namespace
 
-Tensor parameter_range(const Tensor& flat, const Parameter& parameter) {
-  Tensor range;
-  range.data =
-      static_cast<char*>(flat.data) + static_cast<size_t>(parameter.offset) * size_of(flat.dtype);
-  range.dtype = flat.dtype;
-  range.rank = static_cast<int>(parameter.shape.size());
-  std::copy(parameter.shape.begin(), parameter.shape.end(), range.shape.begin());
-  return range;
-}
-
 bool is_conv1d(const std::string& name) {
   for (const char* layer :
        {".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight"}) {
@@ -213,8 +203,8 @@ void load_model_weights(const std::string& path, const ModelConfig& config,
   for (size_t i = 0; i < state.parameters->size(); ++i) {
     const Parameter& parameter = (*state.parameters)[i];
     place(matches.of(i), parameter, state.weights, stream);
-    if (state.master.defined() && state.master.data != state.weights.data) {
-      place(matches.of(i), parameter, state.master, stream);
+    if (state.optimizer.master.defined() && state.optimizer.master.data != state.weights.data) {
+      place(matches.of(i), parameter, state.optimizer.master, stream);
     }
   }
 }

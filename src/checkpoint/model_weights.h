@@ -8,28 +8,23 @@
 
 #include "src/checkpoint/safetensors.h"
 #include "src/config/config.h"
-#include "src/nn/parameters.h"
 #include "src/device/stream.h"
+#include "src/nn/parameters.h"
+#include "src/optim/optimizer_state.h"
 
 namespace tally::train {
 
-// What of a parameter table is read and written: its parameters and flat buffers in device memory.
-// master and moments are undefined without an optimizer; master is weights itself in f32 and f64.
+// What is read and written of a model: its parameters and flat buffers in device memory.
+// optimizer.master is weights itself in f32 and f64.
 struct ParameterState {
   const std::vector<Parameter>* parameters = nullptr;
-  Tensor weights, master, first_moment, second_moment;
+  Tensor weights;
+  OptimizerBuffers optimizer;  // undefined without an optimizer
 
   ParameterState() = default;
-  explicit ParameterState(const ParameterTable& table)
-      : parameters(&table.all()),
-        weights(table.weights()),
-        master(table.master()),
-        first_moment(table.first_moment()),
-        second_moment(table.second_moment()) {}
+  explicit ParameterState(const ParameterTable& table, const OptimizerBuffers& buffers = {})
+      : parameters(&table.all()), weights(table.weights()), optimizer(buffers) {}
 };
-
-// A parameter's range of a flat buffer, in its own shape.
-Tensor parameter_range(const Tensor& flat, const Parameter& parameter);
 
 // Whether Hugging Face keeps it transposed.
 bool is_conv1d(const std::string& name);

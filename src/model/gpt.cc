@@ -3,38 +3,23 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <string>
 
 #include "src/ops/embedding/embedding.h"
 #include "src/ops/norm/norm.h"
-#include "src/device/philox.h"
 
 namespace tally::train {
 namespace {
 
-// Logits held at once: bytes on a GPU; on a CPU, in elements, what stays near the caches.
-constexpr int64_t logits_on_gpu = int64_t{1} << 32;
-constexpr int64_t logits_on_cpu = int64_t{1} << 23;
-
-// A power of two of tokens, so that every piece but the last has a size that products like. On a
-// GPU no more than half of them, and a quarter where the head is a small part of the model's work:
-// larger pieces make the head faster, and memory counts.
-int64_t rows_at_once(int64_t tokens, const ModelConfig& model, DType type, bool gpu) {
-  const int64_t vocabulary = model.padded_vocabulary;
-  const int64_t pieces =
-      12 * vocabulary > model.layers * (4 * model.hidden + 2 * model.ffn) ? 2 : 4;
-  const int64_t elements =
-      gpu ? logits_on_gpu / static_cast<int64_t>(size_of(type)) : logits_on_cpu;
-  const int64_t limit = std::max<int64_t>(1, elements / vocabulary);
-  int64_t rows = 1;
-  while (rows * 2 <= limit && (!gpu || rows * 2 * pieces <= tokens)) rows *= 2;
-  return std::min(rows, tokens);
+DType wide(DType type) {
+  return type == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// SMs for the updates beside the forward pass: as many as move their bytes in its time.
-// A parameter moves 30 bytes while the products do 2 operations for it and each token; an H200 does
-// those at 650 TFLOP/s and moves 75 GB/s through one SM. A pair at a time, because the
-// products' kernels run on pairs. 0: no updates there, because they would take too many, or since
-// products of 32 bits do not leave any.
+// SMs for the updates that overlap with the forward pass: as many as move their bytes in its time. A
+// parameter moves 30 bytes while the GEMMs do 2 operations for it and each token. An H200 does those
+// at 650 TFLOP/s and moves 75 GB/s through one SM. A pair at a time, because the GEMMs' kernels run
+// on pairs. 0: no updates there, because they would take too many, or because 32-bit GEMMs do not
+// leave any.
 int sms_for_updates(const Config& config, DType type, const Stream& stream) {
   constexpr double sm_tokens = 131072;
   if (!config.fusions.deferred_update || !stream.device().is_cuda() || size_of(type) != 2) return 0;
@@ -43,182 +28,245 @@ int sms_for_updates(const Config& config, DType type, const Stream& stream) {
   return few <= 16 ? few : 0;
 }
 
-}  // namespace
-
-DropoutSeed Gpt::Dropout::at(Site site, size_t layer) const {
-  const uint64_t number = static_cast<uint64_t>(site) + 3 * static_cast<uint64_t>(layer);
-  return seed.state ? DropoutSeed(seed.state, number) : DropoutSeed(site_seed(seed.value, number));
-}
-
-Gpt::Gpt(const Config& config, ParameterTable& table, const Compute& compute)
-    : config_(config.model),
-      batch_(config.micro_batch),
-      tokens_(config.sequence),
-      recompute_(config.recompute),
-      fusions_(config.fusions),
-      type_(table.weights().dtype),
-      compute_(compute),
-      stream_(compute.stream),
-      arena_(stream_),
-      update_sms_(sms_for_updates(config, type_, stream_)),
-      weights_beside_(config.fusions.overlap && size_of(type_) == 4 &&
-                      !float64_gemms_serve(compute)),
-      side_(SideStream::make(stream_, weights_beside_ || update_sms_ > 0)) {
-  if (config_.positions == Positions::learned && tokens_ > config_.max_positions) {
-    throw std::invalid_argument("the sequence is longer than the model has positions");
-  }
-  // Selective recomputation makes GELU's output again from its input.
-  if (fusions_.gelu_derivative && recompute_ != Recompute::selective) {
-    saved_gelu_ = faster_saved_gelu(compute_, type_, config_.ffn, config_.hidden);
-  }
-  bind_parameters(table);
-  plan();
-}
-
-void Gpt::bind_parameters(const ParameterTable& table) {
-  gradients_ = table.gradients();
-  decayed_ = table.decayed_elements();
-  const auto bind = [&](const std::string& name) {
-    return ParamGrad{table.weight(name), table.gradient(name)};
-  };
-  token_embedding_ = bind("wte.weight");
-  if (config_.positions == Positions::learned) position_embedding_ = bind("wpe.weight");
-  head_ = config_.tied_embeddings ? token_embedding_ : bind("lm_head.weight");
-  final_weight_ = bind("ln_f.weight");
-  final_bias_ = bind("ln_f.bias");
-  for (int64_t l = 0; l < config_.layers; ++l) {
-    const std::string h = "h." + std::to_string(l) + ".";
-    BlockParameters p;
-    p.ln1_weight = bind(h + "ln_1.weight");
-    p.ln1_bias = bind(h + "ln_1.bias");
-    p.qkv_weight = bind(h + "attn.c_attn.weight");
-    p.qkv_bias = bind(h + "attn.c_attn.bias");
-    p.proj_weight = bind(h + "attn.c_proj.weight");
-    p.proj_bias = bind(h + "attn.c_proj.bias");
-    p.ln2_weight = bind(h + "ln_2.weight");
-    p.ln2_bias = bind(h + "ln_2.bias");
-    p.fc_weight = bind(h + "mlp.c_fc.weight");
-    p.fc_bias = bind(h + "mlp.c_fc.bias");
-    p.out_weight = bind(h + "mlp.c_proj.weight");
-    p.out_bias = bind(h + "mlp.c_proj.bias");
-    parameters_.push_back(p);
-    late_.push_back(l == 0 ? 0 : table.find(h + "attn.c_proj.weight").offset);
-  }
-  late_.erase(late_.begin());
-  // Beside the last block: what lies behind the blocks, a head of its own.
-  late_.push_back(config_.tied_embeddings ? decayed_ : table.find("lm_head.weight").offset);
-  late_.push_back(decayed_);
-}
-
-BlockActivations Gpt::plan_block(const BlockActivations* shared) {
-  const int64_t m = batch_ * tokens_, c = config_.hidden, f = config_.ffn;
-  const DType wide = type_ == DType::f64 ? DType::f64 : DType::f32;
-  const auto make = [&](std::initializer_list<int64_t> shape, const char* what) {
-    return arena_.make(type_, shape, what);
-  };
-  const auto number_per_row = [&]() { return arena_.make(wide, {m}, "LayerNorm statistics"); };
-  const bool full = shared && recompute_ == Recompute::full;
-  const bool selective = shared && recompute_ == Recompute::selective;
-  BlockActivations a = full || selective ? *shared : BlockActivations();
-  a.r_in = make({m, c}, "residual stream");
-  if (full) return a;
-  a.mean1 = number_per_row();
-  a.rstd1 = number_per_row();
-  a.qkv = make({batch_, tokens_, 3, config_.heads, config_.head_dim()}, "queries, keys and values");
-  a.att = make({m, c}, "attention output");
-  a.stats = arena_.make(wide, {batch_, config_.heads, tokens_}, "attention statistics");
-  a.r_mid = make({m, c}, "residual stream");
-  a.mean2 = number_per_row();
-  a.rstd2 = number_per_row();
-  a.pre = make({m, f}, "MLP activations");
-  if (selective) return a;
-  a.ln1 = make({m, c}, "LayerNorm output");
-  a.ln2 = make({m, c}, "LayerNorm output");
-  a.act = make({m, f}, "MLP activations");
-  return a;
-}
-
-void Gpt::plan() {
-  const int64_t m = batch_ * tokens_, c = config_.hidden, v = config_.padded_vocabulary;
-  const DType wide = type_ == DType::f64 ? DType::f64 : DType::f32;
-  for (int64_t l = 0; l < config_.layers; ++l) {
-    blocks_.push_back(plan_block(blocks_.empty() ? nullptr : &blocks_.front()));
-  }
-  r_final_ = arena_.make(type_, {m, c}, "residual stream");
-  final_mean_ = arena_.make(wide, {m}, "LayerNorm statistics");
-  final_rstd_ = arena_.make(wide, {m}, "LayerNorm statistics");
-  residual_grad_ = arena_.make(type_, {m, c}, "gradient of the residual stream");
-  branch_ = arena_.make(type_, {m, c}, "gradient of a branch");
-  if (config_.hidden_dropout > 0) {
-    branch_grad_ = arena_.make(type_, {m, c}, "gradient under dropout");
-  }
-  const int64_t rows = rows_at_once(m, config_, type_, stream_.device().is_cuda());
-  const Tensor shared = arena_.make(type_, {std::max(rows * v, 3 * m * c)}, "logits");
-  logits_ = shared.view({rows, v});
-  qkv_grad_ = shared.view({batch_, tokens_, 3, config_.heads, config_.head_dim()});
-  losses_ = arena_.make(wide, {m}, "losses");
-  shares_ = arena_.make(wide, {rows}, "shares of the tokens");
-  proj_sums_ = arena_.make(wide, {config_.layers, c}, "sums of gradients");
-  Dropout dropout;
-  dropout.attention = config_.attention_dropout;
-  const size_t bytes =
-      std::max({attention_workspace(compute_, attention_shape(dropout), type_),
-                layernorm_workspace(stream_, m, c), embedding_workspace(stream_, m, v)});
-  workspace_ = arena_.make(DType::u8, {static_cast<int64_t>(bytes)}, "workspace");
-}
-
-void Gpt::check(const Batch& batch) const {
-  const auto fits = [&](const Tensor& t) {
-    return t.dtype == DType::i32 && t.rank == 2 && t.dim(0) == batch_ && t.dim(1) == tokens_;
-  };
-  if (!fits(batch.ids) || !fits(batch.targets)) {
-    throw std::invalid_argument("the micro batch is not int32[" + std::to_string(batch_) + "," +
-                                std::to_string(tokens_) + "], for which the model was planned");
-  }
-}
-
-AttentionShape Gpt::attention_shape(const Dropout& dropout) const {
-  AttentionShape s;
-  s.batch = batch_;
-  s.tokens = tokens_;
-  s.heads = config_.heads;
-  s.head_dim = config_.head_dim();
-  s.scale = 1.0 / std::sqrt(static_cast<double>(s.head_dim));
-  s.dropout = dropout.attention;
+BlockSizes sizes_of(const Config& config, DType type) {
+  BlockSizes s;
+  s.attention.batch = config.micro_batch;
+  s.attention.tokens = config.sequence;
+  s.attention.heads = config.model.heads;
+  s.attention.head_dim = config.model.head_dim();
+  s.attention.positions = config.model.positions;
+  s.attention.rotary_base = config.model.rotary_base;
+  s.attention.rotary_fraction = config.model.rotary_fraction;
+  s.ffn = config.model.ffn;
+  s.type = type;
+  s.recompute = config.recompute;
   return s;
 }
 
-// All matrices of the blocks from the second block's attention projection on.
-Model::DeferredParameters Gpt::deferred_parameters() const {
-  const bool on_cpu = !stream_.device().is_cuda() && fusions_.deferred_update;
-  if (!on_cpu && update_sms_ == 0) return {};
-  return {late_.front(), decayed_};
+// Selective recomputation computes GELU's output again from its input.
+SavedGelu saved_gelu(const Config& config, DType type, const Compute& compute) {
+  if (!config.fusions.gelu_derivative || config.recompute == Recompute::selective)
+    return SavedGelu::input;
+  return faster_saved_gelu(compute, type, config.model.ffn, config.model.hidden);
 }
 
-double Gpt::loss_factor(const Batch& batch, double weight) const {
-  const int64_t counted = batch.counted < 0 ? batch_ * tokens_ : batch.counted;
-  return counted > 0 ? weight / static_cast<double>(counted) : 0;
-}
+}  // namespace
 
-void Gpt::forward_backward(const Batch& batch, double weight, DropoutSeed seed, StepState* state) {
-  check(batch);
-  Dropout dropout;
-  if (seed.state || seed.value != 0) {
-    dropout = {config_.hidden_dropout, config_.attention_dropout, seed};
+struct Gpt::Activations final : ActivationSet {
+  Activations(const BlockSizes& sizes, int64_t layers, const BlockActivations& shared,
+              const Tensor& final_output, Stream& stream)
+      : arena(stream) {
+    for (int64_t l = 0; l < layers; ++l)
+      blocks.push_back(plan_block_activations(sizes, shared, &arena));
+    final.r = arena.make(sizes.type, {sizes.tokens(), sizes.attention.hidden()}, "residual stream");
+    final.mean = arena.make(wide(sizes.type), {sizes.tokens()}, "LayerNorm statistics");
+    final.rstd = arena.make(wide(sizes.type), {sizes.tokens()}, "LayerNorm statistics");
+    final.y = final_output;
   }
-  start_gradients(batch.first);
-  forward(batch, dropout, batch.first && deferred_update());
-  head(batch, loss_factor(batch, weight), true, state);
-  backward(batch, dropout);
+  size_t bytes() const override { return arena.bytes(); }
+
+  Arena arena;
+  std::vector<BlockActivations> blocks;
+  NormActivations final;
+  // Of the micro batch that the set holds.
+  Batch batch;
+  Pass pass;
+};
+
+Gpt::Gpt(const Config& config, const ParameterTable& table, const Compute& compute)
+    : config_(config.model),
+      type_(table.weights().dtype),
+      sizes_(sizes_of(config, type_)),
+      context_{compute, nullptr, false, config.fusions, Tensor(), true},
+      arena_(compute.stream) {
+  if (config_.positions == Positions::learned && config.sequence > config_.max_positions) {
+    throw std::invalid_argument("the sequence is longer than the model has positions");
+  }
+  const int update_sms = sms_for_updates(config, type_, compute.stream);
+  context_.overlap_weight_gradients =
+      config.fusions.overlap && size_of(type_) == 4 && !float64_gemms_serve(compute);
+  side_ = SideStream::make(compute.stream, context_.overlap_weight_gradients || update_sms > 0);
+  context_.side = side_.get();
+  plan_scratch();
+  bind(table, saved_gelu(config, type_, compute));
+  // A CPU updates with all its cores, at the same places.
+  if (update_sms > 0 || (!compute.stream.device().is_cuda() && config.fusions.deferred_update))
+    bind_update(table, update_sms);
 }
 
-void Gpt::evaluate(const Batch& batch, double weight, StepState* state) {
+void Gpt::bind(const ParameterTable& table, SavedGelu form) {
+  const int64_t decayed = table.decayed_elements();
+  vector_gradients_ = table.gradients().rows(decayed, table.elements() - decayed);
+  const ParamGrad token = table.get("wte.weight");
+  embedding_ = Embedding(
+      token, config_.positions == Positions::learned ? table.get("wpe.weight") : ParamGrad());
+  for (int64_t l = 0; l < config_.layers; ++l) {
+    blocks_.emplace_back(table, "h." + std::to_string(l), sizes_, config_.layernorm_epsilon, form,
+                         l, projection_sums_.rows(l, 1).view({config_.hidden}));
+  }
+  final_norm_ = ResidualNorm(table, "ln_f", config_.layernorm_epsilon);
+  head_ = LmHead(config_.tied_embeddings ? token : table.get("lm_head.weight"), config_.vocabulary);
+}
+
+// The piece that overlaps with block l ends where block l + 1's attention projection begins. The
+// last block's takes what lies behind the blocks, a head of its own.
+void Gpt::bind_update(const ParameterTable& table, int sms) {
+  std::vector<int64_t> pieces;
+  for (int64_t l = 1; l < config_.layers; ++l)
+    pieces.push_back(table.find("h." + std::to_string(l) + ".attn.c_proj.weight").offset);
+  pieces.push_back(config_.tied_embeddings ? table.decayed_elements()
+                                           : table.find("lm_head.weight").offset);
+  pieces.push_back(table.decayed_elements());
+  update_ = std::make_unique<DeferredUpdate>(std::move(pieces), sms);
+}
+
+void Gpt::plan_scratch() {
+  const AttentionGeometry& g = sizes_.attention;
+  const int64_t m = sizes_.tokens(), c = config_.hidden, v = config_.padded_vocabulary;
+  const auto make = [&](DType type, std::initializer_list<int64_t> shape, const char* what) {
+    return arena_.make(type, shape, what);
+  };
+  Stream& stream = context_.compute.stream;
+  shared_ = plan_shared_activations(sizes_, &arena_);
+  flow_.residual = make(type_, {m, c}, "gradient of the residual stream");
+  flow_.normed = make(type_, {m, c}, "gradient of a branch");
+  if (config_.hidden_dropout > 0)
+    flow_.branch = make(type_, {m, c}, "gradient under dropout");
+  const int64_t rows = LmHead::rows_at_once(m, config_, type_, stream.device().is_cuda());
+  const Tensor both = make(type_, {std::max(rows * v, 3 * m * c)}, "logits");
+  head_scratch_.logits = both.view({rows, v});
+  qkv_grad_ = both.view({g.batch, g.tokens, 3, g.heads, g.head_dim});
+  head_scratch_.losses = make(wide(type_), {m}, "losses");
+  head_scratch_.probabilities = make(wide(type_), {rows}, "probabilities of the targets");
+  projection_sums_ = make(wide(type_), {config_.layers, c}, "sums of gradients");
+  Dropout dropout;
+  dropout.attention = config_.attention_dropout;
+  const size_t bytes = std::max({attention_workspace(context_.compute, g.shape(dropout), type_),
+                                 layernorm_workspace(stream, m, c),
+                                 embedding_workspace(stream, m, v)});
+  context_.workspace = make(DType::u8, {static_cast<int64_t>(bytes)}, "workspace");
+}
+
+std::unique_ptr<ActivationSet> Gpt::make_activations() {
+  return std::make_unique<Activations>(sizes_, config_.layers, shared_, flow_.residual,
+                                       context_.compute.stream);
+}
+
+void Gpt::check(const Batch& batch) const {
+  const int64_t b = sizes_.attention.batch, t = sizes_.attention.tokens;
+  const auto fits = [&](const Tensor& x) {
+    return x.dtype == DType::i32 && x.rank == 2 && x.dim(0) == b && x.dim(1) == t;
+  };
+  if (!fits(batch.ids) || !fits(batch.labels[0]) ||
+      (batch.positions.defined() && !fits(batch.positions))) {
+    throw std::invalid_argument("the micro batch is not int32[" + std::to_string(b) + "," +
+                                std::to_string(t) + "], for which the model was planned");
+  }
+  if (batch.token_types.defined() || batch.labels[1].defined())
+    throw std::invalid_argument("GPT has no token types and one head");
+}
+
+Dropout Gpt::dropout_of(const Pass& pass) const {
+  if (!pass.dropout.state && pass.dropout.value == 0) return {};
+  return {config_.hidden_dropout, config_.attention_dropout, pass.dropout};
+}
+
+double Gpt::loss_factor(const Batch& batch, const Pass& pass) const {
+  const int64_t counted = batch.counted < 0 ? sizes_.tokens() : batch.counted;
+  return counted > 0 ? pass.weight / static_cast<double>(counted) : 0;
+}
+
+void Gpt::forward(const Batch& batch, const Pass& pass, ActivationSet& set) {
   check(batch);
-  forward(batch, Dropout(), false);
-  head(batch, loss_factor(batch, weight), false, state);
+  auto& a = static_cast<Activations&>(set);
+  a.batch = batch;
+  a.pass = pass;
+  run_blocks(a, dropout_of(pass), batch.first && update_ && update_->active());
 }
 
-std::unique_ptr<Model> make_gpt(const Config& config, ParameterTable& table, const Compute& compute) {
+void Gpt::evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) {
+  check(batch);
+  auto& a = static_cast<Activations&>(set);
+  a.batch = batch;
+  run_blocks(a, Dropout(), false);
+  head_.evaluate(context_, a.final.y, batch.labels[0].view({sizes_.tokens()}),
+                 loss_factor(batch, pass), head_scratch_, pass.state);
+}
+
+void Gpt::run_blocks(Activations& a, const Dropout& dropout, bool updates) {
+  const DeferredUpdate* update = updates ? update_.get() : nullptr;
+  embedding_.forward(context_, a.batch.ids, a.batch.positions, dropout, a.blocks.front().in.r);
+  blocks_.front().in_norm().norm(context_, a.blocks.front().in);
+  for (size_t l = 0; l < blocks_.size(); ++l) {
+    const Block& block = blocks_[l];
+    block.forward(&context_, a.batch.positions, dropout, update, flow_.normed, a.blocks[l]);
+    const bool last = l + 1 == blocks_.size();
+    const ResidualNorm& next = last ? final_norm_ : blocks_[l + 1].in_norm();
+    next.forward(context_, block.branch(a.blocks[l]), a.blocks[l].mid.r, dropout, flow_.normed,
+                 last ? a.final : a.blocks[l + 1].in);
+  }
+  if (update) update->finish(&context_);
+  latest_ = &a;
+}
+
+// A step's first micro batch finds the last step's gradients. GEMMs overwrite those of matrices;
+// what is summed in another way starts at zero.
+void Gpt::start_gradients(bool first) {
+  Stream& stream = context_.compute.stream;
+  const auto clear = [&](const Tensor& t) { stream.fill_zero(t.data, t.bytes()); };
+  context_.accumulate = !first;
+  if (context_.fusions.qkv_bias) clear(projection_sums_);
+  if (!first) return;
+  clear(vector_gradients_);
+  if (embedding_.position().gradient.defined()) clear(embedding_.position().gradient);
+  if (!config_.tied_embeddings) clear(embedding_.token().gradient);
+}
+
+void Gpt::backward(ActivationSet& set) {
+  auto& a = static_cast<Activations&>(set);
+  const Dropout dropout = dropout_of(a.pass);
+  start_gradients(a.batch.first);
+  if (latest_ != &a) final_norm_.norm(context_, a.final);
+  head_.forward_backward(context_, a.final.y, a.batch.labels[0].view({sizes_.tokens()}),
+                         loss_factor(a.batch, a.pass), head_scratch_, a.pass.state, flow_.normed);
+  backward_blocks(a, dropout);
+  embedding_.backward(context_, a.batch.ids, a.batch.positions, dropout, flow_.residual);
+  side_->wait();
+  latest_ = nullptr;
+}
+
+void Gpt::backward_blocks(Activations& a, const Dropout& dropout) {
+  const Branch top = blocks_.back().branch(a.blocks.back());
+  final_norm_.backward(context_, a.final, &top, dropout, true, flow_);
+  for (size_t l = blocks_.size(); l-- > 0;) {
+    const Block& block = blocks_[l];
+    const bool still_there = latest_ == &a && l + 1 == blocks_.size();
+    if (sizes_.recompute != Recompute::none) side_->wait();  // blocks share what the GEMMs read
+    if (!still_there) block.recompute(&context_, a.batch.positions, dropout, flow_.normed, a.blocks[l]);
+    const Branch below = l > 0 ? blocks_[l - 1].branch(a.blocks[l - 1]) : Branch();
+    block.backward(context_, a.batch.positions, dropout, a.blocks[l], l > 0 ? &below : nullptr,
+                   qkv_grad_, flow_);
+    if (!reports_gradients()) continue;
+    side_->wait();
+    // Against the order in which they lie in memory, as the blocks come.
+    for (const Linear* w : {&block.mlp().projection(), &block.mlp().fc(),
+                            &block.attention().projection(), &block.attention().qkv()})
+      gradient_is_final(w->weight);
+  }
+}
+
+std::vector<int> Gpt::reported_parameters() const {
+  std::vector<int> ids;
+  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
+    for (const Linear* w : {&block->mlp().projection(), &block->mlp().fc(),
+                            &block->attention().projection(), &block->attention().qkv()})
+      ids.push_back(w->weight.id);
+  }
+  return ids;
+}
+
+std::unique_ptr<Stage> make_gpt(const Config& config, const ParameterTable& table,
+                                const Compute& compute) {
   return std::make_unique<Gpt>(config, table, compute);
 }
 

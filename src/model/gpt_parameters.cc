@@ -1,7 +1,7 @@
 // GPT's parameters under Hugging Face's names.
 #include <cmath>
 
-#include "src/model/model.h"
+#include "src/model/stage.h"
 
 namespace tally::train {
 namespace {
@@ -10,7 +10,7 @@ Parameter matrix(std::string name, int64_t rows, int64_t columns, double std) {
   Parameter p;
   p.name = std::move(name);
   p.shape = {rows, columns};
-  p.decayed = true;
+  p.group = ParameterGroup::decayed;
   p.init_std = std;
   return p;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 
@@ -12,25 +13,13 @@
 namespace tally::train {
 namespace {
 
-constexpr int64_t range_alignment = 128;
-
-int64_t numel_of(const Parameter& p) {
-  int64_t n = 1;
-  for (int64_t d : p.shape) n *= d;
-  return n;
+int64_t product_of(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
 int64_t aligned(int64_t n) {
-  return (n + range_alignment - 1) / range_alignment * range_alignment;
-}
-
-Tensor slice(const Tensor& flat, const Parameter& p) {
-  Tensor t;
-  t.data = static_cast<char*>(flat.data) + static_cast<size_t>(p.offset) * size_of(flat.dtype);
-  t.dtype = flat.dtype;
-  t.rank = static_cast<int>(p.shape.size());
-  std::copy(p.shape.begin(), p.shape.end(), t.shape.begin());
-  return t;
+  return (n + ParameterTable::alignment - 1) / ParameterTable::alignment *
+         ParameterTable::alignment;
 }
 
 // FNV-1a, 64 bits.
@@ -40,60 +29,149 @@ uint64_t hash_of(const std::string& name) {
   return h;
 }
 
-// Normal numbers by Box and Muller: element i depends on (key, i) only, so any slice can be drawn
-// alone.
-void draw_normal(uint64_t key, double std, std::vector<float>& out, size_t begin, size_t end) {
+// Elements [first, first + count) of a parameter's normal numbers, by Box and Muller. Element i
+// depends on (key, i) alone, so that any range can be drawn by itself.
+void draw_normal(uint64_t key, double std, int64_t first, int64_t count, float* out) {
   constexpr double unit = 1.0 / 4294967296.0;
-  for (size_t i = begin; i < end; i += 4) {
-    const Philox4 words = philox(key, i / 4);
-    for (size_t pair = 0; pair < 4; pair += 2) {
+  const auto begin = static_cast<uint64_t>(first), end = static_cast<uint64_t>(first + count);
+  for (uint64_t group = begin / 4; group * 4 < end; ++group) {
+    const Philox4 words = philox(key, group);
+    for (uint64_t pair = 0; pair < 4; pair += 2) {
       const double radius = std::sqrt(-2 * std::log((words.word[pair] + 0.5) * unit));
       const double angle = 2 * std::numbers::pi * words.word[pair + 1] * unit;
-      if (i + pair < out.size()) out[i + pair] = static_cast<float>(std * radius * std::cos(angle));
-      if (i + pair + 1 < out.size()) {
-        out[i + pair + 1] = static_cast<float>(std * radius * std::sin(angle));
-      }
+      const uint64_t i = group * 4 + pair;
+      if (i >= begin && i < end) out[i - begin] = static_cast<float>(std * radius * std::cos(angle));
+      if (i + 1 >= begin && i + 1 < end)
+        out[i + 1 - begin] = static_cast<float>(std * radius * std::sin(angle));
     }
   }
 }
 
-// Calls work(begin, end) for parts of [0, count) on as many threads as are of use; all but the last
+// Calls work(begin, end) for parts of [0, count) on as many threads as are of use. All but the last
 // part are multiples of 1024.
 template <typename Work>
-void in_parallel(size_t count, const Work& work) {
-  constexpr size_t least = size_t{1} << 18;
-  const size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const size_t threads = std::min(cores, count / least + 1);
-  const size_t part = (count / threads / 1024 + 1) * 1024;
+void in_parallel(int64_t count, const Work& work) {
+  constexpr int64_t least = int64_t{1} << 18;
+  const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const int64_t threads = std::min(cores, count / least + 1);
+  const int64_t part = (count / threads / 1024 + 1) * 1024;
   std::vector<std::thread> others;
-  for (size_t begin = part; begin < count; begin += part)
+  for (int64_t begin = part; begin < count; begin += part)
     others.emplace_back([&work, begin, end = std::min(begin + part, count)] { work(begin, end); });
   work(0, std::min(part, count));
   for (std::thread& t : others) t.join();
 }
 
+// One run of elements that are neighbours in the whole parameter and in this process's part.
+struct Run {
+  int64_t global, local, count;
+};
+
+// The part of a parameter as runs.
+std::vector<Run> runs_of(const Parameter& p) {
+  const Shard& s = p.shard;
+  if (s.count == 1) return {{0, 0, p.elements()}};
+  const auto dimension = static_cast<size_t>(s.dimension);
+  const auto outer_end = p.shape.begin() + s.dimension;
+  const int64_t outer = std::accumulate(p.shape.begin(), outer_end, int64_t{1}, std::multiplies<>());
+  const int64_t inner =
+      std::accumulate(outer_end + 1, p.shape.end(), int64_t{1}, std::multiplies<>());
+  const std::vector<int64_t> sections =
+      s.sections.empty() ? std::vector<int64_t>{p.shape[dimension]} : s.sections;
+  std::vector<Run> runs;
+  int64_t local = 0;
+  for (int64_t o = 0; o < outer; ++o) {
+    int64_t at = o * p.shape[dimension];
+    for (const int64_t section : sections) {
+      const int64_t share = section / s.count;
+      runs.push_back({(at + s.index * share) * inner, local, share * inner});
+      local += share * inner;
+      at += section;
+    }
+  }
+  return runs;
+}
+
+void check(const Parameter& p) {
+  const auto fail = [&](const std::string& why) {
+    throw std::invalid_argument("parameter " + p.name + ": " + why);
+  };
+  if (p.shape.empty() || p.shape.size() > Tensor().shape.size())
+    fail("has " + std::to_string(p.shape.size()) + " dimensions, and 1 to 5 are possible");
+  const Shard& s = p.shard;
+  if (s.count == 1) return;
+  if (s.dimension < 0 || s.dimension >= static_cast<int>(p.shape.size()))
+    fail("is divided along a dimension that it does not have");
+  const int64_t length = p.shape[static_cast<size_t>(s.dimension)];
+  const std::vector<int64_t> sections =
+      s.sections.empty() ? std::vector<int64_t>{length} : s.sections;
+  if (std::accumulate(sections.begin(), sections.end(), int64_t{0}) != length)
+    fail("has sections that do not add up to " + std::to_string(length));
+  for (const int64_t section : sections)
+    if (section % s.count != 0)
+      fail("has a section of " + std::to_string(section) + ", which " + std::to_string(s.count) +
+           " processes cannot share evenly");
+}
+
+std::vector<float> drawn(const Parameter& p, uint64_t seed) {
+  std::vector<float> values(static_cast<size_t>(p.local_elements()),
+                            static_cast<float>(p.init_value));
+  if (p.init_std <= 0) return values;
+  const uint64_t key = site_seed(seed, hash_of(p.name));
+  for (const Run& run : runs_of(p)) {
+    in_parallel(run.count, [&](int64_t begin, int64_t end) {
+      draw_normal(key, p.init_std, run.global + begin, end - begin,
+                  values.data() + run.local + begin);
+    });
+  }
+  return values;
+}
+
 }  // namespace
 
+std::vector<int64_t> Parameter::local_shape() const {
+  std::vector<int64_t> local = shape;
+  local[static_cast<size_t>(shard.dimension)] /= shard.count;
+  return local;
+}
+
+int64_t Parameter::elements() const {
+  return product_of(shape);
+}
+
+int64_t Parameter::local_elements() const {
+  return elements() / shard.count;
+}
+
+Tensor parameter_range(const Tensor& flat, const Parameter& parameter) {
+  Tensor t;
+  t.data = static_cast<char*>(flat.data) +
+           static_cast<size_t>(parameter.offset) * size_of(flat.dtype);
+  t.dtype = flat.dtype;
+  const std::vector<int64_t> shape = parameter.local_shape();
+  t.rank = static_cast<int>(shape.size());
+  std::copy(shape.begin(), shape.end(), t.shape.begin());
+  return t;
+}
+
 void ParameterTable::add(Parameter parameter) {
-  if (parameter.shape.empty() || parameter.shape.size() > Tensor().shape.size()) {
-    throw std::invalid_argument("parameter " + parameter.name + " has no shape we can hold");
-  }
+  check(parameter);
   parameters_.push_back(std::move(parameter));
 }
 
-void ParameterTable::layout(Stream& stream, DType compute, bool with_optimizer) {
+void ParameterTable::layout(Stream& stream, DType compute) {
   if (stream_) throw std::logic_error("the parameters are laid out already");
-  std::stable_partition(parameters_.begin(), parameters_.end(),
-                        [](const Parameter& p) { return p.decayed; });
+  std::stable_partition(parameters_.begin(), parameters_.end(), [](const Parameter& p) {
+    return p.group == ParameterGroup::decayed;
+  });
   elements_ = 0;
   decayed_ = 0;
   for (Parameter& p : parameters_) {
     p.offset = elements_;
-    elements_ += aligned(numel_of(p));
-    if (p.decayed) decayed_ = elements_;
+    elements_ += aligned(p.local_elements());
+    if (p.group == ParameterGroup::decayed) decayed_ = elements_;
   }
   stream_ = &stream;
-  const DType wide = compute == DType::f64 ? DType::f64 : DType::f32;
   const auto flat = [&](DType type, const char* what) {
     Tensor t(nullptr, type, {elements_});
     t.data = stream.allocate(t.bytes(), what);
@@ -101,23 +179,11 @@ void ParameterTable::layout(Stream& stream, DType compute, bool with_optimizer) 
     return t;
   };
   weights_ = flat(compute, "weights");
-  gradients_ = flat(wide, "gradients");
-  if (compute == wide) {
-    master_ = weights_;
-  } else if (with_optimizer) {
-    master_ = flat(wide, "master weights");
-  }
-  if (with_optimizer) {
-    m_ = flat(wide, "first moments");
-    v_ = flat(wide, "second moments");
-  }
+  gradients_ = flat(compute == DType::f64 ? DType::f64 : DType::f32, "gradients");
 }
 
 ParameterTable::~ParameterTable() {
   if (!stream_) return;
-  stream_->release(v_.data);
-  stream_->release(m_.data);
-  if (master_.data != weights_.data) stream_->release(master_.data);
   stream_->release(gradients_.data);
   stream_->release(weights_.data);
 }
@@ -129,41 +195,33 @@ const Parameter& ParameterTable::find(const std::string& name) const {
   return *it;
 }
 
-Tensor ParameterTable::weight(const std::string& name) const {
-  return slice(weights_, find(name));
-}
-
-Tensor ParameterTable::gradient(const std::string& name) const {
-  return slice(gradients_, find(name));
+ParamGrad ParameterTable::get(const std::string& name) const {
+  const Parameter& p = find(name);
+  return {parameter_range(weights_, p), parameter_range(gradients_, p),
+          static_cast<int>(&p - parameters_.data())};
 }
 
 int64_t ParameterTable::count() const {
   int64_t n = 0;
-  for (const Parameter& p : parameters_) n += numel_of(p);
+  for (const Parameter& p : parameters_) n += p.local_elements();
   return n;
 }
 
-void ParameterTable::initialize(uint64_t seed) {
+void ParameterTable::initialize(uint64_t seed, const Tensor& master) {
   if (!stream_) throw std::logic_error("initialize() comes after layout()");
   for (const Parameter& p : parameters_) {
-    std::vector<float> values(static_cast<size_t>(numel_of(p)), static_cast<float>(p.init_value));
-    if (p.init_std > 0) {
-      const uint64_t key = site_seed(seed, hash_of(p.name));
-      in_parallel(values.size(), [&](size_t begin, size_t end) {
-        draw_normal(key, p.init_std, values, begin, end);
-      });
-    }
-    for (const Tensor& flat : {weights_, master_}) {
+    std::vector<float> values = drawn(p, seed);
+    for (const Tensor& flat : {weights_, master}) {
       if (!flat.defined()) continue;
       std::vector<char> bytes(values.size() * size_of(flat.dtype));
-      in_parallel(values.size(), [&](size_t begin, size_t end) {
-        const auto count = static_cast<int64_t>(end - begin);
-        convert_elements(Tensor(values.data() + begin, DType::f32, {count}),
-                         Tensor(bytes.data() + begin * size_of(flat.dtype), flat.dtype, {count}));
+      in_parallel(static_cast<int64_t>(values.size()), [&](int64_t begin, int64_t end) {
+        const auto at = static_cast<size_t>(begin);
+        convert_elements(Tensor(values.data() + at, DType::f32, {end - begin}),
+                         Tensor(bytes.data() + at * size_of(flat.dtype), flat.dtype, {end - begin}));
       });
-      stream_->copy(slice(flat, p).data, bytes.data(), bytes.size());
-      stream_->synchronize();  // `bytes` goes
-      if (master_.data == weights_.data) break;
+      stream_->copy(parameter_range(flat, p).data, bytes.data(), bytes.size());
+      stream_->synchronize();  // before `bytes` is gone
+      if (master.data == weights_.data) break;
     }
   }
 }

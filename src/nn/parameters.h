@@ -1,7 +1,8 @@
-// The parameters of a model as ranges of flat buffers: weights, gradients, and the optimizer's
-// state.
+// The parameters of a model: names and shapes, and their weights and gradients as ranges of two flat
+// buffers. What the optimizer keeps of them is its own (src/optim/).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,49 +11,82 @@
 
 namespace tally::train {
 
+// The part of a parameter that this process holds: of every section along `dimension` the same
+// share. A parameter that is not divided has count 1.
+struct Shard {
+  int dimension = 0;
+  // Lengths of the sections along the dimension, which add up to it; empty: one section. The rows
+  // of a QKV projection have three: each process holds its heads of Q, of K and of V.
+  std::vector<int64_t> sections;
+  int index = 0, count = 1;
+};
+
+// How the optimizer treats a parameter.
+enum class ParameterGroup : uint8_t {
+  decayed,   // matrices: with weight decay
+  undecayed  // biases and norms: without
+};
+
 struct Parameter {
   std::string name;            // Hugging Face's name without prefix: "h.0.attn.c_attn.weight"
-  std::vector<int64_t> shape;  // as we store it: Linear weights [out, in]
-  int64_t offset = 0;          // in elements, from the start of every flat buffer
-  bool decayed = false;        // weight decay: matrices yes, biases and norms no
-  double init_std = 0;         // normal(0, std); 0 with init_value: constant
+  std::vector<int64_t> shape;  // of the whole model, as we store it: Linear weights [out, in]
+  Shard shard;
+  ParameterGroup group = ParameterGroup::undecayed;
+  double init_std = 0;  // normal(0, std); 0: all are init_value
   double init_value = 0;
+  int64_t offset = 0;  // of this process's part, in elements from the start of every flat buffer
+
+  // Of this process's part.
+  std::vector<int64_t> local_shape() const;
+  int64_t local_elements() const;
+  int64_t elements() const;  // of the whole parameter
+};
+
+// A parameter as a layer sees it: its weights and where its gradient goes.
+struct ParamGrad {
+  Tensor value, gradient;
+  int id = -1;  // its place in ParameterTable::all()
 };
 
 // Decayed parameters come first, so that one range of the flat buffers decays. Each range starts at
 // a multiple of 128 elements.
 class ParameterTable {
  public:
+  static constexpr int64_t alignment = 128;  // elements
+
+  ParameterTable() = default;
+  ~ParameterTable();
+  ParameterTable(const ParameterTable&) = delete;
+  ParameterTable& operator=(const ParameterTable&) = delete;
+
   // Adds a parameter; call layout() when all are known.
   void add(Parameter parameter);
-  // Orders, assigns offsets and allocates on the stream's device: weights (compute type), gradients
-  // and master weights and both moments (f32, or f64 for f64). In f32 and f64 master and weights
-  // are one.
-  void layout(Stream& stream, DType compute, bool with_optimizer);
-  ~ParameterTable();
+  // Orders, assigns offsets and allocates on the stream's device: weights (compute type) and
+  // gradients (f32, or f64 for f64).
+  void layout(Stream& stream, DType compute);
 
   const std::vector<Parameter>& all() const { return parameters_; }
   const Parameter& find(const std::string& name) const;  // throws std::out_of_range
-  Tensor weight(const std::string& name) const;
-  Tensor gradient(const std::string& name) const;
-  Tensor weights() const { return weights_; }  // flat, rank 1
+  ParamGrad get(const std::string& name) const;          // throws std::out_of_range
+  Tensor weights() const { return weights_; }            // flat, rank 1
   Tensor gradients() const { return gradients_; }
-  Tensor master() const { return master_; }
-  Tensor first_moment() const { return m_; }
-  Tensor second_moment() const { return v_; }
   int64_t decayed_elements() const { return decayed_; }
   int64_t elements() const { return elements_; }  // with alignment gaps, which stay zero
-  int64_t count() const;                          // true number of parameters
+  int64_t count() const;                          // true number of parameters of this process
 
-  // Draws every parameter from its own stream of random numbers (seed, name), on the host in f32,
-  // so that the same seed gives the same weights on every device and under every layout.
-  void initialize(uint64_t seed);
+  // Draws every parameter from its own stream of random numbers (seed, name), on the host in f32:
+  // the same seed gives the same weights on every device and under every layout. `master`: another
+  // flat buffer that gets the same numbers in its own type, or none.
+  void initialize(uint64_t seed, const Tensor& master = Tensor());
 
  private:
   Stream* stream_ = nullptr;
   std::vector<Parameter> parameters_;
-  Tensor weights_, gradients_, master_, m_, v_;
+  Tensor weights_, gradients_;
   int64_t decayed_ = 0, elements_ = 0;
 };
+
+// A parameter's range of a flat buffer of any type, in this process's shape.
+Tensor parameter_range(const Tensor& flat, const Parameter& parameter);
 
 }  // namespace tally::train

@@ -5,11 +5,12 @@
 
 namespace tally::train {
 
-Optimizer::Optimizer(const Config& config, ParameterTable& table, Stream& stream)
+Optimizer::Optimizer(const Config& config, const ParameterTable& table, Stream& stream)
     : hyper_{config.optimizer.beta1, config.optimizer.beta2, config.optimizer.epsilon},
       clip_(config.optimizer.clip),
       weight_decay_(config.optimizer.weight_decay),
       table_(table),
+      buffers_(table, stream),
       stream_(stream),
       scaler_(config) {
   const size_t bytes = norm_workspace(stream, table.elements());
@@ -64,8 +65,8 @@ void Optimizer::update(Stream& s, int64_t first, int64_t last, const StepState* 
   if (first >= last) return;
   const auto range = [&](const Tensor& flat) { return flat.rows(first, last - first); };
   const int64_t decayed = std::clamp<int64_t>(table_.decayed_elements() - first, 0, last - first);
-  adamw_step(s, hyper_, state, decayed, range(table_.gradients()), range(table_.master()),
-             range(table_.first_moment()), range(table_.second_moment()), range(table_.weights()),
+  adamw_step(s, hyper_, state, decayed, range(table_.gradients()), range(buffers().master),
+             range(buffers().first_moment), range(buffers().second_moment), range(table_.weights()),
              zero_gradients, sms);
 }
 

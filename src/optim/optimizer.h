@@ -1,10 +1,11 @@
-// AdamW over a parameter table, with the device-side state of a step.
+// AdamW over a parameter table, with the device-side state of a step. It owns master weights and
+// moments.
 //
-//   optimizer.begin_step(learning_rate(config.optimizer, samples));   host fills the StepState
-//   model.forward_backward(batch, weight, seed, optimizer.state());   for every micro batch
-//   optimizer.apply();                                                norm, clipping, update;
-//   enqueues only StepState done = optimizer.finish_step();                         waits; loss,
-//   norm, overflow
+//   optimizer.begin_step(learning_rate(config.optimizer, samples));  // the host fills the StepState
+//   stage.forward(batch, {weight, seed, optimizer.state()}, set);    // for every micro batch
+//   stage.backward(set);
+//   optimizer.apply();                          // norm, clipping, update: enqueues only
+//   StepState done = optimizer.finish_step();   // waits: loss, norm, overflow
 #pragma once
 
 #include <cstdint>
@@ -13,19 +14,21 @@
 #include "src/nn/parameters.h"
 #include "src/ops/optimizer/optimizer.h"
 #include "src/optim/loss_scaler.h"
+#include "src/optim/optimizer_state.h"
 
 namespace tally::train {
 
 class Optimizer {
  public:
-  // `table` was laid out with its optimizer's state on `stream`; both outlive this.
-  Optimizer(const Config& config, ParameterTable& table, Stream& stream);
+  // `table` was laid out on `stream`; both outlive this. Throws OutOfMemory.
+  Optimizer(const Config& config, const ParameterTable& table, Stream& stream);
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
   // In device memory; operations read and write it. It never moves.
   StepState* state() const { return state_; }
+  const OptimizerBuffers& buffers() const { return buffers_.buffers(); }
   // Fills it for the next update and zeroes the loss. Not to be recorded in a graph.
   void begin_step(double learning_rate);
   // The same, copied from `staging` (page-locked memory of the host, left alone until the device
@@ -66,7 +69,8 @@ class Optimizer {
 
   const AdamW hyper_;
   const double clip_, weight_decay_;
-  ParameterTable& table_;
+  const ParameterTable& table_;
+  OptimizerState buffers_;
   Stream& stream_;
   LossScaler scaler_;
   int64_t updates_ = 0;

@@ -36,10 +36,10 @@ void Communicator::all_reduce(Stream& s, const Tensor& t, Reduce op) {
 
 void Communicator::start_all_reduce(Stream& s, const Tensor& t, Reduce op) {
   require(can_reduce(t.dtype), "all_reduce", "numbers of this type cannot be added");
-  if (size_ > 1 && t.numel() > 0) do_all_reduce_beside(s, t, op);
+  if (size_ > 1 && t.numel() > 0) do_start_all_reduce(s, t, op);
 }
 
-void Communicator::join(Stream&) {}
+void Communicator::wait(Stream&) {}
 
 void Communicator::broadcast(Stream& s, const Tensor& t, int root) {
   require(root >= 0 && root < size_, "broadcast", "there is no such rank");

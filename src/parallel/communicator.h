@@ -60,11 +60,11 @@ class Communicator {
   // Returns when all ranks have called it and their streams have reached it.
   void barrier(Stream& s);
 
-  // An all_reduce that runs beside what is enqueued later: it starts when `s` has reached this
-  // point, and `t` is not to be touched before join(s). On the CPU it is done at once.
+  // An all_reduce that overlaps with what is enqueued later: it starts when `s` has reached this
+  // point, and `t` must not be touched before wait(s). On the CPU it is done at once.
   void start_all_reduce(Stream& s, const Tensor& t, Reduce op = Reduce::sum);
-  // `s` goes on when everything that was started beside it has ended.
-  virtual void join(Stream& s);
+  // What follows on `s` waits for everything that start_...() started.
+  virtual void wait(Stream& s);
   // Operations between the two calls may be carried out together. Nothing may be waited for in
   // between.
   virtual void begin_group() {}
@@ -79,7 +79,7 @@ class Communicator {
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
   // The operations after their arguments were checked; never called for one rank alone.
   virtual void do_all_reduce(Stream& s, const Tensor& t, Reduce op) = 0;
-  virtual void do_all_reduce_beside(Stream& s, const Tensor& t, Reduce op) {
+  virtual void do_start_all_reduce(Stream& s, const Tensor& t, Reduce op) {
     do_all_reduce(s, t, op);
   }
   virtual void do_broadcast(Stream& s, const Tensor& t, int root) = 0;

@@ -62,7 +62,7 @@ cudaStream_t native(Stream& s) {
   return static_cast<cudaStream_t>(s.native());
 }
 
-// A queue beside the computation's, joined to it by events; a CUDA graph records both.
+// A side stream of the computation's, ordered with it by events; a CUDA graph records both.
 class Side {
  public:
   Side() {
@@ -85,7 +85,7 @@ class Side {
     busy_ = true;
     return stream_;
   }
-  void join(cudaStream_t s) {
+  void wait(cudaStream_t s) {
     if (busy_) wait(stream_, s);
     busy_ = false;
   }
@@ -113,7 +113,7 @@ class Nccl final : public Communicator {
     ncclGetVersion(&v);
     return {"nccl", fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100), settings_};
   }
-  void join(Stream& s) override { side_.join(native(s)); }
+  void wait(Stream& s) override { side_.wait(native(s)); }
   void begin_group() override { check(ncclGroupStart(), "ncclGroupStart"); }
   void end_group() override { check(ncclGroupEnd(), "ncclGroupEnd", comm_); }
 
@@ -126,7 +126,7 @@ class Nccl final : public Communicator {
   void do_all_reduce(Stream& s, const Tensor& t, Reduce op) override {
     reduce_on(native(s), t, op);
   }
-  void do_all_reduce_beside(Stream& s, const Tensor& t, Reduce op) override {
+  void do_start_all_reduce(Stream& s, const Tensor& t, Reduce op) override {
     reduce_on(side_.after(native(s)), t, op);
   }
   void do_broadcast(Stream& s, const Tensor& t, int root) override {

@@ -17,7 +17,6 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/softmax.h>
@@ -31,9 +30,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "src/model/model.h"
 #include "src/device/convert.h"
 #include "src/device/philox.h"
+#include "src/model/stage.h"
 
 namespace tally::train {
 namespace {
@@ -55,9 +54,19 @@ at::ScalarType scalar_type(DType t) {
   }
 }
 
-class ReferenceGpt final : public Model {
+// Autograd's graph of one micro batch. Its memory is not planned.
+struct Graph final : ActivationSet {
+  size_t bytes() const override { return 0; }
+
+  std::map<std::string, at::Tensor> weights;  // leaves that the gradients gather at
+  at::Tensor loss;                            // weighted
+  Batch batch;
+  Pass pass;
+};
+
+class ReferenceGpt final : public Stage {
  public:
-  ReferenceGpt(const Config& config, ParameterTable& table, Stream& stream)
+  ReferenceGpt(const Config& config, const ParameterTable& table, Stream& stream)
       : config_(config.model),
         table_(table),
         stream_(stream),
@@ -66,30 +75,47 @@ class ReferenceGpt final : public Model {
                     : at::Device(at::kCPU)),
         type_(table.weights().dtype == DType::f64 ? at::kDouble : at::kFloat) {}
 
-  void forward_backward(const Batch& batch, double weight, DropoutSeed dropout,
-                        StepState* state) override {
-    if (dropout.state) throw std::invalid_argument("the reference model cannot be recorded");
-    if (batch.first) stream_.fill_zero(table_.gradients().data, table_.gradients().bytes());
-    const at::Tensor loss = prepare(batch, weight, dropout.value, true);
-    view(Tensor(&state->loss_sum, DType::f64, {1})).add_(loss.detach());
-    const at::Tensor scale = view(Tensor(&state->loss_scale, DType::f32, {1})).to(type_);
-    (loss * scale).sum().backward();
-    for (const Parameter& p : table_.all()) {
-      const at::Tensor gradient = weights_.at(p.name).grad();
-      if (gradient.defined()) view(table_.gradient(p.name)).add_(gradient);
+  std::unique_ptr<ActivationSet> make_activations() override { return std::make_unique<Graph>(); }
+
+  void forward(const Batch& batch, const Pass& pass, ActivationSet& set) override {
+    if (pass.dropout.state) throw std::invalid_argument("the reference model cannot be recorded");
+    auto& graph = static_cast<Graph&>(set);
+    graph.batch = batch;
+    graph.pass = pass;
+    graph.loss = loss_of(batch, pass.weight, pass.dropout.value, true);
+    graph.weights = std::move(weights_);
+    finish();
+  }
+
+  void backward(ActivationSet& set) override {
+    auto& graph = static_cast<Graph&>(set);
+    StepState* state = graph.pass.state;
+    stream_.synchronize();  // LibTorch works on a stream of its own
+    if (graph.batch.first) {
+      stream_.fill_zero(table_.gradients().data, table_.gradients().bytes());
+      stream_.synchronize();
     }
+    view(Tensor(&state->loss_sum, DType::f64, {1})).add_(graph.loss.detach());
+    const at::Tensor scale = view(Tensor(&state->loss_scale, DType::f32, {1})).to(type_);
+    (graph.loss * scale).sum().backward();
+    for (const Parameter& p : table_.all()) {
+      const at::Tensor gradient = graph.weights.at(p.name).grad();
+      if (gradient.defined()) view(table_.get(p.name).gradient).add_(gradient);
+    }
+    graph.weights.clear();
+    graph.loss = at::Tensor();
     finish();
   }
 
-  void evaluate(const Batch& batch, double weight, StepState* state) override {
+  void evaluate(const Batch& batch, const Pass& pass, ActivationSet&) override {
     const at::NoGradGuard no_grad;
-    const at::Tensor loss = prepare(batch, weight, 0, false);
-    view(Tensor(&state->loss_sum, DType::f64, {1})).add_(loss);
+    const at::Tensor loss = loss_of(batch, pass.weight, 0, false);
+    view(Tensor(&pass.state->loss_sum, DType::f64, {1})).add_(loss);
+    weights_.clear();
     finish();
   }
 
-  // Autograd's memory is not planned.
-  size_t activation_bytes() const override { return 0; }
+  size_t scratch_bytes() const override { return 0; }
 
  private:
   at::Tensor view(const Tensor& t) const {
@@ -97,25 +123,24 @@ class ReferenceGpt final : public Model {
                          at::TensorOptions().dtype(scalar_type(t.dtype)).device(device_));
   }
 
-  at::Tensor prepare(const Batch& batch, double weight, uint64_t seed, bool gradients) {
-    stream_.synchronize();  // LibTorch works on a queue of its own
+  at::Tensor loss_of(const Batch& batch, double weight, uint64_t seed, bool gradients) {
+    stream_.synchronize();  // LibTorch works on a stream of its own
     weights_.clear();
     for (const Parameter& p : table_.all()) {
-      at::Tensor copy = view(table_.weight(p.name)).to(type_, false, true);
+      at::Tensor copy = view(table_.get(p.name).value).to(type_, false, true);
       weights_[p.name] = copy.requires_grad_(gradients);
     }
     seed_ = seed;
     const int64_t counted = batch.counted < 0 ? batch.ids.numel() : batch.counted;
-    const at::Tensor logits = forward(view(batch.ids).to(at::kLong));
-    const at::Tensor targets = view(batch.targets).to(at::kLong).clamp_min(-1).view({-1});
+    const at::Tensor logits = logits_of(batch);
+    const at::Tensor labels = view(batch.labels[0]).to(at::kLong).clamp_min(-1).view({-1});
     return at::cross_entropy_loss(
                logits.view({-1, config_.padded_vocabulary}).narrow(1, 0, config_.vocabulary),
-               targets, {}, at::Reduction::Sum, -1) *
+               labels, {}, at::Reduction::Sum, -1) *
            (counted > 0 ? weight / static_cast<double>(counted) : 0.0);
   }
 
   void finish() {
-    weights_.clear();
     if (device_.is_cuda()) {
       c10::impl::VirtualGuardImpl(at::kCUDA).synchronizeDevice(device_.index());
     }
@@ -141,29 +166,37 @@ class ReferenceGpt final : public Model {
     return x * mask.to(device_);
   }
 
+  // [B or 1, T] of a batch, as a table's rows.
+  at::Tensor positions_of(const Batch& batch) const {
+    if (batch.positions.defined()) return view(batch.positions).to(at::kLong);
+    return at::arange(batch.ids.dim(1), at::TensorOptions().dtype(at::kLong).device(device_))
+        .view({1, -1});
+  }
+
   // x[B,T,H,D]; angles in float64.
-  at::Tensor rotate(const at::Tensor& x) const {
-    const int64_t tokens = x.size(1);
+  at::Tensor rotate(const at::Tensor& x, const at::Tensor& positions) const {
     const int64_t half =
         static_cast<int64_t>(static_cast<double>(x.size(3)) * config_.rotary_fraction) / 2;
     const auto real = at::TensorOptions().dtype(at::kDouble).device(device_);
     const at::Tensor rates =
         at::pow(config_.rotary_base, at::arange(half, real) / static_cast<double>(-half));
-    const at::Tensor angles = at::outer(at::arange(tokens, real), rates).view({1, tokens, 1, half});
+    const at::Tensor angles =
+        positions.to(at::kDouble).unsqueeze(2).mul(rates).unsqueeze(2);  // [B or 1, T, 1, half]
     const at::Tensor c = at::cos(angles).to(type_), s = at::sin(angles).to(type_);
     const at::Tensor a = x.narrow(3, 0, half), b = x.narrow(3, half, half);
     const at::Tensor rest = x.narrow(3, 2 * half, x.size(3) - 2 * half);
     return at::cat({a * c - b * s, b * c + a * s, rest}, 3);
   }
 
-  at::Tensor attention(const at::Tensor& x, const std::string& name, uint64_t site) const {
+  at::Tensor attention(const at::Tensor& x, const Batch& batch, const std::string& name,
+                       uint64_t site) const {
     const int64_t b = x.size(0), t = x.size(1), h = config_.heads, d = config_.head_dim();
     const at::Tensor qkv = linear(x, name + ".c_attn").view({b, t, 3, h, d});
     at::Tensor q = qkv.select(2, 0), k = qkv.select(2, 1);
     const at::Tensor v = qkv.select(2, 2).transpose(1, 2);
     if (config_.positions == Positions::rotary) {
-      q = rotate(q);
-      k = rotate(k);
+      q = rotate(q, positions_of(batch));
+      k = rotate(k, positions_of(batch));
     }
     const at::Tensor scores = at::matmul(q.transpose(1, 2), k.transpose(1, 2).transpose(2, 3)) /
                               std::sqrt(static_cast<double>(d));
@@ -175,16 +208,16 @@ class ReferenceGpt final : public Model {
     return linear(out.transpose(1, 2).reshape({b, t, h * d}), name + ".c_proj");
   }
 
-  at::Tensor forward(const at::Tensor& ids) const {
-    at::Tensor x = at::embedding(w("wte.weight"), ids);
+  at::Tensor logits_of(const Batch& batch) const {
+    at::Tensor x = at::embedding(w("wte.weight"), view(batch.ids).to(at::kLong));
     if (config_.positions == Positions::learned) {
-      x = x + w("wpe.weight").narrow(0, 0, ids.size(1));
+      x = x + at::embedding(w("wpe.weight"), positions_of(batch));
     }
     x = dropout(x, config_.hidden_dropout, 0);
     for (int64_t l = 0; l < config_.layers; ++l) {
       const std::string h = "h." + std::to_string(l) + ".";
       const uint64_t site = 3 * static_cast<uint64_t>(l) + 1;
-      x = x + dropout(attention(norm(x, h + "ln_1"), h + "attn", site), config_.hidden_dropout,
+      x = x + dropout(attention(norm(x, h + "ln_1"), batch, h + "attn", site), config_.hidden_dropout,
                       site + 1);
       const at::Tensor up = at::gelu(linear(norm(x, h + "ln_2"), h + "mlp.c_fc"), "tanh");
       x = x + dropout(linear(up, h + "mlp.c_proj"), config_.hidden_dropout, site + 2);
@@ -194,7 +227,7 @@ class ReferenceGpt final : public Model {
   }
 
   const ModelConfig config_;
-  ParameterTable& table_;
+  const ParameterTable& table_;
   Stream& stream_;
   const at::Device device_;
   const at::ScalarType type_;
@@ -204,7 +237,7 @@ class ReferenceGpt final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_reference_gpt(const Config& config, ParameterTable& table,
+std::unique_ptr<Stage> make_reference_gpt(const Config& config, const ParameterTable& table,
                                           const Compute& compute) {
   return std::make_unique<ReferenceGpt>(config, table, compute.stream);
 }

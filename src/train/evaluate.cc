@@ -73,7 +73,7 @@ std::vector<int32_t> read_tokens(const Config& c) {
 Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
   ParameterTable table;
   register_gpt(c.model, &table);
-  table.layout(stream, c.compute_type(), false);
+  table.layout(stream, c.compute_type());
   load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
   const Compute compute(stream, compute_options(c));
   const auto model =
@@ -96,9 +96,10 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
   const Memory state(stream, sizeof(StepState), "result of an evaluation");
   Batch batch;
   batch.ids = Tensor(ids.data, DType::i32, {c.micro_batch, c.sequence});
-  batch.targets = Tensor(targets.data, DType::i32, {c.micro_batch, c.sequence});
+  batch.labels[0] = Tensor(targets.data, DType::i32, {c.micro_batch, c.sequence});
+  const auto activations = model->make_activations();
   const auto start = std::chrono::steady_clock::now();
-  result.loss = mean_loss(stream, *model, batch, *blocks, static_cast<StepState*>(state.data),
+  result.loss = mean_loss(stream, *model, *activations, batch, *blocks, static_cast<StepState*>(state.data),
                           *make_single_communicator());
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

@@ -67,8 +67,8 @@ std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSou
   return std::make_unique<SampleBlocks>(std::move(samples), sequence);
 }
 
-double mean_loss(Stream& stream, Model& model, const Batch& batch, const ScoredBlocks& blocks,
-                 StepState* state, Communicator& communicator) {
+double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const Batch& batch,
+                 const ScoredBlocks& blocks, StepState* state, Communicator& communicator) {
   const int64_t rows = batch.ids.dim(0), sequence = batch.ids.dim(1), count = blocks.blocks();
   const int64_t numbers = rows * sequence;
   const auto total = static_cast<double>(blocks.targets());
@@ -86,10 +86,10 @@ double mean_loss(Stream& stream, Model& model, const Batch& batch, const ScoredB
     const int64_t counted =
         std::count_if(targets, targets + numbers, [](int32_t t) { return t >= 0; });
     stream.copy(batch.ids.data, ids, batch.ids.bytes());
-    stream.copy(batch.targets.data, targets, batch.targets.bytes());
+    stream.copy(batch.labels[0].data, targets, batch.labels[0].bytes());
     Batch filled = batch;
     filled.counted = counted;
-    model.evaluate(filled, static_cast<double>(counted) / total, state);
+    stage.evaluate(filled, {static_cast<double>(counted) / total, {}, state}, activations);
   }
   communicator.all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
   StepState result{};

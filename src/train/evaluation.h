@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/data/dataset.h"
-#include "src/model/model.h"
+#include "src/model/stage.h"
 #include "src/parallel/communicator.h"
 
 namespace tally::train {
@@ -32,10 +32,10 @@ std::unique_ptr<ScoredBlocks> make_text_blocks(std::vector<int32_t> tokens, int6
 std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSource> samples,
                                                  int64_t sequence);
 
-// The mean loss of all scored targets. `batch`: device memory for ids and targets [B, sequence]
-// that the model was planned for; `state`: a StepState in device memory, overwritten. Waits for the
+// The mean loss of all scored targets. `batch`: device memory for ids and labels [B, sequence] that
+// the stage was planned for; `activations`: a set of the stage, overwritten; `state`: a StepState in device memory, overwritten. Waits for the
 // end. The ranks of `communicator` share the blocks, and all get the mean.
-double mean_loss(Stream& stream, Model& model, const Batch& batch, const ScoredBlocks& blocks,
-                 StepState* state, Communicator& communicator);
+double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const Batch& batch,
+                 const ScoredBlocks& blocks, StepState* state, Communicator& communicator);
 
 }  // namespace tally::train

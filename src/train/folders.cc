@@ -4,7 +4,7 @@
 
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/hugging_face.h"
-#include "src/model/model.h"
+#include "src/model/stage.h"
 #include "src/train/failures.h"
 
 namespace tally::train {

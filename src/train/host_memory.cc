@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "src/model/model.h"
+#include "src/model/stage.h"
 
 namespace tally::train {
 namespace {
@@ -73,12 +73,7 @@ size_t available_memory(const std::string& root) {
 size_t training_bytes(const Config& c) {
   ParameterTable table;
   register_gpt(c.model, &table);
-  size_t elements = 0;
-  for (const Parameter& parameter : table.all()) {
-    size_t n = 1;
-    for (const int64_t length : parameter.shape) n *= static_cast<size_t>(length);
-    elements += n;
-  }
+  const auto elements = static_cast<size_t>(table.count());
   const size_t weight = size_of(c.compute_type());
   const size_t wide = c.compute_type() == DType::f64 ? weight : size_of(DType::f32);
   // Weights, gradients, two moments, and master weights where the weights are narrower.

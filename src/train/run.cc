@@ -35,9 +35,9 @@ void print_notice(const std::string& text) {
 struct Session {
   Session(const Config& c, Stream& s) : config(c), stream(s) {
     register_gpt(c.model, &table);
-    table.layout(stream, c.compute_type(), true);
+    table.layout(stream, c.compute_type());
     const Compute compute(stream, compute_options(c));
-    model = c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);
+    stage = c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);
     optimizer = std::make_unique<Optimizer>(c, table, stream);
   }
 
@@ -45,14 +45,14 @@ struct Session {
   std::pair<int64_t, int64_t> start(bool resume, const Print& notice) {
     if (!resume) {
       if (config.load_hf_dir.empty()) {
-        table.initialize(config.seed);
+        table.initialize(config.seed, optimizer->buffers().master);
       } else {
-        load_model_weights(config.load_hf_dir, config.model, ParameterState(table), stream);
+        load_model_weights(config.load_hf_dir, config.model, parameters(), stream);
       }
       return {0, 0};
     }
     const auto state =
-        load_checkpoint(config.load_dir, config.model, ParameterState(table), stream);
+        load_checkpoint(config.load_dir, config.model, parameters(), stream);
     if (!state)
       throw InputError(fmt::format("--load: {} holds no checkpoint any more", config.load_dir));
     if (state->seed != config.seed)
@@ -78,19 +78,21 @@ struct Session {
     state.config_json =
         configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
     const std::string path =
-        save_checkpoint(config.save_dir, state, config.model, ParameterState(table), stream, files);
+        save_checkpoint(config.save_dir, state, config.model, parameters(), stream, files);
     print(fmt::format("  saved checkpoint at iteration {} to {}", iteration, path));
   }
 
+  ParameterState parameters() const { return ParameterState(table, optimizer->buffers()); }
+
   void save_to_hugging_face(const SideFiles& files) {
-    save_hugging_face(config.save_hf_dir, config.model, files, ParameterState(table), stream);
+    save_hugging_face(config.save_hf_dir, config.model, files, parameters(), stream);
     print(fmt::format("  saved the model in Hugging Face's layout to {}", config.save_hf_dir));
   }
 
   const Config& config;
   Stream& stream;
   ParameterTable table;
-  std::unique_ptr<Model> model;
+  std::unique_ptr<Stage> stage;
   std::unique_ptr<Optimizer> optimizer;
 };
 
@@ -155,7 +157,7 @@ class Run {
     Session session(config_, stream_);
     const auto [iteration, consumed] = session.start(resume_, notice_);
     const auto check_weights = [&](const char* when) {
-      check_same_weights(world_, stream_, session.table.master(), when);
+      check_same_weights(world_, stream_, session.optimizer->buffers().master, when);
     };
     check_weights("at the start");
     record_.first_iteration = iteration;
@@ -180,7 +182,7 @@ class Run {
       };
     }
     const LoopParts parts{
-        config_,     stream_,          session.table, *session.model, *session.optimizer,
+        config_,     stream_,          session.table, *session.stage, *session.optimizer,
         data_.train, data_.validation, *communicator_};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();

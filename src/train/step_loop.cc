@@ -58,8 +58,9 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
       micro_graphs_{StepGraph::make(parts.stream), StepGraph::make(parts.stream),
                     StepGraph::make(parts.stream), StepGraph::make(parts.stream)},
       update_graph_(StepGraph::make(parts.stream)),
-      reducer_(parts.communicator, parts.stream, parts.table.gradients(),
-               parts.config.gradient_bucket),
+      reducer_(parts.communicator, parts.stream, parts.table,
+               gradient_buckets(parts.table, parts.stage.reported_parameters(),
+                                parts.config.gradient_bucket)),
       said_(parts.stream, static_cast<size_t>(ring_) * sizeof(double)),
       heard_(parts.stream, static_cast<size_t>(ring_) * sizeof(double)),
       rates_(static_cast<size_t>(ring_)) {
@@ -67,32 +68,33 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
   const int64_t b = parts_.config.micro_batch, t = parts_.config.sequence;
   const size_t bytes = static_cast<size_t>(b * t) * sizeof(int32_t);
   batch_.ids = Tensor(s.allocate(bytes, "token ids"), DType::i32, {b, t});
-  batch_.targets = Tensor(s.allocate(bytes, "target ids"), DType::i32, {b, t});
+  batch_.labels[0] = Tensor(s.allocate(bytes, "target ids"), DType::i32, {b, t});
   results_ = static_cast<StepState*>(
       s.allocate(static_cast<size_t>(ring_) * sizeof(StepState), "results of steps"));
   evaluation_ = static_cast<StepState*>(s.allocate(sizeof(StepState), "result of an evaluation"));
   stop_sum_ = static_cast<double*>(s.allocate(sizeof(double), "requests to stop"));
   if (parts_.communicator.size() > 1)
-    parts_.model.set_gradient_hook([this](const Tensor& gradient) { reducer_.ready(gradient); });
-  const Model::DeferredParameters late = parts_.model.deferred_parameters();
+    parts_.stage.set_gradient_hook([this](int parameter) { reducer_.ready(parameter); });
+  activations_ = parts_.stage.make_activations();
+  DeferredUpdate* deferred = parts_.stage.deferred_update();
   // Gradients that are zeroed at a step's start cannot wait for the next one.
-  if (late.first == late.last || !parts_.config.fusions.overwrite) return;
-  parts_.optimizer.defer(late.first, late.last);
-  parts_.model.set_deferred_update(
-      [&optimizer = parts_.optimizer](Stream& on, int64_t first, int64_t last, int few) {
-        optimizer.update_deferred(on, first, last, few);
-      });
+  if (!deferred || deferred->first() == deferred->last() || !parts_.config.fusions.overwrite)
+    return;
+  parts_.optimizer.defer(deferred->first(), deferred->last());
+  deferred->set([&optimizer = parts_.optimizer](Stream& on, int64_t first, int64_t last, int sms) {
+    optimizer.update_deferred(on, first, last, sms);
+  });
 }
 
 StepLoop::~StepLoop() {
   Stream& s = parts_.stream;
   s.release(batch_.ids.data);
-  s.release(batch_.targets.data);
+  s.release(batch_.labels[0].data);
   s.release(results_);
   s.release(evaluation_);
   s.release(stop_sum_);
-  parts_.model.set_gradient_hook({});
-  parts_.model.set_deferred_update({});
+  parts_.stage.set_gradient_hook({});
+  if (DeferredUpdate* deferred = parts_.stage.deferred_update()) deferred->set({});
   parts_.optimizer.defer(0, 0);  // whoever goes on with it updates everything at once
 }
 
@@ -118,7 +120,7 @@ std::unique_ptr<BatchLoader> StepLoop::make_loader(std::shared_ptr<const SampleS
 void StepLoop::load(BatchLoader* loader) {
   const HostBatch host = loader->next();
   parts_.stream.copy(batch_.ids.data, host.ids, batch_.ids.bytes());
-  parts_.stream.copy(batch_.targets.data, host.targets, batch_.targets.bytes());
+  parts_.stream.copy(batch_.labels[0].data, host.targets, batch_.labels[0].bytes());
 }
 
 template <typename Work>
@@ -257,7 +259,8 @@ void StepLoop::enqueue_micro_batches(int slot) {
     const DropoutSeed seed = dropout_seed(slot, k);
     const auto work = [&] {
       if (last) reducer_.begin();
-      parts_.model.forward_backward(batch_, weight, seed, parts_.optimizer.state());
+      parts_.stage.forward(batch_, {weight, seed, parts_.optimizer.state()}, *activations_);
+      parts_.stage.backward(*activations_);
       if (last) reducer_.finish();
     };
     if (graphs_) {
@@ -382,7 +385,7 @@ void StepLoop::evaluate(const std::string& where) {
 double StepLoop::evaluation_loss() {
   const Config& c = parts_.config;
   if (c.epochs > 0)
-    return mean_loss(parts_.stream, parts_.model, batch_,
+    return mean_loss(parts_.stream, parts_.stage, *activations_, batch_,
                      *make_sample_blocks(parts_.validation, c.sequence), evaluation_,
                      parts_.communicator);
   Stream& s = parts_.stream;
@@ -397,7 +400,7 @@ double StepLoop::evaluation_loss() {
   s.fill_zero(evaluation_, sizeof(StepState));
   for (int64_t k = 0; k < batches; ++k) {
     load(loader.get());
-    parts_.model.evaluate(batch_, weight, evaluation_);
+    parts_.stage.evaluate(batch_, {weight, {}, evaluation_}, *activations_);
     if (k % in_flight == in_flight - 1) s.synchronize();
   }
   parts_.communicator.all_reduce(s, Tensor(&evaluation_->loss_sum, DType::f64, {1}));

@@ -13,11 +13,11 @@
 #include "src/data/batches.h"
 #include "src/data/dataset.h"
 #include "src/measure/record.h"
-#include "src/model/model.h"
+#include "src/model/stage.h"
 #include "src/device/events.h"
 #include "src/device/graph.h"
 #include "src/optim/optimizer.h"
-#include "src/parallel/gradient_reducer.h"
+#include "src/optim/gradient_reducer.h"
 #include "src/train/failures.h"
 
 namespace tally::train {
@@ -27,7 +27,7 @@ struct LoopParts {
   const Config& config;
   Stream& stream;
   ParameterTable& table;
-  Model& model;
+  Stage& stage;
   Optimizer& optimizer;
   std::shared_ptr<const SampleSource> train;
   std::shared_ptr<const SampleSource> validation;  // null: no evaluation
@@ -106,7 +106,8 @@ class StepLoop {
   const bool graphs_;
   const int ring_;  // steps whose results may wait in device memory
 
-  Batch batch_;                   // in device memory; every micro batch is copied to the same place
+  Batch batch_;  // in device memory; every micro batch is copied to the same place
+  std::unique_ptr<ActivationSet> activations_;  // of the micro batch in flight
   StepState* results_ = nullptr;  // [ring] on the device
   StepState* evaluation_ = nullptr;  // on the device
   HostMemory staging_, read_back_;   // [ring] StepState each

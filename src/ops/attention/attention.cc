@@ -25,8 +25,9 @@ void attention_backward(const Compute& c, const AttentionShape& shape, const Ten
   TALLY_BACKEND(c.stream, attention_backward(c, shape, qkv, out, stats, dout, dqkv, workspace, seed, q_sums));
 }
 
-void rotary(Stream& s, const Tensor& qkv, double base, double fraction, bool inverse) {
-  TALLY_BACKEND(s, rotary(s, qkv, base, fraction, inverse));
+void rotary(Stream& s, const Tensor& qkv, const Tensor& positions, double base, double fraction,
+            bool inverse) {
+  TALLY_BACKEND(s, rotary(s, qkv, positions, base, fraction, inverse));
 }
 
 }  // namespace tally::train

@@ -34,8 +34,10 @@ void attention_backward(const Compute& c, const AttentionShape& shape, const Ten
                         const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed,
                         const Tensor& q_sums = Tensor());
 
-// Rotary position embedding (rotate-half, `fraction` of the head's dimensions, base 10000 unless
-// given), in place on Q and K of qkv. `inverse` rotates back: the backward pass applied to dqkv.
-void rotary(Stream& s, const Tensor& qkv, double base, double fraction, bool inverse);
+// Rotary position embedding (rotate-half, `fraction` of the head's dimensions) in place on Q and K
+// of qkv. positions[B,T]: i32; undefined: 0 ... T - 1 in each row. `inverse` rotates back: the
+// backward pass applied to dqkv.
+void rotary(Stream& s, const Tensor& qkv, const Tensor& positions, double base, double fraction,
+            bool inverse);
 
 }  // namespace tally::train

@@ -7,13 +7,14 @@ namespace tally::train::cuda {
 namespace {
 
 template <typename T>
-__global__ void rotary_kernel(T* qkv, int64_t tokens, int heads, int width, int half, double base,
+__global__ void rotary_kernel(T* qkv, const int32_t* positions, int64_t tokens, int heads, int width, int half, double base,
                               bool inverse) {
   using A = Acc<T>;
   extern __shared__ unsigned char memory[];
   A* cosine = reinterpret_cast<A*>(memory);
   A* sine = cosine + half;
-  const auto position = static_cast<double>(blockIdx.x % tokens);
+  const auto position =
+      static_cast<double>(positions ? positions[blockIdx.x] : blockIdx.x % tokens);
   for (int i = threadIdx.x; i < half; i += blockDim.x) {
     double s, c;
     sincos(position * pow(base, -static_cast<double>(i) / half), &s, &c);
@@ -34,7 +35,8 @@ __global__ void rotary_kernel(T* qkv, int64_t tokens, int heads, int width, int 
 
 }  // namespace
 
-void rotary(Stream& stream, const Tensor& qkv, double base, double fraction, bool inverse) {
+void rotary(Stream& stream, const Tensor& qkv, const Tensor& positions, double base,
+            double fraction, bool inverse) {
   CudaStream& s = cuda_stream(stream);
   const auto width = static_cast<int>(qkv.dim(4));
   const int half = static_cast<int>(static_cast<double>(width) * fraction) / 2;
@@ -44,7 +46,7 @@ void rotary(Stream& stream, const Tensor& qkv, double base, double fraction, boo
     using T = decltype(zero);
     const size_t shared = 2 * static_cast<size_t>(half) * sizeof(Acc<T>);
     rotary_kernel<T><<<rows, 256, shared, s.stream()>>>(
-        qkv.as<T>(), qkv.dim(1), static_cast<int>(qkv.dim(3)), width, half, base, inverse);
+        qkv.as<T>(), positions.as<int32_t>(), qkv.dim(1), static_cast<int>(qkv.dim(3)), width, half, base, inverse);
     CUDA_LAUNCHED();
   });
 }

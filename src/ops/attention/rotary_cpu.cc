@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -6,12 +7,16 @@
 
 namespace tally::train::cpu {
 
-void rotary(Stream&, const Tensor& qkv, double base, double fraction, bool inverse) {
+void rotary(Stream&, const Tensor& qkv, const Tensor& positions, double base, double fraction,
+            bool inverse) {
   const int64_t batch = qkv.dim(0), tokens = qkv.dim(1), heads = qkv.dim(3), width = qkv.dim(4);
   const int64_t half = static_cast<int64_t>(static_cast<double>(width) * fraction) / 2;
-  // cos and sin of token * base^(-2 i / rotated dimensions).
-  std::vector<double> cosine(static_cast<size_t>(tokens * half)), sine(cosine.size());
-  for (int64_t t = 0; t < tokens; ++t) {
+  int64_t length = tokens;  // positions there are
+  for (int64_t i = 0; positions.defined() && i < positions.numel(); ++i)
+    length = std::max<int64_t>(length, positions.as<int32_t>()[i] + 1);
+  // cos and sin of position * base^(-2 i / rotated dimensions).
+  std::vector<double> cosine(static_cast<size_t>(length * half)), sine(cosine.size());
+  for (int64_t t = 0; t < length; ++t) {
     for (int64_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(t) *
                            std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
@@ -23,8 +28,10 @@ void rotary(Stream&, const Tensor& qkv, double base, double fraction, bool inver
     using A = accumulate_t<T>;
     at::parallel_for(0, batch * tokens, 16, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const double* c = cosine.data() + (row % tokens) * half;
-        const double* s = sine.data() + (row % tokens) * half;
+        const int64_t position =
+            positions.defined() ? positions.as<int32_t>()[row] : row % tokens;
+        const double* c = cosine.data() + position * half;
+        const double* s = sine.data() + position * half;
         // Q's heads, then K's.
         T* head = qkv.as<T>() + row * 3 * heads * width;
         for (int64_t h = 0; h < 2 * heads; ++h, head += width) {

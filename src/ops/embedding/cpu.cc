@@ -5,9 +5,17 @@
 #include "src/device/cpu/types.h"
 
 namespace tally::train::cpu {
+namespace {
 
-void embedding_forward(Stream&, const Tensor& ids, const Tensor& wte, const Tensor& wpe,
-                       double dropout, DropoutSeed seed, const Tensor& out) {
+// The row of the position table of token i.
+int64_t position_of(const Tensor& positions, int64_t i, int64_t tokens) {
+  return positions.defined() ? positions.as<int32_t>()[i] : i % tokens;
+}
+
+}  // namespace
+
+void embedding_forward(Stream&, const Tensor& ids, const Tensor& positions, const Tensor& wte,
+                       const Tensor& wpe, double dropout, DropoutSeed seed, const Tensor& out) {
   with_type(out.dtype, "embedding_forward", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(out), tokens = ids.dim(-1);
@@ -18,7 +26,8 @@ void embedding_forward(Stream&, const Tensor& ids, const Tensor& wte, const Tens
           draw_mask(dropout, seed.get(), static_cast<uint64_t>(i * columns), columns, mask.data());
         }
         const T* token = wte.as<T>() + ids.as<int32_t>()[i] * columns;
-        const T* position = wpe.defined() ? wpe.as<T>() + (i % tokens) * columns : nullptr;
+        const T* position =
+            wpe.defined() ? wpe.as<T>() + position_of(positions, i, tokens) * columns : nullptr;
         T* to = out.as<T>() + i * columns;
         for (int64_t j = 0; j < columns; ++j) {
           const A sum = static_cast<A>(token[j]) + (position ? static_cast<A>(position[j]) : A(0));
@@ -29,8 +38,9 @@ void embedding_forward(Stream&, const Tensor& ids, const Tensor& wte, const Tens
   });
 }
 
-void embedding_backward(Stream&, const Tensor& ids, const Tensor& dout, double dropout,
-                        DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe, const Tensor&) {
+void embedding_backward(Stream&, const Tensor& ids, const Tensor& positions, const Tensor& dout,
+                        double dropout, DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe,
+                        const Tensor&) {
   with_type(dout.dtype, "embedding_backward", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(dout), tokens = ids.dim(-1);
@@ -45,7 +55,9 @@ void embedding_backward(Stream&, const Tensor& ids, const Tensor& dout, double d
           draw_mask(dropout, seed.get(), static_cast<uint64_t>(first), n, mask.data());
         const T* from = dout.as<T>() + first;
         A* token = dwte.as<A>() + ids.as<int32_t>()[i] * columns + begin;
-        A* position = dwpe.defined() ? dwpe.as<A>() + (i % tokens) * columns + begin : nullptr;
+        A* position = dwpe.defined() ? dwpe.as<A>() +
+                                           position_of(positions, i, tokens) * columns + begin
+                                     : nullptr;
         for (int64_t j = 0; j < n; ++j) {
           const A d = static_cast<A>(from[j]) * mask[j];
           token[j] += d;

@@ -1,6 +1,6 @@
-// Token and position embeddings. The backward pass adds the rows of each token in a fixed order:
-// the positions are sorted by token (stable radix sort), cut into chunks of equal length, and each
-// chunk is summed by one block; tokens whose rows span chunks are finished by a second kernel.
+// Token and position embeddings. The backward pass adds the gradient's rows of each table row in a
+// fixed order: they are sorted by table row (stable radix sort) and cut into chunks of equal length.
+// One block sums a chunk. A second kernel finishes table rows whose sums span chunks.
 #include <cub/device/device_radix_sort.cuh>
 
 #include "src/device/cuda/kernel.cuh"
@@ -11,8 +11,9 @@ namespace tally::train::cuda {
 namespace {
 
 template <typename T, int N>
-__global__ void embedding_kernel(const int32_t* ids, const T* wte, const T* wpe, T* out,
-                                 int64_t tokens, int64_t length, int64_t columns, Dropout dropout) {
+__global__ void embedding_kernel(const int32_t* ids, const int32_t* positions, const T* wte,
+                                 const T* wpe, T* out, int64_t tokens, int64_t length,
+                                 int64_t columns, Dropout dropout) {
   dropout.resolve();
   const int64_t vectors = columns / N;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -23,7 +24,8 @@ __global__ void embedding_kernel(const int32_t* ids, const T* wte, const T* wpe,
 #pragma unroll
   for (int k = 0; k < N; ++k) x[k] = widen(w.v[k]);
   if (wpe) {
-    const Vector<T, N> p = load<T, N>(wpe + token % length * columns + column);
+    const int64_t position = positions ? positions[token] : token % length;
+    const Vector<T, N> p = load<T, N>(wpe + position * columns + column);
 #pragma unroll
     for (int k = 0; k < N; ++k) x[k] += widen(p.v[k]);
   }
@@ -158,8 +160,8 @@ int bits_for(int64_t vocabulary) {
 }
 
 template <typename T, int N>
-void add_tokens(CudaStream& s, const Tensor& ids, const Tensor& dout, const Dropout& dropout,
-                const Tensor& dwte) {
+void add_rows(CudaStream& s, const Tensor& ids, const Tensor& dout, const Dropout& dropout,
+              const Tensor& dwte) {
   using A = Acc<T>;
   const int64_t tokens = ids.numel(), columns = dout.dim(-1);
   const int bits = bits_for(dwte.dim(0));
@@ -199,8 +201,9 @@ void add_tokens(CudaStream& s, const Tensor& ids, const Tensor& dout, const Drop
 
 }  // namespace
 
-void embedding_forward(Stream& stream, const Tensor& ids, const Tensor& wte, const Tensor& wpe,
-                       double dropout, DropoutSeed seed, const Tensor& out) {
+void embedding_forward(Stream& stream, const Tensor& ids, const Tensor& positions,
+                       const Tensor& wte, const Tensor& wpe, double dropout, DropoutSeed seed,
+                       const Tensor& out) {
   CudaStream& s = cuda_stream(stream);
   const int64_t tokens = ids.numel(), columns = wte.dim(1);
   if (tokens == 0) return;
@@ -210,22 +213,22 @@ void embedding_forward(Stream& stream, const Tensor& ids, const Tensor& wte, con
     constexpr int N = vector_size<T>;
     if (vectorizable<T>(columns, wte.as<T>(), wpe.as<T>(), out.as<T>())) {
       const auto blocks = static_cast<unsigned>(divide_up(tokens * columns / N, 256));
-      embedding_kernel<T, N><<<blocks, 256, 0, s.stream()>>>(ids.as<int32_t>(), wte.as<T>(),
-                                                             wpe.as<T>(), out.as<T>(), tokens,
-                                                             ids.dim(-1), columns, mask);
+      embedding_kernel<T, N><<<blocks, 256, 0, s.stream()>>>(
+          ids.as<int32_t>(), positions.as<int32_t>(), wte.as<T>(), wpe.as<T>(), out.as<T>(), tokens,
+          ids.dim(-1), columns, mask);
     } else {
       const auto blocks = static_cast<unsigned>(divide_up(tokens * columns, 256));
-      embedding_kernel<T, 1><<<blocks, 256, 0, s.stream()>>>(ids.as<int32_t>(), wte.as<T>(),
-                                                             wpe.as<T>(), out.as<T>(), tokens,
-                                                             ids.dim(-1), columns, mask);
+      embedding_kernel<T, 1><<<blocks, 256, 0, s.stream()>>>(
+          ids.as<int32_t>(), positions.as<int32_t>(), wte.as<T>(), wpe.as<T>(), out.as<T>(), tokens,
+          ids.dim(-1), columns, mask);
     }
     CUDA_LAUNCHED();
   });
 }
 
-void embedding_backward(Stream& stream, const Tensor& ids, const Tensor& dout, double dropout,
-                        DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe,
-                        const Tensor& /*workspace*/) {
+void embedding_backward(Stream& stream, const Tensor& ids, const Tensor& positions,
+                        const Tensor& dout, double dropout, DropoutSeed seed, const Tensor& dwte,
+                        const Tensor& dwpe, const Tensor& /*workspace*/) {
   CudaStream& s = cuda_stream(stream);
   const int64_t tokens = ids.numel(), columns = dout.dim(-1);
   if (tokens == 0) return;
@@ -235,8 +238,9 @@ void embedding_backward(Stream& stream, const Tensor& ids, const Tensor& dout, d
     using T = decltype(zero);
     const auto with = [&](auto width) {
       constexpr int N = decltype(width)::value;
-      if (dwte.defined()) add_tokens<T, N>(s, ids, dout, mask, dwte);
+      if (dwte.defined()) add_rows<T, N>(s, ids, dout, mask, dwte);
       if (!dwpe.defined()) return;
+      if (positions.defined()) return add_rows<T, N>(s, positions, dout, mask, dwpe);
       const auto blocks = static_cast<unsigned>(divide_up(length * (columns / N), 128));
       position_kernel<T, N><<<blocks, 128, 0, s.stream()>>>(dout.as<T>(), dwpe.as<Acc<T>>(), batch,
                                                             length, columns, mask);

@@ -131,7 +131,7 @@ void check_collectives(Communicator& c, Stream& s, DType type, int64_t count) {
   c.all_reduce(s, a.fill(mine).tensor(), Reduce::max);
   a.expect("all_reduce(max)", most);
   c.start_all_reduce(s, a.fill(mine).tensor());
-  c.join(s);
+  c.wait(s);
   a.expect("start_all_reduce", sum);
   for (int root = 0; root < size; ++root) {
     c.broadcast(s, a.fill(mine).tensor(), root);

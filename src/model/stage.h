@@ -1,0 +1,98 @@
+// A model as the training loop sees it: the layers that this process holds, with explicit forward
+// and backward passes over memory planned once, or the autograd reference behind the same interface.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+
+#include "src/config/config.h"
+#include "src/device/compute_options.h"
+#include "src/device/step_state.h"
+#include "src/device/tensor.h"
+#include "src/nn/deferred_update.h"
+#include "src/nn/parameters.h"
+
+namespace tally::train {
+
+// One micro batch in device memory, all i32; B sequences of T tokens. What a model has no use for
+// stays undefined and costs nothing.
+struct Batch {
+  Tensor ids;          // [B,T]
+  Tensor positions;    // [B,T] rows of the position table; undefined: 0 ... T - 1 in each sequence
+  Tensor token_types;  // [B,T] rows of the token type table, for models that have one
+  // Of each head. [0]: [B,T] of the language model's head, where a negative label does not count.
+  std::array<Tensor, 2> labels;
+  // [n + 1] where n documents begin among the B T tokens, ascending, and B T at the end (repeated up
+  // to the tensor's size): tokens attend within their document only. None crosses a sequence.
+  // Undefined: a document is a sequence.
+  Tensor cu_seqlens;
+  int64_t counted = -1;  // labels that count (whoever fills the batch knows); -1: all
+  bool first = false;    // of its step: gradients are overwritten, whatever they were
+};
+
+// What a pass of a micro batch needs beside it.
+struct Pass {
+  double weight = 1;      // of its mean loss in the step's: 1 / micro batches
+  DropoutSeed dropout;    // differs per step and micro batch; the value 0 turns dropout off
+  StepState* state = nullptr;  // in device memory
+};
+
+// What one micro batch leaves from its forward pass for its backward pass. A schedule owns as many
+// as it has micro batches in flight.
+class ActivationSet {
+ public:
+  virtual ~ActivationSet() = default;
+  virtual size_t bytes() const = 0;
+};
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+
+  // Allocates. The stage outlives its sets.
+  virtual std::unique_ptr<ActivationSet> make_activations() = 0;
+  // Fills `set`, which this stage made. The batch's memory and the pass's state stay as they are
+  // until the backward pass is done. Enqueues only: no allocation, no synchronisation.
+  virtual void forward(const Batch& batch, const Pass& pass, ActivationSet& set) = 0;
+  // Loss and gradients of the micro batch that `set` holds. Gradients are added to the parameter
+  // table's (overwritten for Batch::first) and carry weight * state->loss_scale. The mean loss *
+  // weight is added to state->loss_sum. Enqueues only.
+  virtual void backward(ActivationSet& set) = 0;
+  // Forward and loss only, without dropout: adds the mean loss * pass.weight to state->loss_sum.
+  // Overwrites `set`.
+  virtual void evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) = 0;
+  // Scratch that all sets share.
+  virtual size_t scratch_bytes() const = 0;
+
+  // `hook` is called by backward() as soon as the gradient of a parameter, given by its place in
+  // ParameterTable::all(), is final and work on it may be enqueued. Only the parameters of
+  // reported_parameters() are reported.
+  using GradientHook = std::function<void(int parameter)>;
+  void set_gradient_hook(GradientHook hook) { gradient_hook_ = std::move(hook); }
+  // In the order in which backward() reports them. Models that do not know report none.
+  virtual std::vector<int> reported_parameters() const { return {}; }
+
+  // The update that may overlap with the forward pass; null where the model has none.
+  virtual DeferredUpdate* deferred_update() { return nullptr; }
+
+ protected:
+  void gradient_is_final(const ParamGrad& p) const {
+    if (gradient_hook_) gradient_hook_(p.id);
+  }
+  bool reports_gradients() const { return static_cast<bool>(gradient_hook_); }
+
+ private:
+  GradientHook gradient_hook_;
+};
+
+// Registers GPT's parameters in `table` (before layout()).
+void register_gpt(const ModelConfig& config, ParameterTable* table);
+// The explicit model (model/gpt.h). `table` is laid out; it and the stream outlive the model.
+std::unique_ptr<Stage> make_gpt(const Config& config, const ParameterTable& table,
+                                const Compute& compute);
+// The autograd reference over the same parameters (reference/gpt.cc).
+std::unique_ptr<Stage> make_reference_gpt(const Config& config, const ParameterTable& table,
+                                          const Compute& compute);
+
+}  // namespace tally::train

@@ -1,0 +1,94 @@
+#include "src/nn/attention.h"
+
+#include <cmath>
+
+#include "src/ops/linear/linear.h"
+
+namespace tally::train {
+
+AttentionShape AttentionGeometry::shape(const Dropout& dropout) const {
+  AttentionShape s;
+  s.batch = batch;
+  s.tokens = tokens;
+  s.heads = heads;
+  s.head_dim = head_dim;
+  s.causal = causal;
+  s.scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
+  s.dropout = dropout.attention;
+  return s;
+}
+
+SelfAttention::SelfAttention(const ParameterTable& table, const std::string& name,
+                             const AttentionGeometry& geometry, int64_t layer, const Tensor& sums)
+    : qkv_(table, name + ".c_attn"),
+      projection_(table, name + ".c_proj"),
+      geometry_(geometry),
+      layer_(layer),
+      sums_(sums) {}
+
+void SelfAttention::forward(LayerContext* c, const Tensor& x, const Tensor& positions,
+                            const Dropout& dropout, const DeferredUpdate* update,
+                            const AttentionActivations& a) const {
+  const AttentionGeometry& g = geometry_;
+  qkv_.forward(*c, x, a.qkv.view({g.batch * g.tokens, 3 * g.hidden()}));
+  if (rotary_positions()) {
+    rotary(c->compute, a.qkv, positions, g.rotary_base, g.rotary_fraction, false);
+  }
+  if (update) update->finish(c);
+  attention_forward(c->compute, g.shape(dropout), a.qkv,
+                    a.out.view({g.batch, g.tokens, g.heads, g.head_dim}), a.stats, c->workspace,
+                    dropout.at(DropoutSite::attention, layer_));
+  if (update) update->start(c, layer_);
+}
+
+Branch SelfAttention::branch(const LayerContext& c, const AttentionActivations& a) const {
+  // The sums are also what the gradient of V's bias follows from.
+  return {&projection_, a.out, c.fusions.qkv_bias ? sums_ : projection_.bias.gradient,
+          DropoutSite::projection, layer_};
+}
+
+void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Tensor& positions,
+                             const AttentionActivations& a, const Dropout& dropout,
+                             const Tensor& qkv_grad, const BackwardFlow& flow) const {
+  const AttentionGeometry& g = geometry_;
+  const Tensor& dy = flow.at_branch(dropout);
+  projection_.backward_weight(c, dy, a.out);
+  projection_.backward_input(c, dy, flow.normed);
+  const auto heads = [&](const Tensor& t) {
+    return t.view({g.batch, g.tokens, g.heads, g.head_dim});
+  };
+  // Attention can sum dQ's columns on the way, but before rotation's inverse.
+  const Tensor q_sums = c.fusions.qkv_bias && !rotary_positions()
+                            ? qkv_.bias.gradient.rows(0, g.hidden())
+                            : Tensor();
+  attention_backward(c.compute, g.shape(dropout), a.qkv, heads(a.out), a.stats, heads(flow.normed),
+                     qkv_grad, c.workspace, dropout.at(DropoutSite::attention, layer_), q_sums);
+  if (rotary_positions()) {
+    rotary(c.compute, qkv_grad, positions, g.rotary_base, g.rotary_fraction, true);
+  }
+  const Tensor dqkv = qkv_grad.view({g.batch * g.tokens, 3 * g.hidden()});
+  backward_qkv_bias(c, dropout, dqkv);
+  qkv_.backward_weight(c, dqkv, x);
+  qkv_.backward_input(c, dqkv, flow.normed);
+  c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dqkv may still run
+}
+
+// The bias's gradient is the column sums of dqkv. For K they are 0 before rotation: a bias that all
+// keys share moves all scores of a row alike, and softmax does not see that. For V without dropout
+// they are the column sums of the gradient at the attention's output, because each row of
+// probabilities sums to 1. Those follow from the sums at the projection's output.
+void SelfAttention::backward_qkv_bias(const LayerContext& c, const Dropout& dropout,
+                                      const Tensor& dqkv) const {
+  const int64_t hidden = geometry_.hidden();
+  if (!c.fusions.qkv_bias) return linear_backward_bias(c.compute, dqkv, 0, qkv_.bias.gradient);
+  const auto part = [&](int64_t first, int64_t count) {
+    return qkv_.bias.gradient.rows(first * hidden, count * hidden);
+  };
+  if (rotary_positions()) linear_backward_bias(c.compute, dqkv, 0, part(0, 2));
+  const bool from_sums = dropout.attention == 0;
+  if (!from_sums) linear_backward_bias(c.compute, dqkv, 2 * hidden, part(2, 1));
+  linear_backward_bias_input(c.compute, sums_, projection_.weight.value, projection_.bias.gradient,
+                             from_sums ? part(2, 1) : Tensor());
+}
+
+}  // namespace tally::train

@@ -1,0 +1,65 @@
+// Self-attention between the projection of its input to Q, K and V and the projection of its output,
+// which the residual norm after it computes (Branch).
+//   qkv = x w_qkv^T + b;  out = softmax(scale Q K^T + mask) V;  branch = out w_proj^T + b
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "src/nn/deferred_update.h"
+#include "src/nn/linear.h"
+#include "src/nn/residual_norm.h"
+#include "src/ops/attention/attention.h"
+
+namespace tally::train {
+
+// What the layer leaves for the backward pass; B x T tokens, H heads of D.
+struct AttentionActivations {
+  Tensor qkv;    // [B,T,3,H,D], rotated where positions are rotary
+  Tensor out;    // [B T, H D]
+  Tensor stats;  // [B,H,T]
+};
+
+// What does not change from block to block.
+struct AttentionGeometry {
+  int64_t batch = 0, tokens = 0, heads = 0, head_dim = 0;
+  bool causal = true;
+  Positions positions = Positions::learned;
+  double rotary_base = 10000, rotary_fraction = 1;
+
+  int64_t hidden() const { return heads * head_dim; }
+  AttentionShape shape(const Dropout& dropout) const;
+};
+
+class SelfAttention {
+ public:
+  // Parameters `name`.c_attn and `name`.c_proj. `sums`[C]: memory of its own for the column sums of
+  // the gradient at the projection's output (gradient type), zero before each backward pass.
+  SelfAttention(const ParameterTable& table, const std::string& name,
+                const AttentionGeometry& geometry, int64_t layer, const Tensor& sums);
+
+  // a.out from x[M,C]. `update`, where not null: the one to finish before attention and to start
+  // after it. positions[B,T]: as Batch's.
+  void forward(LayerContext* c, const Tensor& x, const Tensor& positions, const Dropout& dropout,
+               const DeferredUpdate* update, const AttentionActivations& a) const;
+  Branch branch(const LayerContext& c, const AttentionActivations& a) const;
+  // From the branch's gradient in `flow` to the gradient at x, in flow.normed. `qkv_grad`[B,T,3,H,D]
+  // is scratch. The residual norm above has filled the branch's bias_gradient.
+  void backward(const LayerContext& c, const Tensor& x, const Tensor& positions,
+                const AttentionActivations& a, const Dropout& dropout, const Tensor& qkv_grad,
+                const BackwardFlow& flow) const;
+
+  const Linear& qkv() const { return qkv_; }
+  const Linear& projection() const { return projection_; }
+
+ private:
+  void backward_qkv_bias(const LayerContext& c, const Dropout& dropout, const Tensor& dqkv) const;
+  bool rotary_positions() const { return geometry_.positions == Positions::rotary; }
+
+  Linear qkv_, projection_;
+  AttentionGeometry geometry_;
+  int64_t layer_ = 0;
+  Tensor sums_;
+};
+
+}  // namespace tally::train

@@ -1,0 +1,98 @@
+#include "src/nn/block.h"
+
+namespace tally::train {
+namespace {
+
+struct Planner {
+  const BlockSizes& sizes;
+  Arena* arena;
+
+  Tensor make(std::initializer_list<int64_t> shape, const char* what) const {
+    return arena->make(sizes.type, shape, what);
+  }
+  Tensor wide(std::initializer_list<int64_t> shape, const char* what) const {
+    return arena->make(sizes.type == DType::f64 ? DType::f64 : DType::f32, shape, what);
+  }
+  Tensor hidden(const char* what) const {
+    return make({sizes.tokens(), sizes.attention.hidden()}, what);
+  }
+  Tensor ffn() const { return make({sizes.tokens(), sizes.ffn}, "MLP activations"); }
+
+  // What selective recomputation computes again: three cheap passes.
+  void cheap(BlockActivations* a) const {
+    a->in.y = hidden("LayerNorm output");
+    a->mid.y = hidden("LayerNorm output");
+    a->mlp.act = ffn();
+  }
+  // What only full recomputation does.
+  void costly(BlockActivations* a) const {
+    const AttentionGeometry& g = sizes.attention;
+    for (NormActivations* n : {&a->in, &a->mid}) {
+      n->mean = wide({sizes.tokens()}, "LayerNorm statistics");
+      n->rstd = wide({sizes.tokens()}, "LayerNorm statistics");
+    }
+    a->attention.qkv =
+        make({g.batch, g.tokens, 3, g.heads, g.head_dim}, "queries, keys and values");
+    a->attention.out = hidden("attention output");
+    a->attention.stats = wide({g.batch, g.heads, g.tokens}, "attention statistics");
+    a->mid.r = hidden("residual stream");
+    a->mlp.saved = ffn();
+  }
+};
+
+}  // namespace
+
+BlockActivations plan_shared_activations(const BlockSizes& sizes, Arena* arena) {
+  const Planner planner{sizes, arena};
+  BlockActivations shared;
+  if (sizes.recompute != Recompute::none) planner.cheap(&shared);
+  if (sizes.recompute == Recompute::full) planner.costly(&shared);
+  return shared;
+}
+
+BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActivations& shared,
+                                        Arena* arena) {
+  const Planner planner{sizes, arena};
+  BlockActivations a = shared;
+  a.in.r = planner.hidden("residual stream");
+  if (sizes.recompute != Recompute::full) planner.costly(&a);
+  if (sizes.recompute == Recompute::none) planner.cheap(&a);
+  return a;
+}
+
+Block::Block(const ParameterTable& table, const std::string& name, const BlockSizes& sizes,
+             double epsilon, SavedGelu form, int64_t layer, const Tensor& sums)
+    : in_norm_(table, name + ".ln_1", epsilon),
+      mid_norm_(table, name + ".ln_2", epsilon),
+      attention_(table, name + ".attn", sizes.attention, layer, sums),
+      mlp_(table, name + ".mlp", form, layer),
+      recompute_(sizes.recompute) {}
+
+void Block::forward(LayerContext* c, const Tensor& positions, const Dropout& dropout,
+                    const DeferredUpdate* update, const Tensor& scratch,
+                    const BlockActivations& a) const {
+  attention_.forward(c, a.in.y, positions, dropout, update, a.attention);
+  mid_norm_.forward(*c, attention_.branch(*c, a.attention), a.in.r, dropout, scratch, a.mid);
+  mlp_.forward(*c, a.mid.y, a.mlp);
+}
+
+void Block::recompute(LayerContext* c, const Tensor& positions, const Dropout& dropout,
+                      const Tensor& scratch, const BlockActivations& a) const {
+  if (recompute_ == Recompute::none) return;
+  in_norm_.norm(*c, a.in);
+  if (recompute_ == Recompute::full) return forward(c, positions, dropout, nullptr, scratch, a);
+  mid_norm_.norm(*c, a.mid);
+  mlp_.recompute_act(*c, a.mlp);
+}
+
+void Block::backward(const LayerContext& c, const Tensor& positions, const Dropout& dropout,
+                     const BlockActivations& a, const Branch* below, const Tensor& qkv_grad,
+                     const BackwardFlow& flow) const {
+  mlp_.backward(c, a.mid.y, a.mlp, dropout, flow);
+  const Branch attention = attention_.branch(c, a.attention);
+  mid_norm_.backward(c, a.mid, &attention, dropout, false, flow);
+  attention_.backward(c, a.in.y, positions, a.attention, dropout, qkv_grad, flow);
+  in_norm_.backward(c, a.in, below, dropout, false, flow);
+}
+
+}  // namespace tally::train

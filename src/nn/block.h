@@ -1,0 +1,84 @@
+// A transformer block with the norm before each branch (GPT):
+//   r_mid = r_in + projection(attention(ln_1(r_in))),  r_out = r_mid + mlp(ln_2(r_mid))
+// The last addition belongs to the norm that follows it: the next block's ln_1 or the model's last
+// norm. So forward() ends at the MLP's branch, and r_out is the next NormActivations::r.
+#pragma once
+
+#include <string>
+
+#include "src/device/arena.h"
+#include "src/nn/attention.h"
+#include "src/nn/mlp.h"
+#include "src/nn/residual_norm.h"
+
+namespace tally::train {
+
+// What a block keeps for its backward pass, what the blocks of a stage share, and what is computed
+// again before the backward pass. M = tokens of the micro batch, C = hidden, F = ffn.
+//
+//   tensor                        none    selective   full
+//   in.r [M,C]                    kept    kept        kept
+//   in.mean, in.rstd [M]          kept    kept        shared, again
+//   in.y [M,C]                    kept    shared,     shared, again
+//                                         again
+//   attention.qkv, out, stats     kept    kept        shared, again
+//   mid.r, mid.mean, mid.rstd     kept    kept        shared, again
+//   mid.y [M,C]                   kept    shared,     shared, again
+//                                         again
+//   mlp.saved [M,F]               kept    kept        shared, again
+//   mlp.act [M,F]                 kept    shared,     shared, again
+//                                         again
+struct BlockActivations {
+  NormActivations in;
+  AttentionActivations attention;
+  NormActivations mid;
+  MlpActivations mlp;
+};
+
+struct BlockSizes {
+  AttentionGeometry attention;
+  int64_t ffn = 0;
+  DType type = DType::f32;
+  Recompute recompute = Recompute::none;
+
+  int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
+};
+
+// What the blocks of a stage share, once for all of them.
+BlockActivations plan_shared_activations(const BlockSizes& sizes, Arena* arena);
+// A block's own activations beside the shared ones.
+BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActivations& shared,
+                                        Arena* arena);
+
+class Block {
+ public:
+  // Parameters `name`.ln_1, .attn, .ln_2 and .mlp. `sums` as SelfAttention's.
+  Block(const ParameterTable& table, const std::string& name, const BlockSizes& sizes,
+        double epsilon, SavedGelu form, int64_t layer, const Tensor& sums);
+
+  const ResidualNorm& in_norm() const { return in_norm_; }
+  // From a.in to the MLP's branch. `scratch`[M,C] as ResidualNorm's; `positions` and
+  // `update` as SelfAttention's.
+  void forward(LayerContext* c, const Tensor& positions, const Dropout& dropout,
+               const DeferredUpdate* update, const Tensor& scratch, const BlockActivations& a) const;
+  Branch branch(const BlockActivations& a) const { return mlp_.branch(a.mlp); }
+  // Computes again what the block shares with the others, from what it kept.
+  void recompute(LayerContext* c, const Tensor& positions, const Dropout& dropout,
+                 const Tensor& scratch, const BlockActivations& a) const;
+  // From the gradient at r_out to that at r_in, both in flow.residual. `below`: the branch that was
+  // added to give r_in; null where there is none.
+  void backward(const LayerContext& c, const Tensor& positions, const Dropout& dropout,
+                const BlockActivations& a, const Branch* below, const Tensor& qkv_grad,
+                const BackwardFlow& flow) const;
+
+  const SelfAttention& attention() const { return attention_; }
+  const Mlp& mlp() const { return mlp_; }
+
+ private:
+  ResidualNorm in_norm_, mid_norm_;
+  SelfAttention attention_;
+  Mlp mlp_;
+  Recompute recompute_;
+};
+
+}  // namespace tally::train

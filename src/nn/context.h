@@ -1,0 +1,54 @@
+// What the layers of a stage share while a micro batch passes through them.
+#pragma once
+
+#include <cstdint>
+
+#include "src/config/config.h"
+#include "src/device/compute_options.h"
+#include "src/device/side_stream.h"
+#include "src/device/step_state.h"
+#include "src/device/tensor.h"
+
+namespace tally::train {
+
+// Where dropout happens. Each site of each layer draws its own mask from a micro batch's seed.
+enum class DropoutSite : uint64_t { embedding = 0, attention = 1, projection = 2, mlp = 3 };
+
+// One micro batch's dropout. Without dropout both probabilities are 0.
+struct Dropout {
+  double hidden = 0, attention = 0;
+  DropoutSeed seed;
+
+  // The seed of a site. The embedding has none of its own layer: `layer` 0.
+  DropoutSeed at(DropoutSite site, int64_t layer = 0) const {
+    const uint64_t number = static_cast<uint64_t>(site) + 3 * static_cast<uint64_t>(layer);
+    return seed.state ? DropoutSeed(seed.state, number)
+                      : DropoutSeed(site_seed(seed.value, number));
+  }
+};
+
+// The gradients that flow from layer to layer in a backward pass; M tokens, C hidden. One set serves
+// a whole stage.
+struct BackwardFlow {
+  Tensor residual;  // [M,C] gradient at the residual stream
+  Tensor normed;    // [M,C] gradient at a norm's output: what a layer gives to the norm below it
+  Tensor branch;    // [M,C] `residual` under the mask of a branch's dropout; undefined without
+
+  // The gradient at the output of a branch that was added to the residual stream.
+  const Tensor& at_branch(const Dropout& dropout) const {
+    return dropout.hidden > 0 ? branch : residual;
+  }
+};
+
+struct LayerContext {
+  Compute compute;  // on the main stream
+  SideStream* side = nullptr;
+  // GEMMs of weight gradients run on the side stream. Each ends before its operands are overwritten:
+  // the layers wait where that happens.
+  bool overlap_weight_gradients = false;
+  Fusions fusions;
+  Tensor workspace;        // scratch of the operations that ask for some
+  bool accumulate = true;  // gradients of matrices are added to; false: overwritten
+};
+
+}  // namespace tally::train

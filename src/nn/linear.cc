@@ -1,0 +1,33 @@
+#include "src/nn/linear.h"
+
+#include "src/ops/linear/linear.h"
+
+namespace tally::train {
+
+void Linear::forward(const LayerContext& c, const Tensor& x, const Tensor& y,
+                     const Tensor& residual) const {
+  linear_forward(c.compute, x, weight.value, bias.value, y, residual);
+}
+
+void Linear::backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx) const {
+  linear_backward_input(c.compute, dy, weight.value, dx);
+}
+
+void Linear::backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x) const {
+  train::backward_weight(c, dy, x, weight, c.accumulate);
+}
+
+void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
+                     const ParamGrad& weight, bool accumulate) {
+  const auto gemm = [&](Stream& stream) {
+    linear_backward_weight({stream, c.compute.options}, dy, x, weight.gradient, Tensor(),
+                           accumulate);
+  };
+  if (c.overlap_weight_gradients) {
+    c.side->launch(gemm);
+  } else {
+    gemm(c.compute.stream);
+  }
+}
+
+}  // namespace tally::train

@@ -1,0 +1,33 @@
+// y = x w^T + b, with x[M,in], w[out,in], b[out], y[M,out].
+#pragma once
+
+#include <string>
+
+#include "src/nn/context.h"
+#include "src/nn/parameters.h"
+
+namespace tally::train {
+
+struct Linear {
+  ParamGrad weight, bias;
+
+  Linear() = default;
+  // `name`.weight and `name`.bias of the table.
+  Linear(const ParameterTable& table, const std::string& name)
+      : weight(table.get(name + ".weight")), bias(table.get(name + ".bias")) {}
+
+  // With `residual`[M,out], where defined, added.
+  void forward(const LayerContext& c, const Tensor& x, const Tensor& y,
+               const Tensor& residual = Tensor()) const;
+  void backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx) const;
+  // The weight's gradient only. The bias's is the column sums of dy, which other kernels take along
+  // (Branch, SelfAttention). It may overlap with what follows: dy and x stay untouched until
+  // LayerContext::side has been waited for.
+  void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x) const;
+};
+
+// The weight's gradient of a Linear without bias; `accumulate` as LayerContext's.
+void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
+                     const ParamGrad& weight, bool accumulate);
+
+}  // namespace tally::train

@@ -1,0 +1,26 @@
+#include "src/nn/mlp.h"
+
+namespace tally::train {
+
+void Mlp::forward(const LayerContext& c, const Tensor& x, const MlpActivations& a) const {
+  linear_gelu_forward(c.compute, x, fc_.weight.value, fc_.bias.value, a.saved, a.act, form_);
+}
+
+void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
+  gelu_forward(c.compute, a.saved, a.act);
+}
+
+void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
+                   const Dropout& dropout, const BackwardFlow& flow) const {
+  const Tensor& dy = flow.at_branch(dropout);
+  projection_.backward_weight(c, dy, a.act);
+  // GELU's output has had its last reader, unless that runs on the side stream.
+  const Tensor& dpre = c.overlap_weight_gradients ? a.saved : a.act;
+  linear_backward_input_gelu(c.compute, dy, projection_.weight.value, a.saved, dpre,
+                             fc_.bias.gradient, form_);
+  fc_.backward_weight(c, dpre, x);
+  fc_.backward_input(c, dpre, flow.normed);
+  c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dpre may still run
+}
+
+}  // namespace tally::train

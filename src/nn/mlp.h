@@ -1,0 +1,49 @@
+// The MLP up to its second GEMM, which the residual norm after it computes (Branch).
+//   act = gelu(x w_fc^T + b);  branch = act w_proj^T + b
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "src/nn/linear.h"
+#include "src/nn/residual_norm.h"
+#include "src/ops/linear/linear.h"
+
+namespace tally::train {
+
+// What the layer leaves for the backward pass; F = ffn. The backward pass writes the gradient at
+// GELU's input over one of them.
+struct MlpActivations {
+  Tensor saved;  // [M,F] GELU's input or derivative, see SavedGelu
+  Tensor act;    // [M,F] GELU's output
+};
+
+class Mlp {
+ public:
+  // Parameters `name`.c_fc and `name`.c_proj.
+  Mlp(const ParameterTable& table, const std::string& name, SavedGelu form, int64_t layer)
+      : fc_(table, name + ".c_fc"),
+        projection_(table, name + ".c_proj"),
+        form_(form),
+        layer_(layer) {}
+
+  void forward(const LayerContext& c, const Tensor& x, const MlpActivations& a) const;
+  // GELU's output again from its saved input (SavedGelu::input).
+  void recompute_act(const LayerContext& c, const MlpActivations& a) const;
+  Branch branch(const MlpActivations& a) const {
+    return {&projection_, a.act, projection_.bias.gradient, DropoutSite::mlp, layer_};
+  }
+  // From the branch's gradient in `flow` to the gradient at x, in flow.normed.
+  void backward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
+                const Dropout& dropout, const BackwardFlow& flow) const;
+
+  const Linear& fc() const { return fc_; }
+  const Linear& projection() const { return projection_; }
+
+ private:
+  Linear fc_, projection_;
+  SavedGelu form_;
+  int64_t layer_;
+};
+
+}  // namespace tally::train

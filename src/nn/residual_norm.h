@@ -1,0 +1,56 @@
+// The addition to the residual stream together with the LayerNorm that follows it:
+//   r = residual + dropout(x w^T + b),  y = layernorm(r)
+// The layer owns the addition, so that blocks with the norm before their branches (GPT) and after
+// them (BERT) use the same kernels: the next addition's residual is r there and y here.
+#pragma once
+
+#include <string>
+
+#include "src/nn/linear.h"
+
+namespace tally::train {
+
+// What the layer leaves for the backward pass. M = tokens of the micro batch, C = hidden.
+struct NormActivations {
+  Tensor r;           // [M,C] the residual stream after the addition
+  Tensor y;           // [M,C] its norm
+  Tensor mean, rstd;  // [M] of r's rows
+};
+
+// The output of a branch that is not computed yet: dropout(x w^T + b). The residual norm computes it
+// together with the addition.
+struct Branch {
+  const Linear* linear = nullptr;
+  Tensor x;              // [M,in]
+  Tensor bias_gradient;  // the column sums of the gradient at x w^T + b are added to it
+  DropoutSite site = DropoutSite::projection;
+  int64_t layer = 0;
+};
+
+class ResidualNorm {
+ public:
+  ResidualNorm() = default;
+  // `name`.weight and `name`.bias of the table.
+  ResidualNorm(const ParameterTable& table, const std::string& name, double epsilon)
+      : weight_(table.get(name + ".weight")),
+        bias_(table.get(name + ".bias")),
+        epsilon_(epsilon) {}
+
+  // y from r alone: at the start of a stage, and for recomputation.
+  void norm(const LayerContext& c, const NormActivations& a) const;
+  // r and y. `scratch`[M,C] is overwritten where the GEMM cannot add the residual itself.
+  void forward(const LayerContext& c, const Branch& branch, const Tensor& residual,
+               const Dropout& dropout, const Tensor& scratch, const NormActivations& a) const;
+
+  // From flow->normed, the gradient at y, and flow->residual, the gradient at r by other ways (none
+  // where `last`): flow->residual becomes the gradient at r. `branch`, where there is one below, gets
+  // its gradient: in flow->branch with dropout, else flow->residual itself, and its bias_gradient.
+  void backward(const LayerContext& c, const NormActivations& a, const Branch* branch,
+                const Dropout& dropout, bool last, const BackwardFlow& flow) const;
+
+ private:
+  ParamGrad weight_, bias_;
+  double epsilon_ = 1e-5;
+};
+
+}  // namespace tally::train
