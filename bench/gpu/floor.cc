@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "src/device/arena.h"
-#include "src/ops/attention/attention.h"
 #include "src/device/convert.h"
 #include "src/device/events.h"
+#include "src/ops/attention/attention.h"
 #include "src/ops/linear/linear.h"
 
 namespace tally::train {
@@ -155,29 +155,33 @@ class Floor {
     const Tensor dout = b.random({a.batch, a.tokens, a.heads, a.head_dim});
     const Tensor stats = b.plain(DType::f32, {a.batch, a.heads, a.tokens});
     size_t bytes = 0;
-    for (const bool own : {true, false}) {
-      stream_.hopper_attention = own;
-      bytes = std::max(bytes, attention_workspace(stream_, a, DType::bf16));
-    }
+    for (const bool hopper : {true, false})
+      bytes = std::max(bytes, attention_workspace(computes(hopper), a, DType::bf16));
     const Tensor workspace = b.plain(DType::u8, {static_cast<int64_t>(bytes)});
     const double flops = 2.0 * static_cast<double>(a.batch * a.heads * a.head_dim) *
                          static_cast<double>(a.tokens) * static_cast<double>(a.tokens);  // causal
     const auto layers = static_cast<double>(n_.layers);
-    const auto both = [&] {
-      const std::string backend = attention_backend(stream_, a, DType::bf16);
+    const auto both = [&](const Compute& c) {
+      const std::string backend = attention_backend(c, a, DType::bf16);
       const double forward =
-          b.seconds([&] { attention_forward(stream_, a, qkv, out, stats, workspace, 0); });
-      const double backward = b.seconds(
-          [&] { attention_backward(stream_, a, qkv, out, stats, dout, dqkv, workspace, 0); });
+          b.seconds([&] { attention_forward(c, a, qkv, out, stats, workspace, 0); });
+      const double backward =
+          b.seconds([&] { attention_backward(c, a, qkv, out, stats, dout, dqkv, workspace, 0); });
       add("attention forward (" + backend + ")", layers, forward, flops);
       add("attention backward (" + backend + ")", layers, backward, 2.5 * flops);
       return layers * (forward + backward);
     };
-    const std::string libraries = attention_backend(stream_, a, DType::bf16);
-    stream_.hopper_attention = true;
-    if (libraries != attention_backend(stream_, a, DType::bf16)) both();  // for comparison
-    stream_.hopper_attention = false;  // the floor is the libraries'
-    attention_ = both();
+    const std::string libraries = attention_backend(computes(false), a, DType::bf16);
+    // For comparison: the floor is the libraries'.
+    if (libraries != attention_backend(computes(true), a, DType::bf16)) both(computes(true));
+    attention_ = both(computes(false));
+  }
+
+  // With our Hopper attention or the libraries'.
+  Compute computes(bool hopper) const {
+    ComputeOptions options;
+    options.hopper_attention = hopper;
+    return {stream_, options};
   }
 
   double copy_rate() {

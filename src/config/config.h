@@ -20,18 +20,18 @@ enum class Recompute { none, selective, full };
 // Shortcuts of the explicit model's step (--no-fusion turns them off, to see what each brings). All
 // of them leave the same result up to rounding.
 struct Fusions {
-  bool residual = true;     // the residual is added within the product of the branch (no dropout)
-  bool bias_sums = true;    // LayerNorm's backward pass sums the gradient of the branch's bias
-  bool qkv_bias = true;     // gradients of K's and V's bias without a pass over dK and dV
-  bool overwrite = true;    // a step's first micro batch overwrites the weights' gradients
-  bool gelu = true;         // GELU within the MLP's products
-  bool gelu_derivative = true;   // its slope is kept instead of its input, where kernels serve that
-  bool bias = true;         // products with a bias may be our own kernels instead of the library's
-  bool overlap = true;      // f32: weights' gradients on a second queue where that pays
+  bool residual = true;   // the residual is added within the product of the branch (no dropout)
+  bool bias_sums = true;  // LayerNorm's backward pass sums the gradient of the branch's bias
+  bool qkv_bias = true;   // gradients of K's and V's bias without a pass over dK and dV
+  bool overwrite = true;  // a step's first micro batch overwrites the weights' gradients
+  bool gelu = true;       // GELU within the MLP's products
+  bool gelu_derivative = true;  // its slope is kept instead of its input, where kernels serve that
+  bool bias = true;     // products with a bias may be our own kernels instead of the library's
+  bool overlap = true;  // f32: weights' gradients on a second queue where that pays
   bool deferred_update = true;  // 16 bits: parameters are updated beside the next forward pass
-  bool float64 = true;      // f32: products may run on float64 tensor cores
-  bool attention = true;    // 16 bits: attention may be our own kernels
-  bool head = true;         // the loss's exponentials within the head's product, where that serves
+  bool float64 = true;          // f32: products may run on float64 tensor cores
+  bool attention = true;        // 16 bits: attention may be our own kernels
+  bool head = true;  // the loss's exponentials within the head's product, where that serves
 };
 
 struct ModelConfig {

@@ -310,10 +310,10 @@ void declare_device(CLI::App* app, Flags* f) {
            "Train the autograd reference model: slow and obviously right");
   g.toggle("--no-cuda-graph", &f->no_cuda_graph,
            "Launch every kernel of a step instead of a recorded graph");
-  g.text(
-      "--no-fusion", &f->no_fusion, "LIST",
-      "Shortcuts of the step to leave out, separated by commas: residual, bias-sums, qkv-bias, "
-      "overwrite, gelu, gelu-derivative, bias, overlap, deferred-update, float64, attention, head, or all");
+  g.text("--no-fusion", &f->no_fusion, "LIST",
+         "Shortcuts of the step to leave out, separated by commas: residual, bias-sums, qkv-bias, "
+         "overwrite, gelu, gelu-derivative, bias, overlap, deferred-update, float64, attention, "
+         "head, or all");
   g.toggle("--deterministic", &f->deterministic, "Same bits in every run on the same machine");
 }
 

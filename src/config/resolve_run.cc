@@ -115,18 +115,19 @@ namespace {
 void resolve_fusions(const Flags& f, Config* c) {
   if (!f.no_fusion) return;
   Fusions& u = c->fusions;
-  const std::array<std::pair<const char*, bool*>, 12> known{{{"residual", &u.residual},
-                                                             {"bias-sums", &u.bias_sums},
-                                                             {"qkv-bias", &u.qkv_bias},
-                                                             {"overwrite", &u.overwrite},
-                                                             {"gelu", &u.gelu},
-                                                             {"gelu-derivative", &u.gelu_derivative},
-                                                             {"bias", &u.bias},
-                                                             {"overlap", &u.overlap},
-                                                             {"deferred-update", &u.deferred_update},
-                                                             {"float64", &u.float64},
-                                                             {"attention", &u.attention},
-                                                             {"head", &u.head}}};
+  const std::array<std::pair<const char*, bool*>, 12> known{
+      {{"residual", &u.residual},
+       {"bias-sums", &u.bias_sums},
+       {"qkv-bias", &u.qkv_bias},
+       {"overwrite", &u.overwrite},
+       {"gelu", &u.gelu},
+       {"gelu-derivative", &u.gelu_derivative},
+       {"bias", &u.bias},
+       {"overlap", &u.overlap},
+       {"deferred-update", &u.deferred_update},
+       {"float64", &u.float64},
+       {"attention", &u.attention},
+       {"head", &u.head}}};
   std::istringstream names(*f.no_fusion);
   for (std::string name; std::getline(names, name, ',');) {
     bool found = false;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "src/config/config.h"
-#include "src/measure/statistics.h"
 #include "src/device/stream.h"
+#include "src/measure/statistics.h"
 
 namespace tally::train {
 

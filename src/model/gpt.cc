@@ -130,8 +130,7 @@ void Gpt::plan_scratch() {
   shared_ = plan_shared_activations(sizes_, &arena_);
   flow_.residual = make(type_, {m, c}, "gradient of the residual stream");
   flow_.normed = make(type_, {m, c}, "gradient of a branch");
-  if (config_.hidden_dropout > 0)
-    flow_.branch = make(type_, {m, c}, "gradient under dropout");
+  if (config_.hidden_dropout > 0) flow_.branch = make(type_, {m, c}, "gradient under dropout");
   const int64_t rows = LmHead::rows_at_once(m, config_, type_, stream.device().is_cuda());
   const Tensor both = make(type_, {std::max(rows * v, 3 * m * c)}, "logits");
   head_scratch_.logits = both.view({rows, v});
@@ -141,9 +140,9 @@ void Gpt::plan_scratch() {
   projection_sums_ = make(wide(type_), {config_.layers, c}, "sums of gradients");
   Dropout dropout;
   dropout.attention = config_.attention_dropout;
-  const size_t bytes = std::max({attention_workspace(context_.compute, g.shape(dropout), type_),
-                                 layernorm_workspace(stream, m, c),
-                                 embedding_workspace(stream, m, v)});
+  const size_t bytes =
+      std::max({attention_workspace(context_.compute, g.shape(dropout), type_),
+                layernorm_workspace(stream, m, c), embedding_workspace(stream, m, v)});
   context_.workspace = make(DType::u8, {static_cast<int64_t>(bytes)}, "workspace");
 }
 
@@ -242,7 +241,8 @@ void Gpt::backward_blocks(Activations& a, const Dropout& dropout) {
     const Block& block = blocks_[l];
     const bool still_there = latest_ == &a && l + 1 == blocks_.size();
     if (sizes_.recompute != Recompute::none) side_->wait();  // blocks share what the GEMMs read
-    if (!still_there) block.recompute(&context_, a.batch.positions, dropout, flow_.normed, a.blocks[l]);
+    if (!still_there)
+      block.recompute(&context_, a.batch.positions, dropout, flow_.normed, a.blocks[l]);
     const Branch below = l > 0 ? blocks_[l - 1].branch(a.blocks[l - 1]) : Branch();
     block.backward(context_, a.batch.positions, dropout, a.blocks[l], l > 0 ? &below : nullptr,
                    qkv_grad_, flow_);

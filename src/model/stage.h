@@ -33,8 +33,8 @@ struct Batch {
 
 // What a pass of a micro batch needs beside it.
 struct Pass {
-  double weight = 1;      // of its mean loss in the step's: 1 / micro batches
-  DropoutSeed dropout;    // differs per step and micro batch; the value 0 turns dropout off
+  double weight = 1;           // of its mean loss in the step's: 1 / micro batches
+  DropoutSeed dropout;         // differs per step and micro batch; the value 0 turns dropout off
   StepState* state = nullptr;  // in device memory
 };
 

@@ -58,9 +58,8 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Tenso
     return t.view({g.batch, g.tokens, g.heads, g.head_dim});
   };
   // Attention can sum dQ's columns on the way, but before rotation's inverse.
-  const Tensor q_sums = c.fusions.qkv_bias && !rotary_positions()
-                            ? qkv_.bias.gradient.rows(0, g.hidden())
-                            : Tensor();
+  const Tensor q_sums =
+      c.fusions.qkv_bias && !rotary_positions() ? qkv_.bias.gradient.rows(0, g.hidden()) : Tensor();
   attention_backward(c.compute, g.shape(dropout), a.qkv, heads(a.out), a.stats, heads(flow.normed),
                      qkv_grad, c.workspace, dropout.at(DropoutSite::attention, layer_), q_sums);
   if (rotary_positions()) {

@@ -60,7 +60,8 @@ class Block {
   // From a.in to the MLP's branch. `scratch`[M,C] as ResidualNorm's; `positions` and
   // `update` as SelfAttention's.
   void forward(LayerContext* c, const Tensor& positions, const Dropout& dropout,
-               const DeferredUpdate* update, const Tensor& scratch, const BlockActivations& a) const;
+               const DeferredUpdate* update, const Tensor& scratch,
+               const BlockActivations& a) const;
   Branch branch(const BlockActivations& a) const { return mlp_.branch(a.mlp); }
   // Computes again what the block shares with the others, from what it kept.
   void recompute(LayerContext* c, const Tensor& positions, const Dropout& dropout,

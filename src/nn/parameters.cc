@@ -40,7 +40,8 @@ void draw_normal(uint64_t key, double std, int64_t first, int64_t count, float* 
       const double radius = std::sqrt(-2 * std::log((words.word[pair] + 0.5) * unit));
       const double angle = 2 * std::numbers::pi * words.word[pair + 1] * unit;
       const uint64_t i = group * 4 + pair;
-      if (i >= begin && i < end) out[i - begin] = static_cast<float>(std * radius * std::cos(angle));
+      if (i >= begin && i < end)
+        out[i - begin] = static_cast<float>(std * radius * std::cos(angle));
       if (i + 1 >= begin && i + 1 < end)
         out[i + 1 - begin] = static_cast<float>(std * radius * std::sin(angle));
     }
@@ -73,7 +74,8 @@ std::vector<Run> runs_of(const Parameter& p) {
   if (s.count == 1) return {{0, 0, p.elements()}};
   const auto dimension = static_cast<size_t>(s.dimension);
   const auto outer_end = p.shape.begin() + s.dimension;
-  const int64_t outer = std::accumulate(p.shape.begin(), outer_end, int64_t{1}, std::multiplies<>());
+  const int64_t outer =
+      std::accumulate(p.shape.begin(), outer_end, int64_t{1}, std::multiplies<>());
   const int64_t inner =
       std::accumulate(outer_end + 1, p.shape.end(), int64_t{1}, std::multiplies<>());
   const std::vector<int64_t> sections =
@@ -145,8 +147,8 @@ int64_t Parameter::local_elements() const {
 
 Tensor parameter_range(const Tensor& flat, const Parameter& parameter) {
   Tensor t;
-  t.data = static_cast<char*>(flat.data) +
-           static_cast<size_t>(parameter.offset) * size_of(flat.dtype);
+  t.data =
+      static_cast<char*>(flat.data) + static_cast<size_t>(parameter.offset) * size_of(flat.dtype);
   t.dtype = flat.dtype;
   const std::vector<int64_t> shape = parameter.local_shape();
   t.rank = static_cast<int>(shape.size());
@@ -161,9 +163,8 @@ void ParameterTable::add(Parameter parameter) {
 
 void ParameterTable::layout(Stream& stream, DType compute) {
   if (stream_) throw std::logic_error("the parameters are laid out already");
-  std::stable_partition(parameters_.begin(), parameters_.end(), [](const Parameter& p) {
-    return p.group == ParameterGroup::decayed;
-  });
+  std::stable_partition(parameters_.begin(), parameters_.end(),
+                        [](const Parameter& p) { return p.group == ParameterGroup::decayed; });
   elements_ = 0;
   decayed_ = 0;
   for (Parameter& p : parameters_) {
@@ -216,8 +217,9 @@ void ParameterTable::initialize(uint64_t seed, const Tensor& master) {
       std::vector<char> bytes(values.size() * size_of(flat.dtype));
       in_parallel(static_cast<int64_t>(values.size()), [&](int64_t begin, int64_t end) {
         const auto at = static_cast<size_t>(begin);
-        convert_elements(Tensor(values.data() + at, DType::f32, {end - begin}),
-                         Tensor(bytes.data() + at * size_of(flat.dtype), flat.dtype, {end - begin}));
+        convert_elements(
+            Tensor(values.data() + at, DType::f32, {end - begin}),
+            Tensor(bytes.data() + at * size_of(flat.dtype), flat.dtype, {end - begin}));
       });
       stream_->copy(parameter_range(flat, p).data, bytes.data(), bytes.size());
       stream_->synchronize();  // before `bytes` is gone

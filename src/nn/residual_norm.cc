@@ -20,20 +20,19 @@ void ResidualNorm::forward(const LayerContext& c, const Branch& branch, const Te
   }
   branch.linear->forward(c, branch.x, scratch);
   residual_layernorm_forward(c.compute, residual, scratch, weight_.value, bias_.value, epsilon_,
-                             dropout.hidden, dropout.at(branch.site, branch.layer), a.r, a.y, a.mean,
-                             a.rstd);
+                             dropout.hidden, dropout.at(branch.site, branch.layer), a.r, a.y,
+                             a.mean, a.rstd);
 }
 
 void ResidualNorm::backward(const LayerContext& c, const NormActivations& a, const Branch* branch,
                             const Dropout& dropout, bool last, const BackwardFlow& flow) const {
   const bool masked = branch && dropout.hidden > 0;
   const bool sums = branch && c.fusions.bias_sums;
-  layernorm_backward(c.compute, flow.normed, a.r, weight_.value, a.mean, a.rstd,
-                     last ? Tensor() : flow.residual, flow.residual, weight_.gradient,
-                     bias_.gradient, dropout.hidden,
-                     masked ? dropout.at(branch->site, branch->layer) : DropoutSeed(),
-                     masked ? flow.branch : Tensor(), c.workspace,
-                     sums ? branch->bias_gradient : Tensor());
+  layernorm_backward(
+      c.compute, flow.normed, a.r, weight_.value, a.mean, a.rstd, last ? Tensor() : flow.residual,
+      flow.residual, weight_.gradient, bias_.gradient, dropout.hidden,
+      masked ? dropout.at(branch->site, branch->layer) : DropoutSeed(),
+      masked ? flow.branch : Tensor(), c.workspace, sums ? branch->bias_gradient : Tensor());
   if (branch && !sums)
     linear_backward_bias(c.compute, flow.at_branch(dropout), 0, branch->bias_gradient);
 }

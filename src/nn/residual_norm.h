@@ -32,9 +32,7 @@ class ResidualNorm {
   ResidualNorm() = default;
   // `name`.weight and `name`.bias of the table.
   ResidualNorm(const ParameterTable& table, const std::string& name, double epsilon)
-      : weight_(table.get(name + ".weight")),
-        bias_(table.get(name + ".bias")),
-        epsilon_(epsilon) {}
+      : weight_(table.get(name + ".weight")), bias_(table.get(name + ".bias")), epsilon_(epsilon) {}
 
   // y from r alone: at the start of a stage, and for recomputation.
   void norm(const LayerContext& c, const NormActivations& a) const;

@@ -58,8 +58,7 @@ void GradientReducer::ready(int parameter) {
   Progress& progress = progress_[static_cast<size_t>(b)];
   if (--progress.missing > 0) return;
   const GradientBucket& bucket = buckets_[static_cast<size_t>(b)];
-  communicator_.start_all_reduce(stream_,
-                                 gradients_.rows(bucket.begin, bucket.end - bucket.begin));
+  communicator_.start_all_reduce(stream_, gradients_.rows(bucket.begin, bucket.end - bucket.begin));
   progress.reduced = true;
 }
 

@@ -48,7 +48,7 @@ class GradientReducer {
   Stream& stream_;
   const Tensor gradients_;  // flat, f32 or f64
   const std::vector<GradientBucket> buckets_;
-  std::vector<int> bucket_of_;  // of each parameter; -1: none
+  std::vector<int> bucket_of_;    // of each parameter; -1: none
   std::vector<size_t> by_place_;  // buckets in the order of the flat buffer
   std::vector<Progress> progress_;
   bool armed_ = false;

@@ -217,8 +217,8 @@ class ReferenceGpt final : public Stage {
     for (int64_t l = 0; l < config_.layers; ++l) {
       const std::string h = "h." + std::to_string(l) + ".";
       const uint64_t site = 3 * static_cast<uint64_t>(l) + 1;
-      x = x + dropout(attention(norm(x, h + "ln_1"), batch, h + "attn", site), config_.hidden_dropout,
-                      site + 1);
+      x = x + dropout(attention(norm(x, h + "ln_1"), batch, h + "attn", site),
+                      config_.hidden_dropout, site + 1);
       const at::Tensor up = at::gelu(linear(norm(x, h + "ln_2"), h + "mlp.c_fc"), "tanh");
       x = x + dropout(linear(up, h + "mlp.c_proj"), config_.hidden_dropout, site + 2);
     }

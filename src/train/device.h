@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "src/config/config.h"
-#include "src/measure/record.h"
 #include "src/device/compute_options.h"
+#include "src/measure/record.h"
 
 namespace tally::train {
 

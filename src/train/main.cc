@@ -15,8 +15,8 @@
 
 #include "src/config/args.h"
 #include "src/data/prepare.h"
-#include "src/measure/build_info.h"
 #include "src/device/stream.h"
+#include "src/measure/build_info.h"
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
 #include "src/train/run.h"

@@ -51,8 +51,7 @@ struct Session {
       }
       return {0, 0};
     }
-    const auto state =
-        load_checkpoint(config.load_dir, config.model, parameters(), stream);
+    const auto state = load_checkpoint(config.load_dir, config.model, parameters(), stream);
     if (!state)
       throw InputError(fmt::format("--load: {} holds no checkpoint any more", config.load_dir));
     if (state->seed != config.seed)

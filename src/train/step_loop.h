@@ -12,12 +12,12 @@
 #include "src/config/config.h"
 #include "src/data/batches.h"
 #include "src/data/dataset.h"
-#include "src/measure/record.h"
-#include "src/model/stage.h"
 #include "src/device/events.h"
 #include "src/device/graph.h"
-#include "src/optim/optimizer.h"
+#include "src/measure/record.h"
+#include "src/model/stage.h"
 #include "src/optim/gradient_reducer.h"
+#include "src/optim/optimizer.h"
 #include "src/train/failures.h"
 
 namespace tally::train {
@@ -108,10 +108,10 @@ class StepLoop {
 
   Batch batch_;  // in device memory; every micro batch is copied to the same place
   std::unique_ptr<ActivationSet> activations_;  // of the micro batch in flight
-  StepState* results_ = nullptr;  // [ring] on the device
-  StepState* evaluation_ = nullptr;  // on the device
-  HostMemory staging_, read_back_;   // [ring] StepState each
-  HostMemory seeds_;                 // [ring, micro batches] u64: DropoutSeed's
+  StepState* results_ = nullptr;                // [ring] on the device
+  StepState* evaluation_ = nullptr;             // on the device
+  HostMemory staging_, read_back_;              // [ring] StepState each
+  HostMemory seeds_;                            // [ring, micro batches] u64: DropoutSeed's
   std::unique_ptr<StreamEvents> events_;
   // By what differs: a step's first micro batch overwrites the gradients (1), the last one is added
   // up over processes (2).

@@ -112,10 +112,9 @@ void* CudaStream::allocate(size_t bytes, const char* what) {
     cudaGetLastError();
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
-    throw OutOfMemory(
-        fmt::format("GPU {}: {} for {} does not fit: {} of {} are free and {} are held by this run",
-                    index_, gibibytes(rounded), what, gibibytes(free), gibibytes(total),
-                    gibibytes(allocated_)));
+    throw OutOfMemory(fmt::format(
+        "GPU {}: {} for {} does not fit: {} of {} are free and {} are held by this run", index_,
+        gibibytes(rounded), what, gibibytes(free), gibibytes(total), gibibytes(allocated_)));
   }
   CUDA_CHECK(error);
   blocks_[data] = rounded;
@@ -184,8 +183,7 @@ void* CudaStream::gemm_workspace(size_t bytes) {
 }
 
 void* CudaStream::gemm_flags(size_t bytes) {
-  if (bytes > gemm_flags_.bytes)
-    fill_zero(grow(&gemm_flags_, bytes, "flags of the GEMMs"), bytes);
+  if (bytes > gemm_flags_.bytes) fill_zero(grow(&gemm_flags_, bytes, "flags of the GEMMs"), bytes);
   return gemm_flags_.data;
 }
 

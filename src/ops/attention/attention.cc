@@ -1,7 +1,7 @@
 #include "src/ops/attention/attention.h"
 
-#include "src/ops/dispatch.h"
 #include "src/ops/attention/backends.h"
+#include "src/ops/dispatch.h"
 
 namespace tally::train {
 
@@ -13,8 +13,9 @@ size_t attention_workspace(const Compute& c, const AttentionShape& shape, DType 
   return TALLY_BACKEND(c.stream, attention_workspace(c, shape, dtype));
 }
 
-void attention_forward(const Compute& c, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-                       const Tensor& stats, const Tensor& workspace, DropoutSeed seed) {
+void attention_forward(const Compute& c, const AttentionShape& shape, const Tensor& qkv,
+                       const Tensor& out, const Tensor& stats, const Tensor& workspace,
+                       DropoutSeed seed) {
   TALLY_BACKEND(c.stream, attention_forward(c, shape, qkv, out, stats, workspace, seed));
 }
 
@@ -22,7 +23,8 @@ void attention_backward(const Compute& c, const AttentionShape& shape, const Ten
                         const Tensor& out, const Tensor& stats, const Tensor& dout,
                         const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed,
                         const Tensor& q_sums) {
-  TALLY_BACKEND(c.stream, attention_backward(c, shape, qkv, out, stats, dout, dqkv, workspace, seed, q_sums));
+  TALLY_BACKEND(c.stream,
+                attention_backward(c, shape, qkv, out, stats, dout, dqkv, workspace, seed, q_sums));
 }
 
 void rotary(Stream& s, const Tensor& qkv, const Tensor& positions, double base, double fraction,

@@ -5,8 +5,8 @@
 // P = softmax(scale Q K^T + mask); out = P V.
 #pragma once
 
-#include "src/device/step_state.h"
 #include "src/device/compute_options.h"
+#include "src/device/step_state.h"
 #include "src/device/tensor.h"
 
 namespace tally::train {
@@ -25,8 +25,9 @@ const char* attention_backend(const Compute& c, const AttentionShape& shape, DTy
 // Bytes of scratch that both directions need (shared by all layers).
 size_t attention_workspace(const Compute& c, const AttentionShape& shape, DType dtype);
 
-void attention_forward(const Compute& c, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-                       const Tensor& stats, const Tensor& workspace, DropoutSeed seed);
+void attention_forward(const Compute& c, const AttentionShape& shape, const Tensor& qkv,
+                       const Tensor& out, const Tensor& stats, const Tensor& workspace,
+                       DropoutSeed seed);
 // dqkv is written, not added to. q_sums[H D] += the column sums of dQ where it is defined (the
 // gradient type): the gradient of Q's bias.
 void attention_backward(const Compute& c, const AttentionShape& shape, const Tensor& qkv,

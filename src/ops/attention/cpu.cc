@@ -202,8 +202,8 @@ size_t attention_workspace(const Compute&, const AttentionShape&, DType) {
   return 0;
 }
 
-void attention_forward(const Compute&, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-                       const Tensor& stats, const Tensor&, DropoutSeed seed) {
+void attention_forward(const Compute&, const AttentionShape& shape, const Tensor& qkv,
+                       const Tensor& out, const Tensor& stats, const Tensor&, DropoutSeed seed) {
   with_type(qkv.dtype, "attention_forward", [&]<typename T>() {
     const Attention<accumulate_t<T>> attention{shape, seed.get()};
     at::parallel_for(0, shape.batch * shape.heads, 1, [&](int64_t begin, int64_t end) {

@@ -149,21 +149,23 @@ class Frontend final : public CudnnAttention {
     return pair(c, shape, dtype).workspace;
   }
 
-  void forward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-               const Tensor& stats, void* workspace, DropoutSeed seed) override {
+  void forward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
+               const Tensor& out, const Tensor& stats, void* workspace, DropoutSeed seed) override {
     std::unordered_map<int64_t, void*> at = inputs(shape, qkv, out, stats);
-    run(c.stream, *pair(c, shape, qkv.dtype).forward, shape, at, workspace, seed, "attention_forward");
+    run(c.stream, *pair(c, shape, qkv.dtype).forward, shape, at, workspace, seed,
+        "attention_forward");
   }
 
-  void backward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
-                const Tensor& stats, const Tensor& dout, const Tensor& dqkv, void* workspace,
-                DropoutSeed seed) override {
+  void backward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
+                const Tensor& out, const Tensor& stats, const Tensor& dout, const Tensor& dqkv,
+                void* workspace, DropoutSeed seed) override {
     std::unordered_map<int64_t, void*> at = inputs(shape, qkv, out, stats);
     at[id_dout] = dout.data;
     at[id_dq] = part(shape, dqkv, 0);
     at[id_dk] = part(shape, dqkv, 1);
     at[id_dv] = part(shape, dqkv, 2);
-    run(c.stream, *pair(c, shape, qkv.dtype).backward, shape, at, workspace, seed, "attention_backward");
+    run(c.stream, *pair(c, shape, qkv.dtype).backward, shape, at, workspace, seed,
+        "attention_backward");
   }
 
  private:

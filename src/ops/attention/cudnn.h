@@ -1,8 +1,8 @@
 // Attention through cuDNN's graph interface: bf16 and f16 on compute capability 8.0 and newer.
 #pragma once
 
-#include "src/ops/attention/attention.h"
 #include "src/device/cuda/cuda_stream.h"
+#include "src/ops/attention/attention.h"
 
 namespace tally::train::cuda {
 

@@ -1,5 +1,5 @@
-#include "src/ops/attention/cudnn.h"
 #include "src/device/cuda/kernel.cuh"
+#include "src/ops/attention/cudnn.h"
 
 namespace tally::train::cuda {
 namespace {

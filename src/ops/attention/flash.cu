@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "src/ops/attention/flash_kernels.h"
 #include "src/device/cuda/kernel.cuh"
+#include "src/ops/attention/flash_kernels.h"
 #include "src/ops/gemm/gemm.h"
 
 namespace tally::train::cuda {
@@ -86,7 +86,7 @@ size_t flash_attention_workspace(const AttentionShape& shape) {
 }
 
 void flash_attention_forward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                                const Tensor& out, const Tensor& stats, DropoutSeed seed) {
+                             const Tensor& out, const Tensor& stats, DropoutSeed seed) {
   if (shape.batch * shape.heads * shape.tokens == 0) return;
   Flash p = problem(shape, qkv, stats, seed);
   p.out = out.as<float>();
@@ -94,8 +94,8 @@ void flash_attention_forward(const CudaCompute& c, const AttentionShape& shape, 
 }
 
 void flash_attention_backward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                                 const Tensor& out, const Tensor& stats, const Tensor& dout,
-                                 const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
+                              const Tensor& out, const Tensor& stats, const Tensor& dout,
+                              const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
   Flash p = problem(shape, qkv, stats, seed);
   auto* delta = static_cast<float*>(workspace.data);
   const int64_t heads = shape.batch * shape.heads, rows = heads * shape.tokens;

@@ -43,8 +43,8 @@ FlashKernels flash_kernels() {
   kernels.backward = [](const Flash& p, int64_t count, cudaStream_t stream) {
     launch_one_pass<Math, D>(flash_keys_kernel<Math, D>, BackwardKeys<Math, D>::shared_bytes,
                              p.blocks(), p, count, stream);
-    launch_one_pass<Math, D>(flash_queries_kernel<Math, D>,
-                             BackwardQueries<Math, D>::shared_bytes, p.blocks(), p, count, stream);
+    launch_one_pass<Math, D>(flash_queries_kernel<Math, D>, BackwardQueries<Math, D>::shared_bytes,
+                             p.blocks(), p, count, stream);
   };
   kernels.shared_bytes = Forward<Math, D>::shared_bytes > BackwardKeys<Math, D>::shared_bytes
                              ? Forward<Math, D>::shared_bytes

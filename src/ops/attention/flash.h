@@ -9,8 +9,8 @@
 // accuracy (tf32x3, or the options' tf32x3_attention).
 #pragma once
 
-#include "src/ops/attention/attention.h"
 #include "src/device/cuda/cuda_stream.h"
+#include "src/ops/attention/attention.h"
 
 namespace tally::train::cuda {
 
@@ -18,9 +18,9 @@ namespace tally::train::cuda {
 bool flash_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype);
 size_t flash_attention_workspace(const AttentionShape& shape);
 void flash_attention_forward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                                const Tensor& out, const Tensor& stats, DropoutSeed seed);
+                             const Tensor& out, const Tensor& stats, DropoutSeed seed);
 void flash_attention_backward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                                 const Tensor& out, const Tensor& stats, const Tensor& dout,
-                                 const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed);
+                              const Tensor& out, const Tensor& stats, const Tensor& dout,
+                              const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed);
 
 }  // namespace tally::train::cuda

@@ -54,8 +54,7 @@ struct BackwardKeys {
     float* tile = p.tiles + (blockIdx.x * p.tiles_a_head() + p.tile_index(query, key)) *
                                 (key_block * key_block);
 #pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x); i < key_block * key_block / 4;
-         i += flash_threads) {
+    for (int i = static_cast<int>(threadIdx.x); i < key_block * key_block / 4; i += flash_threads) {
       reinterpret_cast<float4*>(tile)[i] = *reinterpret_cast<const float4*>(
           ds + i / (key_block / 4) * leading + i % (key_block / 4) * 4);
     }

@@ -3,9 +3,9 @@
 // background, dropout's mask, and writing tiles back.
 #pragma once
 
+#include "src/device/cuda/kernel.cuh"
 #include "src/ops/attention/flash_kernels.h"
 #include "src/ops/attention/flash_tiles.cuh"
-#include "src/device/cuda/kernel.cuh"
 
 namespace tally::train::cuda {
 

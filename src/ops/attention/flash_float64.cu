@@ -4,8 +4,7 @@
 namespace tally::train::cuda {
 
 FlashKernels flash_float64(bool wide) {
-  return wide ? flash_kernels<Float64TensorCores, 128>()
-              : flash_kernels<Float64TensorCores, 64>();
+  return wide ? flash_kernels<Float64TensorCores, 128>() : flash_kernels<Float64TensorCores, 64>();
 }
 
 }  // namespace tally::train::cuda

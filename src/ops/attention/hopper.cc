@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "src/ops/attention/hopper_kernels.h"
 #include "src/device/cuda/check.h"
-#include "src/ops/linear/passes.h"
 #include "src/device/cuda/tensor_map.h"
 #include "src/device/errors.h"
+#include "src/ops/attention/hopper_kernels.h"
+#include "src/ops/linear/passes.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -68,8 +68,8 @@ bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, 
   const int64_t rows = shape.batch * shape.tokens;
   const bool bits_16 = dtype == DType::bf16 || dtype == DType::f16;
   return c.options.hopper_attention && !c.options.deterministic && hopper::built() &&
-         c.stream.capability() == 90 && bits_16 && shape.head_dim == hopper::head_dim && shape.dropout == 0 &&
-         static_cast<float>(shape.scale) > 0 && rows > 0 && shape.heads > 0 &&
+         c.stream.capability() == 90 && bits_16 && shape.head_dim == hopper::head_dim &&
+         shape.dropout == 0 && static_cast<float>(shape.scale) > 0 && rows > 0 && shape.heads > 0 &&
          shape.tokens % hopper::block_rows == 0 &&
          rows * shape.heads * 3 * hopper::head_dim <= most && tensor_map_encode();
 }

@@ -10,8 +10,8 @@
 // last bits differ from run to run: not for ComputeOptions::deterministic. All else is repeatable.
 #pragma once
 
-#include "src/ops/attention/attention.h"
 #include "src/device/cuda/cuda_stream.h"
+#include "src/ops/attention/attention.h"
 
 namespace tally::train::cuda {
 

@@ -1,8 +1,8 @@
 // The backward kernels of attention_hopper_kernels.h, for compute capability 9.0 alone.
 #include <algorithm>
 
-#include "src/ops/attention/hopper_backward.cuh"
 #include "src/device/cuda/kernel.cuh"
+#include "src/ops/attention/hopper_backward.cuh"
 
 namespace tally::train::cuda::hopper {
 namespace {

@@ -2,10 +2,10 @@
 // out.
 #pragma once
 
-#include "src/ops/attention/hopper_kernels.h"
 #include "src/device/cuda/kernel.cuh"
 #include "src/device/cuda/tma.cuh"
 #include "src/device/cuda/wgmma.cuh"
+#include "src/ops/attention/hopper_kernels.h"
 
 namespace tally::train::cuda::hopper {
 

@@ -387,8 +387,7 @@ cudaError_t launch(const Forward& p, int sms, cudaStream_t stream) {
 
 template <typename T>
 cudaError_t launch(const Forward& p, int sms, cudaStream_t stream) {
-  return p.causal ? launch<T, true>(p, sms, stream)
-                  : launch<T, false>(p, sms, stream);
+  return p.causal ? launch<T, true>(p, sms, stream) : launch<T, false>(p, sms, stream);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@ namespace tally::train::cuda {
 namespace {
 
 template <typename T>
-__global__ void rotary_kernel(T* qkv, const int32_t* positions, int64_t tokens, int heads, int width, int half, double base,
-                              bool inverse) {
+__global__ void rotary_kernel(T* qkv, const int32_t* positions, int64_t tokens, int heads,
+                              int width, int half, double base, bool inverse) {
   using A = Acc<T>;
   extern __shared__ unsigned char memory[];
   A* cosine = reinterpret_cast<A*>(memory);
@@ -45,8 +45,9 @@ void rotary(Stream& stream, const Tensor& qkv, const Tensor& positions, double b
   by_type(qkv.dtype, __func__, [&](auto zero) {
     using T = decltype(zero);
     const size_t shared = 2 * static_cast<size_t>(half) * sizeof(Acc<T>);
-    rotary_kernel<T><<<rows, 256, shared, s.stream()>>>(
-        qkv.as<T>(), positions.as<int32_t>(), qkv.dim(1), static_cast<int>(qkv.dim(3)), width, half, base, inverse);
+    rotary_kernel<T><<<rows, 256, shared, s.stream()>>>(qkv.as<T>(), positions.as<int32_t>(),
+                                                        qkv.dim(1), static_cast<int>(qkv.dim(3)),
+                                                        width, half, base, inverse);
     CUDA_LAUNCHED();
   });
 }

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <vector>
 
-#include "src/ops/attention/backends.h"
 #include "src/device/cpu/types.h"
+#include "src/ops/attention/backends.h"
 
 namespace tally::train::cpu {
 
@@ -28,8 +28,7 @@ void rotary(Stream&, const Tensor& qkv, const Tensor& positions, double base, do
     using A = accumulate_t<T>;
     at::parallel_for(0, batch * tokens, 16, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const int64_t position =
-            positions.defined() ? positions.as<int32_t>()[row] : row % tokens;
+        const int64_t position = positions.defined() ? positions.as<int32_t>()[row] : row % tokens;
         const double* c = cosine.data() + position * half;
         const double* s = sine.data() + position * half;
         // Q's heads, then K's.

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "src/device/cuda/kernel.cuh"
-#include "src/ops/gemm/gemm.h"
 #include "src/device/philox.h"
+#include "src/ops/gemm/gemm.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -220,9 +220,9 @@ size_t unfused_attention_workspace(const AttentionShape& shape, DType dtype) {
   return static_cast<size_t>(plan.piece) * bytes_a_head(shape, dtype) + 1024;
 }
 
-void unfused_attention_forward(const CudaCompute& compute, const AttentionShape& shape, const Tensor& qkv,
-                           const Tensor& out, const Tensor& stats, const Tensor& workspace,
-                           DropoutSeed seed) {
+void unfused_attention_forward(const CudaCompute& compute, const AttentionShape& shape,
+                               const Tensor& qkv, const Tensor& out, const Tensor& stats,
+                               const Tensor& workspace, DropoutSeed seed) {
   CudaStream& s = compute.stream;
   const Plan plan(shape, qkv.dtype);
   const Matrices m{compute, shape, qkv.dtype, plan.over_batch};
@@ -246,9 +246,10 @@ void unfused_attention_forward(const CudaCompute& compute, const AttentionShape&
   });
 }
 
-void unfused_attention_backward(const CudaCompute& compute, const AttentionShape& shape, const Tensor& qkv,
-                            const Tensor& out, const Tensor& stats, const Tensor& dout,
-                            const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
+void unfused_attention_backward(const CudaCompute& compute, const AttentionShape& shape,
+                                const Tensor& qkv, const Tensor& out, const Tensor& stats,
+                                const Tensor& dout, const Tensor& dqkv, const Tensor& workspace,
+                                DropoutSeed seed) {
   CudaStream& s = compute.stream;
   const Plan plan(shape, qkv.dtype);
   const Matrices m{compute, shape, qkv.dtype, plan.over_batch};

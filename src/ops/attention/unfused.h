@@ -3,17 +3,18 @@
 // without its front end.
 #pragma once
 
-#include "src/ops/attention/attention.h"
 #include "src/device/cuda/cuda_stream.h"
+#include "src/ops/attention/attention.h"
 
 namespace tally::train::cuda {
 
 size_t unfused_attention_workspace(const AttentionShape& shape, DType dtype);
-void unfused_attention_forward(const CudaCompute& compute, const AttentionShape& shape, const Tensor& qkv,
-                           const Tensor& out, const Tensor& stats, const Tensor& workspace,
-                           DropoutSeed seed);
-void unfused_attention_backward(const CudaCompute& compute, const AttentionShape& shape, const Tensor& qkv,
-                            const Tensor& out, const Tensor& stats, const Tensor& dout,
-                            const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed);
+void unfused_attention_forward(const CudaCompute& compute, const AttentionShape& shape,
+                               const Tensor& qkv, const Tensor& out, const Tensor& stats,
+                               const Tensor& workspace, DropoutSeed seed);
+void unfused_attention_backward(const CudaCompute& compute, const AttentionShape& shape,
+                                const Tensor& qkv, const Tensor& out, const Tensor& stats,
+                                const Tensor& dout, const Tensor& dqkv, const Tensor& workspace,
+                                DropoutSeed seed);
 
 }  // namespace tally::train::cuda

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "src/ops/embedding/backends.h"
 #include "src/device/cpu/types.h"
+#include "src/ops/embedding/backends.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -55,9 +55,9 @@ void embedding_backward(Stream&, const Tensor& ids, const Tensor& positions, con
           draw_mask(dropout, seed.get(), static_cast<uint64_t>(first), n, mask.data());
         const T* from = dout.as<T>() + first;
         A* token = dwte.as<A>() + ids.as<int32_t>()[i] * columns + begin;
-        A* position = dwpe.defined() ? dwpe.as<A>() +
-                                           position_of(positions, i, tokens) * columns + begin
-                                     : nullptr;
+        A* position = dwpe.defined()
+                          ? dwpe.as<A>() + position_of(positions, i, tokens) * columns + begin
+                          : nullptr;
         for (int64_t j = 0; j < n; ++j) {
           const A d = static_cast<A>(from[j]) * mask[j];
           token[j] += d;

@@ -3,9 +3,9 @@
 // One block sums a chunk. A second kernel finishes table rows whose sums span chunks.
 #include <cub/device/device_radix_sort.cuh>
 
+#include "src/device/cuda/dropout.cuh"
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/embedding/backends.h"
-#include "src/device/cuda/dropout.cuh"
 
 namespace tally::train::cuda {
 namespace {

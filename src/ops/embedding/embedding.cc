@@ -13,8 +13,8 @@ void embedding_forward(Stream& s, const Tensor& ids, const Tensor& positions, co
 void embedding_backward(Stream& s, const Tensor& ids, const Tensor& positions, const Tensor& dout,
                         double dropout, DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe,
                         const Tensor& workspace) {
-  TALLY_BACKEND(
-      s, embedding_backward(s, ids, positions, dout, dropout, seed, dwte, dwpe, workspace));
+  TALLY_BACKEND(s,
+                embedding_backward(s, ids, positions, dout, dropout, seed, dwte, dwpe, workspace));
 }
 
 size_t embedding_workspace(Stream& s, int64_t tokens, int64_t vocabulary) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "src/ops/gemm/float64_kernel.cuh"
 #include "src/device/cuda/tensor_map.h"
+#include "src/ops/gemm/float64_kernel.cuh"
 
 namespace tally::train::cuda {
 namespace {
@@ -50,8 +50,7 @@ int even_tiles(int tiles, int slices, int blocks) {
 }
 
 template <bool a_outer, bool b_outer, int warps_down, int warps_across, int stages>
-cudaError_t launch(const Float64Gemm& q, int sms, void* parts, void* marks,
-                   cudaStream_t stream) {
+cudaError_t launch(const Float64Gemm& q, int sms, void* parts, void* marks, cudaStream_t stream) {
   using K = float64::Kernel<a_outer, b_outer, warps_down, warps_across, stages>;
   float64::Arguments p{};
   if (!describe(&p.a, &p.a_boxes, q.a, q.rows, q.inner, q.a_leading, a_outer, K::tile_rows) ||
@@ -127,8 +126,8 @@ size_t float64_flags_bytes(int sms) {
   return static_cast<size_t>(sms) * sizeof(unsigned);
 }
 
-cudaError_t float64_gemm(const Float64Gemm& q, int tile, int sms, void* parts,
-                            void* marks, cudaStream_t stream) {
+cudaError_t float64_gemm(const Float64Gemm& q, int tile, int sms, void* parts, void* marks,
+                         cudaStream_t stream) {
   const auto launcher = tile == 0 ? by_layout<2, 4, 5>(q) : by_layout<4, 2, 4>(q);
   return launcher(q, sms, parts, marks, stream);
 }

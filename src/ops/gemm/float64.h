@@ -46,7 +46,7 @@ size_t float64_parts_bytes(int sms);
 size_t float64_flags_bytes(int sms);
 
 // Enqueues it. Products on queues that run side by side need parts and marks of their own.
-cudaError_t float64_gemm(const Float64Gemm& problem, int tile, int sms,
-                            void* parts, void* marks, cudaStream_t stream);
+cudaError_t float64_gemm(const Float64Gemm& problem, int tile, int sms, void* parts, void* marks,
+                         cudaStream_t stream);
 
 }  // namespace tally::train::cuda

@@ -211,7 +211,7 @@ Stride packed(Stride stride, int rows, int columns) {
 // tiles along n that share the way along m.
 template <typename Gemm>
 typename Gemm::Arguments plain_gemm(int m, int n, int k, const void* a, const void* b, void* out,
-                                       int sms, int swizzle) {
+                                    int sms, int swizzle) {
   typename Gemm::Arguments p{};
   p.mode = cutlass::gemm::GemmUniversalMode::kGemm;
   p.problem_shape = cute::make_shape(m, n, k);

@@ -27,9 +27,8 @@ void gemm(const CudaCompute& c, const GemmProblem& p) {
   }
   const GemmPlans::Plan* plan = gemm_plans(s).plan(c, p);
   if (!plan) {
-    throw DeviceError(
-        fmt::format("GEMM {} x {} x {} ({} to {}): cuBLASLt has no algorithm", p.rows,
-                    p.cols, p.inner, dtype_name(p.a.dtype), dtype_name(p.out_dtype)));
+    throw DeviceError(fmt::format("GEMM {} x {} x {} ({} to {}): cuBLASLt has no algorithm", p.rows,
+                                  p.cols, p.inner, dtype_name(p.a.dtype), dtype_name(p.out_dtype)));
   }
   if (plan->float64_tile >= 0) {
     void* parts = s.gemm_workspace(float64_parts_bytes(s.sms()));

@@ -21,8 +21,7 @@ cudaDataType_t data_type(DType t) {
     case DType::f16:
       return CUDA_R_16F;
     default:
-      throw DeviceError(
-          fmt::format("GEMM of {}: not a floating-point type", dtype_name(t)));
+      throw DeviceError(fmt::format("GEMM of {}: not a floating-point type", dtype_name(t)));
   }
 }
 
@@ -85,8 +84,8 @@ bool float64_gemms_serve(const CudaCompute& c) {
 
 bool float64_serves(const CudaCompute& c, const GemmProblem& p) {
   CudaStream& s = c.stream;
-  return float64_gemms_serve(c) && !p.split && p.a.dtype == DType::f32 &&
-         p.b.dtype == DType::f32 && p.out_dtype == DType::f32 && p.batch == 1 && p.alpha == 1 &&
+  return float64_gemms_serve(c) && !p.split && p.a.dtype == DType::f32 && p.b.dtype == DType::f32 &&
+         p.out_dtype == DType::f32 && p.batch == 1 && p.alpha == 1 &&
          (p.beta == 0 || p.beta == 1) && p.epilogue != Epilogue::gelu_aux_bias &&
          float64_parts_bytes(s.sms()) <= s.tuning().workspace_bytes() &&
          float64_gemm_supported(float64_problem(p));

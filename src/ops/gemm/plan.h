@@ -21,7 +21,8 @@ bool must_split(const ComputeOptions& o, const GemmProblem& p);
 // Whether the float64 tensor cores can take it, see gemm_float64.h.
 bool float64_serves(const CudaCompute& c, const GemmProblem& p);
 // Enqueues it there, into `out`; `parts`: scratch.
-cudaError_t run_float64(const CudaCompute& c, const GemmProblem& p, int tile, void* out, void* parts);
+cudaError_t run_float64(const CudaCompute& c, const GemmProblem& p, int tile, void* out,
+                        void* parts);
 // All that a plan depends on, as one word.
 std::string key_of(const CudaCompute& c, const GemmProblem& p);
 
@@ -52,8 +53,8 @@ struct GemmPlans::Plan {
   void use_sms(int count) const;
   // Takes this problem's addresses.
   void point(const GemmProblem& p) const;
-  cublasStatus_t run(CudaStream& s, const GemmProblem& p, void* out, const cublasLtMatmulAlgo_t& algo,
-                     void* scratch, size_t bytes) const;
+  cublasStatus_t run(CudaStream& s, const GemmProblem& p, void* out,
+                     const cublasLtMatmulAlgo_t& algo, void* scratch, size_t bytes) const;
 
   Layout first, second, result;
   cublasLtMatmulDesc_t desc = nullptr;
@@ -69,7 +70,8 @@ struct GemmPlans::Plan {
 // work on another queue takes sms in pairs here and there, and clusters of four find
 // fewer places than are left, so that some wait for others to end. Timing cannot see it, as nothing
 // runs beside the product then.
-Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const GemmPlans::Plan& plan, int wanted);
+Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const GemmPlans::Plan& plan,
+                      int wanted);
 // Whether its clusters are of one or two blocks of threads.
 bool runs_in_pairs(const cublasLtMatmulAlgo_t& algorithm);
 

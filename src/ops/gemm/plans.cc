@@ -8,10 +8,10 @@
 #include <sstream>
 
 #include "src/device/cuda/check.h"
+#include "src/device/tuning_file.h"
 #include "src/ops/gemm/float64.h"
 #include "src/ops/gemm/plan.h"
 #include "src/ops/gemm/timing.h"
-#include "src/device/tuning_file.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -95,8 +95,7 @@ void GemmPlans::remember(const std::string& key, int index) {
 }
 
 GemmPlans& gemm_plans(CudaStream& s) {
-  return s.state<GemmPlans>(
-      [&] { return std::make_shared<GemmPlans>(device_info(s.device())); });
+  return s.state<GemmPlans>([&] { return std::make_shared<GemmPlans>(device_info(s.device())); });
 }
 
 GemmPlans::Plan* GemmPlans::plan(const CudaCompute& c, const GemmProblem& p) {
@@ -167,8 +166,8 @@ bool GemmPlans::tune(const CudaCompute& c, const GemmProblem& p, const std::stri
   return true;
 }
 
-GemmPlans::Plan* GemmPlans::make(const CudaCompute& c, const GemmProblem& p,
-                                 const std::string& key, bool may_tune) {
+GemmPlans::Plan* GemmPlans::make(const CudaCompute& c, const GemmProblem& p, const std::string& key,
+                                 bool may_tune) {
   auto plan = std::make_unique<Plan>(c, p);
   plan->point(p);
   if (c.options.deterministic) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/device/autotune.h"
 #include "src/device/cuda/check.h"
 #include "src/ops/gemm/gemm.h"
-#include "src/device/autotune.h"
 
 namespace tally::train::cuda {
 namespace {
@@ -30,7 +30,8 @@ double milliseconds(const Event& from, const Event& to) {
 }
 
 // Milliseconds a run, of `runs` back to back; infinity when it does not run.
-double time_runs(CudaStream& s, const Candidate& candidate, int runs, const Event& from, const Event& to) {
+double time_runs(CudaStream& s, const Candidate& candidate, int runs, const Event& from,
+                 const Event& to) {
   CUDA_CHECK(cudaEventRecord(from.get(), s.stream()));
   for (int i = 0; i < runs; ++i) {
     if (!candidate()) return INFINITY;

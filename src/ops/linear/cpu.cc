@@ -35,8 +35,8 @@ at::Tensor bias_operand(const Tensor& b) {
 
 }  // namespace
 
-void linear_forward(const Compute&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
-                    const Tensor& residual) {
+void linear_forward(const Compute&, const Tensor& x, const Tensor& w, const Tensor& b,
+                    const Tensor& y, const Tensor& residual) {
   matmul(aten_operand(x), aten_operand(w).t(), bias_operand(b), y, residual);
 }
 
@@ -66,8 +66,9 @@ void linear_backward_input(const Compute&, const Tensor& dy, const Tensor& w, co
   matmul(aten_operand(dy), aten_operand(w), {}, dx);
 }
 
-void linear_backward_input_gelu(const Compute&, const Tensor& dy, const Tensor& w, const Tensor& saved,
-                                const Tensor& dpre, const Tensor& db, SavedGelu form) {
+void linear_backward_input_gelu(const Compute&, const Tensor& dy, const Tensor& w,
+                                const Tensor& saved, const Tensor& dpre, const Tensor& db,
+                                SavedGelu form) {
   at::Tensor dgelu = at::mm(aten_operand(dy), aten_operand(w));
   at::Tensor out = aten_matrix(dpre);
   if (form == SavedGelu::derivative) {

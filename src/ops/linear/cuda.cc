@@ -2,8 +2,8 @@
 // fused and what is a kernel of its own.
 #include "src/device/cuda/check.h"
 #include "src/ops/linear/backends.h"
-#include "src/ops/linear/passes.h"
 #include "src/ops/linear/cuda_parts.h"
+#include "src/ops/linear/passes.h"
 
 namespace tally::train::cuda {
 
@@ -49,8 +49,8 @@ void linear_backward_input(const Compute& c, const Tensor& dy, const Tensor& w, 
   gemm(cuda_compute(c), gemm_problem(dy, w, false, dx));
 }
 
-void linear_backward_weight(const Compute& compute, const Tensor& dy, const Tensor& x, const Tensor& dw,
-                            const Tensor& db, bool accumulate) {
+void linear_backward_weight(const Compute& compute, const Tensor& dy, const Tensor& x,
+                            const Tensor& dw, const Tensor& db, bool accumulate) {
   const CudaCompute c = cuda_compute(compute);
   CudaStream& s = c.stream;
   GemmProblem p;
@@ -75,8 +75,8 @@ void linear_backward_bias(Stream& s, const Tensor& dy, int64_t first, const Tens
   column_sums(cuda_stream(s), dy, first, db);
 }
 
-void linear_backward_bias_input(Stream& s, const Tensor& sums, const Tensor& w,
-                                const Tensor& db, const Tensor& dbx) {
+void linear_backward_bias_input(Stream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
+                                const Tensor& dbx) {
   row_times_matrix(cuda_stream(s), sums, w, db, dbx);
 }
 

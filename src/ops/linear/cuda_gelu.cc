@@ -111,8 +111,7 @@ void gelu_backward_in_place(const CudaCompute& c, const GeluGradient& g, const T
       const Tensor part(scratch, g.dpre.dtype, {count, g.columns()});
       gemm(c, gemm_problem(g.dy.rows(first, count), g.w, false, part));
       // A timed run leaves `saved` and `db` as they are.
-      gelu_pass(s, g, first, part, timed ? part : g.dpre.rows(first, count),
-                timed ? Tensor() : db);
+      gelu_pass(s, g, first, part, timed ? part : g.dpre.rows(first, count), timed ? Tensor() : db);
     }
   };
   std::vector<int64_t> pieces;
@@ -124,8 +123,8 @@ void gelu_backward_in_place(const CudaCompute& c, const GeluGradient& g, const T
     variants.emplace_back([&run, piece] { run(piece, true); });
   }
   const char* op = g.form == SavedGelu::derivative ? "slope" : "dgelu";
-  const std::string key =
-      shape_key(op, c, gemm_problem(g.dy, g.w, false, g.dpre)) + fmt::format("/{}", variants.size());
+  const std::string key = shape_key(op, c, gemm_problem(g.dy, g.w, false, g.dpre)) +
+                          fmt::format("/{}", variants.size());
   run(pieces[static_cast<size_t>(fastest(c, key, variants))], false);
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 namespace tally::train::cuda {
 namespace {
 
@@ -27,10 +26,10 @@ GemmProblem gemm_problem(const Tensor& x, const Tensor& w, bool w_transposed, co
 
 std::string shape_key(const char* op, const CudaCompute& c, const GemmProblem& p) {
   return fmt::format("{}/{}x{}x{}/{}{}{}", op, p.rows, p.cols, p.inner, dtype_name(p.out_dtype),
-                     c.options.matmul_mode == MatmulMode::tf32                            ? "t"
-                     : c.options.matmul_mode == MatmulMode::tf32x3                        ? "3"
+                     c.options.matmul_mode == MatmulMode::tf32           ? "t"
+                     : c.options.matmul_mode == MatmulMode::tf32x3       ? "3"
                      : p.a.dtype == DType::f32 && float64_gemms_serve(c) ? "d"
-                                                                                  : "",
+                                                                         : "",
                      c.options.reserved_sms > 0 ? fmt::format("l{}/", c.options.reserved_sms) : "");
 }
 

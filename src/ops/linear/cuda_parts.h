@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "src/ops/gemm/gemm.h"
-#include "src/ops/gemm/fused.h"
 #include "src/device/tensor.h"
+#include "src/ops/gemm/fused.h"
+#include "src/ops/gemm/gemm.h"
 
 namespace tally::train::cuda {
 

@@ -41,7 +41,8 @@ template <typename T>
 __device__ inline Acc<T> gelu_derivative(Acc<T> v) {
   using A = Acc<T>;
   const A p = logistic_of_2u<T>(v);
-  const A derivative_of_2u = A(1.5957691216057307117597842397375) * (A(1) + A(3 * 0.044715) * v * v);
+  const A derivative_of_2u =
+      A(1.5957691216057307117597842397375) * (A(1) + A(3 * 0.044715) * v * v);
   return p + v * p * (A(1) - p) * derivative_of_2u;
 }
 
@@ -105,8 +106,8 @@ __global__ void __launch_bounds__(32 * sum_rows)
 #pragma unroll
         for (int k = 0; k < N; ++k) {
           const A saved = widen(x[d].v[k]);
-          g[d].v[k] =
-              narrow<T>(widen(g[d].v[k]) * (with == Gelu::derivative ? saved : gelu_derivative<T>(saved)));
+          g[d].v[k] = narrow<T>(widen(g[d].v[k]) *
+                                (with == Gelu::derivative ? saved : gelu_derivative<T>(saved)));
         }
         store<T, N>(dpre + at * stride + column, g[d]);
       }
@@ -218,7 +219,7 @@ void sum_by_type(CudaStream& s, const char* op, const Tensor& dy, const Tensor& 
 template <typename T>
 __global__ void __launch_bounds__(1024)
     row_times_matrix_kernel(const Acc<T>* sums, const T* w, Acc<T>* db, Acc<T>* out, int64_t n,
-                       int64_t k) {
+                            int64_t k) {
   using A = Acc<T>;
   __shared__ A shared[32][33];
   const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
@@ -280,14 +281,14 @@ void column_sums(CudaStream& s, const Tensor& dy, int64_t first, const Tensor& d
 }
 
 void row_times_matrix(CudaStream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
-                 const Tensor& out) {
+                      const Tensor& out) {
   const int64_t n = w.dim(0), k = w.dim(1);
   const auto blocks = static_cast<unsigned>(divide_up(n > k ? n : k, 32));
   by_type(w.dtype, __func__, [&](auto zero) {
     using T = decltype(zero);
     using A = Acc<T>;
-    row_times_matrix_kernel<T><<<blocks, dim3(32, 32), 0, s.stream()>>>(sums.as<A>(), w.as<T>(),
-                                                                   db.as<A>(), out.as<A>(), n, k);
+    row_times_matrix_kernel<T><<<blocks, dim3(32, 32), 0, s.stream()>>>(
+        sums.as<A>(), w.as<T>(), db.as<A>(), out.as<A>(), n, k);
     CUDA_LAUNCHED();
   });
 }

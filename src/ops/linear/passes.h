@@ -19,7 +19,7 @@ void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& saved, const T
 void column_sums(CudaStream& s, const Tensor& dy, int64_t first, const Tensor& db);
 // db[N] += sums[N], and out[K] += sums w[N,K] where it is defined
 void row_times_matrix(CudaStream& s, const Tensor& sums, const Tensor& w, const Tensor& db,
-                 const Tensor& out);
+                      const Tensor& out);
 // first[i] += sum over p of parts[p, i], in the order of p, and second[i] and third[i] += the same
 // of the arrays of parts that follow; parts in f32 (f64 for f64). `second` and `third` may be
 // undefined.

@@ -94,8 +94,8 @@ void cross_entropy(Stream&, const Tensor& logits, const Tensor& targets, int64_t
 }
 
 // It takes fewer passes over a row. The range of f16 is too small for it.
-bool linear_cross_entropy_pays(const Compute&, const Tensor& x, const Tensor&, const Tensor&, int64_t,
-                               const Tensor&, const Tensor&, const Tensor&) {
+bool linear_cross_entropy_pays(const Compute&, const Tensor& x, const Tensor&, const Tensor&,
+                               int64_t, const Tensor&, const Tensor&, const Tensor&) {
   return x.dtype != DType::f16;
 }
 

@@ -5,9 +5,9 @@
 
 #include "src/device/cuda/check.h"
 #include "src/ops/linear/backends.h"
+#include "src/ops/linear/cuda_parts.h"
 #include "src/ops/loss/backends.h"
 #include "src/ops/loss/fused_gemm.h"
-#include "src/ops/linear/cuda_parts.h"
 #include "src/ops/loss/fused_passes.h"
 
 namespace tally::train::cuda {
@@ -63,8 +63,8 @@ std::vector<Variant> variants_of(const CudaStream& s, DType type, const CrossEnt
 }
 
 // All but x times the shares. `e` and what goes with it can be overwritten again and again.
-void run_fused(const CudaCompute& c, const std::vector<Variant>& variants,
-                             CrossEntropyGemm p, const Head& h) {
+void run_fused(const CudaCompute& c, const std::vector<Variant>& variants, CrossEntropyGemm p,
+               const Head& h) {
   CudaStream& s = c.stream;
   auto* shifts = static_cast<float*>(s.workspace());
   p.vocabulary = h.vocabulary;
@@ -83,8 +83,8 @@ void run_fused(const CudaCompute& c, const std::vector<Variant>& variants,
   const auto best = static_cast<size_t>(fastest(c, key + std::to_string(runs.size()), runs));
   runs[best]();
   const int64_t tile = variants[best].kernel->tile_columns;
-  target_probabilities(s, p.parts, (p.columns + tile - 1) / tile, h.targets, h.factor, h.state, h.losses,
-               h.shares, h.e);
+  target_probabilities(s, p.parts, (p.columns + tile - 1) / tile, h.targets, h.factor, h.state,
+                       h.losses, h.shares, h.e);
 }
 
 // As many rows as x has times their shares, in memory that nobody reads.
@@ -122,9 +122,10 @@ bool linear_cross_entropy_pays(const Compute& compute, const Tensor& x, const Te
   return fastest(c, shape_key("head", c, gemm_problem(x, w, true, e)), {joint, apart}) == 0;
 }
 
-void linear_cross_entropy(const Compute& compute, const Tensor& x, const Tensor& w, const Tensor& targets,
-                          int64_t vocabulary, double factor, const StepState* state,
-                          const Tensor& losses, const Tensor& shares, const Tensor& e) {
+void linear_cross_entropy(const Compute& compute, const Tensor& x, const Tensor& w,
+                          const Tensor& targets, int64_t vocabulary, double factor,
+                          const StepState* state, const Tensor& losses, const Tensor& shares,
+                          const Tensor& e) {
   const CudaCompute c = cuda_compute(compute);
   CudaStream& s = c.stream;
   const CrossEntropyGemm p = problem(x, w, e);
@@ -134,8 +135,7 @@ void linear_cross_entropy(const Compute& compute, const Tensor& x, const Tensor&
         "linear_cross_entropy: no kernel for {} tokens, {} columns and {} inner in {} on this GPU",
         p.tokens, p.columns, p.inner, dtype_name(x.dtype)));
   }
-  run_fused(c, variants, p,
-                          {x, w, targets, vocabulary, factor, state, losses, shares, e});
+  run_fused(c, variants, p, {x, w, targets, vocabulary, factor, state, losses, shares, e});
   cuda::scale_rows(s, shares, x);
 }
 

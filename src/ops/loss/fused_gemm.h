@@ -35,8 +35,7 @@ struct CrossEntropyKernel {
   int tile_columns;
   // Whether the kernel serves the problem on this device.
   bool (*supported)(const CrossEntropyGemm& problem);
-  cudaError_t (*launch)(const CrossEntropyGemm& problem, int sms,
-                        cudaStream_t stream);
+  cudaError_t (*launch)(const CrossEntropyGemm& problem, int sms, cudaStream_t stream);
 };
 
 // The kernels of this build; none where CUTLASS was not found or Hopper is not among its

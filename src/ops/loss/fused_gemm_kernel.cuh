@@ -2,8 +2,8 @@
 // token's sum over the columns of a tile stays in registers until the tile's end.
 #pragma once
 
-#include "src/ops/loss/fused_gemm.h"
 #include "src/ops/gemm/fused_kernel.cuh"
+#include "src/ops/loss/fused_gemm.h"
 
 namespace cutlass::epilogue::fusion {
 

@@ -77,8 +77,8 @@ void target_shifts(CudaStream& s, const Tensor& x, const Tensor& w, const Tensor
 }
 
 void target_probabilities(CudaStream& s, const float* parts, int64_t count, const Tensor& targets,
-                  double factor, const StepState* state, const Tensor& losses, const Tensor& shares,
-                  const Tensor& e) {
+                          double factor, const StepState* state, const Tensor& losses,
+                          const Tensor& shares, const Tensor& e) {
   const int64_t tokens = targets.numel();
   share_kernel<<<static_cast<unsigned>(divide_up(tokens, share_tokens)),
                  dim3(share_tokens, share_slices), 0, s.stream()>>>(

@@ -15,7 +15,7 @@ void target_shifts(CudaStream& s, const Tensor& x, const Tensor& w, const Tensor
 // s_i = sum over p of parts[p,i], in a fixed order: losses, shares and e[i,targets[i]] = -s_i.
 //   parts[count,M], e[M,Vp]
 void target_probabilities(CudaStream& s, const float* parts, int64_t count, const Tensor& targets,
-                  double factor, const StepState* state, const Tensor& losses, const Tensor& shares,
-                  const Tensor& e);
+                          double factor, const StepState* state, const Tensor& losses,
+                          const Tensor& shares, const Tensor& e);
 
 }  // namespace tally::train::cuda

@@ -13,13 +13,15 @@ void cross_entropy(Stream& s, const Tensor& logits, const Tensor& targets, int64
 void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& targets,
                           int64_t vocabulary, double factor, const StepState* state,
                           const Tensor& losses, const Tensor& shares, const Tensor& e) {
-  TALLY_BACKEND(c.stream, linear_cross_entropy(c, x, w, targets, vocabulary, factor, state, losses, shares, e));
+  TALLY_BACKEND(c.stream, linear_cross_entropy(c, x, w, targets, vocabulary, factor, state, losses,
+                                               shares, e));
 }
 
-bool linear_cross_entropy_pays(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& targets,
-                               int64_t vocabulary, const Tensor& losses, const Tensor& shares,
-                               const Tensor& e) {
-  return TALLY_BACKEND(c.stream, linear_cross_entropy_pays(c, x, w, targets, vocabulary, losses, shares, e));
+bool linear_cross_entropy_pays(const Compute& c, const Tensor& x, const Tensor& w,
+                               const Tensor& targets, int64_t vocabulary, const Tensor& losses,
+                               const Tensor& shares, const Tensor& e) {
+  return TALLY_BACKEND(c.stream,
+                       linear_cross_entropy_pays(c, x, w, targets, vocabulary, losses, shares, e));
 }
 
 void add_losses(Stream& s, const Tensor& losses, double factor, StepState* state) {

@@ -4,8 +4,8 @@
 // (f64 for f64)
 #pragma once
 
-#include "src/device/step_state.h"
 #include "src/device/compute_options.h"
+#include "src/device/step_state.h"
 #include "src/device/tensor.h"
 
 namespace tally::train {
@@ -32,9 +32,9 @@ void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, co
                           const Tensor& losses, const Tensor& shares, const Tensor& e);
 // Whether it is there for these sizes and takes less time than linear_forward and cross_entropy: by
 // timing at the first call with a shape, which overwrites losses, shares and e.
-bool linear_cross_entropy_pays(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& targets,
-                               int64_t vocabulary, const Tensor& losses, const Tensor& shares,
-                               const Tensor& e);
+bool linear_cross_entropy_pays(const Compute& c, const Tensor& x, const Tensor& w,
+                               const Tensor& targets, int64_t vocabulary, const Tensor& losses,
+                               const Tensor& shares, const Tensor& e);
 
 // state->loss_sum += factor * sum(losses), in a fixed order, in f64.
 void add_losses(Stream& s, const Tensor& losses, double factor, StepState* state);

@@ -7,10 +7,10 @@
 // registers; a second kernel adds up the shares in the order of the blocks.
 #include <algorithm>
 
-#include "src/device/cuda/kernel.cuh"
-#include "src/ops/norm/backends.h"
 #include "src/device/cuda/dropout.cuh"
+#include "src/device/cuda/kernel.cuh"
 #include "src/ops/linear/passes.h"
+#include "src/ops/norm/backends.h"
 #include "src/ops/norm/backward_warp.cuh"
 
 namespace tally::train::cuda {

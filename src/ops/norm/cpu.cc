@@ -2,8 +2,8 @@
 #include <cmath>
 #include <vector>
 
-#include "src/ops/norm/backends.h"
 #include "src/device/cpu/types.h"
+#include "src/ops/norm/backends.h"
 
 namespace tally::train::cpu {
 namespace {

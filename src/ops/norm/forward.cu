@@ -3,9 +3,9 @@
 // others, rows up to 256 vectors take one warp, longer ones a block.
 #include <algorithm>
 
+#include "src/device/cuda/dropout.cuh"
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/norm/backends.h"
-#include "src/device/cuda/dropout.cuh"
 #include "src/ops/norm/forward_warp.cuh"
 
 namespace tally::train::cuda {

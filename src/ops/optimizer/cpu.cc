@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/ops/optimizer/backends.h"
 #include "src/device/cpu/types.h"
+#include "src/ops/optimizer/backends.h"
 
 namespace tally::train::cpu {
 namespace {

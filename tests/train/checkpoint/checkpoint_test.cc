@@ -11,8 +11,8 @@
 #include <random>
 
 #include "src/checkpoint/model_config_file.h"
-#include "src/model/model.h"
 #include "src/device/convert.h"
+#include "src/model/stage.h"
 #include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;
@@ -37,11 +37,12 @@ struct Run {
                bool with_optimizer = true)
       : config(model), stream(make_stream(Device{})) {
     register_gpt(config, &table);
-    table.layout(*stream, compute, with_optimizer);
-    table.initialize(seed);
+    table.layout(*stream, compute);
+    if (with_optimizer) optimizer = std::make_unique<OptimizerState>(table, *stream);
+    table.initialize(seed, buffers().master);
     std::mt19937_64 random(seed);
     std::normal_distribution<double> normal;
-    for (const Tensor& flat : {table.master(), table.first_moment(), table.second_moment()}) {
+    for (const Tensor& flat : {buffers().master, buffers().first_moment, buffers().second_moment}) {
       if (!flat.defined()) continue;
       for (const Parameter& parameter : table.all()) {
         const Tensor range = parameter_range(flat, parameter);
@@ -54,22 +55,24 @@ struct Run {
         }
       }
     }
-    if (table.master().defined() && table.master().data != table.weights().data) {
-      convert_elements(table.master(), table.weights());
+    if (buffers().master.defined() && buffers().master.data != table.weights().data) {
+      convert_elements(buffers().master, table.weights());
     }
   }
-  ParameterState state() const { return ParameterState(table); }
+  OptimizerBuffers buffers() const { return optimizer ? optimizer->buffers() : OptimizerBuffers(); }
+  ParameterState state() const { return ParameterState(table, buffers()); }
   std::string bytes(const Tensor& flat) const {
     return flat.defined() ? std::string(flat.as<char>(), flat.bytes()) : "";
   }
   std::string all_bytes() const {
-    return bytes(table.weights()) + bytes(table.master()) + bytes(table.first_moment()) +
-           bytes(table.second_moment());
+    return bytes(table.weights()) + bytes(buffers().master) + bytes(buffers().first_moment) +
+           bytes(buffers().second_moment);
   }
 
   ModelConfig config;
   std::unique_ptr<Stream> stream;
   ParameterTable table;
+  std::unique_ptr<OptimizerState> optimizer;
 };
 
 TrainingState some_state(int64_t iteration) {
@@ -126,8 +129,8 @@ TEST_CASE("the model file is GPT-2's: names, transposed linear layers, no paddin
   CHECK(file.tensors().at("transformer.wte.weight").shape == std::vector<int64_t>{11, 8});
   CHECK(file.tensors().at("transformer.wpe.weight").shape == std::vector<int64_t>{6, 8});
   const StoredTensor& stored = file.tensors().at("transformer.h.1.mlp.c_fc.weight");
-  REQUIRE(stored.shape == std::vector<int64_t>{8, 24});         // [in, out]
-  const Tensor ours = run.table.weight("h.1.mlp.c_fc.weight");  // [out, in]
+  REQUIRE(stored.shape == std::vector<int64_t>{8, 24});            // [in, out]
+  const Tensor ours = run.table.get("h.1.mlp.c_fc.weight").value;  // [out, in]
   for (int64_t in = 0; in < 8; ++in) {
     for (int64_t out = 0; out < 24; ++out) {
       float value = 0;
@@ -167,9 +170,9 @@ TEST_CASE("weights are read with and without prefix, masks and a tied head are p
     Run loaded(compute, 2);
     load_model_weights(dir / "plain.safetensors", loaded.config, loaded.state(), *loaded.stream);
     for (const Parameter& parameter : saved.table.all()) {
-      const Tensor from = saved.table.weight(parameter.name);
-      const Tensor to = loaded.table.weight(parameter.name);
-      const Tensor wide = parameter_range(loaded.table.master(), parameter);
+      const Tensor from = saved.table.get(parameter.name).value;
+      const Tensor to = loaded.table.get(parameter.name).value;
+      const Tensor wide = parameter_range(loaded.buffers().master, parameter);
       std::vector<char> expected(to.bytes()), expected_wide(wide.bytes());
       convert_elements(from, Tensor(expected.data(), to.dtype, {to.numel()}));
       convert_elements(from, Tensor(expected_wide.data(), wide.dtype, {wide.numel()}));
@@ -235,9 +238,10 @@ TEST_CASE("loading: no checkpoint, another model, another precision, damage") {
   // bf16 and f16 both keep f32 master weights: one resumes from the other.
   Run f16(DType::f16, 5);
   REQUIRE(load_checkpoint(dir / "c", f16.config, f16.state(), *f16.stream).has_value());
-  CHECK((f16.bytes(f16.table.master()) == run.bytes(run.table.master())));
+  CHECK((f16.bytes(f16.buffers().master) == run.bytes(run.buffers().master)));
   std::string rounded(f16.table.weights().bytes(), '\0');
-  convert_elements(run.table.master(), Tensor(rounded.data(), DType::f16, {f16.table.elements()}));
+  convert_elements(run.buffers().master,
+                   Tensor(rounded.data(), DType::f16, {f16.table.elements()}));
   CHECK((f16.bytes(f16.table.weights()) == rounded));
 
   Run evaluation(DType::bf16, 9, small_config(), false);

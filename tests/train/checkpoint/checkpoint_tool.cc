@@ -8,7 +8,7 @@
 
 #include "src/checkpoint/model_config_file.h"
 #include "src/checkpoint/model_weights.h"
-#include "src/model/model.h"
+#include "src/model/stage.h"
 
 int main(int argc, char** argv) {
   using namespace tally::train;
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
   const auto stream = make_stream(Device{});
   ParameterTable table;
   register_gpt(config, &table);
-  table.layout(*stream, DType::f32, false);
+  table.layout(*stream, DType::f32);
   table.initialize(1);
   std::filesystem::create_directories(dir + "/model");
   save_model_weights(dir + "/model/model.safetensors", config, ParameterState(table), *stream);

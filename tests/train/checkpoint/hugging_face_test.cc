@@ -5,7 +5,7 @@
 
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
-#include "src/model/model.h"
+#include "src/model/stage.h"
 #include "tests/train/data/small_vocabulary.h"
 #include "tests/train/data/temp_dir.h"
 
@@ -32,7 +32,7 @@ ModelConfig tiny_config() {
 struct Tiny {
   Tiny() : config(tiny_config()), stream(make_stream(Device{})) {
     register_gpt(config, &table);
-    table.layout(*stream, DType::f32, false);
+    table.layout(*stream, DType::f32);
     table.initialize(1);
   }
   void save(const std::string& directory, const SideFiles& side = {}) {
@@ -147,7 +147,7 @@ TEST_CASE("a tied model whose lm_head is another matrix is refused") {
   tiny.config.tied_embeddings = false;
   ParameterTable untied;
   register_gpt(tiny.config, &untied);
-  untied.layout(*tiny.stream, DType::f32, false);
+  untied.layout(*tiny.stream, DType::f32);
   untied.initialize(3);
   save_model_weights(dir / "model.safetensors", tiny.config, ParameterState(untied), *tiny.stream);
   tiny.config.tied_embeddings = true;
@@ -159,7 +159,8 @@ TEST_CASE("a tied model whose lm_head is another matrix is refused") {
   };
   CHECK(contains(read(), "'lm_head.weight' differs from"));
   CHECK(contains(read(), "set tie_word_embeddings to false"));
-  const Tensor head = untied.weight("lm_head.weight"), embedding = untied.weight("wte.weight");
+  const Tensor head = untied.get("lm_head.weight").value,
+               embedding = untied.get("wte.weight").value;
   tiny.stream->copy(head.data, embedding.data, embedding.bytes());
   save_model_weights(
       dir / "model.safetensors",

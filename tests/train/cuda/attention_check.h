@@ -4,9 +4,9 @@
 #include <cmath>
 #include <string>
 
+#include "src/device/cuda/cuda_stream.h"
 #include "src/ops/attention/attention.h"
 #include "src/ops/attention/hopper_kernels.h"
-#include "src/device/cuda/cuda_stream.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {

@@ -58,8 +58,7 @@ TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_
   for (const Kind& kind : kinds()) {
     if (kind.type != DType::f32) continue;
     for (const bool float64 : {true, false}) {
-      if (float64 && flash(kind) == "flash")
-        continue;  // no such kernels here: the same twice
+      if (float64 && flash(kind) == "flash") continue;  // no such kernels here: the same twice
       const std::string name = flash(kind, float64);
       const auto serves = [&](const AttentionShape& a) {
         return check(kind, a, {.float64_gemms = float64});
@@ -226,11 +225,11 @@ TEST_CASE("cuda: rotary, and back" * NEEDS_GPU) {
     for (const double fraction : {1.0, 0.5}) {
       Both b(kind);
       const Pair qkv = b.input({2, 70, 3, 5, 24});
-      rotary(*b.cpu, qkv.cpu, 10000, fraction, false);
-      rotary(*b.gpu, qkv.gpu, 10000, fraction, false);
+      rotary(*b.cpu, qkv.cpu, Tensor(), 10000, fraction, false);
+      rotary(*b.gpu, qkv.gpu, Tensor(), 10000, fraction, false);
       CHECK_CLOSE(b, qkv, kind.tolerance);
-      rotary(*b.cpu, qkv.cpu, 10000, fraction, true);
-      rotary(*b.gpu, qkv.gpu, 10000, fraction, true);
+      rotary(*b.cpu, qkv.cpu, Tensor(), 10000, fraction, true);
+      rotary(*b.gpu, qkv.gpu, Tensor(), 10000, fraction, true);
       CHECK_CLOSE(b, qkv, kind.tolerance);
     }
   }

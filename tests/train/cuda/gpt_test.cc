@@ -10,7 +10,7 @@
 namespace tally::train {
 namespace {
 
-using Maker = std::unique_ptr<Model> (*)(const Config&, ParameterTable&, const Compute&);
+using Maker = std::unique_ptr<Stage> (*)(const Config&, const ParameterTable&, const Compute&);
 
 struct Gradients {
   double loss = 0;
@@ -40,18 +40,19 @@ Config wide_config(const Kind& kind) {
 Gradients run(Maker make, const Config& c, DeviceKind device, DType type, MatmulMode mode,
               uint64_t dropout_seed = 0, bool deterministic = false) {
   const auto stream = make_stream(Device{device, 0});
-  stream->deterministic = deterministic;
-  stream->matmul_mode = mode;
-  stream->fused_gelu = c.fusions.gelu;
-  stream->fused_bias = c.fusions.bias;
-  stream->float64_gemms = c.fusions.float64;
-  stream->hopper_attention = c.fusions.attention;
+  ComputeOptions options;
+  options.deterministic = deterministic;
+  options.matmul_mode = mode;
+  options.fused_gelu = c.fusions.gelu;
+  options.fused_bias = c.fusions.bias;
+  options.float64_gemms = c.fusions.float64;
+  options.hopper_attention = c.fusions.attention;
   ParameterTable table;
   register_gpt(c.model, &table);
-  table.layout(*stream, type, false);
+  table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
-  const auto model = make(c, table, *stream);
+  const auto model = one_set(make(c, table, {*stream, options}));
   Gradients r;
   {
     const TinyState state(*stream, 16);
@@ -62,7 +63,7 @@ Gradients run(Maker make, const Config& c, DeviceKind device, DType type, Matmul
     r.loss = state.read().loss_sum;
     for (const Parameter& p : table.all()) {
       r.names.push_back(p.name);
-      r.values.push_back(read_doubles(*stream, table.gradient(p.name)));
+      r.values.push_back(read_doubles(*stream, table.get(p.name).gradient));
     }
   }
   return r;
@@ -153,13 +154,14 @@ TEST_CASE("cuda: recorded steps draw the masks that called steps draw, new ones 
     Config c = wide_config(kind);
     c.model.hidden_dropout = c.model.attention_dropout = 0.2;
     const auto stream = make_stream(Device{DeviceKind::cuda, 0});
-    stream->matmul_mode = kind.mode;
-    stream->deterministic = true;
+    ComputeOptions options;
+    options.matmul_mode = kind.mode;
+    options.deterministic = true;
     ParameterTable table;
     register_gpt(c.model, &table);
-    table.layout(*stream, kind.type, false);
+    table.layout(*stream, kind.type);
     table.initialize(c.seed);
-    const auto model = make_gpt(c, table, *stream);
+    const auto model = one_set(make_gpt(c, table, {*stream, options}));
     const TinyState state(*stream);
     TinyBatch batch(c, *stream, 7);
     batch.batch.first = true;
@@ -207,14 +209,15 @@ TEST_CASE("cuda: recomputation gives the same gradients" * NEEDS_GPU) {
 std::vector<double> train(const Config& c, DeviceKind device, DType type, MatmulMode mode,
                           int steps, bool graph, bool deterministic = false) {
   const auto stream = make_stream(Device{device, 0});
-  stream->matmul_mode = mode;
-  stream->deterministic = deterministic;
+  ComputeOptions options;
+  options.matmul_mode = mode;
+  options.deterministic = deterministic;
   ParameterTable table;
   register_gpt(c.model, &table);
-  table.layout(*stream, type, true);
-  table.initialize(c.seed);
-  const auto model = make_gpt(c, table, *stream);
+  table.layout(*stream, type);
+  const auto model = one_set(make_gpt(c, table, {*stream, options}));
   Optimizer optimizer(c, table, *stream);
+  table.initialize(c.seed, optimizer.buffers().master);
   const TinyBatch batch(c, *stream, 7);
   const auto recorder = StepGraph::make(*stream);
   const auto work = [&] {
@@ -266,18 +269,20 @@ std::vector<std::vector<double>> moved(const Config& c, DType type, bool late) {
   const auto stream = make_stream(Device{DeviceKind::cuda, 0});
   ParameterTable table;
   register_gpt(c.model, &table);
-  table.layout(*stream, type, true);
-  table.initialize(c.seed);
-  const std::vector<double> start = read_doubles(*stream, table.master());
-  const auto model = make_gpt(c, table, *stream);
+  table.layout(*stream, type);
+  const auto model = one_set(make_gpt(c, table, *stream));
   Optimizer optimizer(c, table, *stream);
+  const Tensor& master = optimizer.buffers().master;
+  table.initialize(c.seed, master);
+  const std::vector<double> start = read_doubles(*stream, master);
   if (late) {
-    const Model::DeferredParameters range = model->deferred_parameters();
-    REQUIRE(range.first < range.last);
-    optimizer.defer(range.first, range.last);
-    model->set_deferred_update([&](Stream& s, int64_t first, int64_t last, int few) {
-      CHECK(few > 0);
-      optimizer.update_deferred(s, first, last, few);
+    DeferredUpdate* update = model->stage().deferred_update();
+    REQUIRE(update != nullptr);
+    REQUIRE(update->first() < update->last());
+    optimizer.defer(update->first(), update->last());
+    update->set([&](Stream& s, int64_t first, int64_t last, int sms) {
+      CHECK(sms > 0);
+      optimizer.update_deferred(s, first, last, sms);
     });
   }
   TinyBatch batch(c, *stream, 7);
@@ -293,11 +298,11 @@ std::vector<std::vector<double>> moved(const Config& c, DType type, bool late) {
   }
   optimizer.complete();
   optimizer.complete();  // nothing is left
-  const std::vector<double> end = read_doubles(*stream, table.master());
+  const std::vector<double> end = read_doubles(*stream, master);
   std::vector<std::vector<double>> parameters;
   for (const Parameter& p : table.all()) {
     std::vector<double>& way = parameters.emplace_back();
-    for (int64_t i = 0; i < table.weight(p.name).numel(); ++i) {
+    for (int64_t i = 0; i < table.get(p.name).value.numel(); ++i) {
       const auto at = static_cast<size_t>(p.offset + i);
       way.push_back(end[at] - start[at]);
     }

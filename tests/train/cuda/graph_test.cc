@@ -1,9 +1,9 @@
 #include "src/device/graph.h"
 
+#include "src/device/side_stream.h"
 #include "src/ops/gemm/plan.h"
 #include "src/ops/linear/linear.h"
 #include "src/ops/norm/norm.h"
-#include "src/device/side_stream.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -39,24 +39,25 @@ TEST_CASE("cuda: a recorded step does what the called one does, and allocates no
   CHECK(Both::read(z.gpu, *b.gpu) != called);
 }
 
-TEST_CASE("cuda: work beside a stream starts after what came before and ends before join" *
+TEST_CASE("cuda: work on a side stream starts after what came before and ends before wait" *
           NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Both b(kind);
-    const int64_t n = 1024;  // long enough for the queues to meet out of order
+    const int64_t n = 1024;  // long enough for the streams to meet out of order
     const Pair x = b.input({n, n}, 0.03), w = b.input({n, n}, 0.03);
     const Pair y = b.output({n, n}), copy = b.output({n, n}), wide = b.statistics({n, n});
-    const auto chain = [&](Stream& s, SideStream* side, const Tensor& from, const Tensor& weight,
-                           const Tensor& to, const Tensor& later, const Tensor& sum) {
+    const auto chain = [&](const Compute& s, SideStream* side, const Tensor& from,
+                           const Tensor& weight, const Tensor& to, const Tensor& later,
+                           const Tensor& sum) {
       linear_forward(s, from, weight, Tensor(), to);
-      for (int i = 0; i < 3; ++i) {  // reads what the product before it wrote
-        side->run([&](Stream& beside) {
-          linear_backward_weight(beside, to, from, sum, Tensor(), i > 0);
+      for (int i = 0; i < 3; ++i) {  // reads what the GEMM before it wrote
+        side->launch([&](Stream& second) {
+          linear_backward_weight({second, s.options}, to, from, sum, Tensor(), i > 0);
         });
       }
-      linear_forward(s, from, weight, Tensor(), later);  // beside them
-      side->join(1);
-      side->join();
+      linear_forward(s, from, weight, Tensor(), later);  // overlaps with them
+      side->wait(1);
+      side->wait();
       linear_forward(s, later, weight, Tensor(), to);  // overwrites what they read
     };
     const auto on_cpu = SideStream::make(*b.cpu, true), on_gpu = SideStream::make(*b.gpu, true);
@@ -104,19 +105,20 @@ TEST_CASE("cuda: products that leave sms run in pairs of blocks" * NEEDS_GPU) {
   p.out_dtype = DType::bf16;
   p.out_leading = p.cols;
   const auto large = [&](int sms) {
-    const cuda::GemmPlans::Plan plan(s, p);
+    const cuda::CudaCompute c{s, b.gpu.options};
+    const cuda::GemmPlans::Plan plan(c, p);
     plan.use_sms(sms);
-    const cuda::Algorithms found = cuda::candidates(s, p, plan, 32);
+    const cuda::Algorithms found = cuda::candidates(c, p, plan, 32);
     REQUIRE(!found.empty());
     int count = 0;
     for (const auto& f : found) count += cuda::runs_in_pairs(f.algo) ? 0 : 1;
     return count;
   };
   const int most = s.sms() - 16;
-  s.reserved_sms = 16;
+  b.gpu.options.reserved_sms = 16;
   CHECK(large(most) == 0);
   // Without the rule the library offers larger ones on Hopper: the check above says something.
-  s.reserved_sms = 0;
+  b.gpu.options.reserved_sms = 0;
   if (s.capability() == 90) CHECK(large(most) > 0);
 }
 

@@ -1,6 +1,6 @@
 // A head's product and its loss in one kernel, against float64.
-#include "src/ops/loss/fused_gemm.h"
 #include "src/ops/linear/linear.h"
+#include "src/ops/loss/fused_gemm.h"
 #include "src/ops/loss/loss.h"
 #include "tests/train/cuda/both_states.h"
 #include "tests/train/cuda/variants.h"
@@ -140,7 +140,7 @@ TEST_CASE("cuda: linear_cross_entropy pays where it serves and is chosen; x stay
   for (const Kind& kind : kinds()) {
     const auto pays = [&](const Head& n, int forced) {
       Both b(kind);
-      const Forced choice(cuda::cuda_stream(*b.gpu).gemms(), forced);
+      const Forced choice(cuda::gemm_plans(cuda::cuda_stream(*b.gpu)), forced);
       const Operands o(b, n, 1);
       const std::vector<double> x = Both::read(o.x.gpu, *b.gpu);
       const bool answer =

@@ -85,8 +85,10 @@ TEST_CASE("cuda: linear_gelu_forward and gelu_forward" * NEEDS_GPU) {
         CHECK_CLOSE(b, pre, kind.tolerance);
         CHECK_CLOSE(b, y, kind.tolerance);
         const Pair slope = b.output({n.rows, n.out}), same = b.output({n.rows, n.out});
-        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, slope.cpu, same.cpu, SavedGelu::derivative);
-        linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, slope.gpu, same.gpu, SavedGelu::derivative);
+        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, slope.cpu, same.cpu,
+                            SavedGelu::derivative);
+        linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, slope.gpu, same.gpu,
+                            SavedGelu::derivative);
         CHECK_CLOSE(b, slope, kind.tolerance);
         CHECK_CLOSE(b, same, kind.tolerance);
         const Pair again = b.output({n.rows, n.out});

@@ -15,9 +15,8 @@ TEST_CASE("cuda: say it when there is no GPU") {
 
 TEST_CASE("cuda: device_info" * NEEDS_GPU) {
   const DeviceInfo info = device_info(Device{DeviceKind::cuda, 0});
-  std::printf("%s, compute capability %d, %d sms, driver %s, runtime %s\n",
-              info.name.c_str(), info.capability, info.sms, info.driver.c_str(),
-              info.runtime.c_str());
+  std::printf("%s, compute capability %d, %d sms, driver %s, runtime %s\n", info.name.c_str(),
+              info.capability, info.sms, info.driver.c_str(), info.runtime.c_str());
   CHECK(info.capability >= 70);
   CHECK(info.total_bytes > (size_t{1} << 30));
 }

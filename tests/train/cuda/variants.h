@@ -25,7 +25,7 @@ int each_variant(const Kind& kind, F&& work) {
   int variants = 1;
   for (int i = 0; i < variants; ++i) {
     Both b(kind);
-    const Forced forced(cuda::cuda_stream(*b.gpu).gemms(), i);
+    const Forced forced(cuda::gemm_plans(cuda::cuda_stream(*b.gpu)), i);
     INFO("variant ", i);
     work(b);
     variants = forced.plans.variants;

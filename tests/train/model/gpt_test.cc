@@ -11,7 +11,7 @@ using namespace tally::train;
 
 namespace {
 
-using Maker = std::unique_ptr<Model> (*)(const Config&, ParameterTable&, const Compute&);
+using Maker = std::unique_ptr<Stage> (*)(const Config&, const ParameterTable&, const Compute&);
 
 struct Result {
   double loss = 0;
@@ -32,14 +32,14 @@ Result run(Maker make, const Config& c, DType type, const Options& o) {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_gpt(c.model, &table);
-  table.layout(*stream, type, false);
+  table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
-  auto model = make(c, table, *stream);
+  auto model = one_set(make(c, table, *stream));
   TinyState state(*stream, o.loss_scale);
   if (o.overwrite) {
     for (const Parameter& p : table.all()) {
-      const Tensor g = table.gradient(p.name);
+      const Tensor g = table.get(p.name).gradient;
       std::memset(g.data, 0xff, g.bytes());  // not a number
     }
   }
@@ -53,7 +53,7 @@ Result run(Maker make, const Config& c, DType type, const Options& o) {
   r.loss = state.read().loss_sum;
   for (const Parameter& p : table.all()) {
     r.names.push_back(p.name);
-    r.gradients.push_back(read_doubles(*stream, table.gradient(p.name)));
+    r.gradients.push_back(read_doubles(*stream, table.get(p.name).gradient));
   }
   r.bytes.resize(table.gradients().bytes());
   stream->copy(r.bytes.data(), table.gradients().data, r.bytes.size());
@@ -194,8 +194,8 @@ TEST_CASE("recomputation saves memory") {
     c.recompute = r;
     ParameterTable table;
     register_gpt(c.model, &table);
-    table.layout(*stream, DType::f32, false);
-    bytes[static_cast<int>(r)] = make_gpt(c, table, *stream)->activation_bytes();
+    table.layout(*stream, DType::f32);
+    bytes[static_cast<int>(r)] = one_set(make_gpt(c, table, *stream))->bytes();
   }
   CHECK(bytes[1] < bytes[0] * 3 / 4);
   CHECK(bytes[2] < bytes[1] / 2);
@@ -216,9 +216,9 @@ TEST_CASE("a steady step allocates nothing, and evaluation leaves gradients alon
   {
     ParameterTable table;
     register_gpt(c.model, &table);
-    table.layout(*stream, DType::f32, true);
+    table.layout(*stream, DType::f32);
     table.initialize(1);
-    auto model = make_gpt(c, table, *stream);
+    auto model = one_set(make_gpt(c, table, *stream));
     TinyBatch batch(c, *stream, 1);
     TinyState state(*stream);
     const int64_t before = stream->allocations();
@@ -241,14 +241,14 @@ TEST_CASE("evaluation without dropout equals the reference") {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_gpt(c.model, &table);
-  table.layout(*stream, DType::f64, false);
+  table.layout(*stream, DType::f64);
   table.initialize(1);
   TinyBatch batch(c, *stream, 1, true);
   double loss[2];
   int i = 0;
   for (Maker make : {static_cast<Maker>(make_gpt), static_cast<Maker>(make_reference_gpt)}) {
     TinyState state(*stream);
-    make(c, table, *stream)->evaluate(batch.batch, 0.25, state.state);
+    one_set(make(c, table, *stream))->evaluate(batch.batch, 0.25, state.state);
     loss[i++] = state.read().loss_sum;
   }
   CHECK(std::abs(loss[0] - loss[1]) < 1e-12 * loss[1]);
@@ -259,8 +259,8 @@ TEST_CASE("a batch of another shape is refused") {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_gpt(c.model, &table);
-  table.layout(*stream, DType::f64, false);
-  auto model = make_gpt(c, table, *stream);
+  table.layout(*stream, DType::f64);
+  auto model = one_set(make_gpt(c, table, *stream));
   TinyState state(*stream);
   c.sequence = 36;
   TinyBatch batch(c, *stream, 1);

@@ -15,7 +15,7 @@ TEST_CASE("decayed parameters come first, every range is aligned, gaps are zero"
     const Config c = tiny_config();
     ParameterTable table;
     register_gpt(c.model, &table);
-    table.layout(*stream, DType::f32, true);
+    table.layout(*stream, DType::f32);
     table.initialize(7);
     bool decayed = true;
     int64_t end = 0, count = 0;
@@ -23,12 +23,12 @@ TEST_CASE("decayed parameters come first, every range is aligned, gaps are zero"
     for (const Parameter& p : table.all()) {
       CHECK(p.offset % 128 == 0);
       CHECK(p.offset >= end);
-      CHECK((decayed || !p.decayed));
-      CHECK(p.decayed == (p.shape.size() == 2));
-      CHECK((p.offset < table.decayed_elements()) == p.decayed);
-      decayed = p.decayed;
-      end = p.offset + table.weight(p.name).numel();
-      count += table.weight(p.name).numel();
+      CHECK((decayed || p.group != ParameterGroup::decayed));
+      CHECK((p.group == ParameterGroup::decayed) == (p.shape.size() == 2));
+      CHECK((p.offset < table.decayed_elements()) == (p.group == ParameterGroup::decayed));
+      decayed = p.group == ParameterGroup::decayed;
+      end = p.offset + table.get(p.name).value.numel();
+      count += table.get(p.name).value.numel();
       for (int64_t i = p.offset; i < end; ++i) used[static_cast<size_t>(i)] = true;
     }
     CHECK(end <= table.elements());
@@ -42,11 +42,10 @@ TEST_CASE("decayed parameters come first, every range is aligned, gaps are zero"
           96 * 60 + 41 * 60 +
               3 * (60 * 180 + 180 + 60 * 60 + 60 + 60 * 200 + 200 + 200 * 60 + 60 + 4 * 60) +
               2 * 60);
-    CHECK(table.master().data == table.weights().data);
     CHECK_THROWS_AS(table.find("h.3.ln_1.weight"), std::out_of_range);
-    CHECK(table.weight("h.1.attn.c_attn.weight").dim(0) == 180);
-    CHECK(table.weight("h.1.attn.c_attn.weight").dim(1) == 60);
-    CHECK_THROWS_AS(table.layout(*stream, DType::f32, true), std::logic_error);
+    CHECK(table.get("h.1.attn.c_attn.weight").value.dim(0) == 180);
+    CHECK(table.get("h.1.attn.c_attn.weight").value.dim(1) == 60);
+    CHECK_THROWS_AS(table.layout(*stream, DType::f32), std::logic_error);
   }
   CHECK(stream->bytes_allocated() == 0);
 }
@@ -61,9 +60,9 @@ TEST_CASE("initial values: GPT-2's spread, the same for every precision and layo
     m.layers = layers;
     ParameterTable table;
     register_gpt(m, &table);
-    table.layout(*stream, type, true);
+    table.layout(*stream, type);
     table.initialize(seed);
-    return read_doubles(*stream, table.weight(name));
+    return read_doubles(*stream, table.get(name).value);
   };
   const auto spread = [](const std::vector<double>& v) {
     double sum = 0, squares = 0;
@@ -93,25 +92,74 @@ TEST_CASE("initial values: GPT-2's spread, the same for every precision and layo
   }
 }
 
-TEST_CASE("16-bit weights have float32 masters") {
+// What `count` processes hold of a parameter, put together again.
+TEST_CASE("a shard holds its share of every section, with the numbers of the whole") {
   auto stream = make_stream(Device{});
-  const Config c = tiny_config();
-  ParameterTable table;
-  register_gpt(c.model, &table);
-  table.layout(*stream, DType::bf16, true);
-  table.initialize(1);
-  CHECK(table.weights().dtype == DType::bf16);
-  CHECK(table.master().dtype == DType::f32);
-  CHECK(table.gradients().dtype == DType::f32);
-  CHECK(table.first_moment().numel() == table.elements());
-  const Parameter& p = table.find("wte.weight");
-  const float* master = table.master().as<float>() + p.offset;
-  const auto weights = read_doubles(*stream, table.weight("wte.weight"));
-  bool rounded = false;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const double m = static_cast<double>(master[i]);
-    REQUIRE(std::abs(weights[i] - m) <= std::abs(m) * 0x1p-8);
-    rounded |= weights[i] != m;
+  const auto drawn = [&](const std::vector<int64_t>& shape, const Shard& shard) {
+    ParameterTable table;
+    Parameter p;
+    p.name = "w";
+    p.shape = shape;
+    p.shard = shard;
+    p.init_std = 1;
+    table.add(p);
+    table.layout(*stream, DType::f32);
+    table.initialize(3);
+    CHECK(table.count() == p.elements() / shard.count);
+    return read_doubles(*stream, table.get("w").value);
+  };
+  struct Case {
+    std::vector<int64_t> shape;
+    int dimension;
+    std::vector<int64_t> sections;
+  };
+  // Rows; the rows of Q, K and V; columns; three unequal sections of columns.
+  for (const Case& c : {Case{{12, 7}, 0, {}}, Case{{12, 7}, 0, {4, 4, 4}}, Case{{5, 12}, 1, {}},
+                        Case{{5, 14}, 1, {8, 4, 2}}}) {
+    const std::vector<double> whole = drawn(c.shape, {});
+    const std::vector<int64_t> sections =
+        c.sections.empty() ? std::vector<int64_t>{c.shape[static_cast<size_t>(c.dimension)]}
+                           : c.sections;
+    for (int index = 0; index < 2; ++index) {
+      const std::vector<double> part = drawn(c.shape, {c.dimension, c.sections, index, 2});
+      std::vector<double> want;
+      for (int64_t row = 0; row < c.shape[0]; ++row) {
+        for (int64_t column = 0; column < c.shape[1]; ++column) {
+          int64_t at = c.dimension == 0 ? row : column;
+          for (const int64_t section : sections) {
+            if (at >= section) {
+              at -= section;
+              continue;
+            }
+            if (at * 2 / section == index)
+              want.push_back(whole[static_cast<size_t>(row * c.shape[1] + column)]);
+            break;
+          }
+        }
+      }
+      CHECK(part == want);
+    }
   }
-  CHECK(rounded);
+}
+
+TEST_CASE("parameters that cannot be divided are refused") {
+  const auto error_of = [](const Parameter& p) -> std::string {
+    ParameterTable table;
+    try {
+      table.add(p);
+    } catch (const std::invalid_argument& e) {
+      return e.what();
+    }
+    return "";
+  };
+  Parameter p;
+  p.name = "w";
+  CHECK(error_of(p) == "parameter w: has 0 dimensions, and 1 to 5 are possible");
+  p.shape = {6, 4};
+  p.shard = {2, {}, 0, 2};
+  CHECK(error_of(p) == "parameter w: is divided along a dimension that it does not have");
+  p.shard = {0, {3, 2}, 0, 2};
+  CHECK(error_of(p) == "parameter w: has sections that do not add up to 6");
+  p.shard = {0, {3, 3}, 0, 2};
+  CHECK(error_of(p) == "parameter w: has a section of 3, which 2 processes cannot share evenly");
 }

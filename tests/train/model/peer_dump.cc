@@ -81,15 +81,16 @@ int dump_gpt(char** a) {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_gpt(c.model, &table);
-  table.layout(*stream, type, true);
+  table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
-  auto model = std::string(a[5]) == "reference" ? make_reference_gpt(c, table, *stream)
-                                                : make_gpt(c, table, *stream);
+  const auto model =
+      one_set(std::string(a[5]) == "reference" ? make_reference_gpt(c, table, *stream)
+                                               : make_gpt(c, table, *stream));
   Optimizer optimizer(c, table, *stream);
   Dump dump(*stream, a[7]);
   describe(c, dump.manifest);
-  for (const Parameter& p : table.all()) dump.array("weight " + p.name, table.weight(p.name));
+  for (const Parameter& p : table.all()) dump.array("weight " + p.name, table.get(p.name).value);
   const int micro_batches = 2;
   for (int step = 0; step < 6; ++step) {
     const int64_t samples = step * micro_batches * c.micro_batch;
@@ -98,12 +99,12 @@ int dump_gpt(char** a) {
       TinyBatch batch(c, *stream, 1000 + static_cast<uint64_t>(step * micro_batches + i));
       const std::string at = std::to_string(step) + " " + std::to_string(i);
       dump.array("ids " + at, batch.batch.ids);
-      dump.array("targets " + at, batch.batch.targets);
+      dump.array("targets " + at, batch.batch.labels[0]);
       model->forward_backward(batch.batch, 1.0 / micro_batches, 0, optimizer.state());
     }
     if (step == 0) {
       for (const Parameter& p : table.all())
-        dump.array("gradient " + p.name, table.gradient(p.name));
+        dump.array("gradient " + p.name, table.get(p.name).gradient);
     }
     optimizer.apply();
     const StepState s = optimizer.finish_step();
@@ -112,7 +113,7 @@ int dump_gpt(char** a) {
                                       {"samples", samples},
                                       {"lr", learning_rate(c.optimizer, samples)}});
   }
-  for (const Parameter& p : table.all()) dump.array("trained " + p.name, table.weight(p.name));
+  for (const Parameter& p : table.all()) dump.array("trained " + p.name, table.get(p.name).value);
   dump.finish();
   return 0;
 }
@@ -124,13 +125,13 @@ int dump_adamw(char** a) {
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_gpt(c.model, &table);
-  table.layout(*stream, type, true);
+  table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
   Optimizer optimizer(c, table, *stream);
   Dump dump(*stream, a[3]);
   describe(c, dump.manifest);
-  for (const Parameter& p : table.all()) dump.array("weight " + p.name, table.weight(p.name));
+  for (const Parameter& p : table.all()) dump.array("weight " + p.name, table.get(p.name).value);
   std::mt19937_64 random(3);
   std::normal_distribution<float> normal(0, 1);
   for (int step = 0; step < 10; ++step) {
@@ -139,7 +140,7 @@ int dump_adamw(char** a) {
     optimizer.begin_step(0x1p-8);
     const float scale = step % 3 == 0 ? 1e-4F : 1e-2F;
     for (const Parameter& p : table.all()) {
-      const Tensor g = table.gradient(p.name);
+      const Tensor g = table.get(p.name).gradient;
       std::vector<float> values(static_cast<size_t>(g.numel()));
       for (float& v : values) v = scale * normal(random);
       convert_elements(Tensor(values.data(), DType::f32, {g.numel()}), g.view({g.numel()}));
@@ -149,7 +150,7 @@ int dump_adamw(char** a) {
     const StepState s = optimizer.finish_step();
     dump.manifest["steps"].push_back({{"norm", s.grad_norm}, {"lr", 0x1p-8}});
   }
-  for (const Parameter& p : table.all()) dump.array("trained " + p.name, table.weight(p.name));
+  for (const Parameter& p : table.all()) dump.array("trained " + p.name, table.get(p.name).value);
   dump.finish();
   return 0;
 }

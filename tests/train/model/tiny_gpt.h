@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "src/model/model.h"
 #include "src/device/convert.h"
+#include "src/model/stage.h"
 
 namespace tally::train {
 
@@ -38,8 +38,8 @@ inline void perturb(ParameterTable& table, Stream& s, uint64_t seed = 5) {
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal(0, 0.1F);
   for (const Parameter& p : table.all()) {
-    if (p.decayed) continue;
-    const Tensor w = table.weight(p.name);
+    if ((p.group == ParameterGroup::decayed)) continue;
+    const Tensor w = table.get(p.name).value;
     std::vector<float> values(static_cast<size_t>(w.numel()));
     for (float& v : values) v = static_cast<float>(p.init_value) + normal(random);
     std::vector<char> bytes(w.bytes());
@@ -66,11 +66,11 @@ struct TinyBatch {
       }
     }
     batch.ids = make(c, ids);
-    batch.targets = make(c, targets);
+    batch.labels[0] = make(c, targets);
   }
   ~TinyBatch() {
     stream.release(batch.ids.data);
-    stream.release(batch.targets.data);
+    stream.release(batch.labels[0].data);
   }
   TinyBatch(const TinyBatch&) = delete;
   TinyBatch& operator=(const TinyBatch&) = delete;
@@ -85,6 +85,31 @@ struct TinyBatch {
   Stream& stream;
   Batch batch;
 };
+
+// A stage with one set of activations, as a schedule without a pipeline has it.
+class OneSet {
+ public:
+  explicit OneSet(std::unique_ptr<Stage> stage)
+      : stage_(std::move(stage)), set_(stage_->make_activations()) {}
+  void forward_backward(const Batch& batch, double weight, DropoutSeed seed, StepState* state) {
+    stage_->forward(batch, {weight, seed, state}, *set_);
+    stage_->backward(*set_);
+  }
+  void evaluate(const Batch& batch, double weight, StepState* state) {
+    stage_->evaluate(batch, {weight, {}, state}, *set_);
+  }
+  // All that the stage allocated.
+  size_t bytes() const { return stage_->scratch_bytes() + set_->bytes(); }
+  Stage& stage() { return *stage_; }
+
+ private:
+  std::unique_ptr<Stage> stage_;
+  std::unique_ptr<ActivationSet> set_;
+};
+
+inline std::unique_ptr<OneSet> one_set(std::unique_ptr<Stage> stage) {
+  return std::make_unique<OneSet>(std::move(stage));
+}
 
 // StepState in device memory.
 struct TinyState {

@@ -116,14 +116,14 @@ TEST_CASE("embeddings and cross-entropy") {
   const Tensor ids(tokens.data(), DType::i32, {3, 10}), targets(wanted.data(), DType::i32, {30});
   Numbers wte({13, 20}, 1), wpe({10, 20}, 2), out = zeros({3, 10, 20}), losses = zeros({30});
   Numbers dwte = zeros({13, 20}), dwpe = zeros({10, 20});
-  embedding_forward(s, ids, wte, wpe, 0, 0, out);
+  embedding_forward(s, ids, Tensor(), wte, wpe, 0, 0, out);
   const at::Tensor te = leaf(wte), tp = leaf(wpe);
   const at::Tensor to = at::embedding(te, view(ids).to(at::kLong)) + tp;
   same(out, to);
   // The loss takes the embeddings themselves as logits.
   Numbers logits = out;
   cross_entropy(s, logits.t().view({30, 20}), targets, 17, true, 0.125, nullptr, losses);
-  embedding_backward(s, ids, logits, 0, 0, dwte, dwpe, Tensor());
+  embedding_backward(s, ids, Tensor(), logits, 0, 0, dwte, dwpe, Tensor());
   const at::Tensor loss = at::cross_entropy_loss(
       to.view({30, 20}).narrow(1, 0, 17), view(targets).to(at::kLong), {}, at::Reduction::None, -1);
   (loss.sum() * 0.125).backward();

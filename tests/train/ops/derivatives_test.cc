@@ -159,11 +159,11 @@ TEST_CASE_FIXTURE(Fixture, "rotary: its inverse is its transpose, values stay") 
   for (const double fraction : {1.0, 0.5}) {
     Numbers x({2, 5, 3, 2, 6}, 1), g({2, 5, 3, 2, 6}, 2);
     Numbers rotated = x, back = g;
-    rotary(s, rotated, 100, fraction, false);
-    rotary(s, back, 100, fraction, true);
+    rotary(s, rotated, Tensor(), 100, fraction, false);
+    rotary(s, back, Tensor(), 100, fraction, true);
     CHECK(std::abs(dot(rotated, g) - dot(x, back)) < 1e-12 * std::abs(dot(x, back)));
     Numbers round_trip = rotated;
-    rotary(s, round_trip, 100, fraction, true);
+    rotary(s, round_trip, Tensor(), 100, fraction, true);
     CHECK(relative_error(round_trip.values(), x.values()) < 1e-14);
     // Position 0 is not turned, and values never are; positions after it are.
     for (size_t row = 0; row < 10; ++row) {
@@ -222,20 +222,20 @@ TEST_CASE_FIXTURE(Fixture, "embeddings, with repeated tokens and dropout") {
   Numbers dwte = ones({5, 6}), dwpe = ones({7, 6});
   for (const double dropout : {0.0, 0.5}) {
     const auto loss = [&] {
-      embedding_forward(s, ids, wte, wpe, dropout, 8, out);
+      embedding_forward(s, ids, Tensor(), wte, wpe, dropout, 8, out);
       return dot(out, dout);
     };
     Numbers a = dwte, b = dwpe;
-    embedding_backward(s, ids, dout, dropout, 8, a, b, Tensor());
+    embedding_backward(s, ids, Tensor(), dout, dropout, 8, a, b, Tensor());
     check(wte, loss, a, 1);
     check(wpe, loss, b, 1);
   }
   // Without positions.
   const auto loss = [&] {
-    embedding_forward(s, ids, wte, Tensor(), 0, 0, out);
+    embedding_forward(s, ids, Tensor(), wte, Tensor(), 0, 0, out);
     return dot(out, dout);
   };
-  embedding_backward(s, ids, dout, 0, 0, dwte, Tensor(), Tensor());
+  embedding_backward(s, ids, Tensor(), dout, 0, 0, dwte, Tensor(), Tensor());
   check(wte, loss, dwte, 1);
 }
 

@@ -3,12 +3,12 @@
 
 #include <cmath>
 
+#include "src/device/philox.h"
 #include "src/ops/attention/attention.h"
 #include "src/ops/embedding/embedding.h"
 #include "src/ops/linear/linear.h"
 #include "src/ops/loss/loss.h"
 #include "src/ops/norm/norm.h"
-#include "src/device/philox.h"
 #include "tests/train/ops/numbers.h"
 
 using namespace tally::train;
@@ -186,12 +186,12 @@ TEST_CASE("attention and rotary in f32, bf16 and f16 equal float64 to their prec
     const Numbers dout = rounded(Numbers({2, 45, 2, 20}, 2), type);
     Numbers rotated = qkv, out = zeros({2, 45, 2, 20}), stats = zeros({2, 2, 45});
     Numbers dqkv = zeros({2, 45, 3, 2, 20});
-    rotary(s, rotated, 10000, 1, false);
+    rotary(s, rotated, Tensor(), 10000, 1, false);
     attention_forward(s, shape, rotated, out, stats, Tensor(), 3);
     attention_backward(s, shape, rotated, out, stats, dout, dqkv, Tensor(), 3);
     const Rounded qkv1(qkv, type), out1(zeros({2, 45, 2, 20}), type), dout1(dout, type);
     const Rounded stats1(zeros({2, 2, 45}), wide(type)), dqkv1(zeros({2, 45, 3, 2, 20}), type);
-    rotary(s, qkv1, 10000, 1, false);
+    rotary(s, qkv1, Tensor(), 10000, 1, false);
     attention_forward(s, shape, qkv1, out1, stats1, Tensor(), 3);
     attention_backward(s, shape, qkv1, out1, stats1, dout1, dqkv1, Tensor(), 3);
     CHECK(relative_error(qkv1.get(), rotated.values()) < tolerance);
@@ -221,7 +221,7 @@ TEST_CASE("LayerNorm, embeddings and loss in f32, bf16 and f16 equal float64 to 
 
     Numbers x = zeros({24, 30}), r = x, y = x, dx = x, mean = zeros({24}), rstd = mean;
     Numbers dgamma = zeros({30}), dbeta = dgamma, losses = mean, logits = dy;
-    embedding_forward(s, ids, wte, wpe, 0.1, 9, x);
+    embedding_forward(s, ids, Tensor(), wte, wpe, 0.1, 9, x);
     residual_layernorm_forward(s, x, delta, gamma, beta, 1e-5, 0.1, 7, r, y, mean, rstd);
     layernorm_backward(s, dy, r, gamma, mean, rstd, Tensor(), dx, dgamma, dbeta, 0, 0, Tensor(),
                        Tensor());
@@ -232,7 +232,7 @@ TEST_CASE("LayerNorm, embeddings and loss in f32, bf16 and f16 equal float64 to 
     const Rounded r1(zeros({24, 30}), type), y1(zeros({24, 30}), type), dx1(zeros({24, 30}), type);
     const Rounded mean1(zeros({24}), w), rstd1(zeros({24}), w), losses1(zeros({24}), w);
     const Rounded dgamma1(zeros({30}), w), dbeta1(zeros({30}), w);
-    embedding_forward(s, ids, wte1, wpe1, 0.1, 9, x1);
+    embedding_forward(s, ids, Tensor(), wte1, wpe1, 0.1, 9, x1);
     residual_layernorm_forward(s, x1, delta1, gamma1, beta1, 1e-5, 0.1, 7, r1, y1, mean1, rstd1);
     layernorm_backward(s, dy1, r1, gamma1, mean1, rstd1, Tensor(), dx1, dgamma1, dbeta1, 0, 0,
                        Tensor(), Tensor());

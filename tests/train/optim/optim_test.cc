@@ -110,10 +110,11 @@ namespace {
 struct Setup {
   explicit Setup(DType type, Config given = tiny_config()) : c(std::move(given)) {
     register_gpt(c.model, &table);
-    table.layout(*stream, type, true);
-    table.initialize(1);
+    table.layout(*stream, type);
     optimizer = std::make_unique<Optimizer>(c, table, *stream);
+    table.initialize(1, optimizer->buffers().master);
   }
+  const OptimizerBuffers& buffers() const { return optimizer->buffers(); }
   Config c;
   std::unique_ptr<Stream> stream = make_stream(Device{});
   ParameterTable table;
@@ -121,6 +122,28 @@ struct Setup {
 };
 
 }  // namespace
+
+TEST_CASE("16-bit weights have float32 masters, wider ones are their own") {
+  {
+    const Setup s(DType::f32);
+    CHECK(s.buffers().master.data == s.table.weights().data);
+  }
+  const Setup s(DType::bf16);
+  CHECK(s.table.weights().dtype == DType::bf16);
+  CHECK(s.table.gradients().dtype == DType::f32);
+  CHECK(s.buffers().master.dtype == DType::f32);
+  CHECK(s.buffers().first_moment.numel() == s.table.elements());
+  const Parameter& p = s.table.find("wte.weight");
+  const float* master = s.buffers().master.as<float>() + p.offset;
+  const auto weights = read_doubles(*s.stream, s.table.get("wte.weight").value);
+  bool rounded = false;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const double m = static_cast<double>(master[i]);
+    REQUIRE(std::abs(weights[i] - m) <= std::abs(m) * 0x1p-8);
+    rounded |= weights[i] != m;
+  }
+  CHECK(rounded);
+}
 
 TEST_CASE("a gradient that is not finite leaves everything but the gradients alone") {
   for (const double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
@@ -141,7 +164,7 @@ TEST_CASE("a gradient that is not finite leaves everything but the gradients alo
     CHECK(s.optimizer->scaler().scale() == 512);
     CHECK(read_doubles(*s.stream, s.table.weights()) == before);
     for (double v : read_doubles(*s.stream, s.table.gradients())) REQUIRE(v == 0);
-    for (double v : read_doubles(*s.stream, s.table.first_moment())) REQUIRE(v == 0);
+    for (double v : read_doubles(*s.stream, s.buffers().first_moment)) REQUIRE(v == 0);
   }
 }
 
@@ -206,8 +229,8 @@ TEST_CASE("the gradient's norm is unscaled, and clipping acts on it") {
   CHECK(state.grad_norm == 5);
   CHECK(state.clip_factor == doctest::Approx(1 / (5 + 1e-6) / 8).epsilon(1e-14));
   // (1 - beta1) times the clipped gradient.
-  CHECK(s.table.first_moment().as<double>()[0] == doctest::Approx(0.1 * 0.6).epsilon(1e-6));
-  CHECK(s.table.second_moment().as<double>()[200] == doctest::Approx(1e-3 * 0.64).epsilon(1e-6));
+  CHECK(s.buffers().first_moment.as<double>()[0] == doctest::Approx(0.1 * 0.6).epsilon(1e-6));
+  CHECK(s.buffers().second_moment.as<double>()[200] == doctest::Approx(1e-3 * 0.64).epsilon(1e-6));
 }
 
 TEST_CASE("16-bit weights follow their float32 masters") {
@@ -218,13 +241,13 @@ TEST_CASE("16-bit weights follow their float32 masters") {
     s.optimizer->begin_step(1e-6);
     float* g = s.table.gradients().as<float>();
     for (int64_t i = 0; i < s.table.elements(); ++i) g[i] = static_cast<float>((i % 7) - 3);
-    const float before = s.table.master().as<float>()[1];
+    const float before = s.buffers().master.as<float>()[1];
     s.optimizer->apply();
     s.optimizer->finish_step();
-    CHECK(s.table.master().as<float>()[1] != before);
+    CHECK(s.buffers().master.as<float>()[1] != before);
   }
   std::vector<uint16_t> rounded(masters.size());
-  convert_elements(s.table.master(), Tensor(rounded.data(), DType::bf16, {s.table.elements()}));
+  convert_elements(s.buffers().master, Tensor(rounded.data(), DType::bf16, {s.table.elements()}));
   CHECK(std::memcmp(rounded.data(), s.table.weights().data, rounded.size() * 2) == 0);
 }
 
@@ -250,7 +273,7 @@ TEST_CASE("training falls into a small batch, and repeats bit for bit") {
     Config c = tiny_config(DType::f32);
     c.model.hidden_dropout = 0.1;
     Setup s(DType::f32, c);
-    auto model = make_gpt(c, s.table, *s.stream);
+    auto model = one_set(make_gpt(c, s.table, *s.stream));
     TinyBatch batch(c, *s.stream, 1);
     const int64_t allocations = s.stream->allocations();
     for (uint64_t step = 1; step <= 40; ++step) {

@@ -13,8 +13,8 @@
 #include <numeric>
 
 #include "src/device/convert.h"
+#include "src/optim/gradient_reducer.h"
 #include "src/parallel/communicator.h"
-#include "src/parallel/gradient_reducer.h"
 #include "src/parallel/launch.h"
 #include "src/parallel/rendezvous.h"
 #include "src/parallel/supervisor.h"
@@ -195,18 +195,32 @@ void check_same_bits(Communicator& c, Stream& s) {
       if (bits[i] != bits[r * 100003 + i]) return check(false, "ranks got different sums");
 }
 
-// Buckets in the order of a backward pass, with gaps left for the end.
+// Buckets of parameters in the order of a backward pass: some are reported, some left for the end,
+// and a bucket that is not complete is left as well.
 void check_reducer(Communicator& c, Stream& s) {
-  constexpr int64_t count = 1280;
-  for (const int64_t bucket : {int64_t{0}, int64_t{1}, int64_t{300}, int64_t{100000}}) {
-    Numbers g(s, DType::f32, count);
-    g.fill([&](int64_t i) { return number(c.rank(), i); });
-    GradientReducer reducer(c, s, g.tensor(), bucket);
-    reducer.begin();
-    for (const int64_t first : {1024, 896, 256, 128}) reducer.ready(g.tensor().rows(first, 100));
-    reducer.finish();
-    g.expect(fmt::format("gradients in buckets of {}", bucket),
-             [&](int64_t i) { return sum_over(c.size(), i); });
+  ParameterTable table;
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    Parameter p;
+    p.name = name;
+    p.shape = {100};
+    table.add(p);
+  }
+  table.layout(s, DType::f32);
+  const Tensor flat = table.gradients();
+  const std::vector<int> order{5, 4, 2, 1, 0};
+  for (const int64_t elements : {int64_t{0}, int64_t{1}, int64_t{200}, int64_t{100000}}) {
+    for (const size_t reported : {size_t{0}, size_t{3}, order.size()}) {
+      Numbers g(s, DType::f32, flat.numel());
+      g.fill([&](int64_t i) { return number(c.rank(), i); });
+      s.copy(flat.data, g.tensor().data, flat.bytes());
+      GradientReducer reducer(c, s, table, gradient_buckets(table, order, elements));
+      reducer.begin();
+      for (size_t i = 0; i < reported; ++i) reducer.ready(order[i]);
+      reducer.finish();
+      s.copy(g.tensor().data, flat.data, flat.bytes());
+      g.expect(fmt::format("gradients in buckets of {}, {} reported", elements, reported),
+               [&](int64_t i) { return sum_over(c.size(), i); });
+    }
   }
 }
 

@@ -40,18 +40,18 @@ Seen run(Config c, bool late) {
   const auto stream = make_stream({DeviceKind::cpu, 0});
   ParameterTable table;
   register_gpt(c.model, &table);
-  table.layout(*stream, c.compute_type(), true);
-  table.initialize(1);
-  const auto model = make_gpt(c, table, *stream);
+  table.layout(*stream, c.compute_type());
+  const auto model = one_set(make_gpt(c, table, *stream));
   Optimizer optimizer(c, table, *stream);
+  const OptimizerBuffers& kept = optimizer.buffers();
+  table.initialize(1, kept.master);
   const auto communicator = make_single_communicator();
   const auto tokens = std::make_shared<Tokens>(c.sequence);
   Seen seen;
   LoopHooks hooks;
   const auto state = [&] {
     std::vector<double> all;
-    for (const Tensor& t :
-         {table.weights(), table.master(), table.first_moment(), table.second_moment()}) {
+    for (const Tensor& t : {table.weights(), kept.master, kept.first_moment, kept.second_moment}) {
       const std::vector<double> part = read_doubles(*stream, t);
       all.insert(all.end(), part.begin(), part.end());
     }
@@ -61,8 +61,8 @@ Seen run(Config c, bool late) {
   Record record;
   record.config = c;
   {
-    StepLoop loop({c, *stream, table, *model, optimizer, tokens, tokens, *communicator}, hooks,
-                  &record);
+    StepLoop loop({c, *stream, table, model->stage(), optimizer, tokens, tokens, *communicator},
+                  hooks, &record);
     loop.run(0, 0);
   }
   // Whoever goes on without the loop: a step of its own.
@@ -99,19 +99,19 @@ TEST_CASE("late updates: losses, evaluations and checkpoints are the same, bit f
   }
 }
 
-TEST_CASE("late parameters: the blocks' matrices but the first ones, and a head of its own") {
+TEST_CASE("deferred updates: the blocks' matrices but the first ones, and a head of its own") {
   for (const bool tied : {true, false}) {
     Config c = tiny_config(DType::f32);
     c.model.tied_embeddings = tied;
     const auto stream = make_stream({DeviceKind::cpu, 0});
     ParameterTable table;
     register_gpt(c.model, &table);
-    table.layout(*stream, DType::f32, false);
-    const Model::DeferredParameters late = make_gpt(c, table, *stream)->deferred_parameters();
-    CHECK(late.first == table.find("h.1.attn.c_proj.weight").offset);
-    CHECK(late.last == table.decayed_elements());
+    table.layout(*stream, DType::f32);
+    const auto deferring = make_gpt(c, table, *stream);
+    REQUIRE(deferring->deferred_update() != nullptr);
+    CHECK(deferring->deferred_update()->first() == table.find("h.1.attn.c_proj.weight").offset);
+    CHECK(deferring->deferred_update()->last() == table.decayed_elements());
     c.fusions.deferred_update = false;
-    const Model::DeferredParameters none = make_gpt(c, table, *stream)->deferred_parameters();
-    CHECK(none.first == none.last);
+    CHECK(make_gpt(c, table, *stream)->deferred_update() == nullptr);
   }
 }

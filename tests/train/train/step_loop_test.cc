@@ -19,28 +19,34 @@ using namespace tally::train;
 namespace {
 
 // Its loss at step n and its gradient are given by functions; the rest is counted.
-class FakeModel final : public Model {
+class FakeStage final : public Stage {
  public:
-  FakeModel(ParameterTable& table, int64_t micro_batches)
+  FakeStage(ParameterTable& table, int64_t micro_batches)
       : table_(table), micro_batches_(micro_batches) {}
-  void forward_backward(const Batch& batch, double weight, DropoutSeed seed,
-                        StepState* state) override {
-    seeds.push_back(seed.value);
+  std::unique_ptr<ActivationSet> make_activations() override { return std::make_unique<Set>(); }
+  void forward(const Batch& batch, const Pass& pass, ActivationSet& set) override {
+    static_cast<Set&>(set).batch = batch;
+    static_cast<Set&>(set).pass = pass;
+    seeds.push_back(pass.dropout.value);
     first_ids.push_back(batch.ids.as<int32_t>()[0]);
+  }
+  void backward(ActivationSet& set) override {
+    const Pass& pass = static_cast<Set&>(set).pass;
     const int64_t step = calls++ / micro_batches_;
-    state->loss_sum += weight * loss(step);
-    scales.insert(state->loss_scale);
-    auto* g = table_.gradient("w").as<float>();
-    for (int64_t i = 0; i < table_.gradient("w").numel(); ++i)
-      g[i] = (batch.first ? 0 : g[i]) +
-             static_cast<float>(gradient(step) * weight * state->loss_scale);
+    pass.state->loss_sum += pass.weight * loss(step);
+    scales.insert(pass.state->loss_scale);
+    const Tensor gradients = table_.get("w").gradient;
+    auto* g = gradients.as<float>();
+    for (int64_t i = 0; i < gradients.numel(); ++i)
+      g[i] = (static_cast<Set&>(set).batch.first ? 0 : g[i]) +
+             static_cast<float>(gradient(step) * pass.weight * pass.state->loss_scale);
   }
-  void evaluate(const Batch& batch, double weight, StepState* state) override {
+  void evaluate(const Batch& batch, const Pass& pass, ActivationSet&) override {
     evaluated_ids.push_back(batch.ids.as<int32_t>()[0]);
-    evaluated_targets.push_back(batch.counted);
-    state->loss_sum += weight * 2.0;
+    evaluated_labels.push_back(batch.counted);
+    pass.state->loss_sum += pass.weight * 2.0;
   }
-  size_t activation_bytes() const override { return 0; }
+  size_t scratch_bytes() const override { return 0; }
 
   std::function<double(int64_t)> loss = [](int64_t step) {
     return 5.0 - static_cast<double>(step);
@@ -49,10 +55,16 @@ class FakeModel final : public Model {
   int64_t calls = 0;
   std::vector<uint64_t> seeds;
   std::vector<int32_t> first_ids, evaluated_ids;
-  std::vector<int64_t> evaluated_targets;
+  std::vector<int64_t> evaluated_labels;
   std::set<float> scales;
 
  private:
+  struct Set final : ActivationSet {
+    size_t bytes() const override { return 0; }
+    Batch batch;
+    Pass pass;
+  };
+
   ParameterTable& table_;
   int64_t micro_batches_;
 };
@@ -93,9 +105,9 @@ struct Fixture {
     w.shape = {8};
     w.init_value = 1;
     table->add(w);
-    table->layout(*stream, config.compute_type(), true);
+    table->layout(*stream, config.compute_type());
     table->initialize(1);
-    auto made = std::make_unique<FakeModel>(*table, config.micro_batches());
+    auto made = std::make_unique<FakeStage>(*table, config.micro_batches());
     if (loss) made->loss = loss;
     if (gradient) made->gradient = gradient;
     model = std::move(made);
@@ -126,7 +138,7 @@ struct Fixture {
   std::unique_ptr<Communicator> communicator = make_single_communicator();
   std::unique_ptr<Stream> stream;
   std::unique_ptr<ParameterTable> table;
-  std::unique_ptr<FakeModel> model;
+  std::unique_ptr<FakeStage> model;
   std::function<double(int64_t)> loss, gradient;
   std::shared_ptr<const SampleSource> validation;
   Record record;
@@ -351,7 +363,7 @@ TEST_CASE("epochs: each is reported with its mean loss and the loss on all valid
   CHECK(f.record.epochs[1].loss == doctest::Approx(2));
   // Every epoch scores the three blocks, two at a time; the fourth row scores nothing.
   CHECK(f.model->evaluated_ids == std::vector<int32_t>{0, 2, 0, 2});
-  CHECK(f.model->evaluated_targets == std::vector<int64_t>{8, 4, 8, 4});
+  CHECK(f.model->evaluated_labels == std::vector<int64_t>{8, 4, 8, 4});
   REQUIRE(f.record.evaluations.size() == 2);
   CHECK(*f.record.epochs[0].validation_loss == doctest::Approx(2));
   const auto line = std::find_if(f.lines.begin(), f.lines.end(), [](const std::string& l) {

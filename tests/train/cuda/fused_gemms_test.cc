@@ -2,8 +2,8 @@
 // an operation takes is decided by timing.
 #include "src/device/cuda/cuda_stream.h"
 #include "src/ops/gemm/fused.h"
-#include "src/ops/linear/passes.h"
 #include "src/ops/linear/linear.h"
+#include "src/ops/linear/passes.h"
 #include "tests/train/cuda/both.h"
 
 namespace tally::train {
@@ -26,7 +26,7 @@ std::vector<Size> all_sizes() {
 const Kind bf16{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
 
 cuda::FusedGemm problem(const Size& n, const Pair& x, const Pair& w, const Pair& bias,
-                           const Pair& pre, const Pair& out) {
+                        const Pair& pre, const Pair& out) {
   cuda::FusedGemm p;
   p.tokens = n.tokens;
   p.features = n.features;
@@ -112,11 +112,11 @@ TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * N
 }
 
 TEST_CASE("cuda: what these kernels do not serve is refused" * NEEDS_GPU) {
-  for (const auto& kernels :
-       {cuda::bias_kernels(), cuda::bias_residual_kernels(),
-        cuda::gelu_forward_kernels(SavedGelu::input), cuda::gelu_forward_kernels(SavedGelu::derivative),
-        cuda::gelu_backward_kernels(SavedGelu::input),
-        cuda::gelu_backward_kernels(SavedGelu::derivative)}) {
+  for (const auto& kernels : {cuda::bias_kernels(), cuda::bias_residual_kernels(),
+                              cuda::gelu_forward_kernels(SavedGelu::input),
+                              cuda::gelu_forward_kernels(SavedGelu::derivative),
+                              cuda::gelu_backward_kernels(SavedGelu::input),
+                              cuda::gelu_backward_kernels(SavedGelu::derivative)}) {
     const bool with_sums = kernels.list == cuda::gelu_backward_kernels(SavedGelu::input).list ||
                            kernels.list == cuda::gelu_backward_kernels(SavedGelu::derivative).list;
     for (int i = 0; i < kernels.count; ++i) {

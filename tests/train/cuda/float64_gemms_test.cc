@@ -60,8 +60,8 @@ struct Problem {
   cuda::CudaStream& stream() { return cuda::cuda_stream(*both.gpu); }
   std::vector<double> run(int tile, int sms) {
     REQUIRE(cuda::float64_gemm_supported(product));
-    REQUIRE(cuda::float64_gemm(product, tile, sms, parts.data, marks.data,
-                                  stream().stream()) == cudaSuccess);
+    REQUIRE(cuda::float64_gemm(product, tile, sms, parts.data, marks.data, stream().stream()) ==
+            cudaSuccess);
     return Both::read(out.gpu, *both.gpu);
   }
 
@@ -144,8 +144,7 @@ TEST_CASE("cuda: their bias and what they add, in place too" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: their tiles are shared by any number of sms, alike in every run" *
-          NEEDS_GPU) {
+TEST_CASE("cuda: their tiles are shared by any number of sms, alike in every run" * NEEDS_GPU) {
   if (!serves()) return;
   for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
     for (const Size& n : {Size{520, 392, 256}, Size{900, 700, 20}, Size{64, 64, 2000}}) {
