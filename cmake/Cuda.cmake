@@ -6,7 +6,13 @@ if(NOT TALLY_CUDA STREQUAL "OFF")
     set(CMAKE_CUDA_COMPILER ${TALLY_SITE_PACKAGES}/nvidia/cu13/bin/nvcc)
   endif()
   check_language(CUDA)
-  if(CMAKE_CUDA_COMPILER AND EXISTS ${tally_torch}/lib/libtorch_cuda.so)
+  # scripts/setup --cpu installs LibTorch without the libraries that its CUDA half needs.
+  set(tally_torch_for_cuda OFF)
+  if(EXISTS ${tally_torch}/lib/libtorch_cuda.so AND
+      (EXISTS ${TALLY_SITE_PACKAGES}/nvidia/cudnn OR NOT EXISTS ${TALLY_SITE_PACKAGES}/nvidia))
+    set(tally_torch_for_cuda ON)
+  endif()
+  if(CMAKE_CUDA_COMPILER AND tally_torch_for_cuda)
     set(CMAKE_CUDA_ARCHITECTURES ${TALLY_CUDA_ARCHITECTURES})
     enable_language(CUDA)
     set(CMAKE_CUDA_STANDARD 17)  # CMake 3.25 knows no CUDA20; kernels see no torch header, so 17 is enough

@@ -45,14 +45,22 @@ check_not_moved() {
   fail "$TALLY_BUILD was configured as $build for the sources in $source, and was moved or copied since: remove it (rm -r ${TALLY_BUILD@Q}), then run this again"
 }
 
-# configure_and_build TARGET...: CMake with what setup installed; builds the targets (all when none is named).
+# cached NAME: the value of a CMake variable in the build directory; empty when it is not configured.
+cached() {
+  [ -e "$TALLY_BUILD/CMakeCache.txt" ] || return 0
+  sed -n "s/^$1:[A-Z]*=//p" "$TALLY_BUILD/CMakeCache.txt"
+}
+
+# configure_and_build TESTS CUDA TARGET...: CMake with what setup installed; builds the targets (all when none is
+# named). TESTS: ON or OFF; CUDA: ON, OFF or AUTO.
 configure_and_build() {
-  local tests=$1
-  shift
-  local options=(-S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja -DTALLY_TESTS="$tests" -DTALLY_SITE_PACKAGES="$(site_packages)")
+  local tests=$1 cuda=$2
+  shift 2
+  local options=(-S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja -DTALLY_TESTS="$tests" -DTALLY_CUDA="$cuda"
+    -DTALLY_SITE_PACKAGES="$(site_packages)")
   [ -e "$TALLY_BUILD/CMakeCache.txt" ] || options+=(-DCMAKE_BUILD_TYPE=Release)
   local nvcc
-  if nvcc=$(cuda_compiler); then
+  if [ "$cuda" != OFF ] && nvcc=$(cuda_compiler); then
     options+=(-DCMAKE_CUDA_COMPILER="$nvcc")
   fi
   check_not_moved

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "git_commit.h"
+#include "src/ops/build_features.h"
 
 namespace tally::train {
 
@@ -13,10 +14,9 @@ BuildInfo build_info() {
 
 std::string version_text() {
   const BuildInfo b = build_info();
-  return fmt::format("tally-train {} (commit {})\nLibTorch {}\nCUDA {}\nbuilt with {}, {}\n",
-                     b.version, b.commit, b.libtorch,
-                     b.cuda.empty() ? "none: this build runs on the CPU only" : b.cuda, b.compiler,
-                     b.build_type);
+  return fmt::format("tally-train {} (commit {})\nLibTorch {}\nCUDA {}\n{}\nbuilt with {}, {}\n",
+                     b.version, b.commit, b.libtorch, b.cuda.empty() ? "none" : b.cuda,
+                     describe(build_features()), b.compiler, b.build_type);
 }
 
 }  // namespace tally::train

@@ -183,6 +183,8 @@ nlohmann::ordered_json environment_json(const Record& r) {
           {"device_bytes", r.device_info.total_bytes},
           {"threads", r.threads},
           {"attention_backend", text_or_null(r.attention_backend)},
+          {"missing_kernels", r.missing_kernels},
+          {"idle_gpus", r.idle_gpus},
           {"launcher", text_or_null(r.launcher)},
           {"hosts", r.hosts.empty() ? json(std::vector<std::string>{host_name()}) : json(r.hosts)},
           {"communication", text_or_null(r.backend)},

@@ -47,6 +47,10 @@ struct Record {
   Device device;
   DeviceInfo device_info;
   std::string attention_backend;
+  // Kernels that this GPU would use and that the build lacks; GPUs of the host that a build without
+  // CUDA leaves idle.
+  std::vector<std::string> missing_kernels;
+  int idle_gpus = 0;
   std::string data;  // "PREFIX: 503 documents, 1528901 tokens", or "mock"
   int threads = 0;
   int64_t parameters = 0;

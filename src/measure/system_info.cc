@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 
 namespace tally::train {
 namespace {
@@ -50,6 +51,23 @@ std::string loaded_cudnn_version() {
   }
   dlclose(library);
   return version;
+}
+
+int nvidia_gpus_of_host(const std::string& root) {
+  int gpus = 0;
+  std::error_code none;
+  // The driver lists GPUs in /proc; containers may show their device files alone.
+  for (const auto& entry :
+       std::filesystem::directory_iterator(root + "proc/driver/nvidia/gpus", none))
+    gpus += entry.is_directory() ? 1 : 0;
+  if (gpus > 0) return gpus;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "dev", none)) {
+    const std::string name = entry.path().filename();
+    const bool numbered = name.size() > 6 && name.rfind("nvidia", 0) == 0 &&
+                          name.find_first_not_of("0123456789", 6) == std::string::npos;
+    gpus += numbered ? 1 : 0;
+  }
+  return gpus;
 }
 
 size_t peak_resident_bytes() {

@@ -11,6 +11,8 @@ std::string host_name();
 std::string utc_now();
 // Version of the cuDNN that is loaded in this process, as "9.19.0"; empty when none is.
 std::string loaded_cudnn_version();
+// NVIDIA GPUs that this host's driver lists, whether or not this build can use them.
+int nvidia_gpus_of_host(const std::string& root = "/");
 // Highest resident memory of this process so far, in bytes.
 size_t peak_resident_bytes();
 // Threads to compute with: OMP_NUM_THREADS, else SLURM_CPUS_PER_TASK, else the processors that this

@@ -1,9 +1,11 @@
 #include "src/train/device.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "src/measure/system_info.h"
 #include "src/ops/attention/attention.h"
+#include "src/ops/build_features.h"
 #include "src/train/failures.h"
 
 namespace tally::train {
@@ -76,9 +78,28 @@ ComputeOptions compute_options(const Config& config) {
   return o;
 }
 
+std::string kernel_notice(const Record& r) {
+  if (r.idle_gpus > 0)
+    return fmt::format(
+        "this build has no CUDA and leaves the host's {} NVIDIA GPU{} idle: scripts/build --gpu "
+        "makes one that trains on {}",
+        r.idle_gpus, r.idle_gpus == 1 ? "" : "s", r.idle_gpus == 1 ? "it" : "them");
+  if (r.missing_kernels.empty()) return "";
+  return fmt::format(
+      "this build lacks kernels that {} would use, and is slower for it: {}. scripts/build --gpu "
+      "makes a build with all of them",
+      r.device_info.name, fmt::join(r.missing_kernels, ", "));
+}
+
 std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   record->device = choose_device(config);
   record->device_info = device_info(record->device);
+  const BuildFeatures build = build_features();
+  if (record->device.is_cuda()) {
+    record->missing_kernels = missing_kernels(build, record->device_info.capability);
+  } else if (!build.cuda && config.device == "auto") {
+    record->idle_gpus = nvidia_gpus_of_host();
+  }
   check_precision(config, record->device, record->device_info);
   record->threads = default_threads(config.local_size);
   set_threads(record->threads);

@@ -149,6 +149,8 @@ int evaluate(const Config& config) {
     check_flag(config.text.empty() ? "--data-path" : "--text",
                [&] { tokens = read_tokens(config); });
     const std::unique_ptr<Stream> stream = open_device(config, &record);
+    if (const std::string text = kernel_notice(record); !text.empty())
+      fmt::print(stderr, "tally-train: note: {}\n", text);
     checked = true;
     const Result result = measure(config, std::move(tokens), *stream);
     if (!std::isfinite(result.loss))

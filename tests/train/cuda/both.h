@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "src/device/compute_options.h"
 #include "src/device/convert.h"
 #include "src/device/stream.h"
 #include "src/device/tensor.h"

@@ -99,7 +99,7 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu in pieces" * NEEDS_G
 
 TEST_CASE("cuda: GELU keeps its slope where kernels are made for that" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
-  const Both b(kind);
+  Both b(kind);
   const auto keeps = [&] { return faster_saved_gelu(*b.gpu, kind.type, 256, 72); };
   const bool served = fused(kind, cuda::gelu_backward_kernels(SavedGelu::derivative)) > 0;
   CHECK(keeps() == (served ? SavedGelu::derivative : SavedGelu::input));

@@ -134,3 +134,17 @@ TEST_CASE("threads come from OMP_NUM_THREADS, then Slurm, then the processors of
   unsetenv("SLURM_CPUS_PER_TASK");
   CHECK(default_threads() >= 1);
 }
+
+TEST_CASE("the host's NVIDIA GPUs are counted without CUDA") {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::temp_directory_path() / ("tally-gpus-" + std::to_string(getpid()));
+  fs::create_directories(root / "dev");
+  CHECK(nvidia_gpus_of_host(root.string() + "/") == 0);
+  for (const char* name : {"nvidia0", "nvidia12", "nvidiactl", "nvidia-uvm", "null"})
+    std::ofstream(root / "dev" / name) << "";
+  CHECK(nvidia_gpus_of_host(root.string() + "/") == 2);
+  for (const char* name : {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0"})
+    fs::create_directories(root / "proc/driver/nvidia/gpus" / name);
+  CHECK(nvidia_gpus_of_host(root.string() + "/") == 3);
+  fs::remove_all(root);
+}

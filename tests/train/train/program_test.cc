@@ -32,6 +32,7 @@ TEST_CASE("--version and --help") {
   CHECK(contains(version.out, "tally-train 0."));
   CHECK(contains(version.out, "LibTorch 2."));
   CHECK(contains(version.out, "CUDA "));
+  CHECK(contains(version.out, "GPU kernels"));
   CHECK(version.err.empty());
   const Ended help = tally_train("train --help");
   CHECK(help.code == 0);

@@ -1,0 +1,27 @@
+// Which GPU kernels this build has. A build without one of them still runs, slower, so it has to say
+// what it lacks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tally::train {
+
+struct BuildFeatures {
+  bool cuda = false;
+  std::vector<int> architectures;  // compute capabilities with code: 80, 90
+  bool cutlass = false;            // fused GEMMs and fused linear cross-entropy, on Hopper
+  bool cudnn = false;              // cuDNN's attention
+  bool hopper = false;             // attention and float64 GEMMs for compute capability 9.0
+};
+
+BuildFeatures build_features();
+
+// What `build` lacks that a GPU of this compute capability would use, in words for people: "fused
+// GEMMs (CUTLASS)". Empty where nothing is missing.
+std::vector<std::string> missing_kernels(const BuildFeatures& build, int capability);
+
+// "GPU kernels for 8.0 and 9.0: CUTLASS, cuDNN, Hopper attention"; for --version.
+std::string describe(const BuildFeatures& build);
+
+}  // namespace tally::train
