@@ -163,10 +163,12 @@ class Floor {
     const auto layers = static_cast<double>(n_.layers);
     const auto both = [&](const Compute& c) {
       const std::string backend = attention_backend(c, a, DType::bf16);
-      const double forward =
-          b.seconds([&] { attention_forward(c, a, qkv, out, stats, workspace, 0); });
-      const double backward =
-          b.seconds([&] { attention_backward(c, a, qkv, out, stats, dout, dqkv, workspace, 0); });
+      const double forward = b.seconds(
+          [&] { attention_forward(c, packed_attention(a, qkv, out, stats, workspace, 0)); });
+      const double backward = b.seconds([&] {
+        attention_backward(c, packed_attention(a, qkv, out, stats, workspace, 0),
+                           packed_gradients(a, dout, dqkv));
+      });
       add("attention forward (" + backend + ")", layers, forward, flops);
       add("attention backward (" + backend + ")", layers, backward, 2.5 * flops);
       return layers * (forward + backward);

@@ -43,6 +43,10 @@ BlockSizes sizes_of(const Config& config, DType type) {
   return s;
 }
 
+TokenLayout layout_of(const Batch& batch) {
+  return {batch.positions, batch.cu_seqlens};
+}
+
 // Selective recomputation computes GELU's output again from its input.
 SavedGelu saved_gelu(const Config& config, DType type, const Compute& compute) {
   if (!config.fusions.gelu_derivative || config.recompute == Recompute::selective)
@@ -75,6 +79,7 @@ struct Gpt::Activations final : ActivationSet {
 
 Gpt::Gpt(const Config& config, const ParameterTable& table, const Compute& compute)
     : config_(config.model),
+      documents_(config.data.reset_attention_mask),
       type_(table.weights().dtype),
       sizes_(sizes_of(config, type_)),
       context_{compute, nullptr, false, config.fusions, Tensor(), true},
@@ -141,7 +146,7 @@ void Gpt::plan_scratch() {
   Dropout dropout;
   dropout.attention = config_.attention_dropout;
   const size_t bytes =
-      std::max({attention_workspace(context_.compute, g.shape(dropout), type_),
+      std::max({attention_workspace(context_.compute, g.shape(dropout, documents_), type_),
                 layernorm_workspace(stream, m, c), embedding_workspace(stream, m, v)});
   context_.workspace = make(DType::u8, {static_cast<int64_t>(bytes)}, "workspace");
 }
@@ -161,6 +166,8 @@ void Gpt::check(const Batch& batch) const {
     throw std::invalid_argument("the micro batch is not int32[" + std::to_string(b) + "," +
                                 std::to_string(t) + "], for which the model was planned");
   }
+  if (batch.cu_seqlens.defined() && !documents_)
+    throw std::invalid_argument("the model was not planned for documents within a sequence");
   if (batch.token_types.defined() || batch.labels[1].defined())
     throw std::invalid_argument("GPT has no token types and one head");
 }
@@ -198,7 +205,7 @@ void Gpt::run_blocks(Activations& a, const Dropout& dropout, bool updates) {
   blocks_.front().in_norm().norm(context_, a.blocks.front().in);
   for (size_t l = 0; l < blocks_.size(); ++l) {
     const Block& block = blocks_[l];
-    block.forward(&context_, a.batch.positions, dropout, update, flow_.normed, a.blocks[l]);
+    block.forward(&context_, layout_of(a.batch), dropout, update, flow_.normed, a.blocks[l]);
     const bool last = l + 1 == blocks_.size();
     const ResidualNorm& next = last ? final_norm_ : blocks_[l + 1].in_norm();
     next.forward(context_, block.branch(a.blocks[l]), a.blocks[l].mid.r, dropout, flow_.normed,
@@ -242,9 +249,9 @@ void Gpt::backward_blocks(Activations& a, const Dropout& dropout) {
     const bool still_there = latest_ == &a && l + 1 == blocks_.size();
     if (sizes_.recompute != Recompute::none) side_->wait();  // blocks share what the GEMMs read
     if (!still_there)
-      block.recompute(&context_, a.batch.positions, dropout, flow_.normed, a.blocks[l]);
+      block.recompute(&context_, layout_of(a.batch), dropout, flow_.normed, a.blocks[l]);
     const Branch below = l > 0 ? blocks_[l - 1].branch(a.blocks[l - 1]) : Branch();
-    block.backward(context_, a.batch.positions, dropout, a.blocks[l], l > 0 ? &below : nullptr,
+    block.backward(context_, layout_of(a.batch), dropout, a.blocks[l], l > 0 ? &below : nullptr,
                    qkv_grad_, flow_);
     if (!reports_gradients()) continue;
     side_->wait();

@@ -42,6 +42,7 @@ class Gpt final : public Stage {
   void backward_blocks(Activations& a, const Dropout& dropout);
 
   const ModelConfig config_;
+  const bool documents_;  // within a sequence, which attention keeps apart
   const DType type_;
   BlockSizes sizes_;
   LayerContext context_;

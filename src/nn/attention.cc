@@ -6,15 +6,16 @@
 
 namespace tally::train {
 
-AttentionShape AttentionGeometry::shape(const Dropout& dropout) const {
+AttentionShape AttentionGeometry::shape(const Dropout& dropout, bool documents) const {
   AttentionShape s;
   s.batch = batch;
   s.tokens = tokens;
   s.heads = heads;
   s.head_dim = head_dim;
-  s.causal = causal;
+  s.mask = mask;
   s.scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
   s.dropout = dropout.attention;
+  s.documents = documents;
   return s;
 }
 
@@ -26,18 +27,26 @@ SelfAttention::SelfAttention(const ParameterTable& table, const std::string& nam
       layer_(layer),
       sums_(sums) {}
 
-void SelfAttention::forward(LayerContext* c, const Tensor& x, const Tensor& positions,
+AttentionArgs SelfAttention::arguments(const LayerContext& c, const TokenLayout& layout,
+                                       const AttentionActivations& a,
+                                       const Dropout& dropout) const {
+  AttentionArgs args =
+      packed_attention(geometry_.shape(dropout, layout.cu_seqlens.defined()), a.qkv, a.out, a.stats,
+                       c.workspace, dropout.at(DropoutSite::attention, layer_));
+  args.cu_seqlens = layout.cu_seqlens;
+  return args;
+}
+
+void SelfAttention::forward(LayerContext* c, const Tensor& x, const TokenLayout& layout,
                             const Dropout& dropout, const DeferredUpdate* update,
                             const AttentionActivations& a) const {
   const AttentionGeometry& g = geometry_;
   qkv_.forward(*c, x, a.qkv.view({g.batch * g.tokens, 3 * g.hidden()}));
   if (rotary_positions()) {
-    rotary(c->compute, a.qkv, positions, g.rotary_base, g.rotary_fraction, false);
+    rotary(c->compute, a.qkv, layout.positions, g.rotary_base, g.rotary_fraction, false);
   }
   if (update) update->finish(c);
-  attention_forward(c->compute, g.shape(dropout), a.qkv,
-                    a.out.view({g.batch, g.tokens, g.heads, g.head_dim}), a.stats, c->workspace,
-                    dropout.at(DropoutSite::attention, layer_));
+  attention_forward(c->compute, arguments(*c, layout, a, dropout));
   if (update) update->start(c, layer_);
 }
 
@@ -47,23 +56,20 @@ Branch SelfAttention::branch(const LayerContext& c, const AttentionActivations& 
           DropoutSite::projection, layer_};
 }
 
-void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Tensor& positions,
+void SelfAttention::backward(const LayerContext& c, const Tensor& x, const TokenLayout& layout,
                              const AttentionActivations& a, const Dropout& dropout,
                              const Tensor& qkv_grad, const BackwardFlow& flow) const {
   const AttentionGeometry& g = geometry_;
   const Tensor& dy = flow.at_branch(dropout);
   projection_.backward_weight(c, dy, a.out);
   projection_.backward_input(c, dy, flow.normed);
-  const auto heads = [&](const Tensor& t) {
-    return t.view({g.batch, g.tokens, g.heads, g.head_dim});
-  };
   // Attention can sum dQ's columns on the way, but before rotation's inverse.
   const Tensor q_sums =
       c.fusions.qkv_bias && !rotary_positions() ? qkv_.bias.gradient.rows(0, g.hidden()) : Tensor();
-  attention_backward(c.compute, g.shape(dropout), a.qkv, heads(a.out), a.stats, heads(flow.normed),
-                     qkv_grad, c.workspace, dropout.at(DropoutSite::attention, layer_), q_sums);
+  const AttentionArgs args = arguments(c, layout, a, dropout);
+  attention_backward(c.compute, args, packed_gradients(args.shape, flow.normed, qkv_grad, q_sums));
   if (rotary_positions()) {
-    rotary(c.compute, qkv_grad, positions, g.rotary_base, g.rotary_fraction, true);
+    rotary(c.compute, qkv_grad, layout.positions, g.rotary_base, g.rotary_fraction, true);
   }
   const Tensor dqkv = qkv_grad.view({g.batch * g.tokens, 3 * g.hidden()});
   backward_qkv_bias(c, dropout, dqkv);

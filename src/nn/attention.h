@@ -23,12 +23,12 @@ struct AttentionActivations {
 // What does not change from block to block.
 struct AttentionGeometry {
   int64_t batch = 0, tokens = 0, heads = 0, head_dim = 0;
-  bool causal = true;
+  AttentionMask mask = AttentionMask::causal;
   Positions positions = Positions::learned;
   double rotary_base = 10000, rotary_fraction = 1;
 
   int64_t hidden() const { return heads * head_dim; }
-  AttentionShape shape(const Dropout& dropout) const;
+  AttentionShape shape(const Dropout& dropout, bool documents) const;
 };
 
 class SelfAttention {
@@ -39,13 +39,13 @@ class SelfAttention {
                 const AttentionGeometry& geometry, int64_t layer, const Tensor& sums);
 
   // a.out from x[M,C]. `update`, where not null: the one to finish before attention and to start
-  // after it. positions[B,T]: as Batch's.
-  void forward(LayerContext* c, const Tensor& x, const Tensor& positions, const Dropout& dropout,
+  // after it.
+  void forward(LayerContext* c, const Tensor& x, const TokenLayout& layout, const Dropout& dropout,
                const DeferredUpdate* update, const AttentionActivations& a) const;
   Branch branch(const LayerContext& c, const AttentionActivations& a) const;
   // From the branch's gradient in `flow` to the gradient at x, in flow.normed. `qkv_grad`[B,T,3,H,D]
   // is scratch. The residual norm above has filled the branch's bias_gradient.
-  void backward(const LayerContext& c, const Tensor& x, const Tensor& positions,
+  void backward(const LayerContext& c, const Tensor& x, const TokenLayout& layout,
                 const AttentionActivations& a, const Dropout& dropout, const Tensor& qkv_grad,
                 const BackwardFlow& flow) const;
 
@@ -53,6 +53,8 @@ class SelfAttention {
   const Linear& projection() const { return projection_; }
 
  private:
+  AttentionArgs arguments(const LayerContext& c, const TokenLayout& layout,
+                          const AttentionActivations& a, const Dropout& dropout) const;
   void backward_qkv_bias(const LayerContext& c, const Dropout& dropout, const Tensor& dqkv) const;
   bool rotary_positions() const { return geometry_.positions == Positions::rotary; }
 

@@ -68,30 +68,30 @@ Block::Block(const ParameterTable& table, const std::string& name, const BlockSi
       mlp_(table, name + ".mlp", form, layer),
       recompute_(sizes.recompute) {}
 
-void Block::forward(LayerContext* c, const Tensor& positions, const Dropout& dropout,
+void Block::forward(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
                     const DeferredUpdate* update, const Tensor& scratch,
                     const BlockActivations& a) const {
-  attention_.forward(c, a.in.y, positions, dropout, update, a.attention);
+  attention_.forward(c, a.in.y, layout, dropout, update, a.attention);
   mid_norm_.forward(*c, attention_.branch(*c, a.attention), a.in.r, dropout, scratch, a.mid);
   mlp_.forward(*c, a.mid.y, a.mlp);
 }
 
-void Block::recompute(LayerContext* c, const Tensor& positions, const Dropout& dropout,
+void Block::recompute(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
                       const Tensor& scratch, const BlockActivations& a) const {
   if (recompute_ == Recompute::none) return;
   in_norm_.norm(*c, a.in);
-  if (recompute_ == Recompute::full) return forward(c, positions, dropout, nullptr, scratch, a);
+  if (recompute_ == Recompute::full) return forward(c, layout, dropout, nullptr, scratch, a);
   mid_norm_.norm(*c, a.mid);
   mlp_.recompute_act(*c, a.mlp);
 }
 
-void Block::backward(const LayerContext& c, const Tensor& positions, const Dropout& dropout,
+void Block::backward(const LayerContext& c, const TokenLayout& layout, const Dropout& dropout,
                      const BlockActivations& a, const Branch* below, const Tensor& qkv_grad,
                      const BackwardFlow& flow) const {
   mlp_.backward(c, a.mid.y, a.mlp, dropout, flow);
   const Branch attention = attention_.branch(c, a.attention);
   mid_norm_.backward(c, a.mid, &attention, dropout, false, flow);
-  attention_.backward(c, a.in.y, positions, a.attention, dropout, qkv_grad, flow);
+  attention_.backward(c, a.in.y, layout, a.attention, dropout, qkv_grad, flow);
   in_norm_.backward(c, a.in, below, dropout, false, flow);
 }
 

@@ -57,18 +57,18 @@ class Block {
         double epsilon, SavedGelu form, int64_t layer, const Tensor& sums);
 
   const ResidualNorm& in_norm() const { return in_norm_; }
-  // From a.in to the MLP's branch. `scratch`[M,C] as ResidualNorm's; `positions` and
+  // From a.in to the MLP's branch. `scratch`[M,C] as ResidualNorm's; `layout` and
   // `update` as SelfAttention's.
-  void forward(LayerContext* c, const Tensor& positions, const Dropout& dropout,
+  void forward(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
                const DeferredUpdate* update, const Tensor& scratch,
                const BlockActivations& a) const;
   Branch branch(const BlockActivations& a) const { return mlp_.branch(a.mlp); }
   // Computes again what the block shares with the others, from what it kept.
-  void recompute(LayerContext* c, const Tensor& positions, const Dropout& dropout,
+  void recompute(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
                  const Tensor& scratch, const BlockActivations& a) const;
   // From the gradient at r_out to that at r_in, both in flow.residual. `below`: the branch that was
   // added to give r_in; null where there is none.
-  void backward(const LayerContext& c, const Tensor& positions, const Dropout& dropout,
+  void backward(const LayerContext& c, const TokenLayout& layout, const Dropout& dropout,
                 const BlockActivations& a, const Branch* below, const Tensor& qkv_grad,
                 const BackwardFlow& flow) const;
 

@@ -14,6 +14,12 @@ namespace tally::train {
 // Where dropout happens. Each site of each layer draws its own mask from a micro batch's seed.
 enum class DropoutSite : uint64_t { embedding = 0, attention = 1, projection = 2, mlp = 3 };
 
+// How a micro batch's tokens are laid out, as Batch has it.
+struct TokenLayout {
+  Tensor positions;   // [B,T] i32; undefined: 0 ... T - 1 in each sequence
+  Tensor cu_seqlens;  // i32, where documents begin; undefined: a document is a sequence
+};
+
 // One micro batch's dropout. Without dropout both probabilities are 0.
 struct Dropout {
   double hidden = 0, attention = 0;

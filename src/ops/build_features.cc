@@ -33,7 +33,8 @@ std::string describe(const BuildFeatures& build) {
   }
   const auto yes = [](bool there) { return there ? "yes" : "no"; };
   return text + "; fused GEMMs (CUTLASS): " + yes(build.cutlass) +
-         ", cuDNN's attention: " + yes(build.cudnn) + ", attention for Hopper: " + yes(build.hopper);
+         ", cuDNN's attention: " + yes(build.cudnn) +
+         ", attention for Hopper: " + yes(build.hopper);
 }
 
 }  // namespace tally::train

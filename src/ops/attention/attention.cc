@@ -4,6 +4,45 @@
 #include "src/ops/dispatch.h"
 
 namespace tally::train {
+namespace {
+
+// Part 0 (Q), 1 (K) or 2 (V) of packed rows.
+HeadRows part_of(const AttentionShape& s, const Tensor& qkv, int64_t part) {
+  const int64_t row = s.heads * s.head_dim;
+  return {static_cast<char*>(qkv.data) + static_cast<size_t>(part * row) * size_of(qkv.dtype),
+          3 * row};
+}
+
+}  // namespace
+
+AttentionArgs packed_attention(const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
+                               const Tensor& stats, const Tensor& workspace, DropoutSeed seed) {
+  AttentionArgs a;
+  a.shape = shape;
+  a.dtype = qkv.dtype;
+  a.q = part_of(shape, qkv, 0);
+  a.k = part_of(shape, qkv, 1);
+  a.v = part_of(shape, qkv, 2);
+  a.out = out;
+  a.stats = stats;
+  a.workspace = workspace;
+  a.seed = seed;
+  return a;
+}
+
+AttentionGradients packed_gradients(const AttentionShape& shape, const Tensor& dout,
+                                    const Tensor& dqkv, const Tensor& q_sums) {
+  return {dout, part_of(shape, dqkv, 0), part_of(shape, dqkv, 1), part_of(shape, dqkv, 2), q_sums};
+}
+
+bool is_packed(const AttentionShape& shape, DType dtype, const HeadRows& q, const HeadRows& k,
+               const HeadRows& v) {
+  const int64_t row = shape.heads * shape.head_dim;
+  const auto bytes = row * static_cast<int64_t>(size_of(dtype));
+  return q.stride == 3 * row && k.stride == q.stride && v.stride == q.stride &&
+         static_cast<char*>(k.data) - static_cast<char*>(q.data) == bytes &&
+         static_cast<char*>(v.data) - static_cast<char*>(k.data) == bytes;
+}
 
 const char* attention_backend(const Compute& c, const AttentionShape& shape, DType dtype) {
   return TALLY_BACKEND(c.stream, attention_backend(c, shape, dtype));
@@ -13,18 +52,13 @@ size_t attention_workspace(const Compute& c, const AttentionShape& shape, DType 
   return TALLY_BACKEND(c.stream, attention_workspace(c, shape, dtype));
 }
 
-void attention_forward(const Compute& c, const AttentionShape& shape, const Tensor& qkv,
-                       const Tensor& out, const Tensor& stats, const Tensor& workspace,
-                       DropoutSeed seed) {
-  TALLY_BACKEND(c.stream, attention_forward(c, shape, qkv, out, stats, workspace, seed));
+void attention_forward(const Compute& c, const AttentionArgs& args) {
+  TALLY_BACKEND(c.stream, attention_forward(c, args));
 }
 
-void attention_backward(const Compute& c, const AttentionShape& shape, const Tensor& qkv,
-                        const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed,
-                        const Tensor& q_sums) {
-  TALLY_BACKEND(c.stream,
-                attention_backward(c, shape, qkv, out, stats, dout, dqkv, workspace, seed, q_sums));
+void attention_backward(const Compute& c, const AttentionArgs& args,
+                        const AttentionGradients& gradients) {
+  TALLY_BACKEND(c.stream, attention_backward(c, args, gradients));
 }
 
 void rotary(Stream& s, const Tensor& qkv, const Tensor& positions, double base, double fraction,

@@ -11,7 +11,6 @@
 
 #include "src/device/cpu/aten_views.h"
 #include "src/ops/attention/backends.h"
-#include "src/ops/linear/backends.h"
 
 namespace tally::train::cpu {
 namespace {
@@ -27,23 +26,20 @@ at::Tensor head_view(void* data, DType dtype, int64_t offset, int64_t tokens, in
                        {tokens, width}, {stride, 1}, at::TensorOptions().dtype(scalar_type(dtype)));
 }
 
-// The matrices of one head in the accumulation type: views where no conversion is needed.
+// The matrices of one head: views.
 struct Head {
-  Head(const AttentionShape& shape, int64_t index) : s(shape), index_(index) {}
-  at::Tensor projection(const Tensor& qkv, int64_t which) const {
-    const int64_t b = index_ / s.heads, h = index_ % s.heads, row = 3 * s.heads * s.head_dim;
-    return head_view(qkv.data, qkv.dtype, b * s.tokens * row + (which * s.heads + h) * s.head_dim,
-                     s.tokens, s.head_dim, row);
+  Head(const AttentionArgs& args, int64_t index)
+      : a(args), b(index / args.shape.heads), h(index % args.shape.heads) {}
+  at::Tensor of(const HeadRows& rows) const {
+    const AttentionShape& s = a.shape;
+    return head_view(rows.data, a.dtype, b * s.tokens * rows.stride + h * s.head_dim, s.tokens,
+                     s.head_dim, rows.stride);
   }
-  at::Tensor output(const Tensor& out) const {
-    const int64_t b = index_ / s.heads, h = index_ % s.heads, row = s.heads * s.head_dim;
-    return head_view(out.data, out.dtype, b * s.tokens * row + h * s.head_dim, s.tokens, s.head_dim,
-                     row);
+  at::Tensor of(const Tensor& out) const {
+    return of(HeadRows{out.data, a.shape.heads * a.shape.head_dim});
   }
-  const AttentionShape& s;
-
- private:
-  int64_t index_;
+  const AttentionArgs& a;
+  const int64_t b, h;
 };
 
 at::Tensor widened(const at::Tensor& t, at::ScalarType type) {
@@ -55,61 +51,84 @@ struct Block {
   int64_t first, rows, columns;
 };
 
-int64_t visible(const AttentionShape& s, int64_t row) {
-  return s.causal ? row + 1 : s.tokens;
+// Keys [first, last) that a query sees.
+struct Seen {
+  int64_t first, last;
+};
+
+// What each query of a sequence sees.
+std::vector<Seen> seen_of(const AttentionArgs& a, int64_t sequence) {
+  const AttentionShape& s = a.shape;
+  std::vector<Seen> seen(static_cast<size_t>(s.tokens), Seen{0, s.tokens});
+  if (a.cu_seqlens.defined()) {
+    const int32_t* begin = a.cu_seqlens.as<int32_t>();
+    const int32_t* end = begin + a.cu_seqlens.numel();
+    for (int64_t i = 0; i < s.tokens; ++i) {
+      const int64_t token = sequence * s.tokens + i;
+      // The first document that begins after the token; the one before it has the token.
+      const int32_t* next = std::upper_bound(begin, end, token);
+      seen[static_cast<size_t>(i)] = {*(next - 1) - sequence * s.tokens,
+                                      std::min(*next - sequence * s.tokens, s.tokens)};
+    }
+  }
+  if (s.causal())
+    for (int64_t i = 0; i < s.tokens; ++i) seen[static_cast<size_t>(i)].last = i + 1;
+  return seen;
 }
 
 std::vector<Block> blocks_of(const AttentionShape& s) {
   std::vector<Block> blocks;
   for (int64_t i = 0; i < s.tokens; i += block_rows) {
     const int64_t rows = std::min(block_rows, s.tokens - i);
-    blocks.push_back({i, rows, s.causal ? i + rows : s.tokens});
+    blocks.push_back({i, rows, s.causal() ? i + rows : s.tokens});
   }
   return blocks;
 }
 
 template <typename A>
 struct Attention {
-  const AttentionShape& shape;
-  uint64_t seed;
+  const AttentionArgs& args;
+  const AttentionShape& shape = args.shape;
+  uint64_t seed = args.seed.get();
   at::ScalarType type = std::is_same_v<A, double> ? at::kDouble : at::kFloat;
 
   at::Tensor scratch(int64_t rows, int64_t columns) const {
     return at::empty({rows, columns}, at::TensorOptions().dtype(type));
   }
 
-  // scores <- exp(scale scores - shift[row]); nothing is seen right of the diagonal of a causal
-  // mask.
-  void exponentials(const Block& b, const A* shift, at::Tensor& scores) const {
+  // scores <- exp(scale scores - shift[row]), 0 for what a row does not see.
+  void exponentials(const Block& b, const Seen* seen, const A* shift, at::Tensor& scores) const {
     A* p = scores.data_ptr<A>();
-    const A scale = static_cast<A>(shape.scale);
+    const A scale = static_cast<A>(shape.scale), nothing = -std::numeric_limits<A>::infinity();
     for (int64_t i = 0; i < b.rows; ++i, p += b.columns) {
-      const int64_t n = visible(shape, b.first + i);
-      for (int64_t j = 0; j < n; ++j) p[j] = p[j] * scale - shift[i];
-      std::fill(p + n, p + b.columns, -std::numeric_limits<A>::infinity());
+      const Seen& s = seen[b.first + i];
+      std::fill(p, p + s.first, nothing);
+      for (int64_t j = s.first; j < s.last; ++j) p[j] = p[j] * scale - shift[i];
+      std::fill(p + s.last, p + b.columns, nothing);
     }
     scores.exp_();
   }
 
   // values[i, j] *= mask, for the head's rows of the block.
-  void drop(int64_t head, const Block& b, at::Tensor& values, std::vector<A>& mask) const {
+  void drop(int64_t head, const Block& b, const Seen* seen, at::Tensor& values,
+            std::vector<A>& mask) const {
     A* p = values.data_ptr<A>();
     mask.resize(static_cast<size_t>(b.columns));
     for (int64_t i = 0; i < b.rows; ++i, p += b.columns) {
-      const int64_t element = (head * shape.tokens + b.first + i) * shape.tokens;
-      const int64_t n = visible(shape, b.first + i);
-      draw_mask(shape.dropout, seed, static_cast<uint64_t>(element), n, mask.data());
-      for (int64_t j = 0; j < n; ++j) p[j] *= mask[static_cast<size_t>(j)];
+      const Seen& s = seen[b.first + i];
+      const int64_t element = (head * shape.tokens + b.first + i) * shape.tokens + s.first;
+      draw_mask(shape.dropout, seed, static_cast<uint64_t>(element), s.last - s.first, mask.data());
+      for (int64_t j = s.first; j < s.last; ++j) p[j] *= mask[static_cast<size_t>(j - s.first)];
     }
   }
 
-  void forward(int64_t index, const Tensor& qkv, const Tensor& out, const Tensor& stats) const {
-    const Head head(shape, index);
-    const at::Tensor q = widened(head.projection(qkv, 0), type);
-    const at::Tensor k = widened(head.projection(qkv, 1), type);
-    const at::Tensor v = widened(head.projection(qkv, 2), type);
-    at::Tensor o = head.output(out);
-    A* lse = stats.as<A>() + index * shape.tokens;
+  void forward(int64_t index) const {
+    const Head head(args, index);
+    const at::Tensor q = widened(head.of(args.q), type), k = widened(head.of(args.k), type);
+    const at::Tensor v = widened(head.of(args.v), type);
+    at::Tensor o = head.of(args.out);
+    A* lse = args.stats.as<A>() + index * shape.tokens;
+    const std::vector<Seen> seen = seen_of(args, head.b);
     std::vector<A> top(block_rows), mask;
     for (const Block& b : blocks_of(shape)) {
       at::Tensor p = scratch(b.rows, b.columns);
@@ -117,57 +136,57 @@ struct Attention {
       const A* score = p.data_ptr<A>();
       const A factor = static_cast<A>(shape.scale);
       for (int64_t i = 0; i < b.rows; ++i, score += b.columns) {
-        top[static_cast<size_t>(i)] =
-            *std::max_element(score, score + visible(shape, b.first + i)) * factor;
+        const Seen& s = seen[static_cast<size_t>(b.first + i)];
+        top[static_cast<size_t>(i)] = *std::max_element(score + s.first, score + s.last) * factor;
       }
-      exponentials(b, top.data(), p);
-      normalise(b, top.data(), p, lse + b.first);
-      if (shape.dropout > 0) drop(index, b, p, mask);
+      exponentials(b, seen.data(), top.data(), p);
+      normalise(b, seen.data(), top.data(), p, lse + b.first);
+      if (shape.dropout > 0) drop(index, b, seen.data(), p, mask);
       at::Tensor rows = o.narrow(0, b.first, b.rows);
       rows.copy_(at::mm(p, v.narrow(0, 0, b.columns)));
     }
   }
 
   // Each row divided by its sum; lse gets the log of the sum of exponentials.
-  void normalise(const Block& b, const A* top, at::Tensor& p, A* lse) const {
+  void normalise(const Block& b, const Seen* seen, const A* top, at::Tensor& p, A* lse) const {
     A* row = p.data_ptr<A>();
     for (int64_t i = 0; i < b.rows; ++i, row += b.columns) {
-      const int64_t n = visible(shape, b.first + i);
+      const Seen& s = seen[b.first + i];
       double sum = 0;
-      for (int64_t j = 0; j < n; ++j) sum += static_cast<double>(row[j]);
+      for (int64_t j = s.first; j < s.last; ++j) sum += static_cast<double>(row[j]);
       lse[i] = static_cast<A>(static_cast<double>(top[i]) + std::log(sum));
       const A inverse = static_cast<A>(1.0 / sum);
-      for (int64_t j = 0; j < n; ++j) row[j] *= inverse;
+      for (int64_t j = s.first; j < s.last; ++j) row[j] *= inverse;
     }
   }
 
   // With P = softmax(scale Q K^T), Pm = P mask, D = rowsum(dO O):
   //   dV = Pm^T dO,  dS = P (mask (dO V^T) - D) scale,  dQ = dS K,  dK = dS^T Q
-  void backward(int64_t index, const Tensor& qkv, const Tensor& out, const Tensor& stats,
-                const Tensor& dout, const Tensor& dqkv) const {
-    const Head head(shape, index);
-    const at::Tensor q = widened(head.projection(qkv, 0), type);
-    const at::Tensor k = widened(head.projection(qkv, 1), type);
-    const at::Tensor v = widened(head.projection(qkv, 2), type);
-    const at::Tensor o = widened(head.output(out), type), g = widened(head.output(dout), type);
+  void backward(int64_t index, const AttentionGradients& gradients) const {
+    const Head head(args, index);
+    const at::Tensor q = widened(head.of(args.q), type), k = widened(head.of(args.k), type);
+    const at::Tensor v = widened(head.of(args.v), type);
+    const at::Tensor o = widened(head.of(args.out), type);
+    const at::Tensor g = widened(head.of(gradients.dout), type);
     const at::Tensor d = at::mul(g, o).sum(1);
-    at::Tensor dq = head.projection(dqkv, 0);
+    at::Tensor dq = head.of(gradients.dq);
     at::Tensor dk = scratch(shape.tokens, shape.head_dim).zero_(),
                dv = scratch(shape.tokens, shape.head_dim).zero_();
-    const A* lse = stats.as<A>() + index * shape.tokens;
+    const A* lse = args.stats.as<A>() + index * shape.tokens;
+    const std::vector<Seen> seen = seen_of(args, head.b);
     std::vector<A> mask;
     for (const Block& b : blocks_of(shape)) {
       const at::Tensor qb = q.narrow(0, b.first, b.rows), gb = g.narrow(0, b.first, b.rows);
       const at::Tensor kb = k.narrow(0, 0, b.columns), vb = v.narrow(0, 0, b.columns);
       at::Tensor p = at::mm(qb, kb.t());
-      exponentials(b, lse + b.first, p);
+      exponentials(b, seen.data(), lse + b.first, p);
       at::Tensor dp = at::mm(gb, vb.t());
       at::Tensor dvb = dv.narrow(0, 0, b.columns), dkb = dk.narrow(0, 0, b.columns);
       if (shape.dropout > 0) {
         at::Tensor dropped = p.clone();
-        drop(index, b, dropped, mask);
+        drop(index, b, seen.data(), dropped, mask);
         dvb.addmm_(dropped.t(), gb);
-        drop(index, b, dp, mask);
+        drop(index, b, seen.data(), dp, mask);
       } else {
         dvb.addmm_(p.t(), gb);
       }
@@ -175,8 +194,8 @@ struct Attention {
       dq.narrow(0, b.first, b.rows).copy_(at::mm(dp, kb));
       dkb.addmm_(dp.t(), qb);
     }
-    head.projection(dqkv, 1).copy_(dk);
-    head.projection(dqkv, 2).copy_(dv);
+    head.of(gradients.dk).copy_(dk);
+    head.of(gradients.dv).copy_(dv);
   }
 
   // dp <- P (dp - D) scale
@@ -202,30 +221,28 @@ size_t attention_workspace(const Compute&, const AttentionShape&, DType) {
   return 0;
 }
 
-void attention_forward(const Compute&, const AttentionShape& shape, const Tensor& qkv,
-                       const Tensor& out, const Tensor& stats, const Tensor&, DropoutSeed seed) {
-  with_type(qkv.dtype, "attention_forward", [&]<typename T>() {
-    const Attention<accumulate_t<T>> attention{shape, seed.get()};
-    at::parallel_for(0, shape.batch * shape.heads, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) attention.forward(i, qkv, out, stats);
+void attention_forward(const Compute&, const AttentionArgs& args) {
+  with_type(args.dtype, "attention_forward", [&]<typename T>() {
+    const Attention<accumulate_t<T>> attention{args};
+    at::parallel_for(0, args.shape.batch * args.shape.heads, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) attention.forward(i);
     });
   });
 }
 
-void attention_backward(const Compute& c, const AttentionShape& shape, const Tensor& qkv,
-                        const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, const Tensor&, DropoutSeed seed, const Tensor& q_sums) {
-  with_type(qkv.dtype, "attention_backward", [&]<typename T>() {
-    const Attention<accumulate_t<T>> attention{shape, seed.get()};
-    at::parallel_for(0, shape.batch * shape.heads, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        attention.backward(i, qkv, out, stats, dout, dqkv);
-      }
+void attention_backward(const Compute&, const AttentionArgs& args,
+                        const AttentionGradients& gradients) {
+  const AttentionShape& s = args.shape;
+  with_type(args.dtype, "attention_backward", [&]<typename T>() {
+    const Attention<accumulate_t<T>> attention{args};
+    at::parallel_for(0, s.batch * s.heads, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) attention.backward(i, gradients);
     });
+    if (!gradients.q_sums.defined()) return;
+    add_column_sums(static_cast<const T*>(gradients.dq.data), s.batch * s.tokens,
+                    gradients.dq.stride, s.heads * s.head_dim,
+                    gradients.q_sums.as<accumulate_t<T>>());
   });
-  if (!q_sums.defined()) return;
-  const Tensor rows = dqkv.view({shape.batch * shape.tokens, 3 * shape.heads * shape.head_dim});
-  cpu::linear_backward_bias(c, rows, 0, q_sums);
 }
 
 }  // namespace tally::train::cpu

@@ -23,12 +23,19 @@ enum class Algorithm { hopper, cudnn, flash, unfused };
 
 // The same for both directions: a dropout mask is drawn again as it was drawn.
 Algorithm algorithm(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
-  if (unfused_is_forced()) return Algorithm::unfused;
+  if (unfused_is_forced() || shape.documents) return Algorithm::unfused;
   if (hopper_attention_serves(c, shape, dtype)) return Algorithm::hopper;
   CudnnAttention* cudnn = cudnn_attention(c.stream);
   if (cudnn && size_of(dtype) == 2 && cudnn->workspace(c, shape, dtype) >= 0)
     return Algorithm::cudnn;
   return flash_attention_serves(c, shape, dtype) ? Algorithm::flash : Algorithm::unfused;
+}
+
+Algorithm algorithm(const CudaCompute& c, const AttentionArgs& a) {
+  if (a.cu_seqlens.defined() != a.shape.documents)
+    throw DeviceError("attention: documents without cu_seqlens, or the other way around");
+  if (!is_packed(a.shape, a.dtype, a.q, a.k, a.v)) return Algorithm::unfused;
+  return algorithm(c, a.shape, a.dtype);
 }
 
 }  // namespace
@@ -64,46 +71,41 @@ size_t attention_workspace(const Compute& compute, const AttentionShape& shape, 
   return unfused_attention_workspace(shape, dtype);
 }
 
-void attention_forward(const Compute& compute, const AttentionShape& shape, const Tensor& qkv,
-                       const Tensor& out, const Tensor& stats, const Tensor& workspace,
-                       DropoutSeed seed) {
+void attention_forward(const Compute& compute, const AttentionArgs& args) {
   const CudaCompute c = cuda_compute(compute);
-  switch (algorithm(c, shape, qkv.dtype)) {
+  switch (algorithm(c, args)) {
     case Algorithm::hopper:
-      return hopper_attention_forward(c.stream, shape, qkv, out, stats, workspace);
+      return hopper_attention_forward(c.stream, args);
     case Algorithm::cudnn:
-      return cudnn_attention(c.stream)->forward(c, shape, qkv, out, stats, workspace.data, seed);
+      return cudnn_attention(c.stream)->forward(c, args);
     case Algorithm::flash:
-      return flash_attention_forward(c, shape, qkv, out, stats, seed);
+      return flash_attention_forward(c, args);
     case Algorithm::unfused:
-      break;
+      return unfused_attention_forward(c, args);
   }
-  unfused_attention_forward(c, shape, qkv, out, stats, workspace, seed);
 }
 
-void attention_backward(const Compute& compute, const AttentionShape& shape, const Tensor& qkv,
-                        const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed,
-                        const Tensor& q_sums) {
+void attention_backward(const Compute& compute, const AttentionArgs& args,
+                        const AttentionGradients& gradients) {
   const CudaCompute c = cuda_compute(compute);
-  switch (algorithm(c, shape, qkv.dtype)) {
+  switch (algorithm(c, args)) {
     case Algorithm::hopper:
-      return hopper_attention_backward(c.stream, shape, qkv, out, stats, dout, dqkv, workspace,
-                                       q_sums);
+      return hopper_attention_backward(c.stream, args, gradients);
     case Algorithm::cudnn:
-      cudnn_attention(c.stream)->backward(c, shape, qkv, out, stats, dout, dqkv, workspace.data,
-                                          seed);
+      cudnn_attention(c.stream)->backward(c, args, gradients);
       break;
     case Algorithm::flash:
-      flash_attention_backward(c, shape, qkv, out, stats, dout, dqkv, workspace, seed);
+      flash_attention_backward(c, args, gradients);
       break;
     case Algorithm::unfused:
-      unfused_attention_backward(c, shape, qkv, out, stats, dout, dqkv, workspace, seed);
+      unfused_attention_backward(c, args, gradients);
       break;
   }
-  if (!q_sums.defined()) return;
-  const int64_t columns = 3 * shape.heads * shape.head_dim;
-  column_sums(c.stream, dqkv.view({shape.batch * shape.tokens, columns}), 0, q_sums);
+  if (!gradients.q_sums.defined()) return;
+  const AttentionShape& s = args.shape;
+  column_sums(c.stream,
+              Tensor(gradients.dq.data, args.dtype, {s.batch * s.tokens, gradients.dq.stride}), 0,
+              gradients.q_sums);
 }
 
 }  // namespace tally::train::cuda

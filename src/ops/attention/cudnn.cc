@@ -86,7 +86,7 @@ std::shared_ptr<fe::graph::Graph> forward_graph(const AttentionShape& a, DType d
                      .set_name("attention")
                      .set_generate_stats(true)
                      .set_attn_scale(static_cast<float>(a.scale));
-  if (a.causal) {
+  if (a.causal()) {
     options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
         .set_diagonal_band_right_bound(0);
   }
@@ -108,7 +108,7 @@ std::shared_ptr<fe::graph::Graph> backward_graph(const AttentionShape& a, DType 
   auto options = fe::graph::SDPA_backward_attributes()
                      .set_name("attention_backward")
                      .set_attn_scale(static_cast<float>(a.scale));
-  if (a.causal) {
+  if (a.causal()) {
     options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
         .set_diagonal_band_right_bound(0);
   }
@@ -134,8 +134,8 @@ std::shared_ptr<fe::graph::Graph> backward_graph(const AttentionShape& a, DType 
 }
 
 std::string key_of(const ComputeOptions& o, const AttentionShape& a, DType dtype) {
-  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}/{}", a.batch, a.tokens, a.heads, a.head_dim, a.causal,
-                     a.scale, a.dropout, dtype_name(dtype), o.deterministic);
+  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}/{}", a.batch, a.tokens, a.heads, a.head_dim,
+                     a.causal(), a.scale, a.dropout, dtype_name(dtype), o.deterministic);
 }
 
 class Frontend final : public CudnnAttention {
@@ -149,45 +149,35 @@ class Frontend final : public CudnnAttention {
     return pair(c, shape, dtype).workspace;
   }
 
-  void forward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-               const Tensor& out, const Tensor& stats, void* workspace, DropoutSeed seed) override {
-    std::unordered_map<int64_t, void*> at = inputs(shape, qkv, out, stats);
-    run(c.stream, *pair(c, shape, qkv.dtype).forward, shape, at, workspace, seed,
-        "attention_forward");
+  void forward(const CudaCompute& c, const AttentionArgs& a) override {
+    std::unordered_map<int64_t, void*> at = inputs(a);
+    run(c.stream, *pair(c, a.shape, a.dtype).forward, a, at, "attention_forward");
   }
 
-  void backward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                const Tensor& out, const Tensor& stats, const Tensor& dout, const Tensor& dqkv,
-                void* workspace, DropoutSeed seed) override {
-    std::unordered_map<int64_t, void*> at = inputs(shape, qkv, out, stats);
-    at[id_dout] = dout.data;
-    at[id_dq] = part(shape, dqkv, 0);
-    at[id_dk] = part(shape, dqkv, 1);
-    at[id_dv] = part(shape, dqkv, 2);
-    run(c.stream, *pair(c, shape, qkv.dtype).backward, shape, at, workspace, seed,
-        "attention_backward");
+  void backward(const CudaCompute& c, const AttentionArgs& a,
+                const AttentionGradients& gradients) override {
+    std::unordered_map<int64_t, void*> at = inputs(a);
+    at[id_dout] = gradients.dout.data;
+    at[id_dq] = gradients.dq.data;
+    at[id_dk] = gradients.dk.data;
+    at[id_dv] = gradients.dv.data;
+    run(c.stream, *pair(c, a.shape, a.dtype).backward, a, at, "attention_backward");
   }
 
  private:
-  static void* part(const AttentionShape& a, const Tensor& qkv, int64_t which) {
-    return static_cast<char*>(qkv.data) +
-           static_cast<size_t>(which * a.heads * a.head_dim) * size_of(qkv.dtype);
+  static std::unordered_map<int64_t, void*> inputs(const AttentionArgs& a) {
+    return {{id_q, a.q.data},
+            {id_k, a.k.data},
+            {id_v, a.v.data},
+            {id_out, a.out.data},
+            {id_stats, a.stats.data}};
   }
 
-  static std::unordered_map<int64_t, void*> inputs(const AttentionShape& a, const Tensor& qkv,
-                                                   const Tensor& out, const Tensor& stats) {
-    return {{id_q, part(a, qkv, 0)},
-            {id_k, part(a, qkv, 1)},
-            {id_v, part(a, qkv, 2)},
-            {id_out, out.data},
-            {id_stats, stats.data}};
-  }
-
-  void run(CudaStream& s, fe::graph::Graph& graph, const AttentionShape& shape,
-           std::unordered_map<int64_t, void*>& at, void* workspace, DropoutSeed seed,
-           const char* op) {
-    if (shape.dropout > 0) {
-      write_seed(s, workspace, seed);
+  void run(CudaStream& s, fe::graph::Graph& graph, const AttentionArgs& a,
+           std::unordered_map<int64_t, void*>& at, const char* op) {
+    void* workspace = a.workspace.data;
+    if (a.shape.dropout > 0) {
+      write_seed(s, workspace, a.seed);
       at[id_seed] = workspace;
       at[id_offset] = static_cast<char*>(workspace) + sizeof(int64_t);
     }

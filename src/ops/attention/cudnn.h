@@ -12,12 +12,10 @@ class CudnnAttention {
   // Bytes of scratch for both directions; negative when cuDNN does not serve the shape. Builds both
   // graphs, once a shape.
   virtual int64_t workspace(const CudaCompute& c, const AttentionShape& shape, DType dtype) = 0;
-  virtual void forward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                       const Tensor& out, const Tensor& stats, void* workspace,
-                       DropoutSeed seed) = 0;
-  virtual void backward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                        const Tensor& out, const Tensor& stats, const Tensor& dout,
-                        const Tensor& dqkv, void* workspace, DropoutSeed seed) = 0;
+  // Of packed operands.
+  virtual void forward(const CudaCompute& c, const AttentionArgs& args) = 0;
+  virtual void backward(const CudaCompute& c, const AttentionArgs& args,
+                        const AttentionGradients& gradients) = 0;
 };
 
 // The one of the stream's device; null when this build has no cuDNN front end.

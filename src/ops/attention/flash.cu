@@ -26,26 +26,27 @@ FlashKernels kernels_for(const CudaCompute& c, const AttentionShape& shape) {
   }
 }
 
-Flash problem(const AttentionShape& a, const Tensor& qkv, const Tensor& stats, DropoutSeed seed) {
+Flash problem(const AttentionArgs& args) {
+  const AttentionShape& a = args.shape;
   Flash p{};
-  p.qkv = qkv.as<float>();
-  p.stats = stats.as<float>();
+  p.qkv = static_cast<const float*>(args.q.data);
+  p.stats = args.stats.as<float>();
   p.tokens = static_cast<int>(a.tokens);
   p.heads = static_cast<int>(a.heads);
   p.head_dim = static_cast<int>(a.head_dim);
   p.scale = static_cast<float>(a.scale);
-  p.causal = a.causal;
+  p.causal = a.causal();
   p.dropout = a.dropout > 0;
   p.threshold = dropout_threshold(a.dropout);
   p.keep_scale = static_cast<float>(dropout_scale(a.dropout));
-  p.seed = seed;
+  p.seed = args.seed;
   return p;
 }
 
 size_t head_bytes(const AttentionShape& a) {
   Flash p{};
   p.tokens = static_cast<int>(a.tokens);
-  p.causal = a.causal;
+  p.causal = a.causal();
   return static_cast<size_t>(p.tiles_a_head()) * key_block * key_block * sizeof(float);
 }
 
@@ -85,32 +86,33 @@ size_t flash_attention_workspace(const AttentionShape& shape) {
   return delta_bytes(shape) + static_cast<size_t>(heads_at_once(shape)) * head_bytes(shape);
 }
 
-void flash_attention_forward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                             const Tensor& out, const Tensor& stats, DropoutSeed seed) {
-  if (shape.batch * shape.heads * shape.tokens == 0) return;
-  Flash p = problem(shape, qkv, stats, seed);
-  p.out = out.as<float>();
-  kernels_for(c, shape).forward(p, shape.batch * shape.heads, c.stream.stream());
+void flash_attention_forward(const CudaCompute& c, const AttentionArgs& a) {
+  const int64_t heads = a.shape.batch * a.shape.heads;
+  if (heads * a.shape.tokens == 0) return;
+  Flash p = problem(a);
+  p.out = a.out.as<float>();
+  kernels_for(c, a.shape).forward(p, heads, c.stream.stream());
 }
 
-void flash_attention_backward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                              const Tensor& out, const Tensor& stats, const Tensor& dout,
-                              const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed) {
-  Flash p = problem(shape, qkv, stats, seed);
-  auto* delta = static_cast<float*>(workspace.data);
+void flash_attention_backward(const CudaCompute& c, const AttentionArgs& a,
+                              const AttentionGradients& gradients) {
+  const AttentionShape& shape = a.shape;
+  const cudaStream_t stream = c.stream.stream();
+  Flash p = problem(a);
+  auto* delta = static_cast<float*>(a.workspace.data);
   const int64_t heads = shape.batch * shape.heads, rows = heads * shape.tokens;
   if (rows == 0) return;
-  delta_kernel<<<static_cast<unsigned>(divide_up(rows * 32, 256)), 256, 0, c.stream.stream()>>>(
-      out.as<float>(), dout.as<float>(), delta, rows, p.tokens, p.heads, p.head_dim);
+  delta_kernel<<<static_cast<unsigned>(divide_up(rows * 32, 256)), 256, 0, stream>>>(
+      a.out.as<float>(), gradients.dout.as<float>(), delta, rows, p.tokens, p.heads, p.head_dim);
   CUDA_LAUNCHED();
   p.delta = delta;
-  p.dout = dout.as<float>();
-  p.dqkv = dqkv.as<float>();
-  p.tiles = reinterpret_cast<float*>(static_cast<char*>(workspace.data) + delta_bytes(shape));
+  p.dout = gradients.dout.as<float>();
+  p.dqkv = static_cast<float*>(gradients.dq.data);
+  p.tiles = reinterpret_cast<float*>(static_cast<char*>(a.workspace.data) + delta_bytes(shape));
   const FlashKernels kernels = kernels_for(c, shape);
   const int64_t piece = heads_at_once(shape);
   for (; p.first_head < heads; p.first_head += piece)
-    kernels.backward(p, std::min(piece, heads - p.first_head), c.stream.stream());
+    kernels.backward(p, std::min(piece, heads - p.first_head), stream);
 }
 
 }  // namespace tally::train::cuda

@@ -17,10 +17,9 @@ namespace tally::train::cuda {
 // Serves f32 with head sizes up to 128, on devices with enough shared memory in a block.
 bool flash_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype);
 size_t flash_attention_workspace(const AttentionShape& shape);
-void flash_attention_forward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                             const Tensor& out, const Tensor& stats, DropoutSeed seed);
-void flash_attention_backward(const CudaCompute& c, const AttentionShape& shape, const Tensor& qkv,
-                              const Tensor& out, const Tensor& stats, const Tensor& dout,
-                              const Tensor& dqkv, const Tensor& workspace, DropoutSeed seed);
+// Of packed operands.
+void flash_attention_forward(const CudaCompute& c, const AttentionArgs& args);
+void flash_attention_backward(const CudaCompute& c, const AttentionArgs& args,
+                              const AttentionGradients& gradients);
 
 }  // namespace tally::train::cuda

@@ -21,17 +21,17 @@ size_t row_values(const AttentionShape& a) {
 }
 
 // Rows of `columns` values of 16 bits; boxes of `box_rows` rows and a head's columns.
-void describe(CUtensorMap* map, const char* op, const Tensor& t, const AttentionShape& shape,
+void describe(CUtensorMap* map, const char* op, void* data, const AttentionArgs& args,
               int64_t columns, cuuint32_t box_rows) {
   const TensorMapEncode encode = tensor_map_encode();
-  const int64_t rows = shape.batch * shape.tokens;
+  const int64_t rows = args.shape.batch * args.shape.tokens;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t stride = static_cast<cuuint64_t>(columns) * 2;
   const cuuint32_t box[] = {hopper::head_dim, box_rows}, steps[] = {1, 1};
-  const CUtensorMapDataType type =
-      t.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+  const CUtensorMapDataType type = args.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                                             : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   if (encode &&
-      encode(map, type, 2, t.data, sizes, &stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      encode(map, type, 2, data, sizes, &stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
              CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS)
     return;
@@ -49,7 +49,7 @@ Pass pass_of(const AttentionShape& shape) {
   p.heads = static_cast<int>(shape.heads);
   p.tokens = static_cast<int>(shape.tokens);
   p.blocks = p.tokens / hopper::block_rows;
-  p.causal = shape.causal;
+  p.causal = shape.causal();
   p.scale = static_cast<float>(shape.scale);
   return p;
 }
@@ -78,44 +78,44 @@ size_t hopper_attention_workspace(const AttentionShape& shape) {
   return row_values(shape) * (hopper::head_dim + 2) * sizeof(float) + counter_bytes;
 }
 
-void hopper_attention_forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
-                              const Tensor& out, const Tensor& stats, const Tensor& workspace) {
-  auto p = pass_of<hopper::Forward>(shape);
-  const int64_t columns = shape.heads * hopper::head_dim;
-  describe(&p.qkv, "attention_forward", qkv, shape, 3 * columns, hopper::block_rows);
-  describe(&p.out, "attention_forward", out, shape, columns, hopper::store_rows);
-  p.stats = stats.as<float>();
-  p.next_item = static_cast<unsigned*>(workspace.data);
-  p.group = heads_together(shape);
-  CUDA_CHECK(hopper::forward(p, qkv.dtype, s.sms(), s.stream()));
+void hopper_attention_forward(CudaStream& s, const AttentionArgs& a) {
+  auto p = pass_of<hopper::Forward>(a.shape);
+  const int64_t columns = a.shape.heads * hopper::head_dim;
+  describe(&p.qkv, "attention_forward", a.q.data, a, 3 * columns, hopper::block_rows);
+  describe(&p.out, "attention_forward", a.out.data, a, columns, hopper::store_rows);
+  p.stats = a.stats.as<float>();
+  p.next_item = static_cast<unsigned*>(a.workspace.data);
+  p.group = heads_together(a.shape);
+  CUDA_CHECK(hopper::forward(p, a.dtype, s.sms(), s.stream()));
 }
 
-void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
-                               const Tensor& out, const Tensor& stats, const Tensor& dout,
-                               const Tensor& dqkv, const Tensor& workspace, const Tensor& q_sums) {
+void hopper_attention_backward(CudaStream& s, const AttentionArgs& a,
+                               const AttentionGradients& gradients) {
+  const AttentionShape& shape = a.shape;
   auto p = pass_of<hopper::Backward>(shape);
   const int64_t columns = shape.heads * hopper::head_dim;
-  describe(&p.qkv, "attention_backward", qkv, shape, 3 * columns, hopper::block_rows);
-  describe(&p.dout, "attention_backward", dout, shape, columns, hopper::block_rows);
-  p.out = out.data;
-  p.dout_data = dout.data;
-  p.stats = stats.as<float>();
-  p.dq_sums = static_cast<float*>(workspace.data);
+  describe(&p.qkv, "attention_backward", a.q.data, a, 3 * columns, hopper::block_rows);
+  describe(&p.dout, "attention_backward", gradients.dout.data, a, columns, hopper::block_rows);
+  p.out = a.out.data;
+  p.dout_data = gradients.dout.data;
+  p.stats = a.stats.as<float>();
+  p.dq_sums = static_cast<float*>(a.workspace.data);
   p.base2_stats = p.dq_sums + row_values(shape) * hopper::head_dim;
   p.delta = p.base2_stats + row_values(shape);
   p.next_item = reinterpret_cast<unsigned*>(p.delta + row_values(shape));
-  p.dqkv = dqkv.data;
+  p.dqkv = gradients.dq.data;
+  const Tensor& q_sums = gradients.q_sums;
   const int64_t parts = shape.batch * shape.tokens / (hopper::block_rows / 2);
   const bool room = static_cast<size_t>(parts * columns) * sizeof(float) <= s.workspace_bytes();
   if (q_sums.defined() && room) p.q_parts = static_cast<float*>(s.workspace());
-  CUDA_CHECK(hopper::prepare(p, qkv.dtype, s.stream()));
-  CUDA_CHECK(hopper::multiply(p, qkv.dtype, s.sms(), s.stream()));
-  CUDA_CHECK(hopper::finish(p, qkv.dtype, s.stream()));
+  CUDA_CHECK(hopper::prepare(p, a.dtype, s.stream()));
+  CUDA_CHECK(hopper::multiply(p, a.dtype, s.sms(), s.stream()));
+  CUDA_CHECK(hopper::finish(p, a.dtype, s.stream()));
   if (!q_sums.defined()) return;
   if (room) {
     add_parts(s, p.q_parts, parts, columns, q_sums);
   } else {
-    column_sums(s, dqkv.view({shape.batch * shape.tokens, 3 * columns}), 0, q_sums);
+    column_sums(s, Tensor(p.dqkv, a.dtype, {shape.batch * shape.tokens, 3 * columns}), 0, q_sums);
   }
 }
 

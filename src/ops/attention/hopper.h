@@ -23,12 +23,10 @@ bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, 
 // Bytes of scratch. Backward: dQ's sums and two numbers for each row of scores; forward: a counter.
 size_t hopper_attention_workspace(const AttentionShape& shape);
 
-// As attention_forward() and attention_backward(). Throw DeviceError where the driver cannot
+// As attention_forward() and attention_backward(), of packed operands. Throw DeviceError where the driver cannot
 // describe the tensors.
-void hopper_attention_forward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
-                              const Tensor& out, const Tensor& stats, const Tensor& workspace);
-void hopper_attention_backward(CudaStream& s, const AttentionShape& shape, const Tensor& qkv,
-                               const Tensor& out, const Tensor& stats, const Tensor& dout,
-                               const Tensor& dqkv, const Tensor& workspace, const Tensor& q_sums);
+void hopper_attention_forward(CudaStream& s, const AttentionArgs& args);
+void hopper_attention_backward(CudaStream& s, const AttentionArgs& args,
+                               const AttentionGradients& gradients);
 
 }  // namespace tally::train::cuda

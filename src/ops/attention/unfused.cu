@@ -29,6 +29,31 @@ struct Rows {
   double keep_scale;
   bool dropout;
   DropoutSeed seed;
+  const int32_t* documents;  // cu_seqlens; null: none
+  int64_t document_entries;
+
+  // The keys [first, last) that query i of a sequence sees.
+  __device__ void seen(int64_t sequence, int64_t i, int64_t* first, int64_t* last) const {
+    *first = 0;
+    *last = tokens;
+    if (documents) {
+      const int64_t token = sequence * tokens + i;
+      // The first document that begins after the token; the one before it has the token.
+      int64_t low = 0, high = document_entries;
+      while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (documents[middle] > token) {
+          high = middle;
+        } else {
+          low = middle + 1;
+        }
+      }
+      *first = documents[low - 1] - sequence * tokens;
+      const int64_t end = documents[low] - sequence * tokens;
+      *last = end < tokens ? end : tokens;
+    }
+    if (causal) *last = i + 1;
+  }
 };
 
 template <typename A>
@@ -55,23 +80,24 @@ __global__ void softmax_kernel(const Acc<T>* scores, T* p, Acc<T>* lse, Rows r) 
   __shared__ A shared[64];
   const int64_t i = blockIdx.x, head = r.chunk.first + blockIdx.y * r.chunk.step;
   const int64_t row = (blockIdx.y * r.tokens + i) * r.tokens;
-  const int64_t visible = r.causal ? i + 1 : r.tokens;
+  int64_t first, last;
+  r.seen(head / r.heads, i, &first, &last);
   const A scale = A(r.scale);
   A top = -INFINITY;
-  for (int64_t j = threadIdx.x; j < visible; j += softmax_threads) {
+  for (int64_t j = first + threadIdx.x; j < last; j += softmax_threads) {
     const A x = scores[row + j] * scale;
     top = x > top ? x : top;
   }
   top = block_max(top, shared);
   A sum = 0;
-  for (int64_t j = threadIdx.x; j < visible; j += softmax_threads)
+  for (int64_t j = first + threadIdx.x; j < last; j += softmax_threads)
     sum += exp(scores[row + j] * scale - top);
   sum = block_sum(sum, shared);
   const A inverse = A(1) / sum;
   const uint64_t seed = r.seed.get();
   for (int64_t j = threadIdx.x; j < r.tokens; j += softmax_threads) {
     A x = 0;
-    if (j < visible) {
+    if (j >= first && j < last) {
       x = exp(scores[row + j] * scale - top) * inverse;
       if (r.dropout) x *= mask_of<A>(r, seed, head, i, j);
     }
@@ -95,12 +121,13 @@ __global__ void softmax_backward_kernel(const Acc<T>* scores, const Acc<T>* dp, 
     d += widen(out[at + k]) * widen(dout[at + k]);
   }
   d = block_sum(d, shared);
-  const int64_t visible = r.causal ? i + 1 : r.tokens;
+  int64_t first, last;
+  r.seen(b, i, &first, &last);
   const uint64_t seed = r.seed.get();
   const A scale = A(r.scale), shift = lse[head * r.tokens + i];
   for (int64_t j = threadIdx.x; j < r.tokens; j += softmax_threads) {
     A probability = 0, change = 0, mask = 1;
-    if (j < visible) {
+    if (j >= first && j < last) {
       probability = exp(scores[row + j] * scale - shift);
       if (r.dropout) mask = mask_of<A>(r, seed, head, i, j);
       change = probability * (dp[row + j] * mask - d) * scale;
@@ -136,33 +163,28 @@ struct Plan {
 // One product of the chunk, batched over its heads.
 struct Matrices {
   CudaCompute compute;
-  const AttentionShape& shape;
-  DType type;
+  const AttentionArgs& args;
   bool over_batch;
 
-  int64_t packed_row() const { return 3 * shape.heads * shape.head_dim; }
-  int64_t row() const { return shape.heads * shape.head_dim; }
-
-  // Projection 0 (Q), 1 (K) or 2 (V) of the head where the chunk begins.
-  Operand packed(const Tensor& qkv, int which, int64_t head, bool transposed) const {
-    const int64_t b = head / shape.heads, h = head % shape.heads;
-    const int64_t at = b * shape.tokens * packed_row() + (which * shape.heads + h) * shape.head_dim;
-    return {static_cast<char*>(qkv.data) + at * static_cast<int64_t>(size_of(type)), type,
-            packed_row(), over_batch ? shape.tokens * packed_row() : shape.head_dim, transposed};
+  // The rows of the head where the chunk begins.
+  Operand of(const HeadRows& rows, int64_t head, bool transposed) const {
+    const AttentionShape& s = args.shape;
+    const int64_t b = head / s.heads, h = head % s.heads;
+    const int64_t at = b * s.tokens * rows.stride + h * s.head_dim;
+    return {static_cast<char*>(rows.data) + at * static_cast<int64_t>(size_of(args.dtype)),
+            args.dtype, rows.stride, over_batch ? s.tokens * rows.stride : s.head_dim, transposed};
   }
-  Operand plain(const Tensor& t, int64_t head, bool transposed) const {
-    const int64_t b = head / shape.heads, h = head % shape.heads;
-    const int64_t at = b * shape.tokens * row() + h * shape.head_dim;
-    return {static_cast<char*>(t.data) + at * static_cast<int64_t>(size_of(type)), type, row(),
-            over_batch ? shape.tokens * row() : shape.head_dim, transposed};
+  Operand of(const Tensor& t, int64_t head, bool transposed) const {
+    return of(HeadRows{t.data, args.shape.heads * args.shape.head_dim}, head, transposed);
   }
   Operand square(const void* data, DType t, bool transposed) const {
-    return {data, t, shape.tokens, shape.tokens * shape.tokens, transposed};
+    const int64_t tokens = args.shape.tokens;
+    return {data, t, tokens, tokens * tokens, transposed};
   }
   void multiply(const Operand& a, const Operand& b, const Operand& out, int64_t cols, int64_t inner,
                 int64_t count) const {
     GemmProblem p;
-    p.rows = shape.tokens;
+    p.rows = args.shape.tokens;
     p.cols = cols;
     p.inner = inner;
     p.batch = count;
@@ -188,17 +210,20 @@ struct Scratch {
   }
 };
 
-Rows rows_of(const AttentionShape& a, DropoutSeed seed) {
+Rows rows_of(const AttentionArgs& args) {
+  const AttentionShape& a = args.shape;
   return {a.tokens,
           a.head_dim,
           a.heads,
           {},
-          a.causal,
+          a.causal(),
           a.scale,
           dropout_threshold(a.dropout),
           dropout_scale(a.dropout),
           a.dropout > 0,
-          seed};
+          args.seed,
+          args.cu_seqlens.as<int32_t>(),
+          args.cu_seqlens.numel()};
 }
 
 // Calls f(chunk) for all heads.
@@ -220,64 +245,63 @@ size_t unfused_attention_workspace(const AttentionShape& shape, DType dtype) {
   return static_cast<size_t>(plan.piece) * bytes_a_head(shape, dtype) + 1024;
 }
 
-void unfused_attention_forward(const CudaCompute& compute, const AttentionShape& shape,
-                               const Tensor& qkv, const Tensor& out, const Tensor& stats,
-                               const Tensor& workspace, DropoutSeed seed) {
+void unfused_attention_forward(const CudaCompute& compute, const AttentionArgs& a) {
   CudaStream& s = compute.stream;
-  const Plan plan(shape, qkv.dtype);
-  const Matrices m{compute, shape, qkv.dtype, plan.over_batch};
-  const Scratch scratch(workspace.data, shape, qkv.dtype, plan.piece);
-  const DType wide = accumulator(qkv.dtype);
-  Rows rows = rows_of(shape, seed);
+  const AttentionShape& shape = a.shape;
+  const Plan plan(shape, a.dtype);
+  const Matrices m{compute, a, plan.over_batch};
+  const Scratch scratch(a.workspace.data, shape, a.dtype, plan.piece);
+  const DType wide = accumulator(a.dtype);
+  Rows rows = rows_of(a);
   for_chunks(shape, plan, [&](const Chunk& c) {
     rows.chunk = c;
-    m.multiply(m.packed(qkv, 0, c.first, false), m.packed(qkv, 1, c.first, true),
+    m.multiply(m.of(a.q, c.first, false), m.of(a.k, c.first, true),
                m.square(scratch.scores, wide, false), shape.tokens, shape.head_dim, c.count);
-    by_type(qkv.dtype, "attention_forward", [&](auto zero) {
+    by_type(a.dtype, "attention_forward", [&](auto zero) {
       using T = decltype(zero);
       const dim3 grid(static_cast<unsigned>(shape.tokens), static_cast<unsigned>(c.count));
       softmax_kernel<T><<<grid, softmax_threads, 0, s.stream()>>>(
           reinterpret_cast<Acc<T>*>(scratch.scores), reinterpret_cast<T*>(scratch.p),
-          stats.as<Acc<T>>(), rows);
+          a.stats.as<Acc<T>>(), rows);
       CUDA_LAUNCHED();
     });
-    m.multiply(m.square(scratch.p, qkv.dtype, false), m.packed(qkv, 2, c.first, false),
-               m.plain(out, c.first, false), shape.head_dim, shape.tokens, c.count);
+    m.multiply(m.square(scratch.p, a.dtype, false), m.of(a.v, c.first, false),
+               m.of(a.out, c.first, false), shape.head_dim, shape.tokens, c.count);
   });
 }
 
-void unfused_attention_backward(const CudaCompute& compute, const AttentionShape& shape,
-                                const Tensor& qkv, const Tensor& out, const Tensor& stats,
-                                const Tensor& dout, const Tensor& dqkv, const Tensor& workspace,
-                                DropoutSeed seed) {
+void unfused_attention_backward(const CudaCompute& compute, const AttentionArgs& a,
+                                const AttentionGradients& gradients) {
   CudaStream& s = compute.stream;
-  const Plan plan(shape, qkv.dtype);
-  const Matrices m{compute, shape, qkv.dtype, plan.over_batch};
-  const Scratch scratch(workspace.data, shape, qkv.dtype, plan.piece);
-  const DType wide = accumulator(qkv.dtype);
+  const AttentionShape& shape = a.shape;
+  const Plan plan(shape, a.dtype);
+  const Matrices m{compute, a, plan.over_batch};
+  const Scratch scratch(a.workspace.data, shape, a.dtype, plan.piece);
+  const DType wide = accumulator(a.dtype);
   const int64_t T_ = shape.tokens, D = shape.head_dim;
-  Rows rows = rows_of(shape, seed);
+  const Tensor& dout = gradients.dout;
+  Rows rows = rows_of(a);
   for_chunks(shape, plan, [&](const Chunk& c) {
     rows.chunk = c;
-    m.multiply(m.packed(qkv, 0, c.first, false), m.packed(qkv, 1, c.first, true),
+    m.multiply(m.of(a.q, c.first, false), m.of(a.k, c.first, true),
                m.square(scratch.scores, wide, false), T_, D, c.count);
-    m.multiply(m.plain(dout, c.first, false), m.packed(qkv, 2, c.first, true),
+    m.multiply(m.of(dout, c.first, false), m.of(a.v, c.first, true),
                m.square(scratch.gradient, wide, false), T_, D, c.count);
-    by_type(qkv.dtype, "attention_backward", [&](auto zero) {
+    by_type(a.dtype, "attention_backward", [&](auto zero) {
       using T = decltype(zero);
       const dim3 grid(static_cast<unsigned>(T_), static_cast<unsigned>(c.count));
       softmax_backward_kernel<T><<<grid, softmax_threads, 0, s.stream()>>>(
           reinterpret_cast<Acc<T>*>(scratch.scores), reinterpret_cast<Acc<T>*>(scratch.gradient),
-          stats.as<Acc<T>>(), out.as<T>(), dout.as<T>(), reinterpret_cast<T*>(scratch.p),
+          a.stats.as<Acc<T>>(), a.out.as<T>(), dout.as<T>(), reinterpret_cast<T*>(scratch.p),
           reinterpret_cast<T*>(scratch.ds), rows);
       CUDA_LAUNCHED();
     });
-    m.multiply(m.square(scratch.ds, qkv.dtype, false), m.packed(qkv, 1, c.first, false),
-               m.packed(dqkv, 0, c.first, false), D, T_, c.count);
-    m.multiply(m.square(scratch.ds, qkv.dtype, true), m.packed(qkv, 0, c.first, false),
-               m.packed(dqkv, 1, c.first, false), D, T_, c.count);
-    m.multiply(m.square(scratch.p, qkv.dtype, true), m.plain(dout, c.first, false),
-               m.packed(dqkv, 2, c.first, false), D, T_, c.count);
+    m.multiply(m.square(scratch.ds, a.dtype, false), m.of(a.k, c.first, false),
+               m.of(gradients.dq, c.first, false), D, T_, c.count);
+    m.multiply(m.square(scratch.ds, a.dtype, true), m.of(a.q, c.first, false),
+               m.of(gradients.dk, c.first, false), D, T_, c.count);
+    m.multiply(m.square(scratch.p, a.dtype, true), m.of(dout, c.first, false),
+               m.of(gradients.dv, c.first, false), D, T_, c.count);
   });
 }
 

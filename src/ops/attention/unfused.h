@@ -9,12 +9,8 @@
 namespace tally::train::cuda {
 
 size_t unfused_attention_workspace(const AttentionShape& shape, DType dtype);
-void unfused_attention_forward(const CudaCompute& compute, const AttentionShape& shape,
-                               const Tensor& qkv, const Tensor& out, const Tensor& stats,
-                               const Tensor& workspace, DropoutSeed seed);
-void unfused_attention_backward(const CudaCompute& compute, const AttentionShape& shape,
-                                const Tensor& qkv, const Tensor& out, const Tensor& stats,
-                                const Tensor& dout, const Tensor& dqkv, const Tensor& workspace,
-                                DropoutSeed seed);
+void unfused_attention_forward(const CudaCompute& c, const AttentionArgs& args);
+void unfused_attention_backward(const CudaCompute& c, const AttentionArgs& args,
+                                const AttentionGradients& gradients);
 
 }  // namespace tally::train::cuda

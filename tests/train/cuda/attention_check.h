@@ -13,7 +13,12 @@ namespace tally::train {
 
 inline AttentionShape shape_of(int64_t batch, int64_t tokens, int64_t heads, int64_t head_dim,
                                bool causal, double dropout) {
-  return {batch,  tokens, heads, head_dim, causal, 1 / std::sqrt(static_cast<double>(head_dim)),
+  return {batch,
+          tokens,
+          heads,
+          head_dim,
+          causal ? AttentionMask::causal : AttentionMask::none,
+          1 / std::sqrt(static_cast<double>(head_dim)),
           dropout};
 }
 
@@ -34,21 +39,21 @@ inline std::string check(const Kind& kind, const AttentionShape& a, const Ways& 
   const Pair dout = b.input({a.batch, a.tokens, a.heads, a.head_dim});
   const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
   const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
-  attention_forward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11);
-  attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
+  attention_forward(*b.cpu, packed_attention(a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11));
+  attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11));
   const std::string backend = attention_backend(*b.gpu, a, kind.type);
   INFO(backend, " B ", a.batch, " T ", a.tokens, " H ", a.heads, " D ", a.head_dim, " causal ",
-       a.causal, " dropout ", a.dropout);
+       a.causal(), " dropout ", a.dropout);
   CHECK_CLOSE(b, out, kind.tolerance);
   CHECK_CLOSE(b, stats,
               kind.mode == MatmulMode::tf32 ? 1e-3
               : kind.type == DType::f64     ? 1e-12
                                             : 1e-4);
   const Pair q_sums = b.sum({a.heads * a.head_dim});
-  attention_backward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, dout.cpu, dqkv.cpu, Tensor(), 11,
-                     q_sums.cpu);
-  attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11,
-                     q_sums.gpu);
+  attention_backward(*b.cpu, packed_attention(a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11),
+                     packed_gradients(a, dout.cpu, dqkv.cpu, q_sums.cpu));
+  attention_backward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11),
+                     packed_gradients(a, dout.gpu, dqkv.gpu, q_sums.gpu));
   // Four products in a row.
   CHECK_CLOSE(b, dqkv, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
   CHECK_CLOSE(b, q_sums, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);

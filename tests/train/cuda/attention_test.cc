@@ -95,8 +95,8 @@ TEST_CASE("cuda: attention of float32 takes float64 tensor cores where it may" *
     const Pair qkv = b.put({1, 64, 3, 2, 64}, DType::f64, DType::f32, values);
     const Pair out = b.output({1, 64, 2, 64}), stats = b.statistics({1, 2, 64});
     const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
-    attention_forward(*b.cpu, a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11);
-    attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
+    attention_forward(*b.cpu, packed_attention(a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11));
+    attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11));
     const auto got = Both::read(out.gpu, *b.gpu), want = Both::read(out.cpu, *b.cpu);
     size_t nearest = 0;
     for (size_t i = 0; i < got.size(); ++i) nearest += got[i] == static_cast<float>(want[i]);
@@ -131,8 +131,9 @@ TEST_CASE("cuda: attention of float32 in one pass, more heads than fit" * NEEDS_
     const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
     const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
     const Tensor work = b.scratch(attention_workspace(*b.gpu, a, DType::f32));
-    attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
-    attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, dout.gpu, dqkv.gpu, work, 11);
+    attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11));
+    attention_backward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11),
+                       packed_gradients(a, dout.gpu, dqkv.gpu));
     results.push_back(Both::read(dqkv.gpu, *b.gpu));
   }
   unsetenv("TALLY_ATTENTION");
@@ -169,8 +170,9 @@ TEST_CASE("cuda: what is not a number stays visible behind attention" * NEEDS_GP
       const std::vector<double> zeros(70 * 64, 0.0);  // output() holds NaNs of its own
       const Tensor result = b.put({1, 70, 1, 64}, DType::f32, DType::f32, zeros).gpu;
       const Pair stats = b.statistics({1, 1, 70});
-      attention_forward(*b.gpu, a, qkv.gpu, result, stats.gpu,
-                        b.scratch(attention_workspace(*b.gpu, a, kind.type)), 11);
+      attention_forward(*b.gpu,
+                        packed_attention(a, qkv.gpu, result, stats.gpu,
+                                         b.scratch(attention_workspace(*b.gpu, a, kind.type)), 11));
       const std::vector<double> got = Both::read(result, *b.gpu);
       INFO(std::string(kind.name), " in ", which, " of the GPU ", of_gpu);
       CHECK(std::isnan(got[40 * 64 + 7]));  // row 40, whichever of Q, K and V had it
@@ -204,11 +206,12 @@ TEST_CASE("cuda: attention's dropout is the same mask forward and backward" * NE
   const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
   const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
   const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
-  attention_forward(*b.gpu, a, qkv.gpu, other.gpu, stats.gpu, work, 12);
-  attention_forward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, work, 11);
+  attention_forward(*b.gpu, packed_attention(a, qkv.gpu, other.gpu, stats.gpu, work, 12));
+  attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11));
   CHECK(Both::read(out.gpu, *b.gpu) != Both::read(other.gpu, *b.gpu));
   // dout = out makes <dout, out> large against rounding.
-  attention_backward(*b.gpu, a, qkv.gpu, out.gpu, stats.gpu, out.gpu, dqkv.gpu, work, 11);
+  attention_backward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11),
+                     packed_gradients(a, out.gpu, dqkv.gpu));
   const std::vector<double> o = Both::read(out.gpu, *b.gpu), x = Both::read(qkv.gpu, *b.gpu),
                             g = Both::read(dqkv.gpu, *b.gpu);
   double left = 0, right = 0;

@@ -66,13 +66,15 @@ TEST_CASE("attention") {
   auto stream = make_stream(Device{});
   Stream& s = *stream;
   for (const bool causal : {true, false}) {
-    const AttentionShape shape{2, 150, 3, 20, causal, 1 / std::sqrt(20.0), 0};
+    const AttentionMask mask = causal ? AttentionMask::causal : AttentionMask::none;
+    const AttentionShape shape{2, 150, 3, 20, mask, 1 / std::sqrt(20.0), 0};
     Numbers qkv({2, 150, 3, 3, 20}, 1), dout({2, 150, 3, 20}, 2), out = zeros({2, 150, 3, 20});
     Numbers stats = zeros({2, 3, 150}), dqkv = zeros({2, 150, 3, 3, 20});
-    attention_forward(s, shape, qkv, out, stats, Tensor(), 0);
+    attention_forward(s, packed_attention(shape, qkv, out, stats, Tensor(), 0));
     Numbers q_sums({60}, 3);
     const Numbers before = q_sums;
-    attention_backward(s, shape, qkv, out, stats, dout, dqkv, Tensor(), 0, q_sums);
+    attention_backward(s, packed_attention(shape, qkv, out, stats, Tensor(), 0),
+                       packed_gradients(shape, dout, dqkv, q_sums));
     const at::Tensor t = leaf(qkv);
     const auto part = [&](int64_t i) { return t.select(2, i).transpose(1, 2); };
     const at::Tensor to =

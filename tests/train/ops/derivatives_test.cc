@@ -132,26 +132,27 @@ TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in plac
 }
 
 TEST_CASE_FIXTURE(Fixture, "attention: queries, keys and values") {
-  AttentionShape shape{2, 9, 3, 4, true, 0.5, 0};
+  AttentionShape shape{2, 9, 3, 4, AttentionMask::causal, 0.5, 0};
   SUBCASE("causal") {}
   SUBCASE("both ways") {
-    shape.causal = false;
+    shape.mask = AttentionMask::none;
   }
   SUBCASE("dropout") {
     shape.dropout = 0.3;
   }
   SUBCASE("longer than a block of rows") {
-    shape = {1, 131, 1, 2, true, 0.7, 0.1};
+    shape = {1, 131, 1, 2, AttentionMask::causal, 0.7, 0.1};
   }
   const int64_t b = shape.batch, t = shape.tokens, h = shape.heads, d = shape.head_dim;
   Numbers qkv({b, t, 3, h, d}, 1), out = zeros({b, t, h, d}), dout({b, t, h, d}, 2);
   Numbers stats = zeros({b, h, t}), dqkv({b, t, 3, h, d}, 3);
   const auto loss = [&] {
-    attention_forward(s, shape, qkv, out, stats, Tensor(), 77);
+    attention_forward(s, packed_attention(shape, qkv, out, stats, Tensor(), 77));
     return dot(out, dout);
   };
   loss();
-  attention_backward(s, shape, qkv, out, stats, dout, dqkv, Tensor(), 77);
+  attention_backward(s, packed_attention(shape, qkv, out, stats, Tensor(), 77),
+                     packed_gradients(shape, dout, dqkv));
   check(qkv, loss, dqkv);
 }
 

@@ -178,7 +178,7 @@ TEST_CASE("linear in f32, bf16 and f16 equals float64 to their precision") {
 TEST_CASE("attention and rotary in f32, bf16 and f16 equal float64 to their precision") {
   auto stream = make_stream(Device{});
   Stream& s = *stream;
-  const AttentionShape shape{2, 45, 2, 20, true, 1 / std::sqrt(20.0), 0.1};
+  const AttentionShape shape{2, 45, 2, 20, AttentionMask::causal, 1 / std::sqrt(20.0), 0.1};
   for (const auto& precision : precisions) {
     const auto [type, tolerance] = precision;
     CAPTURE(dtype_name(precision.type));
@@ -187,13 +187,15 @@ TEST_CASE("attention and rotary in f32, bf16 and f16 equal float64 to their prec
     Numbers rotated = qkv, out = zeros({2, 45, 2, 20}), stats = zeros({2, 2, 45});
     Numbers dqkv = zeros({2, 45, 3, 2, 20});
     rotary(s, rotated, Tensor(), 10000, 1, false);
-    attention_forward(s, shape, rotated, out, stats, Tensor(), 3);
-    attention_backward(s, shape, rotated, out, stats, dout, dqkv, Tensor(), 3);
+    attention_forward(s, packed_attention(shape, rotated, out, stats, Tensor(), 3));
+    attention_backward(s, packed_attention(shape, rotated, out, stats, Tensor(), 3),
+                       packed_gradients(shape, dout, dqkv));
     const Rounded qkv1(qkv, type), out1(zeros({2, 45, 2, 20}), type), dout1(dout, type);
     const Rounded stats1(zeros({2, 2, 45}), wide(type)), dqkv1(zeros({2, 45, 3, 2, 20}), type);
     rotary(s, qkv1, Tensor(), 10000, 1, false);
-    attention_forward(s, shape, qkv1, out1, stats1, Tensor(), 3);
-    attention_backward(s, shape, qkv1, out1, stats1, dout1, dqkv1, Tensor(), 3);
+    attention_forward(s, packed_attention(shape, qkv1, out1, stats1, Tensor(), 3));
+    attention_backward(s, packed_attention(shape, qkv1, out1, stats1, Tensor(), 3),
+                       packed_gradients(shape, dout1, dqkv1));
     CHECK(relative_error(qkv1.get(), rotated.values()) < tolerance);
     CHECK(relative_error(out1.get(), out.values()) < tolerance);
     CHECK(relative_error(stats1.get(), stats.values()) < tolerance);
