@@ -63,8 +63,17 @@ struct Flags {
   std::vector<std::string> ignored;  // accepted for compatibility: "--flag (why)"
 };
 
-// Declares every flag on `app`, in groups, storing into `flags`.
-void declare_flags(CLI::App* app, Flags* flags);
+// Declare flags on `app`, in groups, storing into `flags`: what is trained and how (flags.cc), what
+// is read, written and run on (flags_run.cc), what is accepted without effect (flags_ignored.cc).
+void declare_training_flags(CLI::App* app, Flags* flags);
+void declare_run_flags(CLI::App* app, Flags* flags);
+void declare_ignored_flags(CLI::App* app, Flags* flags);
+// All of them.
+inline void declare_flags(CLI::App* app, Flags* flags) {
+  declare_training_flags(app, flags);
+  declare_run_flags(app, flags);
+  declare_ignored_flags(app, flags);
+}
 // Defaults that depend on other flags, presets, and all checks.
 Config resolve(const Flags& flags, int world_size, Command command);
 
