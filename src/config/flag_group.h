@@ -64,9 +64,17 @@ class FlagGroup {
     }
     return option;
   }
+  // One or more values; a later use of the flag replaces an earlier one.
   CLI::Option* list(const std::string& flag, std::vector<std::string>* field,
                     const std::string& type, const std::string& help) {
-    return app_->add_option(flag, *field, help)->type_name(type)->group(name_)->expected(1, -1);
+    using Values = std::vector<std::string>;
+    return app_
+        ->add_option_function<Values>(
+            flag, [field](const Values& values) { *field = values; }, help)
+        ->trigger_on_parse()
+        ->type_name(type)
+        ->group(name_)
+        ->expected(1, -1);
   }
   CLI::Option* toggle(const std::string& flag, bool* field, const std::string& help) {
     return app_->add_flag(flag, *field, help)->group(name_);

@@ -170,6 +170,17 @@ TEST_CASE("flags files") {
   CHECK(error_of(base + "@none.txt") == "@none.txt: the file cannot be read");
 }
 
+TEST_CASE("a later --data-path replaces one of a flags file; one with several values is a list") {
+  const std::string path = "config_test_data.txt";
+  std::ofstream(path) << "--train-iters 1 --data-path 0.7 a 0.3 b\n";
+  CHECK(parse("@" + path).data.paths == std::vector<std::string>{"a", "b"});
+  const Config c = parse("@" + path + " --data-path c --lr 1");
+  CHECK(c.data.paths == std::vector<std::string>{"c"});
+  CHECK(c.data.weights.empty());
+  CHECK(parse("@" + path + " --data-path=c").data.paths == std::vector<std::string>{"c"});
+  std::remove(path.c_str());
+}
+
 TEST_CASE("evaluation: Megatron's defaults once one of its flags is given") {
   CHECK(parse(base).eval_interval == 0);
   CHECK(parse(base + "--eval-iters 5").eval_interval == 1000);
