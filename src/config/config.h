@@ -52,10 +52,17 @@ struct ModelConfig {
 };
 
 struct OptimizerConfig {
-  double lr = 1e-4, min_lr = 0, weight_decay = 0.01;
+  double lr = 1e-4, min_lr = 0;
+  // The weight decay of the first step, and where it differs that of the last.
+  double weight_decay = 0.01, end_weight_decay = 0.01;
+  std::string weight_decay_style = "constant";  // constant, linear, cosine
+  int64_t weight_decay_samples = 0;             // from the first to the last
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, clip = 1.0;
-  std::string decay_style = "linear";             // constant, linear, cosine
-  int64_t warmup_samples = 0, decay_samples = 0;  // in samples whichever way they were given
+  std::string decay_style = "linear";  // constant, linear, cosine
+  double warmup_init = 0;              // the rate that the warm-up starts at
+  // In samples whichever way they were given. A share of the decay need not be a whole number.
+  double warmup_samples = 0;
+  int64_t decay_samples = 0;
 };
 
 struct DataConfig {

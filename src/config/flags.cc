@@ -90,8 +90,16 @@ void declare_optimizer(CLI::App* app, Flags* f) {
   g.number("--lr-warmup-samples", &f->warmup_samples, 0, "Samples of linear warm-up");
   g.number("--lr-warmup-fraction", &f->warmup_fraction, 0.0,
            "Linear warm-up as a share of the decay", 1.0);
+  g.number("--lr-warmup-init", &f->adam.warmup_init, 0.0,
+           "Learning rate that the warm-up starts at");
   g.number("--weight-decay", &f->adam.weight_decay, 0.0,
            "Weight decay of matrices; biases and norms have none");
+  g.text("--weight-decay-incr-style", &f->adam.weight_decay_style, "STYLE",
+         "constant, or linear or cosine: from --start-weight-decay at the first sample to "
+         "--end-weight-decay at the last");
+  g.number("--start-weight-decay", &f->start_weight_decay, 0.0, "Weight decay of the first step");
+  g.number("--end-weight-decay", &f->end_weight_decay, 0.0,
+           "Weight decay at the end, at least --start-weight-decay");
   g.probability("--adam-beta1", &f->adam.beta1, "Decay of Adam's first moment");
   g.probability("--adam-beta2", &f->adam.beta2, "Decay of Adam's second moment");
   g.number("--adam-eps", &f->adam.epsilon, 0.0, "Epsilon of Adam");
@@ -118,7 +126,9 @@ void declare_precision(CLI::App* app, Flags* f) {
   g.number("--min-loss-scale", &f->min_loss_scale, 0.0, "Smallest loss scale of fp16");
   g.number("--loss-scale-window", &f->loss_scale_window, 1,
            "Steps without overflow after which the loss scale doubles");
-  g.number("--hysteresis", &f->hysteresis, 1, "Overflows in a row before the loss scale halves");
+  g.number("--hysteresis", &f->hysteresis, 1,
+           "The first overflow that halves the loss scale, counted since it last doubled, in a row "
+           "or not; each further one halves it, too");
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct Flags {
   std::string optimizer = "adam";
   OptimizerConfig adam;
   std::optional<int64_t> decay_iterations, decay_samples, warmup_iterations, warmup_samples;
-  std::optional<double> warmup_fraction;
+  std::optional<double> warmup_fraction, start_weight_decay, end_weight_decay;
 
   std::optional<std::string> precision, fp32_attention;
   bool fp16 = false, bf16 = false, tf32 = false, fp64 = false;
@@ -59,6 +59,7 @@ struct Flags {
   std::string device = "auto";
   bool reference = false, no_cuda_graph = false, deterministic = false;
   std::optional<std::string> no_fusion;
+  bool no_gelu_fusion = false;
 
   std::vector<std::string> ignored;  // accepted for compatibility: "--flag (why)"
 };

@@ -19,8 +19,8 @@ void declare_ignored_flags(CLI::App* app, Flags* f) {
         "--log-world-size-to-tensorboard", "--no-log-learnig-rate-to-tensorboard",
         "--no-log-loss-scale-to-tensorboard"})
     g.ignored(flag, false, tensorboard, f);
-  for (const char* flag : {"--no-masked-softmax-fusion", "--no-bias-gelu-fusion",
-                           "--no-bias-dropout-fusion", "--no-gradient-accumulation-fusion"})
+  for (const char* flag : {"--no-masked-softmax-fusion", "--no-bias-dropout-fusion",
+                           "--no-gradient-accumulation-fusion"})
     g.ignored(flag, false, fused, f);
   g.ignored("--recompute-method", true, "every layer is treated alike", f);
   g.ignored("--recompute-num-layers", true, "every layer is treated alike", f);

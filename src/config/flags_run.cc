@@ -74,6 +74,9 @@ void declare_device(CLI::App* app, Flags* f) {
       "--no-fusion", &f->no_fusion, "LIST",
       "Shortcuts of the step to leave out, separated by commas: residual, bias-sums, qkv-bias, "
       "overwrite, gelu, gelu-slope, bias, overlap, late-update, float64, attention, head, or all");
+  g.toggle("--no-bias-gelu-fusion", &f->no_gelu_fusion,
+           "Same as --no-fusion gelu: GELU runs as a kernel of its own; it stays the tanh "
+           "approximation, where Megatron-LM computes erf without its fusion");
   g.toggle("--deterministic", &f->deterministic, "Same bits in every run on the same machine");
 }
 

@@ -35,6 +35,33 @@ int64_t count_blocks(const Config& c) {
   }
 }
 
+void resolve_weight_decay(const Flags& f, Config* c) {
+  c->optimizer = f.adam;
+  OptimizerConfig& o = c->optimizer;
+  const std::string& style = o.weight_decay_style;
+  const char* flag = "--weight-decay-incr-style";
+  o.end_weight_decay = o.weight_decay;
+  o.weight_decay_samples = c->train_samples;
+  if (style == "constant") {
+    for (const auto& [name, given] :
+         {std::pair{"--start-weight-decay", f.start_weight_decay.has_value()},
+          std::pair{"--end-weight-decay", f.end_weight_decay.has_value()}})
+      if (given)
+        fail(name, "goes with {} linear or cosine; a constant weight decay is --weight-decay",
+             flag);
+    return;
+  }
+  if (style != "linear" && style != "cosine")
+    fail(flag, "'{}' is not known: constant, linear, cosine", style);
+  if (!f.start_weight_decay || !f.end_weight_decay)
+    fail(flag, "{} needs --start-weight-decay and --end-weight-decay", style);
+  o.weight_decay = *f.start_weight_decay;
+  o.end_weight_decay = *f.end_weight_decay;
+  if (o.end_weight_decay < o.weight_decay)
+    fail("--end-weight-decay", "{} is less than --start-weight-decay {}", o.end_weight_decay,
+         o.weight_decay);
+}
+
 }  // namespace
 
 void resolve_length(const Flags& f, Config* c) {
@@ -73,11 +100,13 @@ void resolve_length(const Flags& f, Config* c) {
 void resolve_schedule(const Flags& f, Config* c) {
   if (f.optimizer != "adam" && f.optimizer != "adamw")
     fail("--optimizer", "'{}' is not known: adam", f.optimizer);
-  c->optimizer = f.adam;
   OptimizerConfig& o = c->optimizer;
+  resolve_weight_decay(f, c);
   if (o.decay_style != "constant" && o.decay_style != "linear" && o.decay_style != "cosine")
     fail("--lr-decay-style", "'{}' is not known: constant, linear, cosine", o.decay_style);
   if (o.min_lr > o.lr) fail("--min-lr", "{} is greater than --lr {}", o.min_lr, o.lr);
+  if (o.warmup_init > o.lr)
+    fail("--lr-warmup-init", "{} is greater than --lr {}", o.warmup_init, o.lr);
   if (o.epsilon == 0) fail("--adam-eps", "must be greater than 0");
   const bool by_samples = f.train_samples.has_value();
   if (by_samples && f.decay_iterations)
@@ -101,13 +130,13 @@ void resolve_schedule(const Flags& f, Config* c) {
   o.decay_samples = f.decay_samples.value_or(c->train_samples);
   if (f.decay_iterations)
     o.decay_samples = product("--lr-decay-iters", *f.decay_iterations, c->global_batch);
-  o.warmup_samples = f.warmup_samples.value_or(0);
+  o.warmup_samples = static_cast<double>(f.warmup_samples.value_or(0));
   if (f.warmup_iterations)
-    o.warmup_samples = product("--lr-warmup-iters", *f.warmup_iterations, c->global_batch);
-  if (f.warmup_fraction)
     o.warmup_samples =
-        static_cast<int64_t>(*f.warmup_fraction * static_cast<double>(o.decay_samples));
-  if (o.decay_style != "constant" && o.warmup_samples >= o.decay_samples)
+        static_cast<double>(product("--lr-warmup-iters", *f.warmup_iterations, c->global_batch));
+  if (f.warmup_fraction)
+    o.warmup_samples = *f.warmup_fraction * static_cast<double>(o.decay_samples);
+  if (o.decay_style != "constant" && o.warmup_samples >= static_cast<double>(o.decay_samples))
     fail(f.warmup_fraction ? "--lr-warmup-fraction"
                            : (by_samples ? "--lr-warmup-samples" : "--lr-warmup-iters"),
          "the warm-up of {} samples must end before the decay does at {} samples", o.warmup_samples,

@@ -113,8 +113,14 @@ void resolve_parallel(const Flags& f, int world_size, Config* c) {
 namespace {
 
 void resolve_fusions(const Flags& f, Config* c) {
-  if (!f.no_fusion) return;
   Fusions& u = c->fusions;
+  if (f.no_gelu_fusion) {
+    u.gelu = false;
+    c->notices.emplace_back(
+        "--no-bias-gelu-fusion: GELU runs as a kernel of its own, as with --no-fusion gelu; it "
+        "stays the tanh approximation, where Megatron-LM computes erf without its fusion");
+  }
+  if (!f.no_fusion) return;
   const std::array<std::pair<const char*, bool*>, 12> known{{{"residual", &u.residual},
                                                              {"bias-sums", &u.bias_sums},
                                                              {"qkv-bias", &u.qkv_bias},

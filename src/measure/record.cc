@@ -29,6 +29,11 @@ using json = nlohmann::ordered_json;
 json number(double value) {
   return std::isfinite(value) ? json(value) : json(nullptr);
 }
+// As a reader of counts expects it: 216320, not 216320.0.
+json whole_or_not(double value) {
+  if (value != std::floor(value) || std::abs(value) > 1e15) return number(value);
+  return static_cast<int64_t>(value);
+}
 json text_or_null(const std::string& text) {
   return text.empty() ? json(nullptr) : json(text);
 }
@@ -71,8 +76,11 @@ json training_json(const Config& c) {
           {"min_lr", o.min_lr},
           {"lr_decay_style", o.decay_style},
           {"lr_decay_samples", o.decay_samples},
-          {"lr_warmup_samples", o.warmup_samples},
+          {"lr_warmup_samples", whole_or_not(o.warmup_samples)},
+          {"lr_warmup_init", o.warmup_init},
           {"weight_decay", o.weight_decay},
+          {"end_weight_decay", o.end_weight_decay},
+          {"weight_decay_incr_style", o.weight_decay_style},
           {"adam_beta1", o.beta1},
           {"adam_beta2", o.beta2},
           {"adam_eps", o.epsilon},

@@ -26,6 +26,8 @@ class Optimizer {
 
   // In device memory; operations read and write it. It never moves.
   StepState* state() const { return state_; }
+  // Of the steps from here on.
+  void set_weight_decay(double weight_decay) { weight_decay_ = weight_decay; }
   // Fills it for the next update and zeroes the loss. Not to be recorded in a graph.
   void begin_step(double learning_rate);
   // The same, copied from `staging` (page-locked memory of the host, left alone until the device
@@ -65,7 +67,8 @@ class Optimizer {
               int multiprocessors = 0);
 
   const AdamW hyper_;
-  const double clip_, weight_decay_;
+  const double clip_;
+  double weight_decay_;
   ParameterTable& table_;
   Stream& stream_;
   LossScaler scaler_;

@@ -178,6 +178,7 @@ void StepLoop::enqueue_step() {
     hear(slot - run_ahead);
   }
   rates_[static_cast<size_t>(slot)] = learning_rate(c.optimizer, consumed_);
+  parts_.optimizer.set_weight_decay(weight_decay(c.optimizer, consumed_));
   parts_.optimizer.begin_step(rates_[static_cast<size_t>(slot)], staging_.as<StepState>() + slot);
   enqueue_micro_batches(slot);
   say(slot);

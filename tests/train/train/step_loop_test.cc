@@ -30,6 +30,7 @@ class FakeModel final : public Model {
     const int64_t step = calls++ / micro_batches_;
     state->loss_sum += weight * loss(step);
     scales.insert(state->loss_scale);
+    if (step * micro_batches_ == calls - 1) decays.push_back(state->weight_decay);
     auto* g = table_.gradient("w").as<float>();
     for (int64_t i = 0; i < table_.gradient("w").numel(); ++i)
       g[i] = (batch.first ? 0 : g[i]) +
@@ -51,6 +52,7 @@ class FakeModel final : public Model {
   std::vector<int32_t> first_ids, evaluated_ids;
   std::vector<int64_t> evaluated_targets;
   std::set<float> scales;
+  std::vector<double> decays;  // of each step
 
  private:
   ParameterTable& table_;
@@ -171,6 +173,18 @@ TEST_CASE("log lines: mean loss of the interval, rate after it, samples, a rate 
   // The first step uses the rate of its start.
   CHECK(f.record.steps[0].learning_rate == 0.01);
   CHECK(f.record.steps[1].learning_rate == doctest::Approx(0.0075));
+}
+
+TEST_CASE("weight decay follows the samples that were consumed before the step") {
+  Fixture f;
+  f.config.optimizer.weight_decay = 0.1;
+  f.config.optimizer.end_weight_decay = 0.5;
+  f.config.optimizer.weight_decay_samples = 24;
+  f.config.optimizer.weight_decay_style = "linear";
+  f.run();
+  REQUIRE(f.model->decays.size() == 4);
+  for (size_t i = 0; i < 4; ++i)
+    CHECK(f.model->decays[i] == doctest::Approx(0.1 + 0.1 * static_cast<double>(i)));
 }
 
 TEST_CASE("results are taken even when more steps lie between log lines than the ring holds") {
