@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "src/config/flags.h"
+#include "src/config/megatron_flags.h"
 
 namespace tally::train {
 namespace {
@@ -91,12 +92,22 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
   return words;
 }
 
-[[noreturn]] void unknown(const std::string& word) {
+// `words`: what no flag took.
+[[noreturn]] void unknown(const std::vector<std::string>& words) {
+  const std::string& word = words.front();
   if (word.rfind("--", 0) != 0) {
     throw UsageError(fmt::format(
         "'{}': not a flag, and no flag before it takes it as a value; see --help", word));
   }
-  const std::string name = word.substr(0, word.find('='));
+  const auto name_of = [](const std::string& w) { return w.substr(0, w.find('=')); };
+  const std::string name = name_of(word);
+  if (const char* advice = unsupported_advice(name)) {
+    std::string others;
+    for (size_t i = 1; i < words.size(); ++i)
+      if (unsupported_advice(name_of(words[i]))) others += " " + name_of(words[i]);
+    throw UsageError(fmt::format("{}: not supported by tally-train: {}{}", name, advice,
+                                 others.empty() ? "" : "; not supported either:" + others));
+  }
   const std::string hint = did_you_mean(name, flag_names());
   throw UsageError(
       fmt::format("{}: unknown flag{}", name, hint.empty() ? "; --help lists all" : "; " + hint));
@@ -111,6 +122,15 @@ void refuse_empty(const CLI::App& app) {
                                      option->get_lnames().front()));
     }
   }
+}
+
+std::string unsupported_reference() {
+  std::string out =
+      "\n## Flags of Megatron-LM that are not supported\n\nEach ends the run with a sentence that "
+      "says what to do. A star stands for any ending.\n\n| flags | what to do |\n|---|---|\n";
+  for (const UnsupportedFlags& group : unsupported_flags())
+    out += fmt::format("| `{}` | {} |\n", group.names, group.what_to_do);
+  return out;
 }
 
 }  // namespace
@@ -163,7 +183,7 @@ std::string flags_reference() {
     out += fmt::format("| {} | {} | {} | {} |\n", names, value ? option->get_type_name() : "",
                        option->get_default_str(), option->get_description());
   }
-  return out;
+  return out + unsupported_reference();
 }
 
 LaunchOptions parse_launch_options(int argc, const char* const* argv) {
@@ -201,7 +221,7 @@ Config parse_args(int argc, const char* const* argv, int world_size, Command com
   } catch (const CLI::ParseError& e) {
     throw UsageError(e.what());
   }
-  if (const auto extra = app.remaining(); !extra.empty()) unknown(extra.front());
+  if (const auto extra = app.remaining(); !extra.empty()) unknown(extra);
   refuse_empty(app);
   Config config = resolve(flags, world_size, command);
   config.command_line.assign(argv, argv + argc);

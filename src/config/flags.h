@@ -42,11 +42,11 @@ struct Flags {
   DataConfig data;
   std::optional<std::string> tokenizer;
 
-  int tensor_parallel = 1, pipeline_parallel = 1;
+  int tensor_parallel = 1, pipeline_parallel = 1, context_parallel = 1, expert_parallel = 1;
   bool sequence_parallel = false, distributed_optimizer = false;
   std::optional<int64_t> virtual_pipeline_layers;
   LaunchOptions launch;
-  std::optional<int> processes, port;
+  std::optional<int> processes, port, local_rank;
   std::optional<int64_t> weight_check_interval;
   int64_t gradient_bucket = 25'000'000;
 

@@ -77,7 +77,8 @@ void declare_device(CLI::App* app, Flags* f) {
   g.toggle("--no-bias-gelu-fusion", &f->no_gelu_fusion,
            "Same as --no-fusion gelu: GELU runs as a kernel of its own; it stays the tanh "
            "approximation, where Megatron-LM computes erf without its fusion");
-  g.toggle("--deterministic", &f->deterministic, "Same bits in every run on the same machine");
+  g.toggle("--deterministic,--deterministic-mode", &f->deterministic,
+           "Same bits in every run on the same machine");
 }
 
 void declare_parallel(CLI::App* app, Flags* f) {
@@ -86,6 +87,10 @@ void declare_parallel(CLI::App* app, Flags* f) {
            "Processes that share each layer; this version takes 1");
   g.number("--pipeline-model-parallel-size", &f->pipeline_parallel, 1,
            "Processes that share the layers; this version takes 1");
+  g.number("--context-parallel-size", &f->context_parallel, 1,
+           "Processes that share each sequence; this version takes 1");
+  g.number("--expert-model-parallel-size", &f->expert_parallel, 1,
+           "Processes that share the experts of a layer; there are none, so that it takes 1");
   g.number("--num-layers-per-virtual-pipeline-stage", &f->virtual_pipeline_layers, 1,
            "Layers of a stage of the interleaved pipeline schedule");
   g.toggle("--sequence-parallel", &f->sequence_parallel,

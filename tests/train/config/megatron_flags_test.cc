@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "src/config/args.h"
+#include "src/config/megatron_flags.h"
 #include "tests/train/config/parse.h"
 
 using namespace tally::train;
@@ -71,4 +72,46 @@ TEST_CASE("the help of --hysteresis says what the loss scaler does") {
   CHECK(
       text.find("The first overflow that halves the loss scale, counted since it last doubled, in "
                 "a row or not; each further one halves it, too") != std::string::npos);
+}
+
+TEST_CASE("a flag that Megatron-LM has and tally-train lacks is not unknown, but not supported") {
+  CHECK(error_of(base + "--swiglu") ==
+        "--swiglu: not supported by tally-train: the model is GPT-2's, with LayerNorm, GELU and "
+        "biases: leave it out");
+  CHECK(error_of(base + "--moe-router-topk 2") ==
+        "--moe-router-topk: not supported by tally-train: models are dense, without experts: leave "
+        "it out");
+  CHECK(error_of(base + "--ckpt-step=10 --lr 1") ==
+        "--ckpt-step: not supported by tally-train: name the checkpoint's own folder: --load "
+        "DIR/iter_0000010");
+  // All of a long command line at once.
+  CHECK(error_of(base + "--num-query-groups 8 --lr 1 --fp8-format hybrid --nonsense --swiglu") ==
+        "--num-query-groups: not supported by tally-train: every head has its own keys and values, "
+        "of --hidden-size / --num-attention-heads: leave it out; not supported either: "
+        "--fp8-format --swiglu");
+  CHECK(error_of(base + "--context-parallel-size 2") ==
+        "--context-parallel-size: 2: this version is parallel in data only: take 1");
+  CHECK(parse(base + "--context-parallel-size 1 --expert-model-parallel-size 1").world_size == 1);
+  CHECK(flags_reference().find("`--swiglu`") == std::string::npos);  // in a row with others
+  CHECK(flags_reference().find(" --swiglu ") != std::string::npos);
+}
+
+TEST_CASE("no flag is both there and not supported") {
+  for (const std::string& flag : flag_names())
+    if (flag != "--pipeline-model-parallel-size")  // its family is not there
+      CHECK_MESSAGE(unsupported_advice(flag) == nullptr, flag);
+}
+
+TEST_CASE("flags that change nothing are accepted with a note, a launcher's without") {
+  Config c = parse(base + "--exit-signal-handler --no-load-rng --no-save-rng");
+  REQUIRE(c.notices.size() == 1);
+  CHECK(c.notices[0].find("--exit-signal-handler (always done: SIGTERM") != std::string::npos);
+  CHECK(c.notices[0].find("--no-load-rng (no state of a random generator") != std::string::npos);
+  for (const char* flag : {"--local_rank=3", "--local-rank 3", "--local-rank=0"}) {
+    CAPTURE(std::string(flag));
+    c = parse(base + flag);
+    CHECK(c.notices.empty());
+    CHECK(c.local_rank == 0);
+  }
+  CHECK(parse(base + "--deterministic-mode").deterministic);
 }
