@@ -30,6 +30,7 @@ void declare_ignored_flags(CLI::App* app, Flags* f) {
         "--no-persist-layer-norm"},
        {"--cross-entropy-fusion-impl"}},
       {"there is one implementation of the model", {"--use-mcore-models"}, {"--transformer-impl"}},
+      {"GELU always is OpenAI's, the tanh approximation", {"--openai-gelu"}, {}},
       {"every layer is treated alike", {}, {"--recompute-method", "--recompute-num-layers"}},
       {"gradients are always accumulated in fp32", {"--accumulate-allreduce-grads-in-fp32"}, {}},
       {"softmax is always computed in fp32", {"--attention-softmax-in-fp32"}, {}},

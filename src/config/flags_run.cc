@@ -29,7 +29,8 @@ void declare_output(CLI::App* app, Flags* f) {
       "--save", &f->save, "DIR",
       "Write checkpoints to DIR: at the end, when asked to stop, and every --save-interval; a DIR "
       "that holds checkpoints is refused unless --load goes on from them");
-  g.number("--save-interval", &f->save_interval, 1, "Steps between checkpoints");
+  g.number("--save-interval,--persistent-save-interval", &f->save_interval, 1,
+           "Steps between checkpoints");
   g.text(
       "--load", &f->load, "DIR",
       "Resume from the newest checkpoint in DIR, or from DIR where it is an iter_ folder; an empty "

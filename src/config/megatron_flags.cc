@@ -42,7 +42,7 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
        "--qk-l2-norm --qk-clip --softmax-type --window-size --window-attn-skip-freq "
        "--attention-output-gate --apply-query-key-layer-scaling"},
       {"the model is GPT-2's, with LayerNorm, GELU and biases: leave it out",
-       "--normalization --swiglu --squared-relu --quick-geglu --openai-gelu --onnx-safe "
+       "--normalization --swiglu --squared-relu --quick-geglu --onnx-safe "
        "--activation-func-clamp-value --glu-linear-offset --disable-bias-linear --add-qkv-bias "
        "--apply-layernorm-1p --apply-residual-connection-post-layernorm "
        "--fp32-residual-connection --use-fused-weighted-squared-relu --use-te-activation-func"},
@@ -127,7 +127,7 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
        "--replication-jump "
        "--replication-factor"},
       {"--save-interval says when checkpoints are written, and all are kept: leave it out",
-       "--save-retain-interval --non-persistent-* --persistent-save-interval"},
+       "--save-retain-interval --non-persistent-*"},
       {"datasets are read from files: leave it out",
        "--no-mmap-bin-files --object-storage-cache-path --disable-msc "
        "--allow-ambiguous-pad-tokens"},

@@ -8,6 +8,7 @@
 #include "src/measure/flops.h"
 #include "src/measure/log_line.h"
 #include "src/optim/schedule.h"
+#include "src/train/advice.h"
 #include "src/train/evaluation.h"
 
 namespace tally::train {
@@ -320,10 +321,9 @@ void StepLoop::check(const Step& step) const {
   // fp16: an overflow is answered by a smaller scale, until there is none.
   if (dynamic_scale_ && step.skipped && (loss_ok || step.loss_scale > c.min_loss_scale)) return;
   throw CheckFailed(fmt::format(
-      "iteration {}: the {} is not finite (loss {}, gradient norm {}, learning rate {:.3E}): lower "
-      "--lr, lengthen the warm-up, or train with --precision fp32",
-      step.iteration, loss_ok ? "gradient" : "loss", step.loss, step.grad_norm,
-      step.learning_rate));
+      "iteration {}: the {} is not finite (loss {}, gradient norm {}, learning rate {:.3E}): {}",
+      step.iteration, loss_ok ? "gradient" : "loss", step.loss, step.grad_norm, step.learning_rate,
+      advice_for_divergence(c)));
 }
 
 void StepLoop::log() {

@@ -206,7 +206,7 @@ TEST_CASE("a loss or gradient that is not finite ends the run with its step, num
   CHECK_THROWS_WITH_AS(
       f.run(),
       "iteration 3: the loss is not finite (loss nan, gradient norm nan, learning rate "
-      "1.000E-04): lower --lr, lengthen the warm-up, or train with --precision fp32",
+      "1.000E-04): lower --lr or lengthen the warm-up",
       CheckFailed);
   CHECK(f.record.steps.size() == 3);
   f.loss = [](int64_t) { return 1.0; };
