@@ -104,6 +104,9 @@ struct Config {
   std::string save_dir, load_dir, record_path;
   // --load-hf and --save-hf: folders in Hugging Face's layout.
   std::string load_hf_dir, save_hf_dir;
+  // --finetune: begin at iteration 0 with the weights of --load's checkpoint.
+  bool finetune = false;
+  bool load_optimizer = true, save_optimizer = true;  // --no-load-optim, --no-save-optim
   // evaluate: the folder of weights and config.json, --load-hf or --load's newest checkpoint.
   std::string model_dir;
   std::string text;             // evaluate: --text

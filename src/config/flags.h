@@ -53,7 +53,8 @@ struct Flags {
   std::string save, load, record, load_hf, save_hf, text;
   std::optional<int64_t> stride;
   std::optional<int64_t> save_interval, eval_interval, eval_iterations;
-  bool exit_on_missing_checkpoint = false;
+  bool exit_on_missing_checkpoint = false, finetune = false, no_load_optimizer = false,
+       no_save_optimizer = false;
   int64_t log_interval = 100;
 
   std::string device = "auto";

@@ -45,6 +45,15 @@ void declare_output(CLI::App* app, Flags* f) {
          "stop: model.safetensors in the run's precision, config.json, and the tokenizer's files "
          "where they are known; a DIR that holds a model is refused unless --load goes on with its "
          "training");
+  g.toggle("--finetune", &f->finetune,
+           "Begin at iteration 0 with the weights of --load's checkpoint, without its counters and "
+           "its optimizer's state");
+  g.toggle("--no-load-optim", &f->no_load_optimizer,
+           "Resume from --load's weights and counters without its optimizer's state: moments, bias "
+           "correction and loss scale begin anew; the learning rate goes on by the samples");
+  g.toggle("--no-save-optim", &f->no_save_optimizer,
+           "Leave the optimizer's state out of checkpoints: a third of the size or less; only "
+           "--no-load-optim, --finetune and evaluate read them");
   g.toggle("--exit-on-missing-checkpoint", &f->exit_on_missing_checkpoint,
            "With --load: a DIR without a checkpoint is an error");
   g.number("--eval-interval", &f->eval_interval, 1,

@@ -265,6 +265,18 @@ void resolve_output(const Flags& f, Config* c) {
   c->record_path = f.record;
   c->log_interval = f.log_interval;
   c->exit_on_missing_checkpoint = f.exit_on_missing_checkpoint;
+  c->finetune = f.finetune;
+  c->load_optimizer = !f.no_load_optimizer && !f.finetune;
+  c->save_optimizer = !f.no_save_optimizer;
+  if (f.finetune && f.load.empty() && f.load_hf.empty())
+    fail("--finetune", "needs the weights to begin with: give --load DIR or --load-hf DIR");
+  if (f.finetune && f.load.empty())
+    c->notices.emplace_back(
+        "--finetune has no effect beside --load-hf, which begins at iteration 0 in any case");
+  if (f.no_load_optimizer && f.load.empty())
+    c->notices.emplace_back("--no-load-optim has no effect without --load");
+  if (f.no_save_optimizer && f.save.empty())
+    c->notices.emplace_back("--no-save-optim has no effect without --save");
   if (f.save_interval && f.save.empty()) fail("--save-interval", "needs --save DIR");
   if (f.exit_on_missing_checkpoint && f.load.empty())
     fail("--exit-on-missing-checkpoint", "needs --load DIR");

@@ -115,3 +115,13 @@ TEST_CASE("flags that change nothing are accepted with a note, a launcher's with
   }
   CHECK(parse(base + "--deterministic-mode").deterministic);
 }
+
+TEST_CASE("--finetune and its kin say when there is nothing that they could do") {
+  CHECK(error_of(base + "--finetune") ==
+        "--finetune: needs the weights to begin with: give --load DIR or --load-hf DIR");
+  const Config c = parse(base + "--no-load-optim --no-save-optim");
+  REQUIRE(c.notices.size() == 2);
+  CHECK(c.notices[0] == "--no-load-optim has no effect without --load");
+  CHECK(c.notices[1] == "--no-save-optim has no effect without --save");
+  CHECK_FALSE(parse(base + "--finetune --load none").load_optimizer);
+}
