@@ -35,6 +35,8 @@ void declare_model(CLI::App* app, Flags* f) {
       "bytes)");
   g.number("--make-vocab-size-divisible-by", &f->vocabulary_multiple, 1,
            "The vocabulary is padded to a multiple of this times the tensor parallel size");
+  g.toggle("--untie-embeddings-and-output-weights", &f->untied,
+           "The output layer has weights of its own instead of the token embedding's");
   g.number("--layernorm-epsilon,--norm-epsilon", &f->layernorm_epsilon, 0.0, "Epsilon of LayerNorm")
       ->default_str("1e-05");
   g.number("--init-method-std", &f->init_std, 0.0,

@@ -16,7 +16,7 @@ struct Flags {
   std::optional<int64_t> layers, hidden, heads, ffn, sequence, max_positions, vocabulary;
   int64_t vocabulary_multiple = 128;
   std::optional<std::string> positions;
-  bool rotary = false;
+  bool rotary = false, untied = false;
   std::optional<double> rotary_base, rotary_percent, layernorm_epsilon, hidden_dropout,
       attention_dropout;
   double init_std = 0.02;

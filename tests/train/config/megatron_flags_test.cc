@@ -125,3 +125,10 @@ TEST_CASE("--finetune and its kin say when there is nothing that they could do")
   CHECK(c.notices[1] == "--no-save-optim has no effect without --save");
   CHECK_FALSE(parse(base + "--finetune --load none").load_optimizer);
 }
+
+TEST_CASE("--untie-embeddings-and-output-weights gives the output layer weights of its own") {
+  const Config tied = parse(base), untied = parse(base + "--untie-embeddings-and-output-weights");
+  CHECK(tied.model.tied_embeddings);
+  CHECK_FALSE(untied.model.tied_embeddings);
+  CHECK(untied.model.parameters() == tied.model.parameters() + 50304 * 768);
+}

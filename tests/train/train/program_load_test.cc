@@ -116,3 +116,34 @@ TEST_CASE("--save and --save-hf do not share a folder") {
     CHECK(fs::is_empty(folder.path));
   }
 }
+
+TEST_CASE("untied embeddings: trained like the reference, saved, and taken from the checkpoint") {
+  const Folder folder("untied");
+  const std::string exact = mock +
+                            "--train-iters 3 --hidden-dropout 0 --attention-dropout 0 "
+                            "--untie-embeddings-and-output-weights --precision fp64 --record " +
+                            folder / "r.json ";
+  REQUIRE(tally_train(exact + "--save-hf " + folder / "hf").code == 0);
+  const json ours = losses(folder);
+  REQUIRE(tally_train(exact + "--reference").code == 0);
+  const json reference = losses(folder);
+  REQUIRE(ours.size() == 3);
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(ours[i].get<double>() == doctest::Approx(reference[i].get<double>()).epsilon(1e-9));
+  CHECK(read_json(folder / "hf/config.json")["tie_word_embeddings"] == false);
+  CHECK(contains(read_text(folder / "hf/model.safetensors"), "lm_head.weight"));
+
+  const std::string more =
+      "--mock-data --device cpu --seq-length 32 --tokenizer-type bytes --train-iters 1 --record " +
+      folder / "r.json --load-hf ";
+  REQUIRE(tally_train(more + folder / "hf").code == 0);
+  CHECK(read_json(folder / "r.json")["configuration"]["model"]["tied_embeddings"] == false);
+  REQUIRE(tally_train(run + "--train-iters 1 --save-hf " + folder / "tied").code == 0);
+  const Ended ended = tally_train(more + folder / "tied --untie-embeddings-and-output-weights");
+  CHECK(ended.code == 2);
+  CHECK(ended.err ==
+        "tally-train: error: --untie-embeddings-and-output-weights: contradicts " +
+            folder /
+                "tied/config.json, which says that the output layer has the embedding's "
+                "weights: leave it out\n");
+}
