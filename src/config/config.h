@@ -65,10 +65,19 @@ struct OptimizerConfig {
   int64_t decay_samples = 0;
 };
 
-struct DataConfig {
-  std::vector<std::string> paths;  // --data-path prefixes
-  std::vector<double> weights;     // of each prefix in a blend; empty: one prefix
+// Datasets and, of several, the weight of each.
+struct Blend {
+  std::vector<std::string> paths;
+  std::vector<double> weights;  // empty: one prefix
+};
+
+struct DataConfig : Blend {  // --data-path, or --train-data-path
+  // --train-data-path, --valid-data-path, --test-data-path: each is whole what it is for, and
+  // `split` divides nothing.
+  bool separate = false;
+  Blend validation, test;
   std::string split = "969,30,1";
+  std::string training_split() const { return separate ? "1" : split; }
   std::string tokenizer;  // GPT2BPETokenizer, bytes
   std::string vocab_file, merge_file;
   bool mock = false;  // --mock-data: random tokens
@@ -104,6 +113,7 @@ struct Config {
   std::string save_dir, load_dir, record_path;
   // --load-hf and --save-hf: folders in Hugging Face's layout.
   std::string load_hf_dir, save_hf_dir;
+  bool skip_train = false;  // --skip-train: evaluate on validation and test data, no more
   // --finetune: begin at iteration 0 with the weights of --load's checkpoint.
   bool finetune = false;
   bool load_optimizer = true, save_optimizer = true;  // --no-load-optim, --no-save-optim

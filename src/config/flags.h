@@ -40,6 +40,7 @@ struct Flags {
   int64_t loss_scale_window = 1000, hysteresis = 2;
 
   DataConfig data;
+  std::vector<std::string> train_paths, valid_paths, test_paths;
   std::optional<std::string> tokenizer;
 
   int tensor_parallel = 1, pipeline_parallel = 1, context_parallel = 1, expert_parallel = 1;
@@ -53,8 +54,8 @@ struct Flags {
   std::string save, load, record, load_hf, save_hf, text;
   std::optional<int64_t> stride;
   std::optional<int64_t> save_interval, eval_interval, eval_iterations;
-  bool exit_on_missing_checkpoint = false, finetune = false, no_load_optimizer = false,
-       no_save_optimizer = false;
+  bool exit_on_missing_checkpoint = false, finetune = false, skip_train = false,
+       no_load_optimizer = false, no_save_optimizer = false;
   int64_t log_interval = 100;
 
   std::string device = "auto";

@@ -9,6 +9,12 @@ void declare_data(CLI::App* app, Flags* f) {
   g.list("--data-path", &f->data.paths, "PREFIX",
          "Dataset made by 'tally-train prepare' or Megatron-LM: PREFIX.bin and PREFIX.idx; several "
          "are blended when each has its weight before it: 0.7 A 0.3 B");
+  g.list("--train-data-path", &f->train_paths, "PREFIX",
+         "Dataset to train on, all of it, instead of --data-path and --split");
+  g.list("--valid-data-path", &f->valid_paths, "PREFIX",
+         "Dataset to evaluate on, all of it, beside --train-data-path");
+  g.list("--test-data-path", &f->test_paths, "PREFIX",
+         "Dataset to evaluate on at the end of training, all of it, beside --train-data-path");
   g.toggle("--mock-data", &f->data.mock, "Random tokens instead of a dataset, for measuring");
   g.text("--split", &f->data.split, "A,B,C",
          "Weights of training, validation and test documents; evaluate reads them all");
@@ -60,7 +66,10 @@ void declare_output(CLI::App* app, Flags* f) {
            "Steps between evaluations on the validation split (default: none, or 1000 with "
            "--eval-iters)");
   g.number("--eval-iters", &f->eval_iterations, 0,
-           "Global batches of an evaluation (default: 100 with --eval-interval)");
+           "Global batches of an evaluation (default: 100 with --eval-interval or --skip-train)");
+  g.toggle("--skip-train", &f->skip_train,
+           "Evaluate --eval-iters global batches of the validation data and of --test-data-path, "
+           "and end; nothing is trained or saved");
 }
 
 void declare_evaluation(CLI::App* app, Flags* f) {

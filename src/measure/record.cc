@@ -130,7 +130,8 @@ json results_json(const Record& r) {
   out["final_loss"] = last;
   json evaluations = json::array();
   for (const Evaluation& e : r.evaluations)
-    evaluations.push_back({{"iteration", e.iteration}, {"loss", number(e.loss)}});
+    evaluations.push_back(
+        {{"iteration", e.iteration}, {"split", e.split}, {"loss", number(e.loss)}});
   out["evaluations"] = evaluations;
   json epochs = json::array();
   for (const Epoch& e : r.epochs)
@@ -226,10 +227,16 @@ nlohmann::ordered_json configuration_json(const Record& r) {
           {"data",
            {{"paths", c.data.paths},
             {"weights", c.data.weights},
+            {"valid_paths", c.data.validation.paths},
+            {"valid_weights", c.data.validation.weights},
+            {"test_paths", c.data.test.paths},
+            {"test_weights", c.data.test.weights},
             {"mock", c.data.mock},
-            {"split", c.data.split},
+            {"split", c.data.separate ? json(nullptr) : json(c.data.split)},
             {"tokenizer", c.data.tokenizer},
             {"description", r.data}}},
+          {"skip_train", c.skip_train},
+          {"finetune", c.finetune},
           {"save", text_or_null(c.save_dir)},
           {"load", text_or_null(c.load_dir)},
           {"load_hf", text_or_null(c.load_hf_dir)},

@@ -10,8 +10,9 @@
 namespace tally::train {
 
 struct DataSources {
-  std::shared_ptr<const SampleSource> train;
+  std::shared_ptr<const SampleSource> train;       // null with --skip-train
   std::shared_ptr<const SampleSource> validation;  // null when the run does not evaluate
+  std::shared_ptr<const SampleSource> test;        // null without --test-data-path
   std::string description;                         // "corpus/corpus: 503 documents, 1528901 tokens"
 };
 

@@ -98,4 +98,20 @@ double mean_loss(Stream& stream, Model& model, const Batch& batch, const ScoredB
   return result.loss_sum;
 }
 
+double mean_batch_loss(Stream& stream, Model& model, Batch& batch, BatchLoader& loader,
+                       int64_t micro_batches, StepState* state, Communicator& communicator) {
+  const double weight = 1.0 / (static_cast<double>(micro_batches) * communicator.size());
+  stream.fill_zero(state, sizeof(StepState));
+  for (int64_t k = 0; k < micro_batches; ++k) {
+    load(stream, &loader, &batch);
+    model.evaluate(batch, weight, state);
+    if (k % evaluation_in_flight == evaluation_in_flight - 1) stream.synchronize();
+  }
+  communicator.all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
+  StepState result{};
+  stream.copy(&result, state, sizeof result);
+  stream.synchronize();
+  return result.loss_sum;
+}
+
 }  // namespace tally::train

@@ -13,6 +13,7 @@
 #include "src/train/folders.h"
 #include "src/train/host_memory.h"
 #include "src/train/session.h"
+#include "src/train/skip_train.h"
 #include "src/train/step_loop.h"
 #include "src/train/summary.h"
 
@@ -90,7 +91,9 @@ class Run {
     Session session(config_, stream_);
     const auto [iteration, consumed] = session.start(start_, notice_);
     const auto check_weights = [&](const char* when) {
-      check_same_weights(world_, stream_, session.table.master(), when);
+      const ParameterTable& table = session.table;
+      check_same_weights(world_, stream_, config_.skip_train ? table.weights() : table.master(),
+                         when);
     };
     check_weights("at the start");
     record_.first_iteration = iteration;
@@ -99,6 +102,10 @@ class Run {
                          start_.optimizer ? "" : ", without its optimizer's state"));
     if (!start_.resumes && (start_.checkpoint || !config_.load_hf_dir.empty()))
       print_(fmt::format("  weights    {}", start_.checkpoint.value_or(config_.load_hf_dir)));
+    if (config_.skip_train) {
+      evaluate_once(config_, session, data_, *communicator_, iteration, print_, &record_);
+      return {};
+    }
     LoopHooks hooks;
     hooks.stop = [&] { return asked_to_stop(limit_); };
     hooks.print = print_;
@@ -117,8 +124,8 @@ class Run {
       };
     }
     const LoopParts parts{
-        config_,     stream_,          session.table, *session.model, *session.optimizer,
-        data_.train, data_.validation, *communicator_};
+        config_,     stream_,          session.table,  *session.model, *session.optimizer,
+        data_.train, data_.validation, *communicator_, data_.test};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
     const auto save_model = [&] {
@@ -233,7 +240,9 @@ void print_error(const char* text) {
 }
 
 int run(const Config& config, TimeLimit::Clock::time_point start, World& world) {
-  const StopSignals signals;
+  // An evaluation ends by itself, or by the signal.
+  std::optional<StopSignals> signals;
+  if (!config.skip_train) signals.emplace();
   const Print notice = world.speaks() ? Print(print_notice) : Print([](const std::string&) {});
   for (const std::string& text : config.notices) notice(text);
   Record record;

@@ -12,9 +12,9 @@ namespace tally::train {
 
 Session::Session(const Config& c, Stream& s) : config(c), stream(s) {
   register_gpt(c.model, &table);
-  table.layout(stream, c.compute_type(), true);
+  table.layout(stream, c.compute_type(), !c.skip_train);
   model = c.reference ? make_reference_gpt(c, table, stream) : make_gpt(c, table, stream);
-  optimizer = std::make_unique<Optimizer>(c, table, stream);
+  if (!c.skip_train) optimizer = std::make_unique<Optimizer>(c, table, stream);
 }
 
 void Session::load_weights(const std::string& folder) {
@@ -51,7 +51,7 @@ Progress Session::resume(const StartingPoint& from, const Print& notice) {
     notice(fmt::format("--seed {} differs from the checkpoint's {}: the data's order changes",
                        config.seed, state.seed));
   first_iteration_ = state.iteration;
-  first_updates_ = optimizer->updates();
+  first_updates_ = optimizer ? optimizer->updates() : 0;
   skipped_before_ = state.skipped_iterations;
   return {state.iteration, state.consumed_samples};
 }

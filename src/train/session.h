@@ -32,7 +32,7 @@ struct Session {
   Stream& stream;
   ParameterTable table;
   std::unique_ptr<Model> model;
-  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<Optimizer> optimizer;  // null with --skip-train
 
  private:
   void load_weights(const std::string& folder);

@@ -97,31 +97,6 @@ StepLoop::~StepLoop() {
   parts_.optimizer.defer(0, 0);  // whoever goes on with it updates everything at once
 }
 
-std::unique_ptr<BatchLoader> StepLoop::make_loader(std::shared_ptr<const SampleSource> source,
-                                                   int64_t consumed, int hold) {
-  BatchOrder order;
-  order.micro_batch = parts_.config.micro_batch;
-  order.sequence = parts_.config.sequence;
-  order.data_parallel_rank = parts_.communicator.rank();
-  order.data_parallel_size = parts_.communicator.size();
-  order.consumed_samples = consumed;
-  // The loader asks once; its memory lives as long as it does.
-  auto memory = std::make_shared<std::unique_ptr<HostMemory>>();
-  BatchLoader::Memory from;
-  from.allocate = [memory, &stream = parts_.stream](size_t bytes) {
-    *memory = std::make_unique<HostMemory>(stream, bytes);
-    return (*memory)->data();
-  };
-  from.release = [memory](void*) { memory->reset(); };
-  return std::make_unique<BatchLoader>(std::move(source), order, std::move(from), 8, hold);
-}
-
-void StepLoop::load(BatchLoader* loader) {
-  const HostBatch host = loader->next();
-  parts_.stream.copy(batch_.ids.data, host.ids, batch_.ids.bytes());
-  parts_.stream.copy(batch_.targets.data, host.targets, batch_.targets.bytes());
-}
-
 template <typename Work>
 void StepLoop::untimed(Work&& work) {
   const auto begin = Clock::now();
@@ -134,7 +109,8 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   iteration_ = iteration;
   consumed_ = consumed_samples;
   saved_ = iteration;
-  loader_ = make_loader(parts_.train, consumed_, static_cast<int>(run_ahead * micro_batches_));
+  loader_ = make_loader(c, parts_.communicator, parts_.stream, parts_.train, consumed_,
+                        static_cast<int>(run_ahead * micro_batches_));
   told_ = hooks_.stop();
   Ending ending = agreed_ending();
   parts_.stream.synchronize();
@@ -165,6 +141,11 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   const bool finished = iteration_ == c.train_iterations && iteration_ > iteration;
   if (finished && parts_.validation && evaluated_ != iteration_)
     evaluate("the end of training for val data");
+  if (finished && parts_.test) {
+    const double loss = evaluation_loss(parts_.test, 0);
+    record_->evaluations.push_back({iteration_, loss, "test"});
+    hooks_.print(format_validation("the end of training for test data", loss));
+  }
   if (hooks_.save && saved_ != iteration_) save();
   return ending;
 }
@@ -253,7 +234,7 @@ void StepLoop::enqueue_micro_batches(int slot) {
   // Of all micro batches of all processes.
   const double weight = 1.0 / (static_cast<double>(micro_batches_) * static_cast<double>(ranks));
   for (int64_t k = 0; k < micro_batches_; ++k) {
-    load(loader_.get());
+    load(parts_.stream, loader_.get(), &batch_);
     batch_.first = k == 0 && parts_.config.fusions.overwrite;
     const bool last = k == micro_batches_ - 1 && ranks > 1;
     const DropoutSeed seed = dropout_seed(slot, k);
@@ -374,38 +355,27 @@ void StepLoop::end_epoch(int64_t epoch) {
 }
 
 void StepLoop::evaluate(const std::string& where) {
-  const double loss = evaluation_loss();
+  const Config& c = parts_.config;
+  // Each evaluation takes the next samples, so that a resumed run takes those that the first would
+  // have taken.
+  const int64_t before = c.eval_interval > 0 ? (iteration_ - 1) / c.eval_interval : 0;
+  const double loss =
+      evaluation_loss(parts_.validation, before * c.eval_iterations * c.global_batch);
   evaluated_ = iteration_;
   record_->evaluations.push_back({iteration_, loss});
   hooks_.print(format_validation(where, loss));
 }
 
-double StepLoop::evaluation_loss() {
+double StepLoop::evaluation_loss(const std::shared_ptr<const SampleSource>& source,
+                                 int64_t first_sample) {
   const Config& c = parts_.config;
   if (c.epochs > 0)
-    return mean_loss(parts_.stream, parts_.model, batch_,
-                     *make_sample_blocks(parts_.validation, c.sequence), evaluation_,
-                     parts_.communicator);
-  Stream& s = parts_.stream;
-  // Each evaluation takes the next samples, so that a resumed run takes those that the first would
-  // have taken.
-  const int64_t before = (iteration_ - 1) / c.eval_interval;
-  const int64_t batches = c.eval_iterations * micro_batches_;
-  constexpr int in_flight = 16;
-  const auto loader =
-      make_loader(parts_.validation, before * c.eval_iterations * c.global_batch, in_flight);
-  const double weight = 1.0 / (static_cast<double>(batches) * parts_.communicator.size());
-  s.fill_zero(evaluation_, sizeof(StepState));
-  for (int64_t k = 0; k < batches; ++k) {
-    load(loader.get());
-    parts_.model.evaluate(batch_, weight, evaluation_);
-    if (k % in_flight == in_flight - 1) s.synchronize();
-  }
-  parts_.communicator.all_reduce(s, Tensor(&evaluation_->loss_sum, DType::f64, {1}));
-  StepState state{};
-  s.copy(&state, evaluation_, sizeof state);
-  s.synchronize();
-  return state.loss_sum;
+    return mean_loss(parts_.stream, parts_.model, batch_, *make_sample_blocks(source, c.sequence),
+                     evaluation_, parts_.communicator);
+  const auto loader = make_loader(c, parts_.communicator, parts_.stream, source, first_sample,
+                                  evaluation_in_flight);
+  return mean_batch_loss(parts_.stream, parts_.model, batch_, *loader,
+                         c.eval_iterations * micro_batches_, evaluation_, parts_.communicator);
 }
 
 void StepLoop::save() {

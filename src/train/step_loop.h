@@ -34,6 +34,8 @@ struct LoopParts {
   // Between the data parallel processes, of which this is config.rank. All run a loop of their own
   // and decide alike.
   Communicator& communicator;
+  // Evaluated once, after the last step; null: not.
+  std::shared_ptr<const SampleSource> test = nullptr;
 };
 
 // What the loop asks for from outside.
@@ -86,16 +88,13 @@ class StepLoop {
   void check(const Step& step) const;
   void log();
   void evaluate(const std::string& where);
-  double evaluation_loss();
+  double evaluation_loss(const std::shared_ptr<const SampleSource>& source, int64_t first_sample);
   void end_epoch(int64_t epoch);
   void save();
   // Work between steps whose time is not training's.
   template <typename Work>
   void untimed(Work&& work);
   bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
-  std::unique_ptr<BatchLoader> make_loader(std::shared_ptr<const SampleSource> source,
-                                           int64_t consumed, int hold);
-  void load(BatchLoader* loader);
 
   LoopParts parts_;
   LoopHooks hooks_;

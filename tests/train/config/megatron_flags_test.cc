@@ -132,3 +132,51 @@ TEST_CASE("--untie-embeddings-and-output-weights gives the output layer weights 
   CHECK_FALSE(untied.model.tied_embeddings);
   CHECK(untied.model.parameters() == tied.model.parameters() + 50304 * 768);
 }
+
+TEST_CASE("--train-data-path and its kin: a dataset each") {
+  const std::string run = "--train-iters 10 ";
+  const Config c = parse(run +
+                         "--train-data-path 1 a 3 b --valid-data-path c --test-data-path d "
+                         "--eval-iters 5");
+  CHECK(c.data.separate);
+  CHECK(c.data.paths == std::vector<std::string>{"a", "b"});
+  CHECK(c.data.weights == std::vector<double>{1, 3});
+  CHECK(c.data.validation.paths == std::vector<std::string>{"c"});
+  CHECK(c.data.test.paths == std::vector<std::string>{"d"});
+  CHECK(c.data.training_split() == "1");
+  CHECK(c.notices.empty());
+  CHECK(parse(run + "--data-path a").data.training_split() == "969,30,1");
+  const std::string apart = run + "--train-data-path a ";
+  CHECK(error_of(apart + "--data-path b") == "--train-data-path: contradicts --data-path b");
+  CHECK(error_of(apart + "--mock-data") == "--mock-data: contradicts --train-data-path");
+  CHECK(error_of(apart + "--split 1,1") ==
+        "--split: divides --data-path; the dataset of --train-data-path is taken whole");
+  CHECK(error_of(run + "--valid-data-path a") ==
+        "--train-data-path: is missing beside --valid-data-path: name the dataset to train on");
+  CHECK(error_of(apart + "--eval-iters 5") ==
+        "--eval-iters: needs --valid-data-path or --test-data-path beside --train-data-path");
+  CHECK(error_of(apart + "--valid-data-path x y") ==
+        "--valid-data-path: several datasets are given as pairs of a weight and a prefix (0.7 A "
+        "0.3 B), and 'x' is no weight");
+  REQUIRE(parse(apart + "--test-data-path b").notices.size() == 1);
+  CHECK(parse(apart + "--test-data-path b").notices[0] ==
+        "--valid-data-path and --test-data-path have no effect without --eval-interval or "
+        "--eval-iters");
+}
+
+TEST_CASE("--skip-train needs no length, and evaluates as Megatron-LM does by default") {
+  Config c = parse("--mock-data --skip-train");
+  CHECK(c.skip_train);
+  CHECK(c.eval_iterations == 100);
+  CHECK_FALSE(c.load_optimizer);
+  CHECK(parse("--mock-data --skip-train --train-samples 8 --lr-warmup-samples 9").skip_train);
+  c = parse("--mock-data --skip-train --save a --save-hf b");
+  CHECK(c.save_dir.empty());
+  CHECK(c.save_hf_dir.empty());
+  CHECK(c.notices.size() == 2);
+  CHECK(error_of("--mock-data --skip-train --eval-iters 0") ==
+        "--skip-train: leaves nothing to do with --eval-iters 0: give the global batches to "
+        "evaluate on");
+  CHECK(error_of("--data-path x --skip-train --epochs 2") ==
+        "--epochs: is a length of training, and --skip-train trains nothing: leave it out");
+}
