@@ -83,6 +83,12 @@ struct DataConfig : Blend {  // --data-path, or --train-data-path
   bool mock = false;  // --mock-data: random tokens
 };
 
+// --rampup-batch-size: the global batch grows from `start` by `increment` while the first `samples`
+// samples are trained on, in steps of as many samples each; start 0: it does not.
+struct BatchRampup {
+  int64_t start = 0, increment = 0, samples = 0;
+};
+
 struct Config {
   Command command = Command::train;
   ModelConfig model;
@@ -92,6 +98,7 @@ struct Config {
   bool three_tf32_attention = false;  // f32 only: attention's products as those of tf32x3
   int64_t sequence = 1024;
   int64_t micro_batch = 1, global_batch = 1;
+  BatchRampup rampup;
   int64_t train_iterations = 0;  // from --train-iters or --train-samples
   int64_t train_samples = 0;
   // --epochs: passes over the training blocks of a dataset, and how many blocks one has; else 0.
@@ -134,6 +141,11 @@ struct Config {
   std::vector<std::string>
       notices;  // sentences to say once at the start: what was ignored or adjusted
   int64_t micro_batches() const { return global_batch / (micro_batch * data_parallel); }
+  // The global batch of the step that starts after so many consumed samples.
+  int64_t global_batch_at(int64_t consumed_samples) const;
+  int64_t micro_batches_at(int64_t consumed_samples) const {
+    return global_batch_at(consumed_samples) / (micro_batch * data_parallel);
+  }
   DType compute_type() const;
 };
 

@@ -60,6 +60,9 @@ void declare_training(CLI::App* app, Flags* f) {
       "--global-batch-size", &f->global_batch, 1,
       "Samples of one optimizer step; micro batches beyond the first are accumulated (default: "
       "--micro-batch-size x data parallel size)");
+  g.list("--rampup-batch-size", &f->rampup, "START INCREMENT SAMPLES",
+         "Begin with a global batch of START samples and raise it by INCREMENT at a time to "
+         "--global-batch-size, which it has after SAMPLES samples; needs --train-samples");
   g.number("--train-iters", &f->train_iterations, 1, "Optimizer steps to train");
   g.number("--train-samples", &f->train_samples, 1,
            "Samples to train, instead of --train-iters; whole steps only");

@@ -22,6 +22,7 @@ struct Flags {
   double init_std = 0.02;
 
   std::optional<int64_t> micro_batch, global_batch, train_iterations, train_samples, epochs;
+  std::vector<std::string> rampup;
   uint64_t seed = 1234;
   bool recompute_activations = false;
   std::optional<std::string> recompute_granularity;

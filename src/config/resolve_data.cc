@@ -90,7 +90,7 @@ void resolve_length(const Flags& f, Config* c) {
   } else {
     c->train_samples = *f.train_samples;
     c->train_iterations = c->train_samples / c->global_batch;
-    if (c->train_iterations == 0)
+    if (c->train_iterations == 0 && f.rampup.empty())
       fail("--train-samples", "{} is less than one step of --global-batch-size {}",
            c->train_samples, c->global_batch);
   }

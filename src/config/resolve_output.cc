@@ -11,6 +11,7 @@ void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
       {"--save", !f.save.empty()},
       {"--save-hf", !f.save_hf.empty()},
       {"--split", f.data.split != DataConfig().split},
+      {"--rampup-batch-size", !f.rampup.empty()},
       {"--finetune", f.finetune},
       {"--no-load-optim", f.no_load_optimizer},
       {"--no-save-optim", f.no_save_optimizer},

@@ -28,6 +28,8 @@ void resolve_data(const Flags& f, Config* c);
 // vocab.json and merges.txt of a stored model, unless flags name others.
 void resolve_tokenizer_files(const std::string& folder, Config* c);
 void resolve_evaluation(const Flags& f, const std::string& folder, Config* c);
+// --rampup-batch-size, and the number of steps that follows from it.
+void resolve_rampup(const Flags& f, Config* c);
 void resolve_length(const Flags& f, Config* c);
 // Everything becomes samples, so that the schedule has one clock whichever way it was given.
 void resolve_schedule(const Flags& f, Config* c);

@@ -66,6 +66,9 @@ json training_json(const Config& c) {
   const OptimizerConfig& o = c.optimizer;
   return {{"micro_batch_size", c.micro_batch},
           {"global_batch_size", c.global_batch},
+          {"rampup_batch_size", c.rampup.start == 0
+                                    ? json(nullptr)
+                                    : json({c.rampup.start, c.rampup.increment, c.rampup.samples})},
           {"train_iters", c.train_iterations},
           {"train_samples", c.train_samples},
           {"epochs", c.epochs},
@@ -99,7 +102,7 @@ json training_json(const Config& c) {
 json results_json(const Record& r) {
   const Config& c = r.config;
   const int64_t tokens = c.global_batch * c.sequence;
-  const Throughput t = throughput(r.intervals, r.steps, tokens);
+  const Throughput t = throughput(r.intervals, r.steps, c.global_batch, c.sequence);
   const double flops = model_flops_per_token(c.model, c.sequence);
   const auto peak = peak_rate(r.device_info.name, c.precision);
   const auto mfu = model_flops_utilisation(r);
@@ -145,11 +148,11 @@ json results_json(const Record& r) {
 }
 
 // Columns, since a run has many steps.
-json steps_json(const std::vector<Step>& steps) {
+json steps_json(const std::vector<Step>& steps, int64_t global_batch) {
   json columns = {{"iteration", json::array()},     {"seconds", json::array()},
                   {"loss", json::array()},          {"grad_norm", json::array()},
                   {"learning_rate", json::array()}, {"loss_scale", json::array()},
-                  {"skipped", json::array()}};
+                  {"skipped", json::array()},       {"global_batch_size", json::array()}};
   for (const Step& s : steps) {
     columns["iteration"].push_back(s.iteration);
     columns["seconds"].push_back(s.seconds);
@@ -158,6 +161,7 @@ json steps_json(const std::vector<Step>& steps) {
     columns["learning_rate"].push_back(s.learning_rate);
     columns["loss_scale"].push_back(s.loss_scale);
     columns["skipped"].push_back(s.skipped);
+    columns["global_batch_size"].push_back(s.samples > 0 ? s.samples : global_batch);
   }
   return columns;
 }
@@ -286,8 +290,8 @@ int exit_code(Outcome outcome) {
 std::optional<double> model_flops_utilisation(const Record& r) {
   const auto peak = peak_rate(r.device_info.name, r.config.precision);
   if (!peak || !r.device.is_cuda()) return std::nullopt;
-  const int64_t tokens = r.config.global_batch * r.config.sequence;
-  const double rate = throughput(r.intervals, r.steps, tokens).tokens_per_second_median;
+  const double rate = throughput(r.intervals, r.steps, r.config.global_batch, r.config.sequence)
+                          .tokens_per_second_median;
   if (rate <= 0) return std::nullopt;
   return model_flops_per_token(r.config.model, r.config.sequence) * rate /
          (peak->tflops * 1e12 * r.config.world_size);
@@ -306,7 +310,7 @@ nlohmann::ordered_json to_json(const Record& r) {
           {"environment", environment_json(r)},
           {"results", results_json(r)},
           {"intervals", intervals_json(r.intervals)},
-          {"steps", steps_json(r.steps)}};
+          {"steps", steps_json(r.steps, r.config.global_batch)}};
 }
 
 void check_record_target(const std::string& path) {

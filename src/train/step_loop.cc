@@ -44,7 +44,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
     : parts_(parts),
       hooks_(std::move(hooks)),
       record_(record),
-      micro_batches_(parts.config.micro_batches()),
+      most_micro_batches_(parts.config.micro_batches()),
       dropout_(has_dropout(parts.config)),
       dynamic_scale_(parts.config.precision == Precision::f16 && parts.config.loss_scale <= 0),
       // The reference model allocates.
@@ -63,7 +63,8 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
                parts.config.gradient_bucket),
       said_(parts.stream, static_cast<size_t>(ring_) * sizeof(double)),
       heard_(parts.stream, static_cast<size_t>(ring_) * sizeof(double)),
-      rates_(static_cast<size_t>(ring_)) {
+      rates_(static_cast<size_t>(ring_)),
+      batches_(static_cast<size_t>(ring_)) {
   Stream& s = parts_.stream;
   const int64_t b = parts_.config.micro_batch, t = parts_.config.sequence;
   const size_t bytes = static_cast<size_t>(b * t) * sizeof(int32_t);
@@ -110,7 +111,7 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   consumed_ = consumed_samples;
   saved_ = iteration;
   loader_ = make_loader(c, parts_.communicator, parts_.stream, parts_.train, consumed_,
-                        static_cast<int>(run_ahead * micro_batches_));
+                        static_cast<int>(run_ahead * most_micro_batches_));
   told_ = hooks_.stop();
   Ending ending = agreed_ending();
   parts_.stream.synchronize();
@@ -150,8 +151,22 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   return ending;
 }
 
+// The global batch of the step to come. Recorded graphs carry the weight of a micro batch, which
+// depends on it.
+void StepLoop::take_global_batch() {
+  const int64_t batch = parts_.config.global_batch_at(consumed_);
+  if (batch == global_batch_) return;
+  if (graphs_ && global_batch_ != 0) {
+    flush();
+    for (auto& graph : micro_graphs_) graph = StepGraph::make(parts_.stream);
+  }
+  global_batch_ = batch;
+  micro_batches_ = parts_.config.micro_batches_at(consumed_);
+}
+
 void StepLoop::enqueue_step() {
   const Config& c = parts_.config;
+  take_global_batch();
   if (pending_ == 0) events_->record(0);
   const int slot = pending_;
   // Mark k + 1 ends step k: wait for the end of the step `run_ahead` before this one.
@@ -160,6 +175,7 @@ void StepLoop::enqueue_step() {
     hear(slot - run_ahead);
   }
   rates_[static_cast<size_t>(slot)] = learning_rate(c.optimizer, consumed_);
+  batches_[static_cast<size_t>(slot)] = global_batch_;
   parts_.optimizer.set_weight_decay(weight_decay(c.optimizer, consumed_));
   parts_.optimizer.begin_step(rates_[static_cast<size_t>(slot)], staging_.as<StepState>() + slot);
   enqueue_micro_batches(slot);
@@ -176,7 +192,7 @@ void StepLoop::enqueue_step() {
   finish_enqueued(slot);
   ++pending_;
   ++iteration_;
-  consumed_ += c.global_batch;
+  consumed_ += global_batch_;
 }
 
 void StepLoop::say(int slot) {
@@ -215,14 +231,11 @@ DropoutSeed StepLoop::dropout_seed(int slot, int64_t micro_batch) {
   const auto ranks = static_cast<uint64_t>(parts_.communicator.size());
   const auto rank = static_cast<uint64_t>(parts_.communicator.rank());
   // Numbered as one process would take them, so that it would draw the same.
-  const uint64_t place =
-      (static_cast<uint64_t>(iteration_) * static_cast<uint64_t>(micro_batches_) +
-       static_cast<uint64_t>(micro_batch)) *
-          ranks +
-      rank;
+  const auto before = static_cast<uint64_t>(consumed_ / parts_.config.micro_batch);
+  const uint64_t place = before + static_cast<uint64_t>(micro_batch) * ranks + rank;
   const uint64_t seed = std::max<uint64_t>(1, mix(mix(parts_.config.seed) ^ place));
   if (!graphs_) return seed;
-  uint64_t* staged = seeds_.as<uint64_t>() + slot * micro_batches_ + micro_batch;
+  uint64_t* staged = seeds_.as<uint64_t>() + slot * most_micro_batches_ + micro_batch;
   *staged = seed;
   StepState* state = parts_.optimizer.state();
   parts_.stream.copy(&state->dropout_seed, staged, sizeof seed);
@@ -280,8 +293,10 @@ void StepLoop::flush() {
     step.learning_rate = rates_[static_cast<size_t>(k)];
     step.loss_scale = states[k].step_loss_scale;
     step.skipped = states[k].found_inf != 0;
+    step.samples = batches_[static_cast<size_t>(k)];
     record_->steps.push_back(step);
     ++tally_.steps;
+    tally_.samples += step.samples;
     if (step.skipped) {
       ++tally_.skipped;
       if (!std::isfinite(step.loss)) ++tally_.nan;
@@ -317,17 +332,21 @@ void StepLoop::log() {
   line.consumed_samples = consumed_;
   line.seconds_per_iteration = elapsed / static_cast<double>(tally_.steps);
   line.learning_rate = learning_rate(c.optimizer, consumed_);
-  line.global_batch = c.global_batch;
+  line.global_batch = tally_.last.samples;
   const int64_t good = tally_.steps - tally_.skipped;
   line.loss = good > 0 ? tally_.loss_sum / static_cast<double>(good) : 0;
   line.loss_scale = parts_.optimizer.scaler().scale();
   line.grad_norm = tally_.last.skipped ? -1 : tally_.last.grad_norm;
   line.skipped = tally_.skipped;
   line.nan = tally_.nan;
-  line.samples_per_second = static_cast<double>(c.global_batch) / line.seconds_per_iteration;
-  line.tflops = megatron_flops_per_iteration(c) / line.seconds_per_iteration / c.world_size / 1e12;
+  const double batch = static_cast<double>(tally_.samples) / static_cast<double>(tally_.steps);
+  const double share = batch / static_cast<double>(c.global_batch);
+  line.samples_per_second = batch / line.seconds_per_iteration;
+  line.tflops =
+      share * megatron_flops_per_iteration(c) / line.seconds_per_iteration / c.world_size / 1e12;
   hooks_.print(format_log_line(line));
-  record_->intervals.push_back({iteration_, tally_.steps, line.seconds_per_iteration});
+  record_->intervals.push_back(
+      {iteration_, tally_.steps, line.seconds_per_iteration, tally_.samples});
   tally_ = {};
   untimed_ = {};
   interval_start_ = now;
@@ -375,7 +394,7 @@ double StepLoop::evaluation_loss(const std::shared_ptr<const SampleSource>& sour
   const auto loader = make_loader(c, parts_.communicator, parts_.stream, source, first_sample,
                                   evaluation_in_flight);
   return mean_batch_loss(parts_.stream, parts_.model, batch_, *loader,
-                         c.eval_iterations * micro_batches_, evaluation_, parts_.communicator);
+                         c.eval_iterations * most_micro_batches_, evaluation_, parts_.communicator);
 }
 
 void StepLoop::save() {

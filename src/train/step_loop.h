@@ -68,11 +68,12 @@ class StepLoop {
   using Clock = std::chrono::steady_clock;
   // Since the last log line.
   struct Tally {
-    int64_t steps = 0, skipped = 0, nan = 0;
+    int64_t steps = 0, skipped = 0, nan = 0, samples = 0;
     double loss_sum = 0;
     Step last;
   };
 
+  void take_global_batch();
   void enqueue_step();
   void enqueue_micro_batches(int slot);
   DropoutSeed dropout_seed(int slot, int64_t micro_batch);
@@ -99,7 +100,7 @@ class StepLoop {
   LoopParts parts_;
   LoopHooks hooks_;
   Record* record_;
-  const int64_t micro_batches_;
+  const int64_t most_micro_batches_;  // of a step, once the global batch has its full size
   const bool dropout_;
   const bool dynamic_scale_;  // fp16 with a scale that follows the overflows, on the device
   const bool graphs_;
@@ -127,9 +128,11 @@ class StepLoop {
   int64_t iteration_ = 0;  // enqueued steps, counted from the very first run
   int64_t consumed_ = 0;   // their samples
   int64_t saved_ = -1, evaluated_ = -1;
-  int pending_ = 0;            // steps in the ring
-  std::vector<double> rates_;  // learning rates of the pending steps
-  double epoch_loss_ = 0;      // of this epoch's steps that were not skipped
+  int pending_ = 0;                               // steps in the ring
+  std::vector<double> rates_;                     // learning rates of the pending steps
+  std::vector<int64_t> batches_;                  // and their global batches
+  int64_t global_batch_ = 0, micro_batches_ = 0;  // of the step to come
+  double epoch_loss_ = 0;                         // of this epoch's steps that were not skipped
   int64_t epoch_steps_ = 0;
   Tally tally_;
   Clock::time_point interval_start_;

@@ -103,7 +103,7 @@ TEST_CASE(
     const LogLine l = numbers_of(text);
     intervals.push_back({l.iteration, 10, l.seconds_per_iteration});
   }
-  const Throughput t = throughput(intervals, {}, 96 * 2048);
+  const Throughput t = throughput(intervals, {}, 96, 2048);
   CHECK(t.tokens_per_second == doctest::Approx(34063.43).epsilon(1e-7));
   CHECK(20e6 / t.tokens_per_second == doctest::Approx(587.14).epsilon(1e-5));
 }
@@ -115,7 +115,7 @@ TEST_CASE("steady steps: not the first ten, of a short run not the first half") 
       steps[i].iteration = before + static_cast<int64_t>(i) + 1;
       steps[i].seconds = i < 10 ? 5 : 0.25;
     }
-    return throughput({}, steps, 100);
+    return throughput({}, steps, 10, 10);
   };
   CHECK(run(45, 0).steady_from == 11);
   CHECK(run(45, 0).seconds_per_iteration_steady == doctest::Approx(0.25));
@@ -128,6 +128,22 @@ TEST_CASE("steady steps: not the first ten, of a short run not the first half") 
   CHECK(run(1, 0).tokens_per_second_steady == doctest::Approx(20));
   CHECK(run(0, 0).steady_from == 0);
   CHECK(run(0, 0).tokens_per_second_steady == 0);
+}
+
+TEST_CASE("where the global batch grows, rates are of the samples that there were") {
+  // A step of 2 samples in 1 s, then two of 4 in 2 s each: 2 samples/s throughout.
+  std::vector<Step> steps(3);
+  for (size_t i = 0; i < 3; ++i) {
+    steps[i].iteration = static_cast<int64_t>(i) + 1;
+    steps[i].samples = i == 0 ? 2 : 4;
+    steps[i].seconds = i == 0 ? 1 : 2;
+  }
+  const Throughput t = throughput({{1, 1, 1.0, 2}, {3, 2, 2.0, 8}}, steps, 4, 100);
+  CHECK(t.tokens_per_second == doctest::Approx(200));
+  CHECK(t.tokens_per_second_median == doctest::Approx(200));
+  CHECK(t.tokens_per_second_steady == doctest::Approx(200));
+  CHECK(t.seconds_per_iteration == doctest::Approx(1.5));
+  CHECK(t.seconds_per_iteration_median == doctest::Approx(2));
 }
 
 TEST_CASE("what Megatron leaves out is left out") {

@@ -111,3 +111,25 @@ TEST_CASE("datasets of their own: what does not fit is named with its flag") {
                                      "a: has 2440 tokens, and one sample of --seq-length "
                                      "4000 needs 4001: lower --seq-length");
 }
+
+TEST_CASE("a growing global batch: the record's steps, and a run that is resumed amid it") {
+  const Folder folder("rampup");
+  const std::string run =
+      "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --micro-batch-size "
+      "2 "
+      "--global-batch-size 6 --rampup-batch-size 2 2 12 --train-samples 26 --tokenizer-type bytes "
+      "--device cpu --lr 1e-3 --mock-data --log-interval 2 ";
+  const Ended whole = tally_train(run + "--record " + folder / "r.json");
+  REQUIRE_MESSAGE(whole.code == 0, whole.err);
+  CHECK(contains(whole.out, "  ramp-up    2 samples a step at first, 2 more at a time until 12 "));
+  CHECK(contains(whole.out, " iteration        6/       7 | consumed samples:           20 |"));
+  const json record = read_json(folder / "r.json");
+  CHECK(record["steps"]["global_batch_size"] == json({2, 2, 2, 4, 4, 6, 6}));
+  CHECK(record["configuration"]["training"]["rampup_batch_size"] == json({2, 2, 12}));
+  const std::string parts = run + "--save " + folder / "s --load " + folder / "s";
+  REQUIRE(tally_train(parts + " --exit-interval 4").code == 0);
+  REQUIRE(tally_train(parts + " --record " + folder / "second.json").code == 0);
+  const json& losses = record["steps"]["loss"];
+  CHECK(read_json(folder / "second.json")["steps"]["loss"] ==
+        json({losses[4], losses[5], losses[6]}));
+}

@@ -28,6 +28,7 @@ class FakeModel final : public Model {
     seeds.push_back(seed.value);
     first_ids.push_back(batch.ids.as<int32_t>()[0]);
     const int64_t step = calls++ / micro_batches_;
+    weights.push_back(weight);
     state->loss_sum += weight * loss(step);
     scales.insert(state->loss_scale);
     if (step * micro_batches_ == calls - 1) decays.push_back(state->weight_decay);
@@ -53,6 +54,7 @@ class FakeModel final : public Model {
   std::vector<int64_t> evaluated_targets;
   std::set<float> scales;
   std::vector<double> decays;  // of each step
+  std::vector<double> weights;
 
  private:
   ParameterTable& table_;
@@ -185,6 +187,37 @@ TEST_CASE("weight decay follows the samples that were consumed before the step")
   REQUIRE(f.model->decays.size() == 4);
   for (size_t i = 0; i < 4; ++i)
     CHECK(f.model->decays[i] == doctest::Approx(0.1 + 0.1 * static_cast<double>(i)));
+}
+
+TEST_CASE("--rampup-batch-size: steps of more and more samples, each the mean over its own") {
+  Fixture f;
+  f.config.rampup = {2, 2, 12};  // 2 2 2 4 ... by Megatron-LM's rule, then 6
+  f.config.train_samples = 24;
+  f.config.train_iterations = 6;
+  f.config.log_interval = 4;
+  f.config.model.hidden_dropout = 0.1;
+  f.loss = [](int64_t) { return 3.0; };
+  f.run();
+  REQUIRE(f.record.steps.size() == 6);
+  std::vector<int64_t> samples;
+  for (const Step& step : f.record.steps) {
+    samples.push_back(step.samples);
+    CHECK(step.loss == doctest::Approx(3));
+  }
+  CHECK(samples == std::vector<int64_t>{2, 2, 2, 4, 4, 6});
+  CHECK(f.model->weights ==
+        std::vector<double>{1, 1, 1, 0.5, 0.5, 0.5, 0.5, 1.0 / 3, 1.0 / 3, 1.0 / 3});
+  CHECK(f.model->first_ids == std::vector<int32_t>{0, 2, 4, 6, 8, 10, 12, 14, 16, 18});
+  CHECK(std::set<uint64_t>(f.model->seeds.begin(), f.model->seeds.end()).size() == 10);
+  REQUIRE(f.lines.size() == 1);
+  CHECK(contains(f.lines[0], " iteration        4/       6 | consumed samples:           10 |"));
+  CHECK(contains(f.lines[0], "| global batch size:     4 |"));
+  CHECK(f.record.intervals[0].samples == 10);
+  // A run that is resumed goes on with the batch of its samples.
+  const std::vector<uint64_t> seeds(f.model->seeds.begin() + 3, f.model->seeds.end());
+  f.run(3, 6);
+  CHECK(f.model->first_ids == std::vector<int32_t>{6, 8, 10, 12, 14, 16, 18});
+  CHECK(f.model->seeds == seeds);
 }
 
 TEST_CASE("results are taken even when more steps lie between log lines than the ring holds") {
