@@ -15,6 +15,14 @@ void declare_data(CLI::App* app, Flags* f) {
          "Dataset to evaluate on, all of it, beside --train-data-path");
   g.list("--test-data-path", &f->test_paths, "PREFIX",
          "Dataset to evaluate on at the end of training, all of it, beside --train-data-path");
+  g.toggle(
+      "--eod-mask-loss", &f->data.eod_mask_loss,
+      "What follows the end of a document does not count for the loss; each micro batch's loss "
+      "is the mean over the tokens that count");
+  g.toggle("--reset-position-ids", &f->data.reset_position_ids,
+           "Positions start again after the end of a document; not supported yet");
+  g.toggle("--reset-attention-mask", &f->data.reset_attention_mask,
+           "Tokens attend to their own document only; not supported yet");
   g.toggle("--mock-data", &f->data.mock, "Random tokens instead of a dataset, for measuring");
   g.text("--split", &f->data.split, "A,B,C",
          "Weights of training, validation and test documents; evaluate reads them all");

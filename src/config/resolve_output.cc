@@ -16,6 +16,9 @@ void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
       {"--no-load-optim", f.no_load_optimizer},
       {"--no-save-optim", f.no_save_optimizer},
       {"--skip-train", f.skip_train},
+      {"--eod-mask-loss", f.data.eod_mask_loss},
+      {"--reset-position-ids", f.data.reset_position_ids},
+      {"--reset-attention-mask", f.data.reset_attention_mask},
       {"--eval-interval", f.eval_interval.has_value()},
       {"--eval-iters", f.eval_iterations.has_value()}};
   for (const auto& [flag, given] : only_training)

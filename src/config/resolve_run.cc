@@ -173,7 +173,11 @@ void resolve_device(const Flags& f, Config* c) {
     fail("--fp32-attention", "tf32x3 serves heads of up to 128; these have {}: leave it out",
          c->model.head_dim());
   c->reference = f.reference;
-  c->cuda_graph = !f.no_cuda_graph;
+  c->cuda_graph = !f.no_cuda_graph && !c->data.eod_mask_loss;
+  if (c->data.eod_mask_loss && !f.no_cuda_graph && c->device != "cpu")
+    c->notices.emplace_back(
+        "--eod-mask-loss: steps run without CUDA graphs, for the number of tokens that count "
+        "differs from one micro batch to the next");
   c->deterministic = f.deterministic;
   resolve_fusions(f, c);
 }

@@ -236,6 +236,7 @@ nlohmann::ordered_json configuration_json(const Record& r) {
             {"test_paths", c.data.test.paths},
             {"test_weights", c.data.test.weights},
             {"mock", c.data.mock},
+            {"eod_mask_loss", c.data.eod_mask_loss},
             {"split", c.data.separate ? json(nullptr) : json(c.data.split)},
             {"tokenizer", c.data.tokenizer},
             {"description", r.data}}},

@@ -5,7 +5,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "src/data/documents.h"
 #include "src/data/split.h"
+#include "src/data/tokenizer.h"
 
 namespace tally::train {
 namespace {
@@ -116,7 +118,24 @@ std::shared_ptr<const SampleSource> check_tokens(std::shared_ptr<const SampleSou
   return std::make_shared<CheckedSamples>(std::move(source), sequence, vocabulary, name);
 }
 
-DataSources open_data(const Config& c) {
+int32_t end_of_document(const Config& c) {
+  const DataConfig& data = c.data;
+  const bool none = data.tokenizer == "NullTokenizer";
+  if (!none && (!data.vocab_file.empty() || data.tokenizer == "bytes"))
+    return make_tokenizer(data.tokenizer, data.vocab_file, data.merge_file)->eod();
+  // GPT-2's own vocabulary, and Megatron-LM's NullTokenizer, end with it.
+  constexpr int64_t gpt2 = 50257;
+  if (!none && c.model.vocabulary < gpt2)
+    throw std::runtime_error(
+        fmt::format("--eod-mask-loss: a vocabulary of {} tokens is not GPT-2's, and the token that "
+                    "ends its documents is not known: give --vocab-file and --merge-file",
+                    c.model.vocabulary));
+  return static_cast<int32_t>(none ? c.model.vocabulary - 1 : gpt2 - 1);
+}
+
+namespace {
+
+DataSources open_all(const Config& c) {
   DataSources data;
   const bool evaluates = c.eval_interval > 0 && c.eval_iterations > 0;
   if (c.data.mock) {
@@ -132,6 +151,17 @@ DataSources open_data(const Config& c) {
   if (evaluates || c.epochs > 0)
     data.validation = open_split(c, Split::validation, !evaluates, description);
   if (evaluates && c.data.separate) data.test = open_split(c, Split::test, false, description);
+  return data;
+}
+
+}  // namespace
+
+DataSources open_data(const Config& c) {
+  DataSources data = open_all(c);
+  if (!c.data.eod_mask_loss) return data;
+  const int32_t eod = end_of_document(c);
+  for (auto* source : {&data.train, &data.validation, &data.test})
+    if (*source) *source = with_masked_document_ends(*source, eod);
   return data;
 }
 

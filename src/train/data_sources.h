@@ -16,6 +16,10 @@ struct DataSources {
   std::string description;                         // "corpus/corpus: 503 documents, 1528901 tokens"
 };
 
+// The token that ends a document in what the run's tokenizer wrote. Throws std::runtime_error where
+// it is not known.
+int32_t end_of_document(const Config& config);
+
 // Opens and checks; allocates nothing of note. Throws std::runtime_error with one sentence that
 // names the flag or the file.
 DataSources open_data(const Config& config);

@@ -28,6 +28,7 @@ void load(Stream& stream, BatchLoader* loader, Batch* batch) {
   const HostBatch host = loader->next();
   stream.copy(batch->ids.data, host.ids, batch->ids.bytes());
   stream.copy(batch->targets.data, host.targets, batch->targets.bytes());
+  batch->counted = host.counted;
 }
 
 DeviceBatch::DeviceBatch(const Config& c, Stream& stream) : stream_(stream) {

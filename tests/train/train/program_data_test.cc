@@ -133,3 +133,33 @@ TEST_CASE("a growing global batch: the record's steps, and a run that is resumed
   CHECK(read_json(folder / "second.json")["steps"]["loss"] ==
         json({losses[4], losses[5], losses[6]}));
 }
+
+TEST_CASE("--eod-mask-loss: what follows the end of a document does not count") {
+  const Corpora corpora("eod");
+  const std::string run = tiny +
+                          "--train-iters 3 --hidden-dropout 0 --attention-dropout 0 --precision "
+                          "fp64 --split 8,2 --eval-interval 3 --eval-iters 2 --data-path " +
+                          corpora / "a --record " + corpora / "r.json ";
+  const auto results = [&](const std::string& flags) {
+    const Ended ended = tally_train(run + flags);
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    const json record = read_json(corpora / "r.json");
+    json losses = record["steps"]["loss"];
+    losses.push_back(record["results"]["evaluations"][0]["loss"]);
+    return losses;
+  };
+  const json all = results(""), masked = results("--eod-mask-loss");
+  const json reference = results("--eod-mask-loss --reference");
+  REQUIRE(masked.size() == 4);
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(masked[i].get<double>() == doctest::Approx(reference[i].get<double>()).epsilon(1e-9));
+    CHECK(masked[i] != all[i]);
+  }
+  for (const std::string flag : {"--reset-position-ids", "--reset-attention-mask"}) {
+    CAPTURE(flag);
+    const Ended refused = tally_train(run + flag);
+    CHECK(refused.code == 2);
+    CHECK(refused.out.empty());
+    CHECK(contains(refused.err, "error: " + flag + ": not supported yet: tokens attend to"));
+  }
+}

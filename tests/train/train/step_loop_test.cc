@@ -10,9 +10,9 @@
 #include <limits>
 #include <set>
 
-#include "src/train/data_sources.h"
-#include "src/train/evaluation.h"
+#include "src/data/documents.h"
 #include "src/train/stop.h"
+#include "tests/train/train/numbers_source.h"
 
 using namespace tally::train;
 
@@ -29,6 +29,7 @@ class FakeModel final : public Model {
     first_ids.push_back(batch.ids.as<int32_t>()[0]);
     const int64_t step = calls++ / micro_batches_;
     weights.push_back(weight);
+    counted.push_back(batch.counted);
     state->loss_sum += weight * loss(step);
     scales.insert(state->loss_scale);
     if (step * micro_batches_ == calls - 1) decays.push_back(state->weight_decay);
@@ -55,24 +56,11 @@ class FakeModel final : public Model {
   std::set<float> scales;
   std::vector<double> decays;  // of each step
   std::vector<double> weights;
+  std::vector<int64_t> counted;
 
  private:
   ParameterTable& table_;
   int64_t micro_batches_;
-};
-
-// Sample n is n, n, n, ...
-class Numbers final : public SampleSource {
- public:
-  explicit Numbers(int64_t sequence, int64_t samples = 1000)
-      : tokens_(sequence + 1), samples_(samples) {}
-  int64_t samples_per_epoch() const override { return samples_; }
-  void sample(int64_t index, int32_t* out) const override {
-    std::fill(out, out + tokens_, static_cast<int32_t>(index));
-  }
-
- private:
-  int64_t tokens_, samples_;
 };
 
 struct Fixture {
@@ -108,13 +96,13 @@ struct Fixture {
     record.config = config;
     lines.clear();
     hooks.print = [this](const std::string& line) { lines.push_back(line); };
-    const auto numbers = std::make_shared<Numbers>(config.sequence);
+    const std::shared_ptr<const SampleSource> numbers = std::make_shared<Numbers>(config.sequence);
     const LoopParts parts{config,
                           *stream,
                           *table,
                           *model,
                           optimizer,
-                          numbers,
+                          train ? train : numbers,
                           config.eval_interval > 0 ? numbers : validation,
                           *communicator};
     StepLoop loop(parts, hooks, &record);
@@ -132,7 +120,7 @@ struct Fixture {
   std::unique_ptr<ParameterTable> table;
   std::unique_ptr<FakeModel> model;
   std::function<double(int64_t)> loss, gradient;
-  std::shared_ptr<const SampleSource> validation;
+  std::shared_ptr<const SampleSource> train, validation;
   Record record;
   std::vector<std::string> lines;
   int64_t allocations = 0, steady_allocations = 0, updates = 0;
@@ -413,42 +401,15 @@ TEST_CASE("epochs: each is reported with its mean loss and the loss on all valid
   CHECK(f.record.evaluations.empty());
 }
 
-TEST_CASE("a text's blocks score every token but the first once, with the context of the stride") {
-  std::vector<int32_t> tokens(11);
-  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i) + 100;
-  for (int64_t stride = 1; stride <= 4; ++stride) {
-    for (size_t size = 2; size <= tokens.size(); ++size) {
-      CAPTURE(stride);
-      CAPTURE(size);
-      const auto blocks = make_text_blocks({tokens.begin(), tokens.begin() + size}, 4, stride);
-      CHECK(blocks->targets() == static_cast<int64_t>(size) - 1);
-      std::vector<int32_t> scored;
-      for (int64_t k = 0; k < blocks->blocks(); ++k) {
-        std::vector<int32_t> ids(4), targets(4);
-        blocks->fill(k, ids.data(), targets.data());
-        int fresh = 0;
-        for (size_t j = 0; j < 4; ++j) {
-          if (targets[j] < 0) continue;
-          ++fresh;
-          CHECK(targets[j] == ids[j] + 1);
-          CHECK(ids[0] == 100 + k * stride);
-          if (k > 0) CHECK(static_cast<int64_t>(j) >= 4 - stride);
-          scored.push_back(targets[j]);
-        }
-        CHECK(fresh > 0);
-      }
-      CHECK(scored == std::vector<int32_t>(tokens.begin() + 1, tokens.begin() + size));
-    }
-  }
-}
-
-TEST_CASE("tokens beyond the vocabulary are refused with the sample and the advice") {
-  const auto checked = check_tokens(std::make_shared<Numbers>(4), 4, 10, "corpus");
-  std::vector<int32_t> out(5);
-  checked->sample(9, out.data());
-  CHECK_THROWS_WITH(checked->sample(10, out.data()),
-                    "corpus: sample 10 holds token 10, and the vocabulary has 10 tokens: give the "
-                    "--tokenizer-type that the dataset was made with, or --vocab-size");
+TEST_CASE("--eod-mask-loss: the model hears how many targets of each micro batch count") {
+  Fixture f;
+  f.train = with_masked_document_ends(std::make_shared<Numbers>(f.config.sequence), 3);
+  f.config.train_iterations = 1;
+  f.run();
+  CHECK(f.model->counted == std::vector<int64_t>{8, 4, 8});  // sample 3 is 3, 3, 3, ...
+  f.train = nullptr;
+  f.run();
+  CHECK(f.model->counted == std::vector<int64_t>{-1, -1, -1});
 }
 
 TEST_CASE("signals are remembered, the first of them") {
