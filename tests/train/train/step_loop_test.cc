@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <limits>
 #include <set>
 
 #include "src/data/documents.h"
-#include "src/train/stop.h"
 #include "tests/train/train/numbers_source.h"
 
 using namespace tally::train;
@@ -410,20 +408,4 @@ TEST_CASE("--eod-mask-loss: the model hears how many targets of each micro batch
   f.train = nullptr;
   f.run();
   CHECK(f.model->counted == std::vector<int64_t>{-1, -1, -1});
-}
-
-TEST_CASE("signals are remembered, the first of them") {
-  const StopSignals signals;
-  CHECK(StopSignals::received() == 0);
-  std::raise(SIGUSR1);
-  std::raise(SIGTERM);
-  CHECK(StopSignals::received() == SIGUSR1);
-  CHECK(signal_name(SIGUSR2) == "SIGUSR2");
-}
-
-TEST_CASE("the time limit counts from the program's start") {
-  const auto now = TimeLimit::Clock::now();
-  CHECK_FALSE(TimeLimit(0, now - std::chrono::hours(100)).reached());
-  CHECK(TimeLimit(5, now - std::chrono::minutes(6)).reached());
-  CHECK_FALSE(TimeLimit(5, now - std::chrono::minutes(4)).reached());
 }
