@@ -16,6 +16,9 @@ enum class Command { train, evaluate };
 enum class Precision { f64, f32, tf32x3, tf32, bf16, f16 };
 enum class Positions { learned, rotary };
 enum class Recompute { none, selective, full };
+// Of the log lines: Megatron-LM's at the commit of the JUPITER benchmark and with its patch, or
+// today's.
+enum class LogFormat { jupiter, megatron };
 
 // Shortcuts of the explicit model's step (--no-fusion turns them off, to see what each brings). All
 // of them leave the same result up to rounding.
@@ -116,6 +119,8 @@ struct Config {
   std::string network_interface;    // "": any
   int64_t gradient_bucket = 0;      // elements that are reduced beside the backward pass; 0: none
   int64_t weight_check_interval = 0;  // steps between checks that all ranks have the same weights
+  LogFormat log_format = LogFormat::jupiter;
+  bool log_throughput = false;  // --log-throughput, for LogFormat::megatron
   int64_t log_interval = 100, save_interval = 0, eval_interval = 0, eval_iterations = 0;
   double exit_duration_minutes = 0;  // 0: no limit
   int64_t exit_interval = 0;

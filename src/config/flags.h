@@ -58,6 +58,8 @@ struct Flags {
   bool exit_on_missing_checkpoint = false, finetune = false, skip_train = false,
        no_load_optimizer = false, no_save_optimizer = false;
   int64_t log_interval = 100;
+  std::string log_format = "jupiter";
+  bool log_throughput = false;
 
   std::string device = "auto";
   bool reference = false, no_cuda_graph = false, deterministic = false;

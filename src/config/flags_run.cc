@@ -37,6 +37,12 @@ void declare_data(CLI::App* app, Flags* f) {
 void declare_output(CLI::App* app, Flags* f) {
   FlagGroup g(app, "Output, checkpoints, evaluation");
   g.number("--log-interval", &f->log_interval, 1, "Steps between log lines");
+  g.text("--log-format", &f->log_format, "NAME",
+         "jupiter: the log line of the JUPITER benchmark's Megatron-LM, in seconds; megatron: that "
+         "of today's Megatron-LM, in milliseconds (docs/record.md)");
+  g.toggle("--log-throughput", &f->log_throughput,
+           "With --log-format megatron: TFLOP/s/GPU in the log line; the other format always has "
+           "its TFLOPs");
   g.text("--record", &f->record, "FILE",
          "Write a JSON record of the run (docs/record.md); replaces no file but an older record");
   g.text(

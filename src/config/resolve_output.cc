@@ -91,6 +91,13 @@ void resolve_output(const Flags& f, Config* c) {
   c->save_hf_dir = f.save_hf;
   c->record_path = f.record;
   c->log_interval = f.log_interval;
+  if (f.log_format != "jupiter" && f.log_format != "megatron")
+    fail("--log-format", "'{}' is not known: jupiter, megatron", f.log_format);
+  c->log_format = f.log_format == "megatron" ? LogFormat::megatron : LogFormat::jupiter;
+  c->log_throughput = f.log_throughput;
+  if (f.log_throughput && c->log_format == LogFormat::jupiter)
+    c->notices.emplace_back(
+        "--log-throughput has no effect: the log line of --log-format jupiter always has TFLOPs");
   resolve_checkpoints(f, c);
   // Megatron's defaults are 1000 and 100; without either flag a benchmark evaluates nothing.
   const bool asked = f.eval_interval || f.eval_iterations || f.skip_train;

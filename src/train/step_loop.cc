@@ -344,7 +344,12 @@ void StepLoop::log() {
   line.samples_per_second = batch / line.seconds_per_iteration;
   line.tflops =
       share * megatron_flops_per_iteration(c) / line.seconds_per_iteration / c.world_size / 1e12;
-  hooks_.print(format_log_line(line));
+  line.throughput = batch * static_cast<double>(c.sequence) *
+                    megatron_flops_per_token(c.model, c.sequence) / line.seconds_per_iteration /
+                    c.world_size / 1e12;
+  hooks_.print(c.log_format == LogFormat::megatron
+                   ? format_megatron_log_line(line, c.log_throughput, log_time())
+                   : format_log_line(line));
   record_->intervals.push_back(
       {iteration_, tally_.steps, line.seconds_per_iteration, tally_.samples});
   tally_ = {};

@@ -192,3 +192,17 @@ TEST_CASE("--eod-mask-loss turns off CUDA graphs, which would replay one number 
   CHECK(parse(base + "--eod-mask-loss --device cpu").notices.empty());
   CHECK(parse(base).cuda_graph);
 }
+
+TEST_CASE("--log-format and --log-throughput") {
+  CHECK(parse(base).log_format == LogFormat::jupiter);
+  Config c = parse(base + "--log-format megatron --log-throughput");
+  CHECK(c.log_format == LogFormat::megatron);
+  CHECK(c.log_throughput);
+  CHECK(c.notices.empty());
+  c = parse(base + "--log-throughput");
+  REQUIRE(c.notices.size() == 1);
+  CHECK(c.notices[0] ==
+        "--log-throughput has no effect: the log line of --log-format jupiter always has TFLOPs");
+  CHECK(error_of(base + "--log-format json") ==
+        "--log-format: 'json' is not known: jupiter, megatron");
+}

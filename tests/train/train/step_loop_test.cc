@@ -163,6 +163,25 @@ TEST_CASE("log lines: mean loss of the interval, rate after it, samples, a rate 
   CHECK(f.record.steps[1].learning_rate == doctest::Approx(0.0075));
 }
 
+TEST_CASE("--log-format megatron: today's line, with the throughput when asked for") {
+  Fixture f;
+  f.config.log_format = LogFormat::megatron;
+  f.run();
+  REQUIRE(f.lines.size() == 2);
+  CHECK(f.lines[0].rfind(" [20", 0) == 0);
+  CHECK(
+      contains(f.lines[0],
+               "] iteration        2/       4 | consumed samples:           12 | elapsed time per "
+               "iteration (ms): "));
+  CHECK(contains(f.lines[0],
+                 " | learning rate: 1.000000E-04 | global batch size:     6 | lm loss: "
+                 "4.500000E+00 | loss scale: 1.0 | grad norm: "));
+  CHECK_FALSE(contains(f.lines[0], "throughput"));
+  f.config.log_throughput = true;
+  f.run();
+  CHECK(contains(f.lines[0], " | throughput per GPU (TFLOP/s/GPU): "));
+}
+
 TEST_CASE("weight decay follows the samples that were consumed before the step") {
   Fixture f;
   f.config.optimizer.weight_decay = 0.1;
