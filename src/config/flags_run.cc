@@ -111,7 +111,9 @@ void declare_device(CLI::App* app, Flags* f) {
            "Same as --no-fusion gelu: GELU runs as a kernel of its own; it stays the tanh "
            "approximation, where Megatron-LM computes erf without its fusion");
   g.toggle("--deterministic,--deterministic-mode", &f->deterministic,
-           "Same bits in every run on the same machine");
+           "Same bits in every run on the same machine; on Hopper GPUs needed for a resumed run to "
+           "repeat "
+           "the first bit for bit");
 }
 
 void declare_parallel(CLI::App* app, Flags* f) {
