@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "src/config/flags.h"
 #include "src/config/megatron_flags.h"
+#include "src/data/help_formatter.h"
 
 namespace tally::train {
 namespace {
@@ -15,8 +16,10 @@ namespace {
 void configure(CLI::App* app) {
   app->set_help_flag();  // handled before parsing, so that --help works beside a wrong flag
   app->allow_extras();
-  app->get_formatter()->column_width(44);
+  app->formatter(std::make_shared<HelpFormatter>());
 }
+
+}  // namespace
 
 std::string help_text() {
   CLI::App app(
@@ -27,15 +30,16 @@ std::string help_text() {
   configure(&app);
   declare_flags(&app, &flags);
   app.footer(
-      "\n'tally-train evaluate' gives the loss and the perplexity of a stored model on a text.\n"
+      "'tally-train evaluate' gives the loss and the perplexity of a stored model on a text.\n"
       "Other commands: 'tally-train prepare --help' makes a dataset from text; 'tally-train "
       "--version'.\n"
       "Exit codes: 0 completed or ended by --exit-interval, 2 bad input, 3 out of memory, 4 time "
-      "limit or asked to stop "
-      "(SIGTERM, SIGINT,\n"
-      "SIGUSR1, SIGUSR2), 5 a check failed (a loss that is not finite), 1 anything else.");
+      "limit or asked to stop (SIGTERM, SIGINT, SIGUSR1, SIGUSR2), 5 a check failed (a loss that "
+      "is not finite), 1 anything else.");
   return app.help();
 }
+
+namespace {
 
 // The words of a flags file: white space separates, quotes group, '#' starts a comment.
 std::vector<std::string> words_of_file(const std::string& path) {
