@@ -202,8 +202,8 @@ TrainingState check_checkpoint(const std::string& directory,
   if (!state.optimizer)
     throw std::runtime_error(
         fmt::format("'{}' has no optimizer's state (it was saved with --no-save-optim): give "
-                    "--no-load-optim to go on from its weights, or --finetune to begin anew with "
-                    "them",
+                    "--no-load-optim to resume with its weights alone, or --finetune to start at "
+                    "iteration 0 with them",
                     directory));
   check_optimizer(SafetensorsFile((at / "optimizer.safetensors").string()), parameters, master);
   return state;

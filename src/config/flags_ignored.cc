@@ -70,8 +70,7 @@ void declare_ignored_flags(CLI::App* app, Flags* f) {
   }
   // Every launcher of old passes it; a note each time would say nothing.
   g.number("--local-rank,--local_rank", &f->local_rank, 0,
-           "passed by launchers; who a process is follows from the environment "
-           "(docs/distributed.md)");
+           "passed by launchers; the rank comes from the environment (docs/distributed.md)");
 }
 
 }  // namespace tally::train

@@ -66,11 +66,11 @@ void declare_output(CLI::App* app, Flags* f) {
          "where they are known; a DIR that holds a model is refused unless --load goes on with its "
          "training");
   g.toggle("--finetune", &f->finetune,
-           "Begin at iteration 0 with the weights of --load's checkpoint, without its counters and "
+           "Start at iteration 0 with the weights of --load's checkpoint, without its counters and "
            "its optimizer's state");
   g.toggle("--no-load-optim", &f->no_load_optimizer,
            "Resume from --load's weights and counters without its optimizer's state: moments, bias "
-           "correction and loss scale begin anew; the learning rate goes on by the samples");
+           "correction and loss scale start anew; the learning rate follows the samples");
   g.toggle("--no-save-optim", &f->no_save_optimizer,
            "Leave the optimizer's state out of checkpoints: a third of the size or less; only "
            "--no-load-optim, --finetune and evaluate read them");

@@ -18,13 +18,13 @@ using Print = std::function<void(const std::string&)>;
 // What a run begins with: a checkpoint, or (without one) --load-hf's weights or random ones.
 struct StartingPoint {
   std::optional<std::string> checkpoint;  // its folder
-  bool resumes = false;                   // the checkpoint's counters go on
+  bool resumes = false;                   // the checkpoint's counters continue
   bool optimizer = false;                 // its optimizer's state, too
-  // The checkpoint that training goes on from; nothing where it begins anew.
+  // The checkpoint that training resumes from; nothing where it starts anew.
   std::optional<std::string> resumed() const { return resumes ? checkpoint : std::nullopt; }
 };
 
-// Looks for --load's checkpoint. `notice` hears when training starts from scratch without it.
+// Looks for --load's checkpoint. `notice` is called when training starts from scratch without it.
 // Throws InputError.
 StartingPoint find_start(const Config& config, const Print& notice);
 
@@ -32,8 +32,8 @@ StartingPoint find_start(const Config& config, const Print& notice);
 // Throws InputError.
 SideFiles side_files(const Config& config, const World& world, const StartingPoint& start);
 
-// Whether the weights that are read fit, and those that are saved may be. `notice` hears what of
-// the checkpoint differs from this run. Throws InputError.
+// Whether the weights that are read fit, and those that are saved may be. `notice` is called for
+// what differs from the checkpoint's run. Throws InputError.
 void check_model_folders(const Config& config, const World& world, const StartingPoint& start,
                          const Print& notice);
 

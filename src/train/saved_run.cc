@@ -39,7 +39,7 @@ std::vector<std::string> differences(const SavedRun& saved, const Config& c) {
   if (!saved.precision.empty() && saved.precision != precision)
     notes.push_back(fmt::format(
         "--precision: the checkpoint was trained in {}, and this run trains in {}: give "
-        "--precision {} to go on as before",
+        "--precision {} to train as before",
         saved.precision, precision, saved.precision));
   const int64_t rows = c.model.padded_vocabulary;
   if (saved.padded_vocabulary != 0 && saved.padded_vocabulary != rows)

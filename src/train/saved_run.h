@@ -17,7 +17,7 @@ struct SavedRun {
 // Of TrainingState::config_json, which any program may have written.
 SavedRun saved_run(const std::string& config_json);
 
-// One sentence for each difference that a person should know of; none of them stops the run.
+// One sentence for each difference that a user should know of; none of them ends the run.
 std::vector<std::string> differences(const SavedRun& saved, const Config& config);
 
 // Optimizer states of another padding do not fit. Throws InputError with the flag to set.

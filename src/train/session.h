@@ -21,7 +21,7 @@ struct Progress {
 struct Session {
   Session(const Config& config, Stream& stream);
 
-  // Fills weights and optimizer. `notice` hears what differs from the checkpoint's run.
+  // Fills weights and optimizer. `notice` is called for what differs from the checkpoint's run.
   Progress start(const StartingPoint& from, const Print& notice);
   // Writes a checkpoint to --save's folder; returns its own folder. Throws std::runtime_error.
   std::string save(const Progress& done, const Record& record, const SideFiles& files);

@@ -55,7 +55,8 @@ TEST_CASE("--no-save-optim and --no-load-optim: weights and counters without the
   CHECK(refused.err ==
         "tally-train: error: --load: '" + saved +
             "/iter_0000002' has no optimizer's state (it was saved with --no-save-optim): give "
-            "--no-load-optim to go on from its weights, or --finetune to begin anew with them\n");
+            "--no-load-optim to resume with its weights alone, or --finetune to start at iteration 0 "
+            "with them\n");
   const Ended ended = tally_train(longer + "--no-load-optim --save " + saved);
   REQUIRE_MESSAGE(ended.code == 0, ended.err);
   CHECK(contains(ended.out, "  resumed    after 2 steps, from " + saved +
@@ -90,7 +91,7 @@ TEST_CASE("a checkpoint of another precision or padding is named with the flag t
   CHECK(ended.code == 0);
   CHECK(contains(ended.err,
                  "note: --precision: the checkpoint was trained in fp32, and this run trains in "
-                 "bf16: give --precision fp32 to go on as before\n"));
+                 "bf16: give --precision fp32 to train as before\n"));
   ended = tally_train(more + " --make-vocab-size-divisible-by 1");
   CHECK(ended.code == 2);
   CHECK(ended.out.empty());

@@ -44,7 +44,7 @@ TEST_CASE("another precision or padding is said with the flag to set") {
   REQUIRE(notes.size() == 2);
   CHECK(notes[0] ==
         "--precision: the checkpoint was trained in bf16, and this run trains in fp32: give "
-        "--precision bf16 to go on as before");
+        "--precision bf16 to train as before");
   CHECK(notes[1] ==
         "--make-vocab-size-divisible-by: the checkpoint's vocabulary was padded to 384 rows, and "
         "this run's is to 257: give --make-vocab-size-divisible-by 128 to have the same");

@@ -218,7 +218,7 @@ TEST_CASE("--rampup-batch-size: steps of more and more samples, each the mean ov
   CHECK(contains(f.lines[0], " iteration        4/       6 | consumed samples:           10 |"));
   CHECK(contains(f.lines[0], "| global batch size:     4 |"));
   CHECK(f.record.intervals[0].samples == 10);
-  // A run that is resumed goes on with the batch of its samples.
+  // A resumed run continues with the batch of its samples.
   const std::vector<uint64_t> seeds(f.model->seeds.begin() + 3, f.model->seeds.end());
   f.run(3, 6);
   CHECK(f.model->first_ids == std::vector<int32_t>{6, 8, 10, 12, 14, 16, 18});
@@ -418,7 +418,7 @@ TEST_CASE("epochs: each is reported with its mean loss and the loss on all valid
   CHECK(f.record.evaluations.empty());
 }
 
-TEST_CASE("--eod-mask-loss: the model hears how many targets of each micro batch count") {
+TEST_CASE("--eod-mask-loss: the model knows how many targets of each micro batch count") {
   Fixture f;
   f.train = with_masked_document_ends(std::make_shared<Numbers>(f.config.sequence), 3);
   f.config.train_iterations = 1;
