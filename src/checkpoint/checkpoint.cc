@@ -67,6 +67,7 @@ std::string state_text(const TrainingState& s) {
   json["loss_scale_hysteresis"] = s.loss_scale_hysteresis;
   json["seed"] = s.seed;
   json["sequence"] = s.sequence;
+  json["optimizer"] = s.optimizer;
   json["config"] = s.config_json.empty() ? Json() : Json::parse(s.config_json);
   return json.dump(2) + "\n";
 }
@@ -91,6 +92,7 @@ TrainingState read_state(const std::string& path) {
     s.loss_scale_hysteresis = json.at("loss_scale_hysteresis").get<int64_t>();
     s.seed = json.at("seed").get<uint64_t>();
     s.sequence = json.at("sequence").get<int64_t>();
+    s.optimizer = json.value("optimizer", true);
     if (!json.at("config").is_null()) s.config_json = json.at("config").dump();
   } catch (const Json::exception& error) {
     throw std::runtime_error(fmt::format("'{}' is damaged: {}", path, json_fault(error)));
@@ -173,7 +175,7 @@ std::string save_checkpoint(const std::string& root, const TrainingState& state,
     const Unfinished unfinished(fs::path(root) / temporary_name(directory_name(state.iteration)));
     const fs::path& made = unfinished.path;
     save_model_weights((made / "model.safetensors").string(), config, parameters, stream);
-    if (parameters.optimizer.first_moment.defined()) {
+    if (state.optimizer && parameters.optimizer.first_moment.defined()) {
       save_optimizer((made / "optimizer.safetensors").string(), parameters, stream);
     }
     write_text((made / "config.json").string(),
@@ -189,10 +191,20 @@ std::string save_checkpoint(const std::string& root, const TrainingState& state,
   return (fs::path(root) / directory_name(state.iteration)).string();
 }
 
+TrainingState read_training_state(const std::string& directory) {
+  return read_state((fs::path(directory) / "state.json").string());
+}
+
 TrainingState check_checkpoint(const std::string& directory,
                                const std::vector<Parameter>& parameters, DType master) {
   const fs::path at(directory);
-  TrainingState state = read_state((at / "state.json").string());
+  TrainingState state = read_training_state(directory);
+  if (!state.optimizer)
+    throw std::runtime_error(
+        fmt::format("'{}' has no optimizer's state (it was saved with --no-save-optim): give "
+                    "--no-load-optim to resume with its weights alone, or --finetune to start at "
+                    "iteration 0 with them",
+                    directory));
   check_optimizer(SafetensorsFile((at / "optimizer.safetensors").string()), parameters, master);
   return state;
 }

@@ -32,12 +32,13 @@ struct TrainingState {
   int64_t loss_scale_hysteresis = 0;
   uint64_t seed = 0;
   int64_t sequence = 0;     // consumed samples mean nothing under another one
+  bool optimizer = true;    // its state is beside the weights
   std::string config_json;  // of the run, to be read by people; any JSON text or empty
 };
 
 // Writes the checkpoint of state.iteration under `root`, which is made when missing; one run at a
-// time does so (SaveFolder). Returns its directory. Throws std::runtime_error with one sentence,
-// and leaves nothing unfinished.
+// time does so (SaveFolder). Returns its directory. The optimizer's state is left out unless
+// state.optimizer. Throws std::runtime_error with one sentence, and leaves nothing unfinished.
 std::string save_checkpoint(const std::string& root, const TrainingState& state,
                             const ModelConfig& config, const ParameterState& parameters,
                             Stream& stream, const SideFiles& side = {});
@@ -50,6 +51,9 @@ std::optional<std::string> latest_checkpoint(const std::string& root);
 // Throws when `root` holds checkpoints that a run which does not go on from them would replace.
 // `resumed`: the checkpoint that the run goes on from, as latest_checkpoint() gives it.
 void check_goes_on(const std::string& root, const std::optional<std::string>& resumed);
+
+// The counters alone. Throws std::runtime_error with one sentence.
+TrainingState read_training_state(const std::string& directory);
 
 // Whether a training can be resumed from the checkpoint in `directory`, with master weights and
 // moments of the type `master`: for a check before anything is allocated. Throws std::runtime_error

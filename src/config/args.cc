@@ -7,6 +7,8 @@
 
 #include "engine/base/text.h"
 #include "src/config/flags.h"
+#include "src/config/megatron_flags.h"
+#include "src/data/help_formatter.h"
 
 namespace tally::train {
 namespace {
@@ -14,8 +16,10 @@ namespace {
 void configure(CLI::App* app) {
   app->set_help_flag();  // handled before parsing, so that --help works beside a wrong flag
   app->allow_extras();
-  app->get_formatter()->column_width(44);
+  app->formatter(std::make_shared<HelpFormatter>());
 }
+
+}  // namespace
 
 std::string help_text() {
   CLI::App app(
@@ -26,15 +30,16 @@ std::string help_text() {
   configure(&app);
   declare_flags(&app, &flags);
   app.footer(
-      "\n'tally-train evaluate' gives the loss and the perplexity of a stored model on a text.\n"
+      "'tally-train evaluate' gives the loss and the perplexity of a stored model on a text.\n"
       "Other commands: 'tally-train prepare --help' makes a dataset from text; 'tally-train "
       "--version'.\n"
       "Exit codes: 0 completed or ended by --exit-interval, 2 bad input, 3 out of memory, 4 time "
-      "limit or asked to stop "
-      "(SIGTERM, SIGINT,\n"
-      "SIGUSR1, SIGUSR2), 5 a check failed (a loss that is not finite), 1 anything else.");
+      "limit or asked to stop (SIGTERM, SIGINT, SIGUSR1, SIGUSR2), 5 a check failed (a loss that "
+      "is not finite), 1 anything else.");
   return app.help();
 }
+
+namespace {
 
 // The words of a flags file: white space separates, quotes group, '#' starts a comment.
 std::vector<std::string> words_of_file(const std::string& path) {
@@ -91,12 +96,22 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
   return words;
 }
 
-[[noreturn]] void unknown(const std::string& word) {
+// `words`: what no flag took.
+[[noreturn]] void unknown(const std::vector<std::string>& words) {
+  const std::string& word = words.front();
   if (word.rfind("--", 0) != 0) {
     throw UsageError(fmt::format(
         "'{}': not a flag, and no flag before it takes it as a value; see --help", word));
   }
-  const std::string name = word.substr(0, word.find('='));
+  const auto name_of = [](const std::string& w) { return w.substr(0, w.find('=')); };
+  const std::string name = name_of(word);
+  if (const char* advice = unsupported_advice(name)) {
+    std::string others;
+    for (size_t i = 1; i < words.size(); ++i)
+      if (unsupported_advice(name_of(words[i]))) others += " " + name_of(words[i]);
+    throw UsageError(fmt::format("{}: not supported by tally-train: {}{}", name, advice,
+                                 others.empty() ? "" : "; not supported either:" + others));
+  }
   const std::string hint = did_you_mean(name, flag_names());
   throw UsageError(
       fmt::format("{}: unknown flag{}", name, hint.empty() ? "; --help lists all" : "; " + hint));
@@ -111,6 +126,15 @@ void refuse_empty(const CLI::App& app) {
                                      option->get_lnames().front()));
     }
   }
+}
+
+std::string unsupported_reference() {
+  std::string out =
+      "\n## Flags of Megatron-LM that are not supported\n\nEach ends the run with a sentence that "
+      "says what to do. A star stands for any ending.\n\n| flags | what to do |\n|---|---|\n";
+  for (const UnsupportedFlags& group : unsupported_flags())
+    out += fmt::format("| `{}` | {} |\n", group.names, group.what_to_do);
+  return out;
 }
 
 }  // namespace
@@ -163,7 +187,7 @@ std::string flags_reference() {
     out += fmt::format("| {} | {} | {} | {} |\n", names, value ? option->get_type_name() : "",
                        option->get_default_str(), option->get_description());
   }
-  return out;
+  return out + unsupported_reference();
 }
 
 LaunchOptions parse_launch_options(int argc, const char* const* argv) {
@@ -201,7 +225,7 @@ Config parse_args(int argc, const char* const* argv, int world_size, Command com
   } catch (const CLI::ParseError& e) {
     throw UsageError(e.what());
   }
-  if (const auto extra = app.remaining(); !extra.empty()) unknown(extra.front());
+  if (const auto extra = app.remaining(); !extra.empty()) unknown(extra);
   refuse_empty(app);
   Config config = resolve(flags, world_size, command);
   config.command_line.assign(argv, argv + argc);

@@ -35,6 +35,8 @@ LaunchOptions parse_launch_options(int argc, const char* const* argv);
 // Megatron-LM's sentences where it has one (docs/flags.md lists them). Throws UsageError.
 void check_parallel_layout(const Config& config);
 
+// What --help prints, as wide as the terminal.
+std::string help_text();
 // Every flag's long name, for suggestions and for the tests of the documentation.
 std::vector<std::string> flag_names();
 // The reference page docs/flags.md, made from the table that parses (`tally-train reference`).

@@ -12,6 +12,15 @@ int64_t ModelConfig::parameters() const {
   return n;
 }
 
+// Megatron-LM's RampupBatchsizeNumMicroBatchesCalculator, with its floating-point division.
+int64_t Config::global_batch_at(int64_t consumed_samples) const {
+  if (rampup.start == 0 || consumed_samples > rampup.samples) return global_batch;
+  const int64_t increments = (global_batch - rampup.start) / rampup.increment;
+  const double samples_each = static_cast<double>(rampup.samples) / static_cast<double>(increments);
+  const auto done = static_cast<int64_t>(static_cast<double>(consumed_samples) / samples_each);
+  return rampup.start + done * rampup.increment;
+}
+
 DType Config::compute_type() const {
   switch (precision) {
     case Precision::f64:

@@ -16,6 +16,9 @@ enum class Command { train, evaluate };
 enum class Precision { f64, f32, tf32x3, tf32, bf16, f16 };
 enum class Positions { learned, rotary };
 enum class Recompute { none, selective, full };
+// Of the log lines: Megatron-LM's at the commit of the JUPITER benchmark and with its patch, or
+// today's.
+enum class LogFormat { jupiter, megatron };
 
 // Shortcuts of the explicit model's step (--no-fusion turns them off, to see what each brings). All
 // of them leave the same result up to rounding.
@@ -52,19 +55,43 @@ struct ModelConfig {
 };
 
 struct OptimizerConfig {
-  double lr = 1e-4, min_lr = 0, weight_decay = 0.01;
+  double lr = 1e-4, min_lr = 0;
+  // The weight decay of the first step, and where it differs that of the last.
+  double weight_decay = 0.01, end_weight_decay = 0.01;
+  std::string weight_decay_style = "constant";  // constant, linear, cosine
+  int64_t weight_decay_samples = 0;             // from the first to the last
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, clip = 1.0;
-  std::string decay_style = "linear";             // constant, linear, cosine
-  int64_t warmup_samples = 0, decay_samples = 0;  // in samples whichever way they were given
+  std::string decay_style = "linear";  // constant, linear, cosine
+  double warmup_init = 0;              // the rate that the warm-up starts at
+  // In samples whichever way they were given. A share of the decay need not be a whole number.
+  double warmup_samples = 0;
+  int64_t decay_samples = 0;
 };
 
-struct DataConfig {
-  std::vector<std::string> paths;  // --data-path prefixes
-  std::vector<double> weights;     // of each prefix in a blend; empty: one prefix
+// Datasets and, of several, the weight of each.
+struct Blend {
+  std::vector<std::string> paths;
+  std::vector<double> weights;  // empty: one prefix
+};
+
+struct DataConfig : Blend {  // --data-path, or --train-data-path
+  // --train-data-path, --valid-data-path, --test-data-path: each is whole what it is for, and
+  // `split` divides nothing.
+  bool separate = false;
+  Blend validation, test;
   std::string split = "969,30,1";
+  std::string training_split() const { return separate ? "1" : split; }
   std::string tokenizer;  // GPT2BPETokenizer, bytes
   std::string vocab_file, merge_file;
   bool mock = false;  // --mock-data: random tokens
+  // What the end-of-document token changes (src/data/documents.h).
+  bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
+};
+
+// --rampup-batch-size: the global batch grows from `start` by `increment` while the first `samples`
+// samples are trained on, in steps of as many samples each; start 0: it does not.
+struct BatchRampup {
+  int64_t start = 0, increment = 0, samples = 0;
 };
 
 struct Config {
@@ -76,6 +103,7 @@ struct Config {
   bool tf32x3_attention = false;  // f32 only: attention's products as those of tf32x3
   int64_t sequence = 1024;
   int64_t micro_batch = 1, global_batch = 1;
+  BatchRampup rampup;
   int64_t train_iterations = 0;  // from --train-iters or --train-samples
   int64_t train_samples = 0;
   // --epochs: passes over the training blocks of a dataset, and how many blocks one has; else 0.
@@ -91,12 +119,18 @@ struct Config {
   std::string network_interface;    // "": any
   int64_t gradient_bucket = 0;      // elements that are reduced beside the backward pass; 0: none
   int64_t weight_check_interval = 0;  // steps between checks that all ranks have the same weights
+  LogFormat log_format = LogFormat::jupiter;
+  bool log_throughput = false;  // --log-throughput, for LogFormat::megatron
   int64_t log_interval = 100, save_interval = 0, eval_interval = 0, eval_iterations = 0;
   double exit_duration_minutes = 0;  // 0: no limit
   int64_t exit_interval = 0;
   std::string save_dir, load_dir, record_path;
   // --load-hf and --save-hf: folders in Hugging Face's layout.
   std::string load_hf_dir, save_hf_dir;
+  bool skip_train = false;  // --skip-train: evaluate on validation and test data, no more
+  // --finetune: begin at iteration 0 with the weights of --load's checkpoint.
+  bool finetune = false;
+  bool load_optimizer = true, save_optimizer = true;  // --no-load-optim, --no-save-optim
   // evaluate: the folder of weights and config.json, --load-hf or --load's newest checkpoint.
   std::string model_dir;
   std::string text;             // evaluate: --text
@@ -114,6 +148,11 @@ struct Config {
   std::vector<std::string>
       notices;  // sentences to say once at the start: what was ignored or adjusted
   int64_t micro_batches() const { return global_batch / (micro_batch * data_parallel); }
+  // The global batch of the step that starts after so many consumed samples.
+  int64_t global_batch_at(int64_t consumed_samples) const;
+  int64_t micro_batches_at(int64_t consumed_samples) const {
+    return global_batch_at(consumed_samples) / (micro_batch * data_parallel);
+  }
   DType compute_type() const;
 };
 

@@ -16,12 +16,13 @@ struct Flags {
   std::optional<int64_t> layers, hidden, heads, ffn, sequence, max_positions, vocabulary;
   int64_t vocabulary_multiple = 128;
   std::optional<std::string> positions;
-  bool rotary = false;
+  bool rotary = false, untied = false;
   std::optional<double> rotary_base, rotary_percent, layernorm_epsilon, hidden_dropout,
       attention_dropout;
   double init_std = 0.02;
 
   std::optional<int64_t> micro_batch, global_batch, train_iterations, train_samples, epochs;
+  std::vector<std::string> rampup;
   uint64_t seed = 1234;
   bool recompute_activations = false;
   std::optional<std::string> recompute_granularity;
@@ -31,7 +32,7 @@ struct Flags {
   std::string optimizer = "adam";
   OptimizerConfig adam;
   std::optional<int64_t> decay_iterations, decay_samples, warmup_iterations, warmup_samples;
-  std::optional<double> warmup_fraction;
+  std::optional<double> warmup_fraction, start_weight_decay, end_weight_decay;
 
   std::optional<std::string> precision, fp32_attention;
   bool fp16 = false, bf16 = false, tf32 = false, fp64 = false;
@@ -40,31 +41,45 @@ struct Flags {
   int64_t loss_scale_window = 1000, hysteresis = 2;
 
   DataConfig data;
+  std::vector<std::string> train_paths, valid_paths, test_paths;
   std::optional<std::string> tokenizer;
 
-  int tensor_parallel = 1, pipeline_parallel = 1;
+  int tensor_parallel = 1, pipeline_parallel = 1, context_parallel = 1, expert_parallel = 1;
   bool sequence_parallel = false, distributed_optimizer = false;
   std::optional<int64_t> virtual_pipeline_layers;
   LaunchOptions launch;
-  std::optional<int> processes, port;
+  std::optional<int> processes, port, local_rank;
   std::optional<int64_t> weight_check_interval;
   int64_t gradient_bucket = 25'000'000;
 
   std::string save, load, record, load_hf, save_hf, text;
   std::optional<int64_t> stride;
   std::optional<int64_t> save_interval, eval_interval, eval_iterations;
-  bool exit_on_missing_checkpoint = false;
+  bool exit_on_missing_checkpoint = false, finetune = false, skip_train = false,
+       no_load_optimizer = false, no_save_optimizer = false;
   int64_t log_interval = 100;
+  std::string log_format = "jupiter";
+  bool log_throughput = false;
 
   std::string device = "auto";
   bool reference = false, no_cuda_graph = false, deterministic = false;
   std::optional<std::string> no_fusion;
+  bool no_gelu_fusion = false;
 
   std::vector<std::string> ignored;  // accepted for compatibility: "--flag (why)"
 };
 
-// Declares every flag on `app`, in groups, storing into `flags`.
-void declare_flags(CLI::App* app, Flags* flags);
+// Declare flags on `app`, in groups, storing into `flags`: what is trained and how (flags.cc), what
+// is read, written and run on (flags_run.cc), what is accepted without effect (flags_ignored.cc).
+void declare_training_flags(CLI::App* app, Flags* flags);
+void declare_run_flags(CLI::App* app, Flags* flags);
+void declare_ignored_flags(CLI::App* app, Flags* flags);
+// All of them.
+inline void declare_flags(CLI::App* app, Flags* flags) {
+  declare_training_flags(app, flags);
+  declare_run_flags(app, flags);
+  declare_ignored_flags(app, flags);
+}
 // Defaults that depend on other flags, presets, and all checks.
 Config resolve(const Flags& flags, int world_size, Command command);
 

@@ -77,6 +77,7 @@ Config resolve(const Flags& f, int world_size, Command command) {
            "is read by 'tally-train evaluate'; 'tally-train prepare' makes a dataset for training");
     if (f.stride) fail("--stride", "is read by 'tally-train evaluate' only");
     resolve_length(f, &c);
+    resolve_rampup(f, &c);
     resolve_schedule(f, &c);
   }
   resolve_output(f, &c);

@@ -1,11 +1,9 @@
-// Data, length of the run, schedule of the learning rate, evaluation and output of a Config.
+// Data, length of the run and schedule of the learning rate of a Config.
 #include <unistd.h>
 
 #include <algorithm>
 #include <limits>
-#include <sstream>
 
-#include "src/checkpoint/checkpoint.h"
 #include "src/config/resolve_parts.h"
 #include "src/data/dataset.h"
 #include "src/data/tokenizer.h"
@@ -28,11 +26,38 @@ int64_t count_blocks(const Config& c) {
          c.data.paths.size());
   try {
     const auto dataset = std::make_shared<const IndexedDataset>(c.data.paths.front());
-    return make_block_samples(dataset, c.data.split, Split::train, c.sequence, c.seed)
+    return make_block_samples(dataset, c.data.training_split(), Split::train, c.sequence, c.seed)
         ->samples_per_epoch();
   } catch (const std::runtime_error& e) {
     fail("--epochs", "{}", e.what());
   }
+}
+
+void resolve_weight_decay(const Flags& f, Config* c) {
+  c->optimizer = f.adam;
+  OptimizerConfig& o = c->optimizer;
+  const std::string& style = o.weight_decay_style;
+  const char* flag = "--weight-decay-incr-style";
+  o.end_weight_decay = o.weight_decay;
+  o.weight_decay_samples = c->train_samples;
+  if (style == "constant") {
+    for (const auto& [name, given] :
+         {std::pair{"--start-weight-decay", f.start_weight_decay.has_value()},
+          std::pair{"--end-weight-decay", f.end_weight_decay.has_value()}})
+      if (given)
+        fail(name, "goes with {} linear or cosine; a constant weight decay is --weight-decay",
+             flag);
+    return;
+  }
+  if (style != "linear" && style != "cosine")
+    fail(flag, "'{}' is not known: constant, linear, cosine", style);
+  if (!f.start_weight_decay || !f.end_weight_decay)
+    fail(flag, "{} needs --start-weight-decay and --end-weight-decay", style);
+  o.weight_decay = *f.start_weight_decay;
+  o.end_weight_decay = *f.end_weight_decay;
+  if (o.end_weight_decay < o.weight_decay)
+    fail("--end-weight-decay", "{} is less than --start-weight-decay {}", o.end_weight_decay,
+         o.weight_decay);
 }
 
 }  // namespace
@@ -44,6 +69,9 @@ void resolve_length(const Flags& f, Config* c) {
   if (f.epochs && (f.train_iterations || f.train_samples))
     fail("--epochs", "and {} are two lengths of one training: give one",
          f.train_iterations ? "--train-iters" : "--train-samples");
+  if (f.epochs && f.skip_train)
+    fail("--epochs", "is a length of training, and --skip-train trains nothing: leave it out");
+  if (f.skip_train && !f.train_iterations && !f.train_samples) return;
   if (!f.train_iterations && !f.train_samples && !f.epochs)
     fail("--train-iters", "is missing: give --train-iters, --train-samples or --epochs");
   if (f.epochs) {
@@ -62,7 +90,7 @@ void resolve_length(const Flags& f, Config* c) {
   } else {
     c->train_samples = *f.train_samples;
     c->train_iterations = c->train_samples / c->global_batch;
-    if (c->train_iterations == 0)
+    if (c->train_iterations == 0 && f.rampup.empty())
       fail("--train-samples", "{} is less than one step of --global-batch-size {}",
            c->train_samples, c->global_batch);
   }
@@ -73,11 +101,13 @@ void resolve_length(const Flags& f, Config* c) {
 void resolve_schedule(const Flags& f, Config* c) {
   if (f.optimizer != "adam" && f.optimizer != "adamw")
     fail("--optimizer", "'{}' is not known: adam", f.optimizer);
-  c->optimizer = f.adam;
   OptimizerConfig& o = c->optimizer;
+  resolve_weight_decay(f, c);
   if (o.decay_style != "constant" && o.decay_style != "linear" && o.decay_style != "cosine")
     fail("--lr-decay-style", "'{}' is not known: constant, linear, cosine", o.decay_style);
   if (o.min_lr > o.lr) fail("--min-lr", "{} is greater than --lr {}", o.min_lr, o.lr);
+  if (o.warmup_init > o.lr)
+    fail("--lr-warmup-init", "{} is greater than --lr {}", o.warmup_init, o.lr);
   if (o.epsilon == 0) fail("--adam-eps", "must be greater than 0");
   const bool by_samples = f.train_samples.has_value();
   if (by_samples && f.decay_iterations)
@@ -101,13 +131,14 @@ void resolve_schedule(const Flags& f, Config* c) {
   o.decay_samples = f.decay_samples.value_or(c->train_samples);
   if (f.decay_iterations)
     o.decay_samples = product("--lr-decay-iters", *f.decay_iterations, c->global_batch);
-  o.warmup_samples = f.warmup_samples.value_or(0);
+  o.warmup_samples = static_cast<double>(f.warmup_samples.value_or(0));
   if (f.warmup_iterations)
-    o.warmup_samples = product("--lr-warmup-iters", *f.warmup_iterations, c->global_batch);
-  if (f.warmup_fraction)
     o.warmup_samples =
-        static_cast<int64_t>(*f.warmup_fraction * static_cast<double>(o.decay_samples));
-  if (o.decay_style != "constant" && o.warmup_samples >= o.decay_samples)
+        static_cast<double>(product("--lr-warmup-iters", *f.warmup_iterations, c->global_batch));
+  if (f.warmup_fraction)
+    o.warmup_samples = *f.warmup_fraction * static_cast<double>(o.decay_samples);
+  if (!f.skip_train && o.decay_style != "constant" &&
+      o.warmup_samples >= static_cast<double>(o.decay_samples))
     fail(f.warmup_fraction ? "--lr-warmup-fraction"
                            : (by_samples ? "--lr-warmup-samples" : "--lr-warmup-iters"),
          "the warm-up of {} samples must end before the decay does at {} samples", o.warmup_samples,
@@ -138,23 +169,46 @@ void check_split(const std::string& split) {
 }
 
 // Megatron-LM's spelling of a blend: weight prefix weight prefix ...
-void resolve_blend(DataConfig* data) {
-  if (data->paths.size() < 2) return;
-  const std::vector<std::string> words = std::move(data->paths);
-  data->paths.clear();
+Blend resolve_blend(const char* flag, const std::vector<std::string>& words) {
+  Blend blend;
+  if (words.size() < 2) {
+    blend.paths = words;
+    return blend;
+  }
   for (size_t i = 0; i < words.size(); i += 2) {
     char* end = nullptr;
     const double weight = std::strtod(words[i].c_str(), &end);
     if (*end != '\0' || i + 1 == words.size())
-      fail("--data-path",
+      fail(flag,
            "several datasets are given as pairs of a weight and a prefix (0.7 A 0.3 B), and '{}' "
            "{}",
            words[i], *end != '\0' ? "is no weight" : "has no prefix after it");
     if (!(weight > 0) || weight > std::numeric_limits<float>::max())
-      fail("--data-path", "the weight {} of {} is not a positive number", words[i], words[i + 1]);
-    data->weights.push_back(weight);
-    data->paths.push_back(words[i + 1]);
+      fail(flag, "the weight {} of {} is not a positive number", words[i], words[i + 1]);
+    blend.weights.push_back(weight);
+    blend.paths.push_back(words[i + 1]);
   }
+  return blend;
+}
+
+// One dataset for each of training, validation and test.
+void resolve_separate(const Flags& f, Config* c) {
+  DataConfig& data = c->data;
+  const char* first = !f.train_paths.empty()   ? "--train-data-path"
+                      : !f.valid_paths.empty() ? "--valid-data-path"
+                                               : "--test-data-path";
+  if (!f.data.paths.empty()) fail(first, "contradicts --data-path {}", f.data.paths.front());
+  if (data.mock) fail("--mock-data", "contradicts {}", first);
+  if (c->command == Command::evaluate)
+    fail(first, "has a meaning in training only: evaluate reads --text or --data-path");
+  if (data.split != DataConfig().split)
+    fail("--split", "divides --data-path; the dataset of {} is taken whole", first);
+  if (f.train_paths.empty() && !f.skip_train)
+    fail("--train-data-path", "is missing beside {}: name the dataset to train on", first);
+  data.separate = true;
+  static_cast<Blend&>(data) = resolve_blend("--train-data-path", f.train_paths);
+  data.validation = resolve_blend("--valid-data-path", f.valid_paths);
+  data.test = resolve_blend("--test-data-path", f.test_paths);
 }
 
 }  // namespace
@@ -164,7 +218,11 @@ void resolve_data(const Flags& f, Config* c) {
   c->data = f.data;
   c->data.tokenizer = tokenizer;
   check_split(c->data.split);
-  resolve_blend(&c->data);
+  if (!f.train_paths.empty() || !f.valid_paths.empty() || !f.test_paths.empty()) {
+    resolve_separate(f, c);
+    return;
+  }
+  static_cast<Blend&>(c->data) = resolve_blend("--data-path", f.data.paths);
   if (c->data.mock && !c->data.paths.empty())
     fail("--mock-data", "contradicts --data-path {}", c->data.paths.front());
   if (c->data.mock || !c->data.paths.empty() || !f.text.empty()) return;
@@ -191,59 +249,6 @@ void resolve_tokenizer_files(const std::string& folder, Config* c) {
     data.merge_file = merges;
   } else if (access(both.c_str(), R_OK) == 0) {
     data.vocab_file = data.merge_file = both;
-  }
-}
-
-void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
-  const std::pair<const char*, bool> only_training[] = {
-      {"--train-iters", f.train_iterations.has_value()},
-      {"--train-samples", f.train_samples.has_value()},
-      {"--epochs", f.epochs.has_value()},
-      {"--save", !f.save.empty()},
-      {"--save-hf", !f.save_hf.empty()},
-      {"--split", f.data.split != DataConfig().split},
-      {"--eval-interval", f.eval_interval.has_value()},
-      {"--eval-iters", f.eval_iterations.has_value()}};
-  for (const auto& [flag, given] : only_training)
-    if (given) fail(flag, "has a meaning in training only, and this is 'evaluate'");
-  if (f.processes.value_or(1) > 1)
-    fail("--nproc-per-node", "evaluate runs in one process, and {} were asked for: leave it out",
-         *f.processes);
-  if (c->data.mock) fail("--mock-data", "has no text to evaluate on: give --data-path or --text");
-  if (!f.text.empty() && !c->data.paths.empty())
-    fail("--text", "contradicts --data-path {}", c->data.paths.front());
-  if (c->data.paths.size() > 1)
-    fail("--data-path", "evaluate reads one dataset, and {} were given", c->data.paths.size());
-  c->model_dir = folder;
-  c->text = f.text;
-  c->stride = f.stride.value_or(c->sequence);
-  if (c->stride > c->sequence)
-    fail("--stride", "{} is more than --seq-length {}: tokens between blocks would not be scored",
-         c->stride, c->sequence);
-  const bool has_files = !c->data.vocab_file.empty() && !c->data.merge_file.empty();
-  if (!c->text.empty() && c->data.tokenizer != "bytes" && !has_files)
-    fail("--text",
-         "needs a tokenizer, and {} has no vocab.json and merges.txt, and no tokenizer.json: give "
-         "--vocab-file and --merge-file, or --tokenizer-type bytes",
-         folder);
-}
-
-void resolve_output(const Flags& f, Config* c) {
-  c->save_dir = f.save;
-  c->load_dir = f.load;
-  c->load_hf_dir = f.load_hf;
-  c->save_hf_dir = f.save_hf;
-  c->record_path = f.record;
-  c->log_interval = f.log_interval;
-  c->exit_on_missing_checkpoint = f.exit_on_missing_checkpoint;
-  if (f.save_interval && f.save.empty()) fail("--save-interval", "needs --save DIR");
-  if (f.exit_on_missing_checkpoint && f.load.empty())
-    fail("--exit-on-missing-checkpoint", "needs --load DIR");
-  c->save_interval = f.save_interval.value_or(0);
-  // Megatron's defaults are 1000 and 100; without either flag a benchmark evaluates nothing.
-  if (f.eval_interval || f.eval_iterations) {
-    c->eval_interval = f.eval_interval.value_or(1000);
-    c->eval_iterations = f.eval_iterations.value_or(100);
   }
 }
 

@@ -80,6 +80,7 @@ void model_of_flags(const Flags& f, Config* c) {
   m.rotary_fraction = f.rotary_percent.value_or(1);
   m.layernorm_epsilon = f.layernorm_epsilon.value_or(1e-5);
   m.init_std = f.init_std;
+  m.tied_embeddings = !f.untied;
   m.hidden_dropout = f.hidden_dropout.value_or(0.1);
   m.attention_dropout = f.attention_dropout.value_or(0.1);
   m.vocabulary = resolve_vocabulary(f, &c->data.tokenizer);
@@ -184,6 +185,11 @@ void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
   if ((f.positions || f.rotary) && resolve_positions(f) != m.positions)
     fail("--position-embedding-type", "contradicts {}/config.json, which says {}", folder,
          m.positions == Positions::rotary ? "rope" : "learned_absolute");
+  if (f.untied && m.tied_embeddings)
+    fail("--untie-embeddings-and-output-weights",
+         "contradicts {}/config.json, which says that the output layer has the embedding's "
+         "weights: leave it out",
+         folder);
   if (m.positions == Positions::rotary) {
     agree("--rotary-base", f.rotary_base, m.rotary_base, folder);
     agree("--rotary-percent", f.rotary_percent, m.rotary_fraction, folder);

@@ -1,6 +1,6 @@
 // The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_run.cc (precision,
-// device, processes), resolve_data.cc (data, length, schedule, output). Each reads flags and writes
-// its part of the Config; all throw UsageError with the flag's name in front.
+// device, processes), resolve_data.cc (data, length, schedule), resolve_output.cc (checkpoints,
+// evaluation, output). Each reads flags and writes its part of the Config; all throw UsageError with the flag's name in front.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,6 +28,8 @@ void resolve_data(const Flags& f, Config* c);
 // vocab.json and merges.txt of a stored model, unless flags name others.
 void resolve_tokenizer_files(const std::string& folder, Config* c);
 void resolve_evaluation(const Flags& f, const std::string& folder, Config* c);
+// --rampup-batch-size, and the number of steps that follows from it.
+void resolve_rampup(const Flags& f, Config* c);
 void resolve_length(const Flags& f, Config* c);
 // Everything becomes samples, so that the schedule has one clock whichever way it was given.
 void resolve_schedule(const Flags& f, Config* c);

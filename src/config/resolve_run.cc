@@ -89,6 +89,9 @@ void resolve_backend(const Flags& f, Config* c) {
 }  // namespace
 
 void resolve_parallel(const Flags& f, int world_size, Config* c) {
+  for (const auto& [flag, size] : {std::pair{"--context-parallel-size", f.context_parallel},
+                                   std::pair{"--expert-model-parallel-size", f.expert_parallel}})
+    if (size != 1) fail(flag, "{}: this version is parallel in data only: take 1", size);
   c->world_size = world_size;
   c->tensor_parallel = f.tensor_parallel;
   c->pipeline_parallel = f.pipeline_parallel;
@@ -113,21 +116,26 @@ void resolve_parallel(const Flags& f, int world_size, Config* c) {
 namespace {
 
 void resolve_fusions(const Flags& f, Config* c) {
-  if (!f.no_fusion) return;
   Fusions& u = c->fusions;
-  const std::array<std::pair<const char*, bool*>, 12> known{
-      {{"residual", &u.residual},
-       {"bias-sums", &u.bias_sums},
-       {"qkv-bias", &u.qkv_bias},
-       {"overwrite", &u.overwrite},
-       {"gelu", &u.gelu},
-       {"gelu-derivative", &u.gelu_derivative},
-       {"bias", &u.bias},
-       {"overlap", &u.overlap},
-       {"deferred-update", &u.deferred_update},
-       {"float64", &u.float64},
-       {"attention", &u.attention},
-       {"head", &u.head}}};
+  if (f.no_gelu_fusion) {
+    u.gelu = false;
+    c->notices.emplace_back(
+        "--no-bias-gelu-fusion: GELU runs as a kernel of its own, as with --no-fusion gelu; it "
+        "stays the tanh approximation, where Megatron-LM computes erf without its fusion");
+  }
+  if (!f.no_fusion) return;
+  const std::array<std::pair<const char*, bool*>, 12> known{{{"residual", &u.residual},
+                                                             {"bias-sums", &u.bias_sums},
+                                                             {"qkv-bias", &u.qkv_bias},
+                                                             {"overwrite", &u.overwrite},
+                                                             {"gelu", &u.gelu},
+                                                             {"gelu-derivative", &u.gelu_derivative},
+                                                             {"bias", &u.bias},
+                                                             {"overlap", &u.overlap},
+                                                             {"deferred-update", &u.deferred_update},
+                                                             {"float64", &u.float64},
+                                                             {"attention", &u.attention},
+                                                             {"head", &u.head}}};
   std::istringstream names(*f.no_fusion);
   for (std::string name; std::getline(names, name, ',');) {
     bool found = false;
@@ -165,7 +173,11 @@ void resolve_device(const Flags& f, Config* c) {
     fail("--fp32-attention", "tf32x3 serves heads of up to 128; these have {}: leave it out",
          c->model.head_dim());
   c->reference = f.reference;
-  c->cuda_graph = !f.no_cuda_graph;
+  c->cuda_graph = !f.no_cuda_graph && !c->data.eod_mask_loss;
+  if (c->data.eod_mask_loss && !f.no_cuda_graph && c->device != "cpu")
+    c->notices.emplace_back(
+        "--eod-mask-loss: steps run without CUDA graphs, for the number of tokens that count "
+        "differs from one micro batch to the next");
   c->deterministic = f.deterministic;
   resolve_fusions(f, c);
 }

@@ -7,6 +7,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "src/data/documents.h"
+
 namespace tally::train {
 
 BatchLoader::BatchLoader(std::shared_ptr<const SampleSource> source, const BatchOrder& order,
@@ -29,6 +31,7 @@ BatchLoader::BatchLoader(std::shared_ptr<const SampleSource> source, const Batch
   buffer_ = static_cast<int32_t*>(memory_.allocate(numbers * sizeof(int32_t)));
   if (buffer_ == nullptr) throw std::bad_alloc();
   row_.resize(static_cast<size_t>(order_.sequence) + 1);
+  counted_.assign(static_cast<size_t>(slots_), -1);
   thread_ = std::thread([this] { produce(); });
 }
 
@@ -58,6 +61,10 @@ void BatchLoader::fill(int64_t number) {
     std::memcpy(ids + b * order_.sequence, row_.data(), bytes);
     std::memcpy(targets + b * order_.sequence, row_.data() + 1, bytes);
   }
+  const int32_t uncounted = source_->uncounted_input();
+  if (uncounted < 0) return;
+  counted_[static_cast<size_t>(number % slots_)] =
+      mask_document_ends(ids, order_.micro_batch * order_.sequence, uncounted, targets);
 }
 
 void BatchLoader::produce() {
@@ -100,7 +107,8 @@ HostBatch BatchLoader::next() {
   lock.unlock();
   taken_more_.notify_all();
   const int32_t* ids = slot(number);
-  return {ids, ids + order_.micro_batch * order_.sequence};
+  return {ids, ids + order_.micro_batch * order_.sequence,
+          counted_[static_cast<size_t>(number % slots_)]};
 }
 
 }  // namespace tally::train

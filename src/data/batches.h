@@ -14,10 +14,12 @@
 
 namespace tally::train {
 
-// A micro batch in host memory: row major [micro_batch, sequence]; targets are ids one position on.
+// A micro batch in host memory: row major [micro_batch, sequence]; targets are ids one position on,
+// or -1 where they do not count (SampleSource::uncounted_input).
 struct HostBatch {
   const int32_t* ids = nullptr;
   const int32_t* targets = nullptr;
+  int64_t counted = -1;  // targets that count; -1: all
 };
 
 struct BatchOrder {
@@ -61,6 +63,7 @@ class BatchLoader {
   int64_t slots_, hold_;
   int32_t* buffer_ = nullptr;
   std::vector<int32_t> row_;
+  std::vector<int64_t> counted_;  // of each slot
   std::mutex mutex_;
   std::condition_variable made_more_, taken_more_;
   int64_t made_ = 0, taken_ = 0;  // micro batches

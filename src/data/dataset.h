@@ -39,6 +39,8 @@ class SampleSource {
   // Writes sequence + 1 tokens. `index` counts from 0 and may pass any number of epochs.
   // Deterministic.
   virtual void sample(int64_t index, int32_t* out) const = 0;
+  // The target after this token does not count for the loss; -1: all targets count.
+  virtual int32_t uncounted_input() const { return -1; }
 };
 
 enum class Split { train, validation, test };

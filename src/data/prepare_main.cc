@@ -12,6 +12,7 @@
 #include <exception>
 #include <limits>
 
+#include "src/data/help_formatter.h"
 #include "src/data/indexed_writer.h"
 #include "src/data/prepare.h"
 #include "src/data/progress.h"
@@ -170,6 +171,7 @@ int prepare_main(int argc, char** argv) {
   arguments.options.workers = usable_cores();
   CLI::App app("Makes an indexed dataset (Megatron-LM's .bin and .idx) from text.",
                "tally-train prepare");
+  app.formatter(std::make_shared<HelpFormatter>());
   declare(&app, &arguments);
   try {
     app.parse(argc, argv);

@@ -12,13 +12,25 @@ double megatron_flops_per_iteration(const Config& config) {
   return 24 * passes * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
 }
 
-double model_flops_per_token(const ModelConfig& model, int64_t sequence) {
+namespace {
+
+double flops_per_token(const ModelConfig& model, int64_t sequence, int64_t vocabulary) {
   const auto h = static_cast<double>(model.hidden);
   const auto f = static_cast<double>(model.ffn);
   const auto l = static_cast<double>(model.layers);
-  const auto v = static_cast<double>(model.vocabulary);
+  const auto v = static_cast<double>(vocabulary);
   const auto s = static_cast<double>(sequence);
   return 6 * (l * (4 * h * h + 2 * h * f) + h * v) + 6 * l * h * s;
+}
+
+}  // namespace
+
+double model_flops_per_token(const ModelConfig& model, int64_t sequence) {
+  return flops_per_token(model, sequence, model.vocabulary);
+}
+
+double megatron_flops_per_token(const ModelConfig& model, int64_t sequence) {
+  return flops_per_token(model, sequence, model.padded_vocabulary);
 }
 
 }  // namespace tally::train

@@ -12,6 +12,11 @@ namespace tally::train {
 // printed so that logs can be compared with that benchmark's; use model_flops for anything else.
 double megatron_flops_per_iteration(const Config& config);
 
+// The convention of today's Megatron-LM for a model like ours (transformer_flops() in the
+// num_floating_point_operations() of its training.py, commit 001b00c2), per token: that of
+// model_flops_per_token(), but with the padding of the vocabulary.
+double megatron_flops_per_token(const ModelConfig& model, int64_t sequence);
+
 // What the model itself needs, forward and backward, per trained token: every matrix product once,
 // attention over the causal half, the vocabulary without padding, nothing recomputed.
 //   6 (L (4 h^2 + 2 h f) + h V) + 6 L h s

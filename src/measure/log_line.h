@@ -16,11 +16,19 @@ struct LogLine {
   double grad_norm = -1;         // of the last step; left out when negative (that step was skipped)
   int64_t skipped = 0, nan = 0;  // steps of the interval
   double samples_per_second = 0;
-  double tflops = 0;  // per GPU, see megatron_flops_per_iteration()
+  double tflops = 0;      // per GPU, see megatron_flops_per_iteration()
+  double throughput = 0;  // TFLOP/s per GPU, see megatron_flops_per_token()
 };
 
 // Commit f772743 with the JUPITER benchmark's TFLOPs patch; without a newline.
 std::string format_log_line(const LogLine& line);
+
+// Today's line, as training_log() of megatron/training/training.py formats it (commit 001b00c2).
+// The loss is left out when it is not a number, the throughput without --log-throughput. `time`:
+// see log_time().
+std::string format_megatron_log_line(const LogLine& line, bool throughput, const std::string& time);
+// The local time now: "2025-11-24 05:29:58.123456".
+std::string log_time();
 
 // The three lines that frame a validation loss; `where` as "iteration 1000". No newline at the end.
 std::string format_validation(const std::string& where, double loss);

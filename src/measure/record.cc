@@ -29,6 +29,11 @@ using json = nlohmann::ordered_json;
 json number(double value) {
   return std::isfinite(value) ? json(value) : json(nullptr);
 }
+// As a reader of counts expects it: 216320, not 216320.0.
+json whole_or_not(double value) {
+  if (value != std::floor(value) || std::abs(value) > 1e15) return number(value);
+  return static_cast<int64_t>(value);
+}
 json text_or_null(const std::string& text) {
   return text.empty() ? json(nullptr) : json(text);
 }
@@ -61,6 +66,9 @@ json training_json(const Config& c) {
   const OptimizerConfig& o = c.optimizer;
   return {{"micro_batch_size", c.micro_batch},
           {"global_batch_size", c.global_batch},
+          {"rampup_batch_size", c.rampup.start == 0
+                                    ? json(nullptr)
+                                    : json({c.rampup.start, c.rampup.increment, c.rampup.samples})},
           {"train_iters", c.train_iterations},
           {"train_samples", c.train_samples},
           {"epochs", c.epochs},
@@ -71,8 +79,11 @@ json training_json(const Config& c) {
           {"min_lr", o.min_lr},
           {"lr_decay_style", o.decay_style},
           {"lr_decay_samples", o.decay_samples},
-          {"lr_warmup_samples", o.warmup_samples},
+          {"lr_warmup_samples", whole_or_not(o.warmup_samples)},
+          {"lr_warmup_init", o.warmup_init},
           {"weight_decay", o.weight_decay},
+          {"end_weight_decay", o.end_weight_decay},
+          {"weight_decay_incr_style", o.weight_decay_style},
           {"adam_beta1", o.beta1},
           {"adam_beta2", o.beta2},
           {"adam_eps", o.epsilon},
@@ -91,7 +102,7 @@ json training_json(const Config& c) {
 json results_json(const Record& r) {
   const Config& c = r.config;
   const int64_t tokens = c.global_batch * c.sequence;
-  const Throughput t = throughput(r.intervals, r.steps, tokens);
+  const Throughput t = throughput(r.intervals, r.steps, c.global_batch, c.sequence);
   const double flops = model_flops_per_token(c.model, c.sequence);
   const auto peak = peak_rate(r.device_info.name, c.precision);
   const auto mfu = model_flops_utilisation(r);
@@ -122,7 +133,8 @@ json results_json(const Record& r) {
   out["final_loss"] = last;
   json evaluations = json::array();
   for (const Evaluation& e : r.evaluations)
-    evaluations.push_back({{"iteration", e.iteration}, {"loss", number(e.loss)}});
+    evaluations.push_back(
+        {{"iteration", e.iteration}, {"split", e.split}, {"loss", number(e.loss)}});
   out["evaluations"] = evaluations;
   json epochs = json::array();
   for (const Epoch& e : r.epochs)
@@ -136,11 +148,11 @@ json results_json(const Record& r) {
 }
 
 // Columns, since a run has many steps.
-json steps_json(const std::vector<Step>& steps) {
+json steps_json(const std::vector<Step>& steps, int64_t global_batch) {
   json columns = {{"iteration", json::array()},     {"seconds", json::array()},
                   {"loss", json::array()},          {"grad_norm", json::array()},
                   {"learning_rate", json::array()}, {"loss_scale", json::array()},
-                  {"skipped", json::array()}};
+                  {"skipped", json::array()},       {"global_batch_size", json::array()}};
   for (const Step& s : steps) {
     columns["iteration"].push_back(s.iteration);
     columns["seconds"].push_back(s.seconds);
@@ -149,6 +161,7 @@ json steps_json(const std::vector<Step>& steps) {
     columns["learning_rate"].push_back(s.learning_rate);
     columns["loss_scale"].push_back(s.loss_scale);
     columns["skipped"].push_back(s.skipped);
+    columns["global_batch_size"].push_back(s.samples > 0 ? s.samples : global_batch);
   }
   return columns;
 }
@@ -220,10 +233,17 @@ nlohmann::ordered_json configuration_json(const Record& r) {
           {"data",
            {{"paths", c.data.paths},
             {"weights", c.data.weights},
+            {"valid_paths", c.data.validation.paths},
+            {"valid_weights", c.data.validation.weights},
+            {"test_paths", c.data.test.paths},
+            {"test_weights", c.data.test.weights},
             {"mock", c.data.mock},
-            {"split", c.data.split},
+            {"eod_mask_loss", c.data.eod_mask_loss},
+            {"split", c.data.separate ? json(nullptr) : json(c.data.split)},
             {"tokenizer", c.data.tokenizer},
             {"description", r.data}}},
+          {"skip_train", c.skip_train},
+          {"finetune", c.finetune},
           {"save", text_or_null(c.save_dir)},
           {"load", text_or_null(c.load_dir)},
           {"load_hf", text_or_null(c.load_hf_dir)},
@@ -273,8 +293,8 @@ int exit_code(Outcome outcome) {
 std::optional<double> model_flops_utilisation(const Record& r) {
   const auto peak = peak_rate(r.device_info.name, r.config.precision);
   if (!peak || !r.device.is_cuda()) return std::nullopt;
-  const int64_t tokens = r.config.global_batch * r.config.sequence;
-  const double rate = throughput(r.intervals, r.steps, tokens).tokens_per_second_median;
+  const double rate = throughput(r.intervals, r.steps, r.config.global_batch, r.config.sequence)
+                          .tokens_per_second_median;
   if (rate <= 0) return std::nullopt;
   return model_flops_per_token(r.config.model, r.config.sequence) * rate /
          (peak->tflops * 1e12 * r.config.world_size);
@@ -293,7 +313,7 @@ nlohmann::ordered_json to_json(const Record& r) {
           {"environment", environment_json(r)},
           {"results", results_json(r)},
           {"intervals", intervals_json(r.intervals)},
-          {"steps", steps_json(r.steps)}};
+          {"steps", steps_json(r.steps, r.config.global_batch)}};
 }
 
 void check_record_target(const std::string& path) {

@@ -30,6 +30,7 @@ int exit_code(Outcome outcome);
 struct Evaluation {
   int64_t iteration = 0;
   double loss = 0;
+  std::string split = "validation";  // or "test"
 };
 
 // The end of a pass over the training blocks (--epochs).

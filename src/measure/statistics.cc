@@ -18,39 +18,58 @@ int64_t warm_up_steps(int64_t steps) {
 
 namespace {
 
-void add_steady(const std::vector<Step>& steps, double tokens, Throughput* t) {
-  if (steps.empty()) return;
-  const auto first = static_cast<size_t>(warm_up_steps(static_cast<int64_t>(steps.size())));
-  double sum = 0;
-  for (size_t i = first; i < steps.size(); ++i) sum += steps[i].seconds;
-  t->steady_from = steps[first].iteration;
-  t->seconds_per_iteration_steady = sum / static_cast<double>(steps.size() - first);
-  if (sum > 0) t->tokens_per_second_steady = tokens / t->seconds_per_iteration_steady;
+// Means of seconds per iteration, and of seconds for as many samples as the global batch has: the
+// same but for steps of another batch.
+class Mean {
+ public:
+  explicit Mean(int64_t global_batch) : global_batch_(static_cast<double>(global_batch)) {}
+  void add(double seconds_per_iteration, double samples_per_iteration) {
+    seconds_ += seconds_per_iteration;
+    seconds_per_batch_ += per_batch(seconds_per_iteration, samples_per_iteration);
+    count_ += 1;
+  }
+  double per_batch(double seconds, double samples) const {
+    return samples > 0 ? seconds * global_batch_ / samples : seconds;
+  }
+  double seconds() const { return count_ > 0 ? seconds_ / count_ : 0; }
+  double seconds_per_batch() const { return count_ > 0 ? seconds_per_batch_ / count_ : 0; }
+
+ private:
+  double global_batch_, seconds_ = 0, seconds_per_batch_ = 0, count_ = 0;
+};
+
+double rate(double tokens, double seconds) {
+  return seconds > 0 ? tokens / seconds : 0;
 }
 
 }  // namespace
 
 Throughput throughput(const std::vector<Interval>& intervals, const std::vector<Step>& steps,
-                      int64_t tokens_per_step) {
+                      int64_t global_batch, int64_t tokens_per_sample) {
   Throughput t;
-  const auto tokens = static_cast<double>(tokens_per_step);
-  if (!intervals.empty()) {
-    double sum = 0;
-    for (const Interval& i : intervals) sum += i.seconds_per_iteration;
-    t.seconds_per_iteration = sum / static_cast<double>(intervals.size());
+  const double tokens = static_cast<double>(global_batch) * static_cast<double>(tokens_per_sample);
+  Mean logged(global_batch), all(global_batch), steady(global_batch);
+  for (const Interval& i : intervals)
+    logged.add(i.seconds_per_iteration,
+               static_cast<double>(i.samples) / static_cast<double>(std::max<int64_t>(1, i.steps)));
+  const auto warm_up = static_cast<size_t>(warm_up_steps(static_cast<int64_t>(steps.size())));
+  std::vector<double> seconds, seconds_per_batch;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const Step& s = steps[k];
+    const auto samples = static_cast<double>(s.samples);
+    all.add(s.seconds, samples);
+    if (k >= warm_up) steady.add(s.seconds, samples);
+    seconds.push_back(s.seconds);
+    seconds_per_batch.push_back(all.per_batch(s.seconds, samples));
   }
-  if (intervals.empty() && !steps.empty()) {
-    for (const Step& s : steps) t.seconds_per_iteration += s.seconds;
-    t.seconds_per_iteration /= static_cast<double>(steps.size());
-  }
-  if (t.seconds_per_iteration > 0) t.tokens_per_second = tokens / t.seconds_per_iteration;
-  add_steady(steps, tokens, &t);
-  std::vector<double> seconds;
-  seconds.reserve(steps.size());
-  for (const Step& s : steps) seconds.push_back(s.seconds);
+  const Mean& megatron = intervals.empty() ? all : logged;
+  t.seconds_per_iteration = megatron.seconds();
+  t.tokens_per_second = rate(tokens, megatron.seconds_per_batch());
+  if (!steps.empty()) t.steady_from = steps[warm_up].iteration;
+  t.seconds_per_iteration_steady = steady.seconds();
+  t.tokens_per_second_steady = rate(tokens, steady.seconds_per_batch());
   t.seconds_per_iteration_median = median(std::move(seconds));
-  if (t.seconds_per_iteration_median > 0)
-    t.tokens_per_second_median = tokens / t.seconds_per_iteration_median;
+  t.tokens_per_second_median = rate(tokens, median(std::move(seconds_per_batch)));
   return t;
 }
 

@@ -16,6 +16,7 @@ struct Step {
   double learning_rate = 0;
   double loss_scale = 1;
   bool skipped = false;  // fp16 overflow: weights unchanged
+  int64_t samples = 0;   // its global batch; 0: the run's
 };
 
 // One log line's interval.
@@ -23,14 +24,16 @@ struct Interval {
   int64_t iteration = 0;  // its last
   int64_t steps = 0;
   double seconds_per_iteration =
-      0;  // host clock, from a synchronised device to a synchronised device
+      0;                // host clock, from a synchronised device to a synchronised device
+  int64_t samples = 0;  // of all its steps; 0: the run's global batch in each
 };
 
 double median(std::vector<double> values);  // 0 for none
 
 struct Throughput {
   // Megatron's rule and the JUPITER benchmark's: tokens of a step / mean over all logged intervals
-  // of the seconds per iteration, the first included.
+  // of the seconds per iteration, the first included. Where the batch grows, the rates come from
+  // the seconds per sample instead of those per iteration.
   double tokens_per_second = 0;
   double seconds_per_iteration = 0;         // that mean
   double tokens_per_second_median = 0;      // tokens of a step / median seconds of a step
@@ -44,6 +47,6 @@ struct Throughput {
 // count, of a run of fewer than twenty steps the first half.
 int64_t warm_up_steps(int64_t steps);
 Throughput throughput(const std::vector<Interval>& intervals, const std::vector<Step>& steps,
-                      int64_t tokens_per_step);
+                      int64_t global_batch, int64_t tokens_per_sample);
 
 }  // namespace tally::train

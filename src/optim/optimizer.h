@@ -29,6 +29,8 @@ class Optimizer {
   // In device memory; operations read and write it. It never moves.
   StepState* state() const { return state_; }
   const OptimizerBuffers& buffers() const { return buffers_.buffers(); }
+  // Of the steps from here on.
+  void set_weight_decay(double weight_decay) { weight_decay_ = weight_decay; }
   // Fills it for the next update and zeroes the loss. Not to be recorded in a graph.
   void begin_step(double learning_rate);
   // The same, copied from `staging` (page-locked memory of the host, left alone until the device
@@ -68,7 +70,8 @@ class Optimizer {
               int sms = 0);
 
   const AdamW hyper_;
-  const double clip_, weight_decay_;
+  const double clip_;
+  double weight_decay_;
   const ParameterTable& table_;
   OptimizerState buffers_;
   Stream& stream_;

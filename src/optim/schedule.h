@@ -1,4 +1,4 @@
-// The learning rate over the samples seen, as Megatron-LM's OptimizerParamScheduler computes it.
+// Learning rate and weight decay over the samples seen, as Megatron-LM's OptimizerParamScheduler computes it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace tally::train {
 
 // The rate after `samples` consumed samples. The step that starts there uses it; Megatron's log
 // line shows the rate after the step.
-//   samples <= warmup:  lr samples / warmup
+//   samples <= warmup:  init + (lr - init) samples / warmup
 //   constant:           lr
 //   samples > decay:    min_lr
 //   else, with r = (samples - warmup) / (decay - warmup):
@@ -17,5 +17,12 @@ namespace tally::train {
 //     cosine            min_lr + (lr - min_lr) (1 + cos(pi r)) / 2
 // Throws std::invalid_argument on an unknown decay style.
 double learning_rate(const OptimizerConfig& config, int64_t samples);
+
+// The weight decay of the step that starts after `samples` consumed samples, from start to end over
+// all samples of the training, r = samples / all:
+//   linear  start + (end - start) r
+//   cosine  start + (end - start) (1 + cos(pi (1 - r))) / 2
+// Throws std::invalid_argument on an unknown style.
+double weight_decay(const OptimizerConfig& config, int64_t samples);
 
 }  // namespace tally::train

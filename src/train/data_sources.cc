@@ -5,7 +5,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "src/data/documents.h"
 #include "src/data/split.h"
+#include "src/data/tokenizer.h"
 
 namespace tally::train {
 namespace {
@@ -36,32 +38,76 @@ class CheckedSamples final : public SampleSource {
   std::string name_;
 };
 
+// What of each dataset a split takes.
+std::string split_weights(const Config& c, Split split) {
+  if (!c.data.separate) return c.data.split;
+  return split == Split::train ? "1" : split == Split::validation ? "0,1" : "0,0,1";
+}
+
+const Blend& blend_of(const Config& c, Split split) {
+  if (!c.data.separate || split == Split::train) return c.data;
+  return split == Split::validation ? c.data.validation : c.data.test;
+}
+
 // A sample longer than the whole split would repeat it; a benchmark's user has hardly meant that.
 void check_length(const Config& c, const IndexedDataset& dataset, const std::string& name) {
-  const Range range =
-      split_documents(c.data.split, dataset.sequences())[static_cast<size_t>(Split::train)];
+  const Range range = split_documents(c.data.training_split(),
+                                      dataset.sequences())[static_cast<size_t>(Split::train)];
   int64_t tokens = 0;
   for (int64_t i = range.begin; i < range.end && tokens <= c.sequence; ++i)
     tokens += dataset.length(i);
   if (tokens > c.sequence) return;
+  if (c.data.separate)
+    throw std::runtime_error(
+        fmt::format("--train-data-path {}: has {} tokens, and one sample of --seq-length {} needs "
+                    "{}: lower --seq-length or prepare more text",
+                    name, tokens, c.sequence, c.sequence + 1));
   throw std::runtime_error(
       fmt::format("{}: --split {} leaves {} tokens for training, and one sample of --seq-length {} "
                   "needs {}: lower --seq-length, change --split or prepare more text",
                   name, c.data.split, tokens, c.sequence, c.sequence + 1));
 }
 
-std::shared_ptr<const SampleSource> open_split(const Config& c,
-                                               const std::shared_ptr<const IndexedDataset>& dataset,
-                                               Split split, const std::string& name) {
+std::shared_ptr<const SampleSource> open_dataset(
+    const Config& c, const std::shared_ptr<const IndexedDataset>& dataset, Split split,
+    const std::string& name) {
+  const std::string weights = split_weights(c, split);
   std::shared_ptr<const SampleSource> samples =
-      c.epochs > 0 ? make_block_samples(dataset, c.data.split, split, c.sequence, c.seed)
-                   : make_gpt_samples(dataset, c.data.split, split, c.sequence, c.seed);
+      c.epochs > 0 ? make_block_samples(dataset, weights, split, c.sequence, c.seed)
+                   : make_gpt_samples(dataset, weights, split, c.sequence, c.seed);
   if (split == Split::train && c.epochs == 0) check_length(c, *dataset, name);
   samples = check_tokens(samples, c.sequence, c.model.vocabulary, name);
   // The commonest mistake, a dataset of another tokenizer, shows here instead of after the set-up.
   std::vector<int32_t> first(static_cast<size_t>(c.sequence) + 1);
   samples->sample(0, first.data());
   return samples;
+}
+
+// All datasets of a split as one; null where there are none. `optional`: those without a block of
+// the split are left out. Appends to `description` what they are.
+std::shared_ptr<const SampleSource> open_split(const Config& c, Split split, bool optional,
+                                               std::string* description) {
+  const Blend& blend = blend_of(c, split);
+  std::vector<std::shared_ptr<const SampleSource>> sources;
+  std::vector<double> weights;
+  for (size_t i = 0; i < blend.paths.size(); ++i) {
+    const std::string& prefix = blend.paths[i];
+    const auto dataset = std::make_shared<const IndexedDataset>(prefix);
+    if (optional && block_count(*dataset, split_weights(c, split), split, c.sequence) == 0)
+      continue;
+    sources.push_back(open_dataset(c, dataset, split, prefix));
+    if (!blend.weights.empty()) weights.push_back(blend.weights[i]);
+    if (description == nullptr) continue;
+    if (!description->empty()) *description += "; ";
+    if (split == Split::validation) *description += "validation: ";
+    if (split == Split::test) *description += "test: ";
+    if (!blend.weights.empty()) *description += fmt::format("{} x ", blend.weights[i]);
+    *description += fmt::format("{}: {} documents, {} tokens, {} {}", prefix, dataset->documents(),
+                                dataset->tokens(), sources.back()->samples_per_epoch(),
+                                split == Split::train ? "training samples an epoch" : "samples");
+  }
+  if (sources.size() < 2) return sources.empty() ? nullptr : sources.front();
+  return make_blended_samples(std::move(sources), std::move(weights));
 }
 
 }  // namespace
@@ -72,37 +118,50 @@ std::shared_ptr<const SampleSource> check_tokens(std::shared_ptr<const SampleSou
   return std::make_shared<CheckedSamples>(std::move(source), sequence, vocabulary, name);
 }
 
-DataSources open_data(const Config& c) {
+int32_t end_of_document(const Config& c) {
+  const DataConfig& data = c.data;
+  const bool none = data.tokenizer == "NullTokenizer";
+  if (!none && (!data.vocab_file.empty() || data.tokenizer == "bytes"))
+    return make_tokenizer(data.tokenizer, data.vocab_file, data.merge_file)->eod();
+  // GPT-2's own vocabulary, and Megatron-LM's NullTokenizer, end with it.
+  constexpr int64_t gpt2 = 50257;
+  if (!none && c.model.vocabulary < gpt2)
+    throw std::runtime_error(
+        fmt::format("--eod-mask-loss: a vocabulary of {} tokens is not GPT-2's, and the token that "
+                    "ends its documents is not known: give --vocab-file and --merge-file",
+                    c.model.vocabulary));
+  return static_cast<int32_t>(none ? c.model.vocabulary - 1 : gpt2 - 1);
+}
+
+namespace {
+
+DataSources open_all(const Config& c) {
   DataSources data;
   const bool evaluates = c.eval_interval > 0 && c.eval_iterations > 0;
   if (c.data.mock) {
-    data.train = make_mock_samples(c.model.vocabulary, c.sequence, c.seed);
+    if (!c.skip_train) data.train = make_mock_samples(c.model.vocabulary, c.sequence, c.seed);
     if (evaluates) data.validation = make_mock_samples(c.model.vocabulary, c.sequence, c.seed + 1);
     data.description = "random tokens (--mock-data)";
     return data;
   }
-  std::vector<std::shared_ptr<const SampleSource>> train, validation;
-  for (size_t i = 0; i < c.data.paths.size(); ++i) {
-    const std::string& prefix = c.data.paths[i];
-    const auto dataset = std::make_shared<const IndexedDataset>(prefix);
-    train.push_back(open_split(c, dataset, Split::train, prefix));
-    const bool has_blocks =
-        c.epochs > 0 && block_count(*dataset, c.data.split, Split::validation, c.sequence) > 0;
-    if (evaluates || has_blocks)
-      validation.push_back(open_split(c, dataset, Split::validation, prefix));
-    if (i > 0) data.description += "; ";
-    if (!c.data.weights.empty()) data.description += fmt::format("{} x ", c.data.weights[i]);
-    data.description +=
-        fmt::format("{}: {} documents, {} tokens, {} training samples an epoch", prefix,
-                    dataset->documents(), dataset->tokens(), train.back()->samples_per_epoch());
-  }
-  const auto join = [&](auto& sources) -> std::shared_ptr<const SampleSource> {
-    if (sources.empty()) return nullptr;
-    if (sources.size() == 1) return sources.front();
-    return make_blended_samples(std::move(sources), c.data.weights);
-  };
-  data.train = join(train);
-  data.validation = join(validation);
+  std::string* description = &data.description;
+  if (!c.skip_train) data.train = open_split(c, Split::train, false, description);
+  // The validation part of --data-path goes without saying.
+  if (!c.data.separate && !c.skip_train) description = nullptr;
+  if (evaluates || c.epochs > 0)
+    data.validation = open_split(c, Split::validation, !evaluates, description);
+  if (evaluates && c.data.separate) data.test = open_split(c, Split::test, false, description);
+  return data;
+}
+
+}  // namespace
+
+DataSources open_data(const Config& c) {
+  DataSources data = open_all(c);
+  if (!c.data.eod_mask_loss) return data;
+  const int32_t eod = end_of_document(c);
+  for (auto* source : {&data.train, &data.validation, &data.test})
+    if (*source) *source = with_masked_document_ends(*source, eod);
   return data;
 }
 

@@ -10,10 +10,15 @@
 namespace tally::train {
 
 struct DataSources {
-  std::shared_ptr<const SampleSource> train;
+  std::shared_ptr<const SampleSource> train;       // null with --skip-train
   std::shared_ptr<const SampleSource> validation;  // null when the run does not evaluate
+  std::shared_ptr<const SampleSource> test;        // null without --test-data-path
   std::string description;                         // "corpus/corpus: 503 documents, 1528901 tokens"
 };
+
+// The token that ends a document in what the run's tokenizer wrote. Throws std::runtime_error where
+// it is not known.
+int32_t end_of_document(const Config& config);
 
 // Opens and checks; allocates nothing of note. Throws std::runtime_error with one sentence that
 // names the flag or the file.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "src/data/documents.h"
 #include "src/device/events.h"
 
 namespace tally::train {
@@ -40,19 +41,31 @@ class TextBlocks final : public ScoredBlocks {
 class SampleBlocks final : public ScoredBlocks {
  public:
   SampleBlocks(std::shared_ptr<const SampleSource> samples, int64_t sequence)
-      : samples_(std::move(samples)), sequence_(sequence) {}
+      : samples_(std::move(samples)), sequence_(sequence), targets_(blocks() * sequence) {
+    if (samples_->uncounted_input() < 0) return;
+    targets_ = 0;
+    std::vector<int32_t> ids(static_cast<size_t>(sequence)), targets(ids.size());
+    for (int64_t block = 0; block < blocks(); ++block)
+      targets_ += fill_row(block, ids.data(), targets.data());
+  }
   int64_t blocks() const override { return samples_->samples_per_epoch(); }
-  int64_t targets() const override { return blocks() * sequence_; }
+  int64_t targets() const override { return targets_; }
   void fill(int64_t block, int32_t* ids, int32_t* targets) const override {
+    fill_row(block, ids, targets);
+  }
+
+ private:
+  // Returns how many targets count.
+  int64_t fill_row(int64_t block, int32_t* ids, int32_t* targets) const {
     std::vector<int32_t> row(static_cast<size_t>(sequence_) + 1);
     samples_->sample(block, row.data());
     std::copy(row.begin(), row.end() - 1, ids);
     std::copy(row.begin() + 1, row.end(), targets);
+    return mask_document_ends(ids, sequence_, samples_->uncounted_input(), targets);
   }
 
- private:
   std::shared_ptr<const SampleSource> samples_;
-  int64_t sequence_;
+  int64_t sequence_, targets_;
 };
 
 }  // namespace
@@ -90,6 +103,23 @@ double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const
     Batch filled = batch;
     filled.counted = counted;
     stage.evaluate(filled, {static_cast<double>(counted) / total, {}, state}, activations);
+  }
+  communicator.all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
+  StepState result{};
+  stream.copy(&result, state, sizeof result);
+  stream.synchronize();
+  return result.loss_sum;
+}
+
+double mean_batch_loss(Stream& stream, Stage& stage, ActivationSet& activations, Batch& batch,
+                       BatchLoader& loader, int64_t micro_batches, StepState* state,
+                       Communicator& communicator) {
+  const double weight = 1.0 / (static_cast<double>(micro_batches) * communicator.size());
+  stream.fill_zero(state, sizeof(StepState));
+  for (int64_t k = 0; k < micro_batches; ++k) {
+    load(stream, &loader, &batch);
+    stage.evaluate(batch, {weight, {}, state}, activations);
+    if (k % evaluation_in_flight == evaluation_in_flight - 1) stream.synchronize();
   }
   communicator.all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
   StepState result{};

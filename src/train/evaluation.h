@@ -8,6 +8,7 @@
 #include "src/data/dataset.h"
 #include "src/model/stage.h"
 #include "src/parallel/communicator.h"
+#include "src/train/loader.h"
 
 namespace tally::train {
 
@@ -37,5 +38,12 @@ std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSou
 // end. The ranks of `communicator` share the blocks, and all get the mean.
 double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const Batch& batch,
                  const ScoredBlocks& blocks, StepState* state, Communicator& communicator);
+
+// The mean over `micro_batches` micro batches a rank of their mean losses, as Megatron-LM's. The
+// loader holds its batches for evaluation_in_flight calls; the rest as in mean_loss().
+inline constexpr int evaluation_in_flight = 16;
+double mean_batch_loss(Stream& stream, Stage& stage, ActivationSet& activations, Batch& batch,
+                       BatchLoader& loader, int64_t micro_batches, StepState* state,
+                       Communicator& communicator);
 
 }  // namespace tally::train

@@ -2,38 +2,80 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/hugging_face.h"
 #include "src/model/stage.h"
 #include "src/train/failures.h"
+#include "src/train/saved_run.h"
 
 namespace tally::train {
+namespace {
 
-std::optional<std::string> find_checkpoint(const Config& c, const Print& notice) {
-  if (c.load_dir.empty()) return std::nullopt;
-  std::optional<std::string> found;
-  check_flag("--load", [&] { found = latest_checkpoint(c.load_dir); });
-  if (found) return found;
+namespace fs = std::filesystem;
+
+TrainingState check_start(const Config& c, const StartingPoint& start,
+                          const std::vector<Parameter>& parameters, const Print& notice) {
+  const std::string& folder = *start.checkpoint;
+  TrainingState state;
+  check_flag("--load", [&] { state = read_training_state(folder); });
+  const SavedRun saved = saved_run(state.config_json);
+  // Before the optimizer's state is found to have another shape.
+  if (start.optimizer) check_padding(saved, c);
+  check_flag("--load", [&] {
+    check_model_weights(folder, c.model, parameters);
+    const bool wide = c.compute_type() == DType::f64;
+    if (start.optimizer)
+      state = check_checkpoint(folder, parameters, wide ? DType::f64 : DType::f32);
+  });
+  for (const std::string& note : differences(saved, c)) notice(note);
+  return state;
+}
+
+// One folder for both would be read by neither: --load-hf refuses a folder with checkpoints, and a
+// run that is killed before its end leaves one that --save-hf refuses.
+void check_save_folders_differ(const Config& c) {
+  if (c.save_dir.empty()) return;
+  const auto place = [](const std::string& path) {
+    std::error_code error;
+    return fs::weakly_canonical(fs::absolute(path + "/."), error);
+  };
+  if (place(c.save_dir) == place(c.save_hf_dir))
+    throw InputError(
+        fmt::format("--save-hf: '{}' is --save's folder, too, and --load-hf does not read a model "
+                    "from a folder with checkpoints: name another folder",
+                    c.save_hf_dir));
+}
+
+}  // namespace
+
+StartingPoint find_start(const Config& c, const Print& notice) {
+  StartingPoint start;
+  if (c.load_dir.empty()) return start;
+  check_flag("--load", [&] { start.checkpoint = latest_checkpoint(c.load_dir); });
+  if (start.checkpoint) {
+    start.resumes = !c.finetune;
+    start.optimizer = c.load_optimizer;
+    return start;
+  }
+  if (c.finetune && c.load_hf_dir.empty())
+    throw InputError(
+        fmt::format("--finetune: --load {} holds no checkpoint to take weights from", c.load_dir));
   if (c.exit_on_missing_checkpoint)
     throw InputError(fmt::format("--load: {} holds no checkpoint", c.load_dir));
   notice(
       fmt::format("--load: {} holds no checkpoint yet, training starts from scratch", c.load_dir));
-  return std::nullopt;
+  return start;
 }
 
-void check_model_folders(const Config& c, const World& world,
-                         const std::optional<std::string>& resumed) {
+void check_model_folders(const Config& c, const World& world, const StartingPoint& start,
+                         const Print& notice) {
   ParameterTable names;
   register_gpt(c.model, &names);
   TrainingState state;
-  if (resumed) {
-    check_flag("--load", [&] {
-      check_model_weights(*resumed, c.model, names.all());
-      const bool wide = c.compute_type() == DType::f64;
-      state = check_checkpoint(*resumed, names.all(), wide ? DType::f64 : DType::f32);
-    });
-  }
-  if (state.sequence != 0 && state.sequence != c.sequence)
+  if (start.checkpoint) state = check_start(c, start, names.all(), notice);
+  if (start.resumes && state.sequence != 0 && state.sequence != c.sequence)
     throw InputError(fmt::format("--seq-length: {} differs from the checkpoint's {}", c.sequence,
                                  state.sequence));
   if (!c.load_hf_dir.empty())
@@ -41,25 +83,24 @@ void check_model_folders(const Config& c, const World& world,
   if (c.save_hf_dir.empty() || !world.speaks()) return;
   if (c.model.positions == Positions::rotary)
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
-  check_flag("--save-hf", [&] { check_hugging_face_target(c.save_hf_dir, resumed.has_value()); });
+  check_save_folders_differ(c);
+  check_flag("--save-hf", [&] { check_hugging_face_target(c.save_hf_dir, start.resumes); });
 }
 
-void take_save_folder(const Config& c, const World& world,
-                      const std::optional<std::string>& resumed, std::optional<SaveFolder>* folder,
-                      const Print& notice) {
+void take_save_folder(const Config& c, const World& world, const StartingPoint& start,
+                      std::optional<SaveFolder>* folder, const Print& notice) {
   if (c.save_dir.empty() || !world.speaks()) return;
   check_flag("--save", [&] {
     folder->emplace(c.save_dir);
-    check_goes_on(c.save_dir, resumed);
+    check_goes_on(c.save_dir, start.resumed());
   });
   if (!(*folder)->notice().empty()) notice((*folder)->notice());
 }
 
-SideFiles side_files(const Config& c, const World& world,
-                     const std::optional<std::string>& resumed) {
+SideFiles side_files(const Config& c, const World& world, const StartingPoint& start) {
   if ((c.save_dir.empty() && c.save_hf_dir.empty()) || !world.speaks()) return {};
   try {
-    return read_side_files(c.model, c.data, resumed.value_or(c.load_hf_dir));
+    return read_side_files(c.model, c.data, start.checkpoint.value_or(c.load_hf_dir));
   } catch (const std::runtime_error& e) {
     throw InputError(fmt::format("{} (it is copied beside what is saved)", e.what()));
   }

@@ -15,23 +15,30 @@ namespace tally::train {
 
 using Print = std::function<void(const std::string&)>;
 
-// The checkpoint to resume from; nothing where training starts from scratch, which is said. Throws
-// InputError.
-std::optional<std::string> find_checkpoint(const Config& config, const Print& notice);
+// What a run begins with: a checkpoint, or (without one) --load-hf's weights or random ones.
+struct StartingPoint {
+  std::optional<std::string> checkpoint;  // its folder
+  bool resumes = false;                   // the checkpoint's counters continue
+  bool optimizer = false;                 // its optimizer's state, too
+  // The checkpoint that training resumes from; nothing where it starts anew.
+  std::optional<std::string> resumed() const { return resumes ? checkpoint : std::nullopt; }
+};
+
+// Looks for --load's checkpoint. `notice` is called when training starts from scratch without it.
+// Throws InputError.
+StartingPoint find_start(const Config& config, const Print& notice);
 
 // What is copied beside checkpoints and the saved model, by the one process that writes: read now.
 // Throws InputError.
-SideFiles side_files(const Config& config, const World& world,
-                     const std::optional<std::string>& resumed);
+SideFiles side_files(const Config& config, const World& world, const StartingPoint& start);
 
-// Whether the weights that are read fit, and those that are saved may be. `resumed`: as
-// find_checkpoint() gives it. Throws InputError.
-void check_model_folders(const Config& config, const World& world,
-                         const std::optional<std::string>& resumed);
+// Whether the weights that are read fit, and those that are saved may be. `notice` is called for
+// what differs from the checkpoint's run. Throws InputError.
+void check_model_folders(const Config& config, const World& world, const StartingPoint& start,
+                         const Print& notice);
 
 // Takes --save's folder for the one process that writes checkpoints. Throws InputError.
-void take_save_folder(const Config& config, const World& world,
-                      const std::optional<std::string>& resumed, std::optional<SaveFolder>* folder,
-                      const Print& notice);
+void take_save_folder(const Config& config, const World& world, const StartingPoint& start,
+                      std::optional<SaveFolder>* folder, const Print& notice);
 
 }  // namespace tally::train

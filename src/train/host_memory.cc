@@ -76,6 +76,7 @@ size_t training_bytes(const Config& c) {
   const auto elements = static_cast<size_t>(table.count());
   const size_t weight = size_of(c.compute_type());
   const size_t wide = c.compute_type() == DType::f64 ? weight : size_of(DType::f32);
+  if (c.skip_train) return elements * weight;
   // Weights, gradients, two moments, and master weights where the weights are narrower.
   return elements * (weight + 3 * wide + (weight < wide ? wide : 0));
 }
@@ -88,11 +89,10 @@ std::string memory_shortage(const Config& c, Device device) {
   const auto gibibytes = [](size_t bytes) {
     return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
   };
-  return fmt::format(
-      "weights, gradients and the optimizer's state{} need {}, and {} of memory are available on "
-      "this host",
-      c.local_size > 1 ? fmt::format(" of {} processes", c.local_size) : "", gibibytes(needed),
-      gibibytes(available));
+  return fmt::format("{}{} need {}, and {} of memory are available on this host",
+                     c.skip_train ? "the weights" : "weights, gradients and the optimizer's state",
+                     c.local_size > 1 ? fmt::format(" of {} processes", c.local_size) : "",
+                     gibibytes(needed), gibibytes(available));
 }
 
 }  // namespace tally::train

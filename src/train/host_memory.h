@@ -17,7 +17,8 @@ inline constexpr size_t unknown_memory = std::numeric_limits<size_t>::max();
 // more than the control groups around the process allow. `root`: where proc/ and sys/ lie.
 size_t available_memory(const std::string& root = "/");
 
-// What weights, gradients and the optimizer's state of this process need at least.
+// What weights, gradients and the optimizer's state of this process need at least; the weights
+// alone with --skip-train.
 size_t training_bytes(const Config& config);
 
 // Why the processes of the run on this host do not fit, in a sentence; empty where they do, where

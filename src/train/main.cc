@@ -14,12 +14,11 @@
 #include <vector>
 
 #include "src/config/args.h"
-#include "src/data/prepare.h"
 #include "src/device/stream.h"
-#include "src/measure/build_info.h"
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
 #include "src/train/run.h"
+#include "src/train/text_commands.h"
 
 namespace {
 
@@ -87,33 +86,12 @@ int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_poi
 
 int dispatch(int argc, char** argv) {
   const auto start = TimeLimit::Clock::now();
-  std::vector<char*> rest(argv, argv + argc);
-  if (argc < 2) {
-    print_error("no flags were given: 'tally-train --help' lists them");
-    return 2;
-  }
-  const char* first = argv[1];
-  if (std::strcmp(first, "prepare") == 0) {
-    rest.erase(rest.begin() + 1);
-    return prepare_main(static_cast<int>(rest.size()), rest.data());
-  }
-  if (std::strcmp(first, "reference") == 0) {
-    fmt::print("{}", flags_reference());
-    return 0;
-  }
-  if (std::strcmp(first, "--version") == 0) {
-    fmt::print("{}", version_text());
-    return 0;
-  }
-  const bool evaluates = std::strcmp(first, "evaluate") == 0;
-  if (!evaluates && first[0] != '-' && first[0] != '@' && std::strcmp(first, "train") != 0) {
-    print_error(
-        fmt::format("'{}' is not a command: train, evaluate, prepare, reference", first).c_str());
-    return 2;
-  }
+  if (const auto code = run_text_command(argc, argv)) return *code;
+  const bool evaluates = std::strcmp(argv[1], "evaluate") == 0;
   // Before anything has begun that a new start would lose. Ranks inherit what it sets.
   restart_with_brief_spinning(argv);
-  return train_or_evaluate(rest, start, evaluates ? Command::evaluate : Command::train);
+  return train_or_evaluate({argv, argv + argc}, start,
+                           evaluates ? Command::evaluate : Command::train);
 }
 
 }  // namespace

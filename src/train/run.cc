@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "src/checkpoint/checkpoint.h"
-#include "src/checkpoint/hugging_face.h"
 #include "src/measure/system_info.h"
 #include "src/parallel/communicator.h"
 #include "src/train/data_sources.h"
@@ -15,6 +12,8 @@
 #include "src/train/failures.h"
 #include "src/train/folders.h"
 #include "src/train/host_memory.h"
+#include "src/train/session.h"
+#include "src/train/skip_train.h"
 #include "src/train/step_loop.h"
 #include "src/train/summary.h"
 
@@ -31,70 +30,6 @@ void print_notice(const std::string& text) {
   fmt::print(stderr, "tally-train: note: {}\n", text);
 }
 
-// Everything that lives on the device, in the order in which it is made.
-struct Session {
-  Session(const Config& c, Stream& s) : config(c), stream(s) {
-    register_gpt(c.model, &table);
-    table.layout(stream, c.compute_type());
-    const Compute compute(stream, compute_options(c));
-    stage = c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);
-    optimizer = std::make_unique<Optimizer>(c, table, stream);
-  }
-
-  // Returns the iterations and samples done before.
-  std::pair<int64_t, int64_t> start(bool resume, const Print& notice) {
-    if (!resume) {
-      if (config.load_hf_dir.empty()) {
-        table.initialize(config.seed, optimizer->buffers().master);
-      } else {
-        load_model_weights(config.load_hf_dir, config.model, parameters(), stream);
-      }
-      return {0, 0};
-    }
-    const auto state = load_checkpoint(config.load_dir, config.model, parameters(), stream);
-    if (!state)
-      throw InputError(fmt::format("--load: {} holds no checkpoint any more", config.load_dir));
-    if (state->seed != config.seed)
-      notice(fmt::format("--seed {} differs from the checkpoint's {}: the data's order changes",
-                         config.seed, state->seed));
-    optimizer->restore(state->optimizer_steps, {state->loss_scale, state->loss_scale_good_steps,
-                                                state->loss_scale_hysteresis});
-    return {state->iteration, state->consumed_samples};
-  }
-
-  void save(int64_t iteration, int64_t consumed, const Record& record, const SideFiles& files) {
-    TrainingState state;
-    state.iteration = iteration;
-    state.consumed_samples = consumed;
-    state.optimizer_steps = optimizer->updates();
-    state.skipped_iterations = iteration - optimizer->updates();
-    const LossScaler::State scale = optimizer->scaler().state();
-    state.loss_scale = scale.scale;
-    state.loss_scale_good_steps = scale.growth_steps;
-    state.loss_scale_hysteresis = scale.hysteresis_left;
-    state.seed = config.seed;
-    state.sequence = config.sequence;
-    state.config_json =
-        configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
-    const std::string path =
-        save_checkpoint(config.save_dir, state, config.model, parameters(), stream, files);
-    print(fmt::format("  saved checkpoint at iteration {} to {}", iteration, path));
-  }
-
-  ParameterState parameters() const { return ParameterState(table, optimizer->buffers()); }
-
-  void save_to_hugging_face(const SideFiles& files) {
-    save_hugging_face(config.save_hf_dir, config.model, files, parameters(), stream);
-    print(fmt::format("  saved the model in Hugging Face's layout to {}", config.save_hf_dir));
-  }
-
-  const Config& config;
-  Stream& stream;
-  ParameterTable table;
-  std::unique_ptr<Stage> stage;
-  std::unique_ptr<Optimizer> optimizer;
-};
-
 Ending asked_to_stop(const TimeLimit& limit) {
   if (const int signal = StopSignals::received())
     return {Outcome::signalled, fmt::format("{} was received", signal_name(signal))};
@@ -104,7 +39,16 @@ Ending asked_to_stop(const TimeLimit& limit) {
   return {};
 }
 
-void check_kinds_of_parallelism(const Config& c) {
+// What flags ask for and this version does not do.
+void check_supported(const Config& c) {
+  for (const auto& [flag, asked] :
+       {std::pair{"--reset-position-ids", c.data.reset_position_ids},
+        std::pair{"--reset-attention-mask", c.data.reset_attention_mask}})
+    if (asked)
+      throw InputError(fmt::format(
+          "{}: not supported yet: tokens attend to the whole sample, across the ends of documents, "
+          "and positions count through it: leave it out (--eod-mask-loss is supported)",
+          flag));
   if (c.tensor_parallel > 1)
     throw InputError(fmt::format(
         "--tensor-model-parallel-size {}: this version is parallel in data only: take 1",
@@ -129,8 +73,8 @@ struct SaveFailed : std::runtime_error {
 class Run {
  public:
   Run(const Config& config, World& world, DataSources data, Stream* stream,
-      std::unique_ptr<Communicator> communicator, TimeLimit limit, bool resume, SideFiles files,
-      std::string shortage, Record* record)
+      std::unique_ptr<Communicator> communicator, TimeLimit limit, StartingPoint start,
+      SideFiles files, std::string shortage, Record* record)
       : config_(config),
         world_(world),
         print_(world.speaks() ? Print(print) : Print([](const std::string&) {})),
@@ -139,7 +83,7 @@ class Run {
         stream_(*stream),
         communicator_(std::move(communicator)),
         limit_(limit),
-        resume_(resume),
+        start_(std::move(start)),
         files_(std::move(files)),
         shortage_(std::move(shortage)),
         record_(*record) {}
@@ -154,16 +98,23 @@ class Run {
           "a minute or two, the first time");
     };
     Session session(config_, stream_);
-    const auto [iteration, consumed] = session.start(resume_, notice_);
+    const auto [iteration, consumed] = session.start(start_, notice_);
     const auto check_weights = [&](const char* when) {
-      check_same_weights(world_, stream_, session.optimizer->buffers().master, when);
+      check_same_weights(
+          world_, stream_,
+          config_.skip_train ? session.table.weights() : session.buffers().master, when);
     };
     check_weights("at the start");
     record_.first_iteration = iteration;
     if (iteration > 0)
-      print_(fmt::format("  resumed    after {} steps, from {}", iteration, config_.load_dir));
-    if (!resume_ && !config_.load_hf_dir.empty())
-      print_(fmt::format("  weights    {}", config_.load_hf_dir));
+      print_(fmt::format("  resumed    after {} steps, from {}{}", iteration, config_.load_dir,
+                         start_.optimizer ? "" : ", without its optimizer's state"));
+    if (!start_.resumes && (start_.checkpoint || !config_.load_hf_dir.empty()))
+      print_(fmt::format("  weights    {}", start_.checkpoint.value_or(config_.load_hf_dir)));
+    if (config_.skip_train) {
+      evaluate_once(config_, session, data_, *communicator_, iteration, print_, &record_);
+      return {};
+    }
     LoopHooks hooks;
     hooks.stop = [&] { return asked_to_stop(limit_); };
     hooks.print = print_;
@@ -173,7 +124,8 @@ class Run {
       hooks.save = [&](int64_t done, int64_t samples) {
         if (!world_.speaks()) return;
         try {
-          session.save(done, samples, record_, files_);
+          const std::string path = session.save({done, samples}, record_, files_);
+          print_(fmt::format("  saved checkpoint at iteration {} to {}", done, path));
         } catch (const std::exception& e) {
           throw SaveFailed(e.what());
         }
@@ -181,12 +133,14 @@ class Run {
       };
     }
     const LoopParts parts{
-        config_,     stream_,          session.table, *session.stage, *session.optimizer,
-        data_.train, data_.validation, *communicator_};
+        config_,     stream_,          session.table,  *session.stage, *session.optimizer,
+        data_.train, data_.validation, *communicator_, data_.test};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
     const auto save_model = [&] {
-      if (!config_.save_hf_dir.empty() && world_.speaks()) session.save_to_hugging_face(files_);
+      if (config_.save_hf_dir.empty() || !world_.speaks()) return;
+      session.save_to_hugging_face(files_);
+      print_(fmt::format("  saved the model in Hugging Face's layout to {}", config_.save_hf_dir));
     };
     Ending ending;
     try {
@@ -217,7 +171,7 @@ class Run {
   Stream& stream_;
   std::unique_ptr<Communicator> communicator_;
   TimeLimit limit_;
-  bool resume_;
+  StartingPoint start_;
   SideFiles files_;
   std::string shortage_;
   Record& record_;
@@ -295,7 +249,9 @@ void print_error(const char* text) {
 }
 
 int run(const Config& config, TimeLimit::Clock::time_point start, World& world) {
-  const StopSignals signals;
+  // An evaluation ends by itself, or by the signal.
+  std::optional<StopSignals> signals;
+  if (!config.skip_train) signals.emplace();
   const Print notice = world.speaks() ? Print(print_notice) : Print([](const std::string&) {});
   for (const std::string& text : config.notices) notice(text);
   Record record;
@@ -305,14 +261,14 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Run> prepared;
   try {
-    check_kinds_of_parallelism(config);
+    check_supported(config);
     if (!config.record_path.empty() && world.speaks())
       check_flag("--record", [&] { check_record_target(config.record_path); });
-    const auto resumed = find_checkpoint(config, notice);
-    check_model_folders(config, world, resumed);
-    SideFiles files = side_files(config, world, resumed);
+    StartingPoint from = find_start(config, notice);
+    check_model_folders(config, world, from, notice);
+    SideFiles files = side_files(config, world, from);
     DataSources data = open_data(config);
-    take_save_folder(config, world, resumed, &save_folder, notice);
+    take_save_folder(config, world, from, &save_folder, notice);
     record.data = data.description;
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);
@@ -322,7 +278,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     auto communicator = open_communicator(config, world, &record);
     prepared =
         std::make_unique<Run>(config, world, std::move(data), stream.get(), std::move(communicator),
-                              TimeLimit(config.exit_duration_minutes, start), resumed.has_value(),
+                              TimeLimit(config.exit_duration_minutes, start), std::move(from),
                               std::move(files), std::move(shortage), &record);
     // A record that cannot be written is found now, and a run that is killed leaves "running".
     prepared->write_record();

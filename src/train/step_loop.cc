@@ -8,6 +8,7 @@
 #include "src/measure/flops.h"
 #include "src/measure/log_line.h"
 #include "src/optim/schedule.h"
+#include "src/train/advice.h"
 #include "src/train/evaluation.h"
 
 namespace tally::train {
@@ -43,7 +44,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
     : parts_(parts),
       hooks_(std::move(hooks)),
       record_(record),
-      micro_batches_(parts.config.micro_batches()),
+      most_micro_batches_(parts.config.micro_batches()),
       dropout_(has_dropout(parts.config)),
       dynamic_scale_(parts.config.precision == Precision::f16 && parts.config.loss_scale <= 0),
       // The reference model allocates.
@@ -63,7 +64,8 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
                                 parts.config.gradient_bucket)),
       said_(parts.stream, static_cast<size_t>(ring_) * sizeof(double)),
       heard_(parts.stream, static_cast<size_t>(ring_) * sizeof(double)),
-      rates_(static_cast<size_t>(ring_)) {
+      rates_(static_cast<size_t>(ring_)),
+      batches_(static_cast<size_t>(ring_)) {
   Stream& s = parts_.stream;
   const int64_t b = parts_.config.micro_batch, t = parts_.config.sequence;
   const size_t bytes = static_cast<size_t>(b * t) * sizeof(int32_t);
@@ -98,31 +100,6 @@ StepLoop::~StepLoop() {
   parts_.optimizer.defer(0, 0);  // whoever goes on with it updates everything at once
 }
 
-std::unique_ptr<BatchLoader> StepLoop::make_loader(std::shared_ptr<const SampleSource> source,
-                                                   int64_t consumed, int hold) {
-  BatchOrder order;
-  order.micro_batch = parts_.config.micro_batch;
-  order.sequence = parts_.config.sequence;
-  order.data_parallel_rank = parts_.communicator.rank();
-  order.data_parallel_size = parts_.communicator.size();
-  order.consumed_samples = consumed;
-  // The loader asks once; its memory lives as long as it does.
-  auto memory = std::make_shared<std::unique_ptr<HostMemory>>();
-  BatchLoader::Memory from;
-  from.allocate = [memory, &stream = parts_.stream](size_t bytes) {
-    *memory = std::make_unique<HostMemory>(stream, bytes);
-    return (*memory)->data();
-  };
-  from.release = [memory](void*) { memory->reset(); };
-  return std::make_unique<BatchLoader>(std::move(source), order, std::move(from), 8, hold);
-}
-
-void StepLoop::load(BatchLoader* loader) {
-  const HostBatch host = loader->next();
-  parts_.stream.copy(batch_.ids.data, host.ids, batch_.ids.bytes());
-  parts_.stream.copy(batch_.labels[0].data, host.targets, batch_.labels[0].bytes());
-}
-
 template <typename Work>
 void StepLoop::untimed(Work&& work) {
   const auto begin = Clock::now();
@@ -135,7 +112,8 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   iteration_ = iteration;
   consumed_ = consumed_samples;
   saved_ = iteration;
-  loader_ = make_loader(parts_.train, consumed_, static_cast<int>(run_ahead * micro_batches_));
+  loader_ = make_loader(c, parts_.communicator, parts_.stream, parts_.train, consumed_,
+                        static_cast<int>(run_ahead * most_micro_batches_));
   told_ = hooks_.stop();
   Ending ending = agreed_ending();
   parts_.stream.synchronize();
@@ -166,12 +144,31 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   const bool finished = iteration_ == c.train_iterations && iteration_ > iteration;
   if (finished && parts_.validation && evaluated_ != iteration_)
     evaluate("the end of training for val data");
+  if (finished && parts_.test) {
+    const double loss = evaluation_loss(parts_.test, 0);
+    record_->evaluations.push_back({iteration_, loss, "test"});
+    hooks_.print(format_validation("the end of training for test data", loss));
+  }
   if (hooks_.save && saved_ != iteration_) save();
   return ending;
 }
 
+// The global batch of the step to come. Recorded graphs carry the weight of a micro batch, which
+// depends on it.
+void StepLoop::take_global_batch() {
+  const int64_t batch = parts_.config.global_batch_at(consumed_);
+  if (batch == global_batch_) return;
+  if (graphs_ && global_batch_ != 0) {
+    flush();
+    for (auto& graph : micro_graphs_) graph = StepGraph::make(parts_.stream);
+  }
+  global_batch_ = batch;
+  micro_batches_ = parts_.config.micro_batches_at(consumed_);
+}
+
 void StepLoop::enqueue_step() {
   const Config& c = parts_.config;
+  take_global_batch();
   if (pending_ == 0) events_->record(0);
   const int slot = pending_;
   // Mark k + 1 ends step k: wait for the end of the step `run_ahead` before this one.
@@ -180,6 +177,8 @@ void StepLoop::enqueue_step() {
     hear(slot - run_ahead);
   }
   rates_[static_cast<size_t>(slot)] = learning_rate(c.optimizer, consumed_);
+  batches_[static_cast<size_t>(slot)] = global_batch_;
+  parts_.optimizer.set_weight_decay(weight_decay(c.optimizer, consumed_));
   parts_.optimizer.begin_step(rates_[static_cast<size_t>(slot)], staging_.as<StepState>() + slot);
   enqueue_micro_batches(slot);
   say(slot);
@@ -195,7 +194,7 @@ void StepLoop::enqueue_step() {
   finish_enqueued(slot);
   ++pending_;
   ++iteration_;
-  consumed_ += c.global_batch;
+  consumed_ += global_batch_;
 }
 
 void StepLoop::say(int slot) {
@@ -234,14 +233,11 @@ DropoutSeed StepLoop::dropout_seed(int slot, int64_t micro_batch) {
   const auto ranks = static_cast<uint64_t>(parts_.communicator.size());
   const auto rank = static_cast<uint64_t>(parts_.communicator.rank());
   // Numbered as one process would take them, so that it would draw the same.
-  const uint64_t place =
-      (static_cast<uint64_t>(iteration_) * static_cast<uint64_t>(micro_batches_) +
-       static_cast<uint64_t>(micro_batch)) *
-          ranks +
-      rank;
+  const auto before = static_cast<uint64_t>(consumed_ / parts_.config.micro_batch);
+  const uint64_t place = before + static_cast<uint64_t>(micro_batch) * ranks + rank;
   const uint64_t seed = std::max<uint64_t>(1, mix(mix(parts_.config.seed) ^ place));
   if (!graphs_) return seed;
-  uint64_t* staged = seeds_.as<uint64_t>() + slot * micro_batches_ + micro_batch;
+  uint64_t* staged = seeds_.as<uint64_t>() + slot * most_micro_batches_ + micro_batch;
   *staged = seed;
   StepState* state = parts_.optimizer.state();
   parts_.stream.copy(&state->dropout_seed, staged, sizeof seed);
@@ -253,7 +249,7 @@ void StepLoop::enqueue_micro_batches(int slot) {
   // Of all micro batches of all processes.
   const double weight = 1.0 / (static_cast<double>(micro_batches_) * static_cast<double>(ranks));
   for (int64_t k = 0; k < micro_batches_; ++k) {
-    load(loader_.get());
+    load(parts_.stream, loader_.get(), &batch_);
     batch_.first = k == 0 && parts_.config.fusions.overwrite;
     const bool last = k == micro_batches_ - 1 && ranks > 1;
     const DropoutSeed seed = dropout_seed(slot, k);
@@ -300,8 +296,10 @@ void StepLoop::flush() {
     step.learning_rate = rates_[static_cast<size_t>(k)];
     step.loss_scale = states[k].step_loss_scale;
     step.skipped = states[k].found_inf != 0;
+    step.samples = batches_[static_cast<size_t>(k)];
     record_->steps.push_back(step);
     ++tally_.steps;
+    tally_.samples += step.samples;
     if (step.skipped) {
       ++tally_.skipped;
       if (!std::isfinite(step.loss)) ++tally_.nan;
@@ -322,10 +320,9 @@ void StepLoop::check(const Step& step) const {
   // fp16: an overflow is answered by a smaller scale, until there is none.
   if (dynamic_scale_ && step.skipped && (loss_ok || step.loss_scale > c.min_loss_scale)) return;
   throw CheckFailed(fmt::format(
-      "iteration {}: the {} is not finite (loss {}, gradient norm {}, learning rate {:.3E}): lower "
-      "--lr, lengthen the warm-up, or train with --precision fp32",
-      step.iteration, loss_ok ? "gradient" : "loss", step.loss, step.grad_norm,
-      step.learning_rate));
+      "iteration {}: the {} is not finite (loss {}, gradient norm {}, learning rate {:.3E}): {}",
+      step.iteration, loss_ok ? "gradient" : "loss", step.loss, step.grad_norm, step.learning_rate,
+      advice_for_divergence(c)));
 }
 
 void StepLoop::log() {
@@ -338,17 +335,26 @@ void StepLoop::log() {
   line.consumed_samples = consumed_;
   line.seconds_per_iteration = elapsed / static_cast<double>(tally_.steps);
   line.learning_rate = learning_rate(c.optimizer, consumed_);
-  line.global_batch = c.global_batch;
+  line.global_batch = tally_.last.samples;
   const int64_t good = tally_.steps - tally_.skipped;
   line.loss = good > 0 ? tally_.loss_sum / static_cast<double>(good) : 0;
   line.loss_scale = parts_.optimizer.scaler().scale();
   line.grad_norm = tally_.last.skipped ? -1 : tally_.last.grad_norm;
   line.skipped = tally_.skipped;
   line.nan = tally_.nan;
-  line.samples_per_second = static_cast<double>(c.global_batch) / line.seconds_per_iteration;
-  line.tflops = megatron_flops_per_iteration(c) / line.seconds_per_iteration / c.world_size / 1e12;
-  hooks_.print(format_log_line(line));
-  record_->intervals.push_back({iteration_, tally_.steps, line.seconds_per_iteration});
+  const double batch = static_cast<double>(tally_.samples) / static_cast<double>(tally_.steps);
+  const double share = batch / static_cast<double>(c.global_batch);
+  line.samples_per_second = batch / line.seconds_per_iteration;
+  line.tflops =
+      share * megatron_flops_per_iteration(c) / line.seconds_per_iteration / c.world_size / 1e12;
+  line.throughput = batch * static_cast<double>(c.sequence) *
+                    megatron_flops_per_token(c.model, c.sequence) / line.seconds_per_iteration /
+                    c.world_size / 1e12;
+  hooks_.print(c.log_format == LogFormat::megatron
+                   ? format_megatron_log_line(line, c.log_throughput, log_time())
+                   : format_log_line(line));
+  record_->intervals.push_back(
+      {iteration_, tally_.steps, line.seconds_per_iteration, tally_.samples});
   tally_ = {};
   untimed_ = {};
   interval_start_ = now;
@@ -376,38 +382,27 @@ void StepLoop::end_epoch(int64_t epoch) {
 }
 
 void StepLoop::evaluate(const std::string& where) {
-  const double loss = evaluation_loss();
+  const Config& c = parts_.config;
+  // Each evaluation takes the next samples, so that a resumed run takes those that the first would
+  // have taken.
+  const int64_t before = c.eval_interval > 0 ? (iteration_ - 1) / c.eval_interval : 0;
+  const double loss =
+      evaluation_loss(parts_.validation, before * c.eval_iterations * c.global_batch);
   evaluated_ = iteration_;
   record_->evaluations.push_back({iteration_, loss});
   hooks_.print(format_validation(where, loss));
 }
 
-double StepLoop::evaluation_loss() {
+double StepLoop::evaluation_loss(const std::shared_ptr<const SampleSource>& source,
+                                 int64_t first_sample) {
   const Config& c = parts_.config;
   if (c.epochs > 0)
-    return mean_loss(parts_.stream, parts_.stage, *activations_, batch_,
-                     *make_sample_blocks(parts_.validation, c.sequence), evaluation_,
-                     parts_.communicator);
-  Stream& s = parts_.stream;
-  // Each evaluation takes the next samples, so that a resumed run takes those that the first would
-  // have taken.
-  const int64_t before = (iteration_ - 1) / c.eval_interval;
-  const int64_t batches = c.eval_iterations * micro_batches_;
-  constexpr int in_flight = 16;
-  const auto loader =
-      make_loader(parts_.validation, before * c.eval_iterations * c.global_batch, in_flight);
-  const double weight = 1.0 / (static_cast<double>(batches) * parts_.communicator.size());
-  s.fill_zero(evaluation_, sizeof(StepState));
-  for (int64_t k = 0; k < batches; ++k) {
-    load(loader.get());
-    parts_.stage.evaluate(batch_, {weight, {}, evaluation_}, *activations_);
-    if (k % in_flight == in_flight - 1) s.synchronize();
-  }
-  parts_.communicator.all_reduce(s, Tensor(&evaluation_->loss_sum, DType::f64, {1}));
-  StepState state{};
-  s.copy(&state, evaluation_, sizeof state);
-  s.synchronize();
-  return state.loss_sum;
+    return mean_loss(parts_.stream, parts_.stage, *activations_, batch_, *make_sample_blocks(source, c.sequence),
+                     evaluation_, parts_.communicator);
+  const auto loader = make_loader(c, parts_.communicator, parts_.stream, source, first_sample,
+                                  evaluation_in_flight);
+  return mean_batch_loss(parts_.stream, parts_.stage, *activations_, batch_, *loader,
+                         c.eval_iterations * most_micro_batches_, evaluation_, parts_.communicator);
 }
 
 void StepLoop::save() {

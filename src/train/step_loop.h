@@ -34,6 +34,8 @@ struct LoopParts {
   // Between the data parallel processes, of which this is config.rank. All run a loop of their own
   // and decide alike.
   Communicator& communicator;
+  // Evaluated once, after the last step; null: not.
+  std::shared_ptr<const SampleSource> test = nullptr;
 };
 
 // What the loop asks for from outside.
@@ -66,11 +68,12 @@ class StepLoop {
   using Clock = std::chrono::steady_clock;
   // Since the last log line.
   struct Tally {
-    int64_t steps = 0, skipped = 0, nan = 0;
+    int64_t steps = 0, skipped = 0, nan = 0, samples = 0;
     double loss_sum = 0;
     Step last;
   };
 
+  void take_global_batch();
   void enqueue_step();
   void enqueue_micro_batches(int slot);
   DropoutSeed dropout_seed(int slot, int64_t micro_batch);
@@ -86,21 +89,18 @@ class StepLoop {
   void check(const Step& step) const;
   void log();
   void evaluate(const std::string& where);
-  double evaluation_loss();
+  double evaluation_loss(const std::shared_ptr<const SampleSource>& source, int64_t first_sample);
   void end_epoch(int64_t epoch);
   void save();
   // Work between steps whose time is not training's.
   template <typename Work>
   void untimed(Work&& work);
   bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
-  std::unique_ptr<BatchLoader> make_loader(std::shared_ptr<const SampleSource> source,
-                                           int64_t consumed, int hold);
-  void load(BatchLoader* loader);
 
   LoopParts parts_;
   LoopHooks hooks_;
   Record* record_;
-  const int64_t micro_batches_;
+  const int64_t most_micro_batches_;  // of a step, once the global batch has its full size
   const bool dropout_;
   const bool dynamic_scale_;  // fp16 with a scale that follows the overflows, on the device
   const bool graphs_;
@@ -129,9 +129,11 @@ class StepLoop {
   int64_t iteration_ = 0;  // enqueued steps, counted from the very first run
   int64_t consumed_ = 0;   // their samples
   int64_t saved_ = -1, evaluated_ = -1;
-  int pending_ = 0;            // steps in the ring
-  std::vector<double> rates_;  // learning rates of the pending steps
-  double epoch_loss_ = 0;      // of this epoch's steps that were not skipped
+  int pending_ = 0;                               // steps in the ring
+  std::vector<double> rates_;                     // learning rates of the pending steps
+  std::vector<int64_t> batches_;                  // and their global batches
+  int64_t global_batch_ = 0, micro_batches_ = 0;  // of the step to come
+  double epoch_loss_ = 0;                         // of this epoch's steps that were not skipped
   int64_t epoch_steps_ = 0;
   Tally tally_;
   Clock::time_point interval_start_;

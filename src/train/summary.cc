@@ -61,6 +61,10 @@ std::string start_summary(const Record& r) {
   out += fmt::format("  batch      {} samples of {} tokens a step, {} x {} at a time{}; {} steps\n",
                      c.global_batch, c.sequence, c.micro_batches(), c.micro_batch,
                      c.world_size > 1 ? " in each process" : "", c.train_iterations);
+  if (c.rampup.start > 0)
+    out +=
+        fmt::format("  ramp-up    {} samples a step at first, {} more at a time until {} samples\n",
+                    c.rampup.start, c.rampup.increment, c.rampup.samples);
   if (c.world_size > 1) out += processes_text(r);
   out += fmt::format("  data       {}\n", r.data);
   return out;
@@ -68,7 +72,7 @@ std::string start_summary(const Record& r) {
 
 std::string end_summary(const Record& r) {
   const Config& c = r.config;
-  const Throughput t = throughput(r.intervals, r.steps, c.global_batch * c.sequence);
+  const Throughput t = throughput(r.intervals, r.steps, c.global_batch, c.sequence);
   std::string out = fmt::format("{}: {} steps", outcome_name(r.outcome), r.steps.size());
   if (r.first_iteration > 0) out += fmt::format(" after {} of an earlier run", r.first_iteration);
   if (r.steps.empty()) return out;

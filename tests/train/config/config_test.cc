@@ -3,41 +3,10 @@
 
 #include <cstdio>
 #include <fstream>
-#include <sstream>
 
-#include "src/config/args.h"
+#include "tests/train/config/parse.h"
 
 using namespace tally::train;
-
-namespace {
-
-std::vector<std::string> split_words(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
-Config parse(const std::string& flags, int world_size = 1) {
-  std::vector<std::string> words = split_words(flags);
-  words.insert(words.begin(), "tally-train");
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  return parse_args(static_cast<int>(argv.size()), argv.data(), world_size);
-}
-
-std::string error_of(const std::string& flags, int world_size = 1) {
-  try {
-    parse(flags, world_size);
-  } catch (const UsageError& e) {
-    return e.what();
-  }
-  return "(no error)";
-}
-
-const std::string base = "--mock-data --train-iters 10 ";
-
-}  // namespace
 
 TEST_CASE("defaults are Megatron's where it has them") {
   const Config c = parse(base);
@@ -168,6 +137,17 @@ TEST_CASE("flags files") {
   CHECK(c.save_dir == "a dir");
   std::remove(path.c_str());
   CHECK(error_of(base + "@none.txt") == "@none.txt: the file cannot be read");
+}
+
+TEST_CASE("a later --data-path replaces one of a flags file; one with several values is a list") {
+  const std::string path = "config_test_data.txt";
+  std::ofstream(path) << "--train-iters 1 --data-path 0.7 a 0.3 b\n";
+  CHECK(parse("@" + path).data.paths == std::vector<std::string>{"a", "b"});
+  const Config c = parse("@" + path + " --data-path c --lr 1");
+  CHECK(c.data.paths == std::vector<std::string>{"c"});
+  CHECK(c.data.weights.empty());
+  CHECK(parse("@" + path + " --data-path=c").data.paths == std::vector<std::string>{"c"});
+  std::remove(path.c_str());
 }
 
 TEST_CASE("evaluation: Megatron's defaults once one of its flags is given") {

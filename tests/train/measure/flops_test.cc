@@ -33,6 +33,20 @@ TEST_CASE("Megatron's formula: factor 3 without recomputation, 4 with") {
   CHECK(megatron_flops_per_iteration(c) == doctest::Approx(plain * 4 / 3));
 }
 
+TEST_CASE("today's Megatron-LM: 72 l h^2 (1 + s/12h + V/12lh) per token where the MLP is 4h wide") {
+  ModelConfig m;
+  m.layers = 96;
+  m.hidden = 12288;
+  m.ffn = 4 * 12288;
+  m.vocabulary = 50257;
+  m.padded_vocabulary = 51200;
+  // 2.087873625100124e17 for 96 samples of 2048 tokens, by the expression in transformer_flops().
+  CHECK(megatron_flops_per_token(m, 2048) * 96 * 2048 ==
+        doctest::Approx(2.087873625100124e17).epsilon(1e-14));
+  m.padded_vocabulary = m.vocabulary;
+  CHECK(megatron_flops_per_token(m, 2048) == model_flops_per_token(m, 2048));
+}
+
 TEST_CASE("peak rates by the driver's name") {
   CHECK(peak_rate("NVIDIA H200", Precision::bf16)->tflops == 989.5);
   CHECK(peak_rate("NVIDIA H200 NVL", Precision::bf16)->tflops == 835.5);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <regex>
 #include <string>
 
@@ -103,7 +104,7 @@ TEST_CASE(
     const LogLine l = numbers_of(text);
     intervals.push_back({l.iteration, 10, l.seconds_per_iteration});
   }
-  const Throughput t = throughput(intervals, {}, 96 * 2048);
+  const Throughput t = throughput(intervals, {}, 96, 2048);
   CHECK(t.tokens_per_second == doctest::Approx(34063.43).epsilon(1e-7));
   CHECK(20e6 / t.tokens_per_second == doctest::Approx(587.14).epsilon(1e-5));
 }
@@ -115,7 +116,7 @@ TEST_CASE("steady steps: not the first ten, of a short run not the first half") 
       steps[i].iteration = before + static_cast<int64_t>(i) + 1;
       steps[i].seconds = i < 10 ? 5 : 0.25;
     }
-    return throughput({}, steps, 100);
+    return throughput({}, steps, 10, 10);
   };
   CHECK(run(45, 0).steady_from == 11);
   CHECK(run(45, 0).seconds_per_iteration_steady == doctest::Approx(0.25));
@@ -128,6 +129,53 @@ TEST_CASE("steady steps: not the first ten, of a short run not the first half") 
   CHECK(run(1, 0).tokens_per_second_steady == doctest::Approx(20));
   CHECK(run(0, 0).steady_from == 0);
   CHECK(run(0, 0).tokens_per_second_steady == 0);
+}
+
+// The strings come from the expressions of training_log() in Megatron-LM's
+// megatron/training/training.py, commit 001b00c2, run by Python with these numbers.
+TEST_CASE("--log-format megatron: today's line, byte for byte") {
+  const std::string time = "2025-11-24 05:29:58.123456";
+  LogLine l = numbers_of(published[0]);
+  l.throughput = 101.54;
+  CHECK(
+      format_megatron_log_line(l, true, time) ==
+      " [2025-11-24 05:29:58.123456] iteration       10/ 3125000 | consumed samples:          960 "
+      "| elapsed time per iteration (ms): 7231.0 | throughput per GPU (TFLOP/s/GPU): 101.5 | "
+      "learning rate: 4.438000E-07 | global batch size:    96 | lm loss: 1.010967E+01 | loss "
+      "scale: 4096.0 | grad norm: 178.553 | number of skipped iterations:   0 | number of nan "
+      "iterations:   0 |");
+  // All steps were skipped: no gradient norm, and a loss of 0 that is printed, unlike at the
+  // benchmark's commit.
+  l = {12345678, 12345678, 123456789012, 0.01234, 1e-4, 12345, 0, 4294967296.0, -1, 10, 3};
+  CHECK(
+      format_megatron_log_line(l, false, time) ==
+      " [2025-11-24 05:29:58.123456] iteration 12345678/12345678 | consumed samples: 123456789012 "
+      "| elapsed time per iteration (ms): 12.3 | learning rate: 1.000000E-04 | global batch size: "
+      "12345 | lm loss: 0.000000E+00 | loss scale: 4294967296.0 | number of skipped iterations:  "
+      "10 | number of nan iterations:   3 |");
+  l.loss = std::nan("");
+  CHECK(format_megatron_log_line(l, false, time).find("lm loss") == std::string::npos);
+}
+
+TEST_CASE("the time of a log line") {
+  const std::regex stamp(R"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6})");
+  CHECK(std::regex_match(log_time(), stamp));
+}
+
+TEST_CASE("where the global batch grows, rates are of the samples that there were") {
+  // A step of 2 samples in 1 s, then two of 4 in 2 s each: 2 samples/s throughout.
+  std::vector<Step> steps(3);
+  for (size_t i = 0; i < 3; ++i) {
+    steps[i].iteration = static_cast<int64_t>(i) + 1;
+    steps[i].samples = i == 0 ? 2 : 4;
+    steps[i].seconds = i == 0 ? 1 : 2;
+  }
+  const Throughput t = throughput({{1, 1, 1.0, 2}, {3, 2, 2.0, 8}}, steps, 4, 100);
+  CHECK(t.tokens_per_second == doctest::Approx(200));
+  CHECK(t.tokens_per_second_median == doctest::Approx(200));
+  CHECK(t.tokens_per_second_steady == doctest::Approx(200));
+  CHECK(t.seconds_per_iteration == doctest::Approx(1.5));
+  CHECK(t.seconds_per_iteration_median == doctest::Approx(2));
 }
 
 TEST_CASE("what Megatron leaves out is left out") {

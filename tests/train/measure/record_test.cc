@@ -63,6 +63,7 @@ TEST_CASE("a record holds what was measured") {
   CHECK(j["configuration"]["precision"] == "bf16");
   CHECK(j["environment"]["git_commit"] == build_info().commit);
   CHECK(j["command_line"][1] == "--bf16");
+  CHECK(j["configuration"]["training"]["lr_warmup_samples"].dump() == "0");
 }
 
 TEST_CASE("no number is invented: unknown rates and losses that are not finite are null") {

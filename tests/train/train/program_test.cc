@@ -5,8 +5,10 @@
 #include <array>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include "tests/train/train/tiny_run.h"
 
@@ -38,6 +40,25 @@ TEST_CASE("--version and --help") {
   CHECK(help.code == 0);
   CHECK(contains(help.out, "--micro-batch-size"));
   CHECK(contains(help.out, "Exit codes: 0 completed"));
+}
+
+TEST_CASE("help and version come without LibTorch's constructors, of one process, and anywhere") {
+  for (const std::string command : {"--help", "evaluate --help", "--version", "reference"}) {
+    CAPTURE(command);
+    const Ended ended = tally_train(command, "export LD_DEBUG=files;");
+    CHECK(ended.code == 0);
+    CHECK(contains(ended.err, "calling init: "));
+    CHECK_FALSE(std::regex_search(ended.err, std::regex("calling init: \\S*libtorch")));
+  }
+  CHECK(tally_train("--help", "export RANK=1;").out.empty());
+  CHECK(tally_train("--help", "export SLURM_PROCID=1;").code == 0);
+  CHECK_FALSE(tally_train("--help", "export RANK=0;").out.empty());
+  // The program alone, without what answers early.
+  const Folder folder("alone");
+  fs::copy(TALLY_BINARY_DIR "/bin/tally-train", folder.path);
+  const std::string alone = folder / "tally-train --help >" + folder / "out";
+  REQUIRE(std::system(("COLUMNS=90 " + alone).c_str()) == 0);
+  CHECK((read_text(folder / "out") == tally_train("--help", "export COLUMNS=90;").out));
 }
 
 TEST_CASE("OpenMP's threads spin briefly while they wait, unless the environment says otherwise") {

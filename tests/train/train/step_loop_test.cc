@@ -6,13 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <limits>
 #include <set>
 
-#include "src/train/data_sources.h"
-#include "src/train/evaluation.h"
-#include "src/train/stop.h"
+#include "src/data/documents.h"
+#include "tests/train/train/numbers_source.h"
 
 using namespace tally::train;
 
@@ -33,8 +31,11 @@ class FakeStage final : public Stage {
   void backward(ActivationSet& set) override {
     const Pass& pass = static_cast<Set&>(set).pass;
     const int64_t step = calls++ / micro_batches_;
+    weights.push_back(pass.weight);
+    counted.push_back(static_cast<Set&>(set).batch.counted);
     pass.state->loss_sum += pass.weight * loss(step);
     scales.insert(pass.state->loss_scale);
+    if (step * micro_batches_ == calls - 1) decays.push_back(pass.state->weight_decay);
     const Tensor gradients = table_.get("w").gradient;
     auto* g = gradients.as<float>();
     for (int64_t i = 0; i < gradients.numel(); ++i)
@@ -57,6 +58,9 @@ class FakeStage final : public Stage {
   std::vector<int32_t> first_ids, evaluated_ids;
   std::vector<int64_t> evaluated_labels;
   std::set<float> scales;
+  std::vector<double> decays;  // of each step
+  std::vector<double> weights;
+  std::vector<int64_t> counted;
 
  private:
   struct Set final : ActivationSet {
@@ -67,20 +71,6 @@ class FakeStage final : public Stage {
 
   ParameterTable& table_;
   int64_t micro_batches_;
-};
-
-// Sample n is n, n, n, ...
-class Numbers final : public SampleSource {
- public:
-  explicit Numbers(int64_t sequence, int64_t samples = 1000)
-      : tokens_(sequence + 1), samples_(samples) {}
-  int64_t samples_per_epoch() const override { return samples_; }
-  void sample(int64_t index, int32_t* out) const override {
-    std::fill(out, out + tokens_, static_cast<int32_t>(index));
-  }
-
- private:
-  int64_t tokens_, samples_;
 };
 
 struct Fixture {
@@ -116,13 +106,13 @@ struct Fixture {
     record.config = config;
     lines.clear();
     hooks.print = [this](const std::string& line) { lines.push_back(line); };
-    const auto numbers = std::make_shared<Numbers>(config.sequence);
+    const std::shared_ptr<const SampleSource> numbers = std::make_shared<Numbers>(config.sequence);
     const LoopParts parts{config,
                           *stream,
                           *table,
                           *model,
                           optimizer,
-                          numbers,
+                          train ? train : numbers,
                           config.eval_interval > 0 ? numbers : validation,
                           *communicator};
     StepLoop loop(parts, hooks, &record);
@@ -140,7 +130,7 @@ struct Fixture {
   std::unique_ptr<ParameterTable> table;
   std::unique_ptr<FakeStage> model;
   std::function<double(int64_t)> loss, gradient;
-  std::shared_ptr<const SampleSource> validation;
+  std::shared_ptr<const SampleSource> train, validation;
   Record record;
   std::vector<std::string> lines;
   int64_t allocations = 0, steady_allocations = 0, updates = 0;
@@ -185,6 +175,68 @@ TEST_CASE("log lines: mean loss of the interval, rate after it, samples, a rate 
   CHECK(f.record.steps[1].learning_rate == doctest::Approx(0.0075));
 }
 
+TEST_CASE("--log-format megatron: today's line, with the throughput when asked for") {
+  Fixture f;
+  f.config.log_format = LogFormat::megatron;
+  f.run();
+  REQUIRE(f.lines.size() == 2);
+  CHECK(f.lines[0].rfind(" [20", 0) == 0);
+  CHECK(
+      contains(f.lines[0],
+               "] iteration        2/       4 | consumed samples:           12 | elapsed time per "
+               "iteration (ms): "));
+  CHECK(contains(f.lines[0],
+                 " | learning rate: 1.000000E-04 | global batch size:     6 | lm loss: "
+                 "4.500000E+00 | loss scale: 1.0 | grad norm: "));
+  CHECK_FALSE(contains(f.lines[0], "throughput"));
+  f.config.log_throughput = true;
+  f.run();
+  CHECK(contains(f.lines[0], " | throughput per GPU (TFLOP/s/GPU): "));
+}
+
+TEST_CASE("weight decay follows the samples that were consumed before the step") {
+  Fixture f;
+  f.config.optimizer.weight_decay = 0.1;
+  f.config.optimizer.end_weight_decay = 0.5;
+  f.config.optimizer.weight_decay_samples = 24;
+  f.config.optimizer.weight_decay_style = "linear";
+  f.run();
+  REQUIRE(f.model->decays.size() == 4);
+  for (size_t i = 0; i < 4; ++i)
+    CHECK(f.model->decays[i] == doctest::Approx(0.1 + 0.1 * static_cast<double>(i)));
+}
+
+TEST_CASE("--rampup-batch-size: steps of more and more samples, each the mean over its own") {
+  Fixture f;
+  f.config.rampup = {2, 2, 12};  // 2 2 2 4 ... by Megatron-LM's rule, then 6
+  f.config.train_samples = 24;
+  f.config.train_iterations = 6;
+  f.config.log_interval = 4;
+  f.config.model.hidden_dropout = 0.1;
+  f.loss = [](int64_t) { return 3.0; };
+  f.run();
+  REQUIRE(f.record.steps.size() == 6);
+  std::vector<int64_t> samples;
+  for (const Step& step : f.record.steps) {
+    samples.push_back(step.samples);
+    CHECK(step.loss == doctest::Approx(3));
+  }
+  CHECK(samples == std::vector<int64_t>{2, 2, 2, 4, 4, 6});
+  CHECK(f.model->weights ==
+        std::vector<double>{1, 1, 1, 0.5, 0.5, 0.5, 0.5, 1.0 / 3, 1.0 / 3, 1.0 / 3});
+  CHECK(f.model->first_ids == std::vector<int32_t>{0, 2, 4, 6, 8, 10, 12, 14, 16, 18});
+  CHECK(std::set<uint64_t>(f.model->seeds.begin(), f.model->seeds.end()).size() == 10);
+  REQUIRE(f.lines.size() == 1);
+  CHECK(contains(f.lines[0], " iteration        4/       6 | consumed samples:           10 |"));
+  CHECK(contains(f.lines[0], "| global batch size:     4 |"));
+  CHECK(f.record.intervals[0].samples == 10);
+  // A resumed run continues with the batch of its samples.
+  const std::vector<uint64_t> seeds(f.model->seeds.begin() + 3, f.model->seeds.end());
+  f.run(3, 6);
+  CHECK(f.model->first_ids == std::vector<int32_t>{6, 8, 10, 12, 14, 16, 18});
+  CHECK(f.model->seeds == seeds);
+}
+
 TEST_CASE("results are taken even when more steps lie between log lines than the ring holds") {
   Fixture f;
   f.config.log_interval = 1000;
@@ -204,7 +256,7 @@ TEST_CASE("a loss or gradient that is not finite ends the run with its step, num
   CHECK_THROWS_WITH_AS(
       f.run(),
       "iteration 3: the loss is not finite (loss nan, gradient norm nan, learning rate "
-      "1.000E-04): lower --lr, lengthen the warm-up, or train with --precision fp32",
+      "1.000E-04): lower --lr or lengthen the warm-up",
       CheckFailed);
   CHECK(f.record.steps.size() == 3);
   f.loss = [](int64_t) { return 1.0; };
@@ -378,56 +430,13 @@ TEST_CASE("epochs: each is reported with its mean loss and the loss on all valid
   CHECK(f.record.evaluations.empty());
 }
 
-TEST_CASE("a text's blocks score every token but the first once, with the context of the stride") {
-  std::vector<int32_t> tokens(11);
-  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i) + 100;
-  for (int64_t stride = 1; stride <= 4; ++stride) {
-    for (size_t size = 2; size <= tokens.size(); ++size) {
-      CAPTURE(stride);
-      CAPTURE(size);
-      const auto blocks = make_text_blocks({tokens.begin(), tokens.begin() + size}, 4, stride);
-      CHECK(blocks->targets() == static_cast<int64_t>(size) - 1);
-      std::vector<int32_t> scored;
-      for (int64_t k = 0; k < blocks->blocks(); ++k) {
-        std::vector<int32_t> ids(4), targets(4);
-        blocks->fill(k, ids.data(), targets.data());
-        int fresh = 0;
-        for (size_t j = 0; j < 4; ++j) {
-          if (targets[j] < 0) continue;
-          ++fresh;
-          CHECK(targets[j] == ids[j] + 1);
-          CHECK(ids[0] == 100 + k * stride);
-          if (k > 0) CHECK(static_cast<int64_t>(j) >= 4 - stride);
-          scored.push_back(targets[j]);
-        }
-        CHECK(fresh > 0);
-      }
-      CHECK(scored == std::vector<int32_t>(tokens.begin() + 1, tokens.begin() + size));
-    }
-  }
-}
-
-TEST_CASE("tokens beyond the vocabulary are refused with the sample and the advice") {
-  const auto checked = check_tokens(std::make_shared<Numbers>(4), 4, 10, "corpus");
-  std::vector<int32_t> out(5);
-  checked->sample(9, out.data());
-  CHECK_THROWS_WITH(checked->sample(10, out.data()),
-                    "corpus: sample 10 holds token 10, and the vocabulary has 10 tokens: give the "
-                    "--tokenizer-type that the dataset was made with, or --vocab-size");
-}
-
-TEST_CASE("signals are remembered, the first of them") {
-  const StopSignals signals;
-  CHECK(StopSignals::received() == 0);
-  std::raise(SIGUSR1);
-  std::raise(SIGTERM);
-  CHECK(StopSignals::received() == SIGUSR1);
-  CHECK(signal_name(SIGUSR2) == "SIGUSR2");
-}
-
-TEST_CASE("the time limit counts from the program's start") {
-  const auto now = TimeLimit::Clock::now();
-  CHECK_FALSE(TimeLimit(0, now - std::chrono::hours(100)).reached());
-  CHECK(TimeLimit(5, now - std::chrono::minutes(6)).reached());
-  CHECK_FALSE(TimeLimit(5, now - std::chrono::minutes(4)).reached());
+TEST_CASE("--eod-mask-loss: the model knows how many targets of each micro batch count") {
+  Fixture f;
+  f.train = with_masked_document_ends(std::make_shared<Numbers>(f.config.sequence), 3);
+  f.config.train_iterations = 1;
+  f.run();
+  CHECK(f.model->counted == std::vector<int64_t>{8, 4, 8});  // sample 3 is 3, 3, 3, ...
+  f.train = nullptr;
+  f.run();
+  CHECK(f.model->counted == std::vector<int64_t>{-1, -1, -1});
 }

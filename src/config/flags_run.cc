@@ -1,0 +1,181 @@
+// What a run reads and writes, and what it runs on: data, output, device, processes.
+#include "src/config/flag_group.h"
+
+namespace tally::train {
+namespace {
+
+void declare_data(CLI::App* app, Flags* f) {
+  FlagGroup g(app, "Data");
+  g.list("--data-path", &f->data.paths, "PREFIX",
+         "Dataset made by 'tally-train prepare' or Megatron-LM: PREFIX.bin and PREFIX.idx; several "
+         "are blended when each has its weight before it: 0.7 A 0.3 B");
+  g.list("--train-data-path", &f->train_paths, "PREFIX",
+         "Dataset to train on, all of it, instead of --data-path and --split");
+  g.list("--valid-data-path", &f->valid_paths, "PREFIX",
+         "Dataset to evaluate on, all of it, beside --train-data-path");
+  g.list("--test-data-path", &f->test_paths, "PREFIX",
+         "Dataset to evaluate on at the end of training, all of it, beside --train-data-path");
+  g.toggle(
+      "--eod-mask-loss", &f->data.eod_mask_loss,
+      "What follows the end of a document does not count for the loss; each micro batch's loss "
+      "is the mean over the tokens that count");
+  g.toggle("--reset-position-ids", &f->data.reset_position_ids,
+           "Positions start again after the end of a document; not supported yet");
+  g.toggle("--reset-attention-mask", &f->data.reset_attention_mask,
+           "Tokens attend to their own document only; not supported yet");
+  g.toggle("--mock-data", &f->data.mock, "Random tokens instead of a dataset, for measuring");
+  g.text("--split", &f->data.split, "A,B,C",
+         "Weights of training, validation and test documents; evaluate reads them all");
+  g.text("--tokenizer-type", &f->tokenizer, "NAME",
+         "GPT2BPETokenizer (default) or bytes; decides the vocabulary's size");
+  g.text("--vocab-file", &f->data.vocab_file, "FILE",
+         "vocab.json of GPT2BPETokenizer, or a tokenizer.json alone; training only copies it "
+         "beside what it saves");
+  g.text("--merge-file", &f->data.merge_file, "FILE", "merges.txt of GPT2BPETokenizer, likewise");
+}
+
+void declare_output(CLI::App* app, Flags* f) {
+  FlagGroup g(app, "Output, checkpoints, evaluation");
+  g.number("--log-interval", &f->log_interval, 1, "Steps between log lines");
+  g.text("--log-format", &f->log_format, "NAME",
+         "jupiter: the log line of the JUPITER benchmark's Megatron-LM, in seconds; megatron: that "
+         "of today's Megatron-LM, in milliseconds (docs/record.md)");
+  g.toggle("--log-throughput", &f->log_throughput,
+           "With --log-format megatron: TFLOP/s/GPU in the log line; the other format always has "
+           "its TFLOPs");
+  g.text("--record", &f->record, "FILE",
+         "Write a JSON record of the run (docs/record.md); replaces no file but an older record");
+  g.text(
+      "--save", &f->save, "DIR",
+      "Write checkpoints to DIR: at the end, when asked to stop, and every --save-interval; a DIR "
+      "that holds checkpoints is refused unless --load goes on from them");
+  g.number("--save-interval,--persistent-save-interval", &f->save_interval, 1,
+           "Steps between checkpoints");
+  g.text(
+      "--load", &f->load, "DIR",
+      "Resume from the newest checkpoint in DIR, or from DIR where it is an iter_ folder; an empty "
+      "DIR starts from scratch");
+  g.text(
+      "--load-hf", &f->load_hf, "DIR",
+      "Start from a GPT-2 of Hugging Face: model.safetensors (or its shards) and config.json, "
+      "which sets the model's sizes; vocab.json and merges.txt, or tokenizer.json, where DIR has "
+      "them (docs/real-weights.md)");
+  g.text("--save-hf", &f->save_hf, "DIR",
+         "Write the trained model to DIR as transformers reads it, at the end and when asked to "
+         "stop: model.safetensors in the run's precision, config.json, and the tokenizer's files "
+         "where they are known; a DIR that holds a model is refused unless --load goes on with its "
+         "training");
+  g.toggle("--finetune", &f->finetune,
+           "Start at iteration 0 with the weights of --load's checkpoint, without its counters and "
+           "its optimizer's state");
+  g.toggle("--no-load-optim", &f->no_load_optimizer,
+           "Resume from --load's weights and counters without its optimizer's state: moments, bias "
+           "correction and loss scale start anew; the learning rate follows the samples");
+  g.toggle("--no-save-optim", &f->no_save_optimizer,
+           "Leave the optimizer's state out of checkpoints: a third of the size or less; only "
+           "--no-load-optim, --finetune and evaluate read them");
+  g.toggle("--exit-on-missing-checkpoint", &f->exit_on_missing_checkpoint,
+           "With --load: a DIR without a checkpoint is an error");
+  g.number("--eval-interval", &f->eval_interval, 1,
+           "Steps between evaluations on the validation split (default: none, or 1000 with "
+           "--eval-iters)");
+  g.number("--eval-iters", &f->eval_iterations, 0,
+           "Global batches of an evaluation (default: 100 with --eval-interval or --skip-train)");
+  g.toggle("--skip-train", &f->skip_train,
+           "Evaluate --eval-iters global batches of the validation data and of --test-data-path, "
+           "and end; nothing is trained or saved");
+}
+
+void declare_evaluation(CLI::App* app, Flags* f) {
+  FlagGroup g(app, "tally-train evaluate");
+  g.text("--text", &f->text, "FILE",
+         "Evaluate on this plain text, gzip'd or not, as one document, instead of --data-path");
+  g.number("--stride", &f->stride, 1,
+           "Tokens from the start of one block of --seq-length to the next one's; every token but "
+           "the text's first is scored once, in the first block that reaches it, so that a smaller "
+           "stride gives more context (default: --seq-length)");
+}
+
+void declare_device(CLI::App* app, Flags* f) {
+  FlagGroup g(app, "Device");
+  g.text("--device", &f->device, "NAME", "auto (a GPU when there is one), cpu, cuda or cuda:N");
+  g.toggle("--reference", &f->reference,
+           "Train the autograd reference model: slow and obviously right");
+  g.toggle("--no-cuda-graph", &f->no_cuda_graph,
+           "Launch every kernel of a step instead of a recorded graph");
+  g.text(
+      "--no-fusion", &f->no_fusion, "LIST",
+      "Shortcuts of the step to leave out, separated by commas: residual, bias-sums, qkv-bias, "
+      "overwrite, gelu, gelu-slope, bias, overlap, late-update, float64, attention, head, or all");
+  g.toggle("--no-bias-gelu-fusion", &f->no_gelu_fusion,
+           "Same as --no-fusion gelu: GELU runs as a kernel of its own; it stays the tanh "
+           "approximation, where Megatron-LM computes erf without its fusion");
+  g.toggle("--deterministic,--deterministic-mode", &f->deterministic,
+           "Same bits in every run on the same machine; on Hopper GPUs needed for a resumed run to "
+           "repeat "
+           "the first bit for bit");
+}
+
+void declare_parallel(CLI::App* app, Flags* f) {
+  FlagGroup g(app, "Parallelism");
+  g.number("--tensor-model-parallel-size", &f->tensor_parallel, 1,
+           "Processes that share each layer; this version takes 1");
+  g.number("--pipeline-model-parallel-size", &f->pipeline_parallel, 1,
+           "Processes that share the layers; this version takes 1");
+  g.number("--context-parallel-size", &f->context_parallel, 1,
+           "Processes that share each sequence; this version takes 1");
+  g.number("--expert-model-parallel-size", &f->expert_parallel, 1,
+           "Processes that share the experts of a layer; there are none, so that it takes 1");
+  g.number("--num-layers-per-virtual-pipeline-stage", &f->virtual_pipeline_layers, 1,
+           "Layers of a stage of the interleaved pipeline schedule");
+  g.toggle("--sequence-parallel", &f->sequence_parallel,
+           "Split norms and dropout over the tensor parallel processes");
+  g.toggle(
+      "--use-distributed-optimizer", &f->distributed_optimizer,
+      "Split optimizer state over the data parallel processes; this version does not, and refuses "
+      "it where there are several");
+  g.number("--ddp-bucket-size", &f->gradient_bucket, 0,
+           "Gradients that data parallel processes add at once while the backward pass goes on; 0: "
+           "all after it");
+  g.number("--check-weight-hash-across-dp-replicas-interval", &f->weight_check_interval, 1,
+           "Steps between checks that all processes have the same weights (default: at the start "
+           "only)");
+}
+
+void declare_launch(CLI::App* app, Flags* f) {
+  FlagGroup g(app, "Processes (docs/distributed.md)");
+  g.number("--nproc-per-node", &f->processes, 1,
+           "Start this many processes on this host, one a GPU; under srun with one task a node, on "
+           "every node");
+  g.text("--master-addr", &f->launch.address, "HOST",
+         "Where rank 0 is (default: MASTER_ADDR, this host, or the first of Slurm's hosts)");
+  g.number("--master-port", &f->port, 1,
+           "Port that rank 0 listens on (default: MASTER_PORT, or made of the job's number)",
+           65535);
+  g.text("--master-addr-suffix", &f->launch.address_suffix, "TEXT",
+         "Appended to the first label of the host name that Slurm gives, where that names a faster "
+         "interface: i makes node3i.site of node3.site");
+  g.text("--network-interface", &f->launch.interface, "NAME",
+         "Interface for messages between hosts, as ib0 (NCCL_SOCKET_IFNAME where that is not set)");
+  g.text("--distributed-backend", &f->launch.backend, "NAME",
+         "What carries gradients: nccl (GPUs), mpi or sockets (CPUs; gloo is the same) (default: "
+         "nccl on "
+         "GPUs; else mpi where an MPI launcher started the processes, sockets where none did)");
+  g.number("--distributed-timeout-minutes", &f->launch.timeout_minutes, 0.0,
+           "How long processes wait for each other at the start");
+  g.toggle("--prefix-output", &f->launch.prefix,
+           "Begin every line of output with the process's rank: [rank3]:");
+}
+
+}  // namespace
+
+void declare_run_flags(CLI::App* app, Flags* flags) {
+  declare_data(app, flags);
+  declare_output(app, flags);
+  declare_evaluation(app, flags);
+  declare_device(app, flags);
+  declare_parallel(app, flags);
+  declare_launch(app, flags);
+}
+
+}  // namespace tally::train

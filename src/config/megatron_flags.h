@@ -1,0 +1,19 @@
+// Flags of Megatron-LM that tally-train knows by name and does not have.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tally::train {
+
+struct UnsupportedFlags {
+  const char* what_to_do;  // half a sentence that follows "not supported: "
+  const char* names;       // "--a --b --family-*"; a star stands for any ending
+};
+
+// Of Megatron-LM's megatron/training/arguments.py as of autumn 2025, and of its deprecated names.
+const std::vector<UnsupportedFlags>& unsupported_flags();
+// What to do about `flag` ("--name"); null where Megatron-LM has no such flag or tally-train has it.
+const char* unsupported_advice(const std::string& flag);
+
+}  // namespace tally::train

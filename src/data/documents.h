@@ -1,0 +1,31 @@
+// The documents within a row of token ids. The end-of-document token belongs to the document that
+// it ends; the next one begins after it. As Megatron-LM's _get_ltor_masks_and_position_ids()
+// (megatron/core/datasets/gpt_dataset.py) sees them, which looks at the row alone: a row that
+// begins amid a document begins at position 0.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "src/data/dataset.h"
+
+namespace tally::train {
+
+// --reset-position-ids: positions[t] is the number of tokens before ids[t] in its document.
+void document_positions(const int32_t* ids, int64_t tokens, int32_t eod, int32_t* positions);
+
+// --reset-attention-mask: where the row's documents begin, and its end, as cumulative lengths
+// (0, ..., tokens) for attention over sequences of different length. ids[t] attends to those from
+// its document's start on.
+std::vector<int32_t> document_starts(const int32_t* ids, int64_t tokens, int32_t eod);
+
+// --eod-mask-loss: what follows the end of a document is not to be predicted, so that targets[t]
+// becomes -1 where ids[t] is `eod`. Returns how many targets count.
+int64_t mask_document_ends(const int32_t* ids, int64_t tokens, int32_t eod, int32_t* targets);
+
+// `source`, with --eod-mask-loss for `eod`: see SampleSource::uncounted_input().
+std::shared_ptr<const SampleSource> with_masked_document_ends(
+    std::shared_ptr<const SampleSource> source, int32_t eod);
+
+}  // namespace tally::train

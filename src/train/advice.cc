@@ -1,0 +1,31 @@
+#include "src/train/advice.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+namespace tally::train {
+
+std::string advice_for_divergence(const Config& c) {
+  std::vector<std::string> advice{"lower --lr", "lengthen the warm-up"};
+  if (c.optimizer.clip == 0) advice.emplace_back("clip gradients (--clip-grad 1)");
+  switch (c.precision) {
+    case Precision::f16:
+      advice.emplace_back("train with --precision bf16 or fp32");
+      break;
+    case Precision::bf16:
+    case Precision::tf32:
+    case Precision::tf32x3:
+      advice.emplace_back("train with --precision fp32");
+      break;
+    case Precision::f32:
+    case Precision::f64:
+      break;
+  }
+  const std::string last = advice.back();
+  advice.pop_back();
+  return fmt::format("{}{} or {}", fmt::join(advice, ", "), advice.size() > 1 ? "," : "", last);
+}
+
+}  // namespace tally::train

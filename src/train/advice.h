@@ -1,0 +1,14 @@
+// What to do about a training that went wrong.
+#pragma once
+
+#include <string>
+
+#include "src/config/config.h"
+
+namespace tally::train {
+
+// What may help a run whose loss or gradient is not finite: "lower --lr, ...". It names nothing
+// that the run does already.
+std::string advice_for_divergence(const Config& config);
+
+}  // namespace tally::train

@@ -1,0 +1,85 @@
+#include "src/train/session.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "src/checkpoint/checkpoint.h"
+#include "src/checkpoint/hugging_face.h"
+#include "src/train/device.h"
+#include "src/train/failures.h"
+
+namespace tally::train {
+
+Session::Session(const Config& c, Stream& s) : config(c), stream(s) {
+  register_gpt(c.model, &table);
+  table.layout(stream, c.compute_type());
+  const Compute compute(stream, compute_options(c));
+  stage = c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);
+  if (!c.skip_train) optimizer = std::make_unique<Optimizer>(c, table, stream);
+}
+
+void Session::load_weights(const std::string& folder) {
+  load_model_weights(folder, config.model, parameters(), stream);
+}
+
+Progress Session::start(const StartingPoint& from, const Print& notice) {
+  if (from.resumes) return resume(from, notice);
+  if (from.checkpoint) {
+    load_weights(*from.checkpoint);
+  } else if (!config.load_hf_dir.empty()) {
+    load_weights(config.load_hf_dir);
+  } else {
+    table.initialize(config.seed, buffers().master);
+  }
+  return {};
+}
+
+Progress Session::resume(const StartingPoint& from, const Print& notice) {
+  TrainingState state;
+  if (from.optimizer) {
+    const auto loaded =
+        load_checkpoint(config.load_dir, config.model, parameters(), stream);
+    if (!loaded)
+      throw InputError(fmt::format("--load: {} holds no checkpoint any more", config.load_dir));
+    state = *loaded;
+    optimizer->restore(state.optimizer_steps, {state.loss_scale, state.loss_scale_good_steps,
+                                               state.loss_scale_hysteresis});
+  } else {
+    state = read_training_state(*from.checkpoint);
+    load_weights(*from.checkpoint);
+  }
+  if (state.seed != config.seed)
+    notice(fmt::format("--seed {} differs from the checkpoint's {}: the data's order changes",
+                       config.seed, state.seed));
+  first_iteration_ = state.iteration;
+  first_updates_ = optimizer ? optimizer->updates() : 0;
+  skipped_before_ = state.skipped_iterations;
+  return {state.iteration, state.consumed_samples};
+}
+
+std::string Session::save(const Progress& done, const Record& record, const SideFiles& files) {
+  TrainingState state;
+  state.iteration = done.iteration;
+  state.consumed_samples = done.consumed_samples;
+  state.optimizer_steps = optimizer->updates();
+  state.skipped_iterations = skipped_before_ + (done.iteration - first_iteration_) -
+                             (optimizer->updates() - first_updates_);
+  const LossScaler::State scale = optimizer->scaler().state();
+  state.loss_scale = scale.scale;
+  state.loss_scale_good_steps = scale.growth_steps;
+  state.loss_scale_hysteresis = scale.hysteresis_left;
+  state.seed = config.seed;
+  state.sequence = config.sequence;
+  state.optimizer = config.save_optimizer;
+  state.config_json =
+      configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return save_checkpoint(config.save_dir, state, config.model, parameters(), stream,
+                         files);
+}
+
+void Session::save_to_hugging_face(const SideFiles& files) {
+  save_hugging_face(config.save_hf_dir, config.model, files, parameters(), stream);
+}
+
+}  // namespace tally::train

@@ -1,0 +1,50 @@
+// The model and the optimizer of a run.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/checkpoint/model_weights.h"
+#include "src/measure/record.h"
+#include "src/model/stage.h"
+#include "src/optim/optimizer.h"
+#include "src/train/folders.h"
+
+namespace tally::train {
+
+// How far a training has come.
+struct Progress {
+  int64_t iteration = 0, consumed_samples = 0;
+};
+
+// Everything that lives on the device, in the order in which it is made. `config` and `stream`
+// outlive it.
+struct Session {
+  Session(const Config& config, Stream& stream);
+
+  // Fills weights and optimizer. `notice` is called for what differs from the checkpoint's run.
+  Progress start(const StartingPoint& from, const Print& notice);
+  // Writes a checkpoint to --save's folder; returns its own folder. Throws std::runtime_error.
+  std::string save(const Progress& done, const Record& record, const SideFiles& files);
+  // Writes the model to --save-hf's folder. Throws std::runtime_error.
+  void save_to_hugging_face(const SideFiles& files);
+
+  // Undefined with --skip-train.
+  OptimizerBuffers buffers() const { return optimizer ? optimizer->buffers() : OptimizerBuffers(); }
+  ParameterState parameters() const { return ParameterState(table, buffers()); }
+
+  const Config& config;
+  Stream& stream;
+  ParameterTable table;
+  std::unique_ptr<Stage> stage;
+  std::unique_ptr<Optimizer> optimizer;  // null with --skip-train
+
+ private:
+  void load_weights(const std::string& folder);
+  Progress resume(const StartingPoint& from, const Print& notice);
+
+  // Of the optimizer's updates, and of the steps that were left out, before this run.
+  int64_t first_iteration_ = 0, first_updates_ = 0, skipped_before_ = 0;
+};
+
+}  // namespace tally::train

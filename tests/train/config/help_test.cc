@@ -1,0 +1,55 @@
+// Help as wide as the terminal.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "src/config/args.h"
+#include "src/data/help_formatter.h"
+#include "tests/train/config/parse.h"
+
+using namespace tally::train;
+
+namespace {
+
+std::string help_at(const char* columns) {
+  setenv("COLUMNS", columns, 1);
+  const std::string text = help_text();
+  unsetenv("COLUMNS");
+  return text;
+}
+
+size_t longest_line(const std::string& text) {
+  std::istringstream in(text);
+  size_t longest = 0;
+  for (std::string line; std::getline(in, line);) longest = std::max(longest, line.size());
+  return longest;
+}
+
+}  // namespace
+
+TEST_CASE("the help fits the terminal, between 80 and 120 columns") {
+  for (const auto& [columns, least, most] :
+       {std::tuple{"80", 70, 80}, std::tuple{"40", 70, 80}, std::tuple{"101", 92, 101},
+        std::tuple{"120", 110, 120}, std::tuple{"1000", 110, 120}, std::tuple{"x", 70, 120}}) {
+    CAPTURE(std::string(columns));
+    const size_t longest = longest_line(help_at(columns));
+    CHECK(longest >= static_cast<size_t>(least));
+    CHECK(longest <= static_cast<size_t>(most));
+  }
+}
+
+TEST_CASE("the help loses no word to wrapping") {
+  const std::vector<std::string> wide = split_words(help_at("120"));
+  CHECK(split_words(help_at("80")) == wide);
+  CHECK(wide.size() > 1000);
+}
+
+TEST_CASE("words are wrapped with an indent, long ones stand alone") {
+  CHECK(wrap_words("one two three", 7, 0) == "one two\nthree");
+  CHECK(wrap_words("one two three", 9, 2) == "one two\n  three");
+  CHECK(wrap_words("a extraordinarily b", 5, 1) == "a\n extraordinarily\n b");
+  CHECK(wrap_words("a\nb", 80, 2) == "a\n  b");
+  CHECK(wrap_words("", 80, 2).empty());
+}

@@ -1,0 +1,22 @@
+#include "src/train/advice.h"
+
+#include <doctest/doctest.h>
+
+using namespace tally::train;
+
+TEST_CASE("the advice for a loss that is not finite names nothing that the run does already") {
+  const auto advice = [](Precision precision, double clip = 1) {
+    Config c;
+    c.precision = precision;
+    c.optimizer.clip = clip;
+    return advice_for_divergence(c);
+  };
+  for (const Precision wide : {Precision::f32, Precision::f64}) {
+    CHECK(advice(wide) == "lower --lr or lengthen the warm-up");
+    CHECK(advice(wide, 0) == "lower --lr, lengthen the warm-up, or clip gradients (--clip-grad 1)");
+  }
+  for (const Precision narrow : {Precision::bf16, Precision::tf32, Precision::tf32x3})
+    CHECK(advice(narrow) == "lower --lr, lengthen the warm-up, or train with --precision fp32");
+  CHECK(advice(Precision::f16) ==
+        "lower --lr, lengthen the warm-up, or train with --precision bf16 or fp32");
+}

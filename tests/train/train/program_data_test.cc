@@ -1,0 +1,165 @@
+// What a run evaluates on: parts of a dataset, datasets of their own, the test data, nothing else.
+#include <regex>
+
+#include "tests/train/train/tiny_run.h"
+
+namespace {
+
+// Three texts in which the letters come with different probability, of 40 documents each.
+struct Corpora : Folder {
+  explicit Corpora(const std::string& name) : Folder(name) {
+    const std::string letters = "abcdefghijklmnopqrstuvwxyz";
+    for (size_t text = 0; text < 3; ++text) {
+      const std::string file = *this / std::string(1, letters[text]);
+      std::ofstream out(file + ".txt");
+      for (size_t document = 0; document < 40; ++document) {
+        for (size_t i = 0; i < 60; ++i)
+          out << letters[(i * i + document * (text + 2)) % (8 + 8 * text)];
+        out << "\n\n";
+      }
+      out.close();
+      REQUIRE(tally_train("prepare --tokenizer-type bytes --append-eod "
+                          "--split-documents-on-blank-lines --input " +
+                          file + ".txt --output " + file)
+                  .code == 0);
+    }
+  }
+};
+
+// The loss of "validation loss at WHERE", with all its digits.
+std::string loss_at(const std::string& out, const std::string& where) {
+  std::smatch found;
+  const std::regex line(" validation loss at " + where + R"( \| lm loss value: (\S+) )");
+  return std::regex_search(out, found, line) ? found[1].str() : "none at " + where;
+}
+
+}  // namespace
+
+TEST_CASE("a dataset each for training, validation and test") {
+  const Corpora corpora("separate");
+  const std::string separate = tiny + "--train-data-path " + corpora / "a --valid-data-path 0.5 " +
+                               corpora / "b 0.5 " + corpora / "c --test-data-path " + corpora / "c";
+  const Ended ended =
+      tally_train(separate + " --train-iters 4 --eval-interval 2 --eval-iters 2 --save " +
+                  corpora / "s --record " + corpora / "r.json");
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  CHECK(contains(ended.out, "  data       " + corpora / "a: 40 documents"));
+  CHECK(contains(ended.out, "; validation: 0.5 x " + corpora / "b: 40 documents"));
+  CHECK(contains(ended.out, "; test: " + corpora / "c: 40 documents"));
+  const std::string test = loss_at(ended.out, "the end of training for test data");
+  CHECK(test.find("none") == std::string::npos);
+  const json record = read_json(corpora / "r.json");
+  CHECK(record["configuration"]["data"]["split"].is_null());
+  CHECK(record["configuration"]["data"]["valid_weights"] == json({0.5, 0.5}));
+  const json& evaluations = record["results"]["evaluations"];
+  REQUIRE(evaluations.size() == 3);
+  CHECK(evaluations[1]["split"] == "validation");
+  CHECK(evaluations[2]["split"] == "test");
+
+  // The checkpoint's losses again, without training; nothing is written.
+  const auto before = read_text(corpora / "s/latest_checkpointed_iteration.txt");
+  const std::string load = " --skip-train --eval-iters 2 --load " + corpora / "s ";
+  const Ended again = tally_train(separate + load + "--save " + corpora / "t");
+  REQUIRE_MESSAGE(again.code == 0, again.err);
+  CHECK(contains(again.err, "note: --save has no effect with --skip-train: nothing changes\n"));
+  CHECK(loss_at(again.out, "iteration 4 on test set") == test);
+  CHECK(loss_at(again.out, "iteration 4 on validation set").find("none") == std::string::npos);
+  CHECK_FALSE(contains(again.out, " iteration        1/"));
+  CHECK_FALSE(fs::exists(corpora / "t"));
+  CHECK(read_text(corpora / "s/latest_checkpointed_iteration.txt") == before);
+
+  // A whole dataset for validation is what --split 0,1 makes of it, and no other one.
+  const auto validation = [&](const std::string& data) {
+    return loss_at(tally_train(tiny + load + data).out, "iteration 4 on validation set");
+  };
+  const std::string of_c = validation("--valid-data-path " + corpora / "c");
+  CHECK(of_c == test);
+  CHECK(of_c == validation("--split 0,1 --data-path " + corpora / "c"));
+  CHECK(of_c != validation("--valid-data-path " + corpora / "b"));
+}
+
+TEST_CASE("--skip-train finds what training's evaluation found") {
+  const Corpora corpora("skip");
+  const std::string data = tiny + "--split 8,2 --data-path " + corpora / "b --eval-iters 3 ";
+  const Ended trained =
+      tally_train(data + "--train-iters 2 --eval-interval 2 --save " + corpora / "s");
+  REQUIRE_MESSAGE(trained.code == 0, trained.err);
+  const std::string loss = loss_at(trained.out, "iteration 2");
+  CHECK(loss.find("none") == std::string::npos);
+  for (const std::string extra : {"", "--train-samples 100 ", "--reference "}) {
+    CAPTURE(extra);
+    const Ended skipped = tally_train(data + extra + "--skip-train --load " + corpora / "s");
+    REQUIRE_MESSAGE(skipped.code == 0, skipped.err);
+    const std::string found = loss_at(skipped.out, "iteration 2 on validation set");
+    CHECK(std::stod(found) == doctest::Approx(std::stod(loss)).epsilon(1e-6));
+    CHECK(contains(skipped.out, "\ncompleted: 0 steps after 2 of an earlier run"));
+  }
+}
+
+TEST_CASE("datasets of their own: what does not fit is named with its flag") {
+  const Corpora corpora("separate_errors");
+  const auto refused = [&](const std::string& flags, const std::string& message) {
+    CAPTURE(flags);
+    const Ended ended = tally_train(tiny + "--train-iters 1 " + flags);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK_MESSAGE(contains(ended.err, message), ended.err);
+  };
+  refused("--train-data-path /none/x", "'/none/x.idx'");
+  refused("--seq-length 4000 --train-data-path " + corpora / "a",
+          "--train-data-path " + corpora /
+                                     "a: has 2440 tokens, and one sample of --seq-length "
+                                     "4000 needs 4001: lower --seq-length");
+}
+
+TEST_CASE("a growing global batch: the record's steps, and a run that is resumed amid it") {
+  const Folder folder("rampup");
+  const std::string run =
+      "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --micro-batch-size "
+      "2 "
+      "--global-batch-size 6 --rampup-batch-size 2 2 12 --train-samples 26 --tokenizer-type bytes "
+      "--device cpu --lr 1e-3 --mock-data --log-interval 2 ";
+  const Ended whole = tally_train(run + "--record " + folder / "r.json");
+  REQUIRE_MESSAGE(whole.code == 0, whole.err);
+  CHECK(contains(whole.out, "  ramp-up    2 samples a step at first, 2 more at a time until 12 "));
+  CHECK(contains(whole.out, " iteration        6/       7 | consumed samples:           20 |"));
+  const json record = read_json(folder / "r.json");
+  CHECK(record["steps"]["global_batch_size"] == json({2, 2, 2, 4, 4, 6, 6}));
+  CHECK(record["configuration"]["training"]["rampup_batch_size"] == json({2, 2, 12}));
+  const std::string parts = run + "--save " + folder / "s --load " + folder / "s";
+  REQUIRE(tally_train(parts + " --exit-interval 4").code == 0);
+  REQUIRE(tally_train(parts + " --record " + folder / "second.json").code == 0);
+  const json& losses = record["steps"]["loss"];
+  CHECK(read_json(folder / "second.json")["steps"]["loss"] ==
+        json({losses[4], losses[5], losses[6]}));
+}
+
+TEST_CASE("--eod-mask-loss: what follows the end of a document does not count") {
+  const Corpora corpora("eod");
+  const std::string run = tiny +
+                          "--train-iters 3 --hidden-dropout 0 --attention-dropout 0 --precision "
+                          "fp64 --split 8,2 --eval-interval 3 --eval-iters 2 --data-path " +
+                          corpora / "a --record " + corpora / "r.json ";
+  const auto results = [&](const std::string& flags) {
+    const Ended ended = tally_train(run + flags);
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    const json record = read_json(corpora / "r.json");
+    json losses = record["steps"]["loss"];
+    losses.push_back(record["results"]["evaluations"][0]["loss"]);
+    return losses;
+  };
+  const json all = results(""), masked = results("--eod-mask-loss");
+  const json reference = results("--eod-mask-loss --reference");
+  REQUIRE(masked.size() == 4);
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(masked[i].get<double>() == doctest::Approx(reference[i].get<double>()).epsilon(1e-9));
+    CHECK(masked[i] != all[i]);
+  }
+  for (const std::string flag : {"--reset-position-ids", "--reset-attention-mask"}) {
+    CAPTURE(flag);
+    const Ended refused = tally_train(run + flag);
+    CHECK(refused.code == 2);
+    CHECK(refused.out.empty());
+    CHECK(contains(refused.err, "error: " + flag + ": not supported yet: tokens attend to"));
+  }
+}

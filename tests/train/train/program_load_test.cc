@@ -1,0 +1,150 @@
+// What a run takes from a checkpoint and leaves in one: --finetune, --no-load-optim,
+// --no-save-optim, and what is said where the checkpoint differs from the run.
+#include "tests/train/train/tiny_run.h"
+
+namespace {
+
+const std::string run = mock + "--log-interval 1 ";
+
+json losses(const Folder& folder) {
+  return read_json(folder / "r.json")["steps"]["loss"];
+}
+
+}  // namespace
+
+TEST_CASE("--finetune begins at iteration 0 with the weights of a checkpoint") {
+  const Folder folder("finetune");
+  const std::string saved = folder / "s";
+  REQUIRE(tally_train(run + "--train-iters 4 --save " + saved).code == 0);
+  const Ended ended = tally_train(run + "--train-iters 3 --finetune --load " + saved + " --save " +
+                                  folder / "t --record " + folder / "r.json");
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  CHECK(contains(ended.out, "  weights    " + saved + "/iter_0000004\n"));
+  CHECK_FALSE(contains(ended.out, "resumed"));
+  CHECK(contains(ended.out, " iteration        3/       3 | consumed samples:           12 |"));
+  CHECK(read_text(folder / "t/latest_checkpointed_iteration.txt") == "3\n");
+  // The same as with the weights alone, read as a model of Hugging Face.
+  const json tuned = losses(folder);
+  REQUIRE(tally_train(run + "--train-iters 4 --save-hf " + folder / "hf").code == 0);
+  REQUIRE(tally_train("--mock-data --device cpu --tokenizer-type bytes --seq-length 32 --lr 1e-3 "
+                      "--micro-batch-size 2 --global-batch-size 4 --train-iters 3 --load-hf " +
+                      folder / "hf --record " + folder / "r.json")
+              .code == 0);
+  CHECK(losses(folder) == tuned);
+
+  const Ended replaces =
+      tally_train(run + "--train-iters 3 --finetune --load " + saved + " --save " + saved);
+  CHECK(replaces.code == 2);
+  CHECK(contains(replaces.err, "--save: '" + saved + "' holds checkpoints"));
+  const Ended missing = tally_train(run + "--train-iters 3 --finetune --load " + folder / "none");
+  CHECK(missing.code == 2);
+  CHECK(missing.err == "tally-train: error: --finetune: --load " + folder / "none" +
+                           " holds no checkpoint to take weights from\n");
+}
+
+TEST_CASE("--no-save-optim and --no-load-optim: weights and counters without the optimizer") {
+  const Folder folder("optim");
+  const std::string saved = folder / "s", place = saved + "/iter_0000002/";
+  const std::string longer =
+      run + "--train-iters 4 --load " + saved + " --record " + folder / "r.json ";
+  REQUIRE(tally_train(run + "--train-iters 2 --no-save-optim --save " + saved).code == 0);
+  CHECK_FALSE(fs::exists(place + "optimizer.safetensors"));
+  CHECK(read_json(place + "state.json")["optimizer"] == false);
+  const Ended refused = tally_train(longer);
+  CHECK(refused.code == 2);
+  CHECK(refused.err ==
+        "tally-train: error: --load: '" + saved +
+            "/iter_0000002' has no optimizer's state (it was saved with --no-save-optim): give "
+            "--no-load-optim to resume with its weights alone, or --finetune to start at iteration 0 "
+            "with them\n");
+  const Ended ended = tally_train(longer + "--no-load-optim --save " + saved);
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  CHECK(contains(ended.out, "  resumed    after 2 steps, from " + saved +
+                                ", without its optimizer's state\n"));
+  CHECK(losses(folder).size() == 2);
+  const json state = read_json(saved + "/iter_0000004/state.json");
+  CHECK(state["consumed_samples"] == 16);
+  CHECK(state["optimizer_steps"] == 2);
+  CHECK(state["skipped_iterations"] == 0);
+  CHECK(state["optimizer"] == true);
+  CHECK(tally_train("evaluate --device cpu --tokenizer-type bytes --text " TALLY_SOURCE_DIR
+                    "/README.md --load " +
+                    place)
+            .code == 0);
+  // Where the state is there, it is what makes the difference.
+  REQUIRE(tally_train(run + "--train-iters 2 --save " + folder / "whole").code == 0);
+  const std::string resume =
+      run + "--train-iters 4 --record " + folder / "r.json --load " + folder / "whole ";
+  REQUIRE(tally_train(resume).code == 0);
+  const json with = losses(folder);
+  REQUIRE(tally_train(resume + "--no-load-optim").code == 0);
+  CHECK(losses(folder)[0] == with[0]);
+  CHECK(losses(folder)[1] != with[1]);
+}
+
+TEST_CASE("a checkpoint of another precision or padding is named with the flag to set") {
+  const Folder folder("differs");
+  const std::string saved = folder / "s", more = run + "--train-iters 3 --load " + saved;
+  REQUIRE(tally_train(run + "--train-iters 2 --save " + saved).code == 0);
+  CHECK_FALSE(contains(tally_train(more).err, "note:"));
+  Ended ended = tally_train(more + " --bf16");
+  CHECK(ended.code == 0);
+  CHECK(contains(ended.err,
+                 "note: --precision: the checkpoint was trained in fp32, and this run trains in "
+                 "bf16: give --precision fp32 to train as before\n"));
+  ended = tally_train(more + " --make-vocab-size-divisible-by 1");
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(ended.err ==
+        "tally-train: error: --make-vocab-size-divisible-by: the checkpoint's vocabulary is padded "
+        "to 384 rows, and this run's to 257, so that the optimizer's state does not fit: give "
+        "--make-vocab-size-divisible-by 128\n");
+  ended = tally_train(more + " --make-vocab-size-divisible-by 1 --finetune");
+  CHECK(ended.code == 0);
+  CHECK(
+      contains(ended.err, "note: --make-vocab-size-divisible-by: the checkpoint's vocabulary was"));
+}
+
+TEST_CASE("--save and --save-hf do not share a folder") {
+  const Folder folder("shared");
+  for (const std::string name : {"s", "s/", "x/../s"}) {
+    CAPTURE(name);
+    const Ended ended =
+        tally_train(run + "--train-iters 1 --save " + folder / "s --save-hf " + folder / name);
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK(contains(ended.err, "--save-hf: '" + folder / name + "' is --save's folder, too"));
+    CHECK(fs::is_empty(folder.path));
+  }
+}
+
+TEST_CASE("untied embeddings: trained like the reference, saved, and taken from the checkpoint") {
+  const Folder folder("untied");
+  const std::string exact = mock +
+                            "--train-iters 3 --hidden-dropout 0 --attention-dropout 0 "
+                            "--untie-embeddings-and-output-weights --precision fp64 --record " +
+                            folder / "r.json ";
+  REQUIRE(tally_train(exact + "--save-hf " + folder / "hf").code == 0);
+  const json ours = losses(folder);
+  REQUIRE(tally_train(exact + "--reference").code == 0);
+  const json reference = losses(folder);
+  REQUIRE(ours.size() == 3);
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(ours[i].get<double>() == doctest::Approx(reference[i].get<double>()).epsilon(1e-9));
+  CHECK(read_json(folder / "hf/config.json")["tie_word_embeddings"] == false);
+  CHECK(contains(read_text(folder / "hf/model.safetensors"), "lm_head.weight"));
+
+  const std::string more =
+      "--mock-data --device cpu --seq-length 32 --tokenizer-type bytes --train-iters 1 --record " +
+      folder / "r.json --load-hf ";
+  REQUIRE(tally_train(more + folder / "hf").code == 0);
+  CHECK(read_json(folder / "r.json")["configuration"]["model"]["tied_embeddings"] == false);
+  REQUIRE(tally_train(run + "--train-iters 1 --save-hf " + folder / "tied").code == 0);
+  const Ended ended = tally_train(more + folder / "tied --untie-embeddings-and-output-weights");
+  CHECK(ended.code == 2);
+  CHECK(ended.err ==
+        "tally-train: error: --untie-embeddings-and-output-weights: contradicts " +
+            folder /
+                "tied/config.json, which says that the output layer has the embedding's "
+                "weights: leave it out\n");
+}

@@ -1,0 +1,23 @@
+#include "src/train/stop.h"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+using namespace tally::train;
+
+TEST_CASE("signals are remembered, the first of them") {
+  const StopSignals signals;
+  CHECK(StopSignals::received() == 0);
+  std::raise(SIGUSR1);
+  std::raise(SIGTERM);
+  CHECK(StopSignals::received() == SIGUSR1);
+  CHECK(signal_name(SIGUSR2) == "SIGUSR2");
+}
+
+TEST_CASE("the time limit counts from the program's start") {
+  const auto now = TimeLimit::Clock::now();
+  CHECK_FALSE(TimeLimit(0, now - std::chrono::hours(100)).reached());
+  CHECK(TimeLimit(5, now - std::chrono::minutes(6)).reached());
+  CHECK_FALSE(TimeLimit(5, now - std::chrono::minutes(4)).reached());
+}
