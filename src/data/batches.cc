@@ -16,6 +16,7 @@ BatchLoader::BatchLoader(std::shared_ptr<const SampleSource> source, const Batch
     : source_(std::move(source)),
       order_(order),
       memory_(std::move(memory)),
+      ends_(source_->document_ends()),
       slots_(std::max(ahead, 1) + std::max(hold, 0) + 1),
       hold_(std::max(hold, 0)) {
   if (order_.micro_batch < 1 || order_.sequence < 1 || order_.data_parallel_size < 1 ||
@@ -27,8 +28,10 @@ BatchLoader::BatchLoader(std::shared_ptr<const SampleSource> source, const Batch
     memory_.allocate = [](size_t bytes) { return std::malloc(bytes); };
     memory_.release = [](void* data) { std::free(data); };
   }
-  const auto numbers = static_cast<size_t>(slots_ * 2 * order_.micro_batch * order_.sequence);
-  buffer_ = static_cast<int32_t*>(memory_.allocate(numbers * sizeof(int32_t)));
+  const int64_t tokens = order_.micro_batch * order_.sequence;
+  slot_numbers_ = (ends_.reset_positions ? 3 : 2) * tokens + (ends_.reset_attention ? tokens + 1 : 0);
+  buffer_ = static_cast<int32_t*>(
+      memory_.allocate(static_cast<size_t>(slots_ * slot_numbers_) * sizeof(int32_t)));
   if (buffer_ == nullptr) throw std::bad_alloc();
   row_.resize(static_cast<size_t>(order_.sequence) + 1);
   counted_.assign(static_cast<size_t>(slots_), -1);
@@ -45,8 +48,19 @@ BatchLoader::~BatchLoader() {
   if (memory_.release) memory_.release(buffer_);
 }
 
-int32_t* BatchLoader::slot(int64_t number) const {
-  return buffer_ + (number % slots_) * 2 * order_.micro_batch * order_.sequence;
+HostBatch BatchLoader::batch(int64_t number) const {
+  const int64_t tokens = order_.micro_batch * order_.sequence;
+  HostBatch b;
+  b.ids = slot(number);
+  b.targets = b.ids + tokens;
+  const int32_t* end = b.targets + tokens;
+  if (ends_.reset_positions) {
+    b.positions = end;
+    end += tokens;
+  }
+  if (ends_.reset_attention) b.cu_seqlens = end;
+  b.counted = counted_[static_cast<size_t>(number % slots_)];
+  return b;
 }
 
 void BatchLoader::fill(int64_t number) {
@@ -61,10 +75,13 @@ void BatchLoader::fill(int64_t number) {
     std::memcpy(ids + b * order_.sequence, row_.data(), bytes);
     std::memcpy(targets + b * order_.sequence, row_.data() + 1, bytes);
   }
-  const int32_t uncounted = source_->uncounted_input();
-  if (uncounted < 0) return;
+  if (!ends_.any()) return;
+  const HostBatch made = batch(number);
+  describe_documents(ids, order_.micro_batch, order_.sequence, ends_.eod,
+                     const_cast<int32_t*>(made.positions), const_cast<int32_t*>(made.cu_seqlens));
+  if (!ends_.mask_loss) return;
   counted_[static_cast<size_t>(number % slots_)] =
-      mask_document_ends(ids, order_.micro_batch * order_.sequence, uncounted, targets);
+      mask_document_ends(ids, order_.micro_batch * order_.sequence, ends_.eod, targets);
 }
 
 void BatchLoader::produce() {
@@ -106,9 +123,7 @@ HostBatch BatchLoader::next() {
   taken_ = number + 1;
   lock.unlock();
   taken_more_.notify_all();
-  const int32_t* ids = slot(number);
-  return {ids, ids + order_.micro_batch * order_.sequence,
-          counted_[static_cast<size_t>(number % slots_)]};
+  return batch(number);
 }
 
 }  // namespace tally::train

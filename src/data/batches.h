@@ -15,10 +15,13 @@
 namespace tally::train {
 
 // A micro batch in host memory: row major [micro_batch, sequence]; targets are ids one position on,
-// or -1 where they do not count (SampleSource::uncounted_input).
+// or -1 where they do not count (DocumentEnds::mask_loss).
 struct HostBatch {
   const int32_t* ids = nullptr;
   const int32_t* targets = nullptr;
+  // Null unless DocumentEnds asks for them; cu_seqlens[micro_batch * sequence + 1].
+  const int32_t* positions = nullptr;
+  const int32_t* cu_seqlens = nullptr;
   int64_t counted = -1;  // targets that count; -1: all
 };
 
@@ -55,12 +58,14 @@ class BatchLoader {
  private:
   void produce();
   void fill(int64_t number);
-  int32_t* slot(int64_t number) const;
+  int32_t* slot(int64_t number) const { return buffer_ + number % slots_ * slot_numbers_; }
+  HostBatch batch(int64_t number) const;
 
   std::shared_ptr<const SampleSource> source_;
   BatchOrder order_;
   Memory memory_;
-  int64_t slots_, hold_;
+  const DocumentEnds ends_;
+  int64_t slots_, hold_, slot_numbers_;
   int32_t* buffer_ = nullptr;
   std::vector<int32_t> row_;
   std::vector<int64_t> counted_;  // of each slot

@@ -30,6 +30,16 @@ class IndexedDataset {
   std::unique_ptr<Impl> impl_;
 };
 
+// How the ends of documents within a sample are treated (documents.h does it).
+struct DocumentEnds {
+  int32_t eod = -1;              // the token that ends a document
+  bool mask_loss = false;        // --eod-mask-loss: the target after it does not count
+  bool reset_positions = false;  // --reset-position-ids: positions count from a document's start
+  bool reset_attention = false;  // --reset-attention-mask: tokens attend to their document only
+
+  bool any() const { return mask_loss || reset_positions || reset_attention; }
+};
+
 // Gives sample number n of a split: sequence + 1 tokens, overlapping the next by one; documents
 // concatenated and shuffled per epoch, samples shuffled (Megatron's order, generated lazily).
 class SampleSource {
@@ -39,8 +49,8 @@ class SampleSource {
   // Writes sequence + 1 tokens. `index` counts from 0 and may pass any number of epochs.
   // Deterministic.
   virtual void sample(int64_t index, int32_t* out) const = 0;
-  // The target after this token does not count for the loss; -1: all targets count.
-  virtual int32_t uncounted_input() const { return -1; }
+  // What whoever makes batches does at the ends of documents.
+  virtual DocumentEnds document_ends() const { return {}; }
 };
 
 enum class Split { train, validation, test };

@@ -1,21 +1,22 @@
 #include "src/data/documents.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tally::train {
 namespace {
 
-class MaskedSamples final : public SampleSource {
+class SamplesWithEnds final : public SampleSource {
  public:
-  MaskedSamples(std::shared_ptr<const SampleSource> source, int32_t eod)
-      : source_(std::move(source)), eod_(eod) {}
+  SamplesWithEnds(std::shared_ptr<const SampleSource> source, const DocumentEnds& ends)
+      : source_(std::move(source)), ends_(ends) {}
   int64_t samples_per_epoch() const override { return source_->samples_per_epoch(); }
   void sample(int64_t index, int32_t* out) const override { source_->sample(index, out); }
-  int32_t uncounted_input() const override { return eod_; }
+  DocumentEnds document_ends() const override { return ends_; }
 
  private:
   std::shared_ptr<const SampleSource> source_;
-  int32_t eod_;
+  DocumentEnds ends_;
 };
 
 }  // namespace
@@ -45,9 +46,24 @@ int64_t mask_document_ends(const int32_t* ids, int64_t tokens, int32_t eod, int3
   return counted;
 }
 
-std::shared_ptr<const SampleSource> with_masked_document_ends(
-    std::shared_ptr<const SampleSource> source, int32_t eod) {
-  return std::make_shared<MaskedSamples>(std::move(source), eod);
+void describe_documents(const int32_t* ids, int64_t rows, int64_t tokens, int32_t eod,
+                        int32_t* positions, int32_t* cu_seqlens) {
+  int64_t documents = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int32_t* of_row = ids + row * tokens;
+    if (positions) document_positions(of_row, tokens, eod, positions + row * tokens);
+    if (!cu_seqlens) continue;
+    const std::vector<int32_t> starts = document_starts(of_row, tokens, eod);
+    for (size_t d = 0; d + 1 < starts.size(); ++d)
+      cu_seqlens[documents++] = static_cast<int32_t>(row * tokens) + starts[d];
+  }
+  const int64_t all = rows * tokens;
+  if (cu_seqlens) std::fill(cu_seqlens + documents, cu_seqlens + all + 1, static_cast<int32_t>(all));
+}
+
+std::shared_ptr<const SampleSource> with_document_ends(std::shared_ptr<const SampleSource> source,
+                                                       const DocumentEnds& ends) {
+  return std::make_shared<SamplesWithEnds>(std::move(source), ends);
 }
 
 }  // namespace tally::train

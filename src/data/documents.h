@@ -24,8 +24,14 @@ std::vector<int32_t> document_starts(const int32_t* ids, int64_t tokens, int32_t
 // becomes -1 where ids[t] is `eod`. Returns how many targets count.
 int64_t mask_document_ends(const int32_t* ids, int64_t tokens, int32_t eod, int32_t* targets);
 
-// `source`, with --eod-mask-loss for `eod`: see SampleSource::uncounted_input().
-std::shared_ptr<const SampleSource> with_masked_document_ends(
-    std::shared_ptr<const SampleSource> source, int32_t eod);
+// Positions[rows, tokens] and the documents of a micro batch ids[rows, tokens], each where it is not
+// null. cu_seqlens[rows * tokens + 1]: where the documents of all rows begin, counted through the
+// micro batch, and rows * tokens from the last one to the array's end.
+void describe_documents(const int32_t* ids, int64_t rows, int64_t tokens, int32_t eod,
+                        int32_t* positions, int32_t* cu_seqlens);
+
+// `source` with this treatment of its documents' ends.
+std::shared_ptr<const SampleSource> with_document_ends(std::shared_ptr<const SampleSource> source,
+                                                       const DocumentEnds& ends);
 
 }  // namespace tally::train

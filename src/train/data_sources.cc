@@ -127,8 +127,11 @@ int32_t end_of_document(const Config& c) {
   constexpr int64_t gpt2 = 50257;
   if (!none && c.model.vocabulary < gpt2)
     throw std::runtime_error(
-        fmt::format("--eod-mask-loss: a vocabulary of {} tokens is not GPT-2's, and the token that "
+        fmt::format("{}: a vocabulary of {} tokens is not GPT-2's, and the token that "
                     "ends its documents is not known: give --vocab-file and --merge-file",
+                    data.eod_mask_loss        ? "--eod-mask-loss"
+                    : data.reset_position_ids ? "--reset-position-ids"
+                                              : "--reset-attention-mask",
                     c.model.vocabulary));
   return static_cast<int32_t>(none ? c.model.vocabulary - 1 : gpt2 - 1);
 }
@@ -158,10 +161,14 @@ DataSources open_all(const Config& c) {
 
 DataSources open_data(const Config& c) {
   DataSources data = open_all(c);
-  if (!c.data.eod_mask_loss) return data;
-  const int32_t eod = end_of_document(c);
+  DocumentEnds ends;
+  ends.mask_loss = c.data.eod_mask_loss;
+  ends.reset_positions = c.data.reset_position_ids;
+  ends.reset_attention = c.data.reset_attention_mask;
+  if (!ends.any()) return data;
+  ends.eod = end_of_document(c);
   for (auto* source : {&data.train, &data.validation, &data.test})
-    if (*source) *source = with_masked_document_ends(*source, eod);
+    if (*source) *source = with_document_ends(*source, ends);
   return data;
 }
 

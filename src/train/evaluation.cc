@@ -42,7 +42,7 @@ class SampleBlocks final : public ScoredBlocks {
  public:
   SampleBlocks(std::shared_ptr<const SampleSource> samples, int64_t sequence)
       : samples_(std::move(samples)), sequence_(sequence), targets_(blocks() * sequence) {
-    if (samples_->uncounted_input() < 0) return;
+    if (!samples_->document_ends().mask_loss) return;
     targets_ = 0;
     std::vector<int32_t> ids(static_cast<size_t>(sequence)), targets(ids.size());
     for (int64_t block = 0; block < blocks(); ++block)
@@ -50,6 +50,7 @@ class SampleBlocks final : public ScoredBlocks {
   }
   int64_t blocks() const override { return samples_->samples_per_epoch(); }
   int64_t targets() const override { return targets_; }
+  DocumentEnds document_ends() const override { return samples_->document_ends(); }
   void fill(int64_t block, int32_t* ids, int32_t* targets) const override {
     fill_row(block, ids, targets);
   }
@@ -61,7 +62,8 @@ class SampleBlocks final : public ScoredBlocks {
     samples_->sample(block, row.data());
     std::copy(row.begin(), row.end() - 1, ids);
     std::copy(row.begin() + 1, row.end(), targets);
-    return mask_document_ends(ids, sequence_, samples_->uncounted_input(), targets);
+    const DocumentEnds ends = samples_->document_ends();
+    return ends.mask_loss ? mask_document_ends(ids, sequence_, ends.eod, targets) : sequence_;
   }
 
   std::shared_ptr<const SampleSource> samples_;

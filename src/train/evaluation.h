@@ -19,6 +19,8 @@ class ScoredBlocks {
   virtual int64_t blocks() const = 0;
   // Targets that are scored, of all blocks together.
   virtual int64_t targets() const = 0;
+  // Of the samples that blocks are made of.
+  virtual DocumentEnds document_ends() const { return {}; }
   // Writes the block's ids[sequence] and targets[sequence]; a target that is not scored is -1.
   virtual void fill(int64_t block, int32_t* ids, int32_t* targets) const = 0;
 };

@@ -41,14 +41,6 @@ Ending asked_to_stop(const TimeLimit& limit) {
 
 // What flags ask for and this version does not do.
 void check_supported(const Config& c) {
-  for (const auto& [flag, asked] :
-       {std::pair{"--reset-position-ids", c.data.reset_position_ids},
-        std::pair{"--reset-attention-mask", c.data.reset_attention_mask}})
-    if (asked)
-      throw InputError(fmt::format(
-          "{}: not supported yet: tokens attend to the whole sample, across the ends of documents, "
-          "and positions count through it: leave it out (--eod-mask-loss is supported)",
-          flag));
   if (c.tensor_parallel > 1)
     throw InputError(fmt::format(
         "--tensor-model-parallel-size {}: this version is parallel in data only: take 1",
