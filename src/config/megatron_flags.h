@@ -13,7 +13,8 @@ struct UnsupportedFlags {
 
 // Of Megatron-LM's megatron/training/arguments.py as of autumn 2025, and of its deprecated names.
 const std::vector<UnsupportedFlags>& unsupported_flags();
-// What to do about `flag` ("--name"); null where Megatron-LM has no such flag or tally-train has it.
+// What to do about `flag` ("--name"); null where Megatron-LM has no such flag, or tally-train has
+// it.
 const char* unsupported_advice(const std::string& flag);
 
 }  // namespace tally::train

@@ -1,6 +1,7 @@
 // The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_run.cc (precision,
-// device, processes), resolve_data.cc (data, length, schedule), resolve_output.cc (checkpoints,
-// evaluation, output). Each reads flags and writes its part of the Config; all throw UsageError with the flag's name in front.
+// device, processes), resolve_data.cc (data, length, schedule), resolve_rampup.cc,
+// resolve_output.cc (checkpoints, evaluation, output). Each reads flags and writes its part of the
+// Config; all throw UsageError with the flag's name in front.
 #pragma once
 
 #include <fmt/format.h>

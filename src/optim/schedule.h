@@ -1,4 +1,5 @@
-// Learning rate and weight decay over the samples seen, as Megatron-LM's OptimizerParamScheduler computes it.
+// Learning rate and weight decay over the samples seen, as Megatron-LM's OptimizerParamScheduler
+// computes them.
 #pragma once
 
 #include <cstdint>

@@ -98,10 +98,11 @@ class Run {
     };
     check_weights("at the start");
     record_.first_iteration = iteration;
-    if (iteration > 0)
+    if (iteration > 0 && !config_.skip_train)
       print_(fmt::format("  resumed    after {} steps, from {}{}", iteration, config_.load_dir,
                          start_.optimizer ? "" : ", without its optimizer's state"));
-    if (!start_.resumes && (start_.checkpoint || !config_.load_hf_dir.empty()))
+    if ((!start_.resumes || config_.skip_train) &&
+        (start_.checkpoint || !config_.load_hf_dir.empty()))
       print_(fmt::format("  weights    {}", start_.checkpoint.value_or(config_.load_hf_dir)));
     if (config_.skip_train) {
       evaluate_once(config_, session, data_, *communicator_, iteration, print_, &record_);

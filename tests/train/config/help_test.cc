@@ -30,13 +30,16 @@ size_t longest_line(const std::string& text) {
 }  // namespace
 
 TEST_CASE("the help fits the terminal, between 80 and 120 columns") {
-  for (const auto& [columns, least, most] :
-       {std::tuple{"80", 70, 80}, std::tuple{"40", 70, 80}, std::tuple{"101", 92, 101},
-        std::tuple{"120", 110, 120}, std::tuple{"1000", 110, 120}, std::tuple{"x", 70, 120}}) {
-    CAPTURE(std::string(columns));
-    const size_t longest = longest_line(help_at(columns));
-    CHECK(longest >= static_cast<size_t>(least));
-    CHECK(longest <= static_cast<size_t>(most));
+  struct Row {
+    const char* columns;
+    size_t least, most;
+  };
+  for (const Row& row : {Row{"80", 70, 80}, Row{"40", 70, 80}, Row{"101", 92, 101},
+                         Row{"120", 110, 120}, Row{"1000", 110, 120}, Row{"x", 70, 120}}) {
+    CAPTURE(std::string(row.columns));
+    const size_t longest = longest_line(help_at(row.columns));
+    CHECK(longest >= row.least);
+    CHECK(longest <= row.most);
   }
 }
 

@@ -66,6 +66,26 @@ pid_t pid_of_rank(int supervisor, const std::string& rank) {
 
 }  // namespace
 
+TEST_CASE("several ranks with a growing batch and masked targets compute what one does") {
+  const Folder folder("distributed_rampup");
+  const std::string run = flags +
+                          "--micro-batch-size 1 --rampup-batch-size 4 2 24 --train-samples 40 "
+                          "--tokenizer-type NullTokenizer --vocab-size 97 ";
+  REQUIRE(tally_train(run + "--record " + folder / "1.json").code == 0);
+  const std::string masked = run + "--eod-mask-loss --record " + folder / "2.json";
+  const Ended two = tally_train(run + "--nproc-per-node 2 --record " + folder / "2.json");
+  REQUIRE_MESSAGE(two.code == 0, two.err);
+  const json one = read_json(folder / "1.json");
+  CHECK(one["steps"]["global_batch_size"] == json({4, 4, 4, 6, 6, 8, 8}));
+  check_same_numbers(one, read_json(folder / "2.json"));
+  // Every micro batch of every rank is a mean over its own tokens, so that the sum is one rank's.
+  REQUIRE(tally_train(masked).code == 0);
+  const json whole = read_json(folder / "2.json");
+  CHECK(whole["steps"]["loss"] != one["steps"]["loss"]);
+  REQUIRE(tally_train(masked + " --nproc-per-node 2").code == 0);
+  check_same_numbers(whole, read_json(folder / "2.json"));
+}
+
 TEST_CASE("several ranks compute what one does") {
   const Folder folder("distributed");
   REQUIRE(tally_train(with_evaluation + "--record " + folder / "1.json").code == 0);

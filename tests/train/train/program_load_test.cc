@@ -52,11 +52,12 @@ TEST_CASE("--no-save-optim and --no-load-optim: weights and counters without the
   CHECK(read_json(place + "state.json")["optimizer"] == false);
   const Ended refused = tally_train(longer);
   CHECK(refused.code == 2);
-  CHECK(refused.err ==
-        "tally-train: error: --load: '" + saved +
-            "/iter_0000002' has no optimizer's state (it was saved with --no-save-optim): give "
-            "--no-load-optim to resume with its weights alone, or --finetune to start at iteration 0 "
-            "with them\n");
+  CHECK(
+      refused.err ==
+      "tally-train: error: --load: '" + saved +
+          "/iter_0000002' has no optimizer's state (it was saved with --no-save-optim): give "
+          "--no-load-optim to resume with its weights alone, or --finetune to start at iteration 0 "
+          "with them\n");
   const Ended ended = tally_train(longer + "--no-load-optim --save " + saved);
   REQUIRE_MESSAGE(ended.code == 0, ended.err);
   CHECK(contains(ended.out, "  resumed    after 2 steps, from " + saved +
