@@ -124,18 +124,19 @@ void resolve_fusions(const Flags& f, Config* c) {
         "stays the tanh approximation, where Megatron-LM computes erf without its fusion");
   }
   if (!f.no_fusion) return;
-  const std::array<std::pair<const char*, bool*>, 12> known{{{"residual", &u.residual},
-                                                             {"bias-sums", &u.bias_sums},
-                                                             {"qkv-bias", &u.qkv_bias},
-                                                             {"overwrite", &u.overwrite},
-                                                             {"gelu", &u.gelu},
-                                                             {"gelu-derivative", &u.gelu_derivative},
-                                                             {"bias", &u.bias},
-                                                             {"overlap", &u.overlap},
-                                                             {"deferred-update", &u.deferred_update},
-                                                             {"float64", &u.float64},
-                                                             {"attention", &u.attention},
-                                                             {"head", &u.head}}};
+  const std::array<std::pair<const char*, bool*>, 12> known{
+      {{"residual", &u.residual},
+       {"bias-sums", &u.bias_sums},
+       {"qkv-bias", &u.qkv_bias},
+       {"overwrite", &u.overwrite},
+       {"gelu", &u.gelu},
+       {"gelu-derivative", &u.gelu_derivative},
+       {"bias", &u.bias},
+       {"overlap", &u.overlap},
+       {"deferred-update", &u.deferred_update},
+       {"float64", &u.float64},
+       {"attention", &u.attention},
+       {"head", &u.head}}};
   std::istringstream names(*f.no_fusion);
   for (std::string name; std::getline(names, name, ',');) {
     bool found = false;
@@ -173,11 +174,7 @@ void resolve_device(const Flags& f, Config* c) {
     fail("--fp32-attention", "tf32x3 serves heads of up to 128; these have {}: leave it out",
          c->model.head_dim());
   c->reference = f.reference;
-  c->cuda_graph = !f.no_cuda_graph && !c->data.eod_mask_loss;
-  if (c->data.eod_mask_loss && !f.no_cuda_graph && c->device != "cpu")
-    c->notices.emplace_back(
-        "--eod-mask-loss: steps run without CUDA graphs, for the number of tokens that count "
-        "differs from one micro batch to the next");
+  c->cuda_graph = !f.no_cuda_graph;
   c->deterministic = f.deterministic;
   resolve_fusions(f, c);
 }

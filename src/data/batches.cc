@@ -29,7 +29,8 @@ BatchLoader::BatchLoader(std::shared_ptr<const SampleSource> source, const Batch
     memory_.release = [](void* data) { std::free(data); };
   }
   const int64_t tokens = order_.micro_batch * order_.sequence;
-  slot_numbers_ = (ends_.reset_positions ? 3 : 2) * tokens + (ends_.reset_attention ? tokens + 1 : 0);
+  slot_numbers_ =
+      (ends_.reset_positions ? 3 : 2) * tokens + (ends_.reset_attention ? tokens + 1 : 0);
   buffer_ = static_cast<int32_t*>(
       memory_.allocate(static_cast<size_t>(slots_ * slot_numbers_) * sizeof(int32_t)));
   if (buffer_ == nullptr) throw std::bad_alloc();

@@ -58,7 +58,8 @@ void describe_documents(const int32_t* ids, int64_t rows, int64_t tokens, int32_
       cu_seqlens[documents++] = static_cast<int32_t>(row * tokens) + starts[d];
   }
   const int64_t all = rows * tokens;
-  if (cu_seqlens) std::fill(cu_seqlens + documents, cu_seqlens + all + 1, static_cast<int32_t>(all));
+  if (cu_seqlens)
+    std::fill(cu_seqlens + documents, cu_seqlens + all + 1, static_cast<int32_t>(all));
 }
 
 std::shared_ptr<const SampleSource> with_document_ends(std::shared_ptr<const SampleSource> source,

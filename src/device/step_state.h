@@ -39,12 +39,31 @@ struct StepState {
   int64_t updates;      // steps that were not left out: t of the bias corrections
   double beta1, beta2;  // for the bias corrections
 
-  uint64_t dropout_seed;  // written by the host before each micro batch, see DropoutSeed
+  // Written by the host before each micro batch where its step is recorded, in one copy.
+  struct MicroBatch {
+    uint64_t dropout_seed;  // see DropoutSeed
+    double loss_factor;     // see LossFactor
+  } micro_batch;
+};
+
+// What the losses of a micro batch are multiplied with: a number that is known when an operation is
+// called, or the one that lies in the step's state when the operation runs, so that a recorded step
+// serves micro batches in which different numbers of labels count.
+struct LossFactor {
+  const StepState* state = nullptr;  // in device memory; null: `value` is the factor
+  double value = 1;
+
+  LossFactor(double factor) : value(factor) {}
+  explicit LossFactor(const StepState* s) : state(s) {}
+  // Where the operation runs: on the device.
+  TALLY_HOST_DEVICE double get() const {
+    return state != nullptr ? state->micro_batch.loss_factor : value;
+  }
 };
 
 // Where a mask of dropout comes from: a seed that is known when an operation is called, or one
-// site's share (site_seed) of the seed that lies in the step's state when the operation runs, so
-// that a recorded step draws new masks whenever it is replayed.
+// site's seed (site_seed) of the seed that lies in the step's state when the operation runs, so that
+// a recorded step draws new masks whenever it is replayed.
 struct DropoutSeed {
   const StepState* state = nullptr;  // in device memory; null: `value` is the seed
   uint64_t value = 0;                // the seed, or the site
@@ -54,7 +73,7 @@ struct DropoutSeed {
   DropoutSeed(const StepState* s, uint64_t site) : state(s), value(site) {}
   // Where the operation runs: on the device.
   TALLY_HOST_DEVICE uint64_t get() const {
-    return state != nullptr ? site_seed(state->dropout_seed, value) : value;
+    return state != nullptr ? site_seed(state->micro_batch.dropout_seed, value) : value;
   }
 };
 

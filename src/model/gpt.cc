@@ -141,7 +141,7 @@ void Gpt::plan_scratch() {
   head_scratch_.logits = both.view({rows, v});
   qkv_grad_ = both.view({g.batch, g.tokens, 3, g.heads, g.head_dim});
   head_scratch_.losses = make(wide(type_), {m}, "losses");
-  head_scratch_.probabilities = make(wide(type_), {rows}, "probabilities of the targets");
+  head_scratch_.scales = make(wide(type_), {rows}, "scales of the loss");
   projection_sums_ = make(wide(type_), {config_.layers, c}, "sums of gradients");
   Dropout dropout;
   dropout.attention = config_.attention_dropout;
@@ -177,9 +177,10 @@ Dropout Gpt::dropout_of(const Pass& pass) const {
   return {config_.hidden_dropout, config_.attention_dropout, pass.dropout};
 }
 
-double Gpt::loss_factor(const Batch& batch, const Pass& pass) const {
+LossFactor Gpt::loss_factor(const Batch& batch, const Pass& pass) const {
+  if (pass.factor_in_state) return LossFactor(pass.state);
   const int64_t counted = batch.counted < 0 ? sizes_.tokens() : batch.counted;
-  return counted > 0 ? pass.weight / static_cast<double>(counted) : 0;
+  return counted > 0 ? pass.weight / static_cast<double>(counted) : 0.0;
 }
 
 void Gpt::forward(const Batch& batch, const Pass& pass, ActivationSet& set) {

@@ -36,7 +36,7 @@ class Gpt final : public Stage {
   void plan_scratch();
   void check(const Batch& batch) const;
   Dropout dropout_of(const Pass& pass) const;
-  double loss_factor(const Batch& batch, const Pass& pass) const;
+  LossFactor loss_factor(const Batch& batch, const Pass& pass) const;
   void start_gradients(bool first);
   void run_blocks(Activations& a, const Dropout& dropout, bool updates);
   void backward_blocks(Activations& a, const Dropout& dropout);

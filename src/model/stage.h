@@ -36,6 +36,9 @@ struct Pass {
   double weight = 1;           // of its mean loss in the step's: 1 / micro batches
   DropoutSeed dropout;         // differs per step and micro batch; the value 0 turns dropout off
   StepState* state = nullptr;  // in device memory
+  // The step's state has weight / Batch::counted (LossFactor), because a recorded step serves micro
+  // batches with different counts.
+  bool factor_in_state = false;
 };
 
 // What one micro batch leaves from its forward pass for its backward pass. A schedule owns as many

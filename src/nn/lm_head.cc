@@ -38,8 +38,8 @@ int64_t LmHead::rows_at_once(int64_t tokens, const ModelConfig& model, DType typ
   return std::min(rows, tokens);
 }
 
-void LmHead::evaluate(const LayerContext& c, const Tensor& x, const Tensor& labels, double factor,
-                      const HeadScratch& scratch, StepState* state) const {
+void LmHead::evaluate(const LayerContext& c, const Tensor& x, const Tensor& labels,
+                      LossFactor factor, const HeadScratch& scratch, StepState* state) const {
   for_pieces(labels.numel(), scratch, [&](int64_t first, int64_t rows) {
     const Tensor logits = scratch.logits.rows(0, rows);
     linear_forward(c.compute, x.rows(first, rows), weight_.value, Tensor(), logits);
@@ -50,25 +50,25 @@ void LmHead::evaluate(const LayerContext& c, const Tensor& x, const Tensor& labe
 }
 
 void LmHead::forward_backward(const LayerContext& c, const Tensor& x, const Tensor& labels,
-                              double factor, const HeadScratch& scratch, StepState* state,
+                              LossFactor factor, const HeadScratch& scratch, StepState* state,
                               const Tensor& dx) const {
   for_pieces(labels.numel(), scratch, [&](int64_t first, int64_t rows) {
     const Tensor logits = scratch.logits.rows(0, rows), part = x.rows(first, rows);
     const Tensor right = labels.rows(first, rows), losses = scratch.losses.rows(first, rows);
-    const Tensor probabilities = scratch.probabilities.rows(0, rows), out = dx.rows(first, rows);
+    const Tensor scales = scratch.scales.rows(0, rows), out = dx.rows(first, rows);
     const bool fused =
         c.fusions.head && linear_cross_entropy_pays(c.compute, part, weight_.value, right,
-                                                    vocabulary_, losses, probabilities, logits);
+                                                    vocabulary_, losses, scales, logits);
     if (fused) {
       linear_cross_entropy(c.compute, part, weight_.value, right, vocabulary_, factor, state,
-                           losses, probabilities, logits);
+                           losses, scales, logits);
     } else {
       linear_forward(c.compute, part, weight_.value, Tensor(), logits);
       cross_entropy(c.compute, logits, right, vocabulary_, true, factor, state, losses);
     }
     backward_weight(c, logits, part, weight_, c.accumulate || first > 0);
     linear_backward_input(c.compute, logits, weight_.value, out);
-    if (fused) scale_rows(c.compute, probabilities, out);
+    if (fused) scale_rows(c.compute, scales, out);
     c.side->wait();  // the next piece overwrites the logits
   });
   add_losses(c.compute, scratch.losses, factor, state);

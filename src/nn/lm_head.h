@@ -12,9 +12,9 @@ namespace tally::train {
 
 // Scratch of the head; `rows` tokens at once, Vp = padded vocabulary.
 struct HeadScratch {
-  Tensor logits;         // [rows,Vp]
-  Tensor losses;         // [M] f32 (f64 for f64)
-  Tensor probabilities;  // [rows] the same: scaled target probabilities
+  Tensor logits;  // [rows,Vp]
+  Tensor losses;  // [M] f32 (f64 for f64)
+  Tensor scales;  // [rows] the same: of linear_cross_entropy
 };
 
 class LmHead {
@@ -28,12 +28,13 @@ class LmHead {
 
   // state->loss_sum += factor * sum of the losses of x[M,C] at labels[M] (a negative label counts
   // 0). x is scratch afterwards.
-  void evaluate(const LayerContext& c, const Tensor& x, const Tensor& labels, double factor,
+  void evaluate(const LayerContext& c, const Tensor& x, const Tensor& labels, LossFactor factor,
                 const HeadScratch& scratch, StepState* state) const;
   // The same, and the gradient at x in dx[M,C], with factor * state->loss_scale, and the weight's
   // gradient.
-  void forward_backward(const LayerContext& c, const Tensor& x, const Tensor& labels, double factor,
-                        const HeadScratch& scratch, StepState* state, const Tensor& dx) const;
+  void forward_backward(const LayerContext& c, const Tensor& x, const Tensor& labels,
+                        LossFactor factor, const HeadScratch& scratch, StepState* state,
+                        const Tensor& dx) const;
 
   const ParamGrad& weight() const { return weight_; }
 

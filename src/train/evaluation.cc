@@ -5,6 +5,7 @@
 
 #include "src/data/documents.h"
 #include "src/device/events.h"
+#include "src/train/loader.h"
 
 namespace tally::train {
 namespace {
@@ -87,12 +88,14 @@ double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const
   const int64_t rows = batch.ids.dim(0), sequence = batch.ids.dim(1), count = blocks.blocks();
   const int64_t numbers = rows * sequence;
   const auto total = static_cast<double>(blocks.targets());
-  const HostMemory host(stream, static_cast<size_t>(in_flight * 2 * numbers) * sizeof(int32_t));
+  const DocumentEnds ends = blocks.document_ends();
+  const int64_t slot = 4 * numbers + 1;  // ids, targets, positions, cu_seqlens
+  const HostMemory host(stream, static_cast<size_t>(in_flight * slot) * sizeof(int32_t));
   stream.fill_zero(state, sizeof(StepState));
   const int64_t stride = rows * communicator.size();
   for (int64_t first = rows * communicator.rank(), k = 0; first < count; first += stride, ++k) {
     if (k > 0 && k % in_flight == 0) stream.synchronize();
-    int32_t* ids = host.as<int32_t>() + k % in_flight * 2 * numbers;
+    int32_t* ids = host.as<int32_t>() + k % in_flight * slot;
     int32_t* targets = ids + numbers;
     std::fill(ids, ids + numbers, 0);
     std::fill(targets, targets + numbers, -1);
@@ -100,10 +103,15 @@ double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const
       blocks.fill(first + b, ids + b * sequence, targets + b * sequence);
     const int64_t counted =
         std::count_if(targets, targets + numbers, [](int32_t t) { return t >= 0; });
-    stream.copy(batch.ids.data, ids, batch.ids.bytes());
-    stream.copy(batch.labels[0].data, targets, batch.labels[0].bytes());
+    HostBatch filled_host{ids, targets, nullptr, nullptr, counted};
+    if (ends.any()) {
+      if (batch.positions.defined()) filled_host.positions = targets + numbers;
+      if (batch.cu_seqlens.defined()) filled_host.cu_seqlens = targets + 2 * numbers;
+      describe_documents(ids, rows, sequence, ends.eod, const_cast<int32_t*>(filled_host.positions),
+                         const_cast<int32_t*>(filled_host.cu_seqlens));
+    }
     Batch filled = batch;
-    filled.counted = counted;
+    copy_batch(stream, filled_host, &filled);
     stage.evaluate(filled, {static_cast<double>(counted) / total, {}, state}, activations);
   }
   communicator.all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));

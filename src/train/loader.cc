@@ -24,22 +24,30 @@ std::unique_ptr<BatchLoader> make_loader(const Config& config, const Communicato
   return std::make_unique<BatchLoader>(std::move(source), order, std::move(from), 8, hold);
 }
 
-void load(Stream& stream, BatchLoader* loader, Batch* batch) {
-  const HostBatch host = loader->next();
-  stream.copy(batch->ids.data, host.ids, batch->ids.bytes());
-  stream.copy(batch->labels[0].data, host.targets, batch->labels[0].bytes());
+void copy_batch(Stream& stream, const HostBatch& host, Batch* batch) {
+  const auto copy = [&](const Tensor& to, const int32_t* from) {
+    if (from) stream.copy(to.data, from, to.bytes());
+  };
+  copy(batch->ids, host.ids);
+  copy(batch->labels[0], host.targets);
+  copy(batch->positions, host.positions);
+  copy(batch->cu_seqlens, host.cu_seqlens);
   batch->counted = host.counted;
 }
 
-DeviceBatch::DeviceBatch(const Config& c, Stream& stream) : stream_(stream) {
-  const size_t bytes = static_cast<size_t>(c.micro_batch * c.sequence) * sizeof(int32_t);
-  ids = Tensor(stream.allocate(bytes, "token ids"), DType::i32, {c.micro_batch, c.sequence});
-  labels[0] = Tensor(stream.allocate(bytes, "target ids"), DType::i32, {c.micro_batch, c.sequence});
+void load(Stream& stream, BatchLoader* loader, Batch* batch) {
+  copy_batch(stream, loader->next(), batch);
 }
 
-DeviceBatch::~DeviceBatch() {
-  stream_.release(ids.data);
-  stream_.release(labels[0].data);
+DeviceBatch::DeviceBatch(const Config& c, Stream& stream) : arena_(stream) {
+  const auto make = [&](const char* what) {
+    return arena_.make(DType::i32, {c.micro_batch, c.sequence}, what);
+  };
+  ids = make("token ids");
+  labels[0] = make("labels");
+  if (c.data.reset_position_ids) positions = make("positions");
+  if (c.data.reset_attention_mask)
+    cu_seqlens = arena_.make(DType::i32, {c.micro_batch * c.sequence + 1}, "documents");
 }
 
 }  // namespace tally::train

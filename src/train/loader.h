@@ -5,6 +5,7 @@
 
 #include "src/config/config.h"
 #include "src/data/batches.h"
+#include "src/device/arena.h"
 #include "src/model/stage.h"
 #include "src/parallel/communicator.h"
 
@@ -16,18 +17,19 @@ std::unique_ptr<BatchLoader> make_loader(const Config& config, const Communicato
                                          Stream& stream, std::shared_ptr<const SampleSource> source,
                                          int64_t consumed, int hold);
 
-// Enqueues the copy of the loader's next micro batch to `batch`, and sets what is known of it.
+// Enqueues the copy of a micro batch to the device, and sets what is known of it. `host` stays as it
+// is until the copy is done.
+void copy_batch(Stream& stream, const HostBatch& host, Batch* batch);
+// The same for the loader's next micro batch.
 void load(Stream& stream, BatchLoader* loader, Batch* batch);
 
-// A micro batch's place in device memory.
-struct DeviceBatch : Batch {
+// A micro batch's place in device memory, with what the run's flags ask for.
+class DeviceBatch : public Batch {
+ public:
   DeviceBatch(const Config& config, Stream& stream);
-  ~DeviceBatch();
-  DeviceBatch(const DeviceBatch&) = delete;
-  DeviceBatch& operator=(const DeviceBatch&) = delete;
 
  private:
-  Stream& stream_;
+  Arena arena_;
 };
 
 }  // namespace tally::train

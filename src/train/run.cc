@@ -92,9 +92,9 @@ class Run {
     Session session(config_, stream_);
     const auto [iteration, consumed] = session.start(start_, notice_);
     const auto check_weights = [&](const char* when) {
-      check_same_weights(
-          world_, stream_,
-          config_.skip_train ? session.table.weights() : session.buffers().master, when);
+      check_same_weights(world_, stream_,
+                         config_.skip_train ? session.table.weights() : session.buffers().master,
+                         when);
     };
     check_weights("at the start");
     record_.first_iteration = iteration;

@@ -38,8 +38,7 @@ Progress Session::start(const StartingPoint& from, const Print& notice) {
 Progress Session::resume(const StartingPoint& from, const Print& notice) {
   TrainingState state;
   if (from.optimizer) {
-    const auto loaded =
-        load_checkpoint(config.load_dir, config.model, parameters(), stream);
+    const auto loaded = load_checkpoint(config.load_dir, config.model, parameters(), stream);
     if (!loaded)
       throw InputError(fmt::format("--load: {} holds no checkpoint any more", config.load_dir));
     state = *loaded;
@@ -74,8 +73,7 @@ std::string Session::save(const Progress& done, const Record& record, const Side
   state.optimizer = config.save_optimizer;
   state.config_json =
       configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return save_checkpoint(config.save_dir, state, config.model, parameters(), stream,
-                         files);
+  return save_checkpoint(config.save_dir, state, config.model, parameters(), stream, files);
 }
 
 void Session::save_to_hugging_face(const SideFiles& files) {

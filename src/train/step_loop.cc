@@ -51,10 +51,11 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
       graphs_(parts.config.cuda_graph && !parts.config.reference &&
               parts.stream.device().is_cuda()),
       ring_(static_cast<int>(std::min<int64_t>(parts.config.log_interval, most_pending))),
+      batch_(parts.config, parts.stream),
       staging_(parts.stream, static_cast<size_t>(ring_) * sizeof(StepState)),
       read_back_(parts.stream, static_cast<size_t>(ring_) * sizeof(StepState)),
-      seeds_(parts.stream,
-             static_cast<size_t>(ring_ * parts.config.micro_batches()) * sizeof(uint64_t)),
+      micro_batch_staging_(parts.stream, static_cast<size_t>(ring_ * parts.config.micro_batches()) *
+                                             sizeof(StepState::MicroBatch)),
       events_(StreamEvents::make(parts.stream, ring_ + 1)),
       micro_graphs_{StepGraph::make(parts.stream), StepGraph::make(parts.stream),
                     StepGraph::make(parts.stream), StepGraph::make(parts.stream)},
@@ -67,10 +68,6 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
       rates_(static_cast<size_t>(ring_)),
       batches_(static_cast<size_t>(ring_)) {
   Stream& s = parts_.stream;
-  const int64_t b = parts_.config.micro_batch, t = parts_.config.sequence;
-  const size_t bytes = static_cast<size_t>(b * t) * sizeof(int32_t);
-  batch_.ids = Tensor(s.allocate(bytes, "token ids"), DType::i32, {b, t});
-  batch_.labels[0] = Tensor(s.allocate(bytes, "target ids"), DType::i32, {b, t});
   results_ = static_cast<StepState*>(
       s.allocate(static_cast<size_t>(ring_) * sizeof(StepState), "results of steps"));
   evaluation_ = static_cast<StepState*>(s.allocate(sizeof(StepState), "result of an evaluation"));
@@ -90,8 +87,6 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
 
 StepLoop::~StepLoop() {
   Stream& s = parts_.stream;
-  s.release(batch_.ids.data);
-  s.release(batch_.labels[0].data);
   s.release(results_);
   s.release(evaluation_);
   s.release(stop_sum_);
@@ -227,21 +222,29 @@ Ending StepLoop::agreed_ending() const {
                                            parts_.config.exit_duration_minutes)};
 }
 
-// The seed of a micro batch of the step to come. A recorded step reads it from the step's state.
-DropoutSeed StepLoop::dropout_seed(int slot, int64_t micro_batch) {
-  if (!dropout_) return {};
+// The seed of a micro batch of the step to come.
+uint64_t StepLoop::dropout_seed(int64_t micro_batch) const {
+  if (!dropout_) return 0;
   const auto ranks = static_cast<uint64_t>(parts_.communicator.size());
   const auto rank = static_cast<uint64_t>(parts_.communicator.rank());
   // Numbered as one process would take them, so that it would draw the same.
   const auto before = static_cast<uint64_t>(consumed_ / parts_.config.micro_batch);
   const uint64_t place = before + static_cast<uint64_t>(micro_batch) * ranks + rank;
-  const uint64_t seed = std::max<uint64_t>(1, mix(mix(parts_.config.seed) ^ place));
-  if (!graphs_) return seed;
-  uint64_t* staged = seeds_.as<uint64_t>() + slot * most_micro_batches_ + micro_batch;
-  *staged = seed;
+  return std::max<uint64_t>(1, mix(mix(parts_.config.seed) ^ place));
+}
+
+// A recorded step reads from the step's state what differs from one micro batch to the next.
+Pass StepLoop::pass_of(int slot, int64_t micro_batch, double weight) {
+  const uint64_t seed = dropout_seed(micro_batch);
   StepState* state = parts_.optimizer.state();
-  parts_.stream.copy(&state->dropout_seed, staged, sizeof seed);
-  return {state, 0};
+  const bool counts = batch_.counted >= 0;
+  if (!graphs_ || (seed == 0 && !counts)) return {weight, seed, state};
+  auto* staged =
+      micro_batch_staging_.as<StepState::MicroBatch>() + slot * most_micro_batches_ + micro_batch;
+  staged->dropout_seed = seed;
+  staged->loss_factor = batch_.counted > 0 ? weight / static_cast<double>(batch_.counted) : 0;
+  parts_.stream.copy(&state->micro_batch, staged, sizeof *staged);
+  return {weight, seed == 0 ? DropoutSeed() : DropoutSeed(state, 0), state, counts};
 }
 
 void StepLoop::enqueue_micro_batches(int slot) {
@@ -252,10 +255,10 @@ void StepLoop::enqueue_micro_batches(int slot) {
     load(parts_.stream, loader_.get(), &batch_);
     batch_.first = k == 0 && parts_.config.fusions.overwrite;
     const bool last = k == micro_batches_ - 1 && ranks > 1;
-    const DropoutSeed seed = dropout_seed(slot, k);
+    const Pass pass = pass_of(slot, k, weight);
     const auto work = [&] {
       if (last) reducer_.begin();
-      parts_.stage.forward(batch_, {weight, seed, parts_.optimizer.state()}, *activations_);
+      parts_.stage.forward(batch_, pass, *activations_);
       parts_.stage.backward(*activations_);
       if (last) reducer_.finish();
     };
@@ -397,8 +400,8 @@ double StepLoop::evaluation_loss(const std::shared_ptr<const SampleSource>& sour
                                  int64_t first_sample) {
   const Config& c = parts_.config;
   if (c.epochs > 0)
-    return mean_loss(parts_.stream, parts_.stage, *activations_, batch_, *make_sample_blocks(source, c.sequence),
-                     evaluation_, parts_.communicator);
+    return mean_loss(parts_.stream, parts_.stage, *activations_, batch_,
+                     *make_sample_blocks(source, c.sequence), evaluation_, parts_.communicator);
   const auto loader = make_loader(c, parts_.communicator, parts_.stream, source, first_sample,
                                   evaluation_in_flight);
   return mean_batch_loss(parts_.stream, parts_.stage, *activations_, batch_, *loader,

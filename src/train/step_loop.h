@@ -19,6 +19,7 @@
 #include "src/optim/gradient_reducer.h"
 #include "src/optim/optimizer.h"
 #include "src/train/failures.h"
+#include "src/train/loader.h"
 
 namespace tally::train {
 
@@ -76,7 +77,8 @@ class StepLoop {
   void take_global_batch();
   void enqueue_step();
   void enqueue_micro_batches(int slot);
-  DropoutSeed dropout_seed(int slot, int64_t micro_batch);
+  uint64_t dropout_seed(int64_t micro_batch) const;
+  Pass pass_of(int slot, int64_t micro_batch, double weight);
   void share_results();
   Ending agreed_ending() const;
   void say(int slot);
@@ -106,12 +108,12 @@ class StepLoop {
   const bool graphs_;
   const int ring_;  // steps whose results may wait in device memory
 
-  Batch batch_;  // in device memory; every micro batch is copied to the same place
+  DeviceBatch batch_;  // in device memory; every micro batch is copied to the same place
   std::unique_ptr<ActivationSet> activations_;  // of the micro batch in flight
   StepState* results_ = nullptr;                // [ring] on the device
   StepState* evaluation_ = nullptr;             // on the device
   HostMemory staging_, read_back_;              // [ring] StepState each
-  HostMemory seeds_;                            // [ring, micro batches] u64: DropoutSeed's
+  HostMemory micro_batch_staging_;              // [ring, micro batches] StepState::MicroBatch
   std::unique_ptr<StreamEvents> events_;
   // By what differs: a step's first micro batch overwrites the gradients (1), the last one is added
   // up over processes (2).

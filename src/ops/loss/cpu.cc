@@ -24,7 +24,7 @@ void each_row(int64_t rows, int64_t vocabulary, F&& work) {
   });
 }
 
-// Four sums side by side: a single one would wait for every addition.
+// Four sums at a time: a single one would wait for every addition.
 template <typename A>
 double sum_of(const A* e, int64_t n) {
   double sum[4] = {};
@@ -36,98 +36,95 @@ double sum_of(const A* e, int64_t n) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// One row: `scratch` becomes exp(logit - max); returns their sum. `top` gets the maximum.
+// Of one row. `scratch` gets exp(logit - max), and at the label minus the sum of all others, which is
+// the gradient there times the whole sum.
+struct RowLoss {
+  double sum, loss;
+};
 template <typename T, typename A>
-double exponentials(const T* logits, int64_t n, at::Tensor& scratch, A* top) {
+RowLoss row_loss(const T* logits, int64_t n, int32_t label, at::Tensor& scratch) {
   A* e = scratch.data_ptr<A>();
-  A highest = static_cast<A>(logits[0]);
-  for (int64_t j = 1; j < n; ++j) highest = std::max(highest, static_cast<A>(logits[j]));
-  for (int64_t j = 0; j < n; ++j) e[j] = static_cast<A>(logits[j]) - highest;
+  A top = static_cast<A>(logits[0]);
+  for (int64_t j = 1; j < n; ++j) top = std::max(top, static_cast<A>(logits[j]));
+  for (int64_t j = 0; j < n; ++j) e[j] = static_cast<A>(logits[j]) - top;
   scratch.exp_();
-  *top = highest;
-  return sum_of(e, n);
-}
-
-// One row: `scratch` becomes exp(logit - target's logit), at most 2^80 and 0 at the target; returns
-// their sum. Without a target: exp(logit).
-template <typename T, typename A>
-double relative_exponentials(const T* logits, int64_t n, int32_t target, at::Tensor& scratch) {
-  const A largest = static_cast<A>(80 * std::log(2.0));
-  A* e = scratch.data_ptr<A>();
-  const A shift = target < 0 ? A(0) : static_cast<A>(logits[target]);
-  for (int64_t j = 0; j < n; ++j) {
-    const A x = static_cast<A>(logits[j]) - shift;
-    e[j] = x > largest ? largest : x;  // what is not a number stays so
-  }
-  scratch.exp_();
-  if (target >= 0) e[target] = 0;
-  return sum_of(e, n);
+  const double of_label = static_cast<double>(e[label]);
+  const double logit = static_cast<double>(logits[label]);
+  e[label] = 0;
+  const double others = sum_of(e, n);
+  e[label] = static_cast<A>(-others);
+  // A model that is sure has a small loss, which keeps its accuracy.
+  const double loss = of_label == 1
+                          ? std::log1p(others)
+                          : std::log(of_label + others) + static_cast<double>(top) - logit;
+  return {of_label + others, loss};
 }
 
 }  // namespace
 
-void cross_entropy(Stream&, const Tensor& logits, const Tensor& targets, int64_t vocabulary,
-                   bool backward, double factor, const StepState* state, const Tensor& losses) {
-  const double scale = factor * (state ? static_cast<double>(state->loss_scale) : 1.0);
+void cross_entropy(Stream&, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
+                   bool backward, LossFactor factor, const StepState* state, const Tensor& losses) {
+  const double scale = factor.get() * (state ? static_cast<double>(state->loss_scale) : 1.0);
   with_type(logits.dtype, "cross_entropy", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(logits);
     each_row<A>(rows_of(logits), vocabulary, [&](int64_t i, at::Tensor& scratch, A* e) {
       T* row = logits.as<T>() + i * columns;
-      const int32_t target = targets.as<int32_t>()[i];
-      if (target < 0) {
+      const int32_t label = labels.as<int32_t>()[i];
+      if (label < 0) {
         losses.as<A>()[i] = 0;
         if (backward) std::fill(row, row + columns, T(0));
         return;
       }
-      A top = 0;
-      const double sum = exponentials<T, A>(row, vocabulary, scratch, &top);
-      losses.as<A>()[i] = static_cast<A>(std::log(sum) + static_cast<double>(top) -
-                                         static_cast<double>(row[target]));
+      const RowLoss r = row_loss<T, A>(row, vocabulary, label, scratch);
+      losses.as<A>()[i] = static_cast<A>(r.loss);
       if (!backward) return;
-      const A inverse = static_cast<A>(1.0 / sum), s = static_cast<A>(scale);
-      e[target] -= static_cast<A>(sum);
+      const A inverse = static_cast<A>(1.0 / r.sum), s = static_cast<A>(scale);
       for (int64_t j = 0; j < vocabulary; ++j) row[j] = static_cast<T>(e[j] * inverse * s);
       std::fill(row + vocabulary, row + columns, T(0));
     });
   });
 }
 
-// It takes fewer passes over a row. The range of f16 is too small for it.
+// It takes fewer passes over a row. Sums over a vocabulary do not fit f16.
 bool linear_cross_entropy_pays(const Compute&, const Tensor& x, const Tensor&, const Tensor&,
                                int64_t, const Tensor&, const Tensor&, const Tensor&) {
   return x.dtype != DType::f16;
 }
 
-void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& targets,
-                          int64_t vocabulary, double factor, const StepState* state,
-                          const Tensor& losses, const Tensor& shares, const Tensor& e) {
+void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& labels,
+                          int64_t vocabulary, LossFactor factor, const StepState* state,
+                          const Tensor& losses, const Tensor& scales, const Tensor& e) {
   cpu::linear_forward(c, x, w, Tensor(), e, Tensor());
-  const double scale = factor * (state ? static_cast<double>(state->loss_scale) : 1.0);
+  const double scale = factor.get() * (state ? static_cast<double>(state->loss_scale) : 1.0);
   with_type(e.dtype, "linear_cross_entropy", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(e);
-    each_row<A>(rows_of(e), vocabulary, [&](int64_t i, at::Tensor& scratch, const A* values) {
+    each_row<A>(rows_of(e), vocabulary, [&](int64_t i, at::Tensor& scratch, A* values) {
       T* row = e.as<T>() + i * columns;
-      const int32_t target = targets.as<int32_t>()[i];
-      const double sum = relative_exponentials<T, A>(row, vocabulary, target, scratch);
+      const int32_t label = labels.as<int32_t>()[i];
+      if (label < 0) {
+        losses.as<A>()[i] = scales.as<A>()[i] = 0;
+        std::fill(row, row + columns, T(0));
+        return;
+      }
+      const RowLoss r = row_loss<T, A>(row, vocabulary, label, scratch);
       for (int64_t j = 0; j < vocabulary; ++j) row[j] = static_cast<T>(values[j]);
       std::fill(row + vocabulary, row + columns, T(0));
-      if (target >= 0) row[target] = static_cast<T>(static_cast<A>(-sum));
-      losses.as<A>()[i] = static_cast<A>(target < 0 ? 0 : std::log1p(sum));
-      shares.as<A>()[i] = static_cast<A>(target < 0 ? 0 : scale / (1 + sum));
+      losses.as<A>()[i] = static_cast<A>(r.loss);
+      scales.as<A>()[i] = static_cast<A>(scale / r.sum);
     });
   });
-  cpu::scale_rows(c, shares, x);
+  cpu::scale_rows(c, scales, x);
 }
 
-void add_losses(Stream&, const Tensor& losses, double factor, StepState* state) {
+void add_losses(Stream&, const Tensor& losses, LossFactor factor, StepState* state) {
   double sum = 0;
   const int64_t n = losses.numel();
   for (int64_t i = 0; i < n; ++i) {
     sum += losses.dtype == DType::f64 ? losses.as<double>()[i] : losses.as<float>()[i];
   }
-  state->loss_sum += factor * sum;
+  state->loss_sum += factor.get() * sum;
 }
 
 }  // namespace tally::train::cpu

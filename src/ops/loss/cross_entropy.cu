@@ -3,93 +3,31 @@
 // a second one, served by the L2 cache, writes the gradient over the logits.
 #include <cuda_pipeline.h>
 
-#include <cmath>
-
-#include "src/device/cuda/kernel.cuh"
 #include "src/ops/loss/backends.h"
+#include "src/ops/loss/softmax.cuh"
 
 namespace tally::train::cuda {
 namespace {
 
 constexpr int loss_threads = 1024;
 
-__device__ inline float exponential(float x) {
-  return __expf(x);
-}
-__device__ inline double exponential(double x) {
-  return exp(x);
-}
-__device__ inline float precise_exponential(float x) {
-  return expf(x);
-}
-__device__ inline double precise_exponential(double x) {
-  return exp(x);
-}
-// 16-bit logits do not need the last bits of the exponential.
-template <typename T>
-__device__ inline Acc<T> fitting_exponential(Acc<T> x) {
-  return sizeof(T) == 2 ? exponential(x) : precise_exponential(x);
-}
-
-template <typename A>
-struct MaxSum {
-  A max, sum;
-};
-template <typename T, typename A>
-__device__ inline MaxSum<A> join(MaxSum<A> x, MaxSum<A> y) {
-  if (x.max < y.max) {
-    const MaxSum<A> t = x;
-    x = y;
-    y = t;
-  }
-  // Both empty: the maxima are -infinity and their difference is not a number.
-  if (y.sum > 0) x.sum += y.sum * fitting_exponential<T>(y.max - x.max);
-  return x;
-}
-
 template <typename T, int N>
 __global__ void __launch_bounds__(loss_threads)
-    cross_entropy_kernel(T* logits, const int32_t* targets, void* losses, bool losses_f64,
-                         int64_t vocabulary, int64_t padded, bool backward, double factor,
+    cross_entropy_kernel(T* logits, const int32_t* labels, void* losses, bool losses_f64,
+                         int64_t vocabulary, int64_t padded, bool backward, LossFactor factor,
                          const StepState* state) {
   using A = Acc<T>;
   __shared__ MaxSum<A> shared[32];
   const int64_t row = blockIdx.x;
   T* x = logits + row * padded;
-  const int32_t target = targets[row];
+  const int32_t label = labels[row];
   MaxSum<A> mine{A(-INFINITY), A(0)};
-  if (target >= 0) {
-    for (int64_t i = threadIdx.x * N; i < vocabulary; i += loss_threads * N) {
-      const Vector<T, N> v = load<T, N>(x + i);
-      A max = mine.max, value[N];
-#pragma unroll
-      for (int k = 0; k < N; ++k) {
-        value[k] = i + k < vocabulary ? widen(v.v[k]) : A(-INFINITY);
-        max = value[k] > max ? value[k] : max;
-      }
-      if (max == A(-INFINITY)) continue;
-      A sum = mine.sum * fitting_exponential<T>(mine.max - max);
-#pragma unroll
-      for (int k = 0; k < N; ++k) sum += fitting_exponential<T>(value[k] - max);
-      mine = {max, sum};
-    }
-    for (int d = 16; d > 0; d >>= 1) {
-      const MaxSum<A> other{__shfl_xor_sync(0xffffffffU, mine.max, d),
-                            __shfl_xor_sync(0xffffffffU, mine.sum, d)};
-      mine = join<T>(mine, other);
-    }
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (lane == 0) shared[warp] = mine;
-    __syncthreads();
-    mine = shared[lane];
-    for (int d = 16; d > 0; d >>= 1) {
-      const MaxSum<A> other{__shfl_xor_sync(0xffffffffU, mine.max, d),
-                            __shfl_xor_sync(0xffffffffU, mine.sum, d)};
-      mine = join<T>(mine, other);
-    }
+  if (label >= 0) {
+    mine = block_max_sum<T>(max_sum_of<T, N>(x, threadIdx.x * N, loss_threads * N, vocabulary),
+                            shared);
   }
   if (threadIdx.x == 0) {
-    const A loss = target >= 0 ? log(mine.sum) + mine.max - widen(x[target]) : A(0);
+    const A loss = label >= 0 ? log(mine.sum) + mine.max - widen(x[label]) : A(0);
     if (losses_f64) {
       static_cast<double*>(losses)[row] = loss;
     } else {
@@ -97,9 +35,9 @@ __global__ void __launch_bounds__(loss_threads)
     }
   }
   if (!backward) return;
-  __syncthreads();  // the target's logit has been read
-  const A scale = target >= 0 ? A(factor) * (state ? A(state->loss_scale) : A(1)) : A(0);
-  const A inverse = target >= 0 ? A(1) / mine.sum : A(0);
+  __syncthreads();  // the label's logit has been read
+  const A scale = label >= 0 ? A(factor.get()) * (state ? A(state->loss_scale) : A(1)) : A(0);
+  const A inverse = label >= 0 ? A(1) / mine.sum : A(0);
   // Backwards: the end of the row was read last and is most likely still in a cache.
   const int64_t rounds = (padded + loss_threads * N - 1) / (loss_threads * N);
   for (int64_t round = rounds - 1; round >= 0; --round) {
@@ -109,9 +47,9 @@ __global__ void __launch_bounds__(loss_threads)
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       A p = A(0);
-      if (target >= 0 && i + k < vocabulary) {
+      if (label >= 0 && i + k < vocabulary) {
         p = fitting_exponential<T>(widen(v.v[k]) - mine.max) * inverse -
-            (i + k == target ? A(1) : A(0));
+            (i + k == label ? A(1) : A(0));
       }
       v.v[k] = narrow<T>(p * scale);
     }
@@ -191,8 +129,8 @@ struct SharedRow {
     return sum;
   }
 
-  // share 2^(log2(e) x + shift), less scale at the target.
-  __device__ void write_gradient(T* to, float shift, float share, float scale, int target) const {
+  // share 2^(log2(e) x + shift), less scale at the label.
+  __device__ void write_gradient(T* to, float shift, float share, float scale, int label) const {
     for (int i = first(); i < padded; i += step) {
       float value[N];
       widen(load<T, N>(values + i), value);
@@ -202,25 +140,26 @@ struct SharedRow {
         gradient.v[k] = narrow<T>(exp2_fast(fmaf(value[k], log2_e, shift)) * share);
       store<T, N>(to + i, gradient);
     }
-    // The target's again, by the thread that has just written it.
-    if (is_mine(target)) {
-      const float p = exp2_fast(fmaf(widen(values[target]), log2_e, shift));
-      to[target] = narrow<T>(p * share - scale);
+    // The label's again, by the thread that has just written it.
+    if (is_mine(label)) {
+      const float p = exp2_fast(fmaf(widen(values[label]), log2_e, shift));
+      to[label] = narrow<T>(p * share - scale);
     }
   }
 };
 
 template <typename T>
 __global__ void __launch_bounds__(shared_threads, 2)
-    cross_entropy_shared_kernel(T* logits, const int32_t* targets, float* losses, int vocabulary,
-                                int padded, bool backward, double factor, const StepState* state) {
+    cross_entropy_shared_kernel(T* logits, const int32_t* labels, float* losses, int vocabulary,
+                                int padded, bool backward, LossFactor factor,
+                                const StepState* state) {
   using Row = SharedRow<T>;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ float shared[64];
   const Row row{reinterpret_cast<T*>(memory), vocabulary, padded};
   T* x = logits + static_cast<int64_t>(blockIdx.x) * padded;
-  const int target = targets[blockIdx.x];
-  if (target < 0) {
+  const int label = labels[blockIdx.x];
+  if (label < 0) {
     if (threadIdx.x == 0) losses[blockIdx.x] = 0;
     Vector<T, Row::N> none;
 #pragma unroll
@@ -229,7 +168,7 @@ __global__ void __launch_bounds__(shared_threads, 2)
       store<T, Row::N>(x + i, none);
     return;
   }
-  const float target_logit = threadIdx.x == 0 ? widen(x[target]) : 0.0F;
+  const float label_logit = threadIdx.x == 0 ? widen(x[label]) : 0.0F;
   row.copy_from(x);
   float top = warp_max(row.top());
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -238,16 +177,16 @@ __global__ void __launch_bounds__(shared_threads, 2)
   top = warp_max(lane < shared_threads / 32 ? shared[lane] : -INFINITY);
   const float shift = -top * log2_e;
   const float sum = block_sum(row.sum(shift), shared);
-  if (threadIdx.x == 0) losses[blockIdx.x] = logf(sum) + top - target_logit;
+  if (threadIdx.x == 0) losses[blockIdx.x] = logf(sum) + top - label_logit;
   if (!backward) return;
-  const float scale = static_cast<float>(factor) * (state ? state->loss_scale : 1.0F);
-  row.write_gradient(x, shift, scale / sum, scale, target);
+  const float scale = static_cast<float>(factor.get()) * (state ? state->loss_scale : 1.0F);
+  row.write_gradient(x, shift, scale / sum, scale, label);
 }
 
 // False where a row does not fit shared memory.
 template <typename T>
-bool start_shared(CudaStream& s, const Tensor& logits, const Tensor& targets, int64_t vocabulary,
-                  bool backward, double factor, const StepState* state, const Tensor& losses) {
+bool start_shared(CudaStream& s, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
+                  bool backward, LossFactor factor, const StepState* state, const Tensor& losses) {
   int most = 0;
   CUDA_CHECK(
       cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, s.device().index));
@@ -256,9 +195,9 @@ bool start_shared(CudaStream& s, const Tensor& logits, const Tensor& targets, in
   CUDA_CHECK(cudaFuncSetAttribute(cross_entropy_shared_kernel<T>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(bytes)));
-  cross_entropy_shared_kernel<T><<<static_cast<unsigned>(targets.numel()), shared_threads,
+  cross_entropy_shared_kernel<T><<<static_cast<unsigned>(labels.numel()), shared_threads,
                                    static_cast<size_t>(bytes), s.stream()>>>(
-      logits.as<T>(), targets.as<int32_t>(), losses.as<float>(), static_cast<int>(vocabulary),
+      logits.as<T>(), labels.as<int32_t>(), losses.as<float>(), static_cast<int>(vocabulary),
       static_cast<int>(padded), backward, factor, state);
   CUDA_LAUNCHED();
   return true;
@@ -266,20 +205,20 @@ bool start_shared(CudaStream& s, const Tensor& logits, const Tensor& targets, in
 
 template <typename T>
 __global__ void __launch_bounds__(1024)
-    add_losses_kernel(const T* losses, int64_t count, double factor, StepState* state) {
+    add_losses_kernel(const T* losses, int64_t count, LossFactor factor, StepState* state) {
   __shared__ double shared[64];
   double sum = 0;
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += losses[i];
   sum = block_sum(sum, shared);
-  if (threadIdx.x == 0) state->loss_sum += factor * sum;
+  if (threadIdx.x == 0) state->loss_sum += factor.get() * sum;
 }
 
 }  // namespace
 
-void cross_entropy(Stream& stream, const Tensor& logits, const Tensor& targets, int64_t vocabulary,
-                   bool backward, double factor, const StepState* state, const Tensor& losses) {
+void cross_entropy(Stream& stream, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
+                   bool backward, LossFactor factor, const StepState* state, const Tensor& losses) {
   CudaStream& s = cuda_stream(stream);
-  const int64_t padded = logits.dim(-1), rows = targets.numel();
+  const int64_t padded = logits.dim(-1), rows = labels.numel();
   if (rows == 0) return;
   const bool losses_f64 = losses.dtype == DType::f64;
   by_type(logits.dtype, __func__, [&](auto zero) {
@@ -287,13 +226,12 @@ void cross_entropy(Stream& stream, const Tensor& logits, const Tensor& targets, 
     const auto start = [&](auto width) {
       constexpr int N = decltype(width)::value;
       cross_entropy_kernel<T, N><<<static_cast<unsigned>(rows), loss_threads, 0, s.stream()>>>(
-          logits.as<T>(), targets.as<int32_t>(), losses.data, losses_f64, vocabulary, padded,
+          logits.as<T>(), labels.as<int32_t>(), losses.data, losses_f64, vocabulary, padded,
           backward, factor, state);
     };
     if (vectorizable<T>(padded, logits.as<T>())) {
       if constexpr (sizeof(T) == 2) {
-        if (start_shared<T>(s, logits, targets, vocabulary, backward, factor, state, losses))
-          return;
+        if (start_shared<T>(s, logits, labels, vocabulary, backward, factor, state, losses)) return;
       }
       start(std::integral_constant<int, vector_size<T>>{});
     } else {
@@ -303,7 +241,7 @@ void cross_entropy(Stream& stream, const Tensor& logits, const Tensor& targets, 
   });
 }
 
-void add_losses(Stream& stream, const Tensor& losses, double factor, StepState* state) {
+void add_losses(Stream& stream, const Tensor& losses, LossFactor factor, StepState* state) {
   CudaStream& s = cuda_stream(stream);
   if (losses.dtype == DType::f64) {
     add_losses_kernel<<<1, 1024, 0, s.stream()>>>(losses.as<double>(), losses.numel(), factor,

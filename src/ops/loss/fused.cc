@@ -1,4 +1,4 @@
-// A head's product and its loss in one (loss.h), by the kernels of exponential_product.h.
+// A head's GEMM and its loss in one (loss.h), by the kernels of fused_gemm.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,15 +13,6 @@
 namespace tally::train::cuda {
 namespace {
 
-// The arguments of linear_cross_entropy().
-struct Head {
-  Tensor x, w, targets;
-  int64_t vocabulary;
-  double factor;
-  const StepState* state;
-  Tensor losses, shares, e;
-};
-
 CrossEntropyGemm problem(const Tensor& x, const Tensor& w, const Tensor& e) {
   CrossEntropyGemm p;
   p.inner = x.dim(-1);
@@ -33,10 +24,10 @@ CrossEntropyGemm problem(const Tensor& x, const Tensor& w, const Tensor& e) {
   return p;
 }
 
-// The stream's workspace holds a number a token, and the parts.
+// The stream's workspace holds a shift a token, the parts, and the list of rows to redo.
 size_t workspace_of(const CrossEntropyGemm& p, const CrossEntropyKernel& kernel) {
   const int64_t parts = (p.columns + kernel.tile_columns - 1) / kernel.tile_columns;
-  return static_cast<size_t>((parts + 1) * p.tokens) * sizeof(float);
+  return static_cast<size_t>((parts + 2) * p.tokens + 1) * sizeof(float);
 }
 
 bool serves(const CudaStream& s, const CrossEntropyGemm& p, const CrossEntropyKernel& kernel) {
@@ -62,16 +53,18 @@ std::vector<Variant> variants_of(const CudaStream& s, DType type, const CrossEnt
   return variants;
 }
 
-// All but x times the shares. `e` and what goes with it can be overwritten again and again.
+// All but x times the scales. `e` and what goes with it can be overwritten again and again.
 void run_fused(const CudaCompute& c, const std::vector<Variant>& variants, CrossEntropyGemm p,
-               const Head& h) {
+               const HeadRows16& h) {
   CudaStream& s = c.stream;
   auto* shifts = static_cast<float*>(s.workspace());
+  const RowList redo{reinterpret_cast<int32_t*>(shifts + p.tokens),
+                     reinterpret_cast<int32_t*>(shifts + p.tokens) + 1};
   p.vocabulary = h.vocabulary;
   p.shifts = shifts;
-  p.targets = h.targets.as<int32_t>();
-  p.parts = shifts + p.tokens;
-  target_shifts(s, h.x, h.w, h.targets, shifts);
+  p.labels = h.labels.as<int32_t>();
+  p.parts = shifts + 2 * p.tokens + 1;
+  label_shifts(s, h, shifts, redo);
   std::vector<std::function<void()>> runs;
   for (const Variant& v : variants) {
     runs.emplace_back([c, p, v]() mutable {
@@ -83,33 +76,33 @@ void run_fused(const CudaCompute& c, const std::vector<Variant>& variants, Cross
   const auto best = static_cast<size_t>(fastest(c, key + std::to_string(runs.size()), runs));
   runs[best]();
   const int64_t tile = variants[best].kernel->tile_columns;
-  target_probabilities(s, p.parts, (p.columns + tile - 1) / tile, h.targets, h.factor, h.state,
-                       h.losses, h.shares, h.e);
+  row_scales(s, h, p.parts, (p.columns + tile - 1) / tile, shifts, redo);
+  redo_rows(s, h, redo);
 }
 
-// As many rows as x has times their shares, in memory that nobody reads.
-void scale_elsewhere(CudaStream& s, const Head& h) {
-  const int64_t rows = h.shares.numel(), columns = h.x.dim(-1);
+// As many rows as x has times their scales, in memory that nobody reads.
+void scale_elsewhere(CudaStream& s, const HeadRows16& h) {
+  const int64_t rows = h.scales.numel(), columns = h.x.dim(-1);
   const int64_t room = static_cast<int64_t>(s.second_workspace_bytes()) /
                        (columns * static_cast<int64_t>(size_of(h.x.dtype)));
   for (int64_t first = 0; room > 0 && first < rows; first += room) {
     const int64_t count = std::min(room, rows - first);
     const Tensor place(s.second_workspace(), h.x.dtype, {count, columns});
-    cuda::scale_rows(s, h.shares.rows(first, count), place);
+    cuda::scale_rows(s, h.scales.rows(first, count), place);
   }
 }
 
 }  // namespace
 
 bool linear_cross_entropy_pays(const Compute& compute, const Tensor& x, const Tensor& w,
-                               const Tensor& targets, int64_t vocabulary, const Tensor& losses,
-                               const Tensor& shares, const Tensor& e) {
+                               const Tensor& labels, int64_t vocabulary, const Tensor& losses,
+                               const Tensor& scales, const Tensor& e) {
   const CudaCompute c = cuda_compute(compute);
   CudaStream& s = c.stream;
   const CrossEntropyGemm p = problem(x, w, e);
   const std::vector<Variant> variants = variants_of(s, x.dtype, p);
   if (variants.empty()) return false;
-  const Head h{x, w, targets, vocabulary, 1, nullptr, losses, shares, e};
+  const HeadRows16 h{x, w, labels, vocabulary, 1, nullptr, losses, scales, e};
   const auto joint = [&] {
     run_fused(c, variants, p, h);
     scale_elsewhere(s, h);  // for x
@@ -117,14 +110,14 @@ bool linear_cross_entropy_pays(const Compute& compute, const Tensor& x, const Te
   };
   const auto apart = [&] {
     gemm(c, gemm_problem(x, w, true, e));
-    cuda::cross_entropy(s, e, targets, vocabulary, true, 1, nullptr, losses);
+    cuda::cross_entropy(s, e, labels, vocabulary, true, 1, nullptr, losses);
   };
   return fastest(c, shape_key("head", c, gemm_problem(x, w, true, e)), {joint, apart}) == 0;
 }
 
 void linear_cross_entropy(const Compute& compute, const Tensor& x, const Tensor& w,
-                          const Tensor& targets, int64_t vocabulary, double factor,
-                          const StepState* state, const Tensor& losses, const Tensor& shares,
+                          const Tensor& labels, int64_t vocabulary, LossFactor factor,
+                          const StepState* state, const Tensor& losses, const Tensor& scales,
                           const Tensor& e) {
   const CudaCompute c = cuda_compute(compute);
   CudaStream& s = c.stream;
@@ -135,8 +128,8 @@ void linear_cross_entropy(const Compute& compute, const Tensor& x, const Tensor&
         "linear_cross_entropy: no kernel for {} tokens, {} columns and {} inner in {} on this GPU",
         p.tokens, p.columns, p.inner, dtype_name(x.dtype)));
   }
-  run_fused(c, variants, p, {x, w, targets, vocabulary, factor, state, losses, shares, e});
-  cuda::scale_rows(s, shares, x);
+  run_fused(c, variants, p, {x, w, labels, vocabulary, factor, state, losses, scales, e});
+  cuda::scale_rows(s, scales, x);
 }
 
 }  // namespace tally::train::cuda

@@ -1,6 +1,5 @@
-// The product of a head with the exponentials of cross-entropy in its epilogue, from CUTLASS's
-// parts for Hopper (sm_90a), for loss.h's linear_cross_entropy. A tile shape is one source file
-// each, because it takes a minute to compile.
+// The GEMM of a head with the exponentials of cross-entropy in its epilogue, from CUTLASS's parts for
+// Hopper (sm_90a), for loss.h's linear_cross_entropy.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,24 +8,24 @@
 
 namespace tally::train::cuda {
 
-// The exponents that cross-entropy takes part in are cut off here, in powers of two: sums over any
-// vocabulary, and their products with weights, stay finite in float32.
+// Exponents are cut off here, in powers of two: sums over any vocabulary, and their products with
+// weights, stay finite in float32. Rows that reach so far are redone (fused_passes.h).
 constexpr float largest_exponent = 80;
 
 // out[i,j] = 2^min(log2(e) x[i] weight[j] - shifts[i], largest_exponent), in bf16; 0 where
-// j == targets[i] and from `vocabulary` on. In float32 until it is stored, accumulation too.
+// j == labels[i] and from `vocabulary` on. In float32 until it is stored, accumulation too.
 struct CrossEntropyGemm {
   int64_t tokens = 0, columns = 0, inner = 0;
-  int64_t vocabulary = 0;            // columns that count
-  const void* x = nullptr;           // [tokens, inner] bf16
-  const void* weight = nullptr;      // [columns, inner] bf16
-  const float* shifts = nullptr;     // [tokens]
-  const int32_t* targets = nullptr;  // [tokens]; a negative one is no column
-  void* out = nullptr;               // [tokens, columns] bf16
+  int64_t vocabulary = 0;           // columns that count
+  const void* x = nullptr;          // [tokens, inner] bf16
+  const void* weight = nullptr;     // [columns, inner] bf16
+  const float* shifts = nullptr;    // [tokens]
+  const int32_t* labels = nullptr;  // [tokens]; a negative one is no column
+  void* out = nullptr;              // [tokens, columns] bf16
   // [parts, tokens]: their sum over parts is the sum of `out` over columns before rounding;
   // parts = divide_up(columns, tile_columns)
   float* parts = nullptr;
-  // Tiles of columns that share the way along the tokens, 1 to 8.
+  // Tiles of columns that are gone through together along the tokens, 1 to 8.
   int swizzle = 1;
 };
 

@@ -1,4 +1,4 @@
-// One CUTLASS kernel of exponential_product.h for one cluster shape: rows are tokens, so that a
+// One CUTLASS kernel of fused_gemm.h for one cluster shape: rows are tokens, so that a
 // token's sum over the columns of a tile stays in registers until the tile's end.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace cutlass::epilogue::fusion {
 
-// The node above accumulators, shifts and targets. It needs to know in which column an element
+// The node above accumulators, shifts and labels. It needs to know in which column an element
 // lies, which CUTLASS's own compute nodes are not told.
 struct ExponentialNode {
   struct SharedStorage {};
@@ -66,14 +66,14 @@ struct ExponentialNode {
     CUTLASS_DEVICE Array<float, N> visit(const Array<float, N>&, int epi_v, int epi_m, int epi_n,
                                          const Array<float, N>& accumulated,
                                          const Array<float, N>& shifts,
-                                         const Array<int32_t, N>& targets) {
+                                         const Array<int32_t, N>& labels) {
       constexpr float log2_e = 1.44269504F;
       const auto here = columns(cute::_, cute::_, cute::_, epi_m, epi_n);
       Array<float, N> y;
       CUTLASS_PRAGMA_UNROLL
       for (int i = 0; i < N; ++i) {
         const int column = cute::get<1>(here(epi_v * N + i));
-        const bool counts = column != targets[i] - first && column < vocabulary - first;
+        const bool counts = column != labels[i] - first && column < vocabulary - first;
         const float e = power(fmaf(accumulated[i], log2_e, -shifts[i]));
         y[i] = counts ? e : 0.0F;
       }
@@ -131,7 +131,7 @@ struct CrossEntropy {
     auto a = plain_gemm<Gemm>(m, n, k, p.x, p.weight, p.out, sms, p.swizzle);
     a.epilogue.thread = {{{{},  // the accumulators
                            {p.shifts, 0.0F, {}},
-                           {p.targets, 0, {}},
+                           {p.labels, 0, {}},
                            {static_cast<int>(p.vocabulary)}},
                           {p.parts, 0.0F, {}}},  // the sums
                          {}};                    // rounded

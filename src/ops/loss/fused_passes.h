@@ -1,5 +1,10 @@
-// The passes of linear_cross_entropy (loss.h) around its product. x, w, e: bf16, rows of whole
-// 16-byte vectors.
+// The kernels of linear_cross_entropy (loss.h) around its GEMM. x, w, e: bf16, rows of whole 16-byte
+// vectors.
+//
+// The GEMM takes exponentials relative to the label's logit, which is known before it; the row's
+// maximum is not. They are cut off at 2^largest_exponent. A row that reaches so far, or whose label's
+// logit is not finite, is redone: its logits are computed again and its maximum is found. Such rows
+// belong to a model that has gone astray, so that their time does not matter and their numbers do.
 #pragma once
 
 #include "src/device/cuda/cuda_stream.h"
@@ -8,14 +13,30 @@
 
 namespace tally::train::cuda {
 
-// shifts[i] = log2(e) x[i] w[targets[i]]; 0 for a negative target.  shifts[M]
-void target_shifts(CudaStream& s, const Tensor& x, const Tensor& w, const Tensor& targets,
-                   float* shifts);
+// Rows that are to be redone, in device memory: how many, and which, in any order.
+struct RowList {
+  int32_t* count = nullptr;
+  int32_t* rows = nullptr;  // [M]
+};
 
-// s_i = sum over p of parts[p,i], in a fixed order: losses, shares and e[i,targets[i]] = -s_i.
-//   parts[count,M], e[M,Vp]
-void target_probabilities(CudaStream& s, const float* parts, int64_t count, const Tensor& targets,
-                          double factor, const StepState* state, const Tensor& losses,
-                          const Tensor& shares, const Tensor& e);
+// The head's GEMM and its rows' results, as loss.h has them.
+struct HeadRows16 {
+  Tensor x, w, labels;
+  int64_t vocabulary;
+  LossFactor factor;
+  const StepState* state;
+  Tensor losses, scales, e;
+};
+
+// shifts[i] = log2(e) x[i] w[labels[i]]; 0 for a negative label.  shifts[M]. Empties `redo`.
+void label_shifts(CudaStream& s, const HeadRows16& h, float* shifts, const RowList& redo);
+
+// s_i = sum over p of parts[p,i], in a fixed order: losses, scales and e[i,labels[i]] = -s_i. Rows
+// that are out of range are put in `redo`.  parts[count,M]
+void row_scales(CudaStream& s, const HeadRows16& h, const float* parts, int64_t count,
+                const float* shifts, const RowList& redo);
+
+// Redoes the rows of the list from x and w: e, losses and scales. Ends at once where there are none.
+void redo_rows(CudaStream& s, const HeadRows16& h, const RowList& redo);
 
 }  // namespace tally::train::cuda

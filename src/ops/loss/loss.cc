@@ -5,26 +5,26 @@
 
 namespace tally::train {
 
-void cross_entropy(Stream& s, const Tensor& logits, const Tensor& targets, int64_t vocabulary,
-                   bool backward, double factor, const StepState* state, const Tensor& losses) {
-  TALLY_BACKEND(s, cross_entropy(s, logits, targets, vocabulary, backward, factor, state, losses));
+void cross_entropy(Stream& s, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
+                   bool backward, LossFactor factor, const StepState* state, const Tensor& losses) {
+  TALLY_BACKEND(s, cross_entropy(s, logits, labels, vocabulary, backward, factor, state, losses));
 }
 
-void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& targets,
-                          int64_t vocabulary, double factor, const StepState* state,
-                          const Tensor& losses, const Tensor& shares, const Tensor& e) {
-  TALLY_BACKEND(c.stream, linear_cross_entropy(c, x, w, targets, vocabulary, factor, state, losses,
-                                               shares, e));
+void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& labels,
+                          int64_t vocabulary, LossFactor factor, const StepState* state,
+                          const Tensor& losses, const Tensor& scales, const Tensor& e) {
+  TALLY_BACKEND(c.stream, linear_cross_entropy(c, x, w, labels, vocabulary, factor, state, losses,
+                                               scales, e));
 }
 
 bool linear_cross_entropy_pays(const Compute& c, const Tensor& x, const Tensor& w,
-                               const Tensor& targets, int64_t vocabulary, const Tensor& losses,
-                               const Tensor& shares, const Tensor& e) {
+                               const Tensor& labels, int64_t vocabulary, const Tensor& losses,
+                               const Tensor& scales, const Tensor& e) {
   return TALLY_BACKEND(c.stream,
-                       linear_cross_entropy_pays(c, x, w, targets, vocabulary, losses, shares, e));
+                       linear_cross_entropy_pays(c, x, w, labels, vocabulary, losses, scales, e));
 }
 
-void add_losses(Stream& s, const Tensor& losses, double factor, StepState* state) {
+void add_losses(Stream& s, const Tensor& losses, LossFactor factor, StepState* state) {
   TALLY_BACKEND(s, add_losses(s, losses, factor, state));
 }
 

@@ -168,7 +168,7 @@ TEST_CASE("cuda: recorded steps draw the masks that called steps draw, new ones 
     const auto gradients_of = [&](uint64_t seed, const std::function<void()>& step) {
       StepState fresh{};
       fresh.loss_scale = 1;
-      fresh.dropout_seed = seed;
+      fresh.micro_batch.dropout_seed = seed;
       stream->copy(state.state, &fresh, sizeof fresh);
       step();
       return read_doubles(*stream, table.gradients());

@@ -82,7 +82,7 @@ TEST_CASE("a loader of masked samples marks targets and says how many count") {
   const auto plain = std::make_shared<Documents>();
   BatchLoader all(plain, {2, 8, 0, 1, 0});
   CHECK(all.next().counted == -1);
-  BatchLoader masked(with_masked_document_ends(plain, eod), {2, 8, 0, 1, 0});
+  BatchLoader masked(with_document_ends(plain, {eod, true, false, false}), {2, 8, 0, 1, 0});
   HostBatch batch = masked.next();
   CHECK(batch.counted == 6 + 5);
   const std::vector<int32_t> targets(batch.targets, batch.targets + 16);

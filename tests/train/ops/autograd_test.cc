@@ -134,15 +134,15 @@ TEST_CASE("embeddings and cross-entropy") {
   same(dwpe, tp.grad());
 }
 
-TEST_CASE("a head's product and its loss in one") {
+TEST_CASE("a head's GEMM and its loss in one") {
   auto stream = make_stream(Device{});
   Stream& s = *stream;
   std::vector<int32_t> wanted(30);
   for (size_t i = 0; i < wanted.size(); ++i)
     wanted[i] = i % 6 == 0 ? -1 - static_cast<int32_t>(i) : static_cast<int32_t>(i * 5 % 17);
-  const Tensor targets(wanted.data(), DType::i32, {30});
-  // Two tokens like column 15, which is the target of token 3, by hundreds, and not of token 7.
-  Numbers x({30, 12}, 1), w({20, 12}, 2), losses = zeros({30}), shares = losses,
+  const Tensor labels(wanted.data(), DType::i32, {30});
+  // Two tokens like column 15, which is the label of token 3, by hundreds, and not of token 7.
+  Numbers x({30, 12}, 1), w({20, 12}, 2), losses = zeros({30}), scales = losses,
                                           dx = zeros({30, 12});
   for (size_t c = 0; c < 12; ++c) {
     x[size_t{3} * 12 + c] = 30 * w[size_t{15} * 12 + c];
@@ -152,14 +152,14 @@ TEST_CASE("a head's product and its loss in one") {
   StepState state{};
   state.loss_scale = 4;
   const at::Tensor tx = leaf(x), tw = leaf(w);
-  REQUIRE(linear_cross_entropy_pays(s, x, w, targets, 17, losses, shares, e));
-  linear_cross_entropy(s, x, w, targets, 17, 0.125, &state, losses, shares, e);
+  REQUIRE(linear_cross_entropy_pays(s, x, w, labels, 17, losses, scales, e));
+  linear_cross_entropy(s, x, w, labels, 17, 0.125, &state, losses, scales, e);
   linear_backward_weight(s, e, x, dw, Tensor(), false);
   linear_backward_input(s, e, w, dx);
-  scale_rows(s, shares, dx);
-  const at::Tensor loss = at::cross_entropy_loss(at::linear(tx, tw).narrow(1, 0, 17),
-                                                 view(targets).to(at::kLong).clamp_min(-1), {},
-                                                 at::Reduction::None, -1);
+  scale_rows(s, scales, dx);
+  const at::Tensor loss =
+      at::cross_entropy_loss(at::linear(tx, tw).narrow(1, 0, 17),
+                             view(labels).to(at::kLong).clamp_min(-1), {}, at::Reduction::None, -1);
   (loss.sum() * 0.5).backward();
   CHECK(losses[3] < 1e-30);
   CHECK(losses[7] > 15);
@@ -169,13 +169,26 @@ TEST_CASE("a head's product and its loss in one") {
   for (size_t i = 0; i < e.size(); ++i) {
     if (i % 20 >= 17) CHECK(e[i] == 0);
   }
-  // Worse than 2^80 to 1 counts as that; what is not a number stays so.
-  for (size_t c = 0; c < 12; ++c) {
-    x[size_t{7} * 12 + c] = 100 * w[size_t{15} * 12 + c];
-    x[size_t{8} * 12 + c] = std::nan("");
+  // Logits of hundreds either way are exact; what is not a number or infinite shows.
+  for (size_t c = 0; c < 12; ++c) x[size_t{7} * 12 + c] = 100 * w[size_t{15} * 12 + c];
+  const Numbers far = x;
+  const at::Tensor fx = leaf(far), fw = leaf(w);
+  linear_cross_entropy(s, x, w, labels, 17, 0.125, &state, losses, scales, e);
+  linear_backward_weight(s, e, x, dw, Tensor(), false);
+  linear_backward_input(s, e, w, dx);
+  scale_rows(s, scales, dx);
+  const at::Tensor far_loss =
+      at::cross_entropy_loss(at::linear(fx, fw).narrow(1, 0, 17),
+                             view(labels).to(at::kLong).clamp_min(-1), {}, at::Reduction::None, -1);
+  (far_loss.sum() * 0.5).backward();
+  CHECK(losses[7] > 300);
+  same(losses, far_loss);
+  same(dx, fx.grad());
+  same(dw, fw.grad());
+  for (const double bad : {std::nan(""), HUGE_VAL}) {
+    Numbers spoilt = far;
+    spoilt[size_t{8} * 12] = bad;
+    linear_cross_entropy(s, spoilt, w, labels, 17, 0.125, &state, losses, scales, e);
+    for (size_t i = 0; i < losses.size(); ++i) CHECK(std::isnan(losses[i]) == (i == 8));
   }
-  linear_cross_entropy(s, x, w, targets, 17, 0.125, &state, losses, shares, e);
-  CHECK(losses[7] == doctest::Approx(80 * std::log(2)));
-  CHECK(shares[7] > 0);
-  CHECK(std::isnan(losses[8]));
 }

@@ -41,8 +41,8 @@ TEST_CASE("a text's blocks score every token but the first once, with the contex
 }
 
 TEST_CASE("blocks of masked samples score what counts") {
-  const auto blocks =
-      make_sample_blocks(with_masked_document_ends(std::make_shared<Numbers>(4, 5), 3), 4);
+  const auto blocks = make_sample_blocks(
+      with_document_ends(std::make_shared<Numbers>(4, 5), {3, true, false, false}), 4);
   CHECK(blocks->targets() == 16);
   std::vector<int32_t> ids(4), targets(4);
   blocks->fill(3, ids.data(), targets.data());

@@ -432,7 +432,8 @@ TEST_CASE("epochs: each is reported with its mean loss and the loss on all valid
 
 TEST_CASE("--eod-mask-loss: the model knows how many targets of each micro batch count") {
   Fixture f;
-  f.train = with_masked_document_ends(std::make_shared<Numbers>(f.config.sequence), 3);
+  f.train =
+      with_document_ends(std::make_shared<Numbers>(f.config.sequence), {3, true, false, false});
   f.config.train_iterations = 1;
   f.run();
   CHECK(f.model->counted == std::vector<int64_t>{8, 4, 8});  // sample 3 is 3, 3, 3, ...
