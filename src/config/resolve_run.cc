@@ -114,25 +114,12 @@ namespace {
 
 void resolve_fusions(const Flags& f, Config* c) {
   if (!f.no_fusion) return;
-  Fusions& u = c->fusions;
-  const std::array<std::pair<const char*, bool*>, 12> known{{{"residual", &u.residual},
-                                                             {"bias-sums", &u.bias_sums},
-                                                             {"qkv-bias", &u.qkv_bias},
-                                                             {"overwrite", &u.overwrite},
-                                                             {"gelu", &u.gelu},
-                                                             {"gelu-slope", &u.gelu_slope},
-                                                             {"bias", &u.bias},
-                                                             {"overlap", &u.overlap},
-                                                             {"late-update", &u.late_update},
-                                                             {"float64", &u.float64},
-                                                             {"attention", &u.attention},
-                                                             {"head", &u.head}}};
   std::istringstream names(*f.no_fusion);
   for (std::string name; std::getline(names, name, ',');) {
     bool found = false;
-    for (const auto& [shortcut, on] : known) {
-      if (name != shortcut && name != "all") continue;
-      *on = false;
+    for (const auto& [fusion, on] : fusion_names) {
+      if (name != fusion && name != "all") continue;
+      c->fusions.*on = false;
       found = true;
     }
     if (!found)

@@ -324,9 +324,12 @@ void Star::tell_all(char type, const std::string& body) {
 }
 
 std::string Star::wait_for(std::unique_lock<std::mutex>* lock, size_t peer) {
-  changed_.wait(*lock, [&] { return !inbox_[peer].empty() || failure_; });
-  if (inbox_[peer].empty())
+  changed_.wait(*lock, [&] { return !inbox_[peer].empty() || failure_ || done_[peer] != 0; });
+  if (inbox_[peer].empty() && failure_)
     throw CommunicationError(fmt::format("rank {} failed: {}", failure_->rank, failure_->message));
+  if (inbox_[peer].empty())
+    throw CommunicationError(
+        fmt::format("rank {} ended its run before this rank did: give both the same flags", peer));
   std::string body = std::move(inbox_[peer].front());
   inbox_[peer].pop_front();
   return body;

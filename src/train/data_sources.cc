@@ -1,6 +1,7 @@
 #include "src/train/data_sources.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <stdexcept>
 #include <vector>
@@ -50,6 +51,12 @@ void check_length(const Config& c, const IndexedDataset& dataset, const std::str
                   name, c.data.split, tokens, c.sequence, c.sequence + 1));
 }
 
+uint64_t hash_of_first_sample(const SampleSource& source, int64_t sequence) {
+  std::vector<int32_t> sample(static_cast<size_t>(sequence) + 1);
+  source.sample(0, sample.data());
+  return XXH3_64bits(sample.data(), sample.size() * sizeof(int32_t));
+}
+
 std::shared_ptr<const SampleSource> open_split(const Config& c,
                                                const std::shared_ptr<const IndexedDataset>& dataset,
                                                Split split, const std::string& name) {
@@ -78,7 +85,7 @@ DataSources open_data(const Config& c) {
   if (c.data.mock) {
     data.train = make_mock_samples(c.model.vocabulary, c.sequence, c.seed);
     if (evaluates) data.validation = make_mock_samples(c.model.vocabulary, c.sequence, c.seed + 1);
-    data.description = "random tokens (--mock-data)";
+    data.description = data.content = "random tokens (--mock-data)";
     return data;
   }
   std::vector<std::shared_ptr<const SampleSource>> train, validation;
@@ -90,11 +97,15 @@ DataSources open_data(const Config& c) {
         c.epochs > 0 && block_count(*dataset, c.data.split, Split::validation, c.sequence) > 0;
     if (evaluates || has_blocks)
       validation.push_back(open_split(c, dataset, Split::validation, prefix));
-    if (i > 0) data.description += "; ";
+    const std::string size =
+        fmt::format("{} documents, {} tokens, {} training samples an epoch", dataset->documents(),
+                    dataset->tokens(), train.back()->samples_per_epoch());
+    const char* separator = i > 0 ? "; " : "";
+    data.description += separator;
     if (!c.data.weights.empty()) data.description += fmt::format("{} x ", c.data.weights[i]);
-    data.description +=
-        fmt::format("{}: {} documents, {} tokens, {} training samples an epoch", prefix,
-                    dataset->documents(), dataset->tokens(), train.back()->samples_per_epoch());
+    data.description += fmt::format("{}: {}", prefix, size);
+    data.content += fmt::format("{}{}, first sample {:016x}", separator, size,
+                                hash_of_first_sample(*train.back(), c.sequence));
   }
   const auto join = [&](auto& sources) -> std::shared_ptr<const SampleSource> {
     if (sources.empty()) return nullptr;

@@ -13,6 +13,8 @@ struct DataSources {
   std::shared_ptr<const SampleSource> train;
   std::shared_ptr<const SampleSource> validation;  // null when the run does not evaluate
   std::string description;                         // "corpus/corpus: 503 documents, 1528901 tokens"
+  // What it holds, whatever its path: sizes, and a hash of the first training sample.
+  std::string content;
 };
 
 // Opens and checks; allocates nothing of note. Throws std::runtime_error with one sentence that

@@ -8,8 +8,10 @@
 
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/hugging_face.h"
+#include "src/measure/build_info.h"
 #include "src/measure/system_info.h"
 #include "src/parallel/communicator.h"
+#include "src/train/agreement.h"
 #include "src/train/data_sources.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
@@ -153,6 +155,10 @@ class Run {
     };
     Session session(config_, stream_);
     const auto [iteration, consumed] = session.start(resume_, notice_);
+    require_same_settings(
+        world_.meeting(), host_name(),
+        {{"iteration", "the number of steps done before (--load)", fmt::format("{}", iteration)}},
+        "let --load name the same checkpoint on every host");
     const auto check_weights = [&](const char* when) {
       check_same_weights(world_, stream_, session.table.master(), when);
     };
@@ -303,6 +309,10 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Run> prepared;
   try {
+    require_same_settings(world.meeting(), host_name(), build_settings(build_info()),
+                          "start the same build on every rank");
+    require_same_settings(world.meeting(), host_name(), run_settings(config),
+                          "give every rank the same flags");
     check_kinds_of_parallelism(config);
     if (!config.record_path.empty() && world.speaks())
       check_flag("--record", [&] { check_record_target(config.record_path); });
@@ -310,6 +320,8 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     check_model_folders(config, world, resumed);
     SideFiles files = side_files(config, world, resumed);
     DataSources data = open_data(config);
+    require_same_settings(world.meeting(), host_name(), {{"dataset", "the dataset", data.content}},
+                          "let --data-path name the same dataset on every host");
     take_save_folder(config, world, resumed, &save_folder, notice);
     record.data = data.description;
     record.parameters = config.model.parameters();

@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "src/measure/system_info.h"
+#include "src/train/agreement.h"
 #include "src/train/failures.h"
 #include "src/train/run.h"
 
@@ -31,15 +32,6 @@ std::string choose_backend(const Config& c, const Launch& launch, Device device)
         "--distributed-backend nccl: this run is on the CPU, which needs mpi or sockets");
   if (!asked.empty()) return asked;
   return launch.mpi && communicator_unavailable_reason("mpi").empty() ? "mpi" : "sockets";
-}
-
-// Processes that were given different things would wait for each other for ever.
-void check_alike(World& world, const std::string& what, const std::string& mine) {
-  const auto all = world.meeting().exchange(mine);
-  for (size_t r = 1; r < all.size(); ++r)
-    if (all[r] != all[0])
-      throw InputError(
-          fmt::format("{} of rank {} are not those of rank 0: {} | {}", what, r, all[r], all[0]));
 }
 
 }  // namespace
@@ -99,8 +91,10 @@ std::unique_ptr<Communicator> open_communicator(const Config& config, World& wor
   }
   record->hosts = world.meeting().exchange(host_name());
   const std::string backend = choose_backend(config, world.launch(), record->device);
-  check_alike(world, "devices and back ends",
-              fmt::format("{}, {}", record->device.is_cuda() ? "GPU" : "CPU", backend));
+  require_same_settings(world.meeting(), host_name(),
+                        {{"device", "the device", record->device.is_cuda() ? "a GPU" : "a CPU"},
+                         {"backend", "the communication backend", backend}},
+                        "give every rank the same --device and --distributed-backend");
   if (const std::string why = communicator_unavailable_reason(backend); !why.empty())
     throw InputError(fmt::format("--distributed-backend {}: {}", backend, why));
   auto made = make_communicator(backend, world.meeting(), record->device, config.network_interface);
