@@ -30,12 +30,14 @@ constexpr int look_every_milliseconds = 500;
 // Ends in order: completed, or stopped by a time limit or a signal (docs/flags.md).
 constexpr int completed = 0, stopped = 4;
 
-void write_whole(int fd, const std::string& text) {
+// False when it cannot be written: the disk is full, or nobody reads any more.
+bool write_whole(int fd, const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const ssize_t n = write(fd, text.data() + at, text.size() - at);
-    if (n < 0 && errno != EINTR) return;  // nobody reads any more
+    if (n < 0 && errno != EINTR) return false;
     if (n > 0) at += static_cast<size_t>(n);
   }
+  return true;
 }
 
 // The output of a rank, copied line by line behind its number.
@@ -69,17 +71,30 @@ class PrefixedLines {
       for (size_t end; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1)
         out += prefix_ + line_.substr(begin, end + 1 - begin);
       line_.erase(0, begin);
-      write_whole(to_, out);
+      // The rank learns it by its next line, as it would without us, and stops.
+      if (!put(out)) from_ = Socket();
     }
   }
   void finish() {
-    if (!line_.empty()) write_whole(to_, prefix_ + line_ + "\n");
+    if (!line_.empty()) put(prefix_ + line_ + "\n");
     line_.clear();
+  }
+  // Why a line was lost; empty where none was.
+  std::string failure() const {
+    if (lost_ == 0) return "";
+    return fmt::format("standard {} cannot be written: {}",
+                       to_ == STDOUT_FILENO ? "output" : "error", std::strerror(lost_));
   }
 
  private:
+  bool put(const std::string& text) {
+    if (write_whole(to_, text)) return true;
+    lost_ = errno;
+    return false;
+  }
+
   std::string prefix_, line_;
-  int to_;
+  int to_, lost_ = 0;  // lost_: an errno
   Socket from_, into_;
 };
 
@@ -127,6 +142,7 @@ class Supervisor {
         lines.finish();
       }
     }
+    if (!failure_ && !stopped_) report_lost_lines();
     return failure_.value_or(stopped_ ? stopped : completed);
   }
 
@@ -137,6 +153,7 @@ class Supervisor {
   void wait();
   void reap();
   void note_end(const Rank& rank, pid_t pid, int status);
+  void report_lost_lines();
   bool running() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.pid > 0; });
   }
@@ -256,6 +273,19 @@ void Supervisor::note_end(const Rank& rank, pid_t pid, int status) {
                     rank.rank, pid, WTERMSIG(status), strsignal(WTERMSIG(status))));
   if (code == 127)
     write_whole(STDERR_FILENO, "tally-train: error: the program could not start itself again\n");
+}
+
+// Ranks that ended in order have not seen that their last lines were lost.
+void Supervisor::report_lost_lines() {
+  for (const Rank& r : ranks_) {
+    for (const PrefixedLines& lines : r.output) {
+      if (lines.failure().empty()) continue;
+      failure_ = 1;
+      write_whole(STDERR_FILENO,
+                  fmt::format("tally-train: error: the output of rank {} is incomplete: {}\n",
+                              r.rank, lines.failure()));
+    }
+  }
 }
 
 }  // namespace

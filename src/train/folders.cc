@@ -38,7 +38,7 @@ void check_model_folders(const Config& c, const World& world,
                                  state.sequence));
   if (!c.load_hf_dir.empty())
     check_flag("--load-hf", [&] { check_model_weights(c.load_hf_dir, c.model, names.all()); });
-  if (c.save_hf_dir.empty() || !world.speaks()) return;
+  if (c.save_hf_dir.empty() || !world.is_primary()) return;
   if (c.model.positions == Positions::rotary)
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
   check_flag("--save-hf", [&] { check_hugging_face_target(c.save_hf_dir, resumed.has_value()); });
@@ -47,7 +47,7 @@ void check_model_folders(const Config& c, const World& world,
 void take_save_folder(const Config& c, const World& world,
                       const std::optional<std::string>& resumed, std::optional<SaveFolder>* folder,
                       const Print& notice) {
-  if (c.save_dir.empty() || !world.speaks()) return;
+  if (c.save_dir.empty() || !world.is_primary()) return;
   check_flag("--save", [&] {
     folder->emplace(c.save_dir);
     check_goes_on(c.save_dir, resumed);
@@ -57,7 +57,7 @@ void take_save_folder(const Config& c, const World& world,
 
 SideFiles side_files(const Config& c, const World& world,
                      const std::optional<std::string>& resumed) {
-  if ((c.save_dir.empty() && c.save_hf_dir.empty()) || !world.speaks()) return {};
+  if ((c.save_dir.empty() && c.save_hf_dir.empty()) || !world.is_primary()) return {};
   try {
     return read_side_files(c.model, c.data, resumed.value_or(c.load_hf_dir));
   } catch (const std::runtime_error& e) {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -19,11 +18,21 @@
 #include "src/ops/stream.h"
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
+#include "src/train/output.h"
 #include "src/train/run.h"
 
 namespace {
 
 using namespace tally::train;
+
+// For what is printed and nothing else. Returns the exit code.
+int print_and_end(const std::string& text) {
+  print_text(text);
+  const std::string failure = output_failure();
+  if (failure.empty()) return 0;
+  print_error(failure);
+  return 1;
+}
 
 // Starts the ranks of this host when a flag asks for it, once the flags have been found good.
 int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<char*> argv) {
@@ -39,9 +48,9 @@ int train_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point 
   try {
     config = parse_args(static_cast<int>(argv.size()), argv.data(), world.size());
   } catch (const HelpRequest& help) {
-    if (world.speaks()) fmt::print("{}", help.text);
+    const int code = world.is_primary() ? print_and_end(help.text) : 0;
     world.done();
-    return 0;
+    return code;
   } catch (const UsageError& e) {
     return world.fail(2, e.what());
   }
@@ -74,8 +83,7 @@ int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_poi
   try {
     return command == Command::evaluate ? evaluate_alone(argv) : train(argv, start);
   } catch (const HelpRequest& help) {
-    fmt::print("{}", help.text);
-    return 0;
+    return print_and_end(help.text);
   } catch (const UsageError& e) {
     print_error(e.what());
     return 2;
@@ -98,19 +106,17 @@ int dispatch(int argc, char** argv) {
     return prepare_main(static_cast<int>(rest.size()), rest.data());
   }
   if (std::strcmp(first, "reference") == 0) {
-    fmt::print("{}", flags_reference());
-    return 0;
+    return print_and_end(flags_reference());
   }
   if (std::strcmp(first, "--version") == 0) {
-    fmt::print("{}", version_text());
-    return 0;
+    return print_and_end(version_text());
   }
   const bool evaluates = std::strcmp(first, "evaluate") == 0;
   if (!evaluates && first[0] != '-' && first[0] != '@' && std::strcmp(first, "train") != 0) {
-    print_error(
-        fmt::format("'{}' is not a command: train, evaluate, prepare, reference", first).c_str());
+    print_error(fmt::format("'{}' is not a command: train, evaluate, prepare, reference", first));
     return 2;
   }
+  prepare_output();
   // Before anything has begun that a new start would lose. Ranks inherit what it sets.
   restart_with_brief_spinning(argv);
   return train_or_evaluate(rest, start, evaluates ? Command::evaluate : Command::train);

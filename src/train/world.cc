@@ -7,12 +7,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "src/measure/system_info.h"
 #include "src/train/agreement.h"
 #include "src/train/failures.h"
-#include "src/train/run.h"
+#include "src/train/output.h"
 
 namespace tally::train {
 namespace {
@@ -47,14 +46,14 @@ World::World(const Launch& launch, const LaunchOptions& options) : launch_(launc
   o.run = launch.run;
   o.timeout_seconds = options.timeout_minutes * 60;
   meeting_ = Rendezvous::meet(o, [this](const Failure& f) {
-    // Rank 0 speaks for all; of its own loss, the next in line does.
+    // Rank 0 reports for all; its own loss is reported by the next in line.
     end(f, rank() == 0 || (!f.known_to_zero && rank() == 1));
   });
 }
 
-void World::set_last_words(std::function<void(const Failure&)> words) {
+void World::set_on_failure(std::function<void(const Failure&)> on_failure) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  last_words_ = std::move(words);
+  on_failure_ = std::move(on_failure);
 }
 
 std::string World::named(const Failure& f) const {
@@ -63,7 +62,7 @@ std::string World::named(const Failure& f) const {
 
 int World::fail(int code, const std::string& message, bool consequence) {
   if (size() == 1) {
-    print_error(message.c_str());
+    print_error(message);
     return code;
   }
   const Failure first = meeting_->fail(code, message, consequence);
@@ -74,10 +73,9 @@ int World::fail(int code, const std::string& message, bool consequence) {
 void World::end(const Failure& first, bool report) {
   std::fflush(stdout);
   if (report) {
-    print_error(named(first).c_str());
-    std::fflush(stderr);
+    print_error(named(first));
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (last_words_) last_words_(first);
+    if (on_failure_) on_failure_(first);
   }
   _exit(first.code);
 }

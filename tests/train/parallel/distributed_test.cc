@@ -197,6 +197,8 @@ TEST_CASE("asked to stop, all ranks stop after the same step; others go on from 
     INFO(ended.err);
     CHECK(ended.code == 4);
     CHECK(count(ended.err, "tally-train: stopped: ") == 1);
+    CHECK(contains(ended.err, one_rank ? "stopped: rank 1 on " : "stopped: SIGTERM was received"));
+    CHECK(contains(ended.err, "SIGTERM was received"));
     CHECK(count(ended.out, "saved checkpoint at iteration") == 1);
   }
 }
