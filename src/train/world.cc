@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "src/data/bus_errors.h"
 #include "src/measure/system_info.h"
 #include "src/train/agreement.h"
 #include "src/train/failures.h"
@@ -96,6 +97,7 @@ std::unique_ptr<Communicator> open_communicator(const Config& config, World& wor
   if (const std::string why = communicator_unavailable_reason(backend); !why.empty())
     throw InputError(fmt::format("--distributed-backend {}: {}", backend, why));
   auto made = make_communicator(backend, world.meeting(), record->device, config.network_interface);
+  watch_bus_errors();  // the library may have put a handler of its own in place
   const CommunicatorInfo info = made->info();
   record->backend = info.backend;
   record->backend_version = info.version;
