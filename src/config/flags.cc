@@ -359,7 +359,9 @@ void declare_launch(CLI::App* app, Flags* f) {
          "nccl on "
          "GPUs; else mpi where an MPI launcher started the processes, sockets where none did)");
   g.number("--distributed-timeout-minutes", &f->launch.timeout_minutes, 0.0,
-           "How long processes wait for each other at the start");
+           "How long processes wait for each other at the start (default: 10), for a sign of life "
+           "of one that is stopped or hangs (default: 1), and, with --nproc-per-node, for the end "
+           "of those that were asked to stop before they are killed (default: 10)");
   g.toggle("--prefix-output", &f->launch.prefix,
            "Begin every line of output with the process's rank: [rank3]:");
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -107,7 +108,7 @@ struct Rank {
 class Supervisor {
  public:
   Supervisor(int processes, const LaunchOptions& options, const Launch& outer)
-      : processes_(processes), outer_(outer) {
+      : processes_(processes), stop_seconds_(options.stop_seconds()), outer_(outer) {
     block_signals();
     run_ = outer.size > 1
                ? outer.run
@@ -134,7 +135,7 @@ class Supervisor {
     while (running()) {
       wait();
       reap();
-      if (failure_ && Clock::now() >= kill_at_) tell_all(SIGKILL);
+      if (kill_at_ && Clock::now() >= *kill_at_) kill_all();
     }
     for (Rank& r : ranks_) {
       for (PrefixedLines& lines : r.output) {
@@ -157,12 +158,15 @@ class Supervisor {
   bool running() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.pid > 0; });
   }
-  void tell_all(int signal) const {
+  void send_all(int signal) const {
     for (const Rank& r : ranks_)
       if (r.pid > 0) kill(r.pid, signal);
   }
+  void ask_to_stop(int signal);
+  void kill_all();
 
   const int processes_;
+  const double stop_seconds_;
   const Launch outer_;
   std::string run_, address_;
   int port_ = 0;
@@ -171,7 +175,9 @@ class Supervisor {
   std::vector<Rank> ranks_;
   std::optional<int> failure_;
   bool stopped_ = false;
-  Clock::time_point kill_at_;
+  int asked_to_stop_ = 0;  // the first signal that was passed on; 0: none
+  // When the ranks that are left are killed.
+  std::optional<Clock::time_point> kill_at_;
 };
 
 void Supervisor::block_signals() {
@@ -244,7 +250,34 @@ void Supervisor::wait() {
     for (PrefixedLines& lines : r.output) lines.take();
   signalfd_siginfo info{};
   while (read(signals_.fd(), &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGCHLD) tell_all(static_cast<int>(info.ssi_signo));
+    if (info.ssi_signo != SIGCHLD) ask_to_stop(static_cast<int>(info.ssi_signo));
+}
+
+// A rank that is stopped (SIGSTOP) acts on no signal before it goes on.
+void Supervisor::ask_to_stop(int signal) {
+  send_all(signal);
+  send_all(SIGCONT);
+  if (asked_to_stop_ != 0 || failure_) return;
+  asked_to_stop_ = signal;
+  kill_at_ = in_seconds(stop_seconds_);
+}
+
+// The ranks had their time: after a failure, or after a request to stop.
+void Supervisor::kill_all() {
+  std::vector<int> left;
+  for (const Rank& r : ranks_)
+    if (r.pid > 0) left.push_back(r.rank);
+  send_all(SIGKILL);
+  kill_at_.reset();
+  const std::string since =
+      failure_ ? fmt::format("{} s of the failure", grace.count())
+               : fmt::format("{:.0f} s of the request to stop (signal {}, {})", stop_seconds_,
+                             asked_to_stop_, strsignal(asked_to_stop_));
+  const bool one = left.size() == 1;
+  write_whole(STDERR_FILENO,
+              fmt::format("tally-train: error: rank{} {} did not end within {} and {} killed\n",
+                          one ? "" : "s", fmt::join(left, ", "), since, one ? "was" : "were"));
+  if (!failure_) failure_ = 1;
 }
 
 void Supervisor::reap() {

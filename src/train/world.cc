@@ -45,7 +45,8 @@ World::World(const Launch& launch, const LaunchOptions& options) : launch_(launc
   o.listening_fd = launch.listening_fd;
   o.host = host_name();
   o.run = launch.run;
-  o.timeout_seconds = options.timeout_minutes * 60;
+  o.timeout_seconds = options.start_seconds();
+  o.silence_seconds = options.silence_seconds();
   meeting_ = Rendezvous::meet(o, [this](const Failure& f) {
     // Rank 0 reports for all; its own loss is reported by the next in line.
     end(f, rank() == 0 || (!f.known_to_zero && rank() == 1));

@@ -5,6 +5,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <optional>
+#include <thread>
 
 #include "tests/train/parallel/ranks.h"
 
@@ -95,4 +98,110 @@ TEST_CASE("ranks that start from different weights or steps do not train") {
   CHECK(ended.code == 2);
   CHECK(count(ended.err, "tally-train: error:") == 1);
   CHECK(contains(ended.err, "the number of steps done before (--load) is 0 on rank 1"));
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+const std::string endless = flags + "--train-iters 100000000 --nproc-per-node 2 ";
+
+// Runs two ranks, and `act` once after the first steps, with the supervisor's process.
+Ended run_and(const std::string& arguments, const std::function<void(int)>& act,
+              const std::string& prefix = "") {
+  bool acted = false;
+  return tally_train(endless + arguments, prefix, [&](const std::string& out, int pid) {
+    if (acted || !contains(out, "iteration")) return;
+    acted = true;
+    act(pid);
+  });
+}
+
+void signal_rank(int supervisor, const std::string& rank, int signal) {
+  const pid_t pid = pid_of_rank(supervisor, rank);
+  REQUIRE(pid > 0);
+  REQUIRE(kill(pid, signal) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a rank that is stopped ends the run, with its number, within the limit") {
+  const Folder folder("silent");
+  for (const std::string rank : {"1", "0"}) {
+    CAPTURE(rank);
+    Clock::time_point stopped;
+    const Ended ended =
+        run_and("--distributed-timeout-minutes 0.05 --record " + folder / "r.json", [&](int pid) {
+          signal_rank(pid, rank, SIGSTOP);
+          stopped = Clock::now();
+        });
+    INFO(ended.err);
+    CHECK(ended.code == 1);
+    CHECK(contains(ended.err, fmt::format("tally-train: error: rank {} on ", rank)));
+    CHECK(contains(ended.err, "it has sent no sign of life for 3 s: it was stopped (SIGSTOP"));
+    // The stopped process is killed.
+    CHECK(contains(ended.err, fmt::format("rank {} did not end within 3 s of the failure", rank)));
+    // A limit against hanging for ever, far from what it takes.
+    CHECK(Clock::now() - stopped < std::chrono::seconds(60));
+    if (rank != "1") continue;
+    const json record = read_json(folder / "r.json");
+    CHECK(record["outcome"] == "error");
+    CHECK(contains(record["message"], "rank 1 on "));
+  }
+}
+
+TEST_CASE("a run whose ranks were all suspended for longer than the limit goes on") {
+  constexpr auto limit = std::chrono::seconds(3);
+  std::optional<Clock::time_point> resumed;
+  bool ended_it = false;
+  const Ended ended = tally_train(
+      endless + "--distributed-timeout-minutes 0.05", "", [&](const std::string& out, int pid) {
+        if (!resumed && contains(out, "iteration")) {
+          for (const char* rank : {"0", "1"}) signal_rank(pid, rank, SIGSTOP);
+          std::this_thread::sleep_for(2 * limit);
+          for (const char* rank : {"0", "1"}) signal_rank(pid, rank, SIGCONT);
+          resumed = Clock::now();
+        } else if (resumed && !ended_it && Clock::now() - *resumed > limit + limit / 2) {
+          ended_it = kill(pid, SIGTERM) == 0;
+        }
+      });
+  INFO(ended.err);
+  CHECK(ended_it);
+  CHECK(ended.code == 4);
+}
+
+TEST_CASE("a stopped rank that is asked to stop goes on to do so, with a checkpoint") {
+  const Folder folder("resumed");
+  const Ended ended = run_and("--save " + folder / "s", [](int pid) {
+    signal_rank(pid, "1", SIGSTOP);
+    kill(pid, SIGTERM);
+  });
+  INFO(ended.err);
+  CHECK(ended.code == 4);
+  CHECK(contains(ended.out, "saved checkpoint at iteration"));
+}
+
+TEST_CASE("ranks that do not end when they are asked to stop are named and killed") {
+  const Folder folder("deaf");
+  // Rank 0 hangs in the record: nobody reads the pipe a second time.
+  const std::string pipe = folder / "pipe";
+  const Ended ended = run_and(
+      "--distributed-timeout-minutes 0.05 --record " + pipe, [](int pid) { kill(pid, SIGTERM); },
+      fmt::format("mkfifo {0}; cat {0} > /dev/null &", pipe));
+  INFO(ended.err);
+  CHECK(ended.code == 1);
+  CHECK(contains(ended.err,
+                 "tally-train: error: ranks 0, 1 did not end within 3 s of the request to stop "
+                 "(signal 15, Terminated) and were killed"));
+}
+
+TEST_CASE("rank 0 that cannot look up its own address says so at once") {
+  const auto start = Clock::now();
+  const Ended ended = tally_train(flags + "--train-iters 2",
+                                  "export WORLD_SIZE=2 RANK=0 LOCAL_RANK=0 "
+                                  "MASTER_ADDR=no-such-host.invalid MASTER_PORT=29511;");
+  CHECK(ended.code == 1);
+  CHECK(count(ended.err, "tally-train: error:") == 1);
+  CHECK(contains(ended.err, "the host name 'no-such-host.invalid' of rank 0 is unknown here ("));
+  CHECK(contains(ended.err, "correct MASTER_ADDR or --master-addr"));
+  CHECK(Clock::now() - start < std::chrono::seconds(45));
 }
