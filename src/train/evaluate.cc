@@ -15,6 +15,7 @@
 #include "src/train/device.h"
 #include "src/train/evaluation.h"
 #include "src/train/failures.h"
+#include "src/train/host_memory.h"
 #include "src/train/output.h"
 
 namespace tally::train {
@@ -145,6 +146,8 @@ int evaluate(const Config& config) {
                [&] { tokens = read_tokens(config); });
     const std::unique_ptr<Stream> stream = open_device(config, &record);
     checked = true;
+    if (const std::string why = memory_shortage(config, record.device); !why.empty())
+      throw MemoryShortage(why);
     const Result result = measure(config, std::move(tokens), *stream);
     if (!std::isfinite(result.loss))
       throw CheckFailed(fmt::format("{}: the loss is not finite", config.model_dir));

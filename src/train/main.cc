@@ -5,7 +5,6 @@
 //   tally-train reference       prints docs/flags.md
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -16,10 +15,10 @@
 #include "src/data/prepare.h"
 #include "src/measure/build_info.h"
 #include "src/ops/stream.h"
-#include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
 #include "src/train/output.h"
 #include "src/train/run.h"
+#include "src/train/start_ranks.h"
 
 namespace {
 
@@ -32,14 +31,6 @@ int print_and_end(const std::string& text) {
   if (failure.empty()) return 0;
   print_error(failure);
   return 1;
-}
-
-// Starts the ranks of this host when a flag asks for it, once the flags have been found good.
-int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<char*> argv) {
-  const int processes = std::max(1, options.processes);
-  parse_args(static_cast<int>(argv.size()), argv.data(), launch.size * processes, Command::train);
-  argv.push_back(nullptr);
-  return supervise(processes, options, launch, argv.data());
 }
 
 int train_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,

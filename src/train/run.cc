@@ -156,7 +156,7 @@ class Run {
 
   Ending train() {
     if (world_.is_primary()) print_text(start_summary(record_));
-    if (!shortage_.empty()) throw OutOfMemory(shortage_);
+    if (!shortage_.empty()) throw MemoryShortage(shortage_);
     stream_.before_long_tuning = [this] {
       print_(
           "  tuning     timing algorithms for this GPU and these sizes: "

@@ -67,9 +67,7 @@ class CpuStream final : public Stream {
     void* data = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
     if (!data) {
       throw OutOfMemory(gibibytes(bytes) + " of memory for " + what + " could not be had; " +
-                        gibibytes(allocated_) +
-                        " are held by this run; take a smaller "
-                        "--micro-batch-size or --seq-length, or --recompute-activations");
+                        gibibytes(allocated_) + " are held by this run");
     }
     blocks_[data] = rounded;
     ++allocations_;

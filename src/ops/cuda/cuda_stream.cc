@@ -194,8 +194,7 @@ void* CudaStream::allocate(size_t bytes, const char* what) {
     cudaMemGetInfo(&free, &total);
     throw OutOfMemory(
         fmt::format("GPU {}: {} for {} does not fit: {} of {} are free and {} are held by this "
-                    "run; take a smaller "
-                    "--micro-batch-size or --seq-length, --recompute-activations, or --bf16",
+                    "run",
                     index_, gibibytes(rounded), what, gibibytes(free), gibibytes(total),
                     gibibytes(allocated_)));
   }
