@@ -24,7 +24,7 @@ class SilenceWatch {
   Clock::duration interval() const {
     return std::min<Clock::duration>(limit_ / 4, std::chrono::seconds(5));
   }
-  void hear(size_t peer, Clock::time_point now) { heard_[peer] = now; }
+  void heard(size_t peer, Clock::time_point now) { heard_[peer] = now; }
   // To be called after the peers' messages were read. When this process was stopped itself, as all
   // processes of a job are when a scheduler suspends it, the silence says nothing about the peers,
   // and counting starts again.

@@ -189,7 +189,7 @@ void Star::watch() {
     for (size_t i = 0; ready > 0 && i < peers_.size(); ++i) {
       if (fds[i].revents == 0) continue;
       take(i);
-      silence.hear(i, Clock::now());
+      silence.heard(i, Clock::now());
       if (!peers_[i].open()) fds[i].fd = -1;
     }
     silence.round(Clock::now());

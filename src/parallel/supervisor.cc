@@ -25,8 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto grace = std::chrono::seconds(3);
-// Where a library has started threads of its own, one of them may take the signal that a rank has
-// ended, and nobody be told: then it is found by looking.
+// Where a library has started threads of its own, one of them may take the signal of a rank's end
+// (SIGCHLD). Then the end is found by looking.
 constexpr int look_every_milliseconds = 500;
 // Ends in order: completed, or stopped by a time limit or a signal (docs/flags.md).
 constexpr int completed = 0, stopped = 4;

@@ -192,7 +192,7 @@ class Run {
         data_.train, data_.validation, *communicator_};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
-    const Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
+    Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
     record_.device_bytes_peak = stream_.bytes_peak();
     if (!record_.steps.empty() && session.optimizer->updates() == updates)
       notice_(

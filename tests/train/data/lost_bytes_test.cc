@@ -92,7 +92,7 @@ TEST_CASE("an index that is overwritten points nowhere outside the data") {
 
 namespace {
 
-volatile std::sig_atomic_t handed_on = 0;
+volatile char last_read = 0;
 
 // What the child of a fork ends with.
 int status_of(void (*child)(const std::string&), const std::string& file) {
@@ -112,7 +112,7 @@ void read_unwatched(const std::string& file) {
   watch_bus_errors();
   const MappedFile mapped(file);
   std::filesystem::resize_file(file, 0);
-  handed_on = *mapped.data();
+  last_read = *mapped.data();
 }
 
 // The same where a library had a handler of its own, put in place after ours.
@@ -124,9 +124,9 @@ void read_with_a_handler_of_a_library(const std::string& file) {
   watched.watch();
   const MappedFile mapped(file);
   std::filesystem::resize_file(file, 0);
-  handed_on = *watched.data();
+  last_read = *watched.data();
   if (error_of([&] { watched.check(); }).empty()) _exit(8);
-  handed_on = *mapped.data();
+  last_read = *mapped.data();
 }
 
 }  // namespace

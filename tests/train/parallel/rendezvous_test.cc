@@ -242,7 +242,7 @@ TEST_CASE("silence is counted from the last message, and not while this process 
                           watch.silent(1, start + seconds(second)));
   };
   for (int second = 3; second <= 12; second += 3) {
-    watch.hear(0, start + seconds(second));
+    watch.heard(0, start + seconds(second));
     CHECK(round(second) == std::make_pair(false, false));
   }
   CHECK(round(15) == std::make_pair(false, true));

@@ -166,10 +166,11 @@ TEST_CASE("every flag that changes the run is found when it differs") {
 
 TEST_CASE("every fusion, and every weight of a blend of datasets") {
   const Config one = parse(steps);
-  for (const auto& [name, on] : fusion_names) {
+  for (const auto& fusion : fusion_names) {
     Config other = one;
-    other.fusions.*on = false;
-    CHECK_MESSAGE(difference(run_settings(one), run_settings(other)) == "--no-fusion", name);
+    other.fusions.*fusion.second = false;
+    CHECK_MESSAGE(difference(run_settings(one), run_settings(other)) == "--no-fusion",
+                  fusion.first);
   }
   Config a = one, b = one;
   a.data.weights = {1, 2};

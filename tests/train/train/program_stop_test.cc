@@ -137,6 +137,15 @@ TEST_CASE("further SIGTERMs do not cut an orderly end short") {
   }
 }
 
+TEST_CASE("a second ctrl-C ends the program at once") {
+  std::unique_ptr<Storm> storm;
+  const Ended ended = tally_train(endless, "", [&](const std::string& out, int pid) {
+    if (!storm && contains(out, " iteration        1/"))
+      storm = std::make_unique<Storm>(pid, SIGINT);
+  });
+  CHECK(ended.code == 128 + SIGINT);
+}
+
 TEST_CASE("lines that are lost after the last step end in exit code 1") {
   const Folder folder("late");
   const std::string run = mock + "--train-iters 2 ";
