@@ -255,8 +255,7 @@ void Star::lose(size_t peer, const std::string& message) {
 }
 
 // Rank 0 reports for all. A launcher may end the others as soon as one has failed (srun
-// --kill-on-bad-exit): nobody ends before rank 0 has reported and ended, unless that takes too
-// long.
+// --kill-on-bad-exit): so no rank ends before rank 0 has, unless that takes too long.
 void Star::wait_for_end_of_zero() {
   const Deadline deadline = in_seconds(4);
   Message type{};
