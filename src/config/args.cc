@@ -34,8 +34,8 @@ std::string help_text() {
       "Other commands: 'tally-train prepare --help' makes a dataset from text; 'tally-train "
       "--version'.\n"
       "Exit codes: 0 completed or ended by --exit-interval, 2 bad input, 3 out of memory, 4 time "
-      "limit or asked to stop (SIGTERM, SIGINT, SIGUSR1, SIGUSR2), 5 a check failed (a loss that "
-      "is not finite), 1 anything else.");
+      "limit or asked to stop (SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, output that cannot be "
+      "written), 5 a check failed (a loss that is not finite), 1 anything else.");
   return app.help();
 }
 
@@ -169,10 +169,10 @@ std::string flags_reference() {
       "bad input: flags, dataset, "
       "checkpoint, text |\n"
       "| 3 | out of memory |\n| 4 | stopped before the last step: `--exit-duration-in-mins`, "
-      "SIGTERM, "
-      "SIGINT, SIGUSR1 or SIGUSR2 |\n| 5 | a check failed: a loss that is not finite |\n| 1 | "
-      "anything "
-      "else |\n";
+      "SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, or standard output or error that cannot be "
+      "written |\n| 5 | a check failed: a loss that is not finite |\n| 1 | anything else, such as "
+      "a "
+      "record or a newest checkpoint that could not be written at the end |\n";
   std::string group;
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_group() != group) {

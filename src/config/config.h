@@ -2,8 +2,10 @@
 // later.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/device/tensor.h"
@@ -36,6 +38,22 @@ struct Fusions {
   bool attention = true;        // 16 bits: attention may be our own kernels
   bool head = true;  // the loss's exponentials within the head's product, where that serves
 };
+
+// What --no-fusion and the record call them, in the order of the fields.
+inline constexpr std::array<std::pair<const char*, bool Fusions::*>, 12> fusion_names{
+    {{"residual", &Fusions::residual},
+     {"bias-sums", &Fusions::bias_sums},
+     {"qkv-bias", &Fusions::qkv_bias},
+     {"overwrite", &Fusions::overwrite},
+     {"gelu", &Fusions::gelu},
+     {"gelu-derivative", &Fusions::gelu_derivative},
+     {"bias", &Fusions::bias},
+     {"overlap", &Fusions::overlap},
+     {"deferred-update", &Fusions::deferred_update},
+     {"float64", &Fusions::float64},
+     {"attention", &Fusions::attention},
+     {"head", &Fusions::head}}};
+static_assert(sizeof(Fusions) == fusion_names.size() * sizeof(bool), "a fusion has no name");
 
 struct ModelConfig {
   std::string kind = "gpt";

@@ -124,25 +124,12 @@ void resolve_fusions(const Flags& f, Config* c) {
         "stays the tanh approximation, where Megatron-LM computes erf without its fusion");
   }
   if (!f.no_fusion) return;
-  const std::array<std::pair<const char*, bool*>, 12> known{
-      {{"residual", &u.residual},
-       {"bias-sums", &u.bias_sums},
-       {"qkv-bias", &u.qkv_bias},
-       {"overwrite", &u.overwrite},
-       {"gelu", &u.gelu},
-       {"gelu-derivative", &u.gelu_derivative},
-       {"bias", &u.bias},
-       {"overlap", &u.overlap},
-       {"deferred-update", &u.deferred_update},
-       {"float64", &u.float64},
-       {"attention", &u.attention},
-       {"head", &u.head}}};
   std::istringstream names(*f.no_fusion);
   for (std::string name; std::getline(names, name, ',');) {
     bool found = false;
-    for (const auto& [shortcut, on] : known) {
-      if (name != shortcut && name != "all") continue;
-      *on = false;
+    for (const auto& [fusion, on] : fusion_names) {
+      if (name != fusion && name != "all") continue;
+      c->fusions.*on = false;
       found = true;
     }
     if (!found)

@@ -22,7 +22,8 @@ class IndexedDataset {
   int64_t documents() const;
   int64_t tokens() const;
   int64_t length(int64_t sequence) const;
-  // Copies `count` tokens of a sequence from `offset` on, widened to i32.
+  // Copies `count` tokens of a sequence from `offset` on, widened to i32. Throws std::runtime_error
+  // with one sentence when a file was cut short, changed or lost since it was opened.
   void read(int64_t sequence, int64_t offset, int64_t count, int32_t* out) const;
 
  private:

@@ -55,6 +55,9 @@ struct IndexedDataset::Impl {
     return load<int64_t>(offsets + static_cast<size_t>(sequence) * sizeof(int64_t));
   }
 
+  const char* place(int64_t sequence, int64_t first, int64_t count) const;
+  void copy(const char* from, int64_t count, int32_t* out) const;
+
   MappedFile idx, bin;
   TokenType type{};
   int64_t sequences = 0, document_entries = 0, tokens = 0;
@@ -82,8 +85,11 @@ static std::string existing(const std::string& prefix, const char* suffix) {
 
 IndexedDataset::Impl::Impl(const std::string& prefix)
     : idx(existing(prefix, ".idx")), bin(existing(prefix, ".bin")) {
+  idx.watch();
+  bin.watch();
   check_header();
   check_sequences();
+  idx.check();
 }
 
 void IndexedDataset::Impl::check_header() {
@@ -154,6 +160,33 @@ void IndexedDataset::Impl::check_sequences() {
   }
 }
 
+// Where tokens of a sequence lie. The index was good when it was opened; it is a file that somebody
+// may have written to since.
+const char* IndexedDataset::Impl::place(int64_t sequence, int64_t first, int64_t count) const {
+  const auto bytes = static_cast<int64_t>(type.bytes);
+  const int64_t begin = offset(sequence), size = static_cast<int64_t>(bin.size());
+  if (begin < 0 || begin > size || (first + count) * bytes > size - begin)
+    bad_index("was changed while it was read");
+  return bin.data() + begin + first * bytes;
+}
+
+void IndexedDataset::Impl::copy(const char* from, int64_t count, int32_t* out) const {
+  switch (type.code) {
+    case 1:
+      return widen<uint8_t>(from, count, out);
+    case 2:
+      return widen<int8_t>(from, count, out);
+    case 3:
+      return widen<int16_t>(from, count, out);
+    case 4:
+      return widen<int32_t>(from, count, out);
+    case 5:
+      return widen<int64_t>(from, count, out);
+    default:
+      return widen<uint16_t>(from, count, out);
+  }
+}
+
 IndexedDataset::IndexedDataset(const std::string& prefix) : impl_(std::make_unique<Impl>(prefix)) {}
 IndexedDataset::~IndexedDataset() = default;
 int64_t IndexedDataset::sequences() const {
@@ -176,26 +209,14 @@ int64_t IndexedDataset::length(int64_t sequence) const {
 
 void IndexedDataset::read(int64_t sequence, int64_t offset, int64_t count, int32_t* out) const {
   const int64_t size = length(sequence);
+  impl_->idx.check();  // before a wrong length is taken for a mistake of the caller
   if (offset < 0 || count < 0 || offset > size || count > size - offset) {
     throw std::out_of_range(
         fmt::format("tokens {} to {} of a sequence of {}", offset, offset + count, size));
   }
-  const auto bytes = static_cast<int64_t>(impl_->type.bytes);
-  const char* from = impl_->bin.data() + impl_->offset(sequence) + offset * bytes;
-  switch (impl_->type.code) {
-    case 1:
-      return widen<uint8_t>(from, count, out);
-    case 2:
-      return widen<int8_t>(from, count, out);
-    case 3:
-      return widen<int16_t>(from, count, out);
-    case 4:
-      return widen<int32_t>(from, count, out);
-    case 5:
-      return widen<int64_t>(from, count, out);
-    default:
-      return widen<uint16_t>(from, count, out);
-  }
+  impl_->copy(impl_->place(sequence, offset, count), count, out);
+  impl_->idx.check();
+  impl_->bin.check();
 }
 
 }  // namespace tally::train

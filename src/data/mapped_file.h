@@ -1,8 +1,13 @@
 // A file mapped read-only into memory.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
+
+#include "src/data/bus_errors.h"
 
 namespace tally::train {
 
@@ -17,10 +22,21 @@ class MappedFile {
   const char* data() const { return data_; }  // null when the file is empty
   size_t size() const { return size_; }
 
+  // For a file that is read for as long as the program runs: from here on a read of bytes that are
+  // gone gives zeros instead of ending the process, and check() finds it.
+  void watch();
+  // To be called after reading and before using what was read. Throws std::runtime_error with one
+  // sentence when the file was cut short or its disk failed. A cut within the file's last page
+  // leaves zeros behind without any signal; it is found within a second.
+  void check() const;
+
  private:
   std::string path_;
   const char* data_ = nullptr;
   size_t size_ = 0;
+  int fd_ = -1;  // open where it is watched
+  std::unique_ptr<WatchedMapping> mapping_;
+  mutable std::atomic<int64_t> next_look_{0};  // at the file's size, in nanoseconds
 };
 
 }  // namespace tally::train

@@ -99,6 +99,27 @@ json training_json(const Config& c) {
           {"exit_interval", c.exit_interval}};
 }
 
+json parallel_json(const Config& c) {
+  return {{"world_size", c.world_size},
+          {"tensor", c.tensor_parallel},
+          {"pipeline", c.pipeline_parallel},
+          {"virtual_pipeline_layers", c.virtual_pipeline_layers},
+          {"data", c.data_parallel},
+          {"sequence", c.sequence_parallel},
+          {"distributed_optimizer", c.distributed_optimizer},
+          {"distributed_backend", text_or_null(c.distributed_backend)},
+          {"ddp_bucket_size", c.gradient_bucket},
+          {"check_weight_hash_across_dp_replicas_interval", c.weight_check_interval}};
+}
+
+// The fusions that are off.
+json no_fusion_json(const Fusions& fusions) {
+  json names = json::array();
+  for (const auto& [name, on] : fusion_names)
+    if (!(fusions.*on)) names.push_back(name);
+  return names;
+}
+
 json results_json(const Record& r) {
   const Config& c = r.config;
   const int64_t tokens = c.global_batch * c.sequence;
@@ -221,15 +242,12 @@ nlohmann::ordered_json configuration_json(const Record& r) {
   return {{"model", model_json(r)},
           {"training", training_json(c)},
           {"precision", precision_name(c.precision)},
+          {"fp32_attention", c.tf32x3_attention ? "tf32x3" : "ieee"},
           {"reference", c.reference},
           {"cuda_graph", c.cuda_graph},
+          {"no_fusion", no_fusion_json(c.fusions)},
           {"deterministic", c.deterministic},
-          {"parallel",
-           {{"world_size", c.world_size},
-            {"tensor", c.tensor_parallel},
-            {"pipeline", c.pipeline_parallel},
-            {"data", c.data_parallel},
-            {"sequence", c.sequence_parallel}}},
+          {"parallel", parallel_json(c)},
           {"data",
            {{"paths", c.data.paths},
             {"weights", c.data.weights},
@@ -239,13 +257,18 @@ nlohmann::ordered_json configuration_json(const Record& r) {
             {"test_weights", c.data.test.weights},
             {"mock", c.data.mock},
             {"eod_mask_loss", c.data.eod_mask_loss},
+            {"reset_position_ids", c.data.reset_position_ids},
+            {"reset_attention_mask", c.data.reset_attention_mask},
             {"split", c.data.separate ? json(nullptr) : json(c.data.split)},
             {"tokenizer", c.data.tokenizer},
             {"description", r.data}}},
           {"skip_train", c.skip_train},
           {"finetune", c.finetune},
+          {"load_optimizer", c.load_optimizer},
+          {"save_optimizer", c.save_optimizer},
           {"save", text_or_null(c.save_dir)},
           {"load", text_or_null(c.load_dir)},
+          {"exit_on_missing_checkpoint", c.exit_on_missing_checkpoint},
           {"load_hf", text_or_null(c.load_hf_dir)},
           {"save_hf", text_or_null(c.save_hf_dir)},
           {"log_interval", c.log_interval},

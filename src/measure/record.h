@@ -17,7 +17,7 @@ enum class Outcome {
   running,        // not ended: what a killed run leaves
   completed,      // every step, or --exit-interval
   time_limit,     // --exit-duration-in-mins
-  signalled,      // SIGTERM, SIGINT, SIGUSR1, SIGUSR2
+  signalled,      // SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, or output that cannot be written
   out_of_memory,  // of the device or of the host
   failed_check,   // a loss that is not finite
   error

@@ -1,7 +1,9 @@
 // Who this process is among the processes of a run, as whatever started it says.
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "src/parallel/errors.h"
@@ -10,14 +12,21 @@ namespace tally::train {
 
 // What flags say about it.
 struct LaunchOptions {
-  int processes = 0;            // --nproc-per-node; 0: not given
-  std::string address;          // --master-addr
-  std::string address_suffix;   // --master-addr-suffix
-  int port = 0;                 // --master-port; 0: not given
-  std::string interface;        // --network-interface
-  std::string backend;          // --distributed-backend: "nccl", "mpi", "sockets", "" to choose
-  bool prefix = false;          // --prefix-output
-  double timeout_minutes = 10;  // --distributed-timeout-minutes
+  int processes = 0;           // --nproc-per-node; 0: not given
+  std::string address;         // --master-addr
+  std::string address_suffix;  // --master-addr-suffix
+  int port = 0;                // --master-port; 0: not given
+  std::string interface;       // --network-interface
+  std::string backend;         // --distributed-backend: "nccl", "mpi", "sockets", "" to choose
+  bool prefix = false;         // --prefix-output
+  // --distributed-timeout-minutes: how long processes wait for each other. Not given: as long as
+  // each kind of waiting suits.
+  std::optional<double> timeout_minutes;
+  double start_seconds() const { return timeout_minutes.value_or(10) * 60; }
+  // Without a sign of life. Less than a second would be an accident of scheduling.
+  double silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(1) * 60); }
+  // From a request to stop to SIGKILL: a checkpoint may be large.
+  double stop_seconds() const { return timeout_minutes.value_or(10) * 60; }
 };
 
 struct Launch {

@@ -22,7 +22,7 @@ std::string module_path(const std::string& name) {
   return "";
 }
 
-// Open MPI and MPICH under their own launchers or a Slurm that speaks their language.
+// Open MPI and MPICH under their own launchers or a Slurm with their PMI.
 bool mpi_was_launched() {
   for (const char* name : {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMI_FD"})
     if (std::getenv(name) != nullptr) return true;

@@ -6,109 +6,23 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "src/parallel/heartbeat.h"
+#include "src/parallel/rendezvous_wire.h"
 #include "src/parallel/tcp.h"
 
 namespace tally::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Both ends are the same program on the same kind of processor: numbers travel as they lie in
-// memory.
-constexpr std::array<char, 8> magic{'t', 'a', 'l', 'l', 'y', 'r', 'v', '1'};
-constexpr uint32_t largest_message = 1U << 28;
-
-struct Header {
-  char type = 0;  // 'H'ello, 'R'efused, 'W'elcome, 'X'change, 'F'ailure, 'D'one
-  char unused[3] = {};
-  uint32_t bytes = 0;
-};
-
-Deadline in_seconds(double seconds) {
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-void put(std::string* out, const std::string& text) {
-  const auto size = static_cast<uint32_t>(text.size());
-  out->append(reinterpret_cast<const char*>(&size), sizeof size);
-  out->append(text);
-}
-
-void put(std::string* out, int number) {
-  put(out, std::string(reinterpret_cast<const char*>(&number), sizeof number));
-}
-
-// Reads what put() wrote; a message that is too short gives empty texts and zeros.
-class Reader {
- public:
-  explicit Reader(const std::string& text) : text_(text) {}
-  std::string text() {
-    uint32_t size = 0;
-    if (text_.size() - at_ < sizeof size) return "";
-    std::memcpy(&size, text_.data() + at_, sizeof size);
-    at_ += sizeof size;
-    std::string out = text_.substr(at_, size);
-    at_ += out.size();
-    return out;
-  }
-  int number() {
-    const std::string bytes = text();
-    int value = 0;
-    if (bytes.size() == sizeof value) std::memcpy(&value, bytes.data(), sizeof value);
-    return value;
-  }
-
- private:
-  const std::string& text_;
-  size_t at_ = 0;
-};
-
-void send_message(const Socket& to, char type, const std::string& body) {
-  Header header;
-  header.type = type;
-  header.bytes = static_cast<uint32_t>(body.size());
-  std::string whole(reinterpret_cast<const char*>(&header), sizeof header);
-  whole += body;
-  send_all(to, whole.data(), whole.size());
-}
-
-bool receive_message(const Socket& from, Deadline deadline, char* type, std::string* body) {
-  Header header;
-  if (!receive_all(from, &header, sizeof header, deadline) || header.bytes > largest_message)
-    return false;
-  body->resize(header.bytes);
-  *type = header.type;
-  return receive_all(from, body->data(), body->size(), deadline);
-}
-
-std::string failure_text(const Failure& f) {
-  std::string body;
-  put(&body, f.rank);
-  put(&body, f.code);
-  put(&body, f.host);
-  put(&body, f.message);
-  return body;
-}
-
-Failure read_failure(const std::string& body) {
-  Reader in(body);
-  Failure f;
-  f.rank = in.number();
-  f.code = in.number();
-  f.host = in.text();
-  f.message = in.text();
-  return f;
-}
 
 class Star final : public Rendezvous {
  public:
@@ -125,6 +39,7 @@ class Star final : public Rendezvous {
     } else {
       visit_zero(deadline);
     }
+    sending_ = std::vector<std::timed_mutex>(peers_.size());
     wake_ = Socket(eventfd(0, EFD_CLOEXEC));
     thread_ = std::thread([this] { watch(); });
   }
@@ -146,9 +61,12 @@ class Star final : public Rendezvous {
   void visit_zero(Deadline deadline);
   void watch();
   void take(size_t peer);
+  void send_heartbeats();
+  void find_silent(const SilenceWatch& silence, Clock::time_point now);
+  void lose(size_t peer, const std::string& message);
   void wait_for_end_of_zero();
   void learn(const Failure& failure);
-  void tell_all(char type, const std::string& body);
+  void send_to_all(Message type, const std::string& body);
   std::string wait_for(std::unique_lock<std::mutex>* lock, size_t peer);
   void stop();
 
@@ -159,7 +77,9 @@ class Star final : public Rendezvous {
   Socket wake_;
   std::thread thread_;
 
-  std::mutex mutex_, sending_;
+  // One for each of peers_: a peer that does not read holds up what is sent to it alone.
+  std::vector<std::timed_mutex> sending_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::deque<std::string>> inbox_;  // by rank of the sender
   std::vector<std::string> hosts_;
@@ -171,6 +91,7 @@ class Star final : public Rendezvous {
 void Star::receive_all_ranks(Deadline deadline) {
   peers_.resize(static_cast<size_t>(options_.size));
   hosts_[0] = options_.host;
+  if (options_.listening_fd < 0) check_host_name(options_.address, deadline);
   const Socket listener =
       options_.listening_fd >= 0
           ? Socket(options_.listening_fd)
@@ -191,111 +112,153 @@ void Star::receive_all_ranks(Deadline deadline) {
     admit(std::move(visitor), deadline);
   }
   address_ = local_address(peers_[1]);
-  for (size_t r = 1; r < peers_.size(); ++r) send_message(peers_[r], 'W', "");
+  for (size_t r = 1; r < peers_.size(); ++r) send_message(peers_[r], Message::welcome, "");
 }
 
 // A visitor says who it is. Strangers (another run on the same port, a port scanner) are sent away.
 void Star::admit(Socket visitor, Deadline deadline) {
-  char type = 0;
+  Message type{};
   std::string body;
-  if (!receive_message(visitor, std::min(deadline, in_seconds(10)), &type, &body) || type != 'H')
+  if (!receive_message(visitor, std::min(deadline, in_seconds(10)), &type, &body) ||
+      type != Message::hello)
     return;
-  Reader in(body);
-  const std::string mark = in.text(), run = in.text();
-  const int rank = in.number(), size = in.number();
-  const std::string host = in.text();
+  const Hello hello = decode_hello(body);
+  const int rank = hello.rank;
   std::string why;
-  if (mark != std::string(magic.begin(), magic.end()) || run != options_.run) {
+  if (hello.run != options_.run) {
     why = "another run listens there: give each its own --master-port or MASTER_PORT";
-  } else if (size != options_.size) {
-    why = fmt::format("rank 0 counts {} ranks and rank {} counts {}", options_.size, rank, size);
-  } else if (rank < 1 || rank >= size || peers_[static_cast<size_t>(rank)].open()) {
+  } else if (hello.protocol != own_protocol()) {
+    why = fmt::format(
+        "rank {} is another version of tally-train: start the same build on every "
+        "rank",
+        rank);
+  } else if (hello.size != options_.size) {
+    why = fmt::format("rank 0 counts {} ranks and rank {} counts {}", options_.size, rank,
+                      hello.size);
+  } else if (rank < 1 || rank >= hello.size || peers_[static_cast<size_t>(rank)].open()) {
     why = fmt::format("two processes say that they are rank {}", rank);
   }
   if (!why.empty()) {
     try {
-      send_message(visitor, 'R', why);
+      send_message(visitor, Message::refused, why);
     } catch (const CommunicationError&) {  // it is gone already
     }
     return;
   }
-  hosts_[static_cast<size_t>(rank)] = host;
+  hosts_[static_cast<size_t>(rank)] = hello.host;
   peers_[static_cast<size_t>(rank)] = std::move(visitor);
 }
 
 void Star::visit_zero(Deadline deadline) {
   peers_.push_back(connect_until(options_.address, options_.port, deadline));
   address_ = local_address(peers_[0]);
-  std::string hello;
-  put(&hello, std::string(magic.begin(), magic.end()));
-  put(&hello, options_.run);
-  put(&hello, options_.rank);
-  put(&hello, options_.size);
-  put(&hello, options_.host);
-  send_message(peers_[0], 'H', hello);
-  char type = 0;
+  send_message(
+      peers_[0], Message::hello,
+      encode(Hello{own_protocol(), options_.run, options_.rank, options_.size, options_.host}));
+  Message type{};
   std::string body;
   // Rank 0 gives up first, and its closing tells us so.
   if (!receive_message(peers_[0], deadline + std::chrono::seconds(10), &type, &body))
     throw CommunicationError(fmt::format("rank 0 at {}:{} gave up before all {} ranks had come",
                                          options_.address, options_.port, options_.size));
-  if (type != 'W')
+  if (type != Message::welcome)
     throw CommunicationError(
         fmt::format("rank 0 at {}:{}: {}", options_.address, options_.port, body));
 }
 
+// The thread that reads what peers send and tells them that this process is alive, whatever its
+// other threads are busy with.
 void Star::watch() {
+  SilenceWatch silence(peers_.size(), options_.silence_seconds, Clock::now());
+  Clock::time_point next_heartbeat = Clock::now();
   std::vector<pollfd> fds;
   for (const Socket& peer : peers_) fds.push_back({peer.fd(), POLLIN, 0});
   fds.push_back({wake_.fd(), POLLIN, 0});
   for (;;) {
-    if (poll(fds.data(), fds.size(), -1) < 0) continue;
+    if (Clock::now() >= next_heartbeat) {
+      send_heartbeats();
+      next_heartbeat = Clock::now() + silence.interval();
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_heartbeat - Clock::now());
+    const int ready =
+        poll(fds.data(), fds.size(), static_cast<int>(std::max<int64_t>(0, left.count())));
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (stopping_) return;
     }
-    for (size_t i = 0; i < peers_.size(); ++i) {
+    for (size_t i = 0; ready > 0 && i < peers_.size(); ++i) {
       if (fds[i].revents == 0) continue;
       take(i);
+      silence.heard(i, Clock::now());
       if (!peers_[i].open()) fds[i].fd = -1;
     }
+    silence.round(Clock::now());
+    find_silent(silence, Clock::now());
+  }
+}
+
+void Star::send_heartbeats() {
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    // A message under way is a sign of life, too.
+    const std::unique_lock<std::timed_mutex> lock(sending_[i], std::try_to_lock);
+    if (lock.owns_lock() && peers_[i].open()) send_heartbeat(peers_[i]);
+  }
+}
+
+void Star::find_silent(const SilenceWatch& silence, Clock::time_point now) {
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    if (!peers_[i].open() || !silence.silent(i, now)) continue;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (done_[i] != 0) continue;
+    }
+    return lose(i, fmt::format("it has sent no sign of life for {:.0f} s: it was stopped (SIGSTOP, "
+                               "a debugger), or its host hangs; --distributed-timeout-minutes sets "
+                               "the limit",
+                               options_.silence_seconds));
   }
 }
 
 // One message, or the end, of a peer.
 void Star::take(size_t peer) {
-  char type = 0;
+  Message type{};
   std::string body;
-  const bool whole = receive_message(peers_[peer], in_seconds(30), &type, &body);
+  // The rest of a message that has begun; the other peers wait for it.
+  const double patience = std::min(30.0, options_.silence_seconds / 2);
+  const bool whole = receive_message(peers_[peer], in_seconds(patience), &type, &body);
+  if (whole && type == Message::heartbeat) return;
   std::unique_lock<std::mutex> lock(mutex_);
-  if (whole && type == 'X') inbox_[peer].push_back(body);
-  if (whole && type == 'D') done_[peer] = 1;
+  if (whole && type == Message::exchange) inbox_[peer].push_back(body);
+  if (whole && type == Message::done) done_[peer] = 1;
   const bool lost = !whole && done_[peer] == 0;
   lock.unlock();
   changed_.notify_all();
-  if (whole && type == 'F') {
+  if (whole && type == Message::failure) {
     if (options_.rank != 0) wait_for_end_of_zero();
-    learn(read_failure(body));
+    learn(decode_failure(body));
   }
   if (whole) return;
   {
-    const std::lock_guard<std::mutex> no_sending(sending_);
+    const std::lock_guard<std::timed_mutex> no_sending(sending_[peer]);
     peers_[peer] = Socket();
   }
-  if (!lost) return;
+  if (lost) lose(peer, "its connection closed without a word: it was killed, or its node failed");
+}
+
+void Star::lose(size_t peer, const std::string& message) {
   Failure f;
   f.rank = static_cast<int>(peer);
   f.host = hosts_[peer].empty() ? options_.address : hosts_[peer];
-  f.message = "its connection closed without a word: it was killed, or its node failed";
+  f.message = message;
   f.known_to_zero = options_.rank == 0;
   learn(f);
 }
 
-// Rank 0 speaks for all. A launcher may end the others as soon as one has failed (srun
-// --kill-on-bad-exit): nobody ends before it has spoken and ended, unless that takes too long.
+// Rank 0 reports for all. A launcher may end the others as soon as one has failed (srun
+// --kill-on-bad-exit): so no rank ends before rank 0 has, unless that takes too long.
 void Star::wait_for_end_of_zero() {
   const Deadline deadline = in_seconds(4);
-  char type = 0;
+  Message type{};
   std::string body;
   while (receive_message(peers_[0], deadline, &type, &body)) {
   }
@@ -307,26 +270,36 @@ void Star::learn(const Failure& failure) {
   failure_ = failure;
   const bool failing = failing_;
   lock.unlock();
-  if (options_.rank == 0) tell_all('F', failure_text(failure));
+  if (options_.rank == 0) send_to_all(Message::failure, encode(failure));
   changed_.notify_all();
   if (!failing) on_failure_(failure);
 }
 
-void Star::tell_all(char type, const std::string& body) {
-  const std::lock_guard<std::mutex> lock(sending_);
-  for (const Socket& peer : peers_) {
-    if (!peer.open()) continue;
+void Star::send_to_all(Message type, const std::string& body) {
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    std::unique_lock<std::timed_mutex> lock(sending_[i], std::defer_lock);
+    // An exchange waits for a slow peer. The end of a run does not wait for one that hangs while
+    // another thread sends to it.
+    if (type == Message::exchange) {
+      lock.lock();
+    } else if (!lock.try_lock_for(std::chrono::seconds(1))) {
+      continue;
+    }
+    if (!peers_[i].open()) continue;
     try {
-      send_message(peer, type, body);
+      send_message(peers_[i], type, body);
     } catch (const CommunicationError&) {  // gone; its end is seen by the watch
     }
   }
 }
 
 std::string Star::wait_for(std::unique_lock<std::mutex>* lock, size_t peer) {
-  changed_.wait(*lock, [&] { return !inbox_[peer].empty() || failure_; });
-  if (inbox_[peer].empty())
+  changed_.wait(*lock, [&] { return !inbox_[peer].empty() || failure_ || done_[peer] != 0; });
+  if (inbox_[peer].empty() && failure_)
     throw CommunicationError(fmt::format("rank {} failed: {}", failure_->rank, failure_->message));
+  if (inbox_[peer].empty())
+    throw CommunicationError(
+        fmt::format("rank {} ended its run before this rank did: give both the same flags", peer));
   std::string body = std::move(inbox_[peer].front());
   inbox_[peer].pop_front();
   return body;
@@ -336,7 +309,7 @@ std::vector<std::string> Star::exchange(const std::string& mine) {
   const auto count = static_cast<size_t>(options_.size);
   std::vector<std::string> all(count);
   if (count == 1) return {mine};
-  if (options_.rank != 0) tell_all('X', mine);
+  if (options_.rank != 0) send_to_all(Message::exchange, mine);
   std::unique_lock<std::mutex> lock(mutex_);
   if (options_.rank != 0) {
     const std::string body = wait_for(&lock, 0);
@@ -349,7 +322,7 @@ std::vector<std::string> Star::exchange(const std::string& mine) {
   lock.unlock();
   std::string body;
   for (const std::string& one : all) put(&body, one);
-  tell_all('X', body);
+  send_to_all(Message::exchange, body);
   return all;
 }
 
@@ -372,11 +345,11 @@ Failure Star::fail(int code, const std::string& message, bool consequence) {
   if (options_.rank == 0) {
     failure_ = mine;
     lock.unlock();
-    tell_all('F', failure_text(mine));
+    send_to_all(Message::failure, encode(mine));
     return mine;
   }
   lock.unlock();
-  tell_all('F', failure_text(mine));
+  send_to_all(Message::failure, encode(mine));
   lock.lock();
   changed_.wait_for(lock, std::chrono::seconds(10), [&] { return failure_.has_value(); });
   if (failure_ && failure_->known_to_zero) return *failure_;
@@ -386,7 +359,7 @@ Failure Star::fail(int code, const std::string& message, bool consequence) {
 
 void Star::done() {
   if (!thread_.joinable()) return;
-  tell_all('D', "");
+  send_to_all(Message::done, "");
   {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto all_done = [&] {

@@ -24,16 +24,19 @@ struct RendezvousOptions {
   int rank = 0, size = 1;
   std::string address;  // of rank 0
   int port = 0;
-  int listening_fd = -1;  // rank 0: a socket that listens already; owned from here on
-  std::string host;       // this host's name, for messages
-  std::string run;        // what makes two runs differ (a job id); strangers are turned away
-  double timeout_seconds = 600;
+  int listening_fd = -1;         // rank 0: a socket that listens already; owned from here on
+  std::string host;              // this host's name, for messages
+  std::string run;               // what makes two runs differ (a job id); strangers are turned away
+  double timeout_seconds = 600;  // to wait for all ranks at the start
+  // A rank that sends no sign of life for so long has failed. Every rank sends them from a thread
+  // of its own, also while it computes, tunes or writes a checkpoint.
+  double silence_seconds = 60;
 };
 
 class Rendezvous {
  public:
-  // Called once, by a thread of its own, when another rank failed or vanished; it should end the
-  // process, for its peers wait no longer. Not called on a rank that is in fail().
+  // Called once, by a thread of its own, when another rank failed, vanished or went silent; it
+  // should end the process, for its peers wait no longer. Not called on a rank that is in fail().
   using OnFailure = std::function<void(const Failure&)>;
 
   // Returns when all ranks have come. One rank alone meets nobody. Throws CommunicationError that

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -24,18 +25,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto grace = std::chrono::seconds(3);
-// Where a library has started threads of its own, one of them may take the signal that a rank has
-// ended, and nobody be told: then it is found by looking.
+// Where a library has started threads of its own, one of them may take the signal of a rank's end
+// (SIGCHLD). Then the end is found by looking.
 constexpr int look_every_milliseconds = 500;
 // Ends in order: completed, or stopped by a time limit or a signal (docs/flags.md).
 constexpr int completed = 0, stopped = 4;
 
-void write_whole(int fd, const std::string& text) {
+// False when it cannot be written: the disk is full, or nobody reads any more.
+bool write_whole(int fd, const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const ssize_t n = write(fd, text.data() + at, text.size() - at);
-    if (n < 0 && errno != EINTR) return;  // nobody reads any more
+    if (n < 0 && errno != EINTR) return false;
     if (n > 0) at += static_cast<size_t>(n);
   }
+  return true;
 }
 
 // The output of a rank, copied line by line behind its number.
@@ -69,17 +72,30 @@ class PrefixedLines {
       for (size_t end; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1)
         out += prefix_ + line_.substr(begin, end + 1 - begin);
       line_.erase(0, begin);
-      write_whole(to_, out);
+      // The rank learns it by its next line, as it would without us, and stops.
+      if (!put(out)) from_ = Socket();
     }
   }
   void finish() {
-    if (!line_.empty()) write_whole(to_, prefix_ + line_ + "\n");
+    if (!line_.empty()) put(prefix_ + line_ + "\n");
     line_.clear();
+  }
+  // Why a line was lost; empty where none was.
+  std::string failure() const {
+    if (lost_ == 0) return "";
+    return fmt::format("standard {} cannot be written: {}",
+                       to_ == STDOUT_FILENO ? "output" : "error", std::strerror(lost_));
   }
 
  private:
+  bool put(const std::string& text) {
+    if (write_whole(to_, text)) return true;
+    lost_ = errno;
+    return false;
+  }
+
   std::string prefix_, line_;
-  int to_;
+  int to_, lost_ = 0;  // lost_: an errno
   Socket from_, into_;
 };
 
@@ -92,7 +108,7 @@ struct Rank {
 class Supervisor {
  public:
   Supervisor(int processes, const LaunchOptions& options, const Launch& outer)
-      : processes_(processes), outer_(outer) {
+      : processes_(processes), stop_seconds_(options.stop_seconds()), outer_(outer) {
     block_signals();
     run_ = outer.size > 1
                ? outer.run
@@ -119,7 +135,7 @@ class Supervisor {
     while (running()) {
       wait();
       reap();
-      if (failure_ && Clock::now() >= kill_at_) tell_all(SIGKILL);
+      if (kill_at_ && Clock::now() >= *kill_at_) kill_all();
     }
     for (Rank& r : ranks_) {
       for (PrefixedLines& lines : r.output) {
@@ -127,6 +143,7 @@ class Supervisor {
         lines.finish();
       }
     }
+    if (!failure_ && !stopped_) report_lost_lines();
     return failure_.value_or(stopped_ ? stopped : completed);
   }
 
@@ -137,15 +154,19 @@ class Supervisor {
   void wait();
   void reap();
   void note_end(const Rank& rank, pid_t pid, int status);
+  void report_lost_lines();
   bool running() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.pid > 0; });
   }
-  void tell_all(int signal) const {
+  void send_all(int signal) const {
     for (const Rank& r : ranks_)
       if (r.pid > 0) kill(r.pid, signal);
   }
+  void ask_to_stop(int signal);
+  void kill_all();
 
   const int processes_;
+  const double stop_seconds_;
   const Launch outer_;
   std::string run_, address_;
   int port_ = 0;
@@ -154,7 +175,9 @@ class Supervisor {
   std::vector<Rank> ranks_;
   std::optional<int> failure_;
   bool stopped_ = false;
-  Clock::time_point kill_at_;
+  int asked_to_stop_ = 0;  // the first signal that was passed on; 0: none
+  // When the ranks that are left are killed.
+  std::optional<Clock::time_point> kill_at_;
 };
 
 void Supervisor::block_signals() {
@@ -227,7 +250,34 @@ void Supervisor::wait() {
     for (PrefixedLines& lines : r.output) lines.take();
   signalfd_siginfo info{};
   while (read(signals_.fd(), &info, sizeof info) == sizeof info)
-    if (info.ssi_signo != SIGCHLD) tell_all(static_cast<int>(info.ssi_signo));
+    if (info.ssi_signo != SIGCHLD) ask_to_stop(static_cast<int>(info.ssi_signo));
+}
+
+// A rank that is stopped (SIGSTOP) acts on no signal before it goes on.
+void Supervisor::ask_to_stop(int signal) {
+  send_all(signal);
+  send_all(SIGCONT);
+  if (asked_to_stop_ != 0 || failure_) return;
+  asked_to_stop_ = signal;
+  kill_at_ = in_seconds(stop_seconds_);
+}
+
+// The ranks had their time: after a failure, or after a request to stop.
+void Supervisor::kill_all() {
+  std::vector<int> left;
+  for (const Rank& r : ranks_)
+    if (r.pid > 0) left.push_back(r.rank);
+  send_all(SIGKILL);
+  kill_at_.reset();
+  const std::string since =
+      failure_ ? fmt::format("{} s of the failure", grace.count())
+               : fmt::format("{:.0f} s of the request to stop (signal {}, {})", stop_seconds_,
+                             asked_to_stop_, strsignal(asked_to_stop_));
+  const bool one = left.size() == 1;
+  write_whole(STDERR_FILENO,
+              fmt::format("tally-train: error: rank{} {} did not end within {} and {} killed\n",
+                          one ? "" : "s", fmt::join(left, ", "), since, one ? "was" : "were"));
+  if (!failure_) failure_ = 1;
 }
 
 void Supervisor::reap() {
@@ -256,6 +306,19 @@ void Supervisor::note_end(const Rank& rank, pid_t pid, int status) {
                     rank.rank, pid, WTERMSIG(status), strsignal(WTERMSIG(status))));
   if (code == 127)
     write_whole(STDERR_FILENO, "tally-train: error: the program could not start itself again\n");
+}
+
+// Ranks that ended in order have not seen that their last lines were lost.
+void Supervisor::report_lost_lines() {
+  for (const Rank& r : ranks_) {
+    for (const PrefixedLines& lines : r.output) {
+      if (lines.failure().empty()) continue;
+      failure_ = 1;
+      write_whole(STDERR_FILENO,
+                  fmt::format("tally-train: error: the output of rank {} is incomplete: {}\n",
+                              r.rank, lines.failure()));
+    }
+  }
 }
 
 }  // namespace

@@ -58,6 +58,24 @@ Addresses look_up(const std::string& host, int port, int* error) {
   return {*error == 0 ? found : nullptr, freeaddrinfo};
 }
 
+constexpr auto patience_with_name_servers = std::chrono::seconds(10);
+
+// Asks again while the name server does not answer.
+Addresses look_up_until(const std::string& host, int port, Deadline deadline) {
+  for (int pause = 5;; pause = std::min(pause * 2, 500)) {
+    int error = 0;
+    Addresses found = look_up(host, port, &error);
+    if (found) return found;
+    if (error != EAI_AGAIN || Clock::now() >= deadline)
+      fail(
+          "the host name '{}' of rank 0 is unknown here ({}): correct MASTER_ADDR or "
+          "--master-addr, "
+          "or give the suffix that names its fast interface by --master-addr-suffix",
+          host, gai_strerror(error));
+    poll(nullptr, 0, std::min(pause, milliseconds_until(deadline)));
+  }
+}
+
 std::string text_of(const sockaddr_in& address) {
   std::array<char, INET_ADDRSTRLEN> text{};
   inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
@@ -76,6 +94,11 @@ sockaddr_in name_of(const Socket& socket) {
 
 Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
+}
+
+Deadline in_seconds(double seconds) {
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 Socket listen_on(const std::string& address, int port) {
@@ -119,6 +142,10 @@ std::string interface_address(const std::string& interface) {
                   interface, names));
 }
 
+void check_host_name(const std::string& host, Deadline deadline) {
+  look_up_until(host, 0, std::min(deadline, Clock::now() + patience_with_name_servers));
+}
+
 Socket accept_until(const Socket& listener, Deadline deadline) {
   for (;;) {
     pollfd wait{listener.fd(), POLLIN, 0};
@@ -134,25 +161,15 @@ Socket accept_until(const Socket& listener, Deadline deadline) {
 }
 
 Socket connect_until(const std::string& host, int port, Deadline deadline) {
-  std::string why = "nobody listens there";
-  // A name server that is overloaded by a job's start answers before long.
-  const Deadline names_until = std::min(deadline, Clock::now() + std::chrono::minutes(1));
+  const Deadline names_until = std::min(deadline, Clock::now() + patience_with_name_servers);
   for (int pause = 5;; pause = std::min(pause * 2, 500)) {
-    int error = 0;
-    const Addresses found = look_up(host, port, &error);
-    if (!found && (error != EAI_AGAIN || Clock::now() >= names_until))
-      fail(
-          "the host name '{}' is unknown here ({}): give an address by --master-addr, or the "
-          "suffix that names its fast interface by --master-addr-suffix",
-          host, gai_strerror(error));
-    if (found) {
-      Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      if (connect(socket.fd(), found->ai_addr, found->ai_addrlen) == 0) {
-        prepare(socket.fd());
-        return socket;
-      }
-      why = std::strerror(errno);
+    const Addresses found = look_up_until(host, port, names_until);
+    Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (connect(socket.fd(), found->ai_addr, found->ai_addrlen) == 0) {
+      prepare(socket.fd());
+      return socket;
     }
+    const std::string why = std::strerror(errno);
     if (Clock::now() >= deadline) fail("{}:{} could not be reached: {}", host, port, why);
     poll(nullptr, 0, std::min(pause, milliseconds_until(deadline)));
   }

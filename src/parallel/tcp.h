@@ -27,6 +27,7 @@ class Socket {
 };
 
 using Deadline = std::chrono::steady_clock::time_point;
+Deadline in_seconds(double seconds);  // from now on
 
 // Listens on `address` ("" for every address of this host) and `port` (0: any free one). Throws
 // CommunicationError; a port in use is said to be so.
@@ -37,10 +38,13 @@ std::string local_address(const Socket& socket);
 // The numeric IPv4 address of a network interface ("ib0"). Throws LaunchError when there is none of
 // that name.
 std::string interface_address(const std::string& interface);
+// Throws CommunicationError with one sentence when the host name is unknown on this host, after at
+// most ten seconds: a name server that is overloaded by a job's start answers before long.
+void check_host_name(const std::string& host, Deadline deadline);
 // Waits for a connection; not open() when there is none by then.
 Socket accept_until(const Socket& listener, Deadline deadline);
 // Connects, trying again while nobody listens there yet. Throws CommunicationError after the
-// deadline, and at once when the name is unknown.
+// deadline, and as check_host_name() does when the name is unknown.
 Socket connect_until(const std::string& host, int port, Deadline deadline);
 
 // All bytes or CommunicationError (send) or false (receive: the peer closed or the deadline

@@ -18,6 +18,7 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/searchsorted.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
@@ -188,6 +189,19 @@ class ReferenceGpt final : public Stage {
     return at::cat({a * c - b * s, b * c + a * s, rest}, 3);
   }
 
+  // [T,T] or, with documents, [B,1,T,T]: true where a row's token does not see a column's.
+  at::Tensor hidden(const Batch& batch) const {
+    const int64_t b = batch.ids.dim(0), t = batch.ids.dim(1);
+    const at::Tensor future =
+        at::ones({t, t}, at::TensorOptions().dtype(at::kBool).device(device_)).triu(1);
+    if (!batch.cu_seqlens.defined()) return future;
+    const at::Tensor tokens =
+        at::arange(b * t, at::TensorOptions().dtype(at::kInt).device(device_));
+    const at::Tensor document =
+        at::searchsorted(view(batch.cu_seqlens), tokens, false, true).view({b, 1, t});
+    return future.logical_or(document.unsqueeze(3).ne(document.unsqueeze(2)));
+  }
+
   at::Tensor attention(const at::Tensor& x, const Batch& batch, const std::string& name,
                        uint64_t site) const {
     const int64_t b = x.size(0), t = x.size(1), h = config_.heads, d = config_.head_dim();
@@ -200,10 +214,8 @@ class ReferenceGpt final : public Stage {
     }
     const at::Tensor scores = at::matmul(q.transpose(1, 2), k.transpose(1, 2).transpose(2, 3)) /
                               std::sqrt(static_cast<double>(d));
-    const at::Tensor future =
-        at::ones({t, t}, at::TensorOptions().dtype(at::kBool).device(device_)).triu(1);
-    const at::Tensor p =
-        at::softmax(scores.masked_fill(future, -std::numeric_limits<double>::infinity()), -1);
+    const at::Tensor p = at::softmax(
+        scores.masked_fill(hidden(batch), -std::numeric_limits<double>::infinity()), -1);
     const at::Tensor out = at::matmul(dropout(p, config_.attention_dropout, site), v);
     return linear(out.transpose(1, 2).reshape({b, t, h * d}), name + ".c_proj");
   }

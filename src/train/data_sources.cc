@@ -1,6 +1,7 @@
 #include "src/train/data_sources.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <stdexcept>
 #include <vector>
@@ -68,6 +69,12 @@ void check_length(const Config& c, const IndexedDataset& dataset, const std::str
                   name, c.data.split, tokens, c.sequence, c.sequence + 1));
 }
 
+uint64_t hash_of_first_sample(const SampleSource& source, int64_t sequence) {
+  std::vector<int32_t> sample(static_cast<size_t>(sequence) + 1);
+  source.sample(0, sample.data());
+  return XXH3_64bits(sample.data(), sample.size() * sizeof(int32_t));
+}
+
 std::shared_ptr<const SampleSource> open_dataset(
     const Config& c, const std::shared_ptr<const IndexedDataset>& dataset, Split split,
     const std::string& name) {
@@ -84,9 +91,10 @@ std::shared_ptr<const SampleSource> open_dataset(
 }
 
 // All datasets of a split as one; null where there are none. `optional`: those without a block of
-// the split are left out. Appends to `description` what they are.
+// the split are left out. Appends to `description` what they are, and to `content` the same without
+// their paths.
 std::shared_ptr<const SampleSource> open_split(const Config& c, Split split, bool optional,
-                                               std::string* description) {
+                                               std::string* description, std::string* content) {
   const Blend& blend = blend_of(c, split);
   std::vector<std::shared_ptr<const SampleSource>> sources;
   std::vector<double> weights;
@@ -97,14 +105,18 @@ std::shared_ptr<const SampleSource> open_split(const Config& c, Split split, boo
       continue;
     sources.push_back(open_dataset(c, dataset, split, prefix));
     if (!blend.weights.empty()) weights.push_back(blend.weights[i]);
+    const std::string size =
+        fmt::format("{} documents, {} tokens, {} {}", dataset->documents(), dataset->tokens(),
+                    sources.back()->samples_per_epoch(),
+                    split == Split::train ? "training samples an epoch" : "samples");
+    *content += fmt::format("{}{}, first sample {:016x}", content->empty() ? "" : "; ", size,
+                            hash_of_first_sample(*sources.back(), c.sequence));
     if (description == nullptr) continue;
     if (!description->empty()) *description += "; ";
     if (split == Split::validation) *description += "validation: ";
     if (split == Split::test) *description += "test: ";
     if (!blend.weights.empty()) *description += fmt::format("{} x ", blend.weights[i]);
-    *description += fmt::format("{}: {} documents, {} tokens, {} {}", prefix, dataset->documents(),
-                                dataset->tokens(), sources.back()->samples_per_epoch(),
-                                split == Split::train ? "training samples an epoch" : "samples");
+    *description += fmt::format("{}: {}", prefix, size);
   }
   if (sources.size() < 2) return sources.empty() ? nullptr : sources.front();
   return make_blended_samples(std::move(sources), std::move(weights));
@@ -144,16 +156,16 @@ DataSources open_all(const Config& c) {
   if (c.data.mock) {
     if (!c.skip_train) data.train = make_mock_samples(c.model.vocabulary, c.sequence, c.seed);
     if (evaluates) data.validation = make_mock_samples(c.model.vocabulary, c.sequence, c.seed + 1);
-    data.description = "random tokens (--mock-data)";
+    data.description = data.content = "random tokens (--mock-data)";
     return data;
   }
   std::string* description = &data.description;
-  if (!c.skip_train) data.train = open_split(c, Split::train, false, description);
+  if (!c.skip_train) data.train = open_split(c, Split::train, false, description, &data.content);
   // The validation part of --data-path goes without saying.
   if (!c.data.separate && !c.skip_train) description = nullptr;
   if (evaluates || c.epochs > 0)
-    data.validation = open_split(c, Split::validation, !evaluates, description);
-  if (evaluates && c.data.separate) data.test = open_split(c, Split::test, false, description);
+    data.validation = open_split(c, Split::validation, !evaluates, description, &data.content);
+  if (evaluates && c.data.separate) data.test = open_split(c, Split::test, false, description, &data.content);
   return data;
 }
 

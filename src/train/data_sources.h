@@ -14,6 +14,8 @@ struct DataSources {
   std::shared_ptr<const SampleSource> validation;  // null when the run does not evaluate
   std::shared_ptr<const SampleSource> test;        // null without --test-data-path
   std::string description;                         // "corpus/corpus: 503 documents, 1528901 tokens"
+  // What it holds, whatever its path: sizes, and a hash of the first training sample.
+  std::string content;
 };
 
 // The token that ends a document in what the run's tokenizer wrote. Throws std::runtime_error where

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "src/checkpoint/model_weights.h"
@@ -16,7 +15,8 @@
 #include "src/train/device.h"
 #include "src/train/evaluation.h"
 #include "src/train/failures.h"
-#include "src/train/run.h"
+#include "src/train/host_memory.h"
+#include "src/train/output.h"
 
 namespace tally::train {
 namespace {
@@ -35,10 +35,9 @@ std::vector<int32_t> tokens_of_text(const Config& c) {
   const auto tokenizer = make_tokenizer(c.data.tokenizer, c.data.vocab_file, c.data.merge_file);
   const size_t valid = valid_utf8_prefix(text);
   if (tokenizer->utf8() && valid != text.size())
-    fmt::print(stderr,
-               "tally-train: note: --text: {} is no UTF-8 from byte {} on: what is not valid is "
-               "evaluated as U+FFFD\n",
-               input.name(), valid);
+    print_note(fmt::format(
+        "--text: {} is no UTF-8 from byte {} on: what is not valid is evaluated as U+FFFD",
+        input.name(), valid));
   return tokenizer->encode(text);
 }
 
@@ -135,8 +134,7 @@ int evaluate(const Config& config) {
   Record record;
   record.config = config;
   record.started = utc_now();
-  for (const std::string& notice : config.notices)
-    fmt::print(stderr, "tally-train: note: {}\n", notice);
+  for (const std::string& notice : config.notices) print_note(notice);
   bool checked = false;
   try {
     if (!config.record_path.empty())
@@ -152,21 +150,24 @@ int evaluate(const Config& config) {
     if (const std::string text = kernel_notice(record); !text.empty())
       fmt::print(stderr, "tally-train: note: {}\n", text);
     checked = true;
+    if (const std::string why = memory_shortage(config, record.device); !why.empty())
+      throw MemoryShortage(why);
     const Result result = measure(config, std::move(tokens), *stream);
     if (!std::isfinite(result.loss))
       throw CheckFailed(fmt::format("{}: the loss is not finite", config.model_dir));
     record.outcome = Outcome::completed;
     record.ended = utc_now();
-    fmt::print(
+    print_line(fmt::format(
         "evaluation of {} | loss: {:.6E} | perplexity: {:.6E} | scored tokens: {} | blocks: {} of "
-        "{} tokens, stride {} | tokens per second: {:.1f}\n",
+        "{} tokens, stride {} | tokens per second: {:.1f}",
         config.model_dir, result.loss, result.perplexity(), result.scored, result.blocks,
-        config.sequence, config.stride, static_cast<double>(result.scored) / result.seconds);
+        config.sequence, config.stride, static_cast<double>(result.scored) / result.seconds));
     if (!config.record_path.empty()) write_json(record_of(record, result), config.record_path);
+    if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
     return 0;
   } catch (...) {
     const Ending ending = describe_failure(std::current_exception(), config);
-    print_error(ending.message.c_str());
+    print_error(ending.message);
     return !checked && ending.outcome == Outcome::error ? 2 : exit_code(ending.outcome);
   }
 }

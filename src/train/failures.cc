@@ -5,22 +5,10 @@
 #include <new>
 
 #include "src/device/errors.h"
+#include "src/train/host_memory.h"
 
 namespace tally::train {
 namespace {
-
-std::string what_to_try(const Config& c) {
-  std::string text;
-  const auto add = [&](const std::string& advice) { text += (text.empty() ? "" : ", ") + advice; };
-  if (c.micro_batch > 1)
-    add(fmt::format("--micro-batch-size below {} (the global batch stays the same)",
-                    c.micro_batch));
-  if (c.recompute != Recompute::full) add("--recompute-granularity full");
-  if (c.precision == Precision::f32 || c.precision == Precision::f64 || uses_tf32(c.precision))
-    add("--bf16");
-  add(fmt::format("--seq-length below {}", c.sequence));
-  return "try " + text;
-}
 
 // LibTorch's allocator has no exception type of its own for the CPU.
 bool says_out_of_memory(const std::string& what) {
@@ -34,9 +22,8 @@ std::string first_line(const std::string& text) {
 }
 
 Ending out_of_memory(const std::string& what, const Config& config) {
-  const bool advises = what.find("--micro-batch-size") != std::string::npos;
   return {Outcome::out_of_memory,
-          "out of memory: " + first_line(what) + (advises ? "" : "; " + what_to_try(config))};
+          "out of memory: " + first_line(what) + "; " + memory_advice(config)};
 }
 
 }  // namespace
@@ -44,6 +31,8 @@ Ending out_of_memory(const std::string& what, const Config& config) {
 Ending describe_failure(const std::exception_ptr& error, const Config& config) {
   try {
     std::rethrow_exception(error);
+  } catch (const MemoryShortage& e) {
+    return {Outcome::out_of_memory, std::string("out of memory: ") + e.what()};
   } catch (const OutOfMemory& e) {
     return out_of_memory(e.what(), config);
   } catch (const std::bad_alloc&) {

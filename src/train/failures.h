@@ -9,6 +9,7 @@
 
 #include "src/config/config.h"
 #include "src/measure/record.h"
+#include "src/device/errors.h"
 
 namespace tally::train {
 
@@ -20,6 +21,11 @@ struct Ending {
 // The run cannot be carried out as asked: exit code 2.
 struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+// The run does not fit into memory, found before anything was allocated. Its sentence holds what to
+// try. Exit code 3.
+struct MemoryShortage : OutOfMemory {
+  using OutOfMemory::OutOfMemory;
 };
 // A check of the numbers failed: exit code 5.
 struct CheckFailed : std::runtime_error {

@@ -80,7 +80,7 @@ void check_model_folders(const Config& c, const World& world, const StartingPoin
                                  state.sequence));
   if (!c.load_hf_dir.empty())
     check_flag("--load-hf", [&] { check_model_weights(c.load_hf_dir, c.model, names.all()); });
-  if (c.save_hf_dir.empty() || !world.speaks()) return;
+  if (c.save_hf_dir.empty() || !world.is_primary()) return;
   if (c.model.positions == Positions::rotary)
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
   check_save_folders_differ(c);
@@ -89,7 +89,7 @@ void check_model_folders(const Config& c, const World& world, const StartingPoin
 
 void take_save_folder(const Config& c, const World& world, const StartingPoint& start,
                       std::optional<SaveFolder>* folder, const Print& notice) {
-  if (c.save_dir.empty() || !world.speaks()) return;
+  if (c.save_dir.empty() || !world.is_primary()) return;
   check_flag("--save", [&] {
     folder->emplace(c.save_dir);
     check_goes_on(c.save_dir, start.resumed());
@@ -98,7 +98,7 @@ void take_save_folder(const Config& c, const World& world, const StartingPoint& 
 }
 
 SideFiles side_files(const Config& c, const World& world, const StartingPoint& start) {
-  if ((c.save_dir.empty() && c.save_hf_dir.empty()) || !world.speaks()) return {};
+  if ((c.save_dir.empty() && c.save_hf_dir.empty()) || !world.is_primary()) return {};
   try {
     return read_side_files(c.model, c.data, start.checkpoint.value_or(c.load_hf_dir));
   } catch (const std::runtime_error& e) {

@@ -1,18 +1,20 @@
 #include "src/train/host_memory.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
-#include "src/model/stage.h"
+#include "src/train/control_groups.h"
+#include "src/train/memory_estimate.h"
 
 namespace tally::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 // "MemAvailable:   123 kB" of /proc/meminfo, in bytes.
 size_t of_meminfo(const std::string& root, const std::string& key) {
@@ -26,36 +28,98 @@ size_t of_meminfo(const std::string& root, const std::string& key) {
   return unknown_memory;
 }
 
-// A limit of a control group; "max" and what is not there are none.
-size_t limit_in(const fs::path& file) {
-  std::ifstream in(file);
-  size_t bytes = 0;
-  return in >> bytes ? bytes : unknown_memory;
-}
-
-// The smallest limit of a group and of those around it.
-size_t smallest_limit(const fs::path& mount, const fs::path& group, const char* name) {
-  size_t least = limit_in(mount / name);
-  for (fs::path at = group.relative_path(); !at.empty(); at = at.parent_path())
-    least = std::min(least, limit_in(mount / at / name));
-  return least;
-}
-
-// Lines as "0::/user/job" (version 2) and "5:memory:/user/job" (version 1).
 size_t limit_of_groups(const std::string& root) {
-  std::ifstream in(root + "/proc/self/cgroup");
-  const fs::path mount = fs::path(root) / "sys/fs/cgroup";
   size_t least = unknown_memory;
-  for (std::string line; std::getline(in, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string kinds = line.substr(first + 1, second - first - 1);
-    const fs::path group = line.substr(second + 1);
-    if (kinds.empty()) least = std::min(least, smallest_limit(mount, group, "memory.max"));
-    if (kinds == "memory")
-      least = std::min(least, smallest_limit(mount / "memory", group, "memory.limit_in_bytes"));
-  }
+  for (const std::filesystem::path& group : control_groups(root, "memory"))
+    for (const char* name : {"memory.max", "memory.limit_in_bytes"})
+      least = std::min(least, number_in(group / name));
   return least;
+}
+
+std::string gibibytes(double bytes) {
+  return fmt::format("{:.2f} GiB", bytes / (1 << 30));
+}
+
+// Of all processes of the run on this host.
+double needed_bytes(const Config& c, int processes) {
+  return estimate_memory(c).total() * std::max(1, processes);
+}
+
+Config with_micro_batch(Config c, int64_t micro_batch) {
+  c.micro_batch = micro_batch;
+  return c;
+}
+
+Config with_recompute(Config c) {
+  c.recompute = Recompute::full;
+  return c;
+}
+
+Config with_bf16(Config c) {
+  c.precision = Precision::bf16;
+  return c;
+}
+
+Config with_sequence(Config c, int64_t sequence) {
+  c.sequence = sequence;
+  return c;
+}
+
+bool is_wide(const Config& c) {
+  return c.compute_type() == DType::f32 || c.compute_type() == DType::f64;
+}
+
+// The largest micro batch below the present one that fits and divides the global batch; 0: none.
+int64_t fitting_micro_batch(const Config& c, double available) {
+  const int64_t of_process = c.global_batch / std::max(1, c.data_parallel);
+  for (int64_t m = c.micro_batch / 2; m > 0; m = c.micro_batch / (c.micro_batch / m + 1)) {
+    if (of_process % m == 0 && needed_bytes(with_micro_batch(c, m), c.local_size) <= available)
+      return m;
+  }
+  return 0;
+}
+
+int64_t fitting_sequence(const Config& c, double available) {
+  for (int64_t t = c.sequence / 2; t > 0; t /= 2)
+    if (needed_bytes(with_sequence(c, t), c.local_size) <= available) return t;
+  return 0;
+}
+
+int fitting_processes(const Config& c, double available) {
+  const double each = estimate_memory(c).total();
+  return static_cast<int>(std::min<double>(c.local_size, available / each));
+}
+
+// The single changes with which the run fits.
+std::string advice_that_fits(const Config& c, double available) {
+  std::vector<std::string> advice;
+  const auto fits = [&](const Config& other) {
+    return needed_bytes(other, c.local_size) <= available;
+  };
+  if (const int64_t m = fitting_micro_batch(c, available); m > 0 && c.command == Command::train)
+    advice.push_back(fmt::format("--micro-batch-size {} (the global batch stays the same)", m));
+  else if (m > 0)
+    advice.push_back(fmt::format("--micro-batch-size {}", m));
+  if (c.command == Command::train && c.recompute != Recompute::full && fits(with_recompute(c)))
+    advice.emplace_back("--recompute-granularity full");
+  if (is_wide(c) && fits(with_bf16(c))) advice.emplace_back("--bf16");
+  if (const int n = fitting_processes(c, available); c.local_size > 1 && n > 0)
+    advice.push_back(fmt::format("{} process{} on this host", n, n == 1 ? "" : "es"));
+  if (const int64_t t = fitting_sequence(c, available); t > 0)
+    advice.push_back(fmt::format("--seq-length {}", t));
+  if (!advice.empty()) return fmt::format("try {}", fmt::join(advice, ", or "));
+  if (estimate_memory(c).parameters <= available)
+    return "try a smaller --micro-batch-size and --seq-length together with "
+           "--recompute-granularity full, in fewer processes on this host";
+  return "the parameters alone do not fit: try a smaller model (--num-layers, --hidden-size) or a "
+         "host with more memory";
+}
+
+std::string shortage_text(const Config& c, double needed, size_t available,
+                          const std::string& parts) {
+  return fmt::format("{} are needed on this host{}, and {} are available: {}", gibibytes(needed),
+                     c.local_size > 1 ? fmt::format(" for {} processes", c.local_size) : "",
+                     gibibytes(static_cast<double>(available)), parts);
 }
 
 }  // namespace
@@ -70,29 +134,51 @@ size_t available_memory(const std::string& root) {
   return std::min(memory, limit) + more;
 }
 
-size_t training_bytes(const Config& c) {
-  ParameterTable table;
-  register_gpt(c.model, &table);
-  const auto elements = static_cast<size_t>(table.count());
-  const size_t weight = size_of(c.compute_type());
-  const size_t wide = c.compute_type() == DType::f64 ? weight : size_of(DType::f32);
-  if (c.skip_train) return elements * weight;
-  // Weights, gradients, two moments, and master weights where the weights are narrower.
-  return elements * (weight + 3 * wide + (weight < wide ? wide : 0));
+std::string memory_shortage(const Config& c, Device device, size_t available) {
+  const double needed = needed_bytes(c, c.local_size);
+  if (device.is_cuda() || available == unknown_memory || needed <= static_cast<double>(available))
+    return "";
+  const MemoryEstimate each = estimate_memory(c);
+  return shortage_text(
+      c, needed, available,
+      fmt::format("{}weights, gradients{} {}, activations {}, token ids read ahead {}; {}",
+                  c.local_size > 1 ? "in each, " : "",
+                  c.command == Command::train ? " and the optimizer's state" : "",
+                  gibibytes(each.parameters), gibibytes(each.activations), gibibytes(each.batches),
+                  advice_that_fits(c, static_cast<double>(available))));
 }
 
-std::string memory_shortage(const Config& c, Device device) {
-  if (device.is_cuda()) return "";
-  const size_t available = available_memory();
-  const size_t needed = training_bytes(c) * static_cast<size_t>(std::max(1, c.local_size));
-  if (available == unknown_memory || needed <= available) return "";
-  const auto gibibytes = [](size_t bytes) {
-    return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
+std::string memory_shortage_before_start(const Config& c, size_t available) {
+  const double programs = process_bytes * std::max(1, c.local_size);
+  if (available == unknown_memory) return "";
+  if (programs > static_cast<double>(available))
+    return shortage_text(
+        c, programs, available,
+        fmt::format("the program alone takes {} in each process; start at most {}",
+                    gibibytes(process_bytes),
+                    std::max(1.0, std::floor(static_cast<double>(available) / process_bytes))));
+  if (c.device != "cpu") return "";
+  return memory_shortage(c, Device{}, available - static_cast<size_t>(programs));
+}
+
+std::string memory_advice(const Config& c) {
+  const double now = estimate_memory(c).total();
+  const auto helps = [&](const Config& other) {
+    return estimate_memory(other).total() < 0.9 * now;
   };
-  return fmt::format("{}{} need {}, and {} of memory are available on this host",
-                     c.skip_train ? "the weights" : "weights, gradients and the optimizer's state",
-                     c.local_size > 1 ? fmt::format(" of {} processes", c.local_size) : "",
-                     gibibytes(needed), gibibytes(available));
+  std::vector<std::string> advice;
+  if (c.micro_batch > 1 && helps(with_micro_batch(c, 1)))
+    advice.push_back(fmt::format("--micro-batch-size below {} (the global batch stays the same)",
+                                 c.micro_batch));
+  if (c.recompute != Recompute::full && helps(with_recompute(c)))
+    advice.emplace_back("--recompute-granularity full");
+  if (is_wide(c) && helps(with_bf16(c))) advice.emplace_back("--bf16");
+  if (c.sequence > 1 && helps(with_sequence(c, c.sequence / 2)))
+    advice.push_back(fmt::format("--seq-length below {}", c.sequence));
+  if (advice.empty())
+    advice.emplace_back(
+        "a smaller model (--num-layers, --hidden-size) or a device with more memory");
+  return fmt::format("try {}", fmt::join(advice, ", "));
 }
 
 }  // namespace tally::train

@@ -17,12 +17,18 @@ inline constexpr size_t unknown_memory = std::numeric_limits<size_t>::max();
 // more than the control groups around the process allow. `root`: where proc/ and sys/ lie.
 size_t available_memory(const std::string& root = "/");
 
-// What weights, gradients and the optimizer's state of this process need at least; the weights
-// alone with --skip-train.
-size_t training_bytes(const Config& config);
+// Why the processes of the run on this host (Config::local_size) do not fit into `available` bytes,
+// in one sentence with what to try; empty where they do, where it is not known, and on a GPU.
+std::string memory_shortage(const Config& config, Device device,
+                            size_t available = available_memory());
 
-// Why the processes of the run on this host do not fit, in a sentence; empty where they do, where
-// it is not known, and on a GPU.
-std::string memory_shortage(const Config& config, Device device);
+// The same before the processes are started, when the device is not known yet: on a GPU, the
+// program itself needs memory of the host.
+std::string memory_shortage_before_start(const Config& config,
+                                         size_t available = available_memory());
+
+// What makes a run of `config` smaller by a good part, for a device whose free memory is not known:
+// "try --micro-batch-size below 8 (the global batch stays the same), --bf16".
+std::string memory_advice(const Config& config);
 
 }  // namespace tally::train

@@ -5,31 +5,31 @@
 //   tally-train reference       prints docs/flags.md
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <vector>
 
 #include "src/config/args.h"
-#include "src/device/stream.h"
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
+#include "src/train/output.h"
 #include "src/train/run.h"
+#include "src/train/start_ranks.h"
 #include "src/train/text_commands.h"
 
 namespace {
 
 using namespace tally::train;
 
-// Starts the ranks of this host when a flag asks for it, once the flags have been found good.
-int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<char*> argv) {
-  const int processes = std::max(1, options.processes);
-  parse_args(static_cast<int>(argv.size()), argv.data(), launch.size * processes, Command::train);
-  argv.push_back(nullptr);
-  return supervise(processes, options, launch, argv.data());
+// For what is printed and nothing else. Returns the exit code.
+int print_and_end(const std::string& text) {
+  print_text(text);
+  const std::string failure = output_failure();
+  if (failure.empty()) return 0;
+  print_error(failure);
+  return 1;
 }
 
 int train_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
@@ -38,9 +38,9 @@ int train_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point 
   try {
     config = parse_args(static_cast<int>(argv.size()), argv.data(), world.size());
   } catch (const HelpRequest& help) {
-    if (world.speaks()) fmt::print("{}", help.text);
+    const int code = world.is_primary() ? print_and_end(help.text) : 0;
     world.done();
-    return 0;
+    return code;
   } catch (const UsageError& e) {
     return world.fail(2, e.what());
   }
@@ -73,8 +73,7 @@ int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_poi
   try {
     return command == Command::evaluate ? evaluate_alone(argv) : train(argv, start);
   } catch (const HelpRequest& help) {
-    fmt::print("{}", help.text);
-    return 0;
+    return print_and_end(help.text);
   } catch (const UsageError& e) {
     print_error(e.what());
     return 2;
@@ -88,6 +87,7 @@ int dispatch(int argc, char** argv) {
   const auto start = TimeLimit::Clock::now();
   if (const auto code = run_text_command(argc, argv)) return *code;
   const bool evaluates = std::strcmp(argv[1], "evaluate") == 0;
+  prepare_output();
   // Before anything has begun that a new start would lose. Ranks inherit what it sets.
   restart_with_brief_spinning(argv);
   return train_or_evaluate({argv, argv + argc}, start,

@@ -2,42 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <functional>
 #include <stdexcept>
 
+#include "src/measure/build_info.h"
 #include "src/measure/system_info.h"
 #include "src/parallel/communicator.h"
+#include "src/train/agreement.h"
 #include "src/train/data_sources.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
 #include "src/train/folders.h"
 #include "src/train/host_memory.h"
+#include "src/train/output.h"
 #include "src/train/session.h"
 #include "src/train/skip_train.h"
 #include "src/train/step_loop.h"
+#include "src/train/stop_request.h"
 #include "src/train/summary.h"
 
 namespace tally::train {
 namespace {
-
-// Of several processes one speaks.
-void print(const std::string& line) {
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
-
-void print_notice(const std::string& text) {
-  fmt::print(stderr, "tally-train: note: {}\n", text);
-}
-
-Ending asked_to_stop(const TimeLimit& limit) {
-  if (const int signal = StopSignals::received())
-    return {Outcome::signalled, fmt::format("{} was received", signal_name(signal))};
-  if (limit.reached())
-    return {Outcome::time_limit,
-            fmt::format("--exit-duration-in-mins {} is over", limit.minutes())};
-  return {};
-}
 
 // What flags ask for and this version does not do.
 void check_supported(const Config& c) {
@@ -56,10 +41,37 @@ void check_supported(const Config& c) {
         c.data_parallel));
 }
 
-// A checkpoint that could not be written.
-struct SaveFailed : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+// One process prints.
+Print of_primary(const World& world, const Print& print) {
+  return world.is_primary() ? print : Print([](const std::string&) {});
+}
+
+// Why `write` failed; empty where it did not.
+std::string failure_of(const std::function<void()>& write) {
+  try {
+    write();
+    return "";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+// When a failure ends several processes, the record of what is known now says so, whichever it was
+// and whoever ends this process first.
+void set_record_of_failure(World& world, const Record& record) {
+  if (!world.is_primary() || record.config.record_path.empty()) return;
+  world.set_on_failure([begun = record](const Failure& f) {
+    Record last = begun;
+    last.outcome = f.code == exit_code(Outcome::out_of_memory)  ? Outcome::out_of_memory
+                   : f.code == exit_code(Outcome::failed_check) ? Outcome::failed_check
+                                                                : Outcome::error;
+    last.message = fmt::format("rank {} on {}: {}", f.rank, f.host, f.message);
+    last.ended = utc_now();
+    const std::string unwritten =
+        failure_of([&] { tally::train::write_record(last, last.config.record_path); });
+    if (!unwritten.empty()) print_error(unwritten);
+  });
+}
 
 // A run whose input has been checked and whose record has been begun.
 class Run {
@@ -69,8 +81,8 @@ class Run {
       SideFiles files, std::string shortage, Record* record)
       : config_(config),
         world_(world),
-        print_(world.speaks() ? Print(print) : Print([](const std::string&) {})),
-        notice_(world.speaks() ? Print(print_notice) : Print([](const std::string&) {})),
+        print_(of_primary(world, print_line)),
+        notice_(of_primary(world, print_note)),
         data_(std::move(data)),
         stream_(*stream),
         communicator_(std::move(communicator)),
@@ -81,9 +93,8 @@ class Run {
         record_(*record) {}
 
   Ending train() {
-    if (world_.speaks()) fmt::print("{}", start_summary(record_));
-    std::fflush(stdout);
-    if (!shortage_.empty()) throw OutOfMemory(shortage_);
+    if (world_.is_primary()) print_text(start_summary(record_));
+    if (!shortage_.empty()) throw MemoryShortage(shortage_);
     stream_.on_long_autotune = [this] {
       print_(
           "  tuning     timing algorithms for this GPU and these sizes: "
@@ -91,6 +102,10 @@ class Run {
     };
     Session session(config_, stream_);
     const auto [iteration, consumed] = session.start(start_, notice_);
+    require_same_settings(
+        world_.meeting(), host_name(),
+        {{"iteration", "the number of steps done before (--load)", fmt::format("{}", iteration)}},
+        "let --load name the same checkpoint on every host");
     const auto check_weights = [&](const char* when) {
       check_same_weights(world_, stream_,
                          config_.skip_train ? session.table.weights() : session.buffers().master,
@@ -109,20 +124,13 @@ class Run {
       return {};
     }
     LoopHooks hooks;
-    hooks.stop = [&] { return asked_to_stop(limit_); };
+    hooks.stop = [&] { return stop_request(limit_); };
     hooks.print = print_;
     hooks.check_weights = [&] { check_weights("while training"); };
     if (!config_.save_dir.empty()) {
       // All processes pause alike; one writes.
       hooks.save = [&](int64_t done, int64_t samples) {
-        if (!world_.speaks()) return;
-        try {
-          const std::string path = session.save({done, samples}, record_, files_);
-          print_(fmt::format("  saved checkpoint at iteration {} to {}", done, path));
-        } catch (const std::exception& e) {
-          throw SaveFailed(e.what());
-        }
-        write_record();
+        if (world_.is_primary()) save(&session, done, samples);
       };
     }
     const LoopParts parts{
@@ -130,33 +138,47 @@ class Run {
         data_.train, data_.validation, *communicator_, data_.test};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
-    const auto save_model = [&] {
-      if (config_.save_hf_dir.empty() || !world_.speaks()) return;
-      session.save_to_hugging_face(files_);
-      print_(fmt::format("  saved the model in Hugging Face's layout to {}", config_.save_hf_dir));
-    };
-    Ending ending;
-    try {
-      ending = loop.run(iteration, consumed);
-    } catch (const SaveFailed&) {
-      save_model();  // what one place does not take, another may
-      throw;
-    }
+    Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
     record_.device_bytes_peak = stream_.bytes_peak();
     if (!record_.steps.empty() && session.optimizer->updates() == updates)
       notice_(
           "no step changed the weights: the gradients of each overflowed; a lower "
           "--initial-loss-scale is found sooner");
-    save_model();
+    if (!config_.save_hf_dir.empty() && world_.is_primary()) {
+      session.save_to_hugging_face(files_);
+      print_(fmt::format("  saved the model in Hugging Face's layout to {}", config_.save_hf_dir));
+    }
+    // What one place does not take, another may: the model has been written first.
+    if (!unsaved_.empty())
+      throw std::runtime_error("the newest checkpoint is missing: " + unsaved_);
     return ending;
   }
 
   void write_record() {
-    if (!config_.record_path.empty() && world_.speaks())
+    if (!config_.record_path.empty() && world_.is_primary())
       tally::train::write_record(record_, config_.record_path);
   }
 
  private:
+  // A disk may be full for an hour: training goes on, the next save tries again, and the end of the
+  // run fails where the last one did.
+  void save(Session* session, int64_t iteration, int64_t samples) {
+    unsaved_ = failure_of([&] {
+      const std::string path = session->save({iteration, samples}, record_, files_);
+      print_(fmt::format("  saved checkpoint at iteration {} to {}", iteration, path));
+    });
+    if (!unsaved_.empty())
+      warn(fmt::format("the checkpoint of iteration {} is missing: {}", iteration, unsaved_));
+    const std::string unwritten = failure_of([&] { write_record(); });
+    if (!unwritten.empty()) warn(unwritten);
+    // Of a failure from now on, the record holds the steps up to here.
+    if (world_.size() > 1) set_record_of_failure(world_, record_);
+  }
+  void warn(const std::string& text) {
+    print_warning(text);
+    record_.config.notices.push_back(text);
+  }
+
   const Config& config_;
   World& world_;
   const Print print_, notice_;
@@ -167,26 +189,25 @@ class Run {
   StartingPoint start_;
   SideFiles files_;
   std::string shortage_;
+  std::string unsaved_;  // why the newest checkpoint could not be written; empty where it was
   Record& record_;
 };
 
-// When a failure ends several processes, the record of what is known now says so, whichever it was
-// and whoever ends this process first.
-void set_record_of_failure(World& world, const Record& record) {
-  if (!world.speaks() || record.config.record_path.empty()) return;
-  world.set_last_words([begun = record](const Failure& f) {
-    Record last = begun;
-    last.outcome = f.code == exit_code(Outcome::out_of_memory)  ? Outcome::out_of_memory
-                   : f.code == exit_code(Outcome::failed_check) ? Outcome::failed_check
-                                                                : Outcome::error;
-    last.message = fmt::format("rank {} on {}: {}", f.rank, f.host, f.message);
-    last.ended = utc_now();
-    try {
-      tally::train::write_record(last, last.config.record_path);
-    } catch (const std::exception& e) {
-      print_error(e.what());
-    }
-  });
+// Writes the record and ends the run together with the other ranks. Returns the exit code.
+int end_run(Run* run, World* world, const Record& record, int code, bool consequence) {
+  const bool good = code == 0 || code == 4;
+  if (!good && world->size() > 1) {
+    set_record_of_failure(*world, record);
+    return world->fail(code, record.message, consequence);
+  }
+  const std::string unwritten = failure_of([&] { run->write_record(); });
+  if (!good) world->fail(code, record.message);
+  if (!unwritten.empty()) {
+    world->set_on_failure({});  // it would try the same again
+    return world->fail(good ? 1 : code, unwritten);
+  }
+  if (good) world->done();
+  return code;
 }
 
 // Trains, and turns whatever ends it into the record and the exit code.
@@ -215,37 +236,22 @@ int run_to_record(Run* run, const Config& config, World* world, Record* record, 
   }
   record->device_bytes_peak = stream->bytes_peak();
   record->ended = utc_now();
-  const bool stopped = code == 0 || code == 4;
-  if (stopped && world->speaks()) print(end_summary(*record));
-  if (code == 4 && world->speaks())
-    fmt::print(stderr, "tally-train: stopped: {}\n", record->message);
-  if (!stopped && world->size() > 1) {
-    set_record_of_failure(*world, *record);
-    return world->fail(code, record->message, consequence);
+  if ((code == 0 || code == 4) && world->is_primary()) print_line(end_summary(*record));
+  if (code == 4 && world->is_primary()) print_stopped(record->message);
+  if (code == 0 && !output_failure().empty()) {
+    record->outcome = Outcome::error;
+    record->message = "all steps are done, but " + output_failure();
+    code = exit_code(record->outcome);
   }
-  std::string unwritten;
-  try {
-    run->write_record();
-  } catch (const std::exception& e) {
-    unwritten = e.what();
-  }
-  if (!stopped) world->fail(code, record->message);
-  if (!unwritten.empty()) return world->fail(code == 0 ? 1 : code, unwritten);
-  if (stopped) world->done();
-  return code;
+  return end_run(run, world, *record, code, consequence);
 }
 
 }  // namespace
 
-void print_error(const char* text) {
-  fmt::print(stderr, "tally-train: error: {}\n", text);
-}
-
 int run(const Config& config, TimeLimit::Clock::time_point start, World& world) {
   // An evaluation ends by itself, or by the signal.
-  std::optional<StopSignals> signals;
-  if (!config.skip_train) signals.emplace();
-  const Print notice = world.speaks() ? Print(print_notice) : Print([](const std::string&) {});
+  if (!config.skip_train) catch_stop_signals();
+  const Print notice = of_primary(world, print_note);
   for (const std::string& text : config.notices) notice(text);
   Record record;
   record.config = config;
@@ -254,13 +260,19 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Run> prepared;
   try {
+    require_same_settings(world.meeting(), host_name(), build_settings(build_info()),
+                          "start the same build on every rank");
+    require_same_settings(world.meeting(), host_name(), run_settings(config),
+                          "give every rank the same flags");
     check_supported(config);
-    if (!config.record_path.empty() && world.speaks())
+    if (!config.record_path.empty() && world.is_primary())
       check_flag("--record", [&] { check_record_target(config.record_path); });
     StartingPoint from = find_start(config, notice);
     check_model_folders(config, world, from, notice);
     SideFiles files = side_files(config, world, from);
     DataSources data = open_data(config);
+    require_same_settings(world.meeting(), host_name(), {{"dataset", "the dataset", data.content}},
+                          "let --data-path name the same dataset on every host");
     take_save_folder(config, world, from, &save_folder, notice);
     record.data = data.description;
     record.parameters = config.model.parameters();

@@ -12,7 +12,4 @@ namespace tally::train {
 // the program began. Of several processes rank 0 prints and writes for all.
 int run(const Config& config, TimeLimit::Clock::time_point start, World& world);
 
-// The line that every error ends in: "tally-train: error: ..." on stderr.
-void print_error(const char* text);
-
 }  // namespace tally::train

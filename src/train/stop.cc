@@ -1,13 +1,10 @@
 #include "src/train/stop.h"
 
-#include <array>
 #include <csignal>
 
 namespace tally::train {
 namespace {
 
-constexpr std::array<int, 4> caught{SIGTERM, SIGINT, SIGUSR1, SIGUSR2};
-std::array<struct sigaction, caught.size()> previous;
 // A signal handler can reach nothing but a global.
 volatile std::sig_atomic_t first_signal = 0;
 
@@ -15,25 +12,26 @@ void remember(int signal) {
   if (first_signal == 0) first_signal = signal;
 }
 
+bool is_ignored(int signal) {
+  struct sigaction current {};
+  return sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
-StopSignals::StopSignals() {
-  first_signal = 0;
-  for (size_t i = 0; i < caught.size(); ++i) {
+void catch_stop_signals() {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP}) {
+    if (signal == SIGHUP && is_ignored(signal)) continue;
     struct sigaction action {};
     action.sa_handler = remember;
     sigemptyset(&action.sa_mask);
     // Reads and waits go on; only the second ctrl-C is the default's.
-    action.sa_flags = SA_RESTART | (caught[i] == SIGINT ? static_cast<int>(SA_RESETHAND) : 0);
-    sigaction(caught[i], &action, &previous[i]);
+    action.sa_flags = SA_RESTART | (signal == SIGINT ? static_cast<int>(SA_RESETHAND) : 0);
+    sigaction(signal, &action, nullptr);
   }
 }
 
-StopSignals::~StopSignals() {
-  for (size_t i = 0; i < caught.size(); ++i) sigaction(caught[i], &previous[i], nullptr);
-}
-
-int StopSignals::received() {
+int received_stop_signal() {
   return first_signal;
 }
 
@@ -47,6 +45,8 @@ std::string signal_name(int signal) {
       return "SIGUSR1";
     case SIGUSR2:
       return "SIGUSR2";
+    case SIGHUP:
+      return "SIGHUP";
   }
   return "signal " + std::to_string(signal);
 }

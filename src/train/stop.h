@@ -1,4 +1,4 @@
-// Being asked to stop: by a signal or by the clock.
+// Requests to stop: by a signal or by the clock.
 #pragma once
 
 #include <chrono>
@@ -6,18 +6,13 @@
 
 namespace tally::train {
 
-// Catches SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 while it lives: batch systems send one of them
-// before a job's time is over. One object at a time. A second SIGINT (ctrl-C twice) ends the
-// program at once.
-class StopSignals {
- public:
-  StopSignals();
-  ~StopSignals();
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-  // The first signal that came, or 0.
-  static int received();
-};
+// Catches SIGTERM, SIGINT, SIGUSR1, SIGUSR2 and SIGHUP from here to the end of the process: batch
+// systems send one of them before a job's time is over, a terminal sends SIGHUP when it closes.
+// Further signals while the run stops change nothing, except that a second SIGINT (ctrl-C twice)
+// ends the program at once. SIGHUP is left alone where it is ignored, as under nohup.
+void catch_stop_signals();
+// The first of these signals that came, or 0.
+int received_stop_signal();
 
 std::string signal_name(int signal);  // "SIGTERM"
 

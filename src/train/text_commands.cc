@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -12,13 +11,21 @@
 #include "src/config/args.h"
 #include "src/data/prepare.h"
 #include "src/measure/build_info.h"
+#include "src/train/output.h"
 
 namespace tally::train {
 namespace {
 
 int bad_command(const std::string& what) {
-  fmt::print(stderr, "tally-train: error: {}\n", what);
+  print_error(what);
   return 2;
+}
+
+int print_and_end(const std::string& text) {
+  print_text(text);
+  if (output_failure().empty()) return 0;
+  print_error(output_failure());
+  return 1;
 }
 
 // Of the processes that a launcher starts, one prints.
@@ -45,20 +52,17 @@ std::optional<int> run_text_command(int argc, char** argv) {
     return prepare_main(static_cast<int>(rest.size()), rest.data());
   }
   if (std::strcmp(first, "reference") == 0) {
-    fmt::print("{}", flags_reference());
-    return 0;
+    return print_and_end(flags_reference());
   }
   if (std::strcmp(first, "--version") == 0) {
-    fmt::print("{}", version_text());
-    return 0;
+    return print_and_end(version_text());
   }
   const bool command = std::strcmp(first, "evaluate") == 0 || std::strcmp(first, "train") == 0;
   if (!command && first[0] != '-' && first[0] != '@')
     return bad_command(
         fmt::format("'{}' is not a command: train, evaluate, prepare, reference", first));
   if (!asks_for_help(argc, argv)) return std::nullopt;
-  if (is_primary()) fmt::print("{}", help_text());
-  return 0;
+  return is_primary() ? print_and_end(help_text()) : 0;
 }
 
 }  // namespace tally::train

@@ -7,11 +7,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
+#include "src/data/bus_errors.h"
 #include "src/measure/system_info.h"
+#include "src/train/agreement.h"
 #include "src/train/failures.h"
-#include "src/train/run.h"
+#include "src/train/output.h"
 
 namespace tally::train {
 namespace {
@@ -33,15 +34,6 @@ std::string choose_backend(const Config& c, const Launch& launch, Device device)
   return launch.mpi && communicator_unavailable_reason("mpi").empty() ? "mpi" : "sockets";
 }
 
-// Processes that were given different things would wait for each other for ever.
-void check_alike(World& world, const std::string& what, const std::string& mine) {
-  const auto all = world.meeting().exchange(mine);
-  for (size_t r = 1; r < all.size(); ++r)
-    if (all[r] != all[0])
-      throw InputError(
-          fmt::format("{} of rank {} are not those of rank 0: {} | {}", what, r, all[r], all[0]));
-}
-
 }  // namespace
 
 World::World(const Launch& launch, const LaunchOptions& options) : launch_(launch) {
@@ -53,16 +45,17 @@ World::World(const Launch& launch, const LaunchOptions& options) : launch_(launc
   o.listening_fd = launch.listening_fd;
   o.host = host_name();
   o.run = launch.run;
-  o.timeout_seconds = options.timeout_minutes * 60;
+  o.timeout_seconds = options.start_seconds();
+  o.silence_seconds = options.silence_seconds();
   meeting_ = Rendezvous::meet(o, [this](const Failure& f) {
-    // Rank 0 speaks for all; of its own loss, the next in line does.
+    // Rank 0 reports for all; its own loss is reported by the next in line.
     end(f, rank() == 0 || (!f.known_to_zero && rank() == 1));
   });
 }
 
-void World::set_last_words(std::function<void(const Failure&)> words) {
+void World::set_on_failure(std::function<void(const Failure&)> on_failure) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  last_words_ = std::move(words);
+  on_failure_ = std::move(on_failure);
 }
 
 std::string World::named(const Failure& f) const {
@@ -71,7 +64,7 @@ std::string World::named(const Failure& f) const {
 
 int World::fail(int code, const std::string& message, bool consequence) {
   if (size() == 1) {
-    print_error(message.c_str());
+    print_error(message);
     return code;
   }
   const Failure first = meeting_->fail(code, message, consequence);
@@ -82,10 +75,9 @@ int World::fail(int code, const std::string& message, bool consequence) {
 void World::end(const Failure& first, bool report) {
   std::fflush(stdout);
   if (report) {
-    print_error(named(first).c_str());
-    std::fflush(stderr);
+    print_error(named(first));
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (last_words_) last_words_(first);
+    if (on_failure_) on_failure_(first);
   }
   _exit(first.code);
 }
@@ -99,11 +91,14 @@ std::unique_ptr<Communicator> open_communicator(const Config& config, World& wor
   }
   record->hosts = world.meeting().exchange(host_name());
   const std::string backend = choose_backend(config, world.launch(), record->device);
-  check_alike(world, "devices and back ends",
-              fmt::format("{}, {}", record->device.is_cuda() ? "GPU" : "CPU", backend));
+  require_same_settings(world.meeting(), host_name(),
+                        {{"device", "the device", record->device.is_cuda() ? "a GPU" : "a CPU"},
+                         {"backend", "the communication backend", backend}},
+                        "give every rank the same --device and --distributed-backend");
   if (const std::string why = communicator_unavailable_reason(backend); !why.empty())
     throw InputError(fmt::format("--distributed-backend {}: {}", backend, why));
   auto made = make_communicator(backend, world.meeting(), record->device, config.network_interface);
+  watch_bus_errors();  // the library may have put a handler of its own in place
   const CommunicatorInfo info = made->info();
   record->backend = info.backend;
   record->backend_version = info.version;

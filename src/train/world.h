@@ -27,11 +27,11 @@ class World {
   const Launch& launch() const { return launch_; }
   int rank() const { return launch_.rank; }
   int size() const { return launch_.size; }
-  bool speaks() const { return launch_.rank == 0; }  // prints and writes files
+  bool is_primary() const { return launch_.rank == 0; }  // it prints and writes files
   Rendezvous& meeting() { return *meeting_; }
 
   // What rank 0 does with the first failure before the process ends: write the record.
-  void set_last_words(std::function<void(const Failure&)> words);
+  void set_on_failure(std::function<void(const Failure&)> on_failure);
   // This process cannot go on. One process: prints the message and returns `code`. Several: tells
   // the others and ends this process.
   // `consequence`: what failed may be another's failure as seen from here.
@@ -45,7 +45,7 @@ class World {
 
   const Launch launch_;
   std::mutex mutex_;
-  std::function<void(const Failure&)> last_words_;
+  std::function<void(const Failure&)> on_failure_;
   std::unique_ptr<Rendezvous> meeting_;
 };
 

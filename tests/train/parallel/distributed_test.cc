@@ -1,32 +1,19 @@
 // tally-train with several ranks on this host: the numbers of one rank, one end for all, one error.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/train/train/tiny_run.h"
+#include "tests/train/parallel/ranks.h"
 
 namespace {
 
-// Dropout is on: ranks must draw what one process would have drawn.
-const std::string flags =
-    "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 97 "
-    "--micro-batch-size 2 --global-batch-size 8 --mock-data --precision fp64 --log-interval 2 "
-    "--lr 1e-3 --clip-grad 0.5 --device cpu ";
 const std::string with_evaluation = flags + "--train-iters 6 --eval-interval 3 --eval-iters 2 ";
 
-int count(const std::string& text, const std::string& part) {
-  int n = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
-  return n;
-}
 // Sums in float64 in another order: a few rounding errors of 1e-16 each, which six steps of Adam
 // may enlarge.
 void check_same_numbers(const json& one, const json& several) {
@@ -44,24 +31,6 @@ void check_same_numbers(const json& one, const json& several) {
   REQUIRE(a.size() == b.size());
   for (size_t i = 0; i < a.size(); ++i)
     CHECK(std::abs(a[i]["loss"].get<double>() - b[i]["loss"].get<double>()) <= 1e-12 * 5);
-}
-
-// What a process was started with.
-std::string environment_of(int pid) {
-  std::ifstream in(fmt::format("/proc/{}/environ", pid));
-  std::stringstream environment;
-  environment << in.rdbuf();
-  return environment.str();
-}
-
-// The processes that the program started: their ranks are in their environment.
-pid_t pid_of_rank(int supervisor, const std::string& rank) {
-  const std::string task = fmt::format("/proc/{0}/task/{0}/children", supervisor);
-  std::ifstream children(task);
-  for (int pid = 0; children >> pid;) {
-    if (contains(environment_of(pid), std::string("LOCAL_RANK=") + rank + '\0')) return pid;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -130,30 +99,22 @@ TEST_CASE("over MPI, too") {
 
 TEST_CASE("the error of the one rank that has it is the one that is shown") {
   // Only rank 1 is given a dataset that is not there.
-  const std::string bad = fmt::format("--train-iters 6 {} --data-path /none/text", flags);
-  const std::string second = std::string(" : -n 1 " TALLY_BINARY_DIR "/bin/tally-train ") +
-                             bad.substr(0, bad.find("--mock-data")) +
-                             bad.substr(bad.find("--mock-data") + 11);
+  const Folder folder("distributed");
+  std::ofstream(folder / "text.txt") << std::string(1000, 'x');
+  REQUIRE(tally_train("prepare --tokenizer-type bytes --input " + folder / "text.txt --output " +
+                      folder / "text")
+              .code == 0);
+  const size_t at = flags.find("--mock-data ");
+  const std::string run = flags.substr(0, at) + flags.substr(at + 12) +
+                          "--vocab-size 257 --split 1 --train-iters 6 --data-path ";
+  const std::string second = " : -n 1 " TALLY_BINARY_DIR "/bin/tally-train " + run + "/none/text";
   const Ended ended =
-      tally_train(flags + "--train-iters 6" + second, "", {}, fmt::format("{} 1", MPIRUN));
+      tally_train(run + folder / "text" + second, "", {}, fmt::format("{} 1", MPIRUN));
   INFO(ended.err);
   CHECK(ended.code == 2);
   CHECK(count(ended.err, "tally-train: error:") == 1);
   CHECK(contains(ended.err, "tally-train: error: rank 1 on "));
   CHECK(contains(ended.err, "/none/text"));
-}
-
-TEST_CASE("ranks with different weights do not train") {
-  // Only rank 1 is given another seed.
-  const Ended ended =
-      tally_train(flags + "--train-iters 6 : -n 1 " TALLY_BINARY_DIR "/bin/tally-train " + flags +
-                      "--train-iters 6 --seed 7",
-                  "", {}, fmt::format("{} 1", MPIRUN));
-  INFO(ended.err);
-  CHECK(ended.code == 5);
-  CHECK(count(ended.err, "tally-train: error:") == 1);
-  CHECK(contains(ended.err, "at the start: the weights of rank 1 differ from those of rank 0"));
-  CHECK(!contains(ended.out, "consumed samples"));
 }
 
 TEST_CASE("MPI that no launcher of its own started is refused, not started") {
@@ -256,6 +217,8 @@ TEST_CASE("asked to stop, all ranks stop after the same step; others go on from 
     INFO(ended.err);
     CHECK(ended.code == 4);
     CHECK(count(ended.err, "tally-train: stopped: ") == 1);
+    CHECK(contains(ended.err, one_rank ? "stopped: rank 1 on " : "stopped: SIGTERM was received"));
+    CHECK(contains(ended.err, "SIGTERM was received"));
     CHECK(count(ended.out, "saved checkpoint at iteration") == 1);
   }
 }

@@ -13,6 +13,8 @@
 #include <mutex>
 #include <thread>
 
+#include "src/parallel/heartbeat.h"
+#include "src/parallel/rendezvous_wire.h"
 #include "src/parallel/tcp.h"
 
 using namespace tally::train;
@@ -174,6 +176,91 @@ TEST_CASE("who does not come is named; strangers are turned away") {
     CHECK(std::string(e.what()).find("missing ranks 1, 2") != std::string::npos);
   }
   CHECK(turned.get().find("another run listens there") != std::string::npos);
+}
+
+TEST_CASE("a rank of another version is told so") {
+  Meeting m(2);
+  m.options.timeout_seconds = 0.3;
+  auto zero = std::async(std::launch::async, [&] {
+    CHECK_THROWS_AS(Rendezvous::meet(m.of(0), {}), CommunicationError);
+  });
+  const Socket visitor = connect_until("127.0.0.1", m.options.port, in_seconds(30));
+  send_message(visitor, Message::hello, encode(Hello{"tallyrv0", "test", 1, 2, "here"}));
+  Message type{};
+  std::string body;
+  CHECK(receive_message(visitor, in_seconds(30), &type, &body));
+  CHECK(type == Message::refused);
+  CHECK(body.find("rank 1 is another version of tally-train") == 0);
+  zero.get();
+}
+
+// A process that is stopped keeps its connection open.
+TEST_CASE("a rank that goes silent is missed by rank 0") {
+  Meeting m(2);
+  m.options.silence_seconds = 0.5;
+  auto zero = std::async(std::launch::async, [&] {
+    return Rendezvous::meet(m.of(0), [&](const Failure& f) {
+      const std::lock_guard<std::mutex> lock(m.mutex);
+      m.told[0] = f;
+      m.changed.notify_all();
+    });
+  });
+  const Socket rank = connect_until("127.0.0.1", m.options.port, in_seconds(30));
+  send_message(rank, Message::hello,
+               encode(Hello{own_protocol(), m.options.run, 1, 2, "elsewhere"}));
+  m.ranks[0] = zero.get();
+  const Failure f = m.wait_for(0);
+  CHECK(f.rank == 1);
+  CHECK(f.host == "elsewhere");
+  CHECK(f.message.find("it has sent no sign of life for ") == 0);
+  // It learns it when it goes on.
+  Message type{};
+  std::string body;
+  while (receive_message(rank, in_seconds(30), &type, &body) && type != Message::failure) {
+  }
+  CHECK(type == Message::failure);
+  CHECK(decode_failure(body).rank == 1);
+}
+
+TEST_CASE("ranks that are busy for longer than the limit are not silent") {
+  Meeting m(3);
+  m.options.silence_seconds = 1;
+  m.start();
+  std::unique_lock<std::mutex> lock(m.mutex);
+  CHECK(!m.changed.wait_for(lock, std::chrono::seconds(3), [&] { return !m.told.empty(); }));
+}
+
+TEST_CASE("silence is counted from the last message, and not while this process was stopped") {
+  using std::chrono::seconds;
+  const SilenceWatch::Clock::time_point start{};
+  SilenceWatch watch(2, 12, start);
+  CHECK(watch.interval() == seconds(3));
+  CHECK(SilenceWatch(1, 600, start).interval() == seconds(5));
+  const auto round = [&](int second) {
+    watch.round(start + seconds(second));
+    return std::make_pair(watch.silent(0, start + seconds(second)),
+                          watch.silent(1, start + seconds(second)));
+  };
+  for (int second = 3; second <= 12; second += 3) {
+    watch.heard(0, start + seconds(second));
+    CHECK(round(second) == std::make_pair(false, false));
+  }
+  CHECK(round(15) == std::make_pair(false, true));
+  // Nobody called for an hour.
+  CHECK(round(3600) == std::make_pair(false, false));
+  for (int second = 3603; second <= 3612; second += 3) round(second);
+  CHECK(round(3613) == std::make_pair(true, true));
+}
+
+TEST_CASE("a host name that nobody knows") {
+  try {
+    check_host_name("no-such-host.invalid", in_seconds(30));
+    FAIL("it is known");
+  } catch (const CommunicationError& e) {
+    CHECK(std::string(e.what()).find("the host name 'no-such-host.invalid' of rank 0 is unknown") ==
+          0);
+  }
+  check_host_name("127.0.0.1", in_seconds(30));
 }
 
 TEST_CASE("a port in use and an unknown host") {

@@ -33,17 +33,20 @@ TEST_CASE("running out of memory is told from other errors, with what to try") {
   c.recompute = Recompute::full;
   e = ending_of(std::bad_alloc(), c);
   CHECK(e.outcome == Outcome::out_of_memory);
-  CHECK(e.message ==
-        "out of memory: the host has no memory left for the run; try --seq-length below 1024");
+  CHECK(
+      e.message ==
+      "out of memory: the host has no memory left for the run; try a smaller model (--num-layers, "
+      "--hidden-size) or a device with more memory");
   e = ending_of(
       std::runtime_error("DefaultCPUAllocator: can't allocate memory: you tried ...\nframe #0"), c);
   CHECK(e.outcome == Outcome::out_of_memory);
   CHECK(e.message.find("frame") == std::string::npos);
 }
 
-TEST_CASE("advice that the back end gave is not given twice") {
-  const Ending e = ending_of(OutOfMemory("nothing left; take a smaller --micro-batch-size"));
-  CHECK(e.message == "out of memory: nothing left; take a smaller --micro-batch-size");
+TEST_CASE("a shortage that was found beforehand has its own advice") {
+  const Ending e = ending_of(MemoryShortage("9 GiB are needed; try --micro-batch-size 2"));
+  CHECK(e.outcome == Outcome::out_of_memory);
+  CHECK(e.message == "out of memory: 9 GiB are needed; try --micro-batch-size 2");
 }
 
 TEST_CASE("checks and other errors") {

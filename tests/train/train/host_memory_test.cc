@@ -44,21 +44,88 @@ TEST_CASE("available memory: the kernel's word, swap, and limits of the groups a
   CHECK(available_memory(nothing / "") == unknown_memory);
 }
 
-TEST_CASE("what a training holds: weights, gradients, moments, master weights of narrow types") {
+namespace {
+
+// 124 million parameters.
+Config gpt2() {
   Config c;
-  c.model.layers = 2, c.model.hidden = 8, c.model.heads = 2, c.model.ffn = 32;
-  c.model.max_positions = 4, c.model.vocabulary = 11, c.model.padded_vocabulary = 16;
-  // 16 x 8 and 4 x 8 embeddings; a layer: 2 norms, 3 x 8 x 8 + 24, 8 x 8 + 8, 8 x 32 + 32,
-  // 32 x 8 + 8; the last norm.
-  const size_t parameters = 128 + 32 + 2 * (32 + 192 + 24 + 64 + 8 + 256 + 32 + 256 + 8) + 16;
-  CHECK(training_bytes(c) == parameters * 16);
-  c.precision = Precision::bf16;
-  CHECK(training_bytes(c) == parameters * 18);
-  c.precision = Precision::f64;
-  CHECK(training_bytes(c) == parameters * 32);
-  CHECK(memory_shortage(c, Device{}).empty());
-  c.model.layers = 1000, c.model.hidden = 32768, c.model.ffn = 131072;
-  CHECK(memory_shortage(c, Device{}).find("weights, gradients and the optimizer's state need ") ==
-        0);
-  CHECK(memory_shortage(c, Device{DeviceKind::cuda, 0}).empty());
+  c.micro_batch = c.global_batch = 8;
+  return c;
+}
+
+constexpr size_t gibibyte = size_t{1} << 30;
+
+}  // namespace
+
+TEST_CASE("a run that does not fit is told what it needs, and what makes it fit") {
+  const Config c = gpt2();
+  CHECK(memory_shortage(c, Device{}, unknown_memory).empty());
+  CHECK(memory_shortage(c, Device{}, 16 * gibibyte).empty());
+  CHECK(memory_shortage(c, Device{DeviceKind::cuda, 0}, 1).empty());
+  CHECK(memory_shortage(c, Device{}, 4 * gibibyte) ==
+        "6.62 GiB are needed on this host, and 4.00 GiB are available: weights, gradients and the "
+        "optimizer's state 1.85 GiB, activations 4.76 GiB, token ids read ahead 0.00 GiB; try "
+        "--micro-batch-size 2 (the global batch stays the same), or --recompute-granularity full, "
+        "or --seq-length 256");
+  // Each advice makes it fit.
+  Config other = c;
+  other.micro_batch = 2;
+  CHECK(memory_shortage(other, Device{}, 4 * gibibyte).empty());
+  other.micro_batch = 4;
+  CHECK(!memory_shortage(other, Device{}, 4 * gibibyte).empty());
+  other = c;
+  other.recompute = Recompute::full;
+  CHECK(memory_shortage(other, Device{}, 4 * gibibyte).empty());
+}
+
+TEST_CASE("bf16 is advised where activations are most of the memory, and not where weights are") {
+  const auto advises_bf16 = [](const Config& c, size_t available) {
+    const std::string shortage = memory_shortage(c, Device{}, available);
+    CHECK(!shortage.empty());
+    return shortage.find("--bf16") != std::string::npos;
+  };
+  CHECK(advises_bf16(gpt2(), 6 * gibibyte));
+  CHECK(memory_advice(gpt2()).find("--bf16") != std::string::npos);
+  // Weights and optimizer: 16 bytes a parameter in fp32, 18 in bf16.
+  Config large = gpt2();
+  large.micro_batch = large.global_batch = 1;
+  large.model.layers = 48, large.model.hidden = 1600, large.model.heads = 25;
+  large.model.ffn = 6400;
+  large.sequence = 256;
+  CHECK(!advises_bf16(large, 23 * gibibyte));
+  CHECK(memory_advice(large) ==
+        "try a smaller model (--num-layers, --hidden-size) or a device with more memory");
+  Config bf16 = large;
+  bf16.precision = Precision::bf16;
+  CHECK(memory_shortage(large, Device{}, 25 * gibibyte).empty());
+  CHECK(!memory_shortage(bf16, Device{}, 25 * gibibyte).empty());
+  const std::string shortage = memory_shortage(large, Device{}, 10 * gibibyte);
+  CHECK(shortage.find("the parameters alone do not fit: try a smaller model") != std::string::npos);
+}
+
+TEST_CASE("all processes of a host count") {
+  Config c = gpt2();
+  c.micro_batch = 1;
+  c.local_size = c.world_size = c.data_parallel = 8;
+  const std::string shortage = memory_shortage(c, Device{}, 16 * gibibyte);
+  CHECK(shortage.find(" are needed on this host for 8 processes, and 16.00 GiB are available: in "
+                      "each, weights, gradients") != std::string::npos);
+  CHECK(shortage.find("or 6 processes on this host") != std::string::npos);
+  c.device = "auto";
+  c.local_size = 100000;
+  CHECK(
+      memory_shortage_before_start(c, 16 * gibibyte) ==
+      "4687.50 GiB are needed on this host for 100000 processes, and 16.00 GiB are available: the "
+      "program alone takes 0.05 GiB in each process; start at most 341");
+  c.local_size = 300;
+  CHECK(memory_shortage_before_start(c, 16 * gibibyte).empty());  // they may be on GPUs
+  c.device = "cpu";
+  CHECK(!memory_shortage_before_start(c, 16 * gibibyte).empty());
+}
+
+TEST_CASE("sizes that no machine has do not wrap around") {
+  Config c = gpt2();
+  c.micro_batch = c.global_batch = int64_t{1} << 40;
+  c.local_size = 100000;
+  CHECK(!memory_shortage(c, Device{}, unknown_memory - 1).empty());
 }

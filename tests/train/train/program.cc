@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -39,6 +40,8 @@ Ended tally_train(const std::string& arguments, const std::string& shell_prefix,
   if (pid == 0) {
     dup2(out.ends[1], STDOUT_FILENO);
     dup2(err.ends[1], STDERR_FILENO);
+    // Whatever the test was started from ignores.
+    for (const int s : {SIGHUP, SIGINT, SIGPIPE}) signal(s, SIG_DFL);
     execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }

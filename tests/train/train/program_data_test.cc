@@ -155,11 +155,27 @@ TEST_CASE("--eod-mask-loss: what follows the end of a document does not count") 
     CHECK(masked[i].get<double>() == doctest::Approx(reference[i].get<double>()).epsilon(1e-9));
     CHECK(masked[i] != all[i]);
   }
-  for (const std::string flag : {"--reset-position-ids", "--reset-attention-mask"}) {
-    CAPTURE(flag);
-    const Ended refused = tally_train(run + flag);
-    CHECK(refused.code == 2);
-    CHECK(refused.out.empty());
-    CHECK(contains(refused.err, "error: " + flag + ": not supported yet: tokens attend to"));
+  // Positions and attention that end with the document, learned and rotary.
+  for (const std::string positions : {"", " --position-embedding-type rope"}) {
+    std::vector<json> different;
+    for (const std::string flags : {"", "--reset-position-ids", "--reset-attention-mask",
+                                    "--reset-position-ids --reset-attention-mask"}) {
+      CAPTURE(flags + positions);
+      const json ours = results(flags + positions);
+      const json slow = results(flags + positions + " --reference");
+      for (size_t i = 0; i < 4; ++i)
+        CHECK(ours[i].get<double>() == doctest::Approx(slow[i].get<double>()).epsilon(1e-9));
+      // Rotary positions are relative, so that within a document it makes no difference where they
+      // begin.
+      const bool same_as_before = !positions.empty() && flags.size() > 30;
+      if (same_as_before) {
+        for (size_t i = 0; i < 4; ++i)
+          CHECK(ours[i].get<double>() ==
+                doctest::Approx(different.back()[i].get<double>()).epsilon(1e-9));
+      } else {
+        for (const json& other : different) CHECK(ours != other);
+      }
+      different.push_back(ours);
+    }
   }
 }

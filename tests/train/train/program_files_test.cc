@@ -301,3 +301,31 @@ TEST_CASE("what a model's folder is not, and what a text is not") {
   };
   CHECK(loss("text.txt") == loss("text.txt.gz"));
 }
+
+TEST_CASE("a dataset that is cut short while it is trained on is one sentence, and a record") {
+  const Folder folder("cut");
+  std::ofstream(folder / "text.txt") << std::string(200000, 'x');
+  REQUIRE(tally_train("prepare --tokenizer-type bytes --input " + folder / "text.txt --output " +
+                      folder / "text")
+              .code == 0);
+  for (const std::string ranks : {"", " --nproc-per-node 2"}) {
+    CAPTURE(ranks);
+    const uintmax_t size = fs::file_size(folder / "text.bin");
+    bool cut = false;
+    const Ended ended =
+        tally_train(tiny + "--train-iters 1000000 --log-interval 1 --split 1 --data-path " +
+                        folder / "text" + ranks + " --record " + folder / "r.json",
+                    "", [&](const std::string& out, int) {
+                      if (cut || !contains(out, " iteration        1/")) return;
+                      fs::resize_file(folder / "text.bin", 4096);
+                      cut = true;
+                    });
+    INFO(ended.err);
+    CHECK(ended.code == 1);
+    CHECK(contains(ended.err, "'" + folder / "text.bin' was cut short while it was read, from "));
+    const json record = read_json(folder / "r.json");
+    CHECK(record["outcome"] == "error");
+    CHECK(contains(record["message"], "text.bin' was cut short while it was read"));
+    fs::resize_file(folder / "text.bin", size);
+  }
+}

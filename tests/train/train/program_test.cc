@@ -139,15 +139,16 @@ TEST_CASE("a run from header to record") {
 
 TEST_CASE("out of memory: exit code 3, a record, and advice") {
   const Folder folder("memory");
-  // 1.5 billion parameters where the address space ends at 6 GB.
+  // 124 million parameters where the address space ends before the optimizer's state.
   const Ended ended = tally_train(
-      "--model gpt2-xl --mock-data --device cpu --train-iters 1 --micro-batch-size 2 "
+      "--model gpt2 --mock-data --device cpu --train-iters 1 --micro-batch-size 2 "
       "--global-batch-size 2 --record " +
           folder / "r.json",
-      "ulimit -v 6000000;");
+      "ulimit -v 2000000;");
   CHECK(ended.code == 3);
   CHECK(contains(ended.err, "tally-train: error: out of memory: "));
-  CHECK(contains(ended.err, "--micro-batch-size"));
+  CHECK(contains(ended.err, " of memory for "));
+  CHECK(contains(ended.err, "; try --micro-batch-size below 2 (the global batch stays the same)"));
   CHECK(contains(ended.err, "GiB"));
   const json record = read_json(folder / "r.json");
   CHECK(record["outcome"] == "out_of_memory");
@@ -162,8 +163,70 @@ TEST_CASE("a model that no memory holds is told so before the kernel kills the r
       "--train-iters 1 --record " +
       folder / "r.json");
   CHECK(ended.code == 3);
-  CHECK(contains(ended.err, "error: out of memory: weights, gradients and the optimizer's state"));
-  CHECK(contains(ended.err, " of memory are available on this host; try "));
+  CHECK(contains(ended.err, " GiB are needed on this host, and "));
+  CHECK(contains(ended.err, " GiB are available: weights, gradients and the optimizer's state "));
+  CHECK(contains(ended.err, "the parameters alone do not fit: try a smaller model"));
+  CHECK(read_json(folder / "r.json")["outcome"] == "out_of_memory");
+}
+
+TEST_CASE("activations that no memory holds are told so before anything is allocated") {
+  const Folder folder("activations");
+  const std::string run =
+      "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --mock-data "
+      "--device cpu --train-iters 1 --micro-batch-size 1000000 --record " +
+      folder / "r.json ";
+  for (const std::string more : {"", "--nproc-per-node 2", "--reference"}) {
+    CAPTURE(more);
+    const Ended ended = tally_train(run + more);
+    CHECK(ended.code == 3);
+    CHECK(contains(ended.err, "tally-train: error: out of memory: "));
+    CHECK(contains(ended.err, " GiB are needed on this host"));
+    CHECK(contains(ended.err, "; try --micro-batch-size "));
+    const json record = read_json(folder / "r.json");
+    CHECK(record["outcome"] == "out_of_memory");
+    CHECK(record["results"]["peak_host_bytes"].get<int64_t>() < int64_t{1} << 30);
+  }
+}
+
+TEST_CASE("an evaluation that no memory holds, too") {
+  const Folder folder("evaluation");
+  std::ofstream(folder / "text.txt") << "a text that is long enough";
+  REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s").code == 0);
+  const Ended ended =
+      tally_train("evaluate --device cpu --tokenizer-type bytes --load " +
+                  folder / "s --micro-batch-size 10000000 --text " + folder / "text.txt");
+  CHECK(ended.code == 3);
+  CHECK(contains(ended.err, "weights, gradients 0.00 GiB, activations "));
+  CHECK(contains(ended.err, "try --micro-batch-size "));
+}
+
+// With --prefix-output the pipes of all processes are made first, and so few files may be opened
+// that a program that does not look at the host's limits starts no process, either.
+TEST_CASE("more processes than the host can hold are refused before one is started") {
+  const Folder folder("many");
+  const std::string run = mock + "--train-iters 1 --record " + folder / "r.json ";
+  Ended ended =
+      tally_train(run + "--global-batch-size 2000000 --nproc-per-node 1000000 --prefix-output",
+                  "ulimit -n 500;");
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(contains(ended.err, "tally-train: error: --nproc-per-node 1000000: 1000000 processes of "));
+  CHECK(contains(ended.err, "start at most "));
+  ended = tally_train(run + "--global-batch-size 40 --nproc-per-node 20", "ulimit -n 60;");
+  CHECK(ended.code == 2);
+  CHECK(contains(ended.err, "--nproc-per-node 20: 20 ranks need up to 144 open files"));
+}
+
+TEST_CASE("a model that does not fit once per process is refused before one is started") {
+  const Folder folder("processes");
+  const Ended ended = tally_train(
+      "--num-layers 1000 --hidden-size 8192 --num-attention-heads 64 --mock-data --device cpu "
+      "--train-iters 1 --nproc-per-node 3 --record " +
+      folder / "r.json");
+  CHECK(ended.code == 3);
+  CHECK(ended.out.empty());
+  CHECK(contains(ended.err, "tally-train: error: out of memory: "));
+  CHECK(contains(ended.err, "are needed on this host for 3 processes, and "));
   CHECK(read_json(folder / "r.json")["outcome"] == "out_of_memory");
 }
 

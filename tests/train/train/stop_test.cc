@@ -7,11 +7,11 @@
 using namespace tally::train;
 
 TEST_CASE("signals are remembered, the first of them") {
-  const StopSignals signals;
-  CHECK(StopSignals::received() == 0);
+  catch_stop_signals();
+  CHECK(received_stop_signal() == 0);
   std::raise(SIGUSR1);
   std::raise(SIGTERM);
-  CHECK(StopSignals::received() == SIGUSR1);
+  CHECK(received_stop_signal() == SIGUSR1);
   CHECK(signal_name(SIGUSR2) == "SIGUSR2");
 }
 

@@ -1,0 +1,122 @@
+#include "src/parallel/rendezvous_wire.h"
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace tally::train {
+namespace {
+
+constexpr uint32_t largest_message = 1U << 28;
+
+struct Header {
+  Message type{};
+  char unused[3] = {};
+  uint32_t bytes = 0;
+};
+
+}  // namespace
+
+const std::string& own_protocol() {
+  static const std::string protocol = "tallyrv2";
+  return protocol;
+}
+
+void put(std::string* out, const std::string& text) {
+  const auto size = static_cast<uint32_t>(text.size());
+  out->append(reinterpret_cast<const char*>(&size), sizeof size);
+  out->append(text);
+}
+
+void put(std::string* out, int number) {
+  put(out, std::string(reinterpret_cast<const char*>(&number), sizeof number));
+}
+
+std::string Reader::text() {
+  uint32_t size = 0;
+  if (text_.size() - at_ < sizeof size) return "";
+  std::memcpy(&size, text_.data() + at_, sizeof size);
+  at_ += sizeof size;
+  std::string out = text_.substr(at_, size);
+  at_ += out.size();
+  return out;
+}
+
+int Reader::number() {
+  const std::string bytes = text();
+  int value = 0;
+  if (bytes.size() == sizeof value) std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+std::string encode(const Hello& hello) {
+  std::string body;
+  put(&body, hello.protocol);
+  put(&body, hello.run);
+  put(&body, hello.rank);
+  put(&body, hello.size);
+  put(&body, hello.host);
+  return body;
+}
+
+Hello decode_hello(const std::string& body) {
+  Reader in(body);
+  Hello hello;
+  hello.protocol = in.text();
+  hello.run = in.text();
+  hello.rank = in.number();
+  hello.size = in.number();
+  hello.host = in.text();
+  return hello;
+}
+
+std::string encode(const Failure& f) {
+  std::string body;
+  put(&body, f.rank);
+  put(&body, f.code);
+  put(&body, f.host);
+  put(&body, f.message);
+  return body;
+}
+
+Failure decode_failure(const std::string& body) {
+  Reader in(body);
+  Failure f;
+  f.rank = in.number();
+  f.code = in.number();
+  f.host = in.text();
+  f.message = in.text();
+  return f;
+}
+
+void send_message(const Socket& to, Message type, const std::string& body) {
+  Header header;
+  header.type = type;
+  header.bytes = static_cast<uint32_t>(body.size());
+  std::string whole(reinterpret_cast<const char*>(&header), sizeof header);
+  whole += body;
+  send_all(to, whole.data(), whole.size());
+}
+
+void send_heartbeat(const Socket& to) {
+  const auto type = Message::heartbeat;
+  // A peer that is gone is seen where it is read from.
+  [[maybe_unused]] const ssize_t n = send(to.fd(), &type, sizeof type, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool receive_message(const Socket& from, Deadline deadline, Message* type, std::string* body) {
+  Header header;
+  body->clear();
+  if (!receive_all(from, &header, sizeof header.type, deadline)) return false;
+  *type = header.type;
+  if (header.type == Message::heartbeat) return true;
+  char* rest = reinterpret_cast<char*>(&header) + sizeof header.type;
+  if (!receive_all(from, rest, sizeof header - sizeof header.type, deadline) ||
+      header.bytes > largest_message)
+    return false;
+  body->resize(header.bytes);
+  return receive_all(from, body->data(), body->size(), deadline);
+}
+
+}  // namespace tally::train

@@ -1,0 +1,61 @@
+// The messages of a rendezvous (rendezvous.cc): how they lie on a TCP connection. Both ends are the
+// same program on the same kind of processor, so numbers travel as they lie in memory.
+#pragma once
+
+#include <string>
+
+#include "src/parallel/rendezvous.h"
+#include "src/parallel/tcp.h"
+
+namespace tally::train {
+
+// A heartbeat is its type alone, one byte, so that it is sent whole or not at all. Every other
+// message has a header and a body.
+enum class Message : char {
+  hello = 'H',      // to rank 0: who has come
+  welcome = 'W',    // from rank 0: all have come
+  refused = 'R',    // from rank 0: why not
+  exchange = 'X',   // a text
+  failure = 'F',    // of a rank
+  done = 'D',       // the end of a good run
+  heartbeat = 'B',  // the sender is alive
+};
+
+// What a visitor tells rank 0 about itself.
+struct Hello {
+  std::string protocol, run;
+  int rank = 0, size = 0;
+  std::string host;
+};
+
+// The protocol that this program speaks; another version of the program may speak another one.
+const std::string& own_protocol();
+
+// Messages made of texts and numbers.
+void put(std::string* out, const std::string& text);
+void put(std::string* out, int number);
+// Reads what put() wrote; a message that is too short gives empty texts and zeros.
+class Reader {
+ public:
+  explicit Reader(const std::string& text) : text_(text) {}
+  std::string text();
+  int number();
+
+ private:
+  const std::string& text_;
+  size_t at_ = 0;
+};
+
+std::string encode(const Hello& hello);
+Hello decode_hello(const std::string& body);
+std::string encode(const Failure& failure);
+Failure decode_failure(const std::string& body);
+
+// Throws CommunicationError.
+void send_message(const Socket& to, Message type, const std::string& body);
+// Never waits; a heartbeat that finds no room is left out, for the peer has others to read.
+void send_heartbeat(const Socket& to);
+// False when the peer closed, the deadline passed, or this is no message.
+bool receive_message(const Socket& from, Deadline deadline, Message* type, std::string* body);
+
+}  // namespace tally::train

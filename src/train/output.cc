@@ -1,0 +1,88 @@
+#include "src/train/output.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+namespace tally::train {
+namespace {
+
+// The stream and the errno of the first line that was lost, as stream * 1000 + errno; 0: none.
+std::atomic<int> first_failure{0};
+
+void write_whole(int fd, const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t n = write(fd, text.data() + at, text.size() - at);
+    if (n >= 0) {
+      at += static_cast<size_t>(n);
+      continue;
+    }
+    if (errno == EINTR) continue;
+    // Whoever shares the stream may have made it non-blocking.
+    if (errno == EAGAIN) {
+      pollfd wait{fd, POLLOUT, 0};
+      poll(&wait, 1, -1);
+      continue;
+    }
+    int none = 0;
+    first_failure.compare_exchange_strong(none, fd * 1000 + errno);
+    return;
+  }
+}
+
+void print_message(const char* kind, const std::string& text) {
+  write_whole(STDERR_FILENO, fmt::format("tally-train: {}: {}\n", kind, text));
+}
+
+}  // namespace
+
+void prepare_output() {
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    const int opened = open("/dev/null", O_RDWR);  // takes the lowest free number, which is fd
+    if (opened > fd) close(opened);
+  }
+}
+
+void print_text(const std::string& text) {
+  std::fflush(stdout);  // what libraries wrote before
+  write_whole(STDOUT_FILENO, text);
+}
+
+void print_line(const std::string& line) {
+  print_text(line + "\n");
+}
+
+void print_note(const std::string& text) {
+  print_message("note", text);
+}
+
+void print_warning(const std::string& text) {
+  print_message("warning", text);
+}
+
+void print_error(const std::string& text) {
+  print_message("error", text);
+}
+
+void print_stopped(const std::string& why) {
+  print_message("stopped", why);
+}
+
+std::string output_failure() {
+  const int failure = first_failure;
+  if (failure == 0) return "";
+  return fmt::format("standard {} cannot be written: {}",
+                     failure / 1000 == STDOUT_FILENO ? "output" : "error",
+                     std::strerror(failure % 1000));
+}
+
+}  // namespace tally::train

@@ -1,0 +1,239 @@
+// Requests to stop, and outputs, records and checkpoints that cannot be written: the run ends in
+// order, or goes on.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/train/train/tiny_run.h"
+
+namespace {
+
+const std::string endless = mock + "--train-iters 1000000 --log-interval 1 ";
+
+// The run stopped in order: checkpoint and record hold the same steps.
+void check_stopped(const Ended& ended, const Folder& folder, const std::string& why) {
+  INFO(ended.err);
+  CHECK(ended.code == 4);
+  const json record = read_json(folder / "r.json");
+  CHECK(record["outcome"] == "signalled");
+  CHECK(record["exit_code"] == 4);
+  CHECK_MESSAGE(contains(record["message"], why), record["message"]);
+  CHECK(read_text(folder / "s/latest_checkpointed_iteration.txt") ==
+        std::to_string(record["results"]["iterations"].get<int64_t>()) + "\n");
+}
+
+std::string files(const Folder& folder) {
+  return "--save " + folder / "s" + " --record " + folder / "r.json";
+}
+
+// The two change places in one moment.
+void exchange(const std::string& a, const std::string& b) {
+  REQUIRE(renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0);
+}
+
+// Sends a signal again and again, to this very process and no other with its number.
+class Storm {
+ public:
+  Storm(int pid, int signal)
+      : fd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))), thread_([this, signal] {
+          while (!ends_ && syscall(SYS_pidfd_send_signal, fd_, signal, nullptr, 0) == 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }) {
+    REQUIRE(fd_ >= 0);
+  }
+  ~Storm() {
+    ends_ = true;
+    thread_.join();
+    close(fd_);
+  }
+  Storm(const Storm&) = delete;
+  Storm& operator=(const Storm&) = delete;
+
+ private:
+  const int fd_;
+  std::atomic<bool> ends_{false};
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("a full standard output or standard error is a request to stop") {
+  for (const std::string stream : {"", "2"}) {
+    CAPTURE(stream);
+    const Folder folder("full");
+    // A note is printed at once, where standard error is the full one.
+    const Ended ended =
+        tally_train(endless + "--use-flash-attn " + files(folder) + " " + stream + "> /dev/full");
+    INFO(ended.err);
+    CHECK(ended.code == 4);
+    const json record = read_json(folder / "r.json");
+    CHECK(record["outcome"] == "signalled");
+    CHECK(record["message"] == fmt::format("standard {} cannot be written: No space left on device",
+                                           stream.empty() ? "output" : "error"));
+  }
+}
+
+TEST_CASE("a pipe that nobody reads any more is a request to stop") {
+  const Folder folder("pipe");
+  // What "tally-train ... | head -n 20" does, with this program's exit code.
+  const std::string reader =
+      fmt::format("mkfifo {0}; head -n 20 < {0} > /dev/null 2>&1 &", folder / "pipe");
+  const Ended ended = tally_train(endless + files(folder) + " > " + folder / "pipe", reader);
+  check_stopped(ended, folder, "standard output cannot be written: Broken pipe");
+  CHECK(contains(ended.err, "tally-train: stopped: standard output cannot be written"));
+}
+
+TEST_CASE("ranks stop when the output of rank 0 cannot be written, with and without a prefix") {
+  for (const std::string prefix : {"", "--prefix-output "}) {
+    CAPTURE(prefix);
+    const Folder folder("pipes");
+    const std::string reader =
+        fmt::format("mkfifo {0}; head -n 20 < {0} > /dev/null 2>&1 &", folder / "pipe");
+    const Ended ended = tally_train(
+        endless + "--nproc-per-node 2 " + prefix + files(folder) + " > " + folder / "pipe", reader);
+    check_stopped(ended, folder, "standard output cannot be written: Broken pipe");
+  }
+}
+
+TEST_CASE("a hang-up is a request to stop, unless it is ignored") {
+  const Folder folder("hangup");
+  bool sent = false;
+  const Ended ended =
+      tally_train(endless + files(folder), "", [&](const std::string& out, int pid) {
+        if (sent || !contains(out, " iteration        1/")) return;
+        sent = kill(pid, SIGHUP) == 0;
+      });
+  check_stopped(ended, folder, "SIGHUP was received");
+
+  sent = false;
+  const Ended deaf = tally_train(mock + "--train-iters 300 --log-interval 1", "trap '' HUP;",
+                                 [&](const std::string& out, int pid) {
+                                   if (sent || !contains(out, " iteration        1/")) return;
+                                   sent = kill(pid, SIGHUP) == 0;
+                                 });
+  CHECK(deaf.code == 0);
+}
+
+TEST_CASE("further SIGTERMs do not cut an orderly end short") {
+  for (const std::string ranks : {"", "--nproc-per-node 2 "}) {
+    CAPTURE(ranks);
+    const Folder folder("storm");
+    std::unique_ptr<Storm> storm;
+    const Ended ended =
+        tally_train(endless + ranks + files(folder), "", [&](const std::string& out, int pid) {
+          if (!storm && contains(out, " iteration        1/"))
+            storm = std::make_unique<Storm>(pid, SIGTERM);
+        });
+    check_stopped(ended, folder, "SIGTERM was received");
+  }
+}
+
+TEST_CASE("a second ctrl-C ends the program at once") {
+  std::unique_ptr<Storm> storm;
+  const Ended ended = tally_train(endless, "", [&](const std::string& out, int pid) {
+    if (!storm && contains(out, " iteration        1/"))
+      storm = std::make_unique<Storm>(pid, SIGINT);
+  });
+  CHECK(ended.code == 128 + SIGINT);
+}
+
+TEST_CASE("lines that are lost after the last step end in exit code 1") {
+  const Folder folder("late");
+  const std::string run = mock + "--train-iters 2 ";
+  const size_t header = tally_train(run).out.find("completed:");
+  REQUIRE(header != std::string::npos);
+  // A file that may grow by the header and little more.
+  std::ofstream(folder / "out").close();
+  constexpr size_t limit = 40960;
+  fs::resize_file(folder / "out", limit * 512 - header - 10);
+  const Ended ended = tally_train(run + files(folder) + " >> " + folder / "out",
+                                  fmt::format("ulimit -f {};", limit));
+  INFO(ended.err);
+  CHECK(ended.code == 1);
+  const std::string why =
+      "all steps are done, but standard output cannot be written: File too large";
+  CHECK(contains(ended.err, "tally-train: error: " + why));
+  const json record = read_json(folder / "r.json");
+  CHECK(record["exit_code"] == 1);
+  CHECK(record["message"] == why);
+  CHECK(record["results"]["iterations"] == 2);
+}
+
+TEST_CASE("help and reference that cannot be written are an error") {
+  for (const std::string words : {"--help", "reference", "--version"}) {
+    CAPTURE(words);
+    const Ended ended = tally_train(words + " > /dev/full");
+    CHECK(ended.code == 1);
+    CHECK(ended.err ==
+          "tally-train: error: standard output cannot be written: No space left on device\n");
+  }
+}
+
+TEST_CASE("an evaluation whose result cannot be written is an error") {
+  const Folder folder("evaluation");
+  std::ofstream(folder / "text.txt") << "a text that is long enough";
+  REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s").code == 0);
+  const Ended ended =
+      tally_train("evaluate --device cpu --tokenizer-type bytes --load " + folder / "s --text " +
+                  folder / "text.txt --record " + folder / "r.json > /dev/full");
+  CHECK(ended.code == 1);
+  CHECK(contains(ended.err, "standard output cannot be written: No space left on device"));
+  CHECK(read_json(folder / "r.json")["results"]["scored_tokens"] == 25);
+}
+
+TEST_CASE("a closed standard output takes no line into the files that the run writes") {
+  const Folder folder("closed");
+  const Ended ended = tally_train(mock + "--train-iters 2 " + files(folder) + " >&- 2>&- <&-");
+  CHECK(ended.code == 0);
+  CHECK(read_json(folder / "r.json")["outcome"] == "completed");
+  CHECK(tally_train(mock + "--train-iters 3 --load " + folder / "s").code == 0);
+}
+
+// A folder that becomes a file, where even root cannot write, and is mended later.
+TEST_CASE("a record or a checkpoint that cannot be written while training is a warning") {
+  for (const std::string lost : {"s", "records"}) {
+    for (const bool mended : {false, true}) {
+      CAPTURE(lost);
+      CAPTURE(mended);
+      const Folder folder("lost");
+      bool broken = false, sent = false;
+      size_t repaired = 0;  // how much had been printed by then
+      const auto act = [&](const std::string& out, int pid) {
+        if (!broken && contains(out, "saved checkpoint at iteration 5 ")) {
+          std::ofstream(folder / "other").put('x');
+          exchange(folder / lost, folder / "other");
+          broken = true;
+        }
+        if (sent || !contains(out, " iteration       40/")) return;
+        if (mended && repaired == 0) {
+          exchange(folder / lost, folder / "other");
+          repaired = out.size();
+        }
+        if (mended && out.find("saved checkpoint", repaired) == std::string::npos) return;
+        sent = kill(pid, SIGTERM) == 0;
+      };
+      const Ended ended = tally_train(endless + "--save-interval 5 --save " +
+                                          folder / "s --record " + folder / "records/r.json",
+                                      "", act);
+      INFO(ended.err);
+      CHECK(broken);
+      CHECK(ended.code == (mended ? 4 : 1));
+      CHECK(contains(ended.err, lost == "s" ? "tally-train: warning: the checkpoint of iteration "
+                                            : "r.json: the record cannot be written: "));
+      if (lost == "s" || mended) {
+        const json record = read_json(folder / "records/r.json");
+        CHECK(record["exit_code"] == ended.code);
+        CHECK(!record["notices"].empty());
+      }
+    }
+  }
+}
