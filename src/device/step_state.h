@@ -24,6 +24,8 @@ struct StepState {
   float grad_norm;     // of the unscaled gradient, before clipping
   float found_inf;     // 1 when a gradient was not finite: the update is left out
   double loss_sum;     // sum of the mean losses of the step's micro batches
+  // Written by the host before a step, added up over the ranks beside loss_sum: see stop_vote().
+  double stop_votes;
 
   // Written by the host before a step unless the scale is dynamic; then the device keeps them from
   // step to step (update_dynamic_scale), since they depend on whether a step overflowed, and the

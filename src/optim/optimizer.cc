@@ -32,7 +32,7 @@ void Optimizer::begin_step(double learning_rate) {
   begin_step(learning_rate, &staging);
 }
 
-void Optimizer::begin_step(double learning_rate, StepState* staging) {
+void Optimizer::begin_step(double learning_rate, StepState* staging, double stop_votes) {
   const double t = static_cast<double>(updates_ + 1);
   StepState s{};
   s.learning_rate = learning_rate;
@@ -40,6 +40,7 @@ void Optimizer::begin_step(double learning_rate, StepState* staging) {
   s.bias_correction2 = 1 - std::pow(hyper_.beta2, t);
   s.weight_decay = weight_decay_;
   s.clip = static_cast<float>(clip_);
+  s.stop_votes = stop_votes;
   if (!scaler_.dynamic()) fill_kept(&s);
   *staging = s;
   // What a dynamic scale needs stays as the last step left it.

@@ -34,8 +34,8 @@ class Optimizer {
   // Fills it for the next update and zeroes the loss. Not to be recorded in a graph.
   void begin_step(double learning_rate);
   // The same, copied from `staging` (page-locked memory of the host, left alone until the device
-  // has passed the copy), so that nothing waits.
-  void begin_step(double learning_rate, StepState* staging);
+  // has passed the copy), so that nothing waits. `stop_votes`: of the StepState.
+  void begin_step(double learning_rate, StepState* staging, double stop_votes = 0);
   // The step's gradients to new weights. The gradients are zero afterwards unless the next step's
   // first micro batch overwrites them (Batch::first). Enqueues only.
   void apply(bool zero_gradients = true);

@@ -23,9 +23,8 @@ constexpr size_t most_listed = 8;
 
 // Paths of this host: their content is compared once it has been read (data), or nobody but rank 0
 // uses it (save_hf).
-constexpr std::array<const char*, 5> paths_of_hosts{"data.paths", "data.valid_paths",
-                                                   "data.test_paths", "data.description",
-                                                   "save_hf"};
+constexpr std::array<const char*, 5> paths_of_hosts{
+    "data.paths", "data.valid_paths", "data.test_paths", "data.description", "save_hf"};
 // Paths of which only the presence is the same on all ranks.
 constexpr std::array<const char*, 3> given_or_not{"load", "load_hf", "save"};
 

@@ -165,7 +165,8 @@ DataSources open_all(const Config& c) {
   if (!c.data.separate && !c.skip_train) description = nullptr;
   if (evaluates || c.epochs > 0)
     data.validation = open_split(c, Split::validation, !evaluates, description, &data.content);
-  if (evaluates && c.data.separate) data.test = open_split(c, Split::test, false, description, &data.content);
+  if (evaluates && c.data.separate)
+    data.test = open_split(c, Split::test, false, description, &data.content);
   return data;
 }
 

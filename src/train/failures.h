@@ -8,8 +8,8 @@
 #include <string>
 
 #include "src/config/config.h"
-#include "src/measure/record.h"
 #include "src/device/errors.h"
+#include "src/measure/record.h"
 
 namespace tally::train {
 

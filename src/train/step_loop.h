@@ -1,25 +1,23 @@
-// The steps of a training run. On a GPU the host only enqueues: a step's results stay in device
-// memory until a log line, an evaluation or a checkpoint needs them.
+// The steps of a training run. On a GPU the host only enqueues; it waits when a log line, an
+// evaluation or a checkpoint needs what the steps computed.
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "src/config/config.h"
-#include "src/data/batches.h"
 #include "src/data/dataset.h"
-#include "src/device/events.h"
 #include "src/device/graph.h"
 #include "src/measure/record.h"
 #include "src/model/stage.h"
-#include "src/optim/gradient_reducer.h"
 #include "src/optim/optimizer.h"
+#include "src/train/evaluator.h"
 #include "src/train/failures.h"
-#include "src/train/loader.h"
+#include "src/train/forward_backward.h"
+#include "src/train/step_results.h"
+#include "src/train/stop_vote.h"
+#include "src/train/training_log.h"
 
 namespace tally::train {
 
@@ -66,80 +64,37 @@ class StepLoop {
   Ending run(int64_t iteration, int64_t consumed_samples);
 
  private:
-  using Clock = std::chrono::steady_clock;
-  // Since the last log line.
-  struct Tally {
-    int64_t steps = 0, skipped = 0, nan = 0, samples = 0;
-    double loss_sum = 0;
-    Step last;
+  // What follows the step that was enqueued last.
+  struct Due {
+    bool log, evaluation, check, save, epoch_end;
   };
 
-  void take_global_batch();
-  void enqueue_step();
-  void enqueue_micro_batches(int slot);
-  uint64_t dropout_seed(int64_t micro_batch) const;
-  Pass pass_of(int slot, int64_t micro_batch, double weight);
-  void share_results();
-  Ending agreed_ending() const;
-  void say(int slot);
-  void hear(int slot) {
-    if (parts_.communicator.size() > 1) told_to_stop_ += heard_.as<double>()[slot];
-  }
-  void finish_enqueued(int slot);
-  void flush();
-  void take(const StepState& state, double seconds, double learning_rate);
+  void step();
+  void update();
+  Due due() const;
+  void do_what_is_due(const Due& due);
+  void take_results();
   void check(const Step& step) const;
-  void log();
   void evaluate(const std::string& where);
-  double evaluation_loss(const std::shared_ptr<const SampleSource>& source, int64_t first_sample);
-  void end_epoch(int64_t epoch);
+  void end_epoch();
   void save();
-  // Work between steps whose time is not training's.
-  template <typename Work>
-  void untimed(Work&& work);
-  bool due(int64_t interval) const { return interval > 0 && iteration_ % interval == 0; }
+  void finish(bool finished);
+  Ending told_to_stop();
 
   LoopParts parts_;
   LoopHooks hooks_;
   Record* record_;
-  const int64_t most_micro_batches_;  // of a step, once the global batch has its full size
-  const bool dropout_;
-  const bool dynamic_scale_;  // fp16 with a scale that follows the overflows, on the device
-  const bool graphs_;
-  const int ring_;  // steps whose results may wait in device memory
-
-  DeviceBatch batch_;  // in device memory; every micro batch is copied to the same place
-  std::unique_ptr<ActivationSet> activations_;  // of the micro batch in flight
-  StepState* results_ = nullptr;                // [ring] on the device
-  StepState* evaluation_ = nullptr;             // on the device
-  HostMemory staging_, read_back_;              // [ring] StepState each
-  HostMemory micro_batch_staging_;              // [ring, micro batches] StepState::MicroBatch
-  std::unique_ptr<StreamEvents> events_;
-  // By what differs: a step's first micro batch overwrites the gradients (1), the last one is added
-  // up over processes (2).
-  std::array<std::unique_ptr<StepGraph>, 4> micro_graphs_;
-  std::unique_ptr<StepGraph> update_graph_;
-  GradientReducer reducer_;
-  // Whether a process was told to stop: every step adds up what all of them say, and each learns it
-  // two steps later, so that all stop after the same step and the host never waits.
-  double* stop_sum_ = nullptr;  // on the device
-  HostMemory said_, heard_;     // [ring] doubles each
-  double told_to_stop_ = 0;     // the sums that were heard
-  Ending told_;                 // what this process was told
+  StepResults results_;
+  ForwardBackward forward_backward_;
+  std::unique_ptr<StepGraph> recorded_update_;  // null: not recorded
+  StopVote stop_;
+  TrainingLog log_;
+  Evaluator evaluator_;
   std::unique_ptr<BatchLoader> loader_;
 
   int64_t iteration_ = 0;  // enqueued steps, counted from the very first run
   int64_t consumed_ = 0;   // their samples
   int64_t saved_ = -1, evaluated_ = -1;
-  int pending_ = 0;                               // steps in the ring
-  std::vector<double> rates_;                     // learning rates of the pending steps
-  std::vector<int64_t> batches_;                  // and their global batches
-  int64_t global_batch_ = 0, micro_batches_ = 0;  // of the step to come
-  double epoch_loss_ = 0;                         // of this epoch's steps that were not skipped
-  int64_t epoch_steps_ = 0;
-  Tally tally_;
-  Clock::time_point interval_start_;
-  Clock::duration untimed_{};
 };
 
 }  // namespace tally::train

@@ -1,0 +1,28 @@
+#include "src/train/evaluator.h"
+
+#include "src/train/evaluation.h"
+#include "src/train/loader.h"
+
+namespace tally::train {
+
+Evaluator::Evaluator(const Config& config, Stream& stream, Stage& stage, Communicator& communicator)
+    : config_(config),
+      stream_(stream),
+      stage_(stage),
+      communicator_(communicator),
+      arena_(stream),
+      state_(static_cast<StepState*>(
+          arena_.make(DType::u8, {sizeof(StepState)}, "result of an evaluation").data)) {}
+
+double Evaluator::loss(const std::shared_ptr<const SampleSource>& source, int64_t first,
+                       Batch& batch, ActivationSet& activations) {
+  if (config_.epochs > 0)
+    return mean_loss(stream_, stage_, activations, batch,
+                     *make_sample_blocks(source, config_.sequence), state_, communicator_);
+  const auto loader =
+      make_loader(config_, communicator_, stream_, source, first, evaluation_in_flight);
+  return mean_batch_loss(stream_, stage_, activations, batch, *loader,
+                         config_.eval_iterations * config_.micro_batches(), state_, communicator_);
+}
+
+}  // namespace tally::train

@@ -1,0 +1,33 @@
+// The model's loss on held-out samples, between the steps of a training or instead of them.
+#pragma once
+
+#include <memory>
+
+#include "src/config/config.h"
+#include "src/data/dataset.h"
+#include "src/device/arena.h"
+#include "src/model/stage.h"
+#include "src/parallel/communicator.h"
+
+namespace tally::train {
+
+class Evaluator {
+ public:
+  // All outlive it. Throws OutOfMemory.
+  Evaluator(const Config& config, Stream& stream, Stage& stage, Communicator& communicator);
+
+  // The mean loss on --eval-iters global batches of `source` from sample `first` on; with --epochs,
+  // on all its blocks. `batch` and `activations` are overwritten. Collective; waits for the device.
+  double loss(const std::shared_ptr<const SampleSource>& source, int64_t first, Batch& batch,
+              ActivationSet& activations);
+
+ private:
+  const Config& config_;
+  Stream& stream_;
+  Stage& stage_;
+  Communicator& communicator_;
+  Arena arena_;
+  StepState* state_;
+};
+
+}  // namespace tally::train

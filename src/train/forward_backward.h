@@ -1,0 +1,64 @@
+// Loss and gradients of a step: forward and backward passes of its micro batches, one after the
+// other, and the sum of the gradients over the ranks. On a GPU the passes are recorded as CUDA
+// graphs and replayed.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "src/config/config.h"
+#include "src/data/batches.h"
+#include "src/device/events.h"
+#include "src/device/graph.h"
+#include "src/model/stage.h"
+#include "src/optim/gradient_reducer.h"
+#include "src/train/loader.h"
+
+namespace tally::train {
+
+// Whether a run's steps are recorded.
+bool records_graphs(const Config& config, const Stream& stream);
+
+class ForwardBackward {
+ public:
+  // `state`: of the steps, in device memory. `places`: steps that may be enqueued before their
+  // results are waited for. All outlive it. Throws OutOfMemory.
+  ForwardBackward(const Config& config, Stream& stream, ParameterTable& table, Stage& stage,
+                  Communicator& communicator, StepState* state, int places);
+  ~ForwardBackward();
+  ForwardBackward(const ForwardBackward&) = delete;
+  ForwardBackward& operator=(const ForwardBackward&) = delete;
+
+  // Enqueues the step that begins after `consumed` samples of the run. `place`: see StepResults.
+  // Afterwards the parameter table's gradients and the state's loss are this rank's loss and all
+  // ranks' gradient.
+  void run(BatchLoader* loader, int64_t consumed, int place);
+
+  // The memory of a micro batch, which evaluations may use between two steps.
+  Batch& batch() { return batch_; }
+  ActivationSet& activations() { return *activations_; }
+
+ private:
+  void forget_graphs_of_other_weights(int64_t micro_batches);
+  Pass pass_of(int64_t consumed, int64_t micro_batch, double weight, int place);
+  uint64_t dropout_seed(int64_t consumed, int64_t micro_batch) const;
+
+  const Config& config_;
+  Stream& stream_;
+  Stage& stage_;
+  Communicator& communicator_;
+  StepState* const state_;
+  const bool graphs_, dropout_;
+  const int64_t most_micro_batches_;  // of a step, once the global batch has its full size
+
+  DeviceBatch batch_;                           // every micro batch is copied to the same place
+  std::unique_ptr<ActivationSet> activations_;  // of the micro batch in flight
+  HostMemory staging_;                          // [places, micro batches] StepState::MicroBatch
+  GradientReducer reducer_;
+  // By what differs: a step's first micro batch overwrites the gradients (1), the last one's
+  // gradients are reduced (2).
+  std::array<std::unique_ptr<StepGraph>, 4> recorded_;
+  int64_t recorded_micro_batches_ = 0;  // of the steps whose micro batches are recorded
+};
+
+}  // namespace tally::train

@@ -1,0 +1,53 @@
+#include "src/train/step_results.h"
+
+namespace tally::train {
+
+StepResults::StepResults(Stream& stream, int capacity)
+    : stream_(stream),
+      capacity_(capacity),
+      staging_(stream, static_cast<size_t>(capacity) * sizeof(StepState)),
+      states_(stream, static_cast<size_t>(capacity) * sizeof(StepState)),
+      events_(StreamEvents::make(stream, capacity + 1)),
+      rates_(static_cast<size_t>(capacity)),
+      samples_(static_cast<size_t>(capacity)) {}
+
+int StepResults::begin(double learning_rate, int64_t samples) {
+  const int place = pending_;
+  if (place == 0) events_->record(0);
+  if (place >= run_ahead) {
+    done_ = place - run_ahead + 1;
+    events_->wait(done_);
+  }
+  rates_[static_cast<size_t>(place)] = learning_rate;
+  samples_[static_cast<size_t>(place)] = samples;
+  return place;
+}
+
+void StepResults::end(const StepState* state) {
+  stream_.copy(states_.as<StepState>() + pending_, state, sizeof(StepState));
+  events_->record(++pending_);
+}
+
+void StepResults::wait() {
+  stream_.synchronize();
+  done_ = pending_;
+}
+
+std::vector<Step> StepResults::take(int64_t first) {
+  std::vector<Step> steps(static_cast<size_t>(pending_));
+  for (int k = 0; k < pending_; ++k) {
+    Step& step = steps[static_cast<size_t>(k)];
+    step.iteration = first + k;
+    step.seconds = events_->seconds(k, k + 1);
+    step.loss = state(k).loss_sum;
+    step.grad_norm = state(k).grad_norm;
+    step.learning_rate = rates_[static_cast<size_t>(k)];
+    step.loss_scale = state(k).step_loss_scale;
+    step.skipped = state(k).found_inf != 0;
+    step.samples = samples_[static_cast<size_t>(k)];
+  }
+  pending_ = done_ = 0;
+  return steps;
+}
+
+}  // namespace tally::train

@@ -1,0 +1,57 @@
+// The lines that a training prints about its steps, with what they sum up.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "src/config/config.h"
+#include "src/measure/record.h"
+
+namespace tally::train {
+
+class TrainingLog {
+ public:
+  // `print` gets the lines, `record` the intervals and epochs. All outlive it.
+  TrainingLog(const Config& config, std::function<void(const std::string&)> print, Record* record);
+
+  // The time of the first interval begins; the device is idle.
+  void start();
+  // Work between steps whose time is not training's.
+  template <typename Work>
+  void untimed(Work&& work) {
+    const auto begin = Clock::now();
+    work();
+    untimed_ += Clock::now() - begin;
+  }
+  void add(const Step& step);
+  // Prints and records the interval since the last line, which ends after `iteration` steps and
+  // `consumed` samples. `loss_scale`: of the next step.
+  void log_interval(int64_t iteration, int64_t consumed, double loss_scale);
+  // The same for a pass over the training blocks. `validation_loss`: where there is one.
+  void log_epoch(int64_t epoch, int64_t iteration, std::optional<double> validation_loss);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // Since the last log line.
+  struct Interval {
+    int64_t steps = 0, skipped = 0, nan = 0, samples = 0;
+    double loss_sum = 0;
+    Step last;
+  };
+  // Since the last epoch's end: the steps that were not skipped.
+  struct EpochSum {
+    double loss = 0;
+    int64_t steps = 0;
+  };
+
+  const Config& config_;
+  const std::function<void(const std::string&)> print_;
+  Record& record_;
+  Interval interval_;
+  EpochSum epoch_;
+  Clock::time_point interval_start_;
+  Clock::duration untimed_{};
+};
+
+}  // namespace tally::train
