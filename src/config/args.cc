@@ -207,7 +207,8 @@ LaunchOptions parse_launch_options(int argc, const char* const* argv) {
   return launch;
 }
 
-Config parse_args(int argc, const char* const* argv, int world_size, Command command) {
+Config parse_args(int argc, const char* const* argv, const StoredModels& stored, int world_size,
+                  Command command) {
   const std::vector<std::string> words = words_of(argc, argv);
   for (const std::string& word : words)
     if (word == "--help" || word == "-h") throw HelpRequest{help_text()};
@@ -227,7 +228,7 @@ Config parse_args(int argc, const char* const* argv, int world_size, Command com
   }
   if (const auto extra = app.remaining(); !extra.empty()) unknown(extra);
   refuse_empty(app);
-  Config config = resolve(flags, world_size, command);
+  Config config = resolve(flags, stored, world_size, command);
   config.command_line.assign(argv, argv + argc);
   return config;
 }

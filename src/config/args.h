@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/config/stored_models.h"
 
 namespace tally::train {
 
@@ -19,12 +20,12 @@ struct HelpRequest {
 };
 
 // Reads and checks the flags of `tally-train [train|evaluate] FLAGS` (argv[0] is the program).
-// `world_size` is the number of processes of the run. Touches no device and writes nothing; the
+// `stored` answers what --load and --load-hf name; `world_size` is the number of processes of the run. Touches no device and writes nothing; the
 // only files it reads are those named as @FILE (flags, one or more a line, '#' starts a comment),
 // the config.json that says what a stored model is, and the dataset whose blocks --epochs counts.
 // `command`: evaluate takes the same flags and refuses those that only training has. Throws
 // UsageError and HelpRequest.
-Config parse_args(int argc, const char* const* argv, int world_size = 1,
+Config parse_args(int argc, const char* const* argv, const StoredModels& stored, int world_size = 1,
                   Command command = Command::train);
 
 // What the same flags say about the processes of the run, read before anything else; flags that

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/config/stored_models.h"
 
 namespace tally::train {
 
@@ -81,6 +82,6 @@ inline void declare_flags(CLI::App* app, Flags* flags) {
   declare_ignored_flags(app, flags);
 }
 // Defaults that depend on other flags, presets, and all checks.
-Config resolve(const Flags& flags, int world_size, Command command);
+Config resolve(const Flags& flags, const StoredModels& stored, int world_size, Command command);
 
 }  // namespace tally::train

@@ -58,12 +58,12 @@ void check_parallel_layout(const Config& c) {
          c.micro_batches(), pp);
 }
 
-Config resolve(const Flags& f, int world_size, Command command) {
+Config resolve(const Flags& f, const StoredModels& stored, int world_size, Command command) {
   Config c;
   c.command = command;
   c.seed = f.seed;
-  const std::string folder = model_folder(f, command);
-  resolve_model(f, folder, &c);
+  const std::string folder = model_folder(f, stored, command);
+  resolve_model(f, stored, folder, &c);
   resolve_precision(f, &c);
   resolve_recompute(f, &c);
   resolve_parallel(f, world_size, &c);

@@ -3,9 +3,6 @@
 #include <array>
 #include <filesystem>
 
-#include "src/checkpoint/checkpoint.h"
-#include "src/checkpoint/latest_checkpoint.h"
-#include "src/checkpoint/model_config_file.h"
 #include "src/config/resolve_parts.h"
 
 namespace tally::train {
@@ -87,27 +84,27 @@ void model_of_flags(const Flags& f, Config* c) {
 }
 
 // What else people name where a folder is meant.
-void check_load_hf(const std::string& path) {
+void check_load_hf(const StoredModels& stored, const std::string& path) {
   if (std::filesystem::is_regular_file(path))
     fail("--load-hf", "{} is a file: name the folder that it is in", path);
-  if (std::filesystem::exists(path + "/" + latest_file))
+  if (stored.holds_checkpoints(path))
     fail("--load-hf", "{} holds checkpoints of --save: give it to --load", path);
 }
 
 }  // namespace
 
-std::string model_folder(const Flags& f, Command command) {
+std::string model_folder(const Flags& f, const StoredModels& stored, Command command) {
   const bool trains = command == Command::train;
   if (!trains && f.load_hf.empty() == f.load.empty())
     fail("--load-hf", "evaluate needs one model: give --load-hf DIR or --load DIR");
   // A run that is resumed goes on with its checkpoint, wherever its first weights came from.
   if (f.load.empty()) {
-    if (!f.load_hf.empty()) check_load_hf(f.load_hf);
+    if (!f.load_hf.empty()) check_load_hf(stored, f.load_hf);
     return f.load_hf;
   }
   std::optional<std::string> newest;
   try {
-    newest = latest_checkpoint(f.load);
+    newest = stored.latest_checkpoint(f.load);
   } catch (const std::runtime_error& e) {
     fail("--load", "{}", e.what());
   }
@@ -166,13 +163,14 @@ void check_size_of_folder(const ModelConfig& m, const std::string& folder) {
 }
 
 // The sizes of a stored model; a flag may repeat them.
-void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
+void model_of_folder(const Flags& f, const StoredModels& stored, const std::string& folder,
+                     Config* c) {
   ModelConfig& m = c->model;
-  ModelConfig defaults;
-  defaults.init_std = f.init_std;
-  // One hidden dropout is wanted of the file only where it is used.
-  m = read_model_config(folder, defaults, f.vocabulary_multiple * f.tensor_parallel,
-                        c->command == Command::train && !f.hidden_dropout);
+  ModelConfigRequest request;
+  request.defaults.init_std = f.init_std;
+  request.vocabulary_multiple = f.vocabulary_multiple * f.tensor_parallel;
+  request.dropout = c->command == Command::train && !f.hidden_dropout;
+  m = stored.read_config(folder, request);
   check_size_of_folder(m, folder);
   agree("--num-layers", f.layers, m.layers, folder);
   agree("--hidden-size", f.hidden, m.hidden, folder);
@@ -211,13 +209,14 @@ void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
 
 }  // namespace
 
-void resolve_model(const Flags& f, const std::string& folder, Config* c) {
+void resolve_model(const Flags& f, const StoredModels& stored, const std::string& folder,
+                   Config* c) {
   ModelConfig& m = c->model;
   if (folder.empty()) {
     model_of_flags(f, c);
   } else {
     try {
-      model_of_folder(f, folder, c);
+      model_of_folder(f, stored, folder, c);
     } catch (const UsageError&) {
       throw;
     } catch (const std::runtime_error& e) {

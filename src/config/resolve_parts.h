@@ -10,6 +10,7 @@
 
 #include "src/config/args.h"
 #include "src/config/flags.h"
+#include "src/config/stored_models.h"
 
 namespace tally::train {
 
@@ -20,8 +21,9 @@ template <typename... Args>
 std::string lower(std::string text);
 
 // The folder of a stored model that the run starts from; empty: it starts from random weights.
-std::string model_folder(const Flags& f, Command command);
-void resolve_model(const Flags& f, const std::string& folder, Config* c);
+std::string model_folder(const Flags& f, const StoredModels& stored, Command command);
+void resolve_model(const Flags& f, const StoredModels& stored, const std::string& folder,
+                   Config* c);
 void resolve_precision(const Flags& f, Config* c);
 void resolve_recompute(const Flags& f, Config* c);
 void resolve_parallel(const Flags& f, int world_size, Config* c);

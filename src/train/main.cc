@@ -11,6 +11,7 @@
 #include <exception>
 #include <vector>
 
+#include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
@@ -36,7 +37,7 @@ int train_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point 
                    World& world) {
   Config config;
   try {
-    config = parse_args(static_cast<int>(argv.size()), argv.data(), world.size());
+    config = parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), world.size());
   } catch (const HelpRequest& help) {
     const int code = world.is_primary() ? print_and_end(help.text) : 0;
     world.done();
@@ -65,7 +66,8 @@ int evaluate_alone(const std::vector<char*>& argv) {
   if (launch.size > 1)
     throw LaunchError(fmt::format("{} started {} processes, and evaluate runs in one: start one",
                                   launch.source, launch.size));
-  return evaluate(parse_args(static_cast<int>(argv.size()), argv.data(), 1, Command::evaluate));
+  return evaluate(parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), 1,
+                             Command::evaluate));
 }
 
 int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,

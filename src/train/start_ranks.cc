@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
 #include "src/measure/record.h"
 #include "src/measure/system_info.h"
@@ -39,7 +40,7 @@ int refuse(const Config& config, const std::string& shortage) {
 int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<char*> argv) {
   const int processes = std::max(1, options.processes);
   const int ranks = launch.size * processes;
-  Config config = parse_args(static_cast<int>(argv.size()), argv.data(), ranks, Command::train);
+  Config config = parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), ranks);
   config.local_size = processes;
   if (const std::string why = process_shortage(processes, default_threads(processes)); !why.empty())
     throw LaunchError(why);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
 
 inline std::vector<std::string> split_words(const std::string& text) {
@@ -20,7 +21,8 @@ inline tally::train::Config parse(const std::string& flags, int world_size = 1,
   words.insert(words.begin(), "tally-train");
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
-  return tally::train::parse_args(static_cast<int>(argv.size()), argv.data(), world_size, command);
+  return tally::train::parse_args(static_cast<int>(argv.size()), argv.data(),
+                                  tally::train::stored_models(), world_size, command);
 }
 
 inline std::string error_of(const std::string& flags, int world_size = 1,

@@ -1,0 +1,23 @@
+#include "src/checkpoint/stored_models.h"
+
+#include <filesystem>
+
+#include "src/checkpoint/checkpoint.h"
+#include "src/checkpoint/latest_checkpoint.h"
+#include "src/checkpoint/model_config_file.h"
+
+namespace tally::train {
+
+StoredModels stored_models() {
+  StoredModels models;
+  models.holds_checkpoints = [](const std::string& path) {
+    return std::filesystem::exists(path + "/" + latest_file);
+  };
+  models.latest_checkpoint = [](const std::string& root) { return latest_checkpoint(root); };
+  models.read_config = [](const std::string& folder, const ModelConfigRequest& r) {
+    return read_model_config(folder, r.defaults, r.vocabulary_multiple, r.dropout);
+  };
+  return models;
+}
+
+}  // namespace tally::train
