@@ -2,6 +2,7 @@
 // dependent parameters, scripts and exclusion rules.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -27,15 +28,17 @@ struct Excluded {
   Text rule;
 };
 
+struct PointError {
+  std::string text;
+  Mark place;  // of the parameter's value or the rule that failed; unknown: of the whole step
+};
+
 struct StepPoints {
   std::vector<Point> points;  // in JUBE's order
   std::vector<Excluded> excluded;
-  // Parallel to `points`; an empty text means no error. A value that cannot be computed fails the
-  // points concerned, not the whole run.
-  std::vector<std::string> errors;
-  // Parallel to `errors`: where the parameter's value or the rule that failed is written. Unknown
-  // where there is no error.
-  std::vector<Mark> places;
+  // By index of the point. A value that cannot be computed fails the points concerned, not the whole
+  // run. Few points have an error, so the others take no space here.
+  std::map<size_t, PointError> errors;
 };
 
 // Finds the parameter for a key from Expander::definition_key(). Returns null when the workflow

@@ -321,12 +321,9 @@ StepPoints Expansion::collect() {
   check_types();
   apply_rules(result);
   result.points.reserve(works_.size());
-  result.errors.reserve(works_.size());
-  result.places.reserve(works_.size());
   for (Work& work : works_) {
+    if (!work.error.empty()) result.errors[result.points.size()] = {work.error, work.place};
     result.points.push_back(std::move(work.point));
-    result.errors.push_back(std::move(work.error));
-    result.places.push_back(work.place);
   }
   return result;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
+#include "engine/base/rare_text.h"
 #include "engine/expand/definitions.h"
 #include "engine/expand/evaluator.h"
 #include "engine/expand/expand.h"
@@ -71,7 +72,7 @@ class Expansion {
     const Layout* layout = nullptr;
     Point point;
     std::vector<uint32_t> open;  // slots that are not closed, in order
-    std::string error;
+    RareText error;
     Mark place;  // where the cause of the error is written
   };
   struct Task {  // a script to run

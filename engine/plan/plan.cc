@@ -1,5 +1,7 @@
 #include "engine/plan/plan.h"
 
+#include <algorithm>
+
 #include "engine/workpackage/generator.h"
 
 namespace tally {
@@ -8,6 +10,12 @@ namespace {
 class List : public WorkpackageSink {
  public:
   explicit List(std::vector<Workpackage>& workpackages) : workpackages_(workpackages) {}
+  void expect(size_t more) override {
+    const size_t size = workpackages_.size() + more;
+    // At least twice the room: many small families must not move everything each time.
+    if (const size_t room = workpackages_.capacity(); size > room)
+      workpackages_.reserve(std::max(size, 2 * room));
+  }
   void take(Workpackage&& workpackage) override { workpackages_.push_back(std::move(workpackage)); }
   const Workpackage& at(int id) const override { return workpackages_[static_cast<size_t>(id)]; }
 

@@ -53,10 +53,9 @@ bool fails(const Workpackage& workpackage) {
 }
 
 // `place` is where the value or the rule is written, if that is known.
-void fail_by_value(const std::string& problem, const Mark& place, Workpackage& workpackage) {
-  if (problem.empty()) return;
-  workpackage.outcome = failure(Reason::value, problem);
-  workpackage.outcome.place = place;
+void fail_by_value(const PointError& error, Workpackage& workpackage) {
+  workpackage.outcome = failure(Reason::value, error.text);
+  workpackage.outcome.place = error.place;
 }
 
 }  // namespace
@@ -168,6 +167,7 @@ void Generator::make(int step_number, const std::vector<int>& parents, Diagnosti
   int repeat = 1;
   for (const Copies& copies : family.copies) repeat = std::max(repeat, copies.repeat);
   repeats_ = std::max(repeats_, repeat);
+  sink_.expect(family.made.points.size());
   // All points run once, then all again.
   for (int repetition = 0; repetition < repeat; ++repetition) {
     for (size_t i = 0; i < family.made.points.size(); ++i) {
@@ -208,7 +208,7 @@ void Generator::ask_active(Family& family) const {
   probe.step = family.step_number;
   probe.parents = family.parents;
   for (size_t i = 0; i < family.made.points.size(); ++i) {
-    if (!family.made.errors[i].empty() || !expander_.is_final(family.made.points[i])) continue;
+    if (family.made.errors.count(i) > 0 || !expander_.is_final(family.made.points[i])) continue;
     probe.point = family.made.points[i];
     expressions.push_back(
         active_expression(WorkpackageValues(benchmark_, expander_, probe).apply(text)));
@@ -233,16 +233,17 @@ void Generator::make_point(Family& family, size_t point, int repetition, Diagnos
     workpackage.iteration = family.base * copies.total() + repetition * copies.iterations + i;
     const bool last = repetition + 1 == copies.repeat && i + 1 == copies.iterations;
     workpackage.point = last ? std::move(family.made.points[point]) : family.made.points[point];
-    any = make_one(family, point, std::move(workpackage), diagnostics) || any;
+    any = make_one(family, point, workpackage, diagnostics) || any;
   }
   if (any && repetition == 0) ++points_;
 }
 
 // Returns false when the workpackage is not active or that cannot be established. The next
-// workpackage then gets its id.
-bool Generator::make_one(const Family& family, size_t point, Workpackage workpackage,
+// workpackage then gets its id. Otherwise the sink has taken it.
+bool Generator::make_one(const Family& family, size_t point, Workpackage& workpackage,
                          Diagnostics& diagnostics) {
-  fail_by_value(family.made.errors[point], family.made.places[point], workpackage);
+  if (const auto error = family.made.errors.find(point); error != family.made.errors.end())
+    fail_by_value(error->second, workpackage);
   settle(family.step, workpackage);
   if (!place(family, point, workpackage, diagnostics)) return false;
   ++next_id_;
@@ -270,7 +271,7 @@ void Generator::settle(const Step& step, Workpackage& workpackage) {
   if (purpose_ == Purpose::run) {
     Mark place;
     const std::string problem = expander_.finish(step, workpackage.point, builtins, &place);
-    fail_by_value(problem, place, workpackage);
+    if (!problem.empty()) fail_by_value({problem, place}, workpackage);
     return;
   }
   if (has_children_[static_cast<size_t>(workpackage.step)]) {
@@ -295,7 +296,7 @@ bool Generator::place(const Family& family, size_t point, Workpackage& workpacka
   const Step& step = family.step;
   const bool asks = family.active[point] == Active::ask;
   if (!asks && step.suffix.value.empty() && step.work_dir.value.empty()) return true;
-  const bool broken = !family.made.errors[point].empty() || fails(workpackage);
+  const bool broken = family.made.errors.count(point) > 0 || fails(workpackage);
   const WorkpackageValues values(benchmark_, expander_, workpackage);
   if (asks) {
     bool active = true;
@@ -305,7 +306,7 @@ bool Generator::place(const Family& family, size_t point, Workpackage& workpacka
         diagnostics.error(step.active.mark, "step '" + step.name.value + "': " + told.message());
         return false;
       }
-      fail_by_value(told.message(), step.active.mark, workpackage);
+      fail_by_value({told.message(), step.active.mark}, workpackage);
       return true;
     }
     if (told && !active) return false;

@@ -24,6 +24,8 @@ namespace tally {
 class WorkpackageSink {
  public:
   virtual ~WorkpackageSink() = default;
+  // About so many follow: room can be made for them at once.
+  virtual void expect(size_t /*more*/) {}
   // Takes a new workpackage. Ids ascend.
   virtual void take(Workpackage&& workpackage) = 0;
   // Returns a workpackage that was taken or adopted.
@@ -69,7 +71,7 @@ class Generator {
   int base_of(const std::vector<int>& parents, Diagnostics& diagnostics) const;
   void ask_active(Family& family) const;
   void make_point(Family& family, size_t point, int repetition, Diagnostics& diagnostics);
-  bool make_one(const Family& family, size_t point, Workpackage workpackage,
+  bool make_one(const Family& family, size_t point, Workpackage& workpackage,
                 Diagnostics& diagnostics);
   void settle(const Step& step, Workpackage& workpackage);
   bool place(const Family& family, size_t point, Workpackage& workpackage,

@@ -40,7 +40,7 @@ struct Bench {
         if (&name != &names.front()) line += ' ';
         line += value(points.points[i], name);
       }
-      lines.push_back(points.errors[i].empty() ? line : points.errors[i]);
+      lines.push_back(points.errors.count(i) == 0 ? line : points.errors.at(i).text);
     }
     return lines;
   }
