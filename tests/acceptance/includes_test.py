@@ -21,7 +21,7 @@ class Includes(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        for part in ("engine", "steps"):
+        for part in ("engine", "src", "steps"):
             shutil.copytree(SOURCE / part, self.root / part)
         (self.root / "docs").mkdir()
         shutil.copy(SOURCE / "docs/architecture.md", self.root / "docs")
@@ -50,6 +50,14 @@ class Includes(unittest.TestCase):
     def test_the_trainer_stays_outside(self):
         self.add("steps/kinds.cc", "src/config/config.h")
         self.assertEqual(check(self.root)[0], 1)
+
+    def test_the_trainer_has_an_order_of_its_own(self):
+        self.add("src/config/resolve_model.cc", "src/checkpoint/checkpoint.h")
+        self.add("src/ops/norm/norm.h", "src/nn/block.h")
+        code, said = check(self.root, "--order")
+        self.assertEqual(code, 1)
+        self.assertIn("src/checkpoint comes after src/config", said)
+        self.assertIn("src/nn comes after src/ops", said)
 
     def test_only_the_program_registers_the_kinds_of_step(self):
         self.add("engine/cli/main.cc", "steps/pack.h")
