@@ -13,6 +13,8 @@ namespace tally::train {
 // host fills before; so does the seed of dropout where DropoutSeed names the step's state.
 class StepGraph {
  public:
+  static constexpr int eager_calls = 2;
+
   virtual ~StepGraph() = default;
   // Work enqueued between the two calls is recorded and not run; on the CPU it runs at once.
   // Nothing may be allocated and nothing waited for in between. Throws DeviceError when the
@@ -26,7 +28,7 @@ class StepGraph {
 
   // The usual way: calls `step` as it is `eager_steps` times (algorithms are tuned and libraries
   // load there), records the next call, and from then on replays.
-  void run(const std::function<void()>& step, int eager_steps = 2);
+  void run(const std::function<void()>& step, int eager_steps = eager_calls);
 
   static std::unique_ptr<StepGraph> make(Stream& stream);
 

@@ -11,6 +11,7 @@
 
 #include "src/config/args.h"
 #include "src/measure/record.h"
+#include "src/ops/tuned.h"
 #include "src/train/failures.h"
 
 namespace tally::train {
@@ -149,6 +150,15 @@ void require_same_settings(Rendezvous& meeting, const std::string& host, const S
   throw InputError(fmt::format("{} is {} on {} ({}) and {} on rank 0 ({}): {}", label, theirs,
                                ranks_text(ranks), its["host"].get<std::string>(), ours,
                                zero["host"].get<std::string>(), remedy));
+}
+
+void agree_on_algorithms(Rendezvous& meeting, Stream& stream, const std::string& device) {
+  if (meeting.size() == 1) return;
+  const std::string head = device + "\n";
+  std::vector<std::string> alike;
+  for (const std::string& text : meeting.exchange(head + tuned_algorithms(stream)))
+    if (text.rfind(head, 0) == 0) alike.push_back(text.substr(head.size()));
+  adopt_algorithms(stream, first_choices(alike));
 }
 
 }  // namespace tally::train

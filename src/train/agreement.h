@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/device/stream.h"
 #include "src/measure/build_info.h"
 #include "src/parallel/rendezvous.h"
 
@@ -34,5 +35,10 @@ Settings build_settings(const BuildInfo& build);
 // rank 0 has failed.
 void require_same_settings(Rendezvous& meeting, const std::string& host, const Settings& mine,
                            const std::string& remedy);
+
+// Lets all ranks with the same device run the same algorithms: of those that were chosen so far, for
+// each call that of the first rank which made it. Collective; `device` is this rank's name and
+// version of the device.
+void agree_on_algorithms(Rendezvous& meeting, Stream& stream, const std::string& device);
 
 }  // namespace tally::train

@@ -126,6 +126,9 @@ class Run {
     LoopHooks hooks;
     hooks.stop = [&] { return stop_request(limit_); };
     hooks.print = print_;
+    hooks.agree_on_algorithms = [&] {
+      agree_on_algorithms(world_.meeting(), stream_, record_.device_info.name);
+    };
     hooks.check_weights = [&] { check_weights("while training"); };
     if (!config_.save_dir.empty()) {
       // All processes pause alike; one writes.

@@ -53,10 +53,12 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   loader_ = make_loader(c, parts_.communicator, parts_.stream, parts_.train, consumed_,
                         static_cast<int>(StepResults::run_ahead * c.micro_batches()));
   Ending ending = told_to_stop();
+  hooks_.agree_on_algorithms();
   parts_.stream.synchronize();
   log_.start();
   while (ending.outcome == Outcome::completed && iteration_ < c.train_iterations) {
     step();
+    if (iteration_ - iteration <= StepGraph::eager_calls) hooks_.agree_on_algorithms();
     do_what_is_due(due());
     ending = told_to_stop();
     if (c.exit_interval > 0 && iteration_ % c.exit_interval == 0) break;

@@ -45,6 +45,8 @@ struct LoopHooks {
   std::function<void(int64_t iteration, int64_t consumed_samples)> save;
   // Sees whether all processes have the same weights; the device is idle.
   std::function<void()> check_weights = [] {};
+  // Called before the first step and after each of those in which algorithms are tuned.
+  std::function<void()> agree_on_algorithms = [] {};
   // A line for standard output.
   std::function<void(const std::string&)> print = [](const std::string&) {};
 };

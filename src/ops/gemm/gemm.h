@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <istream>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -85,6 +86,10 @@ class GemmPlans {
   // Index remembered under a key, -1 when none.
   int choice(const std::string& key) const;
   void remember(const std::string& key, int index);
+  // Every choice in use, a line each as in the file.
+  std::string text() const;
+  // Takes over choices of such a text. Plans that were made differently are made anew.
+  void adopt(const std::string& text);
 
   // For tests, which must not depend on what timing finds: fastest() takes this variant (the last
   // one where there are fewer) unless it is negative, and leaves in `variants` how many it had.
@@ -97,7 +102,7 @@ class GemmPlans {
               Plan* plan) const;
   bool tune(const CudaCompute& c, const GemmProblem& problem, const std::string& key,
             const Algorithms& algorithms, Plan* plan);
-  void load();
+  void read(std::istream& in);
   void append(const std::string& line) const;
 
   std::string file_;

@@ -45,20 +45,32 @@ class TuningOutput {
 };
 
 // Under which the tile is remembered where the float64 tensor cores are the fastest.
+const std::string float64_prefix = "float64/";
 std::string float64_key(const std::string& key) {
-  return "float64/" + key;
+  return float64_prefix + key;
+}
+
+std::string line_of(const std::string& key, const cublasLtMatmulAlgo_t& algorithm) {
+  uint64_t words[algorithm_words];
+  std::memcpy(words, &algorithm, sizeof words);
+  std::string line = "gemm " + key;
+  for (const uint64_t w : words) line += fmt::format(" {:x}", w);
+  return line;
+}
+std::string line_of(const std::string& key, int index) {
+  return fmt::format("choice {} {}", key, index);
 }
 
 }  // namespace
 
 GemmPlans::GemmPlans(const DeviceInfo& device)
     : file_(tuning_file(device.name, cublasLtGetVersion(), std::getenv)) {
-  load();
+  std::ifstream in(file_);
+  read(in);
 }
 GemmPlans::~GemmPlans() = default;
 
-void GemmPlans::load() {
-  std::ifstream in(file_);
+void GemmPlans::read(std::istream& in) {
   std::string line;
   while (std::getline(in, line)) {
     std::istringstream fields(line);
@@ -91,7 +103,40 @@ int GemmPlans::choice(const std::string& key) const {
 
 void GemmPlans::remember(const std::string& key, int index) {
   choices_[key] = index;
-  append(fmt::format("choice {} {}", key, index));
+  append(line_of(key, index));
+}
+
+std::string GemmPlans::text() const {
+  std::string text;
+  for (const auto& [key, index] : choices_) {
+    // Of a file's choices of a tile only those that are in use.
+    const bool tile = key.rfind(float64_prefix, 0) == 0;
+    const auto plan = tile ? plans_.find(key.substr(float64_prefix.size())) : plans_.end();
+    if (!tile || (plan != plans_.end() && plan->second && plan->second->float64_tile == index))
+      text += line_of(key, index) + "\n";
+  }
+  for (const auto& [key, plan] : plans_) {
+    if (plan && plan->tuned && plan->float64_tile < 0) text += line_of(key, plan->algorithm) + "\n";
+  }
+  return text;
+}
+
+void GemmPlans::adopt(const std::string& text) {
+  const std::string mine = this->text();
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (("\n" + mine).find("\n" + line + "\n") != std::string::npos) continue;
+    std::istringstream fields(line);
+    std::string kind, key;
+    fields >> kind >> key;
+    if (kind == "choice" && key.rfind(float64_prefix, 0) == 0) {
+      key = key.substr(float64_prefix.size());
+      stored_.erase(key);  // it would be recalled first
+    }
+    plans_.erase(key);
+    std::istringstream one(line);
+    read(one);
+  }
 }
 
 GemmPlans& gemm_plans(CudaStream& s) {
@@ -158,11 +203,7 @@ bool GemmPlans::tune(const CudaCompute& c, const GemmProblem& p, const std::stri
     return true;
   }
   plan->take(algorithms[best]);
-  uint64_t words[algorithm_words];
-  std::memcpy(words, &plan->algorithm, sizeof words);
-  std::string line = "gemm " + key;
-  for (const uint64_t w : words) line += fmt::format(" {:x}", w);
-  append(line);
+  append(line_of(key, plan->algorithm));
   return true;
 }
 

@@ -1,0 +1,23 @@
+// The algorithms that autotuning has chosen on a device, as text: ranks exchange it, so that all of
+// them run the same algorithms. Two algorithms may round differently.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/device/stream.h"
+
+namespace tally::train {
+
+// What has been chosen for the calls made so far: a line each, of its kind, the key of the call, and
+// the choice. Empty on a CPU, where nothing is tuned.
+std::string tuned_algorithms(Stream& s);
+
+// Calls with the same keys use these choices from now on, instead of what was or would be found
+// here. A choice that this device cannot run is tuned anew at the next call.
+void adopt_algorithms(Stream& s, const std::string& lines);
+
+// Of the texts of several ranks, each call's choice by the first rank that has one.
+std::string first_choices(const std::vector<std::string>& ranks);
+
+}  // namespace tally::train
