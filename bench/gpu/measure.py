@@ -28,11 +28,16 @@ SHORT = "--seq-length 1024"
 
 
 class Case:
-    """Flags of tally-train, steps of a round (about five seconds on an H200), peers as (program, flags), and the
-    arguments of tally-floor where the floor is to be measured."""
+    """Flags of tally-train, steps of a round (about five seconds on an H200), peers as (program, flags), the arguments of
+    tally-floor where the floor is to be measured, and the name of the case's row in bench/RESULTS.md."""
 
-    def __init__(self, flags, steps, *peers, floor=None):
-        self.flags, self.steps, self.peers, self.floor = flags, steps, peers, floor
+    def __init__(self, flags, steps, *peers, floor=None, row):
+        self.flags, self.steps, self.peers, self.floor, self.row = flags, steps, peers, floor, row
+
+    def part(self):
+        """Of bench/RESULTS.md, as bench/report names it."""
+        programs = {"compiled_gpt": "trainer-compile", "hf_trainer": "trainer-hf"}
+        return programs[self.peers[0][0]] if self.peers else "trainer-wide"
 
     def against_hf(self):
         return any(program == "hf_trainer" for program, _ in self.peers)
@@ -50,36 +55,51 @@ class Case:
 def wide(heads, layers):
     """Layers of a 13B model: no peer, beside its floor."""
     return Case(f"--num-layers {layers} --hidden-size 5120 --num-attention-heads {heads} --seq-length 2048 "
-                "--max-position-embeddings 2048 --micro-batch-size 4 --bf16", 15, floor=f"{layers} 5120 {heads} 2048 4")
+                "--max-position-embeddings 2048 --micro-batch-size 4 --bf16", 15, floor=f"{layers} 5120 {heads} 2048 4",
+                row=f"{heads} heads of {5120 // heads}")
 
 
 CASES = {
     "124m": Case(f"{SHORT} --model gpt2 --micro-batch-size 64 --bf16", 45, ("compiled_gpt", "--model 124M --batch 64"),
-                 floor="12 768 12 1024 64"),
+                 floor="12 768 12 1024 64",
+                 row="GPT-2 124M B64"),
     "355m": Case(f"{SHORT} --model gpt2-medium --micro-batch-size 32 --bf16", 32,
-                 ("compiled_gpt", "--model 355M --batch 32"), floor="24 1024 16 1024 32"),
+                 ("compiled_gpt", "--model 355M --batch 32"), floor="24 1024 16 1024 32",
+                 row="GPT-2 355M B32"),
     "774m": Case(f"{SHORT} --model gpt2-large --micro-batch-size 16 --bf16", 32,
-                 ("compiled_gpt", "--model 774M --batch 16"), floor="36 1280 20 1024 16"),
+                 ("compiled_gpt", "--model 774M --batch 16"), floor="36 1280 20 1024 16",
+                 row="GPT-2 774M B16"),
     "1558m": Case(f"{SHORT} --model gpt2-xl --micro-batch-size 16 --bf16", 20,
-                  ("compiled_gpt", "--model 1.5B --batch 16"), floor="48 1600 25 1024 16"),
+                  ("compiled_gpt", "--model 1.5B --batch 16"), floor="48 1600 25 1024 16",
+                  row="GPT-2 1.5B B16"),
     "13b-40x128": wide(40, 16),
     "13b-32x160": wide(32, 16),
-    "124m-b64-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 64 --bf16", 45, ("hf_trainer", "--batch 64")),
-    "124m-b32-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 32 --bf16", 80, ("hf_trainer", "--batch 32")),
-    "124m-b8-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --bf16", 200, ("hf_trainer", "--batch 8")),
+    "124m-b64-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 64 --bf16", 45, ("hf_trainer", "--batch 64"),
+                          row="124M B64 T1024 bf16"),
+    "124m-b32-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 32 --bf16", 80, ("hf_trainer", "--batch 32"),
+                          row="124M B32 T1024 bf16"),
+    "124m-b8-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --bf16", 200, ("hf_trainer", "--batch 8"),
+                         row="124M B8 T1024 bf16"),
     "124m-b8-fp16": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --fp16 --initial-loss-scale 65536", 200,
-                         ("hf_trainer", "--batch 8 --precision fp16")),
+                         ("hf_trainer", "--batch 8 --precision fp16"),
+                         row="124M B8 T1024 fp16, dynamic loss scale"),
     "124m-b8-tf32": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --tf32", 80,
-                         ("hf_trainer", "--batch 8 --precision tf32")),
-    "124m-b8-fp32": Case(f"{SHORT} --model gpt2 --micro-batch-size 8", 40, ("hf_trainer", "--batch 8 --precision fp32")),
+                         ("hf_trainer", "--batch 8 --precision tf32"),
+                         row="124M B8 T1024 tf32"),
+    "124m-b8-fp32": Case(f"{SHORT} --model gpt2 --micro-batch-size 8", 40, ("hf_trainer", "--batch 8 --precision fp32"),
+                         row="124M B8 T1024 fp32, no TF32 anywhere"),
     "124m-b8-fp32-tf32x3": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --fp32-attention tf32x3", 40,
-                                ("hf_trainer", "--batch 8 --precision fp32")),
+                                ("hf_trainer", "--batch 8 --precision fp32"),
+                                row="124M B8 T1024 fp32, attention tf32x3"),
     "124m-b8-tf32x3": Case(f"{SHORT} --model gpt2 --micro-batch-size 8 --precision tf32x3", 60,
-                           ("hf_trainer", "--batch 8 --precision fp32")),
+                           ("hf_trainer", "--batch 8 --precision fp32"),
+                           row="124M B8 T1024 tf32x3"),
     "355m-b6-t512-fp32": Case("--seq-length 512 --model gpt2-medium --micro-batch-size 6", 40,
-                              ("hf_trainer", "--model 355M --batch 6 --tokens 512 --precision fp32")),
+                              ("hf_trainer", "--model 355M --batch 6 --tokens 512 --precision fp32"),
+                              row="355M B6 T512 fp32, no TF32 anywhere"),
     "355m-b7x4-t512-bf16": Case("--seq-length 512 --model gpt2-medium --micro-batch-size 7 --global-batch-size 28 --bf16",
-                                40, ("hf_trainer", "--model 355M --batch 7 --tokens 512 --accumulation 4")),
+                                40, ("hf_trainer", "--model 355M --batch 7 --tokens 512 --accumulation 4"),
+                                row="355M B7 x 4 T512 bf16"),
 }
 
 

@@ -1,6 +1,7 @@
-"""The median of the rounds of every case in a directory that bench/gpu/run filled, as a Markdown table
-and as summary.json. A round's rate is that of all its steps after the first ten, which tune and warm up: their mean, like the
-peer's, since a GPU at its power limit swings by some per cent from step to step."""
+"""The median of the rounds of every case in a directory that bench/gpu/run filled, as a Markdown table,
+as summary.json, and as record.json, which bench/report accepts. A round's rate is that of all its steps after the first
+ten, which tune and warm up: their mean, like the peer's, since a GPU at its power limit swings by some per cent from
+step to step."""
 import collections
 import glob
 import json
@@ -8,10 +9,12 @@ import os
 import statistics
 import sys
 
+import record as results_record
+
 WARM_UP = 10
 
 
-def main(directory):
+def main(directory, command):
     rounds = collections.OrderedDict()
     for path in sorted(glob.glob(os.path.join(directory, "*.[0-9]*.json")), key=os.path.getmtime):
         name = os.path.basename(path).rsplit(".", 2)[0]
@@ -48,6 +51,7 @@ def main(directory):
     add_floors(directory, summary)
     with open(os.path.join(directory, "summary.json"), "w") as file:
         json.dump(summary, file, indent=1)
+    results_record.write(directory, summary, {name: records[0] for name, records in rounds.items()}, command)
     print("| case | tokens/s | spread | ms/step | memory GiB | TFLOP/s | MFU |")
     print("|---|---|---|---|---|---|---|")
     for s in summary:
@@ -107,4 +111,4 @@ def add_peers(directory, summary):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "bench/gpu/run")

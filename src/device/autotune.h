@@ -15,7 +15,7 @@ using TimeRuns = std::function<double(size_t way, int runs)>;
 // Those that come close to the best then, and take long enough to matter, take turns of a fifth of
 // a second: a large GPU at its power limit lowers its clock, and of two kernels the one that wins a
 // short burst may be the one that draws more and loses in a training step
-// (bench/notes/gpu-step.md). `before_long` is called before such turns.
+// (bench/notes/autotune.md). `before_long` is called before such turns.
 size_t autotune(size_t ways, const TimeRuns& time, const std::function<void()>& before_long);
 
 }  // namespace tally::train

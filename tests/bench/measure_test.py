@@ -19,7 +19,7 @@ SIZES = {"gpt2": "124M", "gpt2-medium": "355M"}
 TRAINER = """#!/usr/bin/env python3
 import json, sys
 a = sys.argv
-json.dump({"started": "now", "command_line": a, "environment": {"git_commit": "c", "device_name": "d"},
+json.dump({"started": "2026-11-24T10:00:00Z", "command_line": a, "environment": {"git_commit": "c0ffee1", "device_name": "d"},
            "steps": {"seconds": [9.0] * 10 + [0.5] * (int(a[a.index("--train-iters") + 1]) - 10)},
            "results": {"tokens_per_iteration": 1000, "peak_device_bytes": 2**30, "model_flops_per_token": 1e9,
                        "peak_tflops_per_second": 1.0}}, open(a[a.index("--record") + 1], "w"))
@@ -133,6 +133,11 @@ class Measure(unittest.TestCase):
             table = subprocess.run([sys.executable, os.path.join(BENCH, "table.py"), out], capture_output=True, text=True,
                                    check=True).stdout
             name = [f for f in os.listdir(out) if f.endswith(".1.json")][0]
+            os.mkdir(os.path.join(out, "records"))
+            shutil.copy(os.path.join(out, "record.json"), os.path.join(out, "records"))
+            subprocess.run([os.path.join(TOP, "bench", "report"), "--records", os.path.join(out, "records")], check=True)
+            with open(os.path.join(out, "RESULTS.md")) as file:
+                self.results = file.read()
             with open(os.path.join(out, name)) as file:
                 return " ".join(json.load(file)["command_line"]), table
 
@@ -143,6 +148,8 @@ class Measure(unittest.TestCase):
             self.assertIn(f"--hidden-dropout {dropout} --attention-dropout {dropout}", ours)
             self.assertEqual(FakePeer.asked, [("hf_trainer", f"--batch 8 --dropout {dropout}"), "round"])
             self.assertIn("| 124m-b8-bf16 | HF Trainer | 500 | 0.0 % | 0.9 | 4.000 |", table)
+            row = "124M B8 T1024 bf16" + ("" if dropout == "0.1" else ", dropout 0.0")
+            self.assertIn(f"\n| {row} | 2,000 | 500 | 4.0 | 1 | [c0ffee1][1] |\n", self.results)
         ours, _ = self.run_cases("--cases", "124m", "--rounds", "1")
         self.assertIn("--hidden-dropout 0 --attention-dropout 0", ours)
         self.assertEqual(FakePeer.asked[0], ("compiled_gpt", "--model 124M --batch 64"))
@@ -152,6 +159,7 @@ class Measure(unittest.TestCase):
         _, table = self.run_cases("--cases", "124m-b64-bf16", "--rounds", "3")
         self.assertEqual(FakePeer.asked.count("round"), 1)
         self.assertIn("| 124m-b64-bf16 | HF Trainer | out of memory |", table)
+        self.assertIn("124M B64 T1024 bf16: HF Trainer: out of memory.", " ".join(self.results.split()))
 
 
 if __name__ == "__main__":

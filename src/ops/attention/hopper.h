@@ -1,6 +1,6 @@
 // Attention on Hopper's matrix instructions, for 16-bit types and heads of 64, where cuDNN takes a
-// quarter to a third longer backward and a twentieth to a third forward (bench/notes/gpu-step.md,
-// "Attention on Hopper's matrix instructions").
+// quarter to a third longer backward and a twentieth to a third forward (bench/notes/attention.md,
+// "Flash attention for Hopper").
 //
 // With S = scale Q K^T, stats = log(rowsum(exp(S))), P = exp(S - stats), dP = dO V^T and delta =
 // rowsum(dO O):

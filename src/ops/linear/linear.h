@@ -31,7 +31,7 @@ void linear_forward(const Compute& c, const Tensor& x, const Tensor& w, const Te
 // input GELU's output can be computed again.
 enum class SavedGelu : uint8_t { input, derivative };
 // The faster of them on this device for x[M,K], w[N,K]: the derivative where both directions have a
-// fused kernel for it. (Timing found it so at every size tried, bench/notes/gpu-step.md.)
+// fused kernel for it. (Timing found it so at every size tried, bench/notes/gemm.md.)
 SavedGelu faster_saved_gelu(const Compute& c, DType type, int64_t n, int64_t k);
 
 // Whether f32 GEMMs may run on float64 tensor cores here (ComputeOptions::float64_gemms). Those of
