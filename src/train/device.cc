@@ -103,7 +103,14 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   check_precision(config, record->device, record->device_info);
   record->threads = default_threads(config.local_size);
   set_threads(record->threads);
-  std::unique_ptr<Stream> stream = make_stream(record->device);
+  std::unique_ptr<Stream> stream;
+  try {
+    stream = make_stream(record->device);
+  } catch (const NoDeviceCode& e) {
+    throw DeviceError(
+        fmt::format("{}: configure with -DTALLY_CUDA_ARCHITECTURES={} and build again", e.what(),
+                    e.capability));
+  }
   record->attention_backend = attention_name(config, *stream);
   return stream;
 }

@@ -47,11 +47,10 @@ CudaStream::CudaStream(int index) : index_(index) {
   CUDA_CHECK(cudaSetDevice(index));
   const DeviceInfo info = cuda::device_info(index);
   if (!has_device_code()) {
-    throw DeviceError(fmt::format(
-        "{} has compute capability {}.{} and this build has code for {}: configure with "
-        "-DTALLY_CUDA_ARCHITECTURES={} and build again",
-        info.name, info.capability / 10, info.capability % 10, TALLY_CUDA_ARCHITECTURES_TEXT,
-        info.capability));
+    throw NoDeviceCode(
+        fmt::format("{} has compute capability {}.{} and this build has code for {}", info.name,
+                    info.capability / 10, info.capability % 10, TALLY_CUDA_ARCHITECTURES_TEXT),
+        info.capability);
   }
   capability_ = std::min(info.capability, most_capability());
   sms_ = info.sms;
