@@ -8,9 +8,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+
+#include "src/measure/control_groups.h"
 
 namespace tally::train {
 namespace {
@@ -76,7 +80,28 @@ size_t peak_resident_bytes() {
   return static_cast<size_t>(usage.ru_maxrss) * 1024;
 }
 
-int default_threads(int local_size) {
+namespace {
+
+// Processors' worth of time that the control groups around this process leave it; infinity: all.
+double processor_share(const std::string& root) {
+  double share = INFINITY;
+  for (const auto& group : control_groups(root, "cpu")) {
+    size_t quota = no_number, period = no_number;
+    if (std::ifstream in(group / "cpu.max"); in) {
+      if (!(in >> quota >> period)) continue;  // "max 100000"
+    } else {
+      quota = number_in(group / "cpu.cfs_quota_us");  // -1: no limit
+      period = number_in(group / "cpu.cfs_period_us");
+    }
+    if (quota == no_number || period == no_number || period == 0) continue;
+    share = std::min(share, static_cast<double>(quota) / static_cast<double>(period));
+  }
+  return share;
+}
+
+}  // namespace
+
+int default_threads(int local_size, const std::string& root) {
   if (const int n = positive(std::getenv("OMP_NUM_THREADS"))) return n;
   if (const int n = positive(std::getenv("SLURM_CPUS_PER_TASK"))) return n;
   cpu_set_t set;
@@ -84,7 +109,10 @@ int default_threads(int local_size) {
   if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < 1) return 1;
   const int processors = CPU_COUNT(&set);
   const bool shared = processors >= sysconf(_SC_NPROCESSORS_ONLN);
-  return shared ? std::max(1, processors / std::max(1, local_size)) : processors;
+  const int processes = std::max(1, local_size);
+  const int free = shared ? std::max(1, processors / processes) : processors;
+  const double share = processor_share(root) / processes;
+  return share < free ? std::max(1, static_cast<int>(share)) : free;
 }
 
 }  // namespace tally::train

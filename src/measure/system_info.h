@@ -17,7 +17,9 @@ int nvidia_gpus_of_host(const std::string& root = "/");
 size_t peak_resident_bytes();
 // Threads to compute with: OMP_NUM_THREADS, else SLURM_CPUS_PER_TASK, else the processors that this
 // process may run on, shared out to the `local_size` processes of the run on this host unless the
-// launcher has done so (some of the host's are not for this process).
-int default_threads(int local_size = 1);
+// launcher has done so (some of the host's are not for this process). A container's or a service's
+// share of processor time (cgroup cpu.max, cpu.cfs_quota_us) counts for all of them together: more
+// threads than that would wait for each other while the kernel holds them back.
+int default_threads(int local_size = 1, const std::string& root = "/");
 
 }  // namespace tally::train

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <vector>
 
-#include "src/train/control_groups.h"
+#include "src/measure/control_groups.h"
 #include "src/train/memory_estimate.h"
 
 namespace tally::train {

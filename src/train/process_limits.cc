@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "src/train/control_groups.h"
+#include "src/measure/control_groups.h"
 
 namespace tally::train {
 namespace {

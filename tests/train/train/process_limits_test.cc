@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
-#include "src/train/control_groups.h"
+#include "src/measure/control_groups.h"
 #include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;

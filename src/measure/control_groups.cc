@@ -1,4 +1,4 @@
-#include "src/train/control_groups.h"
+#include "src/measure/control_groups.h"
 
 #include <fstream>
 #include <sstream>
