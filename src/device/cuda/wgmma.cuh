@@ -1,4 +1,4 @@
-// Hopper's matrix instructions (wgmma) as attention_hopper.h's kernels use them: 16-bit operands,
+// Hopper's matrix instructions (wgmma) as hopper.h's kernels use them: 16-bit operands,
 // float32 sums in registers. A warpgroup (four warps) issues them together; they run on by
 // themselves until wgmma_wait() has seen their group finished, and until then neither their sums
 // nor operands in registers may be touched. (Where ptxas finds they are, or that registers do not

@@ -21,7 +21,7 @@ class CudnnAttention {
 // The one of the stream's device; null when this build has no cuDNN front end.
 CudnnAttention* cudnn_attention(CudaStream& s);
 
-// Two int64 in device memory, seed and 0, as cuDNN reads them (attention_seed.cu).
+// Two int64 in device memory, seed and 0, as cuDNN reads them (cudnn_seed.cu).
 void write_seed(CudaStream& s, void* place, DropoutSeed seed);
 
 }  // namespace tally::train::cuda

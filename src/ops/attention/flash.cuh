@@ -1,4 +1,4 @@
-// The kernels of attention_one_pass.h for one kind of arithmetic, and their launches.
+// The kernels of flash.h for one kind of arithmetic, and their launches.
 #pragma once
 
 #include "src/ops/attention/flash_backward.cuh"

@@ -1,4 +1,4 @@
-// The backward pass of attention_one_pass.h in two kernels: dK, dV and the blocks of dS; then dQ
+// The backward pass of flash.h in two kernels: dK, dV and the blocks of dS; then dQ
 // from those. D is the head's size rounded up.
 #pragma once
 

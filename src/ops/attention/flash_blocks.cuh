@@ -1,5 +1,5 @@
-// What the flash attention kernels (attention_one_pass_forward.cuh,
-// attention_one_pass_backward.cuh) share: blocks of a tensor in shared memory, fetched in the
+// What the flash attention kernels (flash_forward.cuh,
+// flash_backward.cuh) share: blocks of a tensor in shared memory, fetched in the
 // background, dropout's mask, and writing tiles back.
 #pragma once
 

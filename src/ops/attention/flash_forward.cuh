@@ -1,4 +1,4 @@
-// The forward pass of attention_one_pass.h, over the arithmetic of attention_tiles.cuh. D is the
+// The forward pass of flash.h, over the arithmetic of flash_tiles.cuh. D is the
 // head's size rounded up; columns beyond head_dim and rows beyond the tokens are zero in shared
 // memory.
 #pragma once

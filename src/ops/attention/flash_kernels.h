@@ -1,4 +1,4 @@
-// What attention_one_pass.cu passes to the kernels, which are compiled in one file for each kind of
+// What flash.cu passes to the kernels, which are compiled in one file for each kind of
 // arithmetic.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Products of small float32 matrices in shared memory, one warp a tile of the result, in four kinds
 // of arithmetic with one interface: Ieee (fused multiply-adds), TensorCores<false> (one product of
-// TF32 numbers), TensorCores<true> (three, see gemm_split.cu) and Float64TensorCores
-// (attention_tiles_float64.cuh). The attention kernels are written once over them.
+// TF32 numbers), TensorCores<true> (three, see split.cu) and Float64TensorCores
+// (flash_tiles_float64.cuh). The attention kernels are written once over them.
 //
 // multiply<M, N, K, at, bt>(tile, a, lda, b, ldb):  tile[M, N] += A[M, K] B[K, N]
 //   A(m, k) is a[m lda + k], with `at` a[k lda + m]; B(k, n) is b[k ldb + n], with `bt` b[n ldb +

@@ -1,5 +1,5 @@
-// attention_tiles.cuh's products on Hopper's float64 tensor cores, which have the rate of float32
-// multiply-adds and a tenth of their operands (gemm_float64.h). Operands are float32 in shared
+// flash_tiles.cuh's products on Hopper's float64 tensor cores, which have the rate of float32
+// multiply-adds and a tenth of their operands (float64.h). Operands are float32 in shared
 // memory and widened in registers; products are exact, sums over K are float64 and rounded once
 // before they are added to the tile.
 #pragma once

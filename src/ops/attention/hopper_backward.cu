@@ -1,4 +1,4 @@
-// The backward kernels of attention_hopper_kernels.h, for compute capability 9.0 alone.
+// The backward kernels of hopper_kernels.h, for compute capability 9.0 alone.
 #include <algorithm>
 
 #include "src/device/cuda/kernel.cuh"

@@ -1,4 +1,4 @@
-// The forward kernel of attention_hopper_kernels.h, for compute capability 9.0 alone.
+// The forward kernel of hopper_kernels.h, for compute capability 9.0 alone.
 //
 // A block of threads takes one block of queries of one head after another from a queue and goes
 // over the keys that they see, from the diagonal down. A third warpgroup copies; the other two have

@@ -1,4 +1,4 @@
-// The kernels of attention_hopper.h: forward(); and of the backward pass prepare(), multiply() and
+// The kernels of hopper.h: forward(); and of the backward pass prepare(), multiply() and
 // finish(), in this order.
 #pragma once
 
@@ -50,12 +50,12 @@ struct Backward {
 // cudaErrorNotSupported.
 bool built();
 
-// out and stats. At most one block of threads a SM.
+// out and stats. At most one block of threads an SM.
 cudaError_t forward(const Forward& p, DType dtype, int sms, cudaStream_t stream);
 
 // delta and base2_stats; dq_sums and next_item become 0.
 cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream);
-// dK and dV; adds up dq_sums. At most one block of threads a SM.
+// dK and dV; adds up dq_sums. At most one block of threads an SM.
 cudaError_t multiply(const Backward& p, DType dtype, int sms, cudaStream_t stream);
 // dQ and q_parts from dq_sums.
 cudaError_t finish(const Backward& p, DType dtype, cudaStream_t stream);

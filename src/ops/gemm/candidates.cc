@@ -64,7 +64,7 @@ Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const GemmPlan
     }
   };
   take(all);
-  // Told of fewer sms the library offers large clusters above all.
+  // Told of fewer SMs the library offers large clusters above all.
   plan.use_sms(0);
   take(offered(s, p, plan, wanted));
   plan.use_sms(c.sms_for_gemms());

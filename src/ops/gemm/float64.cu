@@ -67,7 +67,7 @@ cudaError_t launch(const Float64Gemm& q, int sms, void* parts, void* marks, cuda
   p.tiles = p.tiles_down * tiles_across;
   p.slices = static_cast<int>((q.inner + float64::slice - 1) / float64::slice);
   p.down_first = p.tiles_down < tiles_across;
-  // One block a SM, as far as there are slices for them.
+  // One block an SM, as far as there are slices for them.
   const int64_t units = static_cast<int64_t>(p.tiles) * p.slices;
   const int blocks = static_cast<int>(std::min<int64_t>(sms, units));
   p.even_tiles = even_tiles(p.tiles, p.slices, blocks);

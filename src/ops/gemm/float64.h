@@ -3,9 +3,9 @@
 // multiply-add are more than the register file's banks deliver (measured: two thirds, cuBLASLt's
 // hand-written kernels 62 to 79%). The operands are widened exactly, products of two are exact,
 // sums are kept in float64 and rounded once: the bound of the error is far below that of float32
-// sums. Tiles are shared evenly by the sms ("stream-K", Osama et al.
+// sums. Tiles are shared evenly by the SMs ("stream-K", Osama et al.
 // 2023); where one is divided among blocks, their parts are added in the order of the blocks, so
-// that results repeat bit for bit on the same number of sms.
+// that results repeat bit for bit on the same number of SMs.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// The kernel of gemm_float64.h. A block computes tiles of out: slices of both operands are copied
+// The kernel of float64.h. A block computes tiles of out: slices of both operands are copied
 // into a ring of shared memory (TMA), by the warps in turn; each warp multiplies 64 x 32 elements.
 #pragma once
 

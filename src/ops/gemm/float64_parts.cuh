@@ -1,4 +1,4 @@
-// Parts of gemm_float64.h's kernel: what a block works on, the instructions that C++ has no word
+// Parts of float64.h's kernel: what a block works on, the instructions that C++ has no word
 // for, and where a thread finds its values.
 //
 // In shared memory rows are 128 bytes, swizzled as TMA does it: 16-byte columns c of row r lie in

@@ -1,4 +1,4 @@
-// One CUTLASS kernel of gemm_cutlass.h for one tile shape. The product is computed transposed,
+// One CUTLASS kernel of fused.h for one tile shape. The product is computed transposed,
 // out^T[features, tokens] = weight^T x^T, so that a bias is a value a row and its gradient a sum
 // over columns, which the epilogue keeps in registers.
 #pragma once

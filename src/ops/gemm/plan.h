@@ -1,5 +1,5 @@
 // How one problem is computed: cuBLASLt's description of it with the algorithm that was found best,
-// or a kernel of our own. For gemm*.cc only.
+// or a kernel of our own. Private to gemm/.
 #pragma once
 
 #include <cublasLt.h>
@@ -18,7 +18,7 @@ uint32_t out_alignment(const GemmProblem& p);
 bool adds_in_place(const GemmProblem& p);
 // Whether it is computed as two products of TF32 numbers, see split_problem().
 bool must_split(const ComputeOptions& o, const GemmProblem& p);
-// Whether the float64 tensor cores can take it, see gemm_float64.h.
+// Whether the float64 tensor cores can take it, see float64.h.
 bool float64_serves(const CudaCompute& c, const GemmProblem& p);
 // Enqueues it there, into `out`; `parts`: scratch.
 cudaError_t run_float64(const CudaCompute& c, const GemmProblem& p, int tile, void* out,
@@ -60,14 +60,14 @@ struct GemmPlans::Plan {
   cublasLtMatmulDesc_t desc = nullptr;
   bool in_f64;
   bool tuned = false;
-  int float64_tile = -1;  // the kernel's of gemm_float64.h where that is the fastest
+  int float64_tile = -1;  // the kernel's of float64.h where that is the fastest
   cublasLtMatmulAlgo_t algorithm{};
   size_t workspace = 0;  // bytes that the algorithm wants
 };
 
 // The library's algorithms for a problem, best first by its own estimate, of `wanted` asked for.
 // With reserved_sms only those that run in pairs, where there are such, and up to twice as many:
-// work on another queue takes sms in pairs here and there, and clusters of four find
+// work on another queue takes SMs in pairs here and there, and clusters of four find
 // fewer places than are left, so that some wait for others to end. Timing cannot see it, as nothing
 // runs beside the product then.
 Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const GemmPlans::Plan& plan,

@@ -5,7 +5,7 @@
 namespace tally::train::cuda {
 namespace {
 
-// A weight of so many bytes stays in the cache while all sms read it: half of the 50 MB
+// A weight of so many bytes stays in the cache while all SMs read it: half of the 50 MB
 // of an H100's, each half of which serves half of them.
 constexpr int64_t cached_bytes = int64_t{24} << 20;
 

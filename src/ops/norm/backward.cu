@@ -202,7 +202,7 @@ void launch_warps(CudaStream& s, NormBackwardArguments a, const Dropout& dropout
   const auto kernel = norm_backward_warp_kernel<T, PER, WIDE, with_residual, with_bias>;
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(Kernel::shared_bytes)));
-  // Two a SM keep the memory busy; a third would only have more sums to add up.
+  // Two an SM keep the memory busy; a third would only have more sums to add up.
   const int64_t blocks =
       std::min({resident_blocks(s, kernel, Kernel::threads, Kernel::shared_bytes),
                 int64_t{2} * s.sms(), divide_up(a.rows, Kernel::groups)});

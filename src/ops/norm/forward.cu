@@ -1,5 +1,5 @@
 // LayerNorm, alone or with the residual addition before it. A row is held in registers: one read,
-// one write. The usual widths have warps that go from row to row (norm_forward_warp.cuh); of the
+// one write. The usual widths have warps that go from row to row (forward_warp.cuh); of the
 // others, rows up to 256 vectors take one warp, longer ones a block.
 #include <algorithm>
 

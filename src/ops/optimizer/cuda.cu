@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// The same on few sms, one block each. What a thread will need lies in shared memory,
+// The same on few SMs, one block each. What a thread will need lies in shared memory,
 // several turns ahead (cp.async), so that the few threads have enough reads on their way. Whole
 // vectors only.
 constexpr int few_threads = 512, few_stages = 6;

@@ -1,4 +1,4 @@
-// Attention on Hopper's matrix instructions (src/ops/cuda/attention_hopper.h).
+// Attention on Hopper's matrix instructions (src/ops/attention/hopper.h).
 #include <algorithm>
 #include <random>
 #include <string>
@@ -52,7 +52,7 @@ bool repeats(const std::vector<double>& all, const std::vector<double>& one, Ski
   return true;
 }
 
-// More heads than go together forward, in groups of two sizes, and ten blocks a SM.
+// More heads than go together forward, in groups of two sizes, and ten blocks an SM.
 TEST_CASE("cuda: attention on Hopper of many equal samples" * NEEDS_GPU) {
   if (!on_hopper()) return;
   constexpr int64_t count = 19, tokens = 128, heads = 70, d = 64, row = heads * d;

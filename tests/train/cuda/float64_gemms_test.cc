@@ -144,7 +144,7 @@ TEST_CASE("cuda: their bias and what they add, in place too" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: their tiles are shared by any number of sms, alike in every run" * NEEDS_GPU) {
+TEST_CASE("cuda: their tiles are shared by any number of SMs, alike in every run" * NEEDS_GPU) {
   if (!serves()) return;
   for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
     for (const Size& n : {Size{520, 392, 256}, Size{900, 700, 20}, Size{64, 64, 2000}}) {
@@ -166,7 +166,7 @@ TEST_CASE("cuda: their tiles are shared by any number of sms, alike in every run
   }
 }
 
-// By rule, whatever timing finds: what is added in place, and fewer sms than there are.
+// By rule, whatever timing finds: what is added in place, and fewer SMs than there are.
 TEST_CASE("cuda: float32 weights' gradients by them" * NEEDS_GPU) {
   if (!serves()) return;
   for (const int leave : {0, 8}) {

@@ -320,7 +320,7 @@ TEST_CASE("cuda: updates beside the next forward pass train alike" * NEEDS_GPU) 
       const auto want = moved(c, type, false), got = moved(c, type, true);
       for (size_t i = 0; i < want.size(); ++i) {
         INFO("parameter ", i);
-        // Left out or done twice it would be around 1. Products that leave sms round
+        // Left out or done twice it would be around 1. Products that leave SMs round
         // in another way.
         CHECK(relative_norm(got[i], want[i]) < 0.2);
       }

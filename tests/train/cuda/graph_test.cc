@@ -74,7 +74,7 @@ TEST_CASE("cuda: work on a side stream starts after what came before and ends be
   }
 }
 
-TEST_CASE("cuda: products that leave sms have the same results" * NEEDS_GPU) {
+TEST_CASE("cuda: products that leave SMs have the same results" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   for (const int leave : {2, 16}) {
     Both b(kind);
@@ -92,8 +92,8 @@ TEST_CASE("cuda: products that leave sms have the same results" * NEEDS_GPU) {
   }
 }
 
-// Larger clusters do not find places beside work that took sms here and there.
-TEST_CASE("cuda: products that leave sms run in pairs of blocks" * NEEDS_GPU) {
+// Larger clusters do not find places beside work that took SMs here and there.
+TEST_CASE("cuda: products that leave SMs run in pairs of blocks" * NEEDS_GPU) {
   Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
   cuda::CudaStream& s = cuda::cuda_stream(*b.gpu);
   cuda::GemmProblem p;  // of a 13B model's MLP; nothing is computed
