@@ -28,7 +28,7 @@ const char* torch_name(DType dtype) {
   }
 }
 
-// A config.json that is being read.
+// A config.json while it is read.
 class Reader {
  public:
   Reader(std::string path, Json json) : path_(std::move(path)), json_(std::move(json)) {}
@@ -59,7 +59,7 @@ class Reader {
     if (value < 1) throw bad(fmt::format("gives no positive \"{}\"", key));
     return value;
   }
-  // Refuses a model that is computed in another way than ours.
+  // Throws for a model that is computed differently from ours.
   void refuse(const char* key, bool bad_value) const {
     if (get<bool>(key, !bad_value) == bad_value) {
       throw bad(fmt::format("has \"{}\": {}, which is not computed here", key, bad_value));
@@ -90,7 +90,7 @@ Reader open_config(const std::string& path) {
 std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side) {
   const bool gpt2 = config.positions == Positions::learned;
   Json json = side.config.empty() ? Json::object() : Json::parse(side.config);
-  // Of what was loaded stays what says the same in other words, and what is not ours to know.
+  // Keeps those fields of the loaded file that say the same in other words or that we do not know.
   const auto keep = [&](const char* key, const Json& value) {
     if (!json.contains(key)) json[key] = value;
   };
@@ -100,7 +100,7 @@ std::string model_config_json(const ModelConfig& config, DType weights, const Si
   json["attn_pdrop"] = config.attention_dropout;
   json["embd_pdrop"] = config.hidden_dropout;
   json["resid_pdrop"] = config.hidden_dropout;
-  // GPT-2's vocabulary is often padded, and its last token is then none.
+  // GPT-2's vocabulary is often padded, and then its last id is not a token.
   const int64_t end =
       side.end_of_text >= 0 ? side.end_of_text : std::min<int64_t>(config.vocabulary - 1, 50256);
   keep("bos_token_id", end);

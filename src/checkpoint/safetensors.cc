@@ -56,7 +56,7 @@ uint64_t unsigned_of(const Json& value) {
   return value.get<uint64_t>();
 }
 
-// Bytes of a tensor, with overflow found.
+// Bytes of a tensor; throws on overflow.
 size_t bytes_of(const StoredTensor& tensor) {
   for (const StoredType& type : kTypes) {
     if (tensor.dtype != type.name) continue;

@@ -63,7 +63,7 @@ Positions resolve_positions(const Flags& f) {
   return Positions::learned;
 }
 
-// The sizes that the flags give.
+// Sets the sizes that the flags give.
 void model_of_flags(const Flags& f, Config* c) {
   ModelConfig& m = c->model;
   const Preset preset = find_preset(f.model.value_or("gpt2"));
@@ -86,7 +86,7 @@ void model_of_flags(const Flags& f, Config* c) {
   m.vocabulary = resolve_vocabulary(f, &c->data.tokenizer);
 }
 
-// What else people name where a folder is meant.
+// Refuses paths that people give by mistake instead of the folder.
 void check_load_hf(const std::string& path) {
   if (std::filesystem::is_regular_file(path))
     fail("--load-hf", "{} is a file: name the folder that it is in", path);
@@ -100,7 +100,7 @@ std::string model_folder(const Flags& f, Command command) {
   const bool trains = command == Command::train;
   if (!trains && f.load_hf.empty() == f.load.empty())
     fail("--load-hf", "evaluate needs one model: give --load-hf DIR or --load DIR");
-  // A run that is resumed goes on with its checkpoint, wherever its first weights came from.
+  // A resumed run continues with its checkpoint, wherever its first weights came from.
   if (f.load.empty()) {
     if (!f.load_hf.empty()) check_load_hf(f.load_hf);
     return f.load_hf;
@@ -124,7 +124,7 @@ void agree(const char* flag, const std::optional<T>& given, const T& stored,
     fail(flag, "{} contradicts {}/config.json, which says {}", *given, folder, stored);
 }
 
-// --model may repeat the sizes of a stored model, too.
+// --model may repeat the sizes of a stored model.
 void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m) {
   if (!f.model) return;
   const Preset& preset = find_preset(*f.model);
@@ -138,7 +138,7 @@ void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m
   m->preset = preset.name;
 }
 
-// Sizes that no machine holds are slips of the keyboard; below them all sums fit 64 bits.
+// Such sizes are typing errors. Below them all sums fit 64 bits.
 bool fits_no_machine(const ModelConfig& m, double* parameters) {
   const auto layers = static_cast<double>(m.layers);
   const auto hidden = static_cast<double>(m.hidden);
@@ -170,7 +170,7 @@ void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
   ModelConfig& m = c->model;
   ModelConfig defaults;
   defaults.init_std = f.init_std;
-  // One hidden dropout is wanted of the file only where it is used.
+  // The file must have one hidden dropout only if it is used.
   m = read_model_config(folder, defaults, f.vocabulary_multiple * f.tensor_parallel,
                         c->command == Command::train && !f.hidden_dropout);
   check_size_of_folder(m, folder);
@@ -201,7 +201,7 @@ void model_of_folder(const Flags& f, const std::string& folder, Config* c) {
   vocabulary.vocabulary = m.vocabulary;
   resolve_vocabulary(vocabulary, &c->data.tokenizer);
   if (c->command == Command::evaluate || folder == f.load_hf || !f.tokenizer) return;
-  // What a run is resumed with has the vocabulary that it was started with.
+  // A resumed run keeps the vocabulary that it was started with.
   if (!f.vocabulary && c->data.tokenizer != "NullTokenizer") vocabulary.vocabulary.reset();
   if (const int64_t tokens = resolve_vocabulary(vocabulary, &c->data.tokenizer);
       tokens != m.vocabulary)

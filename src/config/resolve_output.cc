@@ -99,7 +99,7 @@ void resolve_output(const Flags& f, Config* c) {
     c->notices.emplace_back(
         "--log-throughput has no effect: the log line of --log-format jupiter always has TFLOPs");
   resolve_checkpoints(f, c);
-  // Megatron's defaults are 1000 and 100; without either flag a benchmark evaluates nothing.
+  // Megatron's defaults are 1000 and 100. A benchmark that gives neither flag evaluates nothing.
   const bool asked = f.eval_interval || f.eval_iterations || f.skip_train;
   if (asked) {
     c->eval_interval = f.eval_interval.value_or(1000);

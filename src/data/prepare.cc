@@ -128,7 +128,7 @@ class Preparation {
                         "reads it as JSON lines",
                         options.keys.size(), input));
       }
-      // Every file can be opened, before any work is done. A pipe must be opened only once.
+      // Opens every file before any work is done. A pipe must be opened only once.
       if (input != "-" && !std::filesystem::is_fifo(input)) const TextInput probe(input);
     }
     for (const std::string& prefix : options.prefixes) {

@@ -95,7 +95,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const Arguments& a) {
   }
 }
 
-// Inputs that are not there are a mistake in the command, found before anything is written.
+// A missing input is a mistake in the command, so it is found before anything is written.
 void check_inputs(const std::vector<std::string>& inputs) {
   for (const std::string& path : inputs) {
     if (path == "-") continue;
@@ -129,7 +129,7 @@ void complete(Arguments* a, const Tokenizer& tokenizer) {
   }
 }
 
-// Writing over what is read would lose it.
+// Refuses outputs that would overwrite inputs.
 void check_outputs(const PrepareOptions& options) {
   for (const std::string& input : options.inputs) {
     struct stat read {};
