@@ -3,8 +3,9 @@
 //   ROOT/iter_0000010/model.safetensors      weights in Hugging Face's layout (model_weights.h)
 //                     config.json            the model (model_config_file.h)
 //                     optimizer.safetensors  "master.NAME", "exp_avg.NAME", "exp_avg_sq.NAME" in
-//                     our layout state.json             counters, loss scale, the run's
-//                     configuration and the tokenizer's files
+//                                            our layout
+//                     state.json             counters, loss scale, the run's configuration
+//                     and the tokenizer's files
 // A checkpoint appears whole: it is written under another name, synced and renamed, and then the
 // text file names it. A save that is killed at any instant leaves the last good one as it was.
 #pragma once

@@ -20,7 +20,7 @@ struct AttentionActivations {
   Tensor stats;  // [B,H,T]
 };
 
-// What does not change from block to block.
+// Sizes that do not change from block to block.
 struct AttentionGeometry {
   int64_t batch = 0, tokens = 0, heads = 0, head_dim = 0;
   AttentionMask mask = AttentionMask::causal;
@@ -38,8 +38,8 @@ class SelfAttention {
   SelfAttention(const ParameterTable& table, const std::string& name,
                 const AttentionGeometry& geometry, int64_t layer, const Tensor& sums);
 
-  // a.out from x[M,C]. `update`, where not null: the one to finish before attention and to start
-  // after it.
+  // a.out from x[M,C]. `update`, where not null: the deferred update to finish before attention and
+  // to start after it.
   void forward(LayerContext* c, const Tensor& x, const TokenLayout& layout, const Dropout& dropout,
                const DeferredUpdate* update, const AttentionActivations& a) const;
   Branch branch(const LayerContext& c, const AttentionActivations& a) const;

@@ -49,8 +49,8 @@ struct BackwardFlow {
 struct LayerContext {
   Compute compute;  // on the main stream
   SideStream* side = nullptr;
-  // GEMMs of weight gradients run on the side stream. Each ends before its operands are overwritten:
-  // the layers wait where that happens.
+  // Weight-gradient GEMMs run on the side stream. The layers wait for each before they overwrite
+  // its operands.
   bool overlap_weight_gradients = false;
   Fusions fusions;
   Tensor workspace;        // scratch of the operations that ask for some
