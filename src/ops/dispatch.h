@@ -1,5 +1,5 @@
-// Which device serves a call. Without CUDA in the build there is no CUDA stream (make_stream
-// refuses), so that the CPU is the only answer.
+// Calls the version of an operation for the stream's device. A build without CUDA has no CUDA
+// streams (make_stream throws), so it has only the CPU's version.
 #pragma once
 
 #ifdef TALLY_WITH_CUDA

@@ -1,5 +1,5 @@
-// The maximum of a row of logits and the sum of its exponentials relative to it, found together in one
-// pass. What is not a number stays so: a run that has diverged must show it.
+// The maximum of a row of logits and the sum of its exponentials relative to it, in one pass. NaNs
+// are preserved, so that a run that has diverged shows it.
 #pragma once
 
 #include <cmath>
@@ -38,7 +38,7 @@ __device__ inline MaxSum<A> merge(MaxSum<A> x, MaxSum<A> y) {
     x = y;
     y = t;
   }
-  // Of nothing the maximum is -infinity, whose difference to another is not a number.
+  // The maximum of no values is -infinity, whose difference to another is a NaN.
   if (y.sum != 0) x.sum += y.sum * fitting_exponential<T>(y.max - x.max);
   return x;
 }

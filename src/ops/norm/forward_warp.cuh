@@ -1,4 +1,4 @@
-// LayerNorm's forward pass over rows.cuh's rows: gamma and beta stay in registers from row to
+// LayerNorm's forward pass over the rows of rows.cuh: gamma and beta stay in registers from row to
 // row.
 #pragma once
 
