@@ -54,16 +54,16 @@ void check_contents(const fs::path& target, const std::string& directory, bool g
   const auto refuse = [&](const std::string& why) {
     throw std::runtime_error(fmt::format("'{}' {}", directory, why));
   };
-  if (!fs::is_directory(target)) refuse("is there and is no folder");
+  if (!fs::is_directory(target)) refuse("exists but is not a directory");
   if (fs::is_empty(target)) return;
   if (fs::exists(target / "state.json")) refuse("is a checkpoint of --save: name another folder");
   if (!fs::exists(target / "config.json"))
     refuse(
-        "holds files and no config.json: it is no model's folder, and a model is not written among "
-        "other files");
+        "holds files but no config.json: it is not a model's folder, and a model is not written "
+        "among other files");
   if (!goes_on)
     refuse(
-        "holds a model already, which only a run that goes on with its training (--load) replaces: "
+        "already holds a model, which only a run that resumes its training (--load) replaces: "
         "remove it or name another folder");
   read_model_config(target.string());  // throws where it is another kind of model
 }

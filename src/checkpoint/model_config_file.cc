@@ -54,7 +54,7 @@ class Reader {
   }
   int64_t size(const char* key) const {
     if (has(key) && !json_[key].is_number_integer())
-      throw bad(fmt::format("has {} for \"{}\", which is no whole number", json_[key].dump(), key));
+      throw bad(fmt::format("has {} for \"{}\", which is not a whole number", json_[key].dump(), key));
     const auto value = get<int64_t>(key, 0);
     if (value < 1) throw bad(fmt::format("gives no positive \"{}\"", key));
     return value;
@@ -62,7 +62,7 @@ class Reader {
   // Throws for a model that is computed differently from ours.
   void refuse(const char* key, bool bad_value) const {
     if (get<bool>(key, !bad_value) == bad_value) {
-      throw bad(fmt::format("has \"{}\": {}, which is not computed here", key, bad_value));
+      throw bad(fmt::format("has \"{}\": {}, which is not supported", key, bad_value));
     }
   }
 
@@ -80,9 +80,9 @@ Reader open_config(const std::string& path) {
     Json json = Json::parse(file.data(), file.data() + file.size());
     if (json.is_object()) return {name, std::move(json)};
   } catch (const Json::exception& error) {
-    throw std::runtime_error(fmt::format("'{}' is no JSON: {}", name, json_fault(error)));
+    throw std::runtime_error(fmt::format("'{}' is not valid JSON: {}", name, json_fault(error)));
   }
-  throw std::runtime_error(fmt::format("'{}' is no model's configuration (a JSON object)", name));
+  throw std::runtime_error(fmt::format("'{}' is not a model's configuration (a JSON object)", name));
 }
 
 }  // namespace
@@ -131,12 +131,12 @@ ModelConfig read_model_config(const std::string& path, const ModelConfig& defaul
   const auto type = in.get<std::string>("model_type", "");
   if (type.empty()) throw in.bad("gives no \"model_type\"");
   if (type != "gpt2" && type != "tally_gpt") {
-    throw in.bad(fmt::format("describes a model of type \"{}\", and only gpt2 is read", type));
+    throw in.bad(fmt::format("describes a model of type \"{}\", and only gpt2 is supported", type));
   }
   const auto activation = in.get<std::string>("activation_function", "gelu_new");
   if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
     throw in.bad(
-        fmt::format("has the activation \"{}\", and only gelu_new is computed here", activation));
+        fmt::format("has the activation \"{}\", and only gelu_new is supported", activation));
   }
   in.refuse("scale_attn_weights", false);
   in.refuse("scale_attn_by_inverse_layer_idx", true);

@@ -29,7 +29,7 @@ constexpr StoredType kTypes[] = {
 
 std::runtime_error bad_file(const std::string& path, const std::string& why) {
   return std::runtime_error(
-      fmt::format("'{}' is no valid safetensors file: {}: copy or download it again", path, why));
+      fmt::format("'{}' is not a valid safetensors file: {}: copy or download it again", path, why));
 }
 
 // JSON with every key of an object only once.
@@ -40,14 +40,14 @@ Json parse_unique(const std::string& path, const char* begin, const char* end) {
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key &&
         !keys.back().insert(parsed.get<std::string>()).second) {
-      throw bad_file(path, fmt::format("\"{}\" is there twice", parsed.get<std::string>()));
+      throw bad_file(path, fmt::format("\"{}\" appears twice", parsed.get<std::string>()));
     }
     return true;
   };
   try {
     return Json::parse(begin, end, check);
   } catch (const Json::exception& error) {
-    throw bad_file(path, fmt::format("its header is no JSON ({})", json_fault(error)));
+    throw bad_file(path, fmt::format("its header is not valid JSON ({})", json_fault(error)));
   }
 }
 
@@ -218,7 +218,7 @@ void WeightFiles::open_shards(const std::string& index) {
     map = Json::parse(file.data(), file.data() + file.size()).at("weight_map");
   } catch (const Json::exception& error) {
     throw std::runtime_error(
-        fmt::format("'{}' is no index of safetensors shards (JSON with a weight_map): {}", index,
+        fmt::format("'{}' is not an index of safetensors shards (JSON with a weight_map): {}", index,
                     json_fault(error)));
   }
   std::map<std::string, const SafetensorsFile*> opened;

@@ -228,7 +228,7 @@ MergeTable Gpt2Tokenizer::read_merges(const MergeLines& merges, const Vocabulary
     };
     const MergeTable::Merge merge = {rank++, token_of(line.left + line.right)};
     if (!table.insert(token_of(line.left), token_of(line.right), merge)) {
-      throw bad(fmt::format("the pair \"{} {}\" is there already", line.left, line.right));
+      throw bad(fmt::format("the pair \"{} {}\" appears twice", line.left, line.right));
     }
   }
   return table;

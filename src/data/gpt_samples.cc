@@ -159,9 +159,9 @@ std::unique_ptr<SampleSource> make_gpt_samples(std::shared_ptr<const IndexedData
   auto samples = std::make_unique<GptSamples>(std::move(dataset), range, sequence, seed);
   if (samples->tokens() == 0) {
     throw std::runtime_error(fmt::format(
-        "--split {} leaves nothing for {} of a dataset of {} document{}: change --split, or "
-        "prepare more "
-        "documents (tally-train prepare --split-documents-on-blank-lines makes many of one text)",
+        "--split {} leaves no documents for {} of a dataset of {} document{}: change --split, or "
+        "prepare more documents "
+        "(tally-train prepare --split-documents-on-blank-lines makes many of one text)",
         split, kNames[static_cast<size_t>(which)], documents, documents == 1 ? "" : "s"));
   }
   return samples;

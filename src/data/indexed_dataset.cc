@@ -110,7 +110,7 @@ void IndexedDataset::Impl::check_header() {
   }
   if (type.bytes == 0 || code == 6 || code == 7) {
     bad_index(
-        fmt::format("says that its tokens have the type {} ({}), which is no type of integers",
+        fmt::format("says that its tokens have the type {} ({}), which is not an integer type",
                     code, type.bytes == 0 ? "unknown" : type.name));
   }
   const auto count = load<uint64_t>(at + 18);

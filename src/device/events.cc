@@ -49,7 +49,7 @@ HostMemory::HostMemory(Stream& stream, size_t bytes) : page_locked_(stream.devic
 #endif
   data_ = std::malloc(bytes);
   if (data_ == nullptr && bytes > 0)
-    throw OutOfMemory(std::to_string(bytes) + " bytes of host memory could not be had");
+    throw OutOfMemory(std::to_string(bytes) + " bytes of host memory could not be allocated");
 }
 
 HostMemory::~HostMemory() {

@@ -350,7 +350,7 @@ void check_record_target(const std::string& path) {
   beginning.erase(std::remove_if(beginning.begin(), beginning.end(), blank), beginning.end());
   if (beginning.rfind(R"({"schema":"tally-train-)", 0) == 0) return;
   throw std::runtime_error(
-      fmt::format("'{}' is there, and is no record of tally-train: it would be replaced; remove it "
+      fmt::format("'{}' exists but is not a record of tally-train: it would be replaced; remove it "
                   "or give another file",
                   path));
 }

@@ -146,7 +146,7 @@ std::string run_name(const Variables& v) {
 int choose_port(const LaunchOptions& options, const Variables& v, const std::string& run) {
   if (options.port != 0 && !v.has("TALLY_SUPERVISED")) return options.port;
   if (const auto port = v.number("MASTER_PORT")) {
-    if (*port < 1 || *port > 65535) fail("MASTER_PORT={} is no port: 1 to 65535", *port);
+    if (*port < 1 || *port > 65535) fail("MASTER_PORT={} is not a valid port: 1 to 65535", *port);
     return *port;
   }
   if (run.empty()) return 29500;  // torchrun's

@@ -106,7 +106,7 @@ void Star::receive_all_ranks(Deadline deadline) {
     Socket visitor = accept_until(listener, deadline);
     if (!visitor.open())
       throw CommunicationError(fmt::format(
-          "{} of {} ranks did not come to {}:{} within {:.0f} s: missing {}{}", missing().size(),
+          "{} of {} ranks did not connect to {}:{} within {:.0f} s: missing {}{}", missing().size(),
           options_.size, options_.address, options_.port, options_.timeout_seconds,
           missing().size() == 1 ? "rank " : "ranks ", fmt::join(missing(), ", ")));
     admit(std::move(visitor), deadline);
@@ -160,7 +160,7 @@ void Star::visit_zero(Deadline deadline) {
   std::string body;
   // Rank 0 gives up first, and its closed connection shows that.
   if (!receive_message(peers_[0], deadline + std::chrono::seconds(10), &type, &body))
-    throw CommunicationError(fmt::format("rank 0 at {}:{} gave up before all {} ranks had come",
+    throw CommunicationError(fmt::format("rank 0 at {}:{} gave up before all {} ranks had connected",
                                          options_.address, options_.port, options_.size));
   if (type != Message::welcome)
     throw CommunicationError(
@@ -242,7 +242,7 @@ void Star::take(size_t peer) {
     const std::lock_guard<std::timed_mutex> no_sending(sending_[peer]);
     peers_[peer] = Socket();
   }
-  if (lost) lose(peer, "its connection closed without a word: it was killed, or its node failed");
+  if (lost) lose(peer, "its connection closed unexpectedly: it was killed, or its node failed");
 }
 
 void Star::lose(size_t peer, const std::string& message) {

@@ -142,8 +142,8 @@ class Run {
     record_.device_bytes_peak = stream_.bytes_peak();
     if (!record_.steps.empty() && session.optimizer->updates() == updates)
       notice_(
-          "no step changed the weights: the gradients of each overflowed; a lower "
-          "--initial-loss-scale is found sooner");
+          "no step changed the weights: the gradients of each overflowed; start with a lower "
+          "--initial-loss-scale");
     if (!config_.save_hf_dir.empty() && world_.is_primary()) {
       session.save_to_hugging_face(files_);
       print_(fmt::format("  saved the model in Hugging Face's layout to {}", config_.save_hf_dir));

@@ -67,10 +67,10 @@ class Kernels(unittest.TestCase):
         self.assertEqual(s["steps"], 3)
         self.assertEqual(s["wall"], 1000)
         self.assertEqual({part: round(time) for part, (time, _) in s["parts"].items()},
-                         {"copies and fills": 50, "matrix products": 400, "attention": 100, "norm": 100, "optimizer": 150})
+                         {"copies and fills": 50, "GEMMs": 400, "attention": 100, "norm": 100, "optimizer": 150})
         self.assertAlmostEqual(s["idle"], 1000 - (50 + 400 + 50 + 100 + 150))
         self.assertAlmostEqual(s["beside"], 50)
-        time, calls = s["kernels"][(PRODUCT, "132x1x1", "matrix products")]
+        time, calls = s["kernels"][(PRODUCT, "132x1x1", "GEMMs")]
         self.assertAlmostEqual(time, 400)
         self.assertAlmostEqual(calls, 2)
 
@@ -98,14 +98,14 @@ class Kernels(unittest.TestCase):
         self.assertEqual(kernels.short(NORM), "norm_kernel")
         self.assertEqual(kernels.short(CUTLASS), "cutlass TanhGeluGradient 128x128x64 cluster 2x1 pingpong epilogue 4/2/16")
         self.assertEqual(kernels.short(EXPONENTIAL), "cutlass ExponentialNode 64x256x64 cluster 2x1 pingpong epilogue 4/2/16")
-        self.assertEqual(kernels.category(EXPONENTIAL), "matrix products, with the loss inside")
+        self.assertEqual(kernels.category(EXPONENTIAL), "GEMMs with cross-entropy")
         for name in ("shift_kernel<__nv_bfloat16>(x)", "share_kernel<__nv_bfloat16>(x)", "scale_rows_kernel<__nv_bfloat16>(x)"):
             self.assertEqual(kernels.category("void tally::train::cuda::(anonymous namespace)::" + name), "cross-entropy")
         self.assertEqual(kernels.short("void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nt_align1>(Params)"),
                          "cutlass_80_simt_sgemm_256x128_8x4_nt_align1")
-        self.assertEqual(kernels.category(CUTLASS), "matrix products, with GELU inside")
+        self.assertEqual(kernels.category(CUTLASS), "GEMMs with GELU")
         float64 = OURS + "float64::float64_kernel<Kernel<false, true, 4, 2, 4> >(tally::train::cuda::float64::Arguments)"
-        self.assertEqual(kernels.category(float64), "matrix products")
+        self.assertEqual(kernels.category(float64), "GEMMs")
         for name in (NORM, ADAMW, SQUARES, ADAMW.replace("adamw_kernel", "adamw_few_kernel")):
             self.assertEqual(kernels.category(name), "optimizer")
         self.assertEqual(kernels.category(LAYERNORM), "norm")
@@ -121,9 +121,9 @@ class Kernels(unittest.TestCase):
         program = [sys.executable, os.path.join(TOP, "bench", "gpu", "kernels.py")]
         done = subprocess.run([*program, path, "--keep", kept], capture_output=True, text=True, check=True)
         self.assertIn("Step: 0.001 ms under the tracer, mean of the last 3\n", done.stdout)
-        self.assertIn("| matrix products | 2 | 0.4 | 40.0 % |", done.stdout)
+        self.assertIn("| GEMMs | 2 | 0.4 | 40.0 % |", done.stdout)
         self.assertIn("| idle |  | 0.2 | 25.0 % |", done.stdout)
-        self.assertIn(f"| 40.00 % | 0.4 | 2 | 0.2 | `{PRODUCT}` | 132x1x1 | matrix products |", done.stdout)
+        self.assertIn(f"| 40.00 % | 0.4 | 2 | 0.2 | `{PRODUCT}` | 132x1x1 | GEMMs |", done.stdout)
         with gzip.open(kept, "rt") as file:
             self.assertEqual(len(file.readlines()), 1 + 3 * 7)
 

@@ -122,7 +122,7 @@ bool in_vectors(const Split& p) {
 unsigned blocks_of(const Split& p, bool turn, int width) {
   const int64_t vectors = p.rows * (p.cols / width);
   if (vectors > INT32_MAX) {
-    throw DeviceError("matrix product in tf32x3: an operand of " + std::to_string(p.rows) + " x " +
+    throw DeviceError("GEMM in tf32x3: an operand of " + std::to_string(p.rows) + " x " +
                       std::to_string(p.cols) + " is too large");
   }
   return static_cast<unsigned>(turn ? divide_up(p.rows, turn_rows) * divide_up(p.cols, turn_cols)

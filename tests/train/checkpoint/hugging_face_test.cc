@@ -50,14 +50,14 @@ TEST_CASE("whether a model can be written is tried, and nothing is left of it") 
   CHECK(fault(dir / "new/er/model").empty());
   CHECK(dir.names().empty());
   dir.write("file", "");
-  CHECK(contains(fault(dir / "file"), "is there and is no folder"));
+  CHECK(contains(fault(dir / "file"), "exists but is not a directory"));
   CHECK(contains(fault(dir / "file/model"), "'" + dir / "file/model'"));
-  CHECK(contains(fault(dir / ""), "holds files and no config.json"));
+  CHECK(contains(fault(dir / ""), "holds files but no config.json"));
   dir.write("config.json", R"({"model_type":"bert"})");
-  CHECK(contains(fault(dir / ""), "holds a model already"));
+  CHECK(contains(fault(dir / ""), "already holds a model"));
   CHECK(contains(fault(dir / "", true), "a model of type \"bert\""));
   dir.write("config.json", model_config_json(tiny_config(), DType::f32));
-  CHECK(contains(fault(dir / ""), "only a run that goes on with its training (--load) replaces"));
+  CHECK(contains(fault(dir / ""), "only a run that resumes its training (--load) replaces"));
   CHECK(fault(dir / "", true).empty());
   CHECK(dir.names() == "config.json file ");
   dir.write("state.json", "{}");

@@ -118,14 +118,14 @@ TEST_CASE("checkpoints are replaced only by a run that goes on from them") {
   };
   const std::string refused = "'" + dir / "s' holds checkpoints (the newest of iteration 12)";
   CHECK(contains(fault(std::nullopt), refused));
-  CHECK(contains(fault(std::nullopt), "give --load " + dir / "s to go on, or another folder"));
+  CHECK(contains(fault(std::nullopt), "give --load " + dir / "s to resume, or another folder"));
   CHECK(contains(fault(dir / "other/iter_0000009"), refused));
   CHECK(fault(dir / "s/iter_0000007").empty());
   CHECK(fault(dir / "s/iter_0000007/").empty());
   CHECK(fault(dir / "other/../s/iter_0000007").empty());
 }
 
-TEST_CASE("what is no folder of checkpoints is said, with what to give instead") {
+TEST_CASE("a folder without checkpoints is refused with what to give instead") {
   const TempDir dir;
   const auto fault = [](const std::string& root) {
     return error_of([&] { latest_checkpoint(root); });

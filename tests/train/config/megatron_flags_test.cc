@@ -157,7 +157,7 @@ TEST_CASE("--train-data-path and its kin: a dataset each") {
         "--eval-iters: needs --valid-data-path or --test-data-path beside --train-data-path");
   CHECK(error_of(apart + "--valid-data-path x y") ==
         "--valid-data-path: several datasets are given as pairs of a weight and a prefix (0.7 A "
-        "0.3 B), and 'x' is no weight");
+        "0.3 B), and 'x' is not a weight");
   REQUIRE(parse(apart + "--test-data-path b").notices.size() == 1);
   CHECK(parse(apart + "--test-data-path b").notices[0] ==
         "--valid-data-path and --test-data-path have no effect without --eval-interval or "

@@ -62,7 +62,7 @@ TEST_CASE("--split divides as Megatron does") {
   for (const char* bad : {"", "a", "1,,1", "1,2,3,4", "-1,2", "nan", "1,2,"}) {
     CHECK(error_of([&] { split_documents(bad, 10); }).find("--split") == 0);
   }
-  CHECK(error_of([&] { split_documents("0,0", 10); }).find("gives nothing to anyone") !=
+  CHECK(error_of([&] { split_documents("0,0", 10); }).find("leaves no documents for any split") !=
         std::string::npos);
 }
 
@@ -139,9 +139,8 @@ TEST_CASE("splits keep to their documents; samples may be longer than an epoch")
       CHECK(tokens[k] == 20 + (tokens[k - 1] - 20 + 1) % 10);
   }
   CHECK(error_of([&] { make_gpt_samples(dataset, "1", Split::validation, 5, 1); }) ==
-        "--split 1 leaves nothing for validation of a dataset of 4 documents: change --split, or "
-        "prepare "
-        "more documents (tally-train prepare --split-documents-on-blank-lines makes many of one "
+        "--split 1 leaves no documents for validation of a dataset of 4 documents: change --split, "
+        "or prepare more documents (tally-train prepare --split-documents-on-blank-lines makes many of one "
         "text)");
 }
 

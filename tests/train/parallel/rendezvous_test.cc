@@ -144,7 +144,7 @@ TEST_CASE("a rank that vanishes is missed by all others") {
   m.ranks[1].reset();
   CHECK(m.wait_for(0).rank == 1);
   CHECK(m.wait_for(2).rank == 1);
-  CHECK(m.wait_for(0).message.find("its connection closed without a word") == 0);
+  CHECK(m.wait_for(0).message.find("its connection closed unexpectedly") == 0);
 }
 
 TEST_CASE("rank 0 that vanishes is missed, too, and nobody has told it") {
@@ -172,7 +172,7 @@ TEST_CASE("who does not come is named; strangers are turned away") {
     Rendezvous::meet(m.of(0), {});
     FAIL("two ranks were not there");
   } catch (const CommunicationError& e) {
-    CHECK(std::string(e.what()).find("2 of 3 ranks did not come to 127.0.0.1:") == 0);
+    CHECK(std::string(e.what()).find("2 of 3 ranks did not connect to 127.0.0.1:") == 0);
     CHECK(std::string(e.what()).find("missing ranks 1, 2") != std::string::npos);
   }
   CHECK(turned.get().find("another run listens there") != std::string::npos);

@@ -45,7 +45,7 @@ TEST_CASE("a record replaces an older one, and no other file") {
   const Ended ended = tally_train(run + " --record " + folder / "corpus.bin");
   CHECK(ended.code == 2);
   CHECK(ended.out.empty());
-  CHECK(contains(ended.err, "--record: '" + folder / "corpus.bin' is there, and is no record"));
+  CHECK(contains(ended.err, "--record: '" + folder / "corpus.bin' exists but is not a record"));
   CHECK((read_text(folder / "corpus.bin") == data));
   std::ofstream(folder / "r.json").close();  // an empty file is nobody's loss
   REQUIRE(tally_train(run + " --save " + folder / "s --record " + folder / "r.json").code == 0);
@@ -121,7 +121,7 @@ TEST_CASE("a run goes on with the model of its checkpoint, whatever fits its sha
   CHECK(model["vocab_size"] == 257);
   const std::string text = read_text(config);
   std::ofstream(config) << text.substr(0, text.size() / 2);
-  refused("", "--load: '" + config + "' is no JSON");
+  refused("", "--load: '" + config + "' is not valid JSON");
   fs::remove(config);
   refused("", "--load: '" + config + "' cannot be read");
 }
@@ -146,7 +146,7 @@ TEST_CASE("two runs at once do not write to one folder of checkpoints") {
     CHECK(entry.path().filename().string()[0] != '.');
 }
 
-TEST_CASE("checkpoints are neither replaced nor passed over without a word") {
+TEST_CASE("checkpoints are never silently replaced or ignored") {
   const Folder folder("kept");
   const std::string saved = folder / "s";
   const std::string run = mock + "--log-interval 1 --train-iters ";
@@ -230,7 +230,7 @@ TEST_CASE("a flag with an empty value names what is not set, and is not left out
   }
 }
 
-TEST_CASE("a model that is there is replaced only by a run that goes on with its training") {
+TEST_CASE("an existing model is replaced only by a run that resumes its training") {
   const Folder folder("there");
   const std::string run = mock + "--save-hf " + folder / "model ";
   REQUIRE(tally_train(run + "--train-iters 2 --save " + folder / "s").code == 0);
@@ -238,7 +238,7 @@ TEST_CASE("a model that is there is replaced only by a run that goes on with its
   Ended ended = tally_train(run + "--train-iters 1");
   CHECK(ended.code == 2);
   CHECK(ended.out.empty());
-  CHECK(contains(ended.err, "--save-hf: '" + folder / "model' holds a model already"));
+  CHECK(contains(ended.err, "--save-hf: '" + folder / "model' already holds a model"));
   ended = tally_train("--mock-data --device cpu --seq-length 32 --train-iters 1 --load-hf " +
                       folder / "model --save-hf " + folder / "s/iter_0000002");
   CHECK(ended.code == 2);
