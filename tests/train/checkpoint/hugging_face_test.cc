@@ -1,4 +1,4 @@
-// Where a model in Hugging Face's layout may be written, and what a write that fails leaves.
+// Where a model in Hugging Face's layout may be written, and what a failed write leaves.
 #include "src/checkpoint/hugging_face.h"
 
 #include <doctest/doctest.h>
@@ -62,7 +62,7 @@ TEST_CASE("whether a model can be written is tried, and nothing is left of it") 
   CHECK(dir.names() == "config.json file ");
   dir.write("state.json", "{}");
   CHECK(contains(fault(dir / "", true), "is a checkpoint of --save"));
-  // Where even root may not.
+  // Where even root cannot write.
   CHECK(contains(fault("/proc/zz"), "the model cannot be written to '/proc/zz': '/proc/"));
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("a model's own config.json and tokenizer go with it, read before they 
     CHECK(contains(config, kept));
   CHECK(contains(config, "\"n_embd\": 8"));
   CHECK_FALSE(contains(config, "torch_dtype"));
-  // Without one the end of a text is the tokenizer's.
+  // Without a config.json the end of a text is the tokenizer's.
   SideFiles known;
   known.end_of_text = 5;
   CHECK(contains(model_config_json(tiny.config, DType::f32, known), "\"eos_token_id\": 5"));
@@ -133,7 +133,7 @@ TEST_CASE("the source's tokenizer.json does not go beside another tokenizer") {
   CHECK(side.files.count("tokenizer.json") == 0);
   CHECK(side.files.at("vocab.json") == dir.read("vocab.json"));
   CHECK(side.end_of_text == 261);
-  // Beside the source's own it does.
+  // It is copied if the vocabulary is the source's own.
   fs::copy(other.vocab_file, dir / "from/vocab.json");
   fs::copy(other.merge_file, dir / "from/merges.txt");
   data.vocab_file = dir / "from/vocab.json";

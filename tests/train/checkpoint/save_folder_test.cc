@@ -23,7 +23,7 @@ int no_locks(int /*fd*/) {
   return ENOLCK;
 }
 
-// The number of a process that is gone.
+// The id of a process that no longer exists.
 pid_t dead_process() {
   const pid_t child = fork();
   if (child == 0) _exit(0);
@@ -149,7 +149,7 @@ TEST_CASE("a folder in which nothing can be written is found at once") {
   dir.write("file", "");
   CHECK(contains(error_of([&] { const SaveFolder folder(dir / "file"); }),
                  "checkpoints cannot be written under '" + dir / "file': "));
-  // Where even root may not.
+  // Where even root cannot write.
   CHECK(contains(error_of([&] { const SaveFolder folder("/proc/none/c"); }),
                  "checkpoints cannot be written under '/proc/none/c': '/proc/none': "));
 }

@@ -1,5 +1,5 @@
-// Every kernel that has a bias, a residual or GELU within a product, each by itself: which of them
-// an operation takes is decided by timing.
+// Every kernel with a bias, a residual or GELU in its epilogue, each by itself, because timing
+// decides which of them an operation takes.
 #include "src/device/cuda/cuda_stream.h"
 #include "src/ops/gemm/fused.h"
 #include "src/ops/linear/linear.h"
@@ -10,7 +10,7 @@ namespace tally::train {
 namespace {
 
 // Tokens that no tile divides, fewer than a tile, and several tiles in each direction, in both
-// orders; tiles of tokens that are not a multiple of those that go together.
+// orders; tiles of tokens that are not a multiple of those that are traversed together.
 struct Size {
   int64_t tokens, features, inner;
   int swizzle = 1;

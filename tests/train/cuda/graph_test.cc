@@ -92,7 +92,7 @@ TEST_CASE("cuda: products that leave SMs have the same results" * NEEDS_GPU) {
   }
 }
 
-// Larger clusters do not find places beside work that took SMs here and there.
+// Larger clusters do not fit next to work that occupies SMs across the GPU.
 TEST_CASE("cuda: products that leave SMs run in pairs of blocks" * NEEDS_GPU) {
   Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
   cuda::CudaStream& s = cuda::cuda_stream(*b.gpu);
@@ -117,7 +117,7 @@ TEST_CASE("cuda: products that leave SMs run in pairs of blocks" * NEEDS_GPU) {
   const int most = s.sms() - 16;
   b.gpu.options.reserved_sms = 16;
   CHECK(large(most) == 0);
-  // Without the rule the library offers larger ones on Hopper: the check above says something.
+  // Without the rule the library offers larger ones on Hopper, so the check above is meaningful.
   b.gpu.options.reserved_sms = 0;
   if (s.capability() == 90) CHECK(large(most) > 0);
 }

@@ -68,7 +68,7 @@ TEST_CASE("several ranks compute what one does") {
                                       ranks, file));
     INFO(ended.err);
     CHECK(ended.code == 0);
-    // One process speaks.
+    // One process prints.
     CHECK(count(ended.out, "consumed samples:           48") == 1);
     CHECK(contains(ended.out, fmt::format("processes  {} on 1 host (data parallel), started by "
                                           "--nproc-per-node, joined by sockets",
@@ -202,7 +202,7 @@ TEST_CASE("a rank that is killed ends the run, within seconds and with its numbe
 TEST_CASE("asked to stop, all ranks stop after the same step; others go on from there") {
   const Folder folder("distributed");
   bool told = false;
-  // The supervisor passes the signal on, or one rank alone hears it.
+  // The supervisor passes the signal on, or one rank alone receives it.
   for (const bool one_rank : {false, true}) {
     CAPTURE(one_rank);
     told = false;

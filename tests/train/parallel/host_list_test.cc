@@ -17,8 +17,8 @@ using Hosts = std::vector<std::string>;
 
 namespace {
 
-// What scontrol makes of it; empty when it is not installed. It needs no cluster for this, but a
-// configuration.
+// scontrol's result; empty when it is not installed. It needs a configuration for this, but no
+// cluster.
 Hosts scontrol(const std::string& list) {
   const std::string file = "/tmp/tally_host_list_test_" + std::to_string(getpid()) + ".conf";
   std::ofstream(file) << "ClusterName=test\nSlurmctldHost=localhost\n";

@@ -106,7 +106,7 @@ TEST_CASE("the first failure is everybody's, and the second is no news") {
   CHECK(m.ranks[2]->fail(1, "a consequence").message == "the data are missing");
 }
 
-// A launcher may end all as soon as one has ended: what rank 0 has to say must be said by then.
+// A launcher may end all ranks as soon as one has ended, so rank 0 must report before that.
 TEST_CASE("of a failure the others end after rank 0") {
   Meeting m(3);
   bool zero_ended = false, others_waited = true;

@@ -175,7 +175,7 @@ TEST_CASE("every flag that changes the run is found when it differs") {
     CAPTURE(flag);
     const auto found = flags.find(flag);
     if (found == flags.end()) {
-      // A new flag: give it a value above, or say below why ranks may differ in it.
+      // A new flag: give it a value above, or add below why ranks may differ in it.
       CHECK_MESSAGE((may_differ.count(flag) > 0 || is_ignored(flag)), flag);
       continue;
     }

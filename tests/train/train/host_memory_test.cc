@@ -1,4 +1,4 @@
-// What of the host's memory a process may take.
+// How much of the host's memory a process may take.
 #include "src/train/host_memory.h"
 
 #include <doctest/doctest.h>

@@ -74,7 +74,7 @@ TEST_CASE("folders of checkpoints are looked at before training") {
   CHECK(ended.out.empty());
   CHECK(contains(ended.err, "--save: checkpoints cannot be written under '" + folder / "file'"));
 
-  // Where even root may not write: no model is trained and then lost.
+  // Where even root cannot write: no model is trained and then lost.
   ended = tally_train(mock + "--train-iters 1 --save-hf /proc/zz");
   CHECK(ended.code == 2);
   CHECK(ended.out.empty());

@@ -1,5 +1,5 @@
-// The loop with a model that computes nothing: what it asks for, in which order, and what it makes
-// of the results.
+// The step loop with a model that computes nothing: what it calls, in which order, and how it uses
+// the results.
 #include "src/train/step_loop.h"
 
 #include <doctest/doctest.h>
