@@ -24,7 +24,7 @@ CUTLASS = ("_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalIN4cute5tup
            "PingpongEEENS5_IJNSA_ILi128EEESG_NSA_ILi64EEEEEENS_10bfloat16_tENS1L_22Sm90TmaWarpSpecializedILi4ELi2ELi16ELb1ELb"
            "0EEEJSI_NS1U_IN5tally5train4cuda16TanhGeluGradientEffLS1X_2EvEEEEvNT_6ParamsE")
 
-# The same of exponential_product_64x256_2x1.cu: it sums as well, but what it is for is the loss.
+# The same of the fused linear cross-entropy's GEMM: it sums as well, but belongs to the loss.
 EXPONENTIAL = ("_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalIN4cute5tupleIJiiiEEENS1_10collective13CollectiveMma"
                "INS1_34MainloopSm90TmaGmmaWarpSpecializedILi5ENS5_IJNS4_1CILi2EEENSA_ILi1EEESC_EEENS1_32KernelTmaWarpSpecialized"
                "PingpongEEENS5_IJNSA_ILi64EEENSA_ILi256EEESG_EEENS_10bfloat16_tENS1G_22Sm90TmaWarpSpecializedILi4ELi2ELi16ELb0E"
@@ -37,7 +37,7 @@ def line(name, start, end, grid="132x1x1"):
 
 
 def step(at, extra=()):
-    """1,000 ns from one gradient norm's beginning to the next: copy 50, two products of 200, one of them half under attention of 100
+    """1,000 ns from one gradient norm's beginning to the next: copy 50, two GEMMs of 200, one of them half under attention of 100
     on another stream, LayerNorm 100, optimizer 20 + 130; idle between."""
     return [line("[copy within device]", at + 10, at + 60, ""), line(PRODUCT, at + 100, at + 300),
             line(PRODUCT, at + 300, at + 500), line(ATTENTION, at + 450, at + 550), line(LAYERNORM, at + 600, at + 700),

@@ -149,7 +149,7 @@ TEST_CASE("the model file is GPT-2's: names, transposed linear layers, no paddin
   CHECK(other.tensors().at("lm_head.weight").dtype == "BF16");
 }
 
-TEST_CASE("weights are read with and without prefix, masks and a tied head are passed over") {
+TEST_CASE("weights are read with and without prefix; masks and a tied head are ignored") {
   const TempDir dir;
   Run saved(DType::f32, 1);
   save_model_weights(dir / "m", saved.config, saved.state(), *saved.stream);

@@ -45,7 +45,7 @@ struct Tiny {
 
 }  // namespace
 
-TEST_CASE("whether a model can be written is tried, and nothing is left of it") {
+TEST_CASE("writing a model is tried in advance and leaves nothing") {
   const TempDir dir;
   CHECK(fault(dir / "new/er/model").empty());
   CHECK(dir.names().empty());
@@ -66,7 +66,7 @@ TEST_CASE("whether a model can be written is tried, and nothing is left of it") 
   CHECK(contains(fault("/proc/zz"), "the model cannot be written to '/proc/zz': '/proc/"));
 }
 
-TEST_CASE("a model that cannot be written whole leaves nothing; over another it leaves that") {
+TEST_CASE("a failed write of a model leaves nothing, or the older model") {
   const TempDir dir;
   Tiny tiny;
   SideFiles lost;
@@ -91,7 +91,7 @@ TEST_CASE("a model that cannot be written whole leaves nothing; over another it 
   CHECK(dir.names() == "model ");
 }
 
-TEST_CASE("a model's own config.json and tokenizer go with it, read before they can go") {
+TEST_CASE("a model's config.json and tokenizer are copied as they were at the start") {
   const TempDir dir;
   Tiny tiny;
   fs::create_directories(dir / "from");
@@ -119,7 +119,7 @@ TEST_CASE("a model's own config.json and tokenizer go with it, read before they 
   CHECK(contains(model_config_json(padded, DType::f32), "\"eos_token_id\": 50256"));
 }
 
-TEST_CASE("the source's tokenizer.json does not go beside another tokenizer") {
+TEST_CASE("the source's tokenizer.json is not copied next to another tokenizer") {
   const TempDir dir;
   fs::create_directories(dir / "from");
   dir.write("from/config.json", model_config_json(tiny_config(), DType::f32));

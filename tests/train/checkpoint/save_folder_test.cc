@@ -45,7 +45,7 @@ std::string leftover(const TempDir& dir, const std::string& host, pid_t pid) {
 
 }  // namespace
 
-TEST_CASE("a second run is refused while the first lives, and told whose the folder is") {
+TEST_CASE("a second run is refused while the first lives, with the lock's holder") {
   const TempDir dir;
   {
     const SaveFolder first(dir / "a/b");
@@ -62,7 +62,7 @@ TEST_CASE("a second run is refused while the first lives, and told whose the fol
   CHECK(dir.names() == "kept ");
 }
 
-TEST_CASE("the lock of a run that was killed holds nobody up") {
+TEST_CASE("the lock of a killed run blocks nobody") {
   const TempDir dir;
   dir.write(".tally-train.lock",
             "process 1 on another since 2026-01-01T00:00:00Z, a longer line\n");
@@ -71,7 +71,7 @@ TEST_CASE("the lock of a run that was killed holds nobody up") {
   CHECK_FALSE(contains(dir.read(".tally-train.lock"), "longer"));
 }
 
-TEST_CASE("a lock file that its last holder removed meanwhile is no lock") {
+TEST_CASE("a lock file that its last holder removed meanwhile does not count") {
   const TempDir dir;
   int calls = 0;
   const SaveFolder folder(dir / "s", [&](int fd) {
@@ -89,7 +89,7 @@ TEST_CASE("a file system without locks stops no run") {
   const SaveFolder second(dir / "s", no_locks);
 }
 
-TEST_CASE("what killed saves left goes, and no living run's") {
+TEST_CASE("leftovers of killed saves are removed, and no living run's files") {
   const TempDir dir;
   const std::string dead = leftover(dir, host(), dead_process());
   const std::string living = leftover(dir, host(), getppid());
@@ -106,7 +106,7 @@ TEST_CASE("what killed saves left goes, and no living run's") {
   CHECK(dir.names() == ".tally-train.lock iter_0000001 ");
 }
 
-TEST_CASE("checkpoints are replaced only by a run that goes on from them") {
+TEST_CASE("checkpoints are replaced only by a run that resumes from them") {
   const TempDir dir;
   fs::create_directories(dir / "s");
   check_goes_on(dir / "s", std::nullopt);

@@ -156,7 +156,7 @@ TEST_CASE("evaluation: Megatron's defaults once one of its flags is given") {
   CHECK(parse(base + "--eval-interval 7").eval_iterations == 100);
 }
 
-TEST_CASE("what Megatron silently clamps is said") {
+TEST_CASE("what Megatron clamps silently is reported") {
   const Config c = parse(base + "--sequence-parallel --use-distributed-optimizer");
   CHECK_FALSE(c.sequence_parallel);
   REQUIRE(c.notices.size() == 2);

@@ -11,7 +11,7 @@ namespace {
 
 // Blocks of 128 queries and keys: one of each; a few; so many that every SM takes several from the
 // queue, some of them with one turn only.
-TEST_CASE("cuda: attention on Hopper's matrix instructions" * NEEDS_GPU) {
+TEST_CASE("cuda: flash attention on Hopper" * NEEDS_GPU) {
   if (!on_hopper()) {
     MESSAGE("not run: no GPU of compute capability 9.0, or a build without kernels for it");
     return;
@@ -53,7 +53,7 @@ bool repeats(const std::vector<double>& all, const std::vector<double>& one, Ski
 }
 
 // More heads than run together forward, in groups of two sizes, and ten blocks an SM.
-TEST_CASE("cuda: attention on Hopper of many equal samples" * NEEDS_GPU) {
+TEST_CASE("cuda: flash attention on Hopper of many equal samples" * NEEDS_GPU) {
   if (!on_hopper()) return;
   constexpr int64_t count = 19, tokens = 128, heads = 70, d = 64, row = heads * d;
   const AttentionShape one = shape_of(1, tokens, heads, d, true, 0),
@@ -84,7 +84,7 @@ TEST_CASE("cuda: attention on Hopper of many equal samples" * NEEDS_GPU) {
 // All sums but dQ's have a fixed order, so any difference between two launches is a race; dQ's
 // differ in their last bits only. Scores are large, so that probabilities are far from even, and
 // the scratch holds NaNs.
-TEST_CASE("cuda: attention on Hopper is the same in each of many launches" * NEEDS_GPU) {
+TEST_CASE("cuda: flash attention on Hopper is the same in each of many launches" * NEEDS_GPU) {
   if (!on_hopper()) return;
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) continue;
@@ -133,7 +133,7 @@ TEST_CASE("cuda: attention on Hopper is the same in each of many launches" * NEE
 
 // Exponents are relative to a row's first scores, which lie at the diagonal or, without a mask, in
 // the last block of keys. Later scores are far larger, or smaller, or one score is.
-TEST_CASE("cuda: attention on Hopper where scores rise, fall and jump" * NEEDS_GPU) {
+TEST_CASE("cuda: flash attention on Hopper where scores rise, fall and jump" * NEEDS_GPU) {
   if (!on_hopper()) return;
   constexpr int64_t batch = 8, tokens = 256, heads = 9, d = 64;  // more blocks than go at once
   for (const Kind& kind : kinds()) {
@@ -209,7 +209,7 @@ Result with_row(const Kind& kind, int which, int64_t at, double value, double v3
 }
 
 // Loss scaling skips a step if its gradients show that.
-TEST_CASE("cuda: what is not finite stays visible behind attention on Hopper" * NEEDS_GPU) {
+TEST_CASE("cuda: flash attention on Hopper preserves NaNs and infinities" * NEEDS_GPU) {
   if (!on_hopper()) return;
   enum { q, k, v, dout };
   for (const Kind& kind : kinds()) {

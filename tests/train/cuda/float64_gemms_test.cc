@@ -106,7 +106,7 @@ bool serves() {
   return cuda::cuda_stream(*b.gpu).capability() == 90 && cuda::float64_gemms_built();
 }
 
-TEST_CASE("cuda: float32 products on float64 tensor cores round once" * NEEDS_GPU) {
+TEST_CASE("cuda: float32 GEMMs on float64 tensor cores round once" * NEEDS_GPU) {
   if (!serves()) return;
   for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
     for (const Size& n : sizes) {
@@ -126,7 +126,7 @@ TEST_CASE("cuda: float32 products on float64 tensor cores round once" * NEEDS_GP
   }
 }
 
-TEST_CASE("cuda: their bias and what they add, in place too" * NEEDS_GPU) {
+TEST_CASE("cuda: float64 tensor cores: bias and addend, in place too" * NEEDS_GPU) {
   if (!serves()) return;
   for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
     for (const bool b_transposed : {false, true}) {
@@ -144,7 +144,7 @@ TEST_CASE("cuda: their bias and what they add, in place too" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: their tiles are shared by any number of SMs, alike in every run" * NEEDS_GPU) {
+TEST_CASE("cuda: float64 tensor cores: any number of SMs, repeatable" * NEEDS_GPU) {
   if (!serves()) return;
   for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
     for (const Size& n : {Size{520, 392, 256}, Size{900, 700, 20}, Size{64, 64, 2000}}) {
@@ -167,7 +167,7 @@ TEST_CASE("cuda: their tiles are shared by any number of SMs, alike in every run
 }
 
 // By rule, independent of timing: in-place addition, and fewer SMs than there are.
-TEST_CASE("cuda: float32 weights' gradients by them" * NEEDS_GPU) {
+TEST_CASE("cuda: float64 tensor cores: float32 weight gradients" * NEEDS_GPU) {
   if (!serves()) return;
   for (const int leave : {0, 8}) {
     Both b(f32);
@@ -182,7 +182,7 @@ TEST_CASE("cuda: float32 weights' gradients by them" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: float64 products refuse what they do not serve" * NEEDS_GPU) {
+TEST_CASE("cuda: float64 tensor cores: unsupported problems are refused" * NEEDS_GPU) {
   if (!serves()) return;
   Problem p({64, 64, 64}, false, true);
   CHECK(cuda::float64_gemm_supported(p.product));
@@ -200,7 +200,7 @@ TEST_CASE("cuda: float64 products refuse what they do not serve" * NEEDS_GPU) {
   CHECK_FALSE(cuda::float64_gemm_supported(odd));
 }
 
-TEST_CASE("cuda: float32 layers take them where they may" * NEEDS_GPU) {
+TEST_CASE("cuda: float32 layers take float64 tensor cores where they may" * NEEDS_GPU) {
   if (!serves()) return;
   for (const bool wanted : {true, false}) {
     Both b(f32);
@@ -251,7 +251,7 @@ struct TuningFile {
   }
 };
 
-TEST_CASE("cuda: a tile that timing found is taken from the file again" * NEEDS_GPU) {
+TEST_CASE("cuda: a tuned tile is read from the file again" * NEEDS_GPU) {
   if (!serves()) return;
   const TuningFile file;
   Both b(f32);

@@ -113,7 +113,7 @@ TEST_CASE("cuda: GPT's gradients equal the autograd reference's on the GPU" * NE
   }
 }
 
-TEST_CASE("cuda: dropout takes the CPU's masks" * NEEDS_GPU) {
+TEST_CASE("cuda: dropout draws the CPU's masks" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config c = config_of(kind);
     c.model.hidden_dropout = 0.1;
@@ -125,7 +125,7 @@ TEST_CASE("cuda: dropout takes the CPU's masks" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * NEEDS_GPU) {
+TEST_CASE("cuda: no fusion changes the gradients" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config plain = wide_config(kind);
     plain.fusions = {false, false, false, false, false, false,
@@ -148,7 +148,7 @@ TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * N
   }
 }
 
-TEST_CASE("cuda: recorded steps draw the masks that called steps draw, new ones each time" *
+TEST_CASE("cuda: recorded steps draw the masks of eager steps, new ones each time" *
           NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config c = wide_config(kind);
@@ -309,7 +309,7 @@ std::vector<std::vector<double>> moved(const Config& c, DType type, bool late) {
   return parameters;
 }
 
-TEST_CASE("cuda: updates beside the next forward pass train alike" * NEEDS_GPU) {
+TEST_CASE("cuda: deferred updates train alike" * NEEDS_GPU) {
   for (const DType type : {DType::bf16, DType::f16}) {
     for (const bool tied : {true, false}) {
       Config c = wide_config({type, MatmulMode::ieee, "", 0});

@@ -9,7 +9,7 @@
 namespace tally::train {
 namespace {
 
-TEST_CASE("cuda: a recorded step does what the called one does, and allocates nothing" *
+TEST_CASE("cuda: a recorded step does what the eager one does, and allocates nothing" *
           NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   Both b(kind);
@@ -74,7 +74,7 @@ TEST_CASE("cuda: work on a side stream starts after what came before and ends be
   }
 }
 
-TEST_CASE("cuda: products that leave SMs have the same results" * NEEDS_GPU) {
+TEST_CASE("cuda: GEMMs with reserved SMs have the same results" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   for (const int leave : {2, 16}) {
     Both b(kind);
@@ -93,7 +93,7 @@ TEST_CASE("cuda: products that leave SMs have the same results" * NEEDS_GPU) {
 }
 
 // Larger clusters do not fit next to work that occupies SMs across the GPU.
-TEST_CASE("cuda: products that leave SMs run in pairs of blocks" * NEEDS_GPU) {
+TEST_CASE("cuda: GEMMs with reserved SMs run in clusters of two blocks" * NEEDS_GPU) {
   Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
   cuda::CudaStream& s = cuda::cuda_stream(*b.gpu);
   cuda::GemmProblem p;  // of a 13B model's MLP; nothing is computed

@@ -93,7 +93,7 @@ TEST_CASE("cuda: each variant of linear_cross_entropy, and the gradients that fo
 
 // A trained model is confident about most tokens: then the gradient is small compared to its two
 // parts.
-TEST_CASE("cuda: linear_cross_entropy of tokens that are sure, or wrong" * NEEDS_GPU) {
+TEST_CASE("cuda: linear_cross_entropy of confident or wrong tokens" * NEEDS_GPU) {
   Both b(bf16);
   if (!served(b)) return;
   const Head n{128, 500, 512, 64};
@@ -168,7 +168,7 @@ TEST_CASE("cuda: linear_cross_entropy is exact for logits up to 480 either way" 
   }
 }
 
-TEST_CASE("cuda: linear_cross_entropy shows what is not a number, or infinite" * NEEDS_GPU) {
+TEST_CASE("cuda: linear_cross_entropy preserves NaNs and infinities" * NEEDS_GPU) {
   Both b(bf16);
   if (!served(b)) return;
   const Head n{128, 500, 512, 64};

@@ -49,7 +49,7 @@ TEST_CASE("cuda: linear_forward adds the residual" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: sums of biases, of a range of columns and through a product" * NEEDS_GPU) {
+TEST_CASE("cuda: bias sums, of a range of columns and through a GEMM" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Shape& n : shapes) {
       Both b(kind);
@@ -113,7 +113,7 @@ TEST_CASE("cuda: linear_backward_input" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: linear_backward_input_gelu, beside `pre` and in its place" * NEEDS_GPU) {
+TEST_CASE("cuda: linear_backward_input_gelu, out of place and in place" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Shape& n : shapes) {
       for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {

@@ -78,7 +78,7 @@ TEST_CASE("cuda: gradient_norm and adamw_step" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: a gradient that is not finite leaves the update out" * NEEDS_GPU) {
+TEST_CASE("cuda: a gradient that is not finite skips the update" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
       Both b(kind);

@@ -97,7 +97,7 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu in pieces" * NEEDS_G
   }
 }
 
-TEST_CASE("cuda: GELU keeps its slope where kernels are made for that" * NEEDS_GPU) {
+TEST_CASE("cuda: GELU's derivative is saved where kernels serve it" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   Both b(kind);
   const auto keeps = [&] { return faster_saved_gelu(*b.gpu, kind.type, 256, 72); };

@@ -134,7 +134,7 @@ TEST_CASE("embeddings and cross-entropy") {
   same(dwpe, tp.grad());
 }
 
-TEST_CASE("a head's GEMM and its loss in one") {
+TEST_CASE("fused linear cross-entropy") {
   auto stream = make_stream(Device{});
   Stream& s = *stream;
   std::vector<int32_t> wanted(30);

@@ -57,7 +57,7 @@ class SimulatedGpu {
   size_t last_ = 0;
 };
 
-TEST_CASE("fastest way: what lasts wins over what is fast in a burst") {
+TEST_CASE("autotune: lasting speed wins over a fast burst") {
   // As eight algorithms of one GEMM were: the best in long turns is the sixth in short ones.
   SimulatedGpu gpu({{1.895, 1.992},
                     {1.896, 2.004},
@@ -73,14 +73,14 @@ TEST_CASE("fastest way: what lasts wins over what is fast in a burst") {
   CHECK(gpu.spent < 3000);
 }
 
-TEST_CASE("fastest way: loading a kernel does not count") {
+TEST_CASE("autotune: loading a kernel does not count") {
   // More algorithms than are kept after single runs; the best loads longest.
   std::vector<Kernel> kernels(20, Kernel{1.0, 1.0, 0.5});
   kernels[17] = {0.9, 0.9, 50};
   CHECK(SimulatedGpu(kernels, 0.001).choose() == 17);
 }
 
-TEST_CASE("fastest way: equal measurements that differ by a percent") {
+TEST_CASE("autotune: equal measurements that differ by a percent") {
   // Over many draws the chosen algorithm is near the best, and hardly behind it on average. One
   // long turn each loses twice as much.
   double lost = 0;
@@ -103,14 +103,14 @@ TEST_CASE("fastest way: equal measurements that differ by a percent") {
   CHECK(lost < 0.0015);
 }
 
-TEST_CASE("fastest way: ways that do not run") {
+TEST_CASE("autotune: algorithms that do not run") {
   const Kernel fails{1, 1, 0, false};
   CHECK(SimulatedGpu({fails, {2, 2}, fails, {3, 3}}, 0).choose() == 1);
   CHECK(SimulatedGpu({fails, fails}, 0).choose() == 2);
   CHECK(SimulatedGpu({}, 0).choose() == 0);
 }
 
-TEST_CASE("fastest way: no long turns where they decide nothing") {
+TEST_CASE("autotune: no long turns where they decide nothing") {
   SimulatedGpu one({{2, 2}}, 0);
   CHECK(one.choose() == 0);
   CHECK(one.announced == 0);

@@ -49,7 +49,7 @@ TEST_CASE_FIXTURE(Fixture, "linear: input, weight and bias") {
   check(b, loss, db, 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "linear: the residual, overwritten weight gradients, sums of biases") {
+TEST_CASE_FIXTURE(Fixture, "linear: the residual, overwritten weight gradients, bias sums") {
   const Numbers x({5, 7}, 1), w({4, 7}, 2), b({4}, 3), dy({5, 4}, 4), residual({5, 4}, 5);
   Numbers plain({5, 4}, 6), y({5, 4}, 7), sum = residual;
   linear_forward(*stream, x, w, b, plain);

@@ -141,7 +141,7 @@ TEST_CASE("the threads of no rank spin for long while they wait") {
   CHECK(contains(environment, std::string("GOMP_SPINCOUNT=3000") + '\0'));
 }
 
-TEST_CASE("bad flags are said once, before a rank is started") {
+TEST_CASE("bad flags are reported once, before a rank is started") {
   const Ended ended = tally_train(flags + "--train-iters 6 --nproc-per-node 3");
   CHECK(ended.code == 2);
   CHECK(ended.err ==
@@ -199,7 +199,7 @@ TEST_CASE("a rank that is killed ends the run, within seconds and with its numbe
   }
 }
 
-TEST_CASE("asked to stop, all ranks stop after the same step; others go on from there") {
+TEST_CASE("asked to stop, all ranks stop after the same step; a later run resumes there") {
   const Folder folder("distributed");
   bool told = false;
   // The supervisor passes the signal on, or one rank alone receives it.
@@ -223,7 +223,7 @@ TEST_CASE("asked to stop, all ranks stop after the same step; others go on from 
   }
 }
 
-TEST_CASE("a run goes on with another number of ranks") {
+TEST_CASE("a run resumes with another number of ranks") {
   const Folder folder("distributed");
   REQUIRE(tally_train(with_evaluation + "--record " + folder / "whole.json").code == 0);
   const std::string save = " --save " + folder / "checkpoint";

@@ -74,7 +74,7 @@ TEST_CASE("scontrol expands them alike") {
   }
 }
 
-TEST_CASE("what is no list of hosts is quoted") {
+TEST_CASE("invalid lists of hosts are quoted") {
   for (const char* list : {"", "a,,b", "node[1-3", "node1-3]", "node[3-1]", "node[1-x]", "node[]",
                            "node[[1]]", "node[1-9999999]", "[1-9999][1-9999]", "node[-3]"}) {
     CAPTURE(std::string(list));

@@ -80,7 +80,7 @@ Seen run(Config c, bool late) {
 
 }  // namespace
 
-TEST_CASE("late updates: losses, evaluations and checkpoints are the same, bit for bit") {
+TEST_CASE("deferred updates: losses, evaluations and checkpoints are the same, bit for bit") {
   for (const bool tied : {true, false}) {
     for (const DType type : {DType::f64, DType::f32, DType::bf16}) {
       for (const int64_t layers : {1, 3}) {

@@ -3,7 +3,7 @@
 
 #include "tests/train/train/tiny_run.h"
 
-TEST_CASE("a dataset that is not there, and no command") {
+TEST_CASE("a missing dataset, and no command") {
   Ended ended = tally_train(tiny + "--train-iters 1 --data-path /none/corpus");
   CHECK(ended.code == 2);
   CHECK(contains(ended.err, "/none/corpus"));
@@ -88,7 +88,7 @@ TEST_CASE("folders of checkpoints are looked at before training") {
   CHECK(contains(ended.err, "--num-layers: 3 contradicts " + saved + "/iter_0000001/config.json"));
 }
 
-TEST_CASE("a run goes on with the model of its checkpoint, whatever fits its shapes") {
+TEST_CASE("a run resumes with the model of its checkpoint, whatever else fits its shapes") {
   const Folder folder("model");
   const std::string saved = folder / "s", config = saved + "/iter_0000002/config.json";
   const std::string rotary =
@@ -204,7 +204,7 @@ TEST_CASE("a checkpoint that is damaged or of another precision is found before 
   CHECK(tally_train(mock + "--train-iters 2 --load " + saved).code == 0);
 }
 
-TEST_CASE("evaluate says what it needs, and what it does not do") {
+TEST_CASE("evaluate reports what it needs and what it does not support") {
   const Folder folder("evaluate");
   REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s").code == 0);
   const auto refused = [&](const std::string& flags, const std::string& message) {
@@ -267,7 +267,7 @@ TEST_CASE("a checkpoint that cannot be written does not take the model with it")
   CHECK(fs::exists(folder / "model/model.safetensors"));
 }
 
-TEST_CASE("what a model's folder is not, and what a text is not") {
+TEST_CASE("invalid model folders and texts are refused") {
   const Folder folder("evaluate");
   REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s --save-hf " + folder / "model")
               .code == 0);
