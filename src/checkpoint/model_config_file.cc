@@ -54,7 +54,8 @@ class Reader {
   }
   int64_t size(const char* key) const {
     if (has(key) && !json_[key].is_number_integer())
-      throw bad(fmt::format("has {} for \"{}\", which is not a whole number", json_[key].dump(), key));
+      throw bad(
+          fmt::format("has {} for \"{}\", which is not a whole number", json_[key].dump(), key));
     const auto value = get<int64_t>(key, 0);
     if (value < 1) throw bad(fmt::format("gives no positive \"{}\"", key));
     return value;
@@ -82,7 +83,8 @@ Reader open_config(const std::string& path) {
   } catch (const Json::exception& error) {
     throw std::runtime_error(fmt::format("'{}' is not valid JSON: {}", name, json_fault(error)));
   }
-  throw std::runtime_error(fmt::format("'{}' is not a model's configuration (a JSON object)", name));
+  throw std::runtime_error(
+      fmt::format("'{}' is not a model's configuration (a JSON object)", name));
 }
 
 }  // namespace

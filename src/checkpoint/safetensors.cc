@@ -28,8 +28,8 @@ constexpr StoredType kTypes[] = {
     {"F32", 4},  {"C64", 8}, {"F64", 8}, {"I64", 8},     {"U64", 8}};
 
 std::runtime_error bad_file(const std::string& path, const std::string& why) {
-  return std::runtime_error(
-      fmt::format("'{}' is not a valid safetensors file: {}: copy or download it again", path, why));
+  return std::runtime_error(fmt::format(
+      "'{}' is not a valid safetensors file: {}: copy or download it again", path, why));
 }
 
 // JSON with every key of an object only once.
@@ -218,8 +218,8 @@ void WeightFiles::open_shards(const std::string& index) {
     map = Json::parse(file.data(), file.data() + file.size()).at("weight_map");
   } catch (const Json::exception& error) {
     throw std::runtime_error(
-        fmt::format("'{}' is not an index of safetensors shards (JSON with a weight_map): {}", index,
-                    json_fault(error)));
+        fmt::format("'{}' is not an index of safetensors shards (JSON with a weight_map): {}",
+                    index, json_fault(error)));
   }
   std::map<std::string, const SafetensorsFile*> opened;
   for (const auto& [name, shard] : map.items()) {

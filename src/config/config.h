@@ -25,18 +25,18 @@ enum class LogFormat { jupiter, megatron };
 // Optimizations of the explicit model's step (--no-fusion turns them off, to measure each). None of
 // them changes the result beyond rounding.
 struct Fusions {
-  bool residual = true;   // the branch's GEMM adds the residual (without dropout)
-  bool bias_sums = true;  // LayerNorm's backward pass sums the gradient of the branch's bias
-  bool qkv_bias = true;   // gradients of K's and V's bias without reading dK and dV
-  bool overwrite = true;  // a step's first micro batch overwrites the weights' gradients
-  bool gelu = true;       // GELU in the epilogues of the MLP's GEMMs
-  bool gelu_derivative = true;  // GELU's derivative is saved instead of its input, where kernels serve it
-  bool bias = true;     // GEMMs with a bias may use our CUTLASS kernels instead of cuBLASLt
-  bool overlap = true;  // f32: weight gradients on a side stream where that is faster
+  bool residual = true;         // the branch's GEMM adds the residual (without dropout)
+  bool bias_sums = true;        // LayerNorm's backward pass sums the gradient of the branch's bias
+  bool qkv_bias = true;         // gradients of K's and V's bias without reading dK and dV
+  bool overwrite = true;        // a step's first micro batch overwrites the weights' gradients
+  bool gelu = true;             // GELU in the epilogues of the MLP's GEMMs
+  bool gelu_derivative = true;  // GELU's derivative is saved where kernels serve it
+  bool bias = true;             // GEMMs with a bias may use our CUTLASS kernels instead of cuBLASLt
+  bool overlap = true;          // f32: weight gradients on a side stream where that is faster
   bool deferred_update = true;  // 16 bits: the update overlaps with the next forward pass
   bool float64 = true;          // f32: GEMMs may run on float64 tensor cores
   bool attention = true;        // 16 bits: attention may use our Hopper kernels
-  bool head = true;  // fused linear cross-entropy, where it is faster
+  bool head = true;             // fused linear cross-entropy, where it is faster
 };
 
 // Their names in --no-fusion and the record, in the order of the fields.
@@ -135,7 +135,7 @@ struct Config {
   int rank = 0, local_rank = 0, local_size = 1;
   std::string distributed_backend;  // "nccl", "mpi", "sockets"; "": chosen from device and launcher
   std::string network_interface;    // "": any
-  int64_t gradient_bucket = 0;      // elements reduced at once, overlapped with the backward pass; 0: no overlap
+  int64_t gradient_bucket = 0;  // elements reduced at a time during the backward pass; 0: after it
   int64_t weight_check_interval = 0;  // steps between checks that all ranks have the same weights
   LogFormat log_format = LogFormat::jupiter;
   bool log_throughput = false;  // --log-throughput, for LogFormat::megatron
@@ -161,7 +161,7 @@ struct Config {
   bool sequence_parallel = false;
   bool distributed_optimizer = false;       // given, and there are several processes
   int64_t virtual_pipeline_layers = 0;      // --num-layers-per-virtual-pipeline-stage; 0: off
-  bool exit_on_missing_checkpoint = false;  // false: --load of an empty directory starts from scratch
+  bool exit_on_missing_checkpoint = false;  // else an empty --load directory is accepted
   std::vector<std::string> command_line;
   std::vector<std::string>
       notices;  // sentences to print at the start: what was ignored or adjusted

@@ -113,11 +113,10 @@ void declare_optimizer(CLI::App* app, Flags* f) {
 
 void declare_precision(CLI::App* app, Flags* f) {
   FlagGroup g(app, "Precision");
-  g.text(
-      "--precision", &f->precision, "NAME",
-      "fp32 (default, no TF32; on Hopper GPUs GEMMs may accumulate in float64), tf32x3 (fp32 "
-      "whose GEMMs are three TF32 GEMMs each, nearly as accurate), tf32, bf16, fp16 or fp64; "
-      "master weights, optimizer state and accumulation are fp32 or wider in all of them");
+  g.text("--precision", &f->precision, "NAME",
+         "fp32 (default, no TF32; on Hopper GPUs GEMMs may accumulate in float64), tf32x3 (fp32 "
+         "whose GEMMs are three TF32 GEMMs each, nearly as accurate), tf32, bf16, fp16 or fp64; "
+         "master weights, optimizer state and accumulation are fp32 or wider in all of them");
   g.text("--fp32-attention", &f->fp32_attention, "NAME",
          "GEMMs of attention with --precision fp32: ieee (default), or tf32x3, as PyTorch's own "
          "float32 kernel computes them (heads of up to 128)");

@@ -24,9 +24,9 @@ std::vector<int32_t> document_starts(const int32_t* ids, int64_t tokens, int32_t
 // -1 where ids[t] is `eod`. Returns how many targets count.
 int64_t mask_document_ends(const int32_t* ids, int64_t tokens, int32_t eod, int32_t* targets);
 
-// Positions[rows, tokens] and the documents of a micro batch ids[rows, tokens], each where it is not
-// null. cu_seqlens[rows * tokens + 1]: where the documents of all rows begin, counted through the
-// micro batch, and rows * tokens from the last one to the array's end.
+// Positions[rows, tokens] and the documents of a micro batch ids[rows, tokens], each where it is
+// not null. cu_seqlens[rows * tokens + 1]: where the documents of all rows begin, counted through
+// the micro batch, and rows * tokens from the last one to the array's end.
 void describe_documents(const int32_t* ids, int64_t rows, int64_t tokens, int32_t eod,
                         int32_t* positions, int32_t* cu_seqlens);
 

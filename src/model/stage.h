@@ -1,5 +1,6 @@
 // A model as the training loop sees it: the layers that this process holds, with explicit forward
-// and backward passes over memory planned once, or the autograd reference behind the same interface.
+// and backward passes over memory planned once, or the autograd reference behind the same
+// interface.
 #pragma once
 
 #include <array>
@@ -24,8 +25,8 @@ struct Batch {
   // Labels of each head. [0]: [B,T] of the language model's head, where a negative label does not
   // count.
   std::array<Tensor, 2> labels;
-  // [n + 1] where n documents begin among the B T tokens, ascending, and B T at the end (repeated up
-  // to the tensor's size): tokens attend within their document only. None crosses a sequence.
+  // [n + 1] where n documents begin among the B T tokens, ascending, and B T at the end (repeated
+  // up to the tensor's size): tokens attend within their document only. None crosses a sequence.
   // Undefined: a document is a sequence.
   Tensor cu_seqlens;
   int64_t counted = -1;  // labels that count (whoever fills the batch knows); -1: all

@@ -1,5 +1,5 @@
-// Self-attention between the projection of its input to Q, K and V and the projection of its output,
-// which the residual norm after it computes (Branch).
+// Self-attention between the projection of its input to Q, K and V and the projection of its
+// output, which the residual norm after it computes (Branch).
 //   qkv = x w_qkv^T + b;  out = softmax(scale Q K^T + mask) V;  branch = out w_proj^T + b
 #pragma once
 
@@ -43,8 +43,9 @@ class SelfAttention {
   void forward(LayerContext* c, const Tensor& x, const TokenLayout& layout, const Dropout& dropout,
                const DeferredUpdate* update, const AttentionActivations& a) const;
   Branch branch(const LayerContext& c, const AttentionActivations& a) const;
-  // From the branch's gradient in `flow` to the gradient at x, in flow.normed. `qkv_grad`[B,T,3,H,D]
-  // is scratch. The residual norm above has filled the branch's bias_gradient.
+  // From the branch's gradient in `flow` to the gradient at x, in flow.normed.
+  // `qkv_grad`[B,T,3,H,D] is scratch. The residual norm above has filled the branch's
+  // bias_gradient.
   void backward(const LayerContext& c, const Tensor& x, const TokenLayout& layout,
                 const AttentionActivations& a, const Dropout& dropout, const Tensor& qkv_grad,
                 const BackwardFlow& flow) const;

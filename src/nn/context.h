@@ -33,8 +33,8 @@ struct Dropout {
   }
 };
 
-// The gradients that flow from layer to layer in a backward pass; M tokens, C hidden. One set serves
-// a whole stage.
+// The gradients that flow from layer to layer in a backward pass; M tokens, C hidden. One set
+// serves a whole stage.
 struct BackwardFlow {
   Tensor residual;  // [M,C] gradient at the residual stream
   Tensor normed;    // [M,C] gradient at a norm's output: what a layer gives to the norm below it

@@ -10,8 +10,8 @@
 
 namespace tally::train {
 
-// Parameters whose gradients are reduced together, by their places in ParameterTable::all(), and the
-// elements of the flat buffer that they cover.
+// Parameters whose gradients are reduced together, by their places in ParameterTable::all(), and
+// the elements of the flat buffer that they cover.
 struct GradientBucket {
   std::vector<int> parameters;
   int64_t begin = 0, end = 0;
@@ -34,8 +34,8 @@ class GradientReducer {
   void begin();
   // The gradient of a parameter is final in this step.
   void ready(int parameter);
-  // Reduces what is left; later work on the stream sees the sums. The gradients of a step that never
-  // called ready() are all left.
+  // Reduces what is left; later work on the stream sees the sums. The gradients of a step that
+  // never called ready() are all left.
   void finish();
 
  private:

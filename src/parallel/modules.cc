@@ -36,7 +36,8 @@ std::unique_ptr<Communicator> open_module(const std::string& name, const ModuleC
   if (module == nullptr)
     throw CommunicationError(fmt::format("{} cannot be loaded: {}", path, dlerror()));
   const auto make = reinterpret_cast<MakeCommunicator>(dlsym(module, make_communicator_symbol));
-  if (make == nullptr) throw CommunicationError(fmt::format("{} is not a module of tally-train", path));
+  if (make == nullptr)
+    throw CommunicationError(fmt::format("{} is not a module of tally-train", path));
   return std::unique_ptr<Communicator>(make(context));
 }
 

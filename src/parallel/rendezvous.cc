@@ -160,8 +160,9 @@ void Star::visit_zero(Deadline deadline) {
   std::string body;
   // Rank 0 gives up first, and its closed connection shows that.
   if (!receive_message(peers_[0], deadline + std::chrono::seconds(10), &type, &body))
-    throw CommunicationError(fmt::format("rank 0 at {}:{} gave up before all {} ranks had connected",
-                                         options_.address, options_.port, options_.size));
+    throw CommunicationError(
+        fmt::format("rank 0 at {}:{} gave up before all {} ranks had connected", options_.address,
+                    options_.port, options_.size));
   if (type != Message::welcome)
     throw CommunicationError(
         fmt::format("rank 0 at {}:{}: {}", options_.address, options_.port, body));

@@ -27,7 +27,7 @@ SavedRun saved_run(const std::string& config_json) {
     saved.precision = json.value("precision", "");
     if (json.contains("model"))
       saved.padded_vocabulary = json["model"].value("padded_vocab_size", int64_t{0});
-  } catch (const nlohmann::json::exception&) {  // it is written for people to read, so it may be missing
+  } catch (const nlohmann::json::exception&) {  // written for people, so it may be anything
     return {};
   }
   return saved;

@@ -1,6 +1,6 @@
 // Token and position embeddings. The backward pass adds the gradient's rows of each table row in a
-// fixed order: they are sorted by table row (stable radix sort) and cut into chunks of equal length.
-// One block sums a chunk. A second kernel finishes table rows whose sums span chunks.
+// fixed order: they are sorted by table row (stable radix sort) and cut into chunks of equal
+// length. One block sums a chunk. A second kernel finishes table rows whose sums span chunks.
 #include <cub/device/device_radix_sort.cuh>
 
 #include "src/device/cuda/dropout.cuh"

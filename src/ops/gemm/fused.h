@@ -23,7 +23,8 @@ struct FusedGemm {
   // bias: unused; with a residual: read; GELU: written, what is saved of x weight^T + bias; its
   // gradient: read, what was saved
   void* pre = nullptr;  // [tokens, features]
-  // x weight^T + bias (+ pre); GELU of that; (x weight) times GELU's derivative, may be `pre` itself
+  // x weight^T + bias (+ pre); GELU of that; (x weight) times GELU's derivative, may be `pre`
+  // itself
   void* out = nullptr;  // [tokens, features]
   // GELU's gradient: fp32 [parts, features], whose sum over parts is the sum of `out` over tokens
   // before rounding; parts = divide_up(tokens, tile_tokens)

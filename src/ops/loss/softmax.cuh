@@ -45,7 +45,8 @@ __device__ inline MaxSum<A> merge(MaxSum<A> x, MaxSum<A> y) {
 
 // A thread's part of a row: vectors of N from `first` on, `step` apart, up to `end`.
 template <typename T, int N>
-__device__ inline MaxSum<Acc<T>> max_sum_of(const T* row, int64_t first, int64_t step, int64_t end) {
+__device__ inline MaxSum<Acc<T>> max_sum_of(const T* row, int64_t first, int64_t step,
+                                            int64_t end) {
   using A = Acc<T>;
   MaxSum<A> mine{A(-INFINITY), A(0)};
   for (int64_t i = first; i < end; i += step) {

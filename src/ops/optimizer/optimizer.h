@@ -21,13 +21,13 @@
 //                      the SMs that are left are pairs too, which the GEMMs' kernels need.
 // The few SMs are taken where `sms` > 0, gradients are not to be zeroed, the elements are whole
 // vectors and a block's shared memory holds the stages; else the whole GPU. Both leave the same
-// bits. With --no-fusion deferred-update `sms` is 0. No kernel is timed, and --deterministic changes
-// nothing.
+// bits. With --no-fusion deferred-update `sms` is 0. No kernel is timed, and --deterministic
+// changes nothing.
 //
 // The norm is summed in a fixed order: on a GPU per thread in f32 (f64 for f64) and then in f64,
-// on the CPU in f64. A gradient that is not finite sets state->found_inf, and the update is left out.
-// In f32 the GPU's square root and division are the hardware's approximations, good to 2 units in
-// the last place. DeviceError on a GPU, std::invalid_argument on the CPU: the type is not a
+// on the CPU in f64. A gradient that is not finite sets state->found_inf, and the update is left
+// out. In f32 the GPU's square root and division are the hardware's approximations, good to 2 units
+// in the last place. DeviceError on a GPU, std::invalid_argument on the CPU: the type is not a
 // floating-point type.
 #pragma once
 

@@ -403,8 +403,8 @@ TEST_CASE("config.json: what is written is read; transformers' own for gpt2 is r
         std::string::npos);
   CHECK(fault("\"n_layer\":12", "\"n_layer\":\"x\"").find("which is not a whole number") !=
         std::string::npos);
-  CHECK(fault("\"n_layer\":12", "\"n_layer\":2.7").find("2.7 for \"n_layer\", which is not a whole") !=
-        std::string::npos);
+  CHECK(fault("\"n_layer\":12", "\"n_layer\":2.7")
+            .find("2.7 for \"n_layer\", which is not a whole") != std::string::npos);
   CHECK(fault("1e-05", "\"x\"").find("not of the expected kind") != std::string::npos);
   CHECK(fault("1e-05", "-1e-05").find("which is not positive") != std::string::npos);
   for (const char* wrong : {"1.5", "-1", "1.0"})

@@ -54,7 +54,9 @@ TEST_CASE("weight decay may grow over the run") {
                  "0.05") == "--end-weight-decay: 0.05 is less than --start-weight-decay 0.1");
 }
 
-TEST_CASE("--no-bias-gelu-fusion takes GELU out of the GEMMs' epilogues, and says what it does not change") {
+TEST_CASE(
+    "--no-bias-gelu-fusion takes GELU out of the GEMMs' epilogues, and says what it does not "
+    "change") {
   const Config c = parse(base + "--no-bias-gelu-fusion");
   CHECK_FALSE(c.fusions.gelu);
   CHECK(c.fusions.bias);

@@ -148,8 +148,7 @@ TEST_CASE("cuda: no fusion changes the gradients" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: recorded steps draw the masks of eager steps, new ones each time" *
-          NEEDS_GPU) {
+TEST_CASE("cuda: recorded steps draw the masks of eager steps, new ones each time" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config c = wide_config(kind);
     c.model.hidden_dropout = c.model.attention_dropout = 0.2;

@@ -9,8 +9,7 @@
 namespace tally::train {
 namespace {
 
-TEST_CASE("cuda: a recorded step does what the eager one does, and allocates nothing" *
-          NEEDS_GPU) {
+TEST_CASE("cuda: a recorded step does what the eager one does, and allocates nothing" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   Both b(kind);
   const Pair x = b.input({64, 128}), w = b.input({128, 128}, 0.1), bias = b.input({128});

@@ -140,7 +140,8 @@ TEST_CASE("splits keep to their documents; samples may be longer than an epoch")
   }
   CHECK(error_of([&] { make_gpt_samples(dataset, "1", Split::validation, 5, 1); }) ==
         "--split 1 leaves no documents for validation of a dataset of 4 documents: change --split, "
-        "or prepare more documents (tally-train prepare --split-documents-on-blank-lines makes many of one "
+        "or prepare more documents (tally-train prepare --split-documents-on-blank-lines makes "
+        "many of one "
         "text)");
 }
 

@@ -150,7 +150,8 @@ TEST_CASE("launchers that disagree, and halves") {
         "RANK=x is not a number of processes or a rank");
   CHECK(refusal(with(srun, {{"PMIX_RANK", "2"}})).find("PMIX_RANK=2 and SLURM_PROCID=4 disagree") ==
         0);
-  CHECK(refusal(with(srun, {{"MASTER_PORT", "0"}})) == "MASTER_PORT=0 is not a valid port: 1 to 65535");
+  CHECK(refusal(with(srun, {{"MASTER_PORT", "0"}})) ==
+        "MASTER_PORT=0 is not a valid port: 1 to 65535");
   // WORLD_SIZE alone, as some sites export it, is no contradiction where it is right.
   CHECK(launch(with(srun, {{"WORLD_SIZE", "5"}})).rank == 4);
 }

@@ -136,13 +136,13 @@ const std::map<std::string, Pair> flags{
 
 // What may differ between ranks, and why.
 const std::set<std::string> may_differ{
-    "--data-path", "--train-data-path", "--valid-data-path",
-    "--test-data-path", "--mock-data",  // the content is compared; tested below
+    "--data-path", "--train-data-path", "--valid-data-path", "--test-data-path",
+    "--mock-data",  // the content is compared; tested below
     // Need a dataset; in the record's configuration by their names, see below.
-    "--eod-mask-loss", "--reset-position-ids", "--reset-attention-mask",
-    "--log-format", "--log-throughput",  // rank 0 alone prints
-    "--persistent-save-interval",        // known and refused, or without effect
-    "--local-rank", "--local_rank",      // launchers pass it, and it changes nothing
+    "--eod-mask-loss", "--reset-position-ids", "--reset-attention-mask", "--log-format",
+    "--log-throughput",              // rank 0 alone prints
+    "--persistent-save-interval",    // known and refused, or without effect
+    "--local-rank", "--local_rank",  // launchers pass it, and it changes nothing
     "--vocab-file", "--merge-file", "--record", "--save-hf",  // rank 0 alone uses them
     "--load", "--load-hf",  // need a model on the disk; tested below
     "--epochs",             // needs a dataset; sets the number of steps, which is compared
@@ -154,8 +154,8 @@ const std::set<std::string> may_differ{
     "--network-interface", "--distributed-timeout-minutes", "--prefix-output",
     // Refused above 1 or without effect at 1.
     "--tensor-model-parallel-size", "--pipeline-model-parallel-size",
-    "--num-layers-per-virtual-pipeline-stage", "--sequence-parallel",
-    "--use-distributed-optimizer", "--context-parallel-size", "--expert-model-parallel-size"};
+    "--num-layers-per-virtual-pipeline-stage", "--sequence-parallel", "--use-distributed-optimizer",
+    "--context-parallel-size", "--expert-model-parallel-size"};
 
 bool is_ignored(const std::string& flag) {
   for (const char* value : {"", " 1"}) {
