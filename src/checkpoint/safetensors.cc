@@ -226,8 +226,8 @@ void WeightFiles::open_shards(const std::string& index) {
     const std::string leaf = shard.is_string() ? shard.get<std::string>() : "";
     if (leaf.empty() || leaf.find('/') != std::string::npos) {
       throw std::runtime_error(
-          fmt::format("'{}' names the shard {} for '{}': a file beside it is expected", index,
-                      shard.dump(), name));
+          fmt::format("'{}' names the shard {} for '{}': a file in the same folder is expected",
+                      index, shard.dump(), name));
     }
     const SafetensorsFile*& at = opened[leaf];
     if (at == nullptr) {

@@ -117,7 +117,7 @@ SaveFolder::SaveFolder(const std::string& root, const TakeLock& take)
     close(fd_);
     throw std::runtime_error(
         fmt::format("another run writes its checkpoints to '{}' ({}): wait for its end, or give "
-                    "another folder; where that run is no more, remove '{}'",
+                    "another folder; if that run no longer exists, remove '{}'",
                     root, holder.empty() ? "it has just begun" : holder, file_));
   }
   if (fault != 0)

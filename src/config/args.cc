@@ -14,7 +14,7 @@ namespace tally::train {
 namespace {
 
 void configure(CLI::App* app) {
-  app->set_help_flag();  // handled before parsing, so that --help works beside a wrong flag
+  app->set_help_flag();  // handled before parsing, so that --help works with a wrong flag
   app->allow_extras();
   app->formatter(std::make_shared<HelpFormatter>());
 }

@@ -12,9 +12,9 @@ void declare_data(CLI::App* app, Flags* f) {
   g.list("--train-data-path", &f->train_paths, "PREFIX",
          "Dataset to train on, all of it, instead of --data-path and --split");
   g.list("--valid-data-path", &f->valid_paths, "PREFIX",
-         "Dataset to evaluate on, all of it, beside --train-data-path");
+         "Dataset to evaluate on, all of it, with --train-data-path");
   g.list("--test-data-path", &f->test_paths, "PREFIX",
-         "Dataset to evaluate on at the end of training, all of it, beside --train-data-path");
+         "Dataset to evaluate on at the end of training, all of it, with --train-data-path");
   g.toggle(
       "--eod-mask-loss", &f->data.eod_mask_loss,
       "What follows the end of a document does not count for the loss; each micro batch's loss "
@@ -30,7 +30,7 @@ void declare_data(CLI::App* app, Flags* f) {
          "GPT2BPETokenizer (default) or bytes; decides the vocabulary's size");
   g.text("--vocab-file", &f->data.vocab_file, "FILE",
          "vocab.json of GPT2BPETokenizer, or a tokenizer.json alone; training only copies it "
-         "beside what it saves");
+         "next to what it saves");
   g.text("--merge-file", &f->data.merge_file, "FILE", "merges.txt of GPT2BPETokenizer, likewise");
 }
 
@@ -136,7 +136,7 @@ void declare_parallel(CLI::App* app, Flags* f) {
       "Split optimizer state over the data parallel processes; this version does not, and refuses "
       "it where there are several");
   g.number("--ddp-bucket-size", &f->gradient_bucket, 0,
-           "Gradients that data parallel processes add at once while the backward pass goes on; 0: "
+           "Gradients that data parallel processes add at a time during the backward pass; 0: "
            "all after it");
   g.number("--check-weight-hash-across-dp-replicas-interval", &f->weight_check_interval, 1,
            "Steps between checks that all processes have the same weights (default: at the start "

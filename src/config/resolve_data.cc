@@ -204,7 +204,7 @@ void resolve_separate(const Flags& f, Config* c) {
   if (data.split != DataConfig().split)
     fail("--split", "divides --data-path; the dataset of {} is taken whole", first);
   if (f.train_paths.empty() && !f.skip_train)
-    fail("--train-data-path", "is missing beside {}: name the dataset to train on", first);
+    fail("--train-data-path", "is missing: {} needs a dataset to train on", first);
   data.separate = true;
   static_cast<Blend&>(data) = resolve_blend("--train-data-path", f.train_paths);
   data.validation = resolve_blend("--valid-data-path", f.valid_paths);
@@ -239,7 +239,7 @@ void resolve_tokenizer_files(const std::string& folder, Config* c) {
   if (data.merge_file.empty() && is_tokenizer_json(data.vocab_file))
     data.merge_file = data.vocab_file;
   if (data.vocab_file.empty() != data.merge_file.empty())
-    fail(data.merge_file.empty() ? "--vocab-file" : "--merge-file", "needs {} beside it",
+    fail(data.merge_file.empty() ? "--vocab-file" : "--merge-file", "needs {}, too",
          data.merge_file.empty() ? "--merge-file" : "--vocab-file");
   if (folder.empty() || data.tokenizer != "GPT2BPETokenizer" || !data.vocab_file.empty()) return;
   const std::string vocab = folder + "/vocab.json", merges = folder + "/merges.txt";

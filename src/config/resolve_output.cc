@@ -56,7 +56,7 @@ void resolve_checkpoints(const Flags& f, Config* c) {
     fail("--finetune", "needs the weights to begin with: give --load DIR or --load-hf DIR");
   if (f.finetune && f.load.empty())
     c->notices.emplace_back(
-        "--finetune has no effect beside --load-hf, which begins at iteration 0 in any case");
+        "--finetune has no effect with --load-hf, which begins at iteration 0 in any case");
   if (f.no_load_optimizer && f.load.empty())
     c->notices.emplace_back("--no-load-optim has no effect without --load");
   if (f.no_save_optimizer && f.save.empty())
@@ -111,7 +111,7 @@ void resolve_output(const Flags& f, Config* c) {
   const bool any = !data.validation.paths.empty() || !data.test.paths.empty();
   if (c->eval_iterations > 0 && !any)
     fail(f.eval_interval ? "--eval-interval" : "--eval-iters",
-         "needs --valid-data-path or --test-data-path beside --train-data-path");
+         "needs --valid-data-path or --test-data-path with --train-data-path");
   if (c->eval_iterations == 0 && any && c->epochs == 0)
     c->notices.emplace_back(
         "--valid-data-path and --test-data-path have no effect without --eval-interval or "

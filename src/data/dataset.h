@@ -50,7 +50,7 @@ class SampleSource {
   // Writes sequence + 1 tokens. `index` counts from 0 and may pass any number of epochs.
   // Deterministic.
   virtual void sample(int64_t index, int32_t* out) const = 0;
-  // How whoever makes batches treats the ends of documents.
+  // How batches treat the ends of documents.
   virtual DocumentEnds document_ends() const { return {}; }
 };
 

@@ -1,5 +1,5 @@
-// How operations compute. Options travel as a value beside the stream, so that a Stream is a queue
-// and nothing else, and work on a side stream may use other options than the work it overlaps with.
+// How operations compute. Options are passed as a value with the stream, so that a Stream is only a
+// queue, and work on a side stream may use other options than the work that it overlaps with.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ struct Batch {
   // up to the tensor's size): tokens attend within their document only. None crosses a sequence.
   // Undefined: a document is a sequence.
   Tensor cu_seqlens;
-  int64_t counted = -1;  // labels that count (whoever fills the batch knows); -1: all
+  int64_t counted = -1;  // labels that count, set by the loader; -1: all
   bool first = false;    // of its step: gradients are overwritten, whatever they were
 };
 

@@ -14,7 +14,7 @@ struct OptimizerBuffers {
 };
 
 // Owns them, on the stream's device. Moments start at zero; master weights of 16-bit types are
-// written by whoever gives the weights (ParameterTable::initialize, a checkpoint).
+// written with the weights (ParameterTable::initialize, a checkpoint).
 class OptimizerState {
  public:
   // `table` was laid out on `stream`; both outlive this. Throws OutOfMemory.

@@ -102,7 +102,7 @@ SideFiles side_files(const Config& c, const World& world, const StartingPoint& s
   try {
     return read_side_files(c.model, c.data, start.checkpoint.value_or(c.load_hf_dir));
   } catch (const std::runtime_error& e) {
-    throw InputError(fmt::format("{} (it is copied beside what is saved)", e.what()));
+    throw InputError(fmt::format("{} (it is copied next to what is saved)", e.what()));
   }
 }
 

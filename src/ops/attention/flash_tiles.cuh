@@ -6,7 +6,7 @@
 // multiply<M, N, K, at, bt>(tile, a, lda, b, ldb):  tile[M, N] += A[M, K] B[K, N]
 //   A(m, k) is a[m lda + k], with `at` a[k lda + m]; B(k, n) is b[k ldb + n], with `bt` b[n ldb +
 //   k]. All matrices begin at 16 bytes and their rows are a multiple of 32 plus 4 elements apart,
-//   those of B beside an A and a B without at and bt plus 8: so shared memory has no bank
+//   those of B plus 8 where neither at nor bt is set, so that shared memory has no bank
 //   conflicts.
 //
 // A thread has `rows` x `cols` values of a tile: value(i, j) is the element (row(i), col(j)). Both
@@ -77,7 +77,7 @@ struct Ieee {
   __device__ static void multiply(Tile<M, N, at, bt>& tile, const float* a, int lda, const float* b,
                                   int ldb) {
     using T = Tile<M, N, at, bt>;
-    static_assert(!(at && bt), "no product of the attention kernels runs so");
+    static_assert(!(at && bt), "the attention kernels have no such matmul");
     const int r = lane_row(), c = lane_col();
     if constexpr (at) {  // both along the result: outer products
       a += 4 * r;
@@ -162,7 +162,7 @@ struct MmaFragments {
   // Where a lane finds its values of A and B in shared memory.
   template <bool at, bool bt>
   struct Operands {
-    static_assert(!(at && bt), "no product of the attention kernels runs so");
+    static_assert(!(at && bt), "the attention kernels have no such matmul");
     // Slots t and t + 4: k = first t + {0, second}.
     static constexpr int first = at ? 2 : 1, second = at ? 1 : 4;
     const float *a, *b;

@@ -266,7 +266,8 @@ TEST_CASE("loading: no checkpoint, another model, another precision, damage") {
   CHECK(fault(&again).find("names iteration 4, and there is no '") != std::string::npos);
 }
 
-TEST_CASE("tokenizer files go beside the weights; the same iteration is saved over itself") {
+TEST_CASE(
+    "tokenizer files are saved next to the weights; the same iteration is saved over itself") {
   const TempDir dir;
   Run run(DType::f32, 1);
   SideFiles side;

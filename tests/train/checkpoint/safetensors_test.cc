@@ -136,7 +136,7 @@ TEST_CASE("shards: the index says where each tensor lies") {
   };
   CHECK(fault(R"({"weight_map":{"a":"m-2.safetensors"}})")
             .find("m-2.safetensors' holds 'a', and it does not") != std::string::npos);
-  CHECK(fault(R"({"weight_map":{"a":"../x"}})").find("a file beside it is expected") !=
+  CHECK(fault(R"({"weight_map":{"a":"../x"}})").find("a file in the same folder is expected") !=
         std::string::npos);
   CHECK(
       fault(R"({"weight_map":{"a":"m-3.safetensors"}})").find("m-3.safetensors' cannot be read") !=

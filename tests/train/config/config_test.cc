@@ -335,7 +335,7 @@ TEST_CASE("a blend of datasets: pairs of weight and prefix") {
   CHECK(parse("--train-iters 1 --data-path a").data.weights.empty());
 }
 
-TEST_CASE("--help lists every flag, even beside a wrong one") {
+TEST_CASE("--help lists every flag, even with a wrong one") {
   try {
     parse("--nonsense --help");
     FAIL("no help");

@@ -154,9 +154,9 @@ TEST_CASE("--train-data-path and related flags: a dataset each") {
   CHECK(error_of(apart + "--split 1,1") ==
         "--split: divides --data-path; the dataset of --train-data-path is taken whole");
   CHECK(error_of(run + "--valid-data-path a") ==
-        "--train-data-path: is missing beside --valid-data-path: name the dataset to train on");
+        "--train-data-path: is missing: --valid-data-path needs a dataset to train on");
   CHECK(error_of(apart + "--eval-iters 5") ==
-        "--eval-iters: needs --valid-data-path or --test-data-path beside --train-data-path");
+        "--eval-iters: needs --valid-data-path or --test-data-path with --train-data-path");
   CHECK(error_of(apart + "--valid-data-path x y") ==
         "--valid-data-path: several datasets are given as pairs of a weight and a prefix (0.7 A "
         "0.3 B), and 'x' is not a weight");

@@ -92,7 +92,7 @@ TEST_CASE("one document: samples are consecutive pieces that overlap by one, eac
   CHECK(source->samples_per_epoch() == 10);
   std::set<int32_t> starts;
   std::vector<int32_t> order;
-  // 101 tokens make samples at 0, 10, ..., 100: the eleventh goes on with the next epoch's first
+  // 101 tokens make samples at 0, 10, ..., 100: the eleventh continues with the next epoch's first
   // document.
   for (int64_t i = 0; i < 11; ++i) {
     const Tokens tokens = sample_of(*source, i, 10);
@@ -220,7 +220,7 @@ TEST_CASE("batches: ids and targets one position on, in the order of samples") {
   }
 }
 
-TEST_CASE("batches: ranks share each round of samples; resuming goes on where it was") {
+TEST_CASE("batches: ranks share each round of samples; resuming continues where it was") {
   const auto source = std::make_shared<Counting>(1);
   // Two ranks with micro batches of 3: a round is 6 samples.
   std::vector<int32_t> all;

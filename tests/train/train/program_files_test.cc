@@ -219,7 +219,7 @@ TEST_CASE("evaluate reports what it needs and what it does not support") {
           "--nproc-per-node: evaluate runs in one process, and 2 were asked for: leave it out");
 }
 
-TEST_CASE("a flag with an empty value names what is not set, and is not left out") {
+TEST_CASE("a flag with an empty value is refused, not ignored") {
   for (const char* flag : {"--save", "--record", "--load-hf", "--data-path", "--vocab-file"}) {
     CAPTURE(std::string(flag));
     const Ended ended = tally_train(mock + "--train-iters 1 " + flag + " ''");

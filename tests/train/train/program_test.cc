@@ -108,7 +108,7 @@ TEST_CASE("bad input is one line on stderr, exit code 2, and nothing is written"
   check(mock + "--train-iters 1 --load " + folder / "none" + " --exit-on-missing-checkpoint",
         fmt::format("--load: {} holds no checkpoint", folder / "none"));
   check(mock + "--train-iters 1 --vocab-file /none/vocab.json",
-        "--vocab-file: needs --merge-file beside it");
+        "--vocab-file: needs --merge-file, too");
 }
 
 TEST_CASE("a run from header to record") {
