@@ -26,8 +26,8 @@ fs::path target_of(const std::string& directory) {
   return place.has_filename() ? place : place.parent_path();
 }
 
-// Where the files are written before they are renamed: inside the folder if it exists, because its
-// parent may not be writable; next to it if it does not.
+// The folder in which the files are written before they are renamed: inside the folder if it
+// exists, because its parent may not be writable; next to it if it does not.
 fs::path folder_to_write_in(const fs::path& target) {
   return fs::exists(target) ? target : target.parent_path();
 }

@@ -14,7 +14,7 @@
 
 namespace tally::train {
 
-// What is read and written of a model: its parameters and flat buffers in device memory.
+// The parts of a model that are read and written: its parameters and flat buffers in device memory.
 // optimizer.master is the weights themselves in f32 and f64.
 struct ParameterState {
   const std::vector<Parameter>* parameters = nullptr;

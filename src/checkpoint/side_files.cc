@@ -16,7 +16,7 @@ std::string bytes_of(const fs::path& path) {
   return file.size() == 0 ? std::string() : std::string(file.data(), file.size());
 }
 
-// What transformers needs to make GPT-2's tokenizer.
+// The settings with which transformers makes GPT-2's tokenizer.
 std::string tokenizer_config(const ModelConfig& model) {
   const char* end = "<|endoftext|>";
   const nlohmann::ordered_json json = {{"tokenizer_class", "GPT2Tokenizer"},

@@ -27,7 +27,7 @@ struct HelpRequest {
 Config parse_args(int argc, const char* const* argv, int world_size = 1,
                   Command command = Command::train);
 
-// What the same flags say about the processes of the run, read before anything else. Flags that
+// The processes that the same flags ask for, read before anything else. Flags that
 // parse_args() will refuse are no error here. --nproc-per-node 1 counts as not given.
 LaunchOptions parse_launch_options(int argc, const char* const* argv);
 
@@ -35,7 +35,7 @@ LaunchOptions parse_launch_options(int argc, const char* const* argv);
 // them). Exposed for tests of larger world sizes. Throws UsageError.
 void check_parallel_layout(const Config& config);
 
-// What --help prints, as wide as the terminal.
+// The text of --help, as wide as the terminal.
 std::string help_text();
 // Every flag's long name, for suggestions and for the tests of the documentation.
 std::vector<std::string> flag_names();

@@ -102,7 +102,7 @@ struct DataConfig : Blend {  // --data-path, or --train-data-path
   std::string tokenizer;  // GPT2BPETokenizer, bytes
   std::string vocab_file, merge_file;
   bool mock = false;  // --mock-data: random tokens
-  // What the end-of-document token changes (src/data/documents.h).
+  // The effects of the end-of-document token (src/data/documents.h).
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
 };
 

@@ -1,4 +1,4 @@
-// What a run trains, and how: model, length, optimizer, precision.
+// Flags of the training: model, length, optimizer, precision.
 #include "src/config/flags.h"
 
 #include "src/config/flag_group.h"

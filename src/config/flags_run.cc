@@ -1,4 +1,4 @@
-// What a run reads and writes, and what it runs on: data, output, device, processes.
+// Flags of the run: data, output, device, processes.
 #include "src/config/flag_group.h"
 
 namespace tally::train {

@@ -1,4 +1,4 @@
-// What a run reads its model from, writes and reports, and what evaluation needs.
+// The stored model, the output and the evaluation of a Config.
 #include "src/config/resolve_parts.h"
 
 namespace tally::train {

@@ -108,7 +108,7 @@ void check_inputs(const std::vector<std::string>& inputs) {
   }
 }
 
-// What the flags mean together.
+// Resolves flags that depend on each other.
 void complete(Arguments* a, const Tokenizer& tokenizer) {
   if (a->output.empty() == a->output_prefix.empty()) {
     throw BadInput("--output PREFIX is required: PREFIX.bin and PREFIX.idx are written");

@@ -1,4 +1,4 @@
-// What operations throw. main() turns each into its own exit code. The messages state facts;
+// The exceptions of operations. main() turns each into its own exit code. The messages state facts;
 // src/train adds which flag may help.
 #pragma once
 

@@ -8,9 +8,9 @@
 
 namespace tally::train {
 
-// What is recorded must be the same at every step: the same kernels on the same memory. Values that
-// change from step to step (ids, learning rate, loss scale) are read from device memory that the
-// host fills before, and so is dropout's seed where DropoutSeed names the step's state.
+// The recorded work must be the same at every step: the same kernels on the same memory. Values
+// that change from step to step (ids, learning rate, loss scale) are read from device memory that
+// the host fills before, and so is dropout's seed where DropoutSeed names the step's state.
 class StepGraph {
  public:
   virtual ~StepGraph() = default;

@@ -33,7 +33,7 @@ struct Batch {
   bool first = false;    // of its step: gradients are overwritten, whatever they were
 };
 
-// What a pass of a micro batch needs besides the batch.
+// The arguments of a micro batch's pass besides the batch.
 struct Pass {
   double weight = 1;           // of its mean loss in the step's: 1 / micro batches
   DropoutSeed dropout;         // differs per step and micro batch; the value 0 turns dropout off
@@ -43,7 +43,7 @@ struct Pass {
   bool factor_in_state = false;
 };
 
-// What the forward pass of one micro batch leaves for its backward pass. A schedule owns as many
+// The state that a micro batch's forward pass leaves for its backward pass. A schedule owns as many
 // sets as it has micro batches in flight.
 class ActivationSet {
  public:

@@ -13,7 +13,7 @@
 
 namespace tally::train {
 
-// What the layer leaves for the backward pass; B x T tokens, H heads of D.
+// The tensors that the layer saves for the backward pass; B x T tokens, H heads of D.
 struct AttentionActivations {
   Tensor qkv;    // [B,T,3,H,D], rotated where positions are rotary
   Tensor out;    // [B T, H D]

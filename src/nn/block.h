@@ -44,7 +44,7 @@ struct BlockSizes {
   int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
 };
 
-// What the blocks of a stage share, once for all of them.
+// The activations that the blocks of a stage share, once for all of them.
 BlockActivations plan_shared_activations(const BlockSizes& sizes, Arena* arena);
 // A block's own activations, without the shared ones.
 BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActivations& shared,

@@ -1,4 +1,4 @@
-// What the layers of a stage share while a micro batch passes through them.
+// The state that the layers of a stage share while a micro batch passes through them.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ struct Linear {
   Linear(const ParameterTable& table, const std::string& name)
       : weight(table.get(name + ".weight")), bias(table.get(name + ".bias")) {}
 
-  // With `residual`[M,out], where defined, added.
+  // Adds `residual`[M,out] where it is defined.
   void forward(const LayerContext& c, const Tensor& x, const Tensor& y,
                const Tensor& residual = Tensor()) const;
   void backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx) const;

@@ -11,8 +11,8 @@
 
 namespace tally::train {
 
-// What the layer saves for the backward pass; F = ffn. The backward pass overwrites one of them
-// with the gradient at GELU's input.
+// The tensors that the layer saves for the backward pass; F = ffn. The backward pass overwrites one
+// of them with the gradient at GELU's input.
 struct MlpActivations {
   Tensor saved;  // [M,F] GELU's input or derivative, see SavedGelu
   Tensor act;    // [M,F] GELU's output

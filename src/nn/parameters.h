@@ -36,7 +36,7 @@ struct Parameter {
   double init_value = 0;
   int64_t offset = 0;  // of this process's part, in elements from the start of every flat buffer
 
-  // Of this process's part.
+  // The shape of this process's part.
   std::vector<int64_t> local_shape() const;
   int64_t local_elements() const;
   int64_t elements() const;  // of the whole parameter

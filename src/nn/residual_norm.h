@@ -10,7 +10,8 @@
 
 namespace tally::train {
 
-// What the layer saves for the backward pass. M = tokens of the micro batch, C = hidden.
+// The tensors that the layer saves for the backward pass. M = tokens of the micro batch, C =
+// hidden.
 struct NormActivations {
   Tensor r;           // [M,C] the residual stream after the addition
   Tensor y;           // [M,C] its norm

@@ -1,4 +1,4 @@
-// What the processes of a run throw when they cannot work together.
+// The exceptions of processes that cannot work together.
 #pragma once
 
 #include <stdexcept>

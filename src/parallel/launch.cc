@@ -45,7 +45,7 @@ class Variables {
   const Environment& environment_;
 };
 
-// What one launcher's variables say. The names are for messages.
+// The ranks that one launcher's variables give. The names are for messages.
 struct Claim {
   int rank = 0, size = 1;
   std::optional<int> local_rank, local_size, nodes;

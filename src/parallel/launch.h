@@ -36,7 +36,7 @@ struct Launch {
   // "one process", "srun", "mpirun", "PMI", "RANK and WORLD_SIZE", "--nproc-per-node"
   std::string source = "one process";
   std::string run;  // the same on all ranks, different in runs that might meet by mistake
-  // Where rank 0 waits for the others. Empty and 0 for one process.
+  // The address on which rank 0 waits for the others. Empty and 0 for one process.
   std::string address;
   int port = 0;
   int listening_fd = -1;    // rank 0 under --nproc-per-node: listens already

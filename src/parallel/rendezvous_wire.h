@@ -21,7 +21,7 @@ enum class Message : char {
   heartbeat = 'B',  // the sender is alive
 };
 
-// What a visitor sends to rank 0 about itself.
+// The first message of a visitor to rank 0.
 struct Hello {
   std::string protocol, run;
   int rank = 0, size = 0;

@@ -15,7 +15,7 @@ namespace tally::train {
 
 using Print = std::function<void(const std::string&)>;
 
-// What a run starts from: a checkpoint, or (without one) --load-hf's weights or random ones.
+// The start of a run: a checkpoint, or (without one) --load-hf's weights or random ones.
 struct StartingPoint {
   std::optional<std::string> checkpoint;  // its folder
   bool resumes = false;                   // the checkpoint's counters continue

@@ -17,7 +17,7 @@ struct MemoryEstimate {
 
 MemoryEstimate estimate_memory(const Config& config);
 
-// What the explicit model of `config` allocates on a CPU, with one set of activations.
+// The bytes that the explicit model of `config` allocates on a CPU, with one set of activations.
 double planned_activation_bytes(const Config& config);
 
 // The memory that a process holds before it has made a model: program and libraries.

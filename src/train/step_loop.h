@@ -21,7 +21,7 @@
 
 namespace tally::train {
 
-// What the loop works on; all of it outlives the loop.
+// The objects that the loop works on; all of them outlive the loop.
 struct LoopParts {
   const Config& config;
   Stream& stream;
@@ -37,7 +37,7 @@ struct LoopParts {
   std::shared_ptr<const SampleSource> test = nullptr;
 };
 
-// What the loop calls outside.
+// The callbacks of the loop.
 struct LoopHooks {
   // Called after every finished step; an outcome other than completed ends the run.
   std::function<Ending()> stop = [] { return Ending{}; };
@@ -64,7 +64,7 @@ class StepLoop {
   Ending run(int64_t iteration, int64_t consumed_samples);
 
  private:
-  // What is due after the step that was enqueued last.
+  // The work that is due after the step that was enqueued last.
   struct Due {
     bool log, evaluation, check, save, epoch_end;
   };

@@ -24,7 +24,7 @@ class StepResults {
   // A step begins. Waits until the device is at most `run_ahead` steps behind. Returns the step's
   // place, 0 ... capacity - 1.
   int begin(double learning_rate, int64_t samples);
-  // What the host fills for the step that begins, see Optimizer::begin_step().
+  // The state that the host fills for the step that begins, see Optimizer::begin_step().
   StepState* staging() const { return staging_.as<StepState>() + pending_; }
   // The step ends: enqueues the copy of its state.
   void end(const StepState* state);

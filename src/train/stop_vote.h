@@ -10,7 +10,7 @@ namespace tally::train {
 
 class StopVote {
  public:
-  // Of `ranks` processes.
+  // The vote of `ranks` processes.
   explicit StopVote(int ranks) : ranks_(ranks) {}
 
   // The request that this rank received; the outcome is completed where there is none.

@@ -30,7 +30,7 @@ class World {
   bool is_primary() const { return launch_.rank == 0; }  // it prints and writes files
   Rendezvous& meeting() { return *meeting_; }
 
-  // What rank 0 does at the first failure before the process ends: it writes the record.
+  // Rank 0 calls it at the first failure, before the process ends, to write the record.
   void set_on_failure(std::function<void(const Failure&)> on_failure);
   // This process has failed. One process: prints the message and returns `code`. Several: notifies
   // the others and ends this process. `consequence`: the error may be the consequence of another

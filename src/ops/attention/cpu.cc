@@ -56,7 +56,7 @@ struct Seen {
   int64_t first, last;
 };
 
-// What each query of a sequence sees.
+// The keys that each query of a sequence sees.
 std::vector<Seen> seen_of(const AttentionArgs& a, int64_t sequence) {
   const AttentionShape& s = a.shape;
   std::vector<Seen> seen(static_cast<size_t>(s.tokens), Seen{0, s.tokens});

@@ -68,7 +68,7 @@ __device__ inline MaxSum<Acc<T>> max_sum_of(const T* row, int64_t first, int64_t
   return mine;
 }
 
-// Of a block of whole warps; every thread gets the result. `shared`: 32 values.
+// The same over a block of whole warps; every thread gets the result. `shared`: 32 values.
 template <typename T, typename A>
 __device__ inline MaxSum<A> block_max_sum(MaxSum<A> mine, MaxSum<A>* shared) {
   const auto in_warp = [&] {

@@ -11,7 +11,7 @@
 
 namespace tally::train::cuda {
 
-// For rows of 32 PER vectors with one warp, of up to 32 PER WIDE with more; INPUTS tensors are read
+// Rows of 32 PER vectors take one warp, rows of up to 32 PER WIDE more; INPUTS tensors are read
 // side by side, AHEAD rows before they are used. Blocks of 128 threads.
 template <typename T, int PER, int WIDE, int INPUTS, int AHEAD>
 struct NormRows {

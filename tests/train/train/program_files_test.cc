@@ -1,4 +1,4 @@
-// What the program reads and writes: datasets, folders of checkpoints and of models, records.
+// The program's files: datasets, folders of checkpoints and of models, records.
 #include <csignal>
 
 #include "tests/train/train/tiny_run.h"
