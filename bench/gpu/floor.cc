@@ -1,7 +1,7 @@
-// The floor of a GPT's training step on this GPU: each matrix product (by the algorithm that is
-// fastest here) and each attention call alone, sustained on random data, plus the fewest bytes of
-// all the rest at the rate of a device copy. bench/gpu/run calls it in the session that it
-// measures.
+// The lower bound on the time of a GPT's training step on this GPU (roofline): each GEMM (by the
+// algorithm that is fastest here) and each attention call alone, sustained on random data, plus the
+// fewest bytes of everything else at the rate of a device copy. bench/gpu/run calls it in the
+// session that it measures.
 //
 //   tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY]
 //
@@ -61,7 +61,7 @@ class Bench {
     return t;
   }
 
-  // Seconds a call, of calls that follow each other for sustained_seconds.
+  // Seconds per call, of calls that follow each other for sustained_seconds.
   double seconds(const std::function<void()>& work) {
     work();  // tunes
     const double once = time(work, 3);
@@ -91,7 +91,7 @@ class Floor {
 
   nlohmann::ordered_json measure() {
     const int64_t c = n_.hidden, m = n_.rows();
-    // The model's pieces of the head: no more than a GiB of logits, a quarter of the tokens.
+    // The model's pieces of the head: at most a GiB of logits, a quarter of the tokens.
     int64_t piece = 1;
     while (piece * 2 * n_.vocabulary <= (int64_t{1} << 29) && piece * 8 <= m) piece *= 2;
     products("qkv", m, 3 * c, c, n_.layers);
@@ -174,7 +174,7 @@ class Floor {
       return layers * (forward + backward);
     };
     const std::string libraries = attention_backend(computes(false), a, DType::bf16);
-    // For comparison: the floor is the libraries'.
+    // For comparison: the lower bound takes the libraries' attention.
     if (libraries != attention_backend(computes(true), a, DType::bf16)) both(computes(true));
     attention_ = both(computes(false));
   }
@@ -193,8 +193,8 @@ class Floor {
     return 2.0 * static_cast<double>(to.bytes()) / seconds;
   }
 
-  // What a step must move beside its products and attention, with every addition, bias and GELU
-  // taken along by a product: both norms of a block forward (in, out) and backward (two gradients
+  // The bytes that a step must move besides its GEMMs and attention, if the GEMMs do every
+  // addition, bias and GELU: both norms of a block forward (in, out) and backward (two gradients
   // and the input in, one gradient out), the final norm, the embedding both ways, the logits once
   // in and once out, and the optimizer's 30 bytes a parameter with 4 more for the gradient's norm.
   double least_bytes() const {

@@ -1,7 +1,7 @@
 """Where a training step's time goes, kernel by kernel, from a trace of tally-trace.so (trace.cc): bench/gpu/run --kernels
 calls this. Takes the trace's last steps, as long as they are alike; a step ends with the gradient's norm. Prints Markdown:
-parts of the step, then kernels, each a step's calls and microseconds and the share of the step's wall time. What runs
-beside something else counts in both, so idle time is the wall time less the union of all intervals.
+parts of the step, then kernels, each a step's calls and microseconds and the share of the step's wall time. Kernels
+that overlap both count, so idle time is the wall time less the union of all intervals.
 """
 import argparse
 import collections
@@ -13,7 +13,7 @@ import re
 import statistics
 import sys
 
-STEP_ENDS = "squares_kernel"  # of the gradient norm, src/ops/cuda/optimizer.cu
+STEP_ENDS = "squares_kernel"  # of the gradient norm, src/ops/optimizer/cuda.cu
 WARM_UP = 10  # steps of a record that do not count, as in table.py
 
 # The first whose pattern is found in the name.
@@ -21,9 +21,9 @@ CATEGORIES = (
     ("copies and fills", r"^\["),
     ("optimizer", r"adamw_\w*kernel|squares_kernel|norm_kernel\(double const\*"),
     ("attention", r"sdpa|flash|fmha|cudnn|one_pass_|attention_\w+_kernel|delta_kernel|softmax_kernel|softmax_backward_kernel|seed_kernel|rotary_kernel"),
-    ("matrix products, with the loss inside", r"ExponentialNode"),
-    ("matrix products, with GELU inside", r"TanhGelu|ColReduction"),
-    ("matrix products", r"gemm|gemv|nvjet|splitK|xmma|cublas|cutlass|float64_kernel|[^a-z](?:split|turn)_kernel"),
+    ("GEMMs with cross-entropy", r"ExponentialNode"),
+    ("GEMMs with GELU", r"TanhGelu|ColReduction"),
+    ("GEMMs", r"gemm|gemv|nvjet|splitK|xmma|cublas|cutlass|float64_kernel|[^a-z](?:split|turn)_kernel"),
     ("norm", r"norm_kernel|norm_backward_|norm_forward_"),
     ("cross-entropy", r"cross_entropy|add_losses_kernel|shift_kernel|share_kernel|scale_rows_kernel"),
     ("embedding", r"embedding_kernel|position_kernel|token_kernel|join_kernel|number_kernel|RadixSort|cub::"),
@@ -39,11 +39,11 @@ def category(name):
 
 
 def cutlass_name(name):
-    """Of a mangled name: those of CUTLASS for Hopper defeat the demangler."""
+    """From a mangled name, because the demangler fails on those of CUTLASS for Hopper."""
     schedule = re.search(r"WarpSpecialized(Pingpong|Cooperative)", name)
     tile = re.search(r"WarpSpecialized(?:Pingpong|Cooperative)E+NS\w_IJ((?:NS\w_ILi\d+EEE?|S\w_){3})", name)
     cluster = re.search(r"TmaGmmaWarpSpecializedILi\d+ENS\w_IJ(.{10,60}?)EEENS\w_\d+Kernel", name)
-    # A product with the loss's exponentials sums them too, so its own word comes first; else sums are those of GELU's gradient.
+    # A GEMM with the loss's exponentials sums them too, so its pattern comes first; otherwise sums are those of GELU's gradient.
     work = re.search(r"ExponentialNode", name) or re.search(r"TanhGelu(Gradient|Slope)?|ColReduction", name)
     stages = re.search(r"\d+Sm90TmaWarpSpecializedI((?:L[ib]\d+E)+)E", name)
     words = ["cutlass", work.group() if work else "product"]
@@ -180,7 +180,7 @@ def print_tables(s, untraced):
         row(title, f"{calls:.0f}", time)
     row("idle", "", s["idle"])
     if s["beside"] > 0.001 * s["wall"]:
-        row("of all these beside another one, counted twice", "", s["beside"])
+        row("overlapped with others, counted twice", "", s["beside"])
     print("\n| share | us | calls | us each | kernel | grid | part |\n|---|---|---|---|---|---|---|")
     for (name, grid, part), (time, calls) in by_time(s["kernels"]):
         print(f"| {100 * time / s['wall']:.2f} % | {time / 1e3:,.1f} | {calls:.0f} | {time / calls / 1e3:,.1f} "

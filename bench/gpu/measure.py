@@ -6,11 +6,11 @@ peer is started anew for each round. Records, logs and peers.json go to --out; b
 
 Both sides of a row do the same work: the same layers, heads, batch, length and accumulation; float32 master weights and
 Adam moments; clipping at 1.0; the loss from float32 values of all positions; random tokens, which come from the host except
-the compiled GPT's. Dropout is the same on both: none beside the compiled GPT, which has none; beside Hugging Face Trainer
+the compiled GPT's. Dropout is the same on both: none against the compiled GPT, which has none; against Hugging Face Trainer
 the 0.1 of GPT-2's configuration in all three places, as in the benchmarks that these rows come from (--dropout gives both
 another). The differences left: Trainer's vocabulary is 50,257 and ours is padded to 50,304; Trainer predicts one position
 less of each sample; weight decay is 0 there and ours 0.01, in the same kernel. tf32x3 has no counterpart: its peer is the
-strict fp32 that it stands for. PyTorch's float32 attention kernel takes three TF32 products even then (CUTLASS's
+strict fp32 that it stands for. PyTorch's float32 attention kernel takes three TF32 GEMMs even then (CUTLASS's
 OpMultiplyAddFastF32); 124m-b8-fp32-tf32x3 does the same, 124m-b8-fp32 takes float32 or float64 multiply-adds
 throughout.
 """
@@ -29,7 +29,8 @@ SHORT = "--seq-length 1024"
 
 class Case:
     """Flags of tally-train, steps of a round (about five seconds on an H200), peers as (program, flags), the arguments of
-    tally-floor where the floor is to be measured, and the name of the case's row in bench/RESULTS.md."""
+    tally-floor where the lower bound on the step time (roofline) is to be measured, and the name of the case's row in
+    bench/RESULTS.md."""
 
     def __init__(self, flags, steps, *peers, floor=None, row):
         self.flags, self.steps, self.peers, self.floor, self.row = flags, steps, peers, floor, row
@@ -53,7 +54,7 @@ class Case:
 
 
 def wide(heads, layers):
-    """Layers of a 13B model: no peer, beside its floor."""
+    """Layers of a 13B model: without a peer, compared with its lower bound."""
     return Case(f"--num-layers {layers} --hidden-size 5120 --num-attention-heads {heads} --seq-length 2048 "
                 "--max-position-embeddings 2048 --micro-batch-size 4 --bf16", 15, floor=f"{layers} 5120 {heads} 2048 4",
                 row=f"{heads} heads of {5120 // heads}")
@@ -162,7 +163,7 @@ def chosen(names):
     found = []
     for name in names.split(","):
         if name != "hf" and name not in CASES:
-            fail(f"unknown case '{name}'; known: hf (all beside Hugging Face Trainer), {', '.join(CASES)}")
+            fail(f"unknown case '{name}'; known: hf (all against Hugging Face Trainer), {', '.join(CASES)}")
         found += [n for n, c in CASES.items() if c.against_hf()] if name == "hf" else [name]
     return list(dict.fromkeys(found))
 
@@ -184,7 +185,7 @@ def measure_floor(a, name, arguments):
         fail(f"{a.floor} failed on case {name}")
     with open(os.path.join(a.out, name + ".floor.json"), "w") as file:
         file.write(done.stdout)
-    print(f"floor of {name}: {json.loads(done.stdout)['tokens_per_second']:,.0f} tokens/s", flush=True)
+    print(f"lower bound of {name}: {json.loads(done.stdout)['tokens_per_second']:,.0f} tokens/s", flush=True)
 
 
 def whole(text):
@@ -216,9 +217,9 @@ def main():
     p.add_argument("--rounds", type=whole, default=3)
     p.add_argument("--steps", type=whole)
     p.add_argument("--no-peers", action="store_true")
-    p.add_argument("--floor", help="the program tally-floor; none: no floors")
+    p.add_argument("--floor", help="the program tally-floor; none: no lower bounds")
     p.add_argument("--flags", default="", help="more flags for tally-train")
-    p.add_argument("--dropout", type=probability, help="of both sides of the rows beside Hugging Face Trainer")
+    p.add_argument("--dropout", type=probability, help="of both sides of the rows against Hugging Face Trainer")
     a = p.parse_args()
     names = chosen(a.cases)
     if a.print_flags:

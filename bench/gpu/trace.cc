@@ -1,6 +1,6 @@
-// Writes down what the GPU does, one line a kernel, copy or fill, as it ran: within CUDA graphs
-// too, with what ran beside it and at the clock that the whole step leaves. The CUDA driver loads
-// this library by itself when a program first uses the GPU:
+// Records what the GPU does, one line a kernel, copy or fill, as it ran: also within CUDA graphs,
+// with what overlapped with it, at the clock of the whole step. The CUDA driver loads this library
+// by itself when a program first uses the GPU:
 //
 //   CUDA_INJECTION64_PATH=build/bin/tally-trace.so TALLY_TRACE=trace.csv tally-train ...
 //
@@ -21,8 +21,8 @@ namespace {
 
 constexpr size_t buffer_bytes = size_t{1} << 20, alignment = 8;
 
-// The last flush runs on the thread that leaves main(), beside CUPTI's own. Never destroyed: a
-// record may come after the destructors of this library.
+// The last flush runs on the thread that leaves main(), concurrently with CUPTI's. Never destroyed,
+// because a record may come after the destructors of this library.
 std::mutex& lock = *new std::mutex;
 std::FILE* file = nullptr;
 
@@ -34,8 +34,8 @@ bool succeeded(CUptiResult result, const char* what) {
   return false;
 }
 
-// Names hold commas and, in a compiler's making, never quotes. CUTLASS's defeat some demanglers and
-// are left as they are by all.
+// Names contain commas and, as compilers make them, never quotes. CUTLASS's names that demanglers
+// cannot handle are left as they are.
 std::string quoted(const char* name) {
   if (!name) name = "unknown";
   if (std::strstr(name, "TmaGmmaWarpSpecialized")) return std::string("\"") + name + "\"";
@@ -118,7 +118,7 @@ void finish() {
 
 }  // namespace
 
-// The driver calls it. 1: go on.
+// The driver calls it. 1: success.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   const char* path = std::getenv("TALLY_TRACE");
   if (!path || file) return 1;

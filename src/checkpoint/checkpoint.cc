@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 
-// The optimizer's three flat buffers and their names in the file.
+// The optimizer's three flat buffers and their prefixes in the file.
 constexpr std::array<const char*, 3> kPrefixes{"master.", "exp_avg.", "exp_avg_sq."};
 std::array<Tensor, 3> optimizer_buffers(const ParameterState& state) {
   return {state.optimizer.master, state.optimizer.first_moment, state.optimizer.second_moment};
@@ -107,8 +107,8 @@ void sync_directory(const std::string& path) {
   close(fd);
 }
 
-// Puts the finished directory in its place. One that is there already (the run was resumed before
-// it and came by again) waits under another name until the new one is named by the text file.
+// Renames the finished directory to its final name. An existing one (from before the run was
+// resumed) is kept under another name until the text file names the new one.
 void publish(const fs::path& root, const fs::path& made, int64_t iteration) {
   const fs::path place = root / directory_name(iteration);
   const fs::path old = root / fmt::format(".{}.old", directory_name(iteration));
@@ -123,7 +123,7 @@ void publish(const fs::path& root, const fs::path& made, int64_t iteration) {
   fs::remove_all(old);
 }
 
-// The optimizer's tensors, each checked against its place. `type`: of all of them.
+// Checks each of the optimizer's tensors against the table. `type`: of all of them.
 void check_optimizer(const SafetensorsFile& file, const std::vector<Parameter>& parameters,
                      DType type) {
   const auto bad = [&](const std::string& why) {
@@ -229,7 +229,7 @@ std::optional<TrainingState> load_checkpoint(const std::string& root, const Mode
     }
   }
   stream.synchronize();
-  // Every step and every way of making weights rounds them from the master weights.
+  // Every step rounds the weights from the master weights, and so does loading.
   if (parameters.optimizer.master.data != parameters.weights.data) round_master(parameters, stream);
   return state;
 }

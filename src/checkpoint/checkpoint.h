@@ -3,10 +3,11 @@
 //   ROOT/iter_0000010/model.safetensors      weights in Hugging Face's layout (model_weights.h)
 //                     config.json            the model (model_config_file.h)
 //                     optimizer.safetensors  "master.NAME", "exp_avg.NAME", "exp_avg_sq.NAME" in
-//                     our layout state.json             counters, loss scale, the run's
-//                     configuration and the tokenizer's files
-// A checkpoint appears whole: it is written beside its place, synced and renamed, and only then
-// named by the text file. A save that is killed at any instant leaves the last good one as it was.
+//                                            our layout
+//                     state.json             counters, loss scale, the run's configuration
+//                     and the tokenizer's files
+// A checkpoint appears whole: it is written under another name, synced and renamed, and then the
+// text file names it. A save that is killed at any instant leaves the last good one as it was.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,9 @@
 
 namespace tally::train {
 
-// Everything beside the parameters that the next step depends on.
+// What the next step depends on besides the parameters.
 struct TrainingState {
-  int64_t iteration = 0;  // done
+  int64_t iteration = 0;  // steps done
   int64_t consumed_samples = 0;
   int64_t optimizer_steps = 0;  // t of Adam's bias correction: iterations that were not skipped
   int64_t skipped_iterations = 0;
@@ -32,7 +33,7 @@ struct TrainingState {
   int64_t loss_scale_hysteresis = 0;
   uint64_t seed = 0;
   int64_t sequence = 0;     // consumed samples mean nothing under another one
-  bool optimizer = true;    // its state is beside the weights
+  bool optimizer = true;    // its state is saved with the weights
   std::string config_json;  // of the run, to be read by people; any JSON text or empty
 };
 
@@ -44,12 +45,13 @@ std::string save_checkpoint(const std::string& root, const TrainingState& state,
                             Stream& stream, const SideFiles& side = {});
 
 // The directory of the last good checkpoint under `root`, or `root` where it is a checkpoint
-// itself; nothing when there is none yet. Throws when the text file is missing or names one that is
-// not there, and when `root` is something else: a file, a model in Hugging Face's layout.
+// itself; nothing when there is none yet. Throws when the text file is missing or names a directory
+// that does not exist, and when `root` is something else: a file, or a model in Hugging Face's
+// layout.
 std::optional<std::string> latest_checkpoint(const std::string& root);
 
-// Throws when `root` holds checkpoints that a run which does not go on from them would replace.
-// `resumed`: the checkpoint that the run goes on from, as latest_checkpoint() gives it.
+// Throws when `root` holds checkpoints that this run would replace without having resumed from
+// them. `resumed`: the checkpoint that the run resumes from, as latest_checkpoint() returns it.
 void check_goes_on(const std::string& root, const std::optional<std::string>& resumed);
 
 // The counters alone. Throws std::runtime_error with one sentence.

@@ -26,8 +26,8 @@ fs::path target_of(const std::string& directory) {
   return place.has_filename() ? place : place.parent_path();
 }
 
-// Where the files are written before they are put in their place: in a folder that is there, for
-// the one above it may be closed to us; beside one that is yet to be.
+// The folder in which the files are written before they are renamed: inside the folder if it
+// exists, because its parent may not be writable; next to it if it does not.
 fs::path folder_to_write_in(const fs::path& target) {
   return fs::exists(target) ? target : target.parent_path();
 }
@@ -37,7 +37,7 @@ std::runtime_error unwritable(const std::string& directory, const fs::filesystem
                                         error.path1().string(), error.code().message()));
 }
 
-// An older model's shards would be read by nobody, and confuse everybody.
+// Nothing reads an older model's shards, but they would mislead users.
 void remove_shards(const fs::path& folder) {
   std::vector<fs::path> shards = {folder / "model.safetensors.index.json"};
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -49,21 +49,21 @@ void remove_shards(const fs::path& folder) {
   for (const fs::path& shard : shards) fs::remove(shard);
 }
 
-// What is in a folder that is there must be this training's to replace.
+// Throws where the existing folder holds something that this run must not replace.
 void check_contents(const fs::path& target, const std::string& directory, bool goes_on) {
   const auto refuse = [&](const std::string& why) {
     throw std::runtime_error(fmt::format("'{}' {}", directory, why));
   };
-  if (!fs::is_directory(target)) refuse("is there and is no folder");
+  if (!fs::is_directory(target)) refuse("exists but is not a directory");
   if (fs::is_empty(target)) return;
   if (fs::exists(target / "state.json")) refuse("is a checkpoint of --save: name another folder");
   if (!fs::exists(target / "config.json"))
     refuse(
-        "holds files and no config.json: it is no model's folder, and a model is not written among "
-        "other files");
+        "holds files but no config.json: it is not a model's folder, and a model is not written "
+        "among other files");
   if (!goes_on)
     refuse(
-        "holds a model already, which only a run that goes on with its training (--load) replaces: "
+        "already holds a model, which only a run that resumes its training (--load) replaces: "
         "remove it or name another folder");
   read_model_config(target.string());  // throws where it is another kind of model
 }
@@ -74,7 +74,8 @@ void check_hugging_face_target(const std::string& directory, bool goes_on) {
   try {
     const fs::path target = target_of(directory);
     if (fs::exists(target)) check_contents(target, directory, goes_on);
-    // Rights say little (root has all, even in /proc): what is written says it.
+    // Permission bits are not enough (root has all, even in /proc), so a file is written to find
+    // out.
     const MadeFolders made(target.parent_path());
     const Unfinished probe(folder_to_write_in(target) / temporary_name(target.filename()));
   } catch (const fs::filesystem_error& error) {

@@ -11,15 +11,13 @@
 namespace tally::train {
 
 // Whether save_hugging_face() may and can write to `directory`: it does not exist, is empty, or,
-// where the run goes on with a training (`goes_on`), holds a GPT-2 model, which is replaced; and
-// something can be written there (which is tried, and leaves nothing). Throws std::runtime_error
-// with one sentence.
+// where the run resumes a training (`goes_on`), holds a GPT-2 model, which is replaced. Writing is
+// tried and leaves nothing behind. Throws std::runtime_error with one sentence.
 void check_hugging_face_target(const std::string& directory, bool goes_on);
 
-// Writes to `directory`, which is made when missing: model.safetensors, config.json, and the side
-// files. A folder that is new appears whole; in one that is there the files are replaced one by
-// one, the weights last. Throws std::runtime_error with one sentence, and leaves nothing
-// unfinished.
+// Writes model.safetensors, config.json and the side files to `directory`, which is made when
+// missing. A new folder appears whole; in an existing one the files are replaced one by one, the
+// weights last. Throws std::runtime_error with one sentence, and leaves nothing unfinished.
 void save_hugging_face(const std::string& directory, const ModelConfig& config,
                        const SideFiles& side, const ParameterState& parameters, Stream& stream);
 

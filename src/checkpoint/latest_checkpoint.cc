@@ -51,7 +51,7 @@ std::optional<std::string> without_text(const fs::path& root) {
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
     if (fs::exists(root / name))
       throw std::runtime_error(
-          fmt::format("'{}' is no folder of checkpoints but of a model in Hugging Face's layout: "
+          fmt::format("'{}' is not a folder of checkpoints but a model in Hugging Face's layout: "
                       "give it as --load-hf",
                       root.string()));
   return std::nullopt;
@@ -67,8 +67,8 @@ void check_goes_on(const std::string& root, const std::optional<std::string>& re
     if (fs::equivalent(from.parent_path(), root)) return;
   }
   throw std::runtime_error(fmt::format(
-      "'{}' holds checkpoints{}, and this run does not go on from them: give --load {} to go on, "
-      "or another folder",
+      "'{}' holds checkpoints{}, and this run does not resume from them: give --load {} to "
+      "resume, or another folder",
       root, newest < 0 ? "" : fmt::format(" (the newest of iteration {})", newest), root));
 }
 

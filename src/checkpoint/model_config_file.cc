@@ -28,7 +28,7 @@ const char* torch_name(DType dtype) {
   }
 }
 
-// A config.json that is being read.
+// A config.json while it is read.
 class Reader {
  public:
   Reader(std::string path, Json json) : path_(std::move(path)), json_(std::move(json)) {}
@@ -54,15 +54,16 @@ class Reader {
   }
   int64_t size(const char* key) const {
     if (has(key) && !json_[key].is_number_integer())
-      throw bad(fmt::format("has {} for \"{}\", which is no whole number", json_[key].dump(), key));
+      throw bad(
+          fmt::format("has {} for \"{}\", which is not a whole number", json_[key].dump(), key));
     const auto value = get<int64_t>(key, 0);
     if (value < 1) throw bad(fmt::format("gives no positive \"{}\"", key));
     return value;
   }
-  // Refuses a model that is computed in another way than ours.
+  // Throws for a model that is computed differently from ours.
   void refuse(const char* key, bool bad_value) const {
     if (get<bool>(key, !bad_value) == bad_value) {
-      throw bad(fmt::format("has \"{}\": {}, which is not computed here", key, bad_value));
+      throw bad(fmt::format("has \"{}\": {}, which is not supported", key, bad_value));
     }
   }
 
@@ -80,9 +81,10 @@ Reader open_config(const std::string& path) {
     Json json = Json::parse(file.data(), file.data() + file.size());
     if (json.is_object()) return {name, std::move(json)};
   } catch (const Json::exception& error) {
-    throw std::runtime_error(fmt::format("'{}' is no JSON: {}", name, json_fault(error)));
+    throw std::runtime_error(fmt::format("'{}' is not valid JSON: {}", name, json_fault(error)));
   }
-  throw std::runtime_error(fmt::format("'{}' is no model's configuration (a JSON object)", name));
+  throw std::runtime_error(
+      fmt::format("'{}' is not a model's configuration (a JSON object)", name));
 }
 
 }  // namespace
@@ -90,7 +92,7 @@ Reader open_config(const std::string& path) {
 std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side) {
   const bool gpt2 = config.positions == Positions::learned;
   Json json = side.config.empty() ? Json::object() : Json::parse(side.config);
-  // Of what was loaded stays what says the same in other words, and what is not ours to know.
+  // Keeps those fields of the loaded file that say the same in other words or that we do not know.
   const auto keep = [&](const char* key, const Json& value) {
     if (!json.contains(key)) json[key] = value;
   };
@@ -100,7 +102,7 @@ std::string model_config_json(const ModelConfig& config, DType weights, const Si
   json["attn_pdrop"] = config.attention_dropout;
   json["embd_pdrop"] = config.hidden_dropout;
   json["resid_pdrop"] = config.hidden_dropout;
-  // GPT-2's vocabulary is often padded, and its last token is then none.
+  // GPT-2's vocabulary is often padded, and then its last id is not a token.
   const int64_t end =
       side.end_of_text >= 0 ? side.end_of_text : std::min<int64_t>(config.vocabulary - 1, 50256);
   keep("bos_token_id", end);
@@ -131,12 +133,12 @@ ModelConfig read_model_config(const std::string& path, const ModelConfig& defaul
   const auto type = in.get<std::string>("model_type", "");
   if (type.empty()) throw in.bad("gives no \"model_type\"");
   if (type != "gpt2" && type != "tally_gpt") {
-    throw in.bad(fmt::format("describes a model of type \"{}\", and only gpt2 is read", type));
+    throw in.bad(fmt::format("describes a model of type \"{}\", and only gpt2 is supported", type));
   }
   const auto activation = in.get<std::string>("activation_function", "gelu_new");
   if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
     throw in.bad(
-        fmt::format("has the activation \"{}\", and only gelu_new is computed here", activation));
+        fmt::format("has the activation \"{}\", and only gelu_new is supported", activation));
   }
   in.refuse("scale_attn_weights", false);
   in.refuse("scale_attn_by_inverse_layer_idx", true);

@@ -15,11 +15,10 @@ namespace tally::train {
 std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side = {});
 
 // Reads PATH (a config.json, or the directory that has one). Fields of ModelConfig that the file
-// does not speak of keep their values in `defaults`; padded_vocabulary becomes the vocabulary
-// rounded up to a multiple of `vocabulary_multiple`. Throws std::runtime_error with one sentence
-// when the file is missing, malformed, or describes a model that is not computed here (another
-// type, activation or attention). `dropout`: the model's is wanted, so that it must be one that is
-// computed here.
+// does not set keep their values in `defaults`; padded_vocabulary becomes the vocabulary rounded up
+// to a multiple of `vocabulary_multiple`. Throws std::runtime_error with one sentence when the file
+// is missing, malformed, or describes a model that is not supported (another type, activation or
+// attention). `dropout`: the model's dropout is used, so it must be one that is supported.
 ModelConfig read_model_config(const std::string& path, const ModelConfig& defaults = {},
                               int64_t vocabulary_multiple = 128, bool dropout = true);
 

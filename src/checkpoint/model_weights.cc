@@ -26,7 +26,7 @@ std::string saved_name(const std::string& name) {
   return name == "lm_head.weight" ? name : kPrefix + name;
 }
 
-// to[columns, rows] = from[rows, columns], elements of any kind.
+// to[columns, rows] = from[rows, columns], elements of any type.
 template <typename T>
 void transpose(const char* from, int64_t rows, int64_t columns, char* to) {
   constexpr int64_t kBlock = 64;
@@ -68,7 +68,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// Which stored tensor belongs to each parameter, all checks made.
+// Matches each parameter to a stored tensor, with all checks made.
 class Matches {
  public:
   Matches(const WeightFiles& files, const ModelConfig& config, const ParameterState& state)
@@ -135,7 +135,7 @@ class Matches {
   std::vector<std::string> used_;
 };
 
-// Stored bytes in our layout and in the type of `to`, copied to it; padding rows are 0.
+// Copies stored bytes to `to`, in our layout and its type; padding rows are 0.
 void place(const StoredTensor& stored, const Parameter& parameter, const Tensor& to,
            Stream& stream) {
   const DType type = *dtype_of_safetensors(stored.dtype);

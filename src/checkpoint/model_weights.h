@@ -14,8 +14,8 @@
 
 namespace tally::train {
 
-// What is read and written of a model: its parameters and flat buffers in device memory.
-// optimizer.master is weights itself in f32 and f64.
+// The parts of a model that are read and written: its parameters and flat buffers in device memory.
+// optimizer.master is the weights themselves in f32 and f64.
 struct ParameterState {
   const std::vector<Parameter>* parameters = nullptr;
   Tensor weights;
@@ -26,7 +26,7 @@ struct ParameterState {
       : parameters(&table.all()), weights(table.weights()), optimizer(buffers) {}
 };
 
-// Whether Hugging Face keeps it transposed.
+// Whether Hugging Face stores it transposed.
 bool is_conv1d(const std::string& name);
 // Its shape in Hugging Face's files: transposed, or without the vocabulary's padding.
 std::vector<int64_t> hugging_face_shape(const Parameter& parameter, const ModelConfig& config);
@@ -42,10 +42,10 @@ void check_model_weights(const std::string& path, const ModelConfig& config,
                          const std::vector<Parameter>& parameters);
 
 // Reads GPT-2's weights into `weights` and `master` (where defined), rounded to their types;
-// padding rows of the vocabulary become 0. PATH as in WeightFiles. Names with and without the
-// prefix "transformer." are known; the causal masks of old files and a tied lm_head are passed
-// over. All names, shapes and types are checked before anything is changed; std::runtime_error with
-// one sentence names what does not fit.
+// padding rows of the vocabulary become 0. PATH as in WeightFiles. Names may have the prefix
+// "transformer."; the causal masks of old files and a tied lm_head are ignored. All names, shapes
+// and types are checked before anything is changed; std::runtime_error with one sentence names what
+// does not fit.
 void load_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream);
 

@@ -28,8 +28,8 @@ constexpr StoredType kTypes[] = {
     {"F32", 4},  {"C64", 8}, {"F64", 8}, {"I64", 8},     {"U64", 8}};
 
 std::runtime_error bad_file(const std::string& path, const std::string& why) {
-  return std::runtime_error(
-      fmt::format("'{}' is no valid safetensors file: {}: copy or download it again", path, why));
+  return std::runtime_error(fmt::format(
+      "'{}' is not a valid safetensors file: {}: copy or download it again", path, why));
 }
 
 // JSON with every key of an object only once.
@@ -40,14 +40,14 @@ Json parse_unique(const std::string& path, const char* begin, const char* end) {
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key &&
         !keys.back().insert(parsed.get<std::string>()).second) {
-      throw bad_file(path, fmt::format("\"{}\" is there twice", parsed.get<std::string>()));
+      throw bad_file(path, fmt::format("\"{}\" appears twice", parsed.get<std::string>()));
     }
     return true;
   };
   try {
     return Json::parse(begin, end, check);
   } catch (const Json::exception& error) {
-    throw bad_file(path, fmt::format("its header is no JSON ({})", json_fault(error)));
+    throw bad_file(path, fmt::format("its header is not valid JSON ({})", json_fault(error)));
   }
 }
 
@@ -56,7 +56,7 @@ uint64_t unsigned_of(const Json& value) {
   return value.get<uint64_t>();
 }
 
-// Bytes of a tensor, with overflow found.
+// Bytes of a tensor; throws on overflow.
 size_t bytes_of(const StoredTensor& tensor) {
   for (const StoredType& type : kTypes) {
     if (tensor.dtype != type.name) continue;
@@ -218,16 +218,16 @@ void WeightFiles::open_shards(const std::string& index) {
     map = Json::parse(file.data(), file.data() + file.size()).at("weight_map");
   } catch (const Json::exception& error) {
     throw std::runtime_error(
-        fmt::format("'{}' is no index of safetensors shards (JSON with a weight_map): {}", index,
-                    json_fault(error)));
+        fmt::format("'{}' is not an index of safetensors shards (JSON with a weight_map): {}",
+                    index, json_fault(error)));
   }
   std::map<std::string, const SafetensorsFile*> opened;
   for (const auto& [name, shard] : map.items()) {
     const std::string leaf = shard.is_string() ? shard.get<std::string>() : "";
     if (leaf.empty() || leaf.find('/') != std::string::npos) {
       throw std::runtime_error(
-          fmt::format("'{}' names the shard {} for '{}': a file beside it is expected", index,
-                      shard.dump(), name));
+          fmt::format("'{}' names the shard {} for '{}': a file in the same folder is expected",
+                      index, shard.dump(), name));
     }
     const SafetensorsFile*& at = opened[leaf];
     if (at == nullptr) {

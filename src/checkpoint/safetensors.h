@@ -27,8 +27,8 @@ struct StoredTensor {
 const char* safetensors_name(DType dtype);
 std::optional<DType> dtype_of_safetensors(const std::string& name);
 
-// A file mapped into memory. Everything that the format demands is checked when it is opened; a
-// file that breaks it gives a std::runtime_error with one sentence that names the file.
+// A file mapped into memory. It is checked against the whole format when it is opened; a violation
+// is a std::runtime_error with one sentence that names the file.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);

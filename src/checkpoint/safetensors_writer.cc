@@ -39,7 +39,7 @@ void write_safetensors(const std::string& path, std::vector<TensorSource> tensor
   size_t largest = 0;
   for (const TensorSource& tensor : tensors) {
     if (header.contains(tensor.name)) {
-      throw std::logic_error(fmt::format("write_safetensors: '{}' is there twice", tensor.name));
+      throw std::logic_error(fmt::format("write_safetensors: '{}' appears twice", tensor.name));
     }
     nlohmann::ordered_json& entry = header[tensor.name];
     entry["dtype"] = safetensors_name(tensor.dtype);

@@ -31,7 +31,7 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// Whether a name made by temporary_name() is of a process of this host that is gone.
+// Whether a name made by temporary_name() belongs to a process of this host that no longer exists.
 bool is_of_the_dead(const std::string& name) {
   const std::string stem = name.substr(0, name.size() - std::strlen(".tmp"));
   const size_t dot = stem.rfind('.');
@@ -40,8 +40,8 @@ bool is_of_the_dead(const std::string& name) {
   return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-// Whether the open file is still the one of that name: its last holder may have removed it while we
-// waited to open it.
+// Whether the open file still has that name: its last holder may have removed it while we waited to
+// open it.
 bool is_still(int fd, const std::string& path) {
   struct stat ours {};
   struct stat named {};
@@ -86,7 +86,7 @@ int take_flock(int fd) {
 
 namespace {
 
-// The sentence of what stops checkpoints from being written.
+// The error for a folder that checkpoints cannot be written to.
 std::runtime_error unwritable(const std::string& root, const std::string& at, int fault) {
   return std::runtime_error(fmt::format("checkpoints cannot be written under '{}': '{}': {}", root,
                                         at, std::strerror(fault)));
@@ -117,7 +117,7 @@ SaveFolder::SaveFolder(const std::string& root, const TakeLock& take)
     close(fd_);
     throw std::runtime_error(
         fmt::format("another run writes its checkpoints to '{}' ({}): wait for its end, or give "
-                    "another folder; where that run is no more, remove '{}'",
+                    "another folder; if that run no longer exists, remove '{}'",
                     root, holder.empty() ? "it has just begun" : holder, file_));
   }
   if (fault != 0)
@@ -136,7 +136,7 @@ SaveFolder::~SaveFolder() {
 void SaveFolder::say_who() const {
   const std::string text = fmt::format("process {} on {} since {:%Y-%m-%dT%H:%M:%SZ}\n", getpid(),
                                        this_host(), fmt::gmtime(std::time(nullptr)));
-  // It is for people: where it cannot be written, the lock holds all the same.
+  // The text is for people. If it cannot be written, the lock still holds.
   if (ftruncate(fd_, 0) != 0 || pwrite(fd_, text.data(), text.size(), 0) < 0) return;
 }
 

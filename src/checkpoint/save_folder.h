@@ -8,7 +8,7 @@
 
 namespace tally::train {
 
-// Makes folders to find out whether they can be made; those that are empty at the end go again.
+// Makes folders to find out whether they can be made; removes those that are empty at the end.
 class MadeFolders {
  public:
   // Makes `path` and the folders above it where they are missing. Throws
@@ -23,12 +23,12 @@ class MadeFolders {
   std::vector<std::filesystem::path> made_;  // outermost first
 };
 
-// Takes an exclusive lock of an open file, without waiting; an errno, 0 when it is taken.
+// Tries to take an exclusive lock of an open file without waiting. Returns an errno; 0: taken.
 using TakeLock = std::function<int(int fd)>;
 int take_flock(int fd);
 
-// Holds `root` for one run from its start to its end, so that no other writes checkpoints there at
-// the same time: a lock of the file ROOT/.tally-train.lock, which says who has it.
+// Holds `root` for one run from its start to its end, so that no other run writes checkpoints
+// there: a lock of the file ROOT/.tally-train.lock, which names its holder.
 class SaveFolder {
  public:
   // Makes `root` where it is missing and removes what killed saves left in it. Throws
@@ -38,7 +38,7 @@ class SaveFolder {
   ~SaveFolder();
   SaveFolder(const SaveFolder&) = delete;
   SaveFolder& operator=(const SaveFolder&) = delete;
-  // Why nothing keeps a second run away, on a file system without locks; else empty.
+  // On a file system without locks, the sentence that says so; else empty.
   const std::string& notice() const { return notice_; }
 
  private:
@@ -49,7 +49,7 @@ class SaveFolder {
   int fd_ = -1;
 };
 
-// A folder that goes with whatever is still in it.
+// A folder that is removed with whatever is still in it.
 class Unfinished {
  public:
   // Makes it, empty. Throws std::filesystem::filesystem_error.
@@ -62,8 +62,8 @@ class Unfinished {
 
 // ".STEM.HOST.PID.tmp": a name that no other process takes.
 std::string temporary_name(const std::string& stem);
-// Removes what saves that were killed left in `root`: of processes of this host that are gone, or,
-// where `alone` says that no other run writes there, of all.
+// Removes what killed saves left in `root`: those of processes of this host that no longer exist,
+// or, where `alone` says that no other run writes there, all.
 void remove_leftovers(const std::filesystem::path& root, bool alone);
 
 }  // namespace tally::train

@@ -16,7 +16,7 @@ std::string bytes_of(const fs::path& path) {
   return file.size() == 0 ? std::string() : std::string(file.data(), file.size());
 }
 
-// What transformers' GPT-2 tokenizer is to be made with.
+// The settings with which transformers makes GPT-2's tokenizer.
 std::string tokenizer_config(const ModelConfig& model) {
   const char* end = "<|endoftext|>";
   const nlohmann::ordered_json json = {{"tokenizer_class", "GPT2Tokenizer"},
@@ -47,7 +47,7 @@ SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
   if (data.vocab_file == data.merge_file) {
     side.files["tokenizer.json"] = bytes_of(data.vocab_file);
   } else {
-    // Of another tokenizer than the source's: transformers would take the source's.
+    // For another tokenizer than the source's: transformers would take the source's.
     if (fs::path(data.vocab_file).parent_path() != fs::path(source))
       side.files.erase("tokenizer.json");
     side.files["vocab.json"] = bytes_of(data.vocab_file);

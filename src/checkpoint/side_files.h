@@ -1,4 +1,4 @@
-// The files beside a model's weights: what its tokens are, and what it was told when it was made.
+// The files next to a model's weights: its tokenizer, and what was recorded when it was made.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tally::train {
 
-// Read when a run begins and kept, so that what happens to them meanwhile costs no result.
+// Read when a run begins and kept, so that later changes to the files cannot cost a result.
 struct SideFiles {
   // Name to bytes: vocab.json and merges.txt, or tokenizer.json; tokenizer_config.json,
   // special_tokens_map.json, generation_config.json.
@@ -20,8 +20,8 @@ struct SideFiles {
 };
 
 // `source`: the folder that the model comes from, or empty. The tokenizer's files are
-// data.vocab_file and data.merge_file, which must be a tokenizer's; where there is no
-// tokenizer_config.json beside them, one is made. Throws std::runtime_error with one sentence.
+// data.vocab_file and data.merge_file; tokenizer_config.json is made where there is none. Throws
+// std::runtime_error with one sentence when they are not a tokenizer's.
 SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
                           const std::string& source);
 

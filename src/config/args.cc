@@ -14,7 +14,7 @@ namespace tally::train {
 namespace {
 
 void configure(CLI::App* app) {
-  app->set_help_flag();  // handled before parsing, so that --help works beside a wrong flag
+  app->set_help_flag();  // handled before parsing, so that --help works with a wrong flag
   app->allow_extras();
   app->formatter(std::make_shared<HelpFormatter>());
 }
@@ -41,7 +41,7 @@ std::string help_text() {
 
 namespace {
 
-// The words of a flags file: white space separates, quotes group, '#' starts a comment.
+// Splits a flags file into words: white space separates, quotes group, '#' starts a comment.
 std::vector<std::string> words_of_file(const std::string& path) {
   std::ifstream in(path);
   if (!in) throw UsageError(fmt::format("@{}: the file cannot be read", path));
@@ -87,7 +87,7 @@ void expand(const std::string& word, int depth, std::vector<std::string>* out) {
   for (const std::string& inner : words_of_file(word.substr(1))) expand(inner, depth + 1, out);
 }
 
-// The words after the program and, where it is there, the command.
+// The words after the program and, where given, the command.
 std::vector<std::string> words_of(int argc, const char* const* argv) {
   const bool command =
       argc > 1 && (std::strcmp(argv[1], "train") == 0 || std::strcmp(argv[1], "evaluate") == 0);
@@ -96,7 +96,7 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
   return words;
 }
 
-// `words`: what no flag took.
+// `words`: those that no flag took.
 [[noreturn]] void unknown(const std::vector<std::string>& words) {
   const std::string& word = words.front();
   if (word.rfind("--", 0) != 0) {
@@ -117,7 +117,7 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
       fmt::format("{}: unknown flag{}", name, hint.empty() ? "; --help lists all" : "; " + hint));
 }
 
-// A variable of a script that is not set: what it was meant to name is not what is left out.
+// An empty value is an unset variable of a script. Ignoring the flag would run something else.
 void refuse_empty(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& value : option->results()) {
@@ -198,7 +198,7 @@ LaunchOptions parse_launch_options(int argc, const char* const* argv) {
   try {
     const std::vector<std::string> words = words_of(argc, argv);
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const std::exception&) {  // parse_args() says what is wrong, once for all processes
+  } catch (const std::exception&) {  // parse_args() reports the error, once for all processes
     return {};
   }
   LaunchOptions launch = flags.launch;

@@ -1,4 +1,4 @@
-// The command line of a training run: Megatron-LM's spellings, and our own where it has none.
+// The command line of a training run: Megatron-LM's spellings where it has one.
 #pragma once
 
 #include <stdexcept>
@@ -28,15 +28,15 @@ struct HelpRequest {
 Config parse_args(int argc, const char* const* argv, const StoredModels& stored, int world_size = 1,
                   Command command = Command::train);
 
-// What the same flags say about the processes of the run, read before anything else; flags that
-// parse_args() will refuse are no error here. A --nproc-per-node of 1 counts as not given.
+// The processes that the same flags ask for, read before anything else. Flags that
+// parse_args() will refuse are no error here. --nproc-per-node 1 counts as not given.
 LaunchOptions parse_launch_options(int argc, const char* const* argv);
 
-// What the validity rules need beside the Config itself. Exposed for tests of larger world sizes.
-// Megatron-LM's sentences where it has one (docs/flags.md lists them). Throws UsageError.
+// Checks the parallel layout, with Megatron-LM's sentences where it has one (docs/flags.md lists
+// them). Exposed for tests of larger world sizes. Throws UsageError.
 void check_parallel_layout(const Config& config);
 
-// What --help prints, as wide as the terminal.
+// The text of --help, as wide as the terminal.
 std::string help_text();
 // Every flag's long name, for suggestions and for the tests of the documentation.
 std::vector<std::string> flag_names();

@@ -1,4 +1,4 @@
-// Everything a training run was asked to do, checked. Made once by args.cc; nothing reads a flag
+// Everything a training run was asked to do, checked. args.cc makes it once; nothing reads a flag
 // later.
 #pragma once
 
@@ -14,32 +14,32 @@
 namespace tally::train {
 
 enum class Command { train, evaluate };
-// tf32x3: float32 whose products are three products of TF32 numbers, with float32's accuracy.
+// tf32x3: float32 whose GEMMs are three TF32 GEMMs, with float32's accuracy.
 enum class Precision { f64, f32, tf32x3, tf32, bf16, f16 };
 enum class Positions { learned, rotary };
 enum class Recompute { none, selective, full };
-// Of the log lines: Megatron-LM's at the commit of the JUPITER benchmark and with its patch, or
-// today's.
+// The format of the log lines: Megatron-LM's at the commit of the JUPITER benchmark and with its
+// patch, or today's.
 enum class LogFormat { jupiter, megatron };
 
-// Shortcuts of the explicit model's step (--no-fusion turns them off, to see what each brings). All
-// of them leave the same result up to rounding.
+// Optimizations of the explicit model's step (--no-fusion turns them off, to measure each). None of
+// them changes the result beyond rounding.
 struct Fusions {
-  bool residual = true;   // the residual is added within the product of the branch (no dropout)
-  bool bias_sums = true;  // LayerNorm's backward pass sums the gradient of the branch's bias
-  bool qkv_bias = true;   // gradients of K's and V's bias without a pass over dK and dV
-  bool overwrite = true;  // a step's first micro batch overwrites the weights' gradients
-  bool gelu = true;       // GELU within the MLP's products
-  bool gelu_derivative = true;  // its slope is kept instead of its input, where kernels serve that
-  bool bias = true;     // products with a bias may be our own kernels instead of the library's
-  bool overlap = true;  // f32: weights' gradients on a second queue where that pays
-  bool deferred_update = true;  // 16 bits: parameters are updated beside the next forward pass
-  bool float64 = true;          // f32: products may run on float64 tensor cores
-  bool attention = true;        // 16 bits: attention may be our own kernels
-  bool head = true;  // the loss's exponentials within the head's product, where that serves
+  bool residual = true;         // the branch's GEMM adds the residual (without dropout)
+  bool bias_sums = true;        // LayerNorm's backward pass sums the gradient of the branch's bias
+  bool qkv_bias = true;         // gradients of K's and V's bias without reading dK and dV
+  bool overwrite = true;        // a step's first micro batch overwrites the weights' gradients
+  bool gelu = true;             // GELU in the epilogues of the MLP's GEMMs
+  bool gelu_derivative = true;  // GELU's derivative is saved where kernels serve it
+  bool bias = true;             // GEMMs with a bias may use our CUTLASS kernels instead of cuBLASLt
+  bool overlap = true;          // f32: weight gradients on a side stream where that is faster
+  bool deferred_update = true;  // 16 bits: the update overlaps with the next forward pass
+  bool float64 = true;          // f32: GEMMs may run on float64 tensor cores
+  bool attention = true;        // 16 bits: attention may use our Hopper kernels
+  bool head = true;             // fused linear cross-entropy, where it is faster
 };
 
-// What --no-fusion and the record call them, in the order of the fields.
+// Their names in --no-fusion and the record, in the order of the fields.
 inline constexpr std::array<std::pair<const char*, bool Fusions::*>, 12> fusion_names{
     {{"residual", &Fusions::residual},
      {"bias-sums", &Fusions::bias_sums},
@@ -81,20 +81,20 @@ struct OptimizerConfig {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, clip = 1.0;
   std::string decay_style = "linear";  // constant, linear, cosine
   double warmup_init = 0;              // the rate that the warm-up starts at
-  // In samples whichever way they were given. A share of the decay need not be a whole number.
+  // In samples, however they were given. A fraction of the decay need not be a whole number.
   double warmup_samples = 0;
   int64_t decay_samples = 0;
 };
 
-// Datasets and, of several, the weight of each.
+// Datasets and, where there are several, the weight of each.
 struct Blend {
   std::vector<std::string> paths;
   std::vector<double> weights;  // empty: one prefix
 };
 
 struct DataConfig : Blend {  // --data-path, or --train-data-path
-  // --train-data-path, --valid-data-path, --test-data-path: each is whole what it is for, and
-  // `split` divides nothing.
+  // --train-data-path, --valid-data-path, --test-data-path: each dataset is used as a whole, and
+  // `split` is not used.
   bool separate = false;
   Blend validation, test;
   std::string split = "969,30,1";
@@ -102,12 +102,12 @@ struct DataConfig : Blend {  // --data-path, or --train-data-path
   std::string tokenizer;  // GPT2BPETokenizer, bytes
   std::string vocab_file, merge_file;
   bool mock = false;  // --mock-data: random tokens
-  // What the end-of-document token changes (src/data/documents.h).
+  // The effects of the end-of-document token (src/data/documents.h).
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
 };
 
-// --rampup-batch-size: the global batch grows from `start` by `increment` while the first `samples`
-// samples are trained on, in steps of as many samples each; start 0: it does not.
+// --rampup-batch-size: the global batch grows from `start` by `increment` during the first
+// `samples` samples. Every size is used for the same number of samples. start 0: no ramp-up.
 struct BatchRampup {
   int64_t start = 0, increment = 0, samples = 0;
 };
@@ -118,24 +118,24 @@ struct Config {
   OptimizerConfig optimizer;
   DataConfig data;
   Precision precision = Precision::f32;
-  bool tf32x3_attention = false;  // f32 only: attention's products as those of tf32x3
+  bool tf32x3_attention = false;  // f32 only: attention's GEMMs as in tf32x3
   int64_t sequence = 1024;
   int64_t micro_batch = 1, global_batch = 1;
   BatchRampup rampup;
   int64_t train_iterations = 0;  // from --train-iters or --train-samples
   int64_t train_samples = 0;
-  // --epochs: passes over the training blocks of a dataset, and how many blocks one has; else 0.
+  // --epochs: passes over the training blocks of a dataset, and blocks in one pass; else 0.
   int64_t epochs = 0, epoch_samples = 0;
   Recompute recompute = Recompute::none;
   uint64_t seed = 1234;
   double loss_scale = 0, initial_loss_scale = 4294967296.0, min_loss_scale = 1.0;
   int64_t loss_scale_window = 1000, hysteresis = 2;
   int tensor_parallel = 1, pipeline_parallel = 1, world_size = 1, data_parallel = 1;
-  // This process among the world_size, and among those of its host; set by main.
+  // This process's rank in the run and on its host; set by main.
   int rank = 0, local_rank = 0, local_size = 1;
   std::string distributed_backend;  // "nccl", "mpi", "sockets"; "": chosen from device and launcher
   std::string network_interface;    // "": any
-  int64_t gradient_bucket = 0;      // elements that are reduced beside the backward pass; 0: none
+  int64_t gradient_bucket = 0;  // elements reduced at a time during the backward pass; 0: after it
   int64_t weight_check_interval = 0;  // steps between checks that all ranks have the same weights
   LogFormat log_format = LogFormat::jupiter;
   bool log_throughput = false;  // --log-throughput, for LogFormat::megatron
@@ -145,7 +145,7 @@ struct Config {
   std::string save_dir, load_dir, record_path;
   // --load-hf and --save-hf: folders in Hugging Face's layout.
   std::string load_hf_dir, save_hf_dir;
-  bool skip_train = false;  // --skip-train: evaluate on validation and test data, no more
+  bool skip_train = false;  // --skip-train: evaluate on validation and test data, do not train
   // --finetune: begin at iteration 0 with the weights of --load's checkpoint.
   bool finetune = false;
   bool load_optimizer = true, save_optimizer = true;  // --no-load-optim, --no-save-optim
@@ -154,19 +154,19 @@ struct Config {
   std::string text;             // evaluate: --text
   int64_t stride = 0;           // evaluate: tokens from the start of a block to the next one's
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
-  bool reference = false;       // --reference: the autograd model, slow and obviously right
+  bool reference = false;       // --reference: the autograd model: slow, an oracle
   bool cuda_graph = true;
   Fusions fusions;
   bool deterministic = false;
   bool sequence_parallel = false;
-  bool distributed_optimizer = false;       // asked for where it would split something
+  bool distributed_optimizer = false;       // given, and there are several processes
   int64_t virtual_pipeline_layers = 0;      // --num-layers-per-virtual-pipeline-stage; 0: off
-  bool exit_on_missing_checkpoint = false;  // else --load of an empty directory starts from scratch
+  bool exit_on_missing_checkpoint = false;  // else an empty --load directory is accepted
   std::vector<std::string> command_line;
   std::vector<std::string>
-      notices;  // sentences to say once at the start: what was ignored or adjusted
+      notices;  // sentences to print at the start: what was ignored or adjusted
   int64_t micro_batches() const { return global_batch / (micro_batch * data_parallel); }
-  // The global batch of the step that starts after so many consumed samples.
+  // The global batch of the step that starts after this many consumed samples.
   int64_t global_batch_at(int64_t consumed_samples) const;
   int64_t micro_batches_at(int64_t consumed_samples) const {
     return global_batch_at(consumed_samples) / (micro_batch * data_parallel);

@@ -28,7 +28,7 @@ struct Unwrapped<std::optional<T>> {
   using type = T;
 };
 
-// Declares flags of one group. The last of repeated flags holds, as in argparse.
+// Declares flags of one group. Of repeated flags the last counts, as in argparse.
 class FlagGroup {
  public:
   FlagGroup(CLI::App* app, std::string name) : app_(app), name_(std::move(name)) {}
@@ -79,8 +79,8 @@ class FlagGroup {
   CLI::Option* toggle(const std::string& flag, bool* field, const std::string& help) {
     return app_->add_flag(flag, *field, help)->group(name_);
   }
-  // Accepted because command lines written for Megatron-LM carry it; `why` says why nothing
-  // follows.
+  // A flag that is accepted because command lines written for Megatron-LM have it; `why` says why
+  // it has no effect.
   void ignored(const std::string& flag, bool takes_value, const std::string& why, Flags* flags) {
     const auto note = [flags, flag, why] {
       const std::string entry = fmt::format("{} ({})", flag, why);

@@ -1,4 +1,4 @@
-// What a run trains, and how: model, length, optimizer, precision.
+// Flags of the training: model, length, optimizer, precision.
 #include "src/config/flags.h"
 
 #include "src/config/flag_group.h"
@@ -113,14 +113,13 @@ void declare_optimizer(CLI::App* app, Flags* f) {
 
 void declare_precision(CLI::App* app, Flags* f) {
   FlagGroup g(app, "Precision");
-  g.text(
-      "--precision", &f->precision, "NAME",
-      "fp32 (default, no TF32; on Hopper GPUs products may be added up in float64), tf32x3 (fp32 "
-      "whose products are three TF32 products, nearly as accurate), tf32, bf16, fp16 or fp64; "
-      "master weights, optimizer state and accumulation are fp32 or wider in all of them");
+  g.text("--precision", &f->precision, "NAME",
+         "fp32 (default, no TF32; on Hopper GPUs GEMMs may accumulate in float64), tf32x3 (fp32 "
+         "whose GEMMs are three TF32 GEMMs each, nearly as accurate), tf32, bf16, fp16 or fp64; "
+         "master weights, optimizer state and accumulation are fp32 or wider in all of them");
   g.text("--fp32-attention", &f->fp32_attention, "NAME",
-         "Products of attention with --precision fp32: ieee (default), or tf32x3, as PyTorch's own "
-         "float32 kernel takes them (heads of up to 128)");
+         "GEMMs of attention with --precision fp32: ieee (default), or tf32x3, as PyTorch's own "
+         "float32 kernel computes them (heads of up to 128)");
   g.toggle("--bf16", &f->bf16, "Same as --precision bf16");
   g.toggle("--fp16", &f->fp16, "Same as --precision fp16, with loss scaling");
   g.toggle("--tf32", &f->tf32, "Same as --precision tf32");

@@ -1,4 +1,4 @@
-// What was given on the command line, before defaults and checks. Private to config/.
+// The flags as given on the command line, before defaults and checks. Private to config/.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// What command lines written for Megatron-LM carry and what is not needed here.
+// Flags that command lines written for Megatron-LM have and that have no effect here.
 #include "src/config/flag_group.h"
 
 namespace tally::train {
@@ -68,7 +68,7 @@ void declare_ignored_flags(CLI::App* app, Flags* f) {
     for (const char* flag : group.without_value) g.ignored(flag, false, group.why, f);
     for (const char* flag : group.with_value) g.ignored(flag, true, group.why, f);
   }
-  // Every launcher of old passes it; a note each time would say nothing.
+  // Every older launcher passes it, so a note each time would tell nothing.
   g.number("--local-rank,--local_rank", &f->local_rank, 0,
            "passed by launchers; the rank comes from the environment (docs/distributed.md)");
 }

@@ -1,4 +1,4 @@
-// What a run reads and writes, and what it runs on: data, output, device, processes.
+// Flags of the run: data, output, device, processes.
 #include "src/config/flag_group.h"
 
 namespace tally::train {
@@ -12,9 +12,9 @@ void declare_data(CLI::App* app, Flags* f) {
   g.list("--train-data-path", &f->train_paths, "PREFIX",
          "Dataset to train on, all of it, instead of --data-path and --split");
   g.list("--valid-data-path", &f->valid_paths, "PREFIX",
-         "Dataset to evaluate on, all of it, beside --train-data-path");
+         "Dataset to evaluate on, all of it, with --train-data-path");
   g.list("--test-data-path", &f->test_paths, "PREFIX",
-         "Dataset to evaluate on at the end of training, all of it, beside --train-data-path");
+         "Dataset to evaluate on at the end of training, all of it, with --train-data-path");
   g.toggle(
       "--eod-mask-loss", &f->data.eod_mask_loss,
       "What follows the end of a document does not count for the loss; each micro batch's loss "
@@ -30,7 +30,7 @@ void declare_data(CLI::App* app, Flags* f) {
          "GPT2BPETokenizer (default) or bytes; decides the vocabulary's size");
   g.text("--vocab-file", &f->data.vocab_file, "FILE",
          "vocab.json of GPT2BPETokenizer, or a tokenizer.json alone; training only copies it "
-         "beside what it saves");
+         "next to what it saves");
   g.text("--merge-file", &f->data.merge_file, "FILE", "merges.txt of GPT2BPETokenizer, likewise");
 }
 
@@ -48,7 +48,7 @@ void declare_output(CLI::App* app, Flags* f) {
   g.text(
       "--save", &f->save, "DIR",
       "Write checkpoints to DIR: at the end, when asked to stop, and every --save-interval; a DIR "
-      "that holds checkpoints is refused unless --load goes on from them");
+      "that holds checkpoints is refused unless --load resumes from them");
   g.number("--save-interval,--persistent-save-interval", &f->save_interval, 1,
            "Steps between checkpoints");
   g.text(
@@ -63,7 +63,7 @@ void declare_output(CLI::App* app, Flags* f) {
   g.text("--save-hf", &f->save_hf, "DIR",
          "Write the trained model to DIR as transformers reads it, at the end and when asked to "
          "stop: model.safetensors in the run's precision, config.json, and the tokenizer's files "
-         "where they are known; a DIR that holds a model is refused unless --load goes on with its "
+         "where they are known; a DIR that holds a model is refused unless --load resumes its "
          "training");
   g.toggle("--finetune", &f->finetune,
            "Start at iteration 0 with the weights of --load's checkpoint, without its counters and "
@@ -100,13 +100,14 @@ void declare_device(CLI::App* app, Flags* f) {
   FlagGroup g(app, "Device");
   g.text("--device", &f->device, "NAME", "auto (a GPU when there is one), cpu, cuda or cuda:N");
   g.toggle("--reference", &f->reference,
-           "Train the autograd reference model: slow and obviously right");
+           "Train the autograd reference model, the slow oracle of the tests");
   g.toggle("--no-cuda-graph", &f->no_cuda_graph,
            "Launch every kernel of a step instead of a recorded graph");
   g.text(
       "--no-fusion", &f->no_fusion, "LIST",
-      "Shortcuts of the step to leave out, separated by commas: residual, bias-sums, qkv-bias, "
-      "overwrite, gelu, gelu-slope, bias, overlap, late-update, float64, attention, head, or all");
+      "Optimizations of the step to turn off, separated by commas: residual, bias-sums, qkv-bias, "
+      "overwrite, gelu, gelu-derivative, bias, overlap, deferred-update, float64, attention, head, "
+      "or all");
   g.toggle("--no-bias-gelu-fusion", &f->no_gelu_fusion,
            "Same as --no-fusion gelu: GELU runs as a kernel of its own; it stays the tanh "
            "approximation, where Megatron-LM computes erf without its fusion");
@@ -135,7 +136,7 @@ void declare_parallel(CLI::App* app, Flags* f) {
       "Split optimizer state over the data parallel processes; this version does not, and refuses "
       "it where there are several");
   g.number("--ddp-bucket-size", &f->gradient_bucket, 0,
-           "Gradients that data parallel processes add at once while the backward pass goes on; 0: "
+           "Gradients that data parallel processes add at a time during the backward pass; 0: "
            "all after it");
   g.number("--check-weight-hash-across-dp-replicas-interval", &f->weight_check_interval, 1,
            "Steps between checks that all processes have the same weights (default: at the start "

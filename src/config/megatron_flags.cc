@@ -7,7 +7,7 @@ namespace tally::train {
 
 const std::vector<UnsupportedFlags>& unsupported_flags() {
   static const std::vector<UnsupportedFlags> table{
-      // Old names, and flags that another one does the work of.
+      // Old names, and flags whose work another flag does.
       {"it is --micro-batch-size now", "--batch-size"},
       {"it is --tensor-model-parallel-size now", "--model-parallel-size"},
       {"it is --lr-warmup-fraction now", "--warmup"},

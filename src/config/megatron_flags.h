@@ -1,4 +1,4 @@
-// Flags of Megatron-LM that tally-train knows by name and does not have.
+// Flags that Megatron-LM has and tally-train does not.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct UnsupportedFlags {
   const char* names;       // "--a --b --family-*"; a star stands for any ending
 };
 
-// Of Megatron-LM's megatron/training/arguments.py as of autumn 2025, and of its deprecated names.
+// From Megatron-LM's megatron/training/arguments.py as of autumn 2025, with its deprecated names.
 const std::vector<UnsupportedFlags>& unsupported_flags();
 // What to do about `flag` ("--name"); null where Megatron-LM has no such flag, or tally-train has
 // it.

@@ -1,4 +1,4 @@
-// From what was given to a checked Config: defaults that depend on other flags, presets, validity
+// Turns the flags into a checked Config: defaults that depend on other flags, presets, validity
 // rules. The parts are in resolve_parts.h.
 #include <cctype>
 

@@ -67,7 +67,7 @@ void resolve_length(const Flags& f, Config* c) {
     fail("--train-samples",
          "expected iteration-based training: give --train-iters or --train-samples, not both");
   if (f.epochs && (f.train_iterations || f.train_samples))
-    fail("--epochs", "and {} are two lengths of one training: give one",
+    fail("--epochs", "contradicts {}: give one length of training",
          f.train_iterations ? "--train-iters" : "--train-samples");
   if (f.epochs && f.skip_train)
     fail("--epochs", "is a length of training, and --skip-train trains nothing: leave it out");
@@ -165,7 +165,7 @@ void check_split(const std::string& split) {
   if (parts > 3)
     fail("--split", "'{}' has {} weights: at most three (training, validation, test)", split,
          parts);
-  if (!(sum > 0)) fail("--split", "'{}' gives no document to any split", split);
+  if (!(sum > 0)) fail("--split", "'{}' leaves no documents for any split", split);
 }
 
 // Megatron-LM's spelling of a blend: weight prefix weight prefix ...
@@ -182,7 +182,7 @@ Blend resolve_blend(const char* flag, const std::vector<std::string>& words) {
       fail(flag,
            "several datasets are given as pairs of a weight and a prefix (0.7 A 0.3 B), and '{}' "
            "{}",
-           words[i], *end != '\0' ? "is no weight" : "has no prefix after it");
+           words[i], *end != '\0' ? "is not a weight" : "has no prefix after it");
     if (!(weight > 0) || weight > std::numeric_limits<float>::max())
       fail(flag, "the weight {} of {} is not a positive number", words[i], words[i + 1]);
     blend.weights.push_back(weight);
@@ -204,7 +204,7 @@ void resolve_separate(const Flags& f, Config* c) {
   if (data.split != DataConfig().split)
     fail("--split", "divides --data-path; the dataset of {} is taken whole", first);
   if (f.train_paths.empty() && !f.skip_train)
-    fail("--train-data-path", "is missing beside {}: name the dataset to train on", first);
+    fail("--train-data-path", "is missing: {} needs a dataset to train on", first);
   data.separate = true;
   static_cast<Blend&>(data) = resolve_blend("--train-data-path", f.train_paths);
   data.validation = resolve_blend("--valid-data-path", f.valid_paths);
@@ -239,7 +239,7 @@ void resolve_tokenizer_files(const std::string& folder, Config* c) {
   if (data.merge_file.empty() && is_tokenizer_json(data.vocab_file))
     data.merge_file = data.vocab_file;
   if (data.vocab_file.empty() != data.merge_file.empty())
-    fail(data.merge_file.empty() ? "--vocab-file" : "--merge-file", "needs {} beside it",
+    fail(data.merge_file.empty() ? "--vocab-file" : "--merge-file", "needs {}, too",
          data.merge_file.empty() ? "--merge-file" : "--vocab-file");
   if (folder.empty() || data.tokenizer != "GPT2BPETokenizer" || !data.vocab_file.empty()) return;
   const std::string vocab = folder + "/vocab.json", merges = folder + "/merges.txt";

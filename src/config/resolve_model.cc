@@ -60,7 +60,7 @@ Positions resolve_positions(const Flags& f) {
   return Positions::learned;
 }
 
-// The sizes that the flags give.
+// Sets the sizes that the flags give.
 void model_of_flags(const Flags& f, Config* c) {
   ModelConfig& m = c->model;
   const Preset preset = find_preset(f.model.value_or("gpt2"));
@@ -83,7 +83,7 @@ void model_of_flags(const Flags& f, Config* c) {
   m.vocabulary = resolve_vocabulary(f, &c->data.tokenizer);
 }
 
-// What else people name where a folder is meant.
+// Refuses paths that people give by mistake instead of the folder.
 void check_load_hf(const StoredModels& stored, const std::string& path) {
   if (std::filesystem::is_regular_file(path))
     fail("--load-hf", "{} is a file: name the folder that it is in", path);
@@ -97,7 +97,7 @@ std::string model_folder(const Flags& f, const StoredModels& stored, Command com
   const bool trains = command == Command::train;
   if (!trains && f.load_hf.empty() == f.load.empty())
     fail("--load-hf", "evaluate needs one model: give --load-hf DIR or --load DIR");
-  // A run that is resumed goes on with its checkpoint, wherever its first weights came from.
+  // A resumed run continues with its checkpoint, wherever its first weights came from.
   if (f.load.empty()) {
     if (!f.load_hf.empty()) check_load_hf(stored, f.load_hf);
     return f.load_hf;
@@ -121,7 +121,7 @@ void agree(const char* flag, const std::optional<T>& given, const T& stored,
     fail(flag, "{} contradicts {}/config.json, which says {}", *given, folder, stored);
 }
 
-// --model may repeat the sizes of a stored model, too.
+// --model may repeat the sizes of a stored model.
 void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m) {
   if (!f.model) return;
   const Preset& preset = find_preset(*f.model);
@@ -135,7 +135,7 @@ void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m
   m->preset = preset.name;
 }
 
-// Sizes that no machine holds are slips of the keyboard; below them all sums fit 64 bits.
+// Such sizes are typing errors. Below them all sums fit 64 bits.
 bool fits_no_machine(const ModelConfig& m, double* parameters) {
   const auto layers = static_cast<double>(m.layers);
   const auto hidden = static_cast<double>(m.hidden);
@@ -199,7 +199,7 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   vocabulary.vocabulary = m.vocabulary;
   resolve_vocabulary(vocabulary, &c->data.tokenizer);
   if (c->command == Command::evaluate || folder == f.load_hf || !f.tokenizer) return;
-  // What a run is resumed with has the vocabulary that it was started with.
+  // A resumed run keeps the vocabulary that it was started with.
   if (!f.vocabulary && c->data.tokenizer != "NullTokenizer") vocabulary.vocabulary.reset();
   if (const int64_t tokens = resolve_vocabulary(vocabulary, &c->data.tokenizer);
       tokens != m.vocabulary)

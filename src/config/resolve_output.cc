@@ -1,4 +1,4 @@
-// What a run reads its model from, writes and reports, and what evaluation needs.
+// The stored model, the output and the evaluation of a Config.
 #include "src/config/resolve_parts.h"
 
 namespace tally::train {
@@ -56,7 +56,7 @@ void resolve_checkpoints(const Flags& f, Config* c) {
     fail("--finetune", "needs the weights to begin with: give --load DIR or --load-hf DIR");
   if (f.finetune && f.load.empty())
     c->notices.emplace_back(
-        "--finetune has no effect beside --load-hf, which begins at iteration 0 in any case");
+        "--finetune has no effect with --load-hf, which begins at iteration 0 in any case");
   if (f.no_load_optimizer && f.load.empty())
     c->notices.emplace_back("--no-load-optim has no effect without --load");
   if (f.no_save_optimizer && f.save.empty())
@@ -99,7 +99,7 @@ void resolve_output(const Flags& f, Config* c) {
     c->notices.emplace_back(
         "--log-throughput has no effect: the log line of --log-format jupiter always has TFLOPs");
   resolve_checkpoints(f, c);
-  // Megatron's defaults are 1000 and 100; without either flag a benchmark evaluates nothing.
+  // Megatron's defaults are 1000 and 100. A benchmark that gives neither flag evaluates nothing.
   const bool asked = f.eval_interval || f.eval_iterations || f.skip_train;
   if (asked) {
     c->eval_interval = f.eval_interval.value_or(1000);
@@ -111,7 +111,7 @@ void resolve_output(const Flags& f, Config* c) {
   const bool any = !data.validation.paths.empty() || !data.test.paths.empty();
   if (c->eval_iterations > 0 && !any)
     fail(f.eval_interval ? "--eval-interval" : "--eval-iters",
-         "needs --valid-data-path or --test-data-path beside --train-data-path");
+         "needs --valid-data-path or --test-data-path with --train-data-path");
   if (c->eval_iterations == 0 && any && c->epochs == 0)
     c->notices.emplace_back(
         "--valid-data-path and --test-data-path have no effect without --eval-interval or "

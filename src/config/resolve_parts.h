@@ -34,7 +34,7 @@ void resolve_evaluation(const Flags& f, const std::string& folder, Config* c);
 // --rampup-batch-size, and the number of steps that follows from it.
 void resolve_rampup(const Flags& f, Config* c);
 void resolve_length(const Flags& f, Config* c);
-// Everything becomes samples, so that the schedule has one clock whichever way it was given.
+// Converts everything to samples, so that the schedule has one unit however it was given.
 void resolve_schedule(const Flags& f, Config* c);
 void resolve_output(const Flags& f, Config* c);
 void resolve_device(const Flags& f, Config* c);

@@ -61,8 +61,8 @@ Ramp walk(const Config& c) {
            "current global batch size ({}) is not divisible by micro-batch-size ({}) times data "
            "parallel size ({})",
            batch, c.micro_batch, c.data_parallel);
-    // Samples after which the batch grows, to a rounding error: steps that end well before need not
-    // be looked at one by one.
+    // Samples after which the batch grows, up to a rounding error. Steps that end well before that
+    // point need not be counted one by one.
     const int64_t stage = (batch - r.start) / r.increment + 1;
     const auto growth =
         static_cast<int64_t>(static_cast<double>(r.samples) / static_cast<double>(increments) *

@@ -1,4 +1,4 @@
-// Micro batches in the order of training, made ahead of time by a thread.
+// Micro batches in training order, made ahead of time by a thread.
 #pragma once
 
 #include <condition_variable>
@@ -14,8 +14,8 @@
 
 namespace tally::train {
 
-// A micro batch in host memory: row major [micro_batch, sequence]; targets are ids one position on,
-// or -1 where they do not count (DocumentEnds::mask_loss).
+// A micro batch in host memory: row major [micro_batch, sequence]. Targets are the ids one position
+// on, or -1 where they do not count (DocumentEnds::mask_loss).
 struct HostBatch {
   const int32_t* ids = nullptr;
   const int32_t* targets = nullptr;
@@ -28,7 +28,7 @@ struct HostBatch {
 struct BatchOrder {
   int64_t micro_batch = 1, sequence = 1;
   int data_parallel_rank = 0, data_parallel_size = 1;
-  // Samples that all ranks together have used before: where to resume.
+  // Samples that all ranks together have consumed before: where to resume.
   int64_t consumed_samples = 0;
 };
 
@@ -37,7 +37,7 @@ struct BatchOrder {
 // nothing but the sample source and the consumed samples.
 class BatchLoader {
  public:
-  // Memory for the batches; a GPU's loader passes page-locked memory. Both may be empty.
+  // Memory for the batches; a GPU's loader passes pinned memory. Both may be empty.
   struct Memory {
     std::function<void*(size_t bytes)> allocate;
     std::function<void(void*)> release;
@@ -52,7 +52,7 @@ class BatchLoader {
 
   // The next micro batch; waits for it when needed. Rethrows what the source threw.
   HostBatch next();
-  // Time spent waiting in next() so far: what training lost to its data.
+  // Seconds spent waiting in next() so far: the time that training lost to its data.
   double waited_seconds() const { return waited_seconds_; }
 
  private:

@@ -1,9 +1,9 @@
 // Several datasets as one.
 //
-// Megatron's order (its build_blending_indices): sample i comes from the source whose share
-// weight * max(i, 1) exceeds most what it has given so far, the first of equals. Megatron keeps the
-// choice of every sample in arrays; here the counts are kept once a page of samples, and the
-// choices of the page in use are made again from them.
+// Megatron's order (its build_blending_indices): sample i comes from the source whose due weight *
+// max(i, 1) exceeds what it has given by most, the first of equals. Megatron stores the choice of
+// every sample in arrays. Here the counts are stored once a page of samples, and the choices of the
+// page in use are computed again from them.
 #include <algorithm>
 #include <mutex>
 #include <numeric>
@@ -29,7 +29,7 @@ class BlendedSamples final : public SampleSource {
     counts_.emplace_back(sources_.size(), 0);
   }
 
-  // What the sources have together.
+  // The samples of all sources together.
   int64_t samples_per_epoch() const override {
     int64_t sum = 0;
     for (const auto& source : sources_)
@@ -61,7 +61,7 @@ class BlendedSamples final : public SampleSource {
     page_ = page;
   }
 
-  // The page's choices; the counts after the last known page become known.
+  // Computes the page's choices, and the counts after the last known page.
   void make_page(int64_t page) const {
     std::vector<int64_t> counts = counts_[static_cast<size_t>(page)];
     choices_.resize(static_cast<size_t>(page_samples));

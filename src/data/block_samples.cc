@@ -1,4 +1,4 @@
-// The samples of training by epochs over one text.
+// Samples for training by epochs over one text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class BlockSamples final : public SampleSource {
   uint64_t seed_;
 };
 
-// A block's last target is the token after it, so that the text's last token starts none.
+// A block's last target is the token after it, so the text's last token does not start a block.
 Range block_range(int64_t tokens, const std::string& split, Split which, int64_t sequence) {
   const int64_t blocks = tokens > 0 ? (tokens - 1) / sequence : 0;
   return split_documents(split, blocks)[static_cast<size_t>(which)];

@@ -11,8 +11,8 @@
 
 namespace tally::train {
 
-// One place of the list that the handler walks. Nodes are never freed, for the handler may be on
-// any of them; a free one has no address.
+// One entry of the list that the handler walks. Nodes are never freed, because the handler may be
+// at any of them; an unused one has no address.
 struct Node {
   std::atomic<const char*> begin{nullptr};
   std::atomic<size_t> bytes{0};
@@ -22,13 +22,13 @@ struct Node {
 
 namespace {
 
-// A signal handler can reach nothing but globals.
+// A signal handler can reach only globals.
 std::atomic<Node*> first_node{nullptr};
 struct sigaction handler_before {};
 std::mutex changes;
 
-// Puts zeros in the place of everything from the page of `at` to the end of the mapping. mmap is
-// one system call, which a handler may make.
+// Replaces everything from the page of `at` to the end of the mapping by zeros. mmap is a system
+// call, which a handler may make.
 bool replace_lost_pages(const char* at) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   for (Node* node = first_node; node != nullptr; node = node->next) {

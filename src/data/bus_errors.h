@@ -1,13 +1,13 @@
-// Reads of mapped files whose bytes are gone. When a file is cut short, or its disk or file server
-// fails, a read of the mapping raises SIGBUS, which ends the process without a word.
+// Reads of mapped files whose bytes are gone. When a file is truncated, or its disk or file server
+// fails, a read of the mapping raises SIGBUS, which ends the process without a message.
 #pragma once
 
 #include <cstddef>
 
 namespace tally::train {
 
-// While it lives, a read of the mapping whose bytes are gone gives zeros instead of SIGBUS, and
-// lost() tells. Whoever reads looks at lost() before using what was read. Destroy it before the
+// While it lives, reads of lost bytes of the mapping return zeros instead of raising SIGBUS, and
+// lost() returns true. The reader checks lost() before it uses what was read. Destroy it before the
 // mapping. Safe for several threads.
 class WatchedMapping {
  public:
@@ -21,8 +21,8 @@ class WatchedMapping {
   struct Node* node_;
 };
 
-// Makes our handler of SIGBUS the one in place; it hands on what lies in no watched mapping. To be
-// called again after a library was started that brings its own, as MPI's transports do.
+// Installs our SIGBUS handler, which passes on faults outside the watched mappings. Call it again
+// after starting a library that installs its own, as MPI's transports do.
 void watch_bus_errors();
 
 }  // namespace tally::train

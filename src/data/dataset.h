@@ -50,7 +50,7 @@ class SampleSource {
   // Writes sequence + 1 tokens. `index` counts from 0 and may pass any number of epochs.
   // Deterministic.
   virtual void sample(int64_t index, int32_t* out) const = 0;
-  // What whoever makes batches does at the ends of documents.
+  // How batches treat the ends of documents.
   virtual DocumentEnds document_ends() const { return {}; }
 };
 
@@ -58,18 +58,18 @@ enum class Split { train, validation, test };
 std::unique_ptr<SampleSource> make_gpt_samples(std::shared_ptr<const IndexedDataset> dataset,
                                                const std::string& split, Split which,
                                                int64_t sequence, uint64_t seed);
-// The same tokens cut into blocks, for training by epochs: all documents joined in their order, cut
-// into blocks of `sequence` tokens whose rest is dropped, the blocks (not the documents, so that
-// one text is enough) divided by `split`. Training's are shuffled anew in every epoch, the others
-// keep their order. Every block of an epoch comes exactly once.
+// The same tokens cut into blocks, for training by epochs: all documents joined in their order and
+// cut into blocks of `sequence` tokens, the rest dropped. `split` divides the blocks, not the
+// documents, so that one text is enough. Training's blocks are shuffled anew in every epoch, the
+// others keep their order. Every block of an epoch comes exactly once.
 std::unique_ptr<SampleSource> make_block_samples(std::shared_ptr<const IndexedDataset> dataset,
                                                  const std::string& split, Split which,
                                                  int64_t sequence, uint64_t seed);
-// How many blocks a split has; make_block_samples() refuses one that has none.
+// Blocks of a split; make_block_samples() throws where there are none.
 int64_t block_count(const IndexedDataset& dataset, const std::string& split, Split which,
                     int64_t sequence);
 // Several sources mixed by weight, in Megatron's order: each sample comes from the source that is
-// furthest behind its share.
+// furthest behind its weight.
 std::unique_ptr<SampleSource> make_blended_samples(
     std::vector<std::shared_ptr<const SampleSource>> sources, std::vector<double> weights);
 // Random tokens, for measuring without data.

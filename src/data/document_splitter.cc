@@ -49,15 +49,15 @@ void DocumentSplitter::finish() {
   if (!chunk_.pieces.empty()) emit(chunk_.text.size());
 }
 
-// Text between two line ends at a time; white space is held back until it is known whether its line
-// is blank.
+// One call gets the text between two line ends. White space is held back until it is known whether
+// its line is blank.
 void DocumentSplitter::append_lines(std::string_view text) {
   while (!text.empty()) {
     const size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);
     if (line_blank_ && line.find_first_not_of(kBlanks) != std::string_view::npos) {
       line_blank_ = false;
-      // What was held begins with the line end before this line, if the document had one before.
+      // The held text begins with the line end before this line, if the document had one before.
       if (any_text_) add(held_);
       if (!any_text_ && !held_.empty()) add(held_.substr(held_.rfind('\n') + 1));
       held_.clear();
@@ -133,7 +133,7 @@ void DocumentSplitter::cut_open_document() {
   emit(open_ + cut);
 }
 
-// Hands on the text up to `end`; what follows stays.
+// Passes on the text up to `end` and keeps the rest.
 void DocumentSplitter::emit(size_t end) {
   Chunk next;
   next.source = chunk_.source;

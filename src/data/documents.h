@@ -1,7 +1,7 @@
 // The documents within a row of token ids. The end-of-document token belongs to the document that
-// it ends; the next one begins after it. As Megatron-LM's _get_ltor_masks_and_position_ids()
-// (megatron/core/datasets/gpt_dataset.py) sees them, which looks at the row alone: a row that
-// begins amid a document begins at position 0.
+// it ends, and the next one begins after it. As in Megatron-LM's _get_ltor_masks_and_position_ids()
+// (megatron/core/datasets/gpt_dataset.py), only the row counts: a row that begins inside a document
+// begins at position 0.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ void document_positions(const int32_t* ids, int64_t tokens, int32_t eod, int32_t
 // its document's start on.
 std::vector<int32_t> document_starts(const int32_t* ids, int64_t tokens, int32_t eod);
 
-// --eod-mask-loss: what follows the end of a document is not to be predicted, so that targets[t]
-// becomes -1 where ids[t] is `eod`. Returns how many targets count.
+// --eod-mask-loss: the token after an end of document is not to be predicted, so targets[t] becomes
+// -1 where ids[t] is `eod`. Returns how many targets count.
 int64_t mask_document_ends(const int32_t* ids, int64_t tokens, int32_t eod, int32_t* targets);
 
-// Positions[rows, tokens] and the documents of a micro batch ids[rows, tokens], each where it is not
-// null. cu_seqlens[rows * tokens + 1]: where the documents of all rows begin, counted through the
-// micro batch, and rows * tokens from the last one to the array's end.
+// Positions[rows, tokens] and the documents of a micro batch ids[rows, tokens], each where it is
+// not null. cu_seqlens[rows * tokens + 1]: where the documents of all rows begin, counted through
+// the micro batch, and rows * tokens from the last one to the array's end.
 void describe_documents(const int32_t* ids, int64_t rows, int64_t tokens, int32_t eod,
                         int32_t* positions, int32_t* cu_seqlens);
 

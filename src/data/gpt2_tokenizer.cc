@@ -80,7 +80,8 @@ nlohmann::json read_vocabulary(const std::string& path) {
   }
 }
 
-// Words and their tokens: one entry per slot, the newest wins. Most words of a text are few.
+// A cache of words and their tokens: one entry per slot, the newest wins. Few distinct words make
+// up most of a text.
 class WordCache {
  public:
   bool find(std::string_view word, std::vector<int32_t>* out) {
@@ -155,7 +156,7 @@ class Gpt2Tokenizer : public Tokenizer {
 };
 
 MergeTable Gpt2Tokenizer::read_files(const std::string& vocab_file, const std::string& merge_file) {
-  // Both names may be that of one tokenizer.json, which holds the two.
+  // Both names may be that of one tokenizer.json, which holds both.
   TokenizerJson json = split_tokenizer_json(read_vocabulary(vocab_file), vocab_file);
   const Vocabulary vocabulary =
       vocabulary_of(json.vocabulary, fmt::format("--vocab-file '{}'", vocab_file));
@@ -227,7 +228,7 @@ MergeTable Gpt2Tokenizer::read_merges(const MergeLines& merges, const Vocabulary
     };
     const MergeTable::Merge merge = {rank++, token_of(line.left + line.right)};
     if (!table.insert(token_of(line.left), token_of(line.right), merge)) {
-      throw bad(fmt::format("the pair \"{} {}\" is there already", line.left, line.right));
+      throw bad(fmt::format("the pair \"{} {}\" appears twice", line.left, line.right));
     }
   }
   return table;

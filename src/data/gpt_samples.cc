@@ -1,12 +1,12 @@
 // The samples of GPT training, generated when asked for.
 //
-// Megatron concatenates the documents of a split epoch after epoch, each time in another order,
-// cuts the stream into samples of sequence + 1 tokens that overlap by one, and shuffles the
-// samples; it keeps all of that in arrays, gigabytes for 300 million samples. Here the order of
-// each epoch follows from (seed, epoch): sample i starts at token i * sequence of the stream and so
-// belongs to epoch floor(i * sequence / tokens); within its epoch it changes place with another
-// one. As each epoch is shuffled by itself, a last epoch that is not used up holds no sample of it
-// twice; that is what Megatron's separate treatment of the last epoch is for.
+// Megatron concatenates the documents of a split epoch after epoch, each in another order, cuts the
+// stream into samples of sequence + 1 tokens that overlap by one, and shuffles the samples. It
+// stores all of that in arrays, gigabytes for 300 million samples. Here the order of each epoch
+// follows from (seed, epoch): sample i starts at token i * sequence of the stream, which lies in
+// epoch floor(i * sequence / tokens), and is permuted within its epoch. Each epoch is shuffled by
+// itself, so a last epoch that is not used up holds none of its samples twice, which Megatron
+// handles separately.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class GptSamples : public SampleSource {
   }
 
  private:
-  // First sample that starts in an epoch.
+  // The first sample that starts in an epoch.
   int64_t first_sample(int64_t epoch) const {
     return static_cast<int64_t>((static_cast<__int128_t>(epoch) * tokens_ + sequence_ - 1) /
                                 sequence_);
@@ -103,7 +103,7 @@ class GptSamples : public SampleSource {
     return epoch;
   }
 
-  // Copies up to `wanted` tokens from `offset` of an epoch on; returns how many there were.
+  // Copies up to `wanted` tokens of an epoch from `offset` on; returns how many there were.
   int64_t read_epoch(const Epoch& epoch, int64_t offset, int64_t wanted, int32_t* out) const {
     const auto after = std::upper_bound(epoch.starts.begin(), epoch.starts.end(), offset);
     auto at = static_cast<size_t>(after - epoch.starts.begin()) - 1;
@@ -159,9 +159,9 @@ std::unique_ptr<SampleSource> make_gpt_samples(std::shared_ptr<const IndexedData
   auto samples = std::make_unique<GptSamples>(std::move(dataset), range, sequence, seed);
   if (samples->tokens() == 0) {
     throw std::runtime_error(fmt::format(
-        "--split {} leaves nothing for {} of a dataset of {} document{}: change --split, or "
-        "prepare more "
-        "documents (tally-train prepare --split-documents-on-blank-lines makes many of one text)",
+        "--split {} leaves no documents for {} of a dataset of {} document{}: change --split, or "
+        "prepare more documents "
+        "(tally-train prepare --split-documents-on-blank-lines makes many of one text)",
         split, kNames[static_cast<size_t>(which)], documents, documents == 1 ? "" : "s"));
   }
   return samples;

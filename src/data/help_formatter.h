@@ -7,8 +7,8 @@
 
 namespace tally::train {
 
-// Columns of the terminal, between 80 and 120: COLUMNS where it is set, else those of standard
-// output, 100 where that is no terminal.
+// Columns to format for, between 80 and 120: COLUMNS where it is set, else those of the terminal on
+// standard output, else 100.
 size_t help_width();
 
 // `text` in lines of at most `width` bytes, unless a word is longer; all but the first begin with

@@ -110,7 +110,7 @@ void IndexedDataset::Impl::check_header() {
   }
   if (type.bytes == 0 || code == 6 || code == 7) {
     bad_index(
-        fmt::format("says that its tokens have the type {} ({}), which is no type of integers",
+        fmt::format("says that its tokens have the type {} ({}), which is not an integer type",
                     code, type.bytes == 0 ? "unknown" : type.name));
   }
   const auto count = load<uint64_t>(at + 18);
@@ -160,8 +160,8 @@ void IndexedDataset::Impl::check_sequences() {
   }
 }
 
-// Where tokens of a sequence lie. The index was good when it was opened; it is a file that somebody
-// may have written to since.
+// Where tokens of a sequence lie. The index was valid when it was opened, but the file may have
+// been written to since.
 const char* IndexedDataset::Impl::place(int64_t sequence, int64_t first, int64_t count) const {
   const auto bytes = static_cast<int64_t>(type.bytes);
   const int64_t begin = offset(sequence), size = static_cast<int64_t>(bin.size());

@@ -138,8 +138,8 @@ void IndexedDatasetWriter::finish() {
   bytes_ = bin_.size() + idx_.size();
   bin_.sync_and_keep();
   idx_.sync_and_keep();
-  // A reader needs both files: without the index there is no dataset, so it goes first and comes
-  // last.
+  // A reader needs both files. Without the index there is no dataset, so the old index is removed
+  // first and the new one comes last.
   unlink((prefix_ + ".idx").c_str());
   rename_durably(bin_.path(), prefix_ + ".bin");
   rename_durably(idx_.path(), prefix_ + ".idx");

@@ -22,7 +22,7 @@ DType token_type(int64_t vocabulary);
 // one reuses.
 class IndexedDatasetWriter {
  public:
-  // What is appended to PREFIX for the names of all files that are written, those removed at the
+  // The suffixes of PREFIX in the names of all files that are written, those removed at the
   // end included.
   static std::vector<std::string> suffixes();
   IndexedDatasetWriter(const std::string& prefix, DType dtype);

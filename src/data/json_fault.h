@@ -1,4 +1,4 @@
-// What is wrong with a JSON text, in a reader's words.
+// The error in a JSON text, in a reader's words.
 #pragma once
 
 #include <exception>

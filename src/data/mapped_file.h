@@ -22,12 +22,12 @@ class MappedFile {
   const char* data() const { return data_; }  // null when the file is empty
   size_t size() const { return size_; }
 
-  // For a file that is read for as long as the program runs: from here on a read of bytes that are
-  // gone gives zeros instead of ending the process, and check() finds it.
+  // For a file that is read for as long as the program runs: from here on, reads of lost bytes
+  // return zeros instead of ending the process, and check() reports them.
   void watch();
-  // To be called after reading and before using what was read. Throws std::runtime_error with one
-  // sentence when the file was cut short or its disk failed. A cut within the file's last page
-  // leaves zeros behind without any signal; it is found within a second.
+  // Call it after reading and before using what was read. Throws std::runtime_error with one
+  // sentence when the file was truncated or its disk failed. A truncation within the file's last
+  // page leaves zeros without any signal; it is found within a second.
   void check() const;
 
  private:

@@ -11,8 +11,8 @@ namespace tally::train {
 // why.
 class OutputFile {
  public:
-  // Creates or empties PATH. `exclusive`: a second process that wants to write it at the same time
-  // is refused with a sentence.
+  // Creates or empties PATH. `exclusive`: throws with a sentence when another process is writing
+  // it.
   explicit OutputFile(std::string path, bool exclusive = false);
   // Closes without sync; a file that was not kept() is removed.
   ~OutputFile();
@@ -28,7 +28,7 @@ class OutputFile {
   // Flushes and reads back from the start: only for spool files.
   void rewind_for_reading();
   size_t read(void* data, size_t bytes);
-  // Everything written is on the disk; the file stays when this object goes.
+  // Everything written is on the disk; the file is not removed with this object.
   void sync_and_keep();
 
  private:

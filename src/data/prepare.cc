@@ -63,10 +63,10 @@ class ChunkEncoder {
     try {
       object = nlohmann::json::parse(text.begin(), text.end());
     } catch (const nlohmann::json::exception& error) {
-      throw bad(fmt::format("this line is no JSON object (one a line is expected): {}",
+      throw bad(fmt::format("this line is not a JSON object (one per line is expected): {}",
                             json_fault(error)));
     }
-    if (!object.is_object()) throw bad("this line is no JSON object (one a line is expected)");
+    if (!object.is_object()) throw bad("this line is not a JSON object (one per line is expected)");
     for (size_t k = 0; k < keys_.size(); ++k) {
       const auto value = object.find(keys_[k]);
       if (value == object.end()) {
@@ -128,7 +128,7 @@ class Preparation {
                         "reads it as JSON lines",
                         options.keys.size(), input));
       }
-      // Every file can be opened, before any work is done. A pipe must be opened only once.
+      // Opens every file before any work is done. A pipe must be opened only once.
       if (input != "-" && !std::filesystem::is_fifo(input)) const TextInput probe(input);
     }
     for (const std::string& prefix : options.prefixes) {

@@ -30,9 +30,9 @@ struct PrepareSummary {
   double seconds = 0;
 };
 
-// Reads all inputs in their order, tokenizes on `workers` threads and writes the datasets; the
-// result does not depend on the number of workers. Nothing appears under the final names unless all
-// went well. Throws std::runtime_error with one sentence.
+// Reads all inputs in order, tokenizes on `workers` threads and writes the datasets. The result
+// does not depend on the number of workers. Nothing appears under the final names unless everything
+// succeeded. Throws std::runtime_error with one sentence.
 PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options);
 
 // The command line (argv[0] is the program's name). Prints the summary as one line on standard

@@ -95,7 +95,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const Arguments& a) {
   }
 }
 
-// Inputs that are not there are a mistake in the command, found before anything is written.
+// A missing input is a mistake in the command, so it is found before anything is written.
 void check_inputs(const std::vector<std::string>& inputs) {
   for (const std::string& path : inputs) {
     if (path == "-") continue;
@@ -108,7 +108,7 @@ void check_inputs(const std::vector<std::string>& inputs) {
   }
 }
 
-// What the flags mean together.
+// Resolves flags that depend on each other.
 void complete(Arguments* a, const Tokenizer& tokenizer) {
   if (a->output.empty() == a->output_prefix.empty()) {
     throw BadInput("--output PREFIX is required: PREFIX.bin and PREFIX.idx are written");
@@ -129,7 +129,7 @@ void complete(Arguments* a, const Tokenizer& tokenizer) {
   }
 }
 
-// Writing over what is read would lose it.
+// Refuses outputs that would overwrite inputs.
 void check_outputs(const PrepareOptions& options) {
   for (const std::string& input : options.inputs) {
     struct stat read {};

@@ -38,7 +38,7 @@ pcre2_code* compile(const char* pattern) {
     throw std::logic_error(
         fmt::format("pre-tokenizer pattern: PCRE2 error {} at {}", error, offset));
   }
-  // Without JIT (an exotic processor) matching is slower and as right.
+  // Without JIT (on an unusual processor) matching is slower and has the same result.
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   return code;
 }
@@ -119,7 +119,7 @@ std::string_view Pretokenizer::Scanner::next() {
 size_t Pretokenizer::safe_cut(std::string_view text) const {
   const auto is_space = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
   const auto is_word = [](char c) { return c > ' ' && c < 0x7f; };
-  // Nearly all text has a blank between ASCII characters close to its end.
+  // Nearly all text has a blank between ASCII characters near its end.
   const size_t window = text.size() > 4096 ? text.size() - 4096 : 0;
   for (size_t at = text.size(); at-- > window + 1;) {
     if (is_space(text[at]) && is_word(text[at - 1])) return at;

@@ -41,7 +41,7 @@ std::array<Range, 3> split_documents(const std::string& split, int64_t documents
   const std::vector<double> weights = weights_of(split);
   const double total = weights[0] + weights[1] + weights[2];
   if (!(total > 0))
-    throw std::runtime_error(fmt::format("--split '{}' gives nothing to anyone", split));
+    throw std::runtime_error(fmt::format("--split '{}' leaves no documents for any split", split));
   std::array<int64_t, 4> bounds{};
   for (size_t i = 0; i < 3; ++i) {
     // nearbyint rounds halves to even, as Python's round does.

@@ -9,7 +9,7 @@ struct gzFile_s;
 
 namespace tally::train {
 
-// What was given to be read is not there, damaged, or no text: exit code 2. what() is one sentence.
+// An input that is missing, damaged or not text: exit code 2. what() is one sentence.
 struct BadInput : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -29,7 +29,7 @@ bool absent(const Json& json, const char* key) {
   return value.empty() || value == false;
 }
 
-// Why a tokenizer.json splits or joins text in another way than GPT-2's; empty: it does not.
+// Why a tokenizer.json splits or joins text differently from GPT-2's; empty: it does not.
 std::string difference(const Json& json) {
   const Json& model = json["model"];
   if (model.contains("type") && model["type"] != "BPE")

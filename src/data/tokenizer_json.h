@@ -23,9 +23,9 @@ struct TokenizerJson {
 // All of a file. `flag`: for the message. Throws std::runtime_error with one sentence.
 std::string read_tokenizer_file(const std::string& path, const char* flag);
 
-// `json` as it is where it is a vocabulary; of a tokenizer.json its vocabulary, added tokens too,
-// and merges. Throws std::runtime_error with one sentence where that is not GPT-2's kind of
-// tokenizer: byte-level BPE, GPT-2's pattern, no normalization, no space put before the text.
+// `json` itself where it is a vocabulary; from a tokenizer.json its vocabulary with the added
+// tokens, and its merges. Throws std::runtime_error with one sentence where it is not GPT-2's kind
+// of tokenizer: byte-level BPE, GPT-2's pattern, no normalization, no space put before the text.
 TokenizerJson split_tokenizer_json(nlohmann::json json, const std::string& path);
 
 // A merges.txt. Throws std::runtime_error with one sentence.

@@ -1,4 +1,4 @@
-// Memory of one owner on one stream, given back together.
+// Memory of one owner on one stream, released together.
 #pragma once
 
 #include <initializer_list>

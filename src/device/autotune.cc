@@ -10,20 +10,20 @@ namespace {
 
 constexpr size_t semifinalists = 12, finalists = 8;
 constexpr double turn_milliseconds = 6;
-// Ways that take less than this are not what brings a GPU to its power limit.
+// Algorithms that take less than this do not bring a GPU to its power limit.
 constexpr double lasting_milliseconds = 0.02;
-// By how much a finalist may be behind in short turns. Of 78 products of GPT-2 124M and 355M the
-// best in long runs were up to 8 % behind.
+// By how much a finalist may be behind in short turns. Of 78 GEMMs of GPT-2 124M and 355M, the best
+// in long runs were up to 8% behind.
 constexpr double behind = 1.12;
-// A GPU at its power limit takes about a tenth of a second to settle on the clock that a kernel
-// leaves it.
+// At its power limit, a GPU takes about a tenth of a second to settle on the clock that a kernel
+// allows.
 constexpr double settling_milliseconds = 80, lasting_turn_milliseconds = 100;
-// Two equal long runs differ by up to a percent, so that three decide; but only among those that
-// the first leaves within 2 %.
+// Two equal long runs differ by up to a percent, so three decide, among those within 2% of the best
+// of the first.
 constexpr int lasting_rounds = 3;
 constexpr double near = 1.02;
 
-// Ways by their milliseconds, the best first.
+// Algorithms by their milliseconds, the best first.
 using Ranking = std::vector<std::pair<double, size_t>>;
 
 int runs_of(double milliseconds, double ms) {
@@ -33,7 +33,7 @@ int runs_of(double milliseconds, double ms) {
 Ranking single_runs(size_t ways, const TimeRuns& time) {
   Ranking ranking;
   for (size_t way = 0; way < ways; ++way) {
-    // The first run may load a kernel, which takes longer than most run.
+    // The first run may load a kernel, which takes longer than running most of them.
     double ms = time(way, 1);
     if (std::isfinite(ms)) {
       ms = time(way, 1);

@@ -1,4 +1,4 @@
-// What each kind of device provides behind stream.h's functions of the same name.
+// The functions of stream.h on each kind of device.
 #pragma once
 
 #include <memory>

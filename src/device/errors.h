@@ -1,5 +1,5 @@
-// What operations throw. The program's main() turns each into its own exit code. The messages state
-// facts; src/train adds which flag would help.
+// The exceptions of operations. main() turns each into its own exit code. The messages state facts;
+// src/train adds which flag may help.
 #pragma once
 
 #include <stdexcept>

@@ -1,5 +1,5 @@
-// Marks in a stream's queue, timed by the device, and host memory that copies to and from the
-// device need not wait for. With them a steady step runs without the host ever synchronising.
+// Events in a stream, timed by the device, and host memory that copies to and from the device need
+// not wait for. With them a steady step runs without synchronising the host.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@
 
 namespace tally::train {
 
-// A fixed number of marks. Marking again replaces the older mark.
+// A fixed number of events. Recording one again replaces the older one.
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
-  // Enqueues mark `index`.
+  // Enqueues event `index`.
   virtual void record(int index) = 0;
-  // Returns when the device has reached mark `index` (recorded before).
+  // Returns when the device has reached event `index` (recorded before).
   virtual void wait(int index) = 0;
-  // Seconds between two marks that the device has reached, on the device's clock.
+  // Seconds between two events that the device has reached, on the device's clock.
   virtual double seconds(int from, int to) = 0;
 
   static std::unique_ptr<StreamEvents> make(Stream& stream, int count);
 };
 
-// Page-locked memory of the host on a GPU's stream, plain memory on the CPU's. Throws OutOfMemory.
+// Pinned host memory for a GPU's stream, plain memory for the CPU's. Throws OutOfMemory.
 class HostMemory {
  public:
   HostMemory(Stream& stream, size_t bytes);

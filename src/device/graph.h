@@ -8,26 +8,26 @@
 
 namespace tally::train {
 
-// What is recorded must be the same at every step: the same kernels on the same memory. What
-// changes from step to step (ids, learning rate, loss scale) is read from device memory that the
-// host fills before; so does the seed of dropout where DropoutSeed names the step's state.
+// The recorded work must be the same at every step: the same kernels on the same memory. Values
+// that change from step to step (ids, learning rate, loss scale) are read from device memory that
+// the host fills before, and so is dropout's seed where DropoutSeed names the step's state.
 class StepGraph {
  public:
   static constexpr int eager_calls = 2;
 
   virtual ~StepGraph() = default;
   // Work enqueued between the two calls is recorded and not run; on the CPU it runs at once.
-  // Nothing may be allocated and nothing waited for in between. Throws DeviceError when the
-  // recording is broken off.
+  // Nothing may be allocated or waited for in between. Throws DeviceError when the recording fails.
   virtual void begin_capture() = 0;
   virtual void end_capture() = 0;
-  // Enqueues what was recorded. On the CPU: nothing, since it ran while it was "recorded".
+  // Enqueues what was recorded. On the CPU this does nothing, because it ran while it was
+  // "recorded".
   virtual void replay() = 0;
-  // Whether replay() does the work (a GPU); false where every step must be called.
+  // Whether replay() does the work (on a GPU); false where every step must be called.
   virtual bool records() const = 0;
 
-  // The usual way: calls `step` as it is `eager_steps` times (algorithms are tuned and libraries
-  // load there), records the next call, and from then on replays.
+  // Calls `step` as it is `eager_steps` times (this tunes algorithms and loads libraries), records
+  // the next call, and replays from then on.
   void run(const std::function<void()>& step, int eager_steps = eager_calls);
 
   static std::unique_ptr<StepGraph> make(Stream& stream);

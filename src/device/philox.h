@@ -1,9 +1,10 @@
-// Random numbers, the same on the CPU and on every GPU: Philox 4x32 (Salmon, Moraes, Dror and Shaw,
-// "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011), a counter-based generator; ten rounds
-// for initial weights. Dropout takes seven, the fewest that pass all of TestU01's BigCrush (there,
-// table 2), since attention draws a number for each pair of tokens. Its key is the 64-bit seed of
-// the place where dropout happens; element i of the tensor takes 16 bits, the ones at 16 (i % 2) of
-// word i % 8 / 2 of counter i / 8. Nothing is stored: the backward pass draws the mask again.
+// Random numbers, the same on the CPU and on every GPU: the counter-based generator Philox 4x32
+// (Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). Initial
+// weights take ten rounds. Dropout takes seven, the fewest that pass all of TestU01's BigCrush
+// (table 2 there), because attention draws a number for each pair of tokens. Dropout's key is the
+// 64-bit seed of the place where it happens. Element i of the tensor takes 16 bits, those at 16 (i
+// % 2) of word i % 8 / 2 of counter i / 8. Nothing is stored: the backward pass draws the mask
+// again.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,7 @@ TALLY_HOST_DEVICE uint32_t dropout_threshold(double p) {
   return scaled >= 65536.0 ? 65536u : static_cast<uint32_t>(scaled);
 }
 
-// What a kept element is multiplied by: 1 / (1 - p), of the rounded p, so that the mean stays.
+// The factor of a kept element: 1 / (1 - p) for the rounded p, so that the mean stays.
 TALLY_HOST_DEVICE double dropout_scale(double p) {
   const uint32_t threshold = dropout_threshold(p);
   return threshold < 65536u ? 65536.0 / (65536u - threshold) : 0.0;
@@ -75,8 +76,8 @@ TALLY_HOST_DEVICE bool dropout_keeps(uint64_t seed, uint64_t i, uint32_t thresho
                             threshold);
 }
 
-// The seed of one place (layer and operation) of one micro batch, from the micro batch's seed: one
-// round of SplitMix64's finalizer, so that neighbouring sites and seeds share nothing.
+// The seed of one place (layer and operation) in one micro batch, from the micro batch's seed: one
+// round of SplitMix64's finalizer, so that neighbouring places and seeds are unrelated.
 TALLY_HOST_DEVICE uint64_t site_seed(uint64_t seed, uint64_t site) {
   uint64_t z = seed + 0x9E3779B97F4A7C15ull * (site + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;

@@ -1,5 +1,5 @@
-// The few numbers that change from step to step and that kernels read from device memory, so that
-// one recorded CUDA graph can serve every step and the host need not wait to learn them.
+// The few numbers that change from step to step. Kernels read them from device memory, so that one
+// recorded CUDA graph serves every step and the host need not wait for them.
 #pragma once
 
 #include <cmath>
@@ -10,8 +10,8 @@
 
 namespace tally::train {
 
-// Doubles where float64 training (the tests' oracle) would lose its accuracy; kernels of other
-// precisions round them to float once.
+// Doubles are those for which float32 would cost float64 training (the tests' oracle) its accuracy.
+// Kernels of other precisions round them to float once.
 struct StepState {
   // Written by the host before a step.
   double learning_rate;
@@ -22,14 +22,15 @@ struct StepState {
   // Written by the device during a step.
   double clip_factor;  // min(1, clip / (norm + 1e-6)) / loss_scale
   float grad_norm;     // of the unscaled gradient, before clipping
-  float found_inf;     // 1 when a gradient was not finite: the update is left out
+  float found_inf;     // 1 when a gradient was not finite: the update is skipped
   double loss_sum;     // sum of the mean losses of the step's micro batches
-  // Written by the host before a step, added up over the ranks beside loss_sum: see stop_vote().
+  // Written by the host before a step, summed over the ranks together with loss_sum: see
+  // stop_vote().
   double stop_votes;
 
-  // Written by the host before a step unless the scale is dynamic; then the device keeps them from
-  // step to step (update_dynamic_scale), since they depend on whether a step overflowed, and the
-  // host learns later.
+  // Written by the host before a step unless the scale is dynamic. A dynamic scale depends on
+  // whether a step overflowed, so the device keeps it from step to step (update_dynamic_scale), and
+  // the host learns it later.
   float loss_scale;            // multiplies the loss's gradient (fp16, a power of two); 1 otherwise
   float step_loss_scale;       // the scale that the step's gradients carried
   int32_t dynamic_scale;       // 1: the device adapts the scale
@@ -38,34 +39,34 @@ struct StepState {
   int32_t scale_growth_steps;  // clean steps since it changed
   int32_t scale_hysteresis_left;  // overflows still tolerated
   float scale_minimum;
-  int64_t updates;      // steps that were not left out: t of the bias corrections
+  int64_t updates;      // steps that were not skipped: t of the bias corrections
   double beta1, beta2;  // for the bias corrections
 
-  // Written by the host before each micro batch where its step is recorded, in one copy.
+  // Written by the host before each micro batch of a recorded step, in one copy.
   struct MicroBatch {
     uint64_t dropout_seed;  // see DropoutSeed
     double loss_factor;     // see LossFactor
   } micro_batch;
 };
 
-// What the losses of a micro batch are multiplied with: a number that is known when an operation is
-// called, or the one that lies in the step's state when the operation runs, so that a recorded step
-// serves micro batches in which different numbers of labels count.
+// The factor of a micro batch's losses: a number known when an operation is called, or one read
+// from the step's state when the operation runs. The latter lets a recorded step serve micro
+// batches in which different numbers of labels count.
 struct LossFactor {
   const StepState* state = nullptr;  // in device memory; null: `value` is the factor
   double value = 1;
 
   LossFactor(double factor) : value(factor) {}
   explicit LossFactor(const StepState* s) : state(s) {}
-  // Where the operation runs: on the device.
+  // Call it where the operation runs: on the device.
   TALLY_HOST_DEVICE double get() const {
     return state != nullptr ? state->micro_batch.loss_factor : value;
   }
 };
 
-// Where a mask of dropout comes from: a seed that is known when an operation is called, or one
-// site's seed (site_seed) of the seed that lies in the step's state when the operation runs, so that
-// a recorded step draws new masks whenever it is replayed.
+// The seed of a dropout mask: a number known when an operation is called, or one site's seed
+// (site_seed) made from the seed in the step's state when the operation runs. The latter lets a
+// recorded step draw new masks at every replay.
 struct DropoutSeed {
   const StepState* state = nullptr;  // in device memory; null: `value` is the seed
   uint64_t value = 0;                // the seed, or the site
@@ -73,18 +74,18 @@ struct DropoutSeed {
   DropoutSeed() = default;
   DropoutSeed(uint64_t seed) : value(seed) {}
   DropoutSeed(const StepState* s, uint64_t site) : state(s), value(site) {}
-  // Where the operation runs: on the device.
+  // Call it where the operation runs: on the device.
   TALLY_HOST_DEVICE uint64_t get() const {
     return state != nullptr ? site_seed(state->micro_batch.dropout_seed, value) : value;
   }
 };
 
-// The bytes that the host writes before every step when the scale is dynamic; the rest it writes
+// The bytes that the host writes before every step when the scale is dynamic. It writes the rest
 // once.
 inline constexpr size_t step_state_host_bytes = offsetof(StepState, loss_scale);
 
-// After found_inf is known: the device's half of LossScaler::update() (Megatron-LM's rule) and
-// Adam's bias corrections. One thread; nothing unless the scale is dynamic.
+// To be called when found_inf is known: the device's part of LossScaler::update() (Megatron-LM's
+// rule) and Adam's bias corrections. One thread; does nothing unless the scale is dynamic.
 TALLY_HOST_DEVICE void update_dynamic_scale(StepState* s) {
   s->step_loss_scale = s->loss_scale;
   if (s->dynamic_scale == 0) return;

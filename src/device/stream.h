@@ -1,5 +1,5 @@
-// A device and an ordered queue of work on it. On the CPU everything is done when the call returns;
-// on a GPU it is enqueued.
+// A device and an ordered queue of work on it. On the CPU, work is done when the call returns; on a
+// GPU it is enqueued.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class Stream {
   virtual size_t bytes_allocated() const = 0;  // now
   virtual size_t bytes_peak() const = 0;  // highest so far, libraries' own use included where known
 
-  // Called once, before autotuning takes so long that a user would wonder. May be empty.
+  // Called once, before an autotune that takes long enough for a user to notice. May be empty.
   std::function<void()> on_long_autotune;
 };
 
@@ -52,16 +52,16 @@ DeviceInfo device_info(Device device);
 // Throws DeviceError with one clear sentence when the device cannot be used (no GPU, a compute
 // capability that this build has no code for).
 std::unique_ptr<Stream> make_stream(Device device);
-// Threads that operations on the CPU use, in the whole process; 0 or less: one a core.
+// Threads of operations on the CPU, for the whole process; 0 or less: one a core.
 void set_threads(int threads);
-// For the program's start, before it has opened or begun anything: unless OMP_WAIT_POLICY or
-// GOMP_SPINCOUNT is set, starts this program again with GOMP_SPINCOUNT=3000. By default OpenMP's
-// threads spin for about a millisecond before they sleep. Where other processes (tests, a laptop, a
-// login node) use the same cores, a step then takes tens of times longer. Threads that never spin
-// make a small model's step four times as long on idle cores. Measured (2 cores, 2 layers of 64,
-// batch 8 x 128; seconds a step, idle and beside six busy loops and a writer): 0.030 and 3.9 by
-// default, 0.030 and 0.9 with 3000, 0.14 and 0.15 without spinning. The variable is read when the
-// program is loaded, so only a new start can set it.
+// To be called first in main(), before anything is opened or started. Unless OMP_WAIT_POLICY or
+// GOMP_SPINCOUNT is set, restarts this program with GOMP_SPINCOUNT=3000. By default OpenMP's
+// threads spin for about a millisecond before they sleep, and where other processes (tests, a
+// laptop, a login node) use the same cores, a step takes tens of times longer. Threads that never
+// spin make a small model's step four times as long on idle cores. Measured (2 cores, 2 layers of
+// 64, batch 8 x 128; seconds a step, idle and next to six busy loops and a writer): 0.030 and 3.9
+// by default, 0.030 and 0.9 with 3000, 0.14 and 0.15 without spinning. OpenMP reads the variable
+// when the program is loaded, so only a restart can set it.
 void restart_with_brief_spinning(char** argv);
 
 }  // namespace tally::train

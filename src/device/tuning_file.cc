@@ -27,7 +27,7 @@ std::string tuning_file(const std::string& device, size_t version, const Environ
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
   }
-  // The number is the method's: what another method found best is not taken over by default.
+  // The number stands for the method of timing: another method's choices are not reused by default.
   return root + "/tuning-3-" + name + "-" + std::to_string(version) + ".txt";
 }
 

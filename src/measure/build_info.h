@@ -1,4 +1,4 @@
-// What this program was built from and with.
+// The source and the tools that this program was built with.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct BuildInfo {
 };
 
 BuildInfo build_info();
-// What `--version` prints, several lines.
+// The text of `--version`, several lines.
 std::string version_text();
 
 }  // namespace tally::train

@@ -28,7 +28,7 @@ std::vector<fs::path> control_groups(const std::string& root, const std::string&
     if (!controllers.empty() && !lists(controllers, controller)) continue;
     fs::path mount = fs::path(root) / "sys/fs/cgroup";
     if (!controllers.empty()) mount /= controller;
-    folders.push_back(mount);  // as a container sees its own
+    folders.push_back(mount);  // a container sees its own group here
     const fs::path group = fs::path(line.substr(second + 1)).relative_path();
     for (fs::path at = group; !at.empty(); at = at.parent_path()) folders.push_back(mount / at);
   }

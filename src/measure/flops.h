@@ -17,10 +17,10 @@ double megatron_flops_per_iteration(const Config& config);
 // model_flops_per_token(), but with the padding of the vocabulary.
 double megatron_flops_per_token(const ModelConfig& model, int64_t sequence);
 
-// What the model itself needs, forward and backward, per trained token: every matrix product once,
+// The FLOPs of the model itself, forward and backward, per trained token: every GEMM once,
 // attention over the causal half, the vocabulary without padding, nothing recomputed.
 //   6 (L (4 h^2 + 2 h f) + h V) + 6 L h s
-// The backward pass is two products for each of the forward (Kaplan et al. 2020, "Scaling Laws for
+// The backward pass has two GEMMs for each of the forward (Kaplan et al. 2020, "Scaling Laws for
 // Neural Language Models", section 2.1); the attention term is PaLM's (Chowdhery et al. 2022,
 // appendix B), 12 L h s, halved for causality.
 double model_flops_per_token(const ModelConfig& model, int64_t sequence);

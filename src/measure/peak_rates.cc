@@ -6,8 +6,8 @@
 namespace tally::train {
 namespace {
 
-// Dense rates in TFLOP/s; 0: the datasheet has none. fp64 is the tensor cores' where there are
-// some.
+// Dense rates in TFLOP/s; 0: not in the datasheet. fp64 is the rate of the tensor cores where they
+// have one.
 struct Row {
   std::string_view name;  // part of the driver's name; the first row that matches counts
   double half, bf16, tf32, fp32, fp64;

@@ -1,4 +1,4 @@
-// How fast a GPU could be at best, from its datasheet: the denominator of model FLOPs utilisation.
+// The peak rate of a GPU from its datasheet: the denominator of model FLOPs utilisation (MFU).
 #pragma once
 
 #include <optional>

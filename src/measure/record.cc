@@ -25,11 +25,11 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// JSON has no NaN or infinity; null says that there is no number.
+// JSON has no NaN or infinity, so a missing number is null.
 json number(double value) {
   return std::isfinite(value) ? json(value) : json(nullptr);
 }
-// As a reader of counts expects it: 216320, not 216320.0.
+// A whole number is written as readers of counts expect it: 216320, not 216320.0.
 json whole_or_not(double value) {
   if (value != std::floor(value) || std::abs(value) > 1e15) return number(value);
   return static_cast<int64_t>(value);
@@ -168,7 +168,7 @@ json results_json(const Record& r) {
   return out;
 }
 
-// Columns, since a run has many steps.
+// Steps are stored by columns, because a run has many.
 json steps_json(const std::vector<Step>& steps, int64_t global_batch) {
   json columns = {{"iteration", json::array()},     {"seconds", json::array()},
                   {"loss", json::array()},          {"grad_norm", json::array()},
@@ -350,7 +350,7 @@ void check_record_target(const std::string& path) {
   beginning.erase(std::remove_if(beginning.begin(), beginning.end(), blank), beginning.end());
   if (beginning.rfind(R"({"schema":"tally-train-)", 0) == 0) return;
   throw std::runtime_error(
-      fmt::format("'{}' is there, and is no record of tally-train: it would be replaced; remove it "
+      fmt::format("'{}' exists but is not a record of tally-train: it would be replaced; remove it "
                   "or give another file",
                   path));
 }
@@ -364,15 +364,16 @@ void write_json(const nlohmann::ordered_json& value, const std::string& path) {
   const fs::path target(path);
   std::error_code error;
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), error);
-  // A file is replaced whole; a device or a pipe is written to, for it must stay what it is.
+  // A file is replaced as a whole. A device or a pipe is written to, because it must stay what it
+  // is.
   const bool special = fs::exists(target, error) && !fs::is_regular_file(target, error);
   if (special && fs::is_directory(target, error)) {
     errno = EISDIR;
     fail(path, "written");
   }
   const std::string temporary = special ? path : fmt::format("{}.{}.tmp", path, getpid());
-  // Names and paths may hold bytes that are not UTF-8: they are replaced, never a reason to lose a
-  // record.
+  // Names and paths may hold bytes that are not UTF-8. They are replaced, so that no record is lost
+  // for them.
   const std::string text = value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(temporary.c_str(), "wb"),
                                                        std::fclose);

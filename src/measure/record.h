@@ -1,5 +1,5 @@
-// The JSON record of a run (docs/record.md): what was asked for, what was measured, on what, how it
-// ended.
+// The JSON record of a run (docs/record.md): its configuration, measurements, environment and
+// outcome.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -49,7 +49,7 @@ struct Record {
   DeviceInfo device_info;
   std::string attention_backend;
   // Kernels that this GPU would use and that the build lacks; GPUs of the host that a build without
-  // CUDA leaves idle.
+  // CUDA does not use.
   std::vector<std::string> missing_kernels;
   int idle_gpus = 0;
   std::string data;  // "PREFIX: 503 documents, 1528901 tokens", or "mock"
@@ -69,18 +69,18 @@ struct Record {
 };
 
 nlohmann::ordered_json to_json(const Record& record);
-// Its "environment" alone: host, device, versions.
+// The record's "environment" alone: host, device, versions.
 nlohmann::ordered_json environment_json(const Record& record);
-// Its "configuration" alone, which is known before the first step.
+// The record's "configuration" alone, which is known before the first step.
 nlohmann::ordered_json configuration_json(const Record& record);
 // True model FLOP/s over the datasheet's rate, from the median step; empty when the rate is
 // unknown.
 std::optional<double> model_flops_utilisation(const Record& record);
-// Whether a record may be written to `path`: nothing is there, or an older record, or no regular
-// file. Throws std::runtime_error with one sentence.
+// Whether a record may be written to `path`: it does not exist, is an older record, or is not a
+// regular file. Throws std::runtime_error with one sentence.
 void check_record_target(const std::string& path);
-// Writes beside `path` and renames, so that a reader sees the old record or the new one. Makes
-// missing folders. Throws std::runtime_error naming the file.
+// Writes a temporary file and renames it, so that a reader sees the old record or the new one.
+// Makes missing folders. Throws std::runtime_error naming the file.
 void write_json(const nlohmann::ordered_json& json, const std::string& path);
 void write_record(const Record& record, const std::string& path);
 

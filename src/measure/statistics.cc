@@ -18,8 +18,8 @@ int64_t warm_up_steps(int64_t steps) {
 
 namespace {
 
-// Means of seconds per iteration, and of seconds for as many samples as the global batch has: the
-// same but for steps of another batch.
+// Means of seconds per iteration, and of seconds per the run's global batch. They differ only where
+// steps have other batch sizes.
 class Mean {
  public:
   explicit Mean(int64_t global_batch) : global_batch_(static_cast<double>(global_batch)) {}

@@ -1,4 +1,4 @@
-// What a run's times and losses amount to.
+// Throughput and loss of a run from the times and losses of its steps.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@
 namespace tally::train {
 namespace {
 
-// The whole text as a positive number, else 0. OMP_NUM_THREADS may be a list, "4,2": its first
-// counts.
+// The whole text as a positive number, else 0. Of a list ("4,2", as OMP_NUM_THREADS may be) the
+// first number counts.
 int positive(const char* text) {
   if (text == nullptr) return 0;
   char* end = nullptr;
@@ -60,7 +60,7 @@ std::string loaded_cudnn_version() {
 int nvidia_gpus_of_host(const std::string& root) {
   int gpus = 0;
   std::error_code none;
-  // The driver lists GPUs in /proc; containers may show their device files alone.
+  // The driver lists GPUs in /proc; containers may show only their device files.
   for (const auto& entry :
        std::filesystem::directory_iterator(root + "proc/driver/nvidia/gpus", none))
     gpus += entry.is_directory() ? 1 : 0;

@@ -1,4 +1,4 @@
-// The machine a run was on: what a reader needs to judge its numbers.
+// The machine of a run: what a reader needs to judge its numbers.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ int nvidia_gpus_of_host(const std::string& root = "/");
 // Highest resident memory of this process so far, in bytes.
 size_t peak_resident_bytes();
 // Threads to compute with: OMP_NUM_THREADS, else SLURM_CPUS_PER_TASK, else the processors that this
-// process may run on, shared out to the `local_size` processes of the run on this host unless the
-// launcher has done so (some of the host's are not for this process). A container's or a service's
-// share of processor time (cgroup cpu.max, cpu.cfs_quota_us) counts for all of them together: more
-// threads than that would wait for each other while the kernel holds them back.
+// process may run on, divided by the `local_size` processes of the run on this host unless the
+// launcher has bound each to its own. A container's or a service's share of processor time (cgroup
+// cpu.max, cpu.cfs_quota_us) counts for all of them together: more threads than that would wait for
+// each other while the kernel holds them back.
 int default_threads(int local_size = 1, const std::string& root = "/");
 
 }  // namespace tally::train

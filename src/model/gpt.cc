@@ -15,11 +15,11 @@ DType wide(DType type) {
   return type == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// SMs for the updates that overlap with the forward pass: as many as move their bytes in its time. A
-// parameter moves 30 bytes while the GEMMs do 2 operations for it and each token. An H200 does those
-// at 650 TFLOP/s and moves 75 GB/s through one SM. A pair at a time, because the GEMMs' kernels run
-// on pairs. 0: no updates there, because they would take too many, or because 32-bit GEMMs do not
-// leave any.
+// SMs for updates that overlap with the forward pass: as many as move the updates' bytes in the
+// pass's time. A parameter moves 30 bytes while the GEMMs do 2 operations for it and each token. An
+// H200 does those at 650 TFLOP/s and moves 75 GB/s through one SM. SMs are reserved in pairs,
+// because the GEMMs' kernels run on pairs. 0: updates do not overlap, because they would take too
+// many SMs, or because 32-bit GEMMs cannot reserve any.
 int sms_for_updates(const Config& config, DType type, const Stream& stream) {
   constexpr double sm_tokens = 131072;
   if (!config.fusions.deferred_update || !stream.device().is_cuda() || size_of(type) != 2) return 0;
@@ -72,7 +72,7 @@ struct Gpt::Activations final : ActivationSet {
   Arena arena;
   std::vector<BlockActivations> blocks;
   NormActivations final;
-  // Of the micro batch that the set holds.
+  // The micro batch that the set holds.
   Batch batch;
   Pass pass;
 };
@@ -113,8 +113,8 @@ void Gpt::bind(const ParameterTable& table, SavedGelu form) {
   head_ = LmHead(config_.tied_embeddings ? token : table.get("lm_head.weight"), config_.vocabulary);
 }
 
-// The piece that overlaps with block l ends where block l + 1's attention projection begins. The
-// last block's takes what lies behind the blocks, a head of its own.
+// Defines the pieces. The piece that overlaps with block l ends where block l + 1's attention
+// projection begins. The last block's piece includes what lies behind the blocks: an untied head.
 void Gpt::bind_update(const ParameterTable& table, int sms) {
   std::vector<int64_t> pieces;
   for (int64_t l = 1; l < config_.layers; ++l)
@@ -216,8 +216,8 @@ void Gpt::run_blocks(Activations& a, const Dropout& dropout, bool updates) {
   latest_ = &a;
 }
 
-// A step's first micro batch finds the last step's gradients. GEMMs overwrite those of matrices;
-// what is summed in another way starts at zero.
+// A step's first micro batch finds the last step's gradients. GEMMs overwrite the matrices'
+// gradients; those that are summed otherwise start at zero.
 void Gpt::start_gradients(bool first) {
   Stream& stream = context_.compute.stream;
   const auto clear = [&](const Tensor& t) { stream.fill_zero(t.data, t.bytes()); };
@@ -256,7 +256,7 @@ void Gpt::backward_blocks(Activations& a, const Dropout& dropout) {
                    qkv_grad_, flow_);
     if (!reports_gradients()) continue;
     side_->wait();
-    // Against the order in which they lie in memory, as the blocks come.
+    // In the reverse of their order in memory, which is the order in which blocks finish.
     for (const Linear* w : {&block.mlp().projection(), &block.mlp().fc(),
                             &block.attention().projection(), &block.attention().qkv()})
       gradient_is_final(w->weight);

@@ -25,7 +25,7 @@ class Gpt final : public Stage {
   void evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) override;
   size_t scratch_bytes() const override { return arena_.bytes(); }
   std::vector<int> reported_parameters() const override;
-  // All matrices of the blocks from the second block's attention projection on.
+  // Covers all matrices of the blocks from the second block's attention projection on.
   DeferredUpdate* deferred_update() override { return update_ ? update_.get() : nullptr; }
 
  private:
@@ -56,10 +56,10 @@ class Gpt final : public Stage {
   LmHead head_;
   Tensor vector_gradients_;  // those of biases and norms, flat
 
-  // Scratch that the sets share. Some serves twice, where the uses do not overlap.
+  // Scratch that the sets share. Some of it has two uses that do not overlap.
   BlockActivations shared_;
   // The set whose forward pass ran last: its last block's shared activations and the last norm's
-  // output are still there.
+  // output are still valid.
   const Activations* latest_ = nullptr;
   BackwardFlow flow_;  // forward: `residual` is the last norm's output, `normed` a branch's output
   Tensor qkv_grad_;    // [B,T,3,H,D]; the same memory as the logits

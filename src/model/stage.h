@@ -1,5 +1,6 @@
 // A model as the training loop sees it: the layers that this process holds, with explicit forward
-// and backward passes over memory planned once, or the autograd reference behind the same interface.
+// and backward passes over memory planned once, or the autograd reference behind the same
+// interface.
 #pragma once
 
 #include <array>
@@ -15,23 +16,24 @@
 
 namespace tally::train {
 
-// One micro batch in device memory, all i32; B sequences of T tokens. What a model has no use for
-// stays undefined and costs nothing.
+// One micro batch in device memory, all i32; B sequences of T tokens. Fields that a model does not
+// use stay undefined.
 struct Batch {
   Tensor ids;          // [B,T]
   Tensor positions;    // [B,T] rows of the position table; undefined: 0 ... T - 1 in each sequence
   Tensor token_types;  // [B,T] rows of the token type table, for models that have one
-  // Of each head. [0]: [B,T] of the language model's head, where a negative label does not count.
+  // Labels of each head. [0]: [B,T] of the language model's head, where a negative label does not
+  // count.
   std::array<Tensor, 2> labels;
-  // [n + 1] where n documents begin among the B T tokens, ascending, and B T at the end (repeated up
-  // to the tensor's size): tokens attend within their document only. None crosses a sequence.
+  // [n + 1] where n documents begin among the B T tokens, ascending, and B T at the end (repeated
+  // up to the tensor's size): tokens attend within their document only. None crosses a sequence.
   // Undefined: a document is a sequence.
   Tensor cu_seqlens;
-  int64_t counted = -1;  // labels that count (whoever fills the batch knows); -1: all
+  int64_t counted = -1;  // labels that count, set by the loader; -1: all
   bool first = false;    // of its step: gradients are overwritten, whatever they were
 };
 
-// What a pass of a micro batch needs beside it.
+// The arguments of a micro batch's pass besides the batch.
 struct Pass {
   double weight = 1;           // of its mean loss in the step's: 1 / micro batches
   DropoutSeed dropout;         // differs per step and micro batch; the value 0 turns dropout off
@@ -41,8 +43,8 @@ struct Pass {
   bool factor_in_state = false;
 };
 
-// What one micro batch leaves from its forward pass for its backward pass. A schedule owns as many
-// as it has micro batches in flight.
+// The state that a micro batch's forward pass leaves for its backward pass. A schedule owns as many
+// sets as it has micro batches in flight.
 class ActivationSet {
  public:
   virtual ~ActivationSet() = default;
@@ -73,10 +75,11 @@ class Stage {
   // reported_parameters() are reported.
   using GradientHook = std::function<void(int parameter)>;
   void set_gradient_hook(GradientHook hook) { gradient_hook_ = std::move(hook); }
-  // In the order in which backward() reports them. Models that do not know report none.
+  // In the order in which backward() reports them. Models that do not know the order report none.
   virtual std::vector<int> reported_parameters() const { return {}; }
 
-  // The update that may overlap with the forward pass; null where the model has none.
+  // The update that may overlap with the forward pass (deferred update); null where the model has
+  // none.
   virtual DeferredUpdate* deferred_update() { return nullptr; }
 
  protected:

@@ -51,7 +51,7 @@ void SelfAttention::forward(LayerContext* c, const Tensor& x, const TokenLayout&
 }
 
 Branch SelfAttention::branch(const LayerContext& c, const AttentionActivations& a) const {
-  // The sums are also what the gradient of V's bias follows from.
+  // The gradient of V's bias follows from these sums, too.
   return {&projection_, a.out, c.fusions.qkv_bias ? sums_ : projection_.bias.gradient,
           DropoutSite::projection, layer_};
 }
@@ -63,7 +63,7 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Token
   const Tensor& dy = flow.at_branch(dropout);
   projection_.backward_weight(c, dy, a.out);
   projection_.backward_input(c, dy, flow.normed);
-  // Attention can sum dQ's columns on the way, but before rotation's inverse.
+  // Attention can sum dQ's columns itself, but before the inverse rotation.
   const Tensor q_sums =
       c.fusions.qkv_bias && !rotary_positions() ? qkv_.bias.gradient.rows(0, g.hidden()) : Tensor();
   const AttentionArgs args = arguments(c, layout, a, dropout);
@@ -79,9 +79,9 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Token
 }
 
 // The bias's gradient is the column sums of dqkv. For K they are 0 before rotation: a bias that all
-// keys share moves all scores of a row alike, and softmax does not see that. For V without dropout
-// they are the column sums of the gradient at the attention's output, because each row of
-// probabilities sums to 1. Those follow from the sums at the projection's output.
+// keys share moves all scores of a row alike, and softmax ignores that. For V without dropout they
+// are the column sums of the gradient at the attention's output, because each row of probabilities
+// sums to 1, and those follow from the sums at the projection's output.
 void SelfAttention::backward_qkv_bias(const LayerContext& c, const Dropout& dropout,
                                       const Tensor& dqkv) const {
   const int64_t hidden = geometry_.hidden();

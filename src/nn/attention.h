@@ -1,5 +1,5 @@
-// Self-attention between the projection of its input to Q, K and V and the projection of its output,
-// which the residual norm after it computes (Branch).
+// Self-attention between the projection of its input to Q, K and V and the projection of its
+// output, which the residual norm after it computes (Branch).
 //   qkv = x w_qkv^T + b;  out = softmax(scale Q K^T + mask) V;  branch = out w_proj^T + b
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace tally::train {
 
-// What the layer leaves for the backward pass; B x T tokens, H heads of D.
+// The tensors that the layer saves for the backward pass; B x T tokens, H heads of D.
 struct AttentionActivations {
   Tensor qkv;    // [B,T,3,H,D], rotated where positions are rotary
   Tensor out;    // [B T, H D]
   Tensor stats;  // [B,H,T]
 };
 
-// What does not change from block to block.
+// Sizes that do not change from block to block.
 struct AttentionGeometry {
   int64_t batch = 0, tokens = 0, heads = 0, head_dim = 0;
   AttentionMask mask = AttentionMask::causal;
@@ -38,13 +38,14 @@ class SelfAttention {
   SelfAttention(const ParameterTable& table, const std::string& name,
                 const AttentionGeometry& geometry, int64_t layer, const Tensor& sums);
 
-  // a.out from x[M,C]. `update`, where not null: the one to finish before attention and to start
-  // after it.
+  // a.out from x[M,C]. `update`, where not null: the deferred update to finish before attention and
+  // to start after it.
   void forward(LayerContext* c, const Tensor& x, const TokenLayout& layout, const Dropout& dropout,
                const DeferredUpdate* update, const AttentionActivations& a) const;
   Branch branch(const LayerContext& c, const AttentionActivations& a) const;
-  // From the branch's gradient in `flow` to the gradient at x, in flow.normed. `qkv_grad`[B,T,3,H,D]
-  // is scratch. The residual norm above has filled the branch's bias_gradient.
+  // From the branch's gradient in `flow` to the gradient at x, in flow.normed.
+  // `qkv_grad`[B,T,3,H,D] is scratch. The residual norm above has filled the branch's
+  // bias_gradient.
   void backward(const LayerContext& c, const Tensor& x, const TokenLayout& layout,
                 const AttentionActivations& a, const Dropout& dropout, const Tensor& qkv_grad,
                 const BackwardFlow& flow) const;

@@ -18,13 +18,13 @@ struct Planner {
   }
   Tensor ffn() const { return make({sizes.tokens(), sizes.ffn}, "MLP activations"); }
 
-  // What selective recomputation computes again: three cheap passes.
+  // What selective recomputation recomputes: three cheap passes.
   void cheap(BlockActivations* a) const {
     a->in.y = hidden("LayerNorm output");
     a->mid.y = hidden("LayerNorm output");
     a->mlp.act = ffn();
   }
-  // What only full recomputation does.
+  // What only full recomputation recomputes.
   void costly(BlockActivations* a) const {
     const AttentionGeometry& g = sizes.attention;
     for (NormActivations* n : {&a->in, &a->mid}) {

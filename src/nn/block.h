@@ -44,9 +44,9 @@ struct BlockSizes {
   int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
 };
 
-// What the blocks of a stage share, once for all of them.
+// The activations that the blocks of a stage share, once for all of them.
 BlockActivations plan_shared_activations(const BlockSizes& sizes, Arena* arena);
-// A block's own activations beside the shared ones.
+// A block's own activations, without the shared ones.
 BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActivations& shared,
                                         Arena* arena);
 
@@ -63,7 +63,7 @@ class Block {
                const DeferredUpdate* update, const Tensor& scratch,
                const BlockActivations& a) const;
   Branch branch(const BlockActivations& a) const { return mlp_.branch(a.mlp); }
-  // Computes again what the block shares with the others, from what it kept.
+  // Recomputes what the block shares with the others, from what it kept.
   void recompute(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
                  const Tensor& scratch, const BlockActivations& a) const;
   // From the gradient at r_out to that at r_in, both in flow.residual. `below`: the branch that was

@@ -1,4 +1,4 @@
-// What the layers of a stage share while a micro batch passes through them.
+// The state that the layers of a stage share while a micro batch passes through them.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct Dropout {
   }
 };
 
-// The gradients that flow from layer to layer in a backward pass; M tokens, C hidden. One set serves
-// a whole stage.
+// The gradients that flow from layer to layer in a backward pass; M tokens, C hidden. One set
+// serves a whole stage.
 struct BackwardFlow {
   Tensor residual;  // [M,C] gradient at the residual stream
   Tensor normed;    // [M,C] gradient at a norm's output: what a layer gives to the norm below it
@@ -49,8 +49,8 @@ struct BackwardFlow {
 struct LayerContext {
   Compute compute;  // on the main stream
   SideStream* side = nullptr;
-  // GEMMs of weight gradients run on the side stream. Each ends before its operands are overwritten:
-  // the layers wait where that happens.
+  // Weight-gradient GEMMs run on the side stream. The layers wait for each before they overwrite
+  // its operands.
   bool overlap_weight_gradients = false;
   Fusions fusions;
   Tensor workspace;        // scratch of the operations that ask for some

@@ -1,7 +1,8 @@
-// The optimizer's update of late parameters during the next step's forward pass. The forward pass of
-// a step's first micro batch starts the update of a piece of the flat buffers after each block's
-// attention, on a side stream and on a few reserved SMs. The GEMMs up to the next attention leave
-// those SMs alone. Attention uses every SM, so it waits for the piece before it.
+// The deferred update: the optimizer updates most parameters during the next step's forward pass.
+// The forward pass of a step's first micro batch starts the update of a piece of the flat buffers
+// after each block's attention, on a side stream and on a few reserved SMs. The GEMMs up to the
+// next attention do not use those SMs. Attention uses every SM, so it waits for the piece before
+// it.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,11 @@ class DeferredUpdate {
   // and on so many SMs (0: all).
   using Update = std::function<void(Stream& stream, int64_t first, int64_t last, int sms)>;
 
-  // `pieces`: piece l, which overlaps with block l, is [pieces[l], pieces[l + 1]). `sms`: that it
-  // takes on a GPU.
+  // `pieces`: piece l, which overlaps with block l, is [pieces[l], pieces[l + 1]). `sms`: how many
+  // a piece takes on a GPU.
   DeferredUpdate(std::vector<int64_t> pieces, int sms) : pieces_(std::move(pieces)), sms_(sms) {}
 
-  // All pieces together; none when equal.
+  // The range of all pieces; empty when equal.
   int64_t first() const { return pieces_.front(); }
   int64_t last() const { return pieces_.back(); }
   void set(Update update) { update_ = std::move(update); }
@@ -30,7 +31,7 @@ class DeferredUpdate {
 
   // Starts piece `block` and reserves its SMs in c->compute.
   void start(LayerContext* c, int64_t block) const;
-  // What follows waits for the piece that was started, and may use every SM.
+  // Makes the stream wait for the piece that was started, and releases its SMs.
   void finish(LayerContext* c) const;
 
  private:

@@ -16,13 +16,13 @@ struct Linear {
   Linear(const ParameterTable& table, const std::string& name)
       : weight(table.get(name + ".weight")), bias(table.get(name + ".bias")) {}
 
-  // With `residual`[M,out], where defined, added.
+  // Adds `residual`[M,out] where it is defined.
   void forward(const LayerContext& c, const Tensor& x, const Tensor& y,
                const Tensor& residual = Tensor()) const;
   void backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx) const;
-  // The weight's gradient only. The bias's is the column sums of dy, which other kernels take along
-  // (Branch, SelfAttention). It may overlap with what follows: dy and x stay untouched until
-  // LayerContext::side has been waited for.
+  // The weight's gradient only. The bias's gradient, the column sums of dy, is computed by other
+  // kernels (Branch, SelfAttention). This GEMM may overlap with what follows: dy and x stay
+  // untouched until LayerContext::side has been waited for.
   void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x) const;
 };
 

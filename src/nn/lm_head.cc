@@ -9,7 +9,7 @@
 namespace tally::train {
 namespace {
 
-// Logits held at once: bytes on a GPU; on a CPU, in elements, what stays near the caches.
+// Logits held at once: in bytes on a GPU; in elements on a CPU, as many as stay near the caches.
 constexpr int64_t logits_on_gpu = int64_t{1} << 32;
 constexpr int64_t logits_on_cpu = int64_t{1} << 23;
 
@@ -23,9 +23,9 @@ void for_pieces(int64_t tokens, const HeadScratch& scratch, const Work& work) {
 
 }  // namespace
 
-// A power of two of tokens, so that every piece but the last has a size that GEMMs like. On a GPU no
-// more than half of them, and a quarter where the head is a small part of the model's work: larger
-// pieces make the head faster, and memory counts.
+// A power of two of tokens, so that every piece but the last has a size that is fast in GEMMs. On a
+// GPU at most half of them, and a quarter where the head is a small part of the model's work:
+// larger pieces make the head faster and need more memory.
 int64_t LmHead::rows_at_once(int64_t tokens, const ModelConfig& model, DType type, bool gpu) {
   const int64_t vocabulary = model.padded_vocabulary;
   const int64_t pieces =

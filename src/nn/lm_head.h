@@ -1,5 +1,5 @@
-// Logits over the vocabulary and their cross-entropy, some tokens at a time, so that the logits of a
-// micro batch never exist as a whole.
+// Logits over the vocabulary and their cross-entropy, some tokens at a time, so that the logits of
+// a micro batch never exist as a whole.
 //   loss = cross entropy(x W^T, labels)
 #pragma once
 

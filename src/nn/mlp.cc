@@ -14,7 +14,7 @@ void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations&
                    const Dropout& dropout, const BackwardFlow& flow) const {
   const Tensor& dy = flow.at_branch(dropout);
   projection_.backward_weight(c, dy, a.act);
-  // GELU's output has had its last reader, unless that runs on the side stream.
+  // GELU's output has been read for the last time, unless its reader runs on the side stream.
   const Tensor& dpre = c.overlap_weight_gradients ? a.saved : a.act;
   linear_backward_input_gelu(c.compute, dy, projection_.weight.value, a.saved, dpre,
                              fc_.bias.gradient, form_);

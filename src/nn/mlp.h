@@ -11,8 +11,8 @@
 
 namespace tally::train {
 
-// What the layer leaves for the backward pass; F = ffn. The backward pass writes the gradient at
-// GELU's input over one of them.
+// The tensors that the layer saves for the backward pass; F = ffn. The backward pass overwrites one
+// of them with the gradient at GELU's input.
 struct MlpActivations {
   Tensor saved;  // [M,F] GELU's input or derivative, see SavedGelu
   Tensor act;    // [M,F] GELU's output
@@ -28,7 +28,7 @@ class Mlp {
         layer_(layer) {}
 
   void forward(const LayerContext& c, const Tensor& x, const MlpActivations& a) const;
-  // GELU's output again from its saved input (SavedGelu::input).
+  // Recomputes GELU's output from its saved input (SavedGelu::input).
   void recompute_act(const LayerContext& c, const MlpActivations& a) const;
   Branch branch(const MlpActivations& a) const {
     return {&projection_, a.act, projection_.bias.gradient, DropoutSite::mlp, layer_};

@@ -48,7 +48,7 @@ void draw_normal(uint64_t key, double std, int64_t first, int64_t count, float* 
   }
 }
 
-// Calls work(begin, end) for parts of [0, count) on as many threads as are of use. All but the last
+// Calls work(begin, end) for parts of [0, count) on as many threads as are useful. All but the last
 // part are multiples of 1024.
 template <typename Work>
 void in_parallel(int64_t count, const Work& work) {
@@ -63,7 +63,7 @@ void in_parallel(int64_t count, const Work& work) {
   for (std::thread& t : others) t.join();
 }
 
-// One run of elements that are neighbours in the whole parameter and in this process's part.
+// A run of elements that are neighbours both in the whole parameter and in this process's part.
 struct Run {
   int64_t global, local, count;
 };

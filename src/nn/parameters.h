@@ -1,5 +1,5 @@
-// The parameters of a model: names and shapes, and their weights and gradients as ranges of two flat
-// buffers. What the optimizer keeps of them is its own (src/optim/).
+// The parameters of a model: names and shapes, and their weights and gradients as ranges of two
+// flat buffers. The optimizer's state is separate (src/optim/).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tally::train {
 
-// The part of a parameter that this process holds: of every section along `dimension` the same
-// share. A parameter that is not divided has count 1.
+// The part of a parameter that this process holds: an equal share of every section along
+// `dimension`. An undivided parameter has count 1.
 struct Shard {
   int dimension = 0;
   // Lengths of the sections along the dimension, which add up to it; empty: one section. The rows
@@ -36,13 +36,13 @@ struct Parameter {
   double init_value = 0;
   int64_t offset = 0;  // of this process's part, in elements from the start of every flat buffer
 
-  // Of this process's part.
+  // The shape of this process's part.
   std::vector<int64_t> local_shape() const;
   int64_t local_elements() const;
   int64_t elements() const;  // of the whole parameter
 };
 
-// A parameter as a layer sees it: its weights and where its gradient goes.
+// A parameter as a layer uses it: its weights and its gradient.
 struct ParamGrad {
   Tensor value, gradient;
   int id = -1;  // its place in ParameterTable::all()
@@ -74,9 +74,9 @@ class ParameterTable {
   int64_t elements() const { return elements_; }  // with alignment gaps, which stay zero
   int64_t count() const;                          // true number of parameters of this process
 
-  // Draws every parameter from its own stream of random numbers (seed, name), on the host in f32:
-  // the same seed gives the same weights on every device and under every layout. `master`: another
-  // flat buffer that gets the same numbers in its own type, or none.
+  // Draws every parameter from its own random stream (seed, name), on the host in f32: the same
+  // seed gives the same weights on every device and under every layout. `master`: another flat
+  // buffer that gets the same numbers in its own type, or none.
   void initialize(uint64_t seed, const Tensor& master = Tensor());
 
  private:

@@ -10,15 +10,16 @@
 
 namespace tally::train {
 
-// What the layer leaves for the backward pass. M = tokens of the micro batch, C = hidden.
+// The tensors that the layer saves for the backward pass. M = tokens of the micro batch, C =
+// hidden.
 struct NormActivations {
   Tensor r;           // [M,C] the residual stream after the addition
   Tensor y;           // [M,C] its norm
   Tensor mean, rstd;  // [M] of r's rows
 };
 
-// The output of a branch that is not computed yet: dropout(x w^T + b). The residual norm computes it
-// together with the addition.
+// The output of a branch that is not computed yet: dropout(x w^T + b). The residual norm computes
+// it together with the addition.
 struct Branch {
   const Linear* linear = nullptr;
   Tensor x;              // [M,in]
@@ -40,9 +41,10 @@ class ResidualNorm {
   void forward(const LayerContext& c, const Branch& branch, const Tensor& residual,
                const Dropout& dropout, const Tensor& scratch, const NormActivations& a) const;
 
-  // From flow->normed, the gradient at y, and flow->residual, the gradient at r by other ways (none
-  // where `last`): flow->residual becomes the gradient at r. `branch`, where there is one below, gets
-  // its gradient: in flow->branch with dropout, else flow->residual itself, and its bias_gradient.
+  // From flow->normed, the gradient at y, and flow->residual, the gradient at r from later layers
+  // (none where `last`): flow->residual becomes the gradient at r. `branch`, where there is one
+  // below, gets its gradient (in flow->branch with dropout, else flow->residual itself) and its
+  // bias_gradient.
   void backward(const LayerContext& c, const NormActivations& a, const Branch* branch,
                 const Dropout& dropout, bool last, const BackwardFlow& flow) const;
 

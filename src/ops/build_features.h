@@ -1,5 +1,5 @@
-// Which GPU kernels this build has. A build without one of them still runs, slower, so it has to say
-// what it lacks.
+// The GPU kernels that this build has. A build that lacks some still runs, but slower, so it
+// reports them.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct BuildFeatures {
 
 BuildFeatures build_features();
 
-// What `build` lacks that a GPU of this compute capability would use, in words for people: "fused
-// GEMMs (CUTLASS)". Empty where nothing is missing.
+// What `build` lacks that a GPU of this compute capability would use, as text: "fused GEMMs
+// (CUTLASS)". Empty where nothing is missing.
 std::vector<std::string> missing_kernels(const BuildFeatures& build, int capability);
 
 // "GPU kernels for 8.0 and 9.0: CUTLASS, cuDNN, Hopper attention"; for --version.

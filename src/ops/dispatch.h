@@ -1,6 +1,6 @@
-// Which device serves a call. Without CUDA in the build there is no CUDA stream (make_stream
-// refuses), so that the CPU is the only answer. The call is a range in a profiler's timeline, named
-// like the operation.
+// Calls the version of an operation for the stream's device. A build without CUDA has no CUDA
+// streams (make_stream throws), so it has only the CPU's version. The call is a range in a
+// profiler's timeline, named like the operation.
 #pragma once
 
 #include "src/ops/op_range.h"

@@ -1,5 +1,5 @@
-// Data parallelism: the gradients of all ranks added once a step, while the rest of the backward pass
-// runs.
+// Data parallelism: the gradients of all ranks are summed once a step, overlapped with the rest of
+// the backward pass.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tally::train {
 
-// Parameters whose gradients are reduced together, by their places in ParameterTable::all(), and the
-// elements of the flat buffer that they cover.
+// Parameters whose gradients are reduced together, by their places in ParameterTable::all(), and
+// the elements of the flat buffer that they cover.
 struct GradientBucket {
   std::vector<int> parameters;
   int64_t begin = 0, end = 0;
@@ -22,7 +22,7 @@ struct GradientBucket {
 std::vector<GradientBucket> gradient_buckets(const ParameterTable& table,
                                              const std::vector<int>& final_order, int64_t elements);
 
-// A bucket is reduced as soon as all its parameters were reported. With one rank nothing is done.
+// A bucket is reduced as soon as all its parameters are reported. With one rank nothing is done.
 // Nothing is allocated in a step, and everything can be recorded in a CUDA graph.
 class GradientReducer {
  public:
@@ -30,12 +30,12 @@ class GradientReducer {
   GradientReducer(Communicator& communicator, Stream& stream, const ParameterTable& table,
                   std::vector<GradientBucket> buckets);
 
-  // The last backward pass of a step begins: from here on ready() counts.
+  // The last backward pass of a step begins: calls of ready() count from here on.
   void begin();
-  // The gradient of a parameter will not change any more in this step.
+  // The gradient of a parameter is final in this step.
   void ready(int parameter);
-  // Reduces what is left; later work on the stream sees the sums. The gradients of a step that never
-  // called ready() are all left.
+  // Reduces what is left; later work on the stream sees the sums. The gradients of a step that
+  // never called ready() are all left.
   void finish();
 
  private:

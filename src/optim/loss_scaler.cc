@@ -18,8 +18,8 @@ void LossScaler::update(bool found_inf) {
   if (!dynamic_) return;
   if (found_inf) {
     growth_steps_ = 0;
-    // Once used up, hysteresis stays used up until the scale grows again: every further overflow
-    // halves.
+    // Used-up hysteresis is restored only when the scale grows. Until then every overflow halves
+    // the scale.
     if (--hysteresis_left_ <= 0) scale_ = std::max(scale_ * 0.5, minimum_);
     return;
   }

@@ -28,7 +28,7 @@ Optimizer::~Optimizer() {
 
 void Optimizer::begin_step(double learning_rate) {
   StepState staging;
-  // So few bytes from pageable memory are copied out before the call returns.
+  // So few bytes are copied out of pageable memory before the call returns.
   begin_step(learning_rate, &staging);
 }
 
@@ -43,7 +43,7 @@ void Optimizer::begin_step(double learning_rate, StepState* staging, double stop
   s.stop_votes = stop_votes;
   if (!scaler_.dynamic()) fill_kept(&s);
   *staging = s;
-  // What a dynamic scale needs stays as the last step left it.
+  // The fields of a dynamic scale stay as the last step left them.
   stream_.copy(state_, staging, scaler_.dynamic() ? step_state_host_bytes : sizeof(s));
 }
 
@@ -90,7 +90,7 @@ void Optimizer::defer(int64_t first, int64_t last) {
 void Optimizer::forget_deferred() {
   StepState nothing{};
   nothing.found_inf = 1;
-  // So few bytes from pageable memory are copied out before the call returns.
+  // So few bytes are copied out of pageable memory before the call returns.
   stream_.copy(deferred_state_, &nothing, sizeof(nothing));
   outstanding_ = false;
 }
@@ -134,7 +134,7 @@ void Optimizer::restore(int64_t updates, const LossScaler::State& scale) {
   scaler_.restore(scale);
   StepState s{};
   fill_kept(&s);
-  // So few bytes from pageable memory are copied out before the call returns.
+  // So few bytes are copied out of pageable memory before the call returns.
   stream_.copy(state_, &s, sizeof(s));
 }
 

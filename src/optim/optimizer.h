@@ -26,35 +26,35 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // In device memory; operations read and write it. It never moves.
+  // In device memory; operations read and write it. Its address never changes.
   StepState* state() const { return state_; }
   const OptimizerBuffers& buffers() const { return buffers_.buffers(); }
-  // Of the steps from here on.
+  // For the steps from here on.
   void set_weight_decay(double weight_decay) { weight_decay_ = weight_decay; }
-  // Fills it for the next update and zeroes the loss. Not to be recorded in a graph.
+  // Fills the state for the next update and zeroes the loss. Must not be recorded in a graph.
   void begin_step(double learning_rate);
-  // The same, copied from `staging` (page-locked memory of the host, left alone until the device
-  // has passed the copy), so that nothing waits. `stop_votes`: of the StepState.
+  // The same without waiting, copied from `staging`: pinned host memory that must stay unchanged
+  // until the device has done the copy. `stop_votes`: see StepState.
   void begin_step(double learning_rate, StepState* staging, double stop_votes = 0);
   // The step's gradients to new weights. The gradients are zero afterwards unless the next step's
   // first micro batch overwrites them (Batch::first). Enqueues only.
   void apply(bool zero_gradients = true);
-  // From here on apply() leaves the parameters [first, last) of the flat buffers as they are, with
-  // their gradients, until update_deferred() or complete(). Call before the first step, or after
-  // complete().
+  // From here on apply() does not update the parameters [first, last) of the flat buffers and
+  // leaves their gradients, until update_deferred() or complete(). Call it before the first step,
+  // or after complete().
   void defer(int64_t first, int64_t last);
-  // The last applied step's update of [first, last) on `s`, which may run beside other work, see
-  // adamw_step(); nothing after complete(). Enqueues only.
+  // The deferred update of [first, last) for the last applied step, on `s`, where it may overlap
+  // with other work, see adamw_step(). Does nothing after complete(). Enqueues only.
   void update_deferred(Stream& s, int64_t first, int64_t last, int sms);
-  // The update of all that was deferred, unless a step since updated it. Weights and the
-  // optimizer's state are whole afterwards.
+  // Does all deferred updates that are outstanding. Afterwards weights and the optimizer's state
+  // are those of the last step.
   void complete();
-  // Waits for the step, learns the loss scale and counts the update unless it was left out.
+  // Waits for the step, updates the loss scale and counts the update unless it was skipped.
   StepState finish_step();
-  // The same without waiting: with a dynamic scale the device has decided by itself whether the
-  // update is left out, and learn() tells the host later; else the update is counted.
+  // The same without waiting. With a dynamic scale the device decides by itself whether to skip the
+  // update, and learn() tells the host later; else the update is counted.
   void finish_enqueued();
-  // The state that a step left, read back: the host's loss scale and updates follow the device's.
+  // Takes over the loss scale and the count of updates from the state that a step left.
   void learn(const StepState& state);
 
   // Updates done: t of Adam's bias corrections.
@@ -78,8 +78,8 @@ class Optimizer {
   LossScaler scaler_;
   int64_t updates_ = 0;
   StepState* state_ = nullptr;
-  // What is deferred, and the state of the step that it belongs to, in device memory; found_inf,
-  // which leaves an update out, while there is none.
+  // The deferred range, and the state of its step in device memory; while there is none, its
+  // found_inf is set, which skips updates.
   int64_t deferred_first_ = 0, deferred_last_ = 0;
   StepState* deferred_state_ = nullptr;
   bool outstanding_ = false;  // an applied step's deferred part may not have been updated

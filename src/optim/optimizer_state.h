@@ -1,4 +1,4 @@
-// What the optimizer keeps of every parameter: master weights and moments, as flat buffers with the
+// The optimizer's state of every parameter: master weights and moments, as flat buffers with the
 // parameter table's offsets.
 #pragma once
 
@@ -8,13 +8,13 @@ namespace tally::train {
 
 // Views; f32, or f64 for f64. All undefined without an optimizer.
 struct OptimizerBuffers {
-  // The weights that updates add up in. In f32 and f64 the table's weights themselves.
+  // The weights to which updates are added. In f32 and f64 the table's weights themselves.
   Tensor master;
   Tensor first_moment, second_moment;
 };
 
 // Owns them, on the stream's device. Moments start at zero; master weights of 16-bit types are
-// written by whoever gives the weights (ParameterTable::initialize, a checkpoint).
+// written with the weights (ParameterTable::initialize, a checkpoint).
 class OptimizerState {
  public:
   // `table` was laid out on `stream`; both outlive this. Throws OutOfMemory.

@@ -81,7 +81,7 @@ void Communicator::send_receive(Stream& s, const Tensor& out, int to, const Tens
   const auto other = [&](const Tensor& t, int peer) {
     return !t.defined() || (peer >= 0 && peer < size_ && peer != rank_);
   };
-  require(other(out, to) && other(in, from), "send_receive", "the peer is no other rank");
+  require(other(out, to) && other(in, from), "send_receive", "the peer is not another rank");
   if (out.defined() || in.defined()) do_send_receive(s, out, to, in, from);
 }
 

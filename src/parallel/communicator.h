@@ -1,16 +1,16 @@
-// Collective operations between the processes (ranks) of a run, whatever carries them. Data,
-// tensor, sequence and pipeline parallelism are written in terms of this.
+// Collective operations between the processes (ranks) of a run, independent of the library that
+// carries them. Data, tensor, sequence and pipeline parallelism are written in terms of this.
 //
-// Memory: every tensor is dense, lies on the device of the stream that it is passed with, and stays
-// the caller's; what is received is overwritten. Types: f64, f32, bf16, f16, i64 and i32; narrow
-// types are added in float32 and rounded after each addition (NCCL may add in its own order).
+// Memory: every tensor is dense, lies on the device of its stream, and stays the caller's; received
+// tensors are overwritten. Types: f64, f32, bf16, f16, i64 and i32; narrow types are added in
+// float32 and rounded after each addition (NCCL may add in its own order).
 // Order: on a GPU an operation is enqueued on the stream and done when the stream has reached it,
-// so that it can be recorded in a CUDA graph; on the CPU it is done when the call returns.
+// so that a CUDA graph can record it; on the CPU it is done when the call returns.
 // Collective: all ranks of a communicator call the same operations in the same order with equal
 // sizes and types. All ranks get the same bits. Ranks that take part in several communicators use
 // them in the same order, too. One thread of a process at a time.
-// Errors: CommunicationError, or DeviceError of the GPU. A peer that dies shows nowhere here: calls
-// wait for it, and the watch (rendezvous.h) ends the process.
+// Errors: CommunicationError, or DeviceError of the GPU. A peer that dies causes no error here:
+// calls wait for it, and the rendezvous (rendezvous.h) ends the process.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ enum class Reduce : uint8_t { sum, max };
 // Names and versions for the log and the record.
 struct CommunicatorInfo {
   std::string backend;                // "single", "sockets", "mpi", "nccl"
-  std::string version;                // "2.28.9", "Open MPI 4.1.4"; empty: our own
+  std::string version;                // "2.28.9", "Open MPI 4.1.4"; empty: part of this program
   std::vector<std::string> settings;  // "NCCL_NVLS_ENABLE=0": variables that the library reads
 };
 
@@ -49,35 +49,35 @@ class Communicator {
   // whole = the parts of all ranks in their order; whole.numel == size() * part.numel. `part` may
   // be this rank's own place in `whole`.
   void all_gather(Stream& s, const Tensor& part, const Tensor& whole);
-  // part = this rank's share of the reduced `whole`, of which only that share may be overwritten
-  // (`part` may be it).
+  // part = this rank's share of the reduced `whole`. Only that share of `whole` may be overwritten
+  // (`part` may be that share).
   void reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part, Reduce op = Reduce::sum);
   // Point to point, for pipelines. The receiver's size and type are the sender's. send_receive does
-  // both at once, so that neighbours can exchange without waiting for each other in a circle.
+  // both at once, so that neighbours can exchange without a deadlock.
   void send(Stream& s, const Tensor& t, int to);
   void receive(Stream& s, const Tensor& t, int from);
   void send_receive(Stream& s, const Tensor& out, int to, const Tensor& in, int from);
   // Returns when all ranks have called it and their streams have reached it.
   void barrier(Stream& s);
 
-  // An all_reduce that overlaps with what is enqueued later: it starts when `s` has reached this
+  // An all_reduce that overlaps with what is enqueued later. It starts when `s` has reached this
   // point, and `t` must not be touched before wait(s). On the CPU it is done at once.
   void start_all_reduce(Stream& s, const Tensor& t, Reduce op = Reduce::sum);
-  // What follows on `s` waits for everything that start_...() started.
+  // Makes what follows on `s` wait for everything that start_...() started.
   virtual void wait(Stream& s);
   // Operations between the two calls may be carried out together. Nothing may be waited for in
   // between.
   virtual void begin_group() {}
   virtual void end_group() {}
 
-  // Groups: ranks that give the same `color` get a communicator of their own, numbered by `key` and
-  // then by rank here; a negative color gives null. Collective over all ranks; the groups must not
+  // Groups: ranks with the same `color` get a communicator of their own, numbered by `key` and then
+  // by rank here; a negative color gives null. Collective over all ranks; the groups must not
   // outlive this.
   std::unique_ptr<Communicator> split(int color, int key);
 
  protected:
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
-  // The operations after their arguments were checked; never called for one rank alone.
+  // The operations, after their arguments were checked; never called for one rank alone.
   virtual void do_all_reduce(Stream& s, const Tensor& t, Reduce op) = 0;
   virtual void do_start_all_reduce(Stream& s, const Tensor& t, Reduce op) {
     do_all_reduce(s, t, op);
@@ -98,14 +98,14 @@ class Communicator {
 std::unique_ptr<Communicator> make_single_communicator();
 
 class Rendezvous;
-// What carries the messages of a run. `name`: "nccl", "mpi" or "sockets". Collective over all ranks
-// of the rendezvous; `device`: of this rank's tensors. `interface`: a network interface to use, ""
-// for any. nccl and mpi are modules beside the program, opened here and nowhere else, so that a
-// program without them runs wherever it runs alone. Throws CommunicationError with one sentence.
+// Makes the communicator of a run. `name`: "nccl", "mpi" or "sockets". Collective over all ranks of
+// the rendezvous; `device`: of this rank's tensors. `interface`: a network interface to use, "" for
+// any. nccl and mpi are modules that are loaded only here, so that runs that do not use them need
+// neither library. Throws CommunicationError with one sentence.
 std::unique_ptr<Communicator> make_communicator(const std::string& name, Rendezvous& meeting,
                                                 Device device, const std::string& interface);
-// Why `name` cannot be had here, in one sentence; else "". Starts nothing: an MPI library that was
-// not started by its own launcher ends the process when it is.
+// Why `name` is not available here, in one sentence; else "". Starts nothing: an MPI library
+// without its own launcher ends the process when it starts.
 std::string communicator_unavailable_reason(const std::string& name);
 
 }  // namespace tally::train

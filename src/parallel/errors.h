@@ -1,15 +1,16 @@
-// What the processes of a run throw when they cannot work together.
+// The exceptions of processes that cannot work together.
 #pragma once
 
 #include <stdexcept>
 
 namespace tally::train {
 
-// The environment or the flags do not say who this process is. what() is one sentence. Exit code 2.
+// The environment or the flags do not determine this process's rank. what() is one sentence. Exit
+// code 2.
 struct LaunchError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-// Processes did not meet, or a message between them was lost.
+// Processes did not connect, or a message between them was lost.
 struct CommunicationError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,6 +1,6 @@
-// When a peer has been silent for too long. A process that is stopped (SIGSTOP, a debugger, a host
-// that hangs) keeps its connections open: the system acknowledges what arrives. Only what the
-// process itself sends tells that it is alive.
+// Decides when a peer has been silent for too long. A process that is stopped (SIGSTOP, a debugger,
+// a host that hangs) keeps its connections open, because the kernel acknowledges what arrives. Only
+// what the process itself sends shows that it is alive.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tally::train {
 
-// For one thread, which passes the time with every call.
+// For one thread, which passes the current time with every call.
 class SilenceWatch {
  public:
   using Clock = std::chrono::steady_clock;

@@ -16,7 +16,7 @@ template <typename... Args>
   throw LaunchError(fmt::format(text, std::forward<Args>(args)...));
 }
 
-// Variables with their names, so that messages can show them.
+// Environment variables with their names, so that messages can show them.
 class Variables {
  public:
   explicit Variables(const Environment& environment) : environment_(environment) {}
@@ -45,7 +45,7 @@ class Variables {
   const Environment& environment_;
 };
 
-// What one launcher says. The names are for messages.
+// The ranks that one launcher's variables give. The names are for messages.
 struct Claim {
   int rank = 0, size = 1;
   std::optional<int> local_rank, local_size, nodes;
@@ -71,7 +71,7 @@ std::optional<Claim> claim_of(const Variables& v, const char* source, const char
 }
 
 std::optional<Claim> claim_of_slurm(const Variables& v) {
-  // Set by srun alone; a batch script has the job's variables, and is one process.
+  // Only srun sets it. A batch script has the job's variables and is one process.
   if (!v.has("SLURM_STEP_NUM_TASKS")) return std::nullopt;
   auto c = claim_of(v, "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
   c->nodes = v.number("SLURM_STEP_NUM_NODES");
@@ -85,14 +85,14 @@ std::optional<Claim> claim_of_slurm(const Variables& v) {
   return c;
 }
 
-// The launcher around this process: the innermost of those that start processes by the node.
+// The launcher around this process: the innermost of those that start processes per node.
 std::optional<Claim> outer_claim(const Variables& v) {
   const auto slurm = claim_of_slurm(v);
   if (auto c = claim_of(v, "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                         "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"))
     return c;
   if (auto c = claim_of(v, "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")) {
-    // Slurm's own PMI says less than Slurm.
+    // Slurm's own PMI has less information than Slurm's variables.
     if (slurm && slurm->size == c->size && slurm->rank == c->rank) return slurm;
     return c;
   }
@@ -102,7 +102,7 @@ std::optional<Claim> outer_claim(const Variables& v) {
   return slurm;
 }
 
-// RANK and WORLD_SIZE, unless they are half there and another launcher says the same.
+// The claim of RANK and WORLD_SIZE, unless one is missing and another launcher gives the same.
 std::optional<Claim> torchrun_claim(const Variables& v, const std::optional<Claim>& outer) {
   const auto size = v.number("WORLD_SIZE");
   const auto rank = v.number("RANK");
@@ -111,8 +111,8 @@ std::optional<Claim> torchrun_claim(const Variables& v, const std::optional<Clai
   return claim_of(v, "RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
 }
 
-// One process of a launcher may itself have started several (torchrun, a tally-train above us);
-// else the two must say the same.
+// A process of one launcher may have started several itself (torchrun, or a parent tally-train).
+// Otherwise the two launchers must agree.
 void check_agreement(const Variables& v, const Claim& inner, const Claim& outer) {
   if (v.has("TORCHELASTIC_RUN_ID") || v.has("TALLY_SUPERVISED") || outer.size == 1) return;
   if (inner.size == outer.size && inner.rank == outer.rank) return;
@@ -142,15 +142,15 @@ std::string run_name(const Variables& v) {
   return "";
 }
 
-// A tally-train above us has weighed the flags already: what it says holds.
+// A parent tally-train has evaluated the flags already, so its port counts.
 int choose_port(const LaunchOptions& options, const Variables& v, const std::string& run) {
   if (options.port != 0 && !v.has("TALLY_SUPERVISED")) return options.port;
   if (const auto port = v.number("MASTER_PORT")) {
-    if (*port < 1 || *port > 65535) fail("MASTER_PORT={} is no port: 1 to 65535", *port);
+    if (*port < 1 || *port > 65535) fail("MASTER_PORT={} is not a valid port: 1 to 65535", *port);
     return *port;
   }
   if (run.empty()) return 29500;  // torchrun's
-  // Below the ports that systems give to outgoing connections.
+  // Below the ports that systems use for outgoing connections.
   return 12000 + static_cast<int>(hash_of(run) % 20000);
 }
 
@@ -179,7 +179,7 @@ Launch launch_of(const Claim& c) {
         "LOCAL_RANK",
         c.rank_name, c.rank, c.size);
   launch.local_rank = *c.local_rank;
-  // Only Slurm counts nodes; elsewhere what matters is one host or several.
+  // Only Slurm counts nodes. Elsewhere what matters is whether there is one host or several.
   launch.local_size = c.local_size.value_or(c.nodes == 1 ? c.size : *c.local_rank + 1);
   launch.nodes = c.nodes.value_or(c.local_size == c.size ? 1 : 2);
   if (launch.local_rank >= launch.local_size)

@@ -1,4 +1,4 @@
-// Who this process is among the processes of a run, as whatever started it says.
+// Who this process is among the processes of a run, according to what started it.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tally::train {
 
-// What flags say about it.
+// The flags about it.
 struct LaunchOptions {
   int processes = 0;           // --nproc-per-node; 0: not given
   std::string address;         // --master-addr
@@ -19,13 +19,13 @@ struct LaunchOptions {
   std::string interface;       // --network-interface
   std::string backend;         // --distributed-backend: "nccl", "mpi", "sockets", "" to choose
   bool prefix = false;         // --prefix-output
-  // --distributed-timeout-minutes: how long processes wait for each other. Not given: as long as
-  // each kind of waiting suits.
+  // --distributed-timeout-minutes: how long processes wait for each other. Not given: each kind of
+  // waiting has its own default.
   std::optional<double> timeout_minutes;
   double start_seconds() const { return timeout_minutes.value_or(10) * 60; }
-  // Without a sign of life. Less than a second would be an accident of scheduling.
+  // How long a peer may be silent. Less than a second would depend on scheduling.
   double silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(1) * 60); }
-  // From a request to stop to SIGKILL: a checkpoint may be large.
+  // From a request to stop to SIGKILL. It must be long enough for a large checkpoint.
   double stop_seconds() const { return timeout_minutes.value_or(10) * 60; }
 };
 
@@ -36,7 +36,7 @@ struct Launch {
   // "one process", "srun", "mpirun", "PMI", "RANK and WORLD_SIZE", "--nproc-per-node"
   std::string source = "one process";
   std::string run;  // the same on all ranks, different in runs that might meet by mistake
-  // Where rank 0 waits for the others. Empty and 0 for one process.
+  // The address on which rank 0 waits for the others. Empty and 0 for one process.
   std::string address;
   int port = 0;
   int listening_fd = -1;    // rank 0 under --nproc-per-node: listens already
@@ -47,15 +47,15 @@ struct Launch {
 // Reads one variable of the environment: null when it is not set.
 using Environment = std::function<const char*(const char*)>;
 
-// In this order: a tally-train above us, or torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
-// LOCAL_WORLD_SIZE), mpirun (OMPI_*), PMI_*, srun (SLURM_*). Where two of them speak of the same
+// Takes the first of: a parent tally-train or torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
+// LOCAL_WORLD_SIZE), mpirun (OMPI_*), PMI_*, srun (SLURM_*). Where two of them describe the same
 // processes and disagree, or one is incomplete, it throws LaunchError with a sentence that names
 // the variables. A batch script without srun is one process.
 //   address: --master-addr, MASTER_ADDR, this host (one node), the first host of Slurm's list with
 //   the
 //            suffix after its first label
 //   port:    --master-port, MASTER_PORT, one made of Slurm's job and step or of mpirun's job
-// With options.processes this is the launch of the tally-train that starts them: one a node.
+// With options.processes this is the launch of the tally-train that starts them: one per node.
 Launch discover_launch(const LaunchOptions& options, const Environment& environment);
 
 // "node3.cluster" with suffix "i": "node3i.cluster".

@@ -1,5 +1,5 @@
-// The border between the program and the modules that hold NCCL and MPI (nccl_module.cc,
-// mpi_module.cc). A module sees of the program what is in headers and what is passed here.
+// The interface between the program and the modules that hold NCCL and MPI (nccl_module.cc,
+// mpi_module.cc). A module uses only the program's headers and what is passed here.
 #pragma once
 
 #include <string>

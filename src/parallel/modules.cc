@@ -1,4 +1,4 @@
-// Which library carries the messages, opened at run time.
+// Loads the library that carries the messages, at run time.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside the program (a build), or where an installation has it.
+// Next to the program (in a build), or where an installation has it.
 std::string module_path(const std::string& name) {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -22,7 +22,7 @@ std::string module_path(const std::string& name) {
   return "";
 }
 
-// Open MPI and MPICH under their own launchers or a Slurm with their PMI.
+// True under the launchers of Open MPI and MPICH, or under a Slurm with their PMI.
 bool mpi_was_launched() {
   for (const char* name : {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMI_FD"})
     if (std::getenv(name) != nullptr) return true;
@@ -31,12 +31,13 @@ bool mpi_was_launched() {
 
 std::unique_ptr<Communicator> open_module(const std::string& name, const ModuleContext& context) {
   const std::string path = module_path(name);
-  // MPI's own plug-ins look for its symbols among the program's.
+  // RTLD_GLOBAL, because MPI's plug-ins look for its symbols in the program.
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (module == nullptr)
     throw CommunicationError(fmt::format("{} cannot be loaded: {}", path, dlerror()));
   const auto make = reinterpret_cast<MakeCommunicator>(dlsym(module, make_communicator_symbol));
-  if (make == nullptr) throw CommunicationError(fmt::format("{} is no module of ours", path));
+  if (make == nullptr)
+    throw CommunicationError(fmt::format("{} is not a module of tally-train", path));
   return std::unique_ptr<Communicator>(make(context));
 }
 

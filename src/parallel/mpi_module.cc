@@ -24,8 +24,8 @@ void check(int status, const char* op) {
       fmt::format("MPI: {}: {}", op, std::string(text.data(), static_cast<size_t>(size))));
 }
 
-// MPI knows no bf16 and f16, and its operators take no argument of ours: the function that adds
-// comes through here.
+// MPI has no bf16 and f16, and its operators take no argument of ours, so the function that adds is
+// passed in this variable.
 ReduceElements reduce_narrow = nullptr;
 
 template <DType type, Reduce op>
@@ -128,7 +128,7 @@ class Mpi final : public Communicator {
     });
   }
   void do_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
-    // A part that is too large to be counted goes from each rank to all in turn.
+    // If a part is too large for MPI's counts, each rank broadcasts its part in turn.
     const Tensor parts = whole.view({size(), part.numel()});
     const Tensor mine = parts.rows(rank(), 1);
     if (part.numel() > largest_count) {
@@ -200,7 +200,7 @@ extern "C" tally::train::Communicator* tally_make_communicator(
     throw CommunicationError("--distributed-backend mpi carries the memory of CPUs, not of GPUs");
   reduce_narrow = context.reduce;
   auto shared = std::make_shared<Shared>();
-  // Numbered as the run is, whatever MPI's own order.
+  // Ranks are numbered as the run's, whatever MPI's own order.
   MPI_Comm comm = MPI_COMM_NULL;
   check(MPI_Comm_split(MPI_COMM_WORLD, 0, context.meeting->rank(), &comm), "MPI_Comm_split");
   auto made = Mpi::wrap(std::move(shared), comm);

@@ -49,7 +49,7 @@ ncclDataType_t type_of(DType type) {
   return ncclUint8;
 }
 
-// Elements as NCCL counts them: u16 can only be moved, as bytes.
+// Elements as NCCL counts them. u16 can only be moved, as bytes.
 size_t count_of(const Tensor& t) {
   return type_of(t.dtype) == ncclUint8 ? t.bytes() : static_cast<size_t>(t.numel());
 }
@@ -62,7 +62,7 @@ cudaStream_t native(Stream& s) {
   return static_cast<cudaStream_t>(s.native());
 }
 
-// A side stream of the computation's, ordered with it by events; a CUDA graph records both.
+// A side stream of the computation, ordered with it by events; a CUDA graph records both.
 class Side {
  public:
   Side() {
@@ -79,7 +79,7 @@ class Side {
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
-  // The stream after everything that `s` has been given so far.
+  // Returns the side stream, after it waits for everything that `s` has so far.
   cudaStream_t after(cudaStream_t s) {
     wait(s, stream_);
     busy_ = true;
@@ -177,7 +177,7 @@ std::vector<std::string> nccl_variables() {
   return found;
 }
 
-// This GPU among all GPUs of all hosts.
+// A name that is unique among all GPUs of all hosts.
 std::string gpu_name(int index) {
   std::array<char, 64> bus{};
   check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index),

@@ -12,7 +12,7 @@ void reduce(Reduce op, const T* from, T* to, int64_t count) {
   if (op == Reduce::sum) {
     for (int64_t i = 0; i < count; ++i) to[i] += from[i];
   } else {
-    // A NaN is kept, so that no rank takes it for a number.
+    // A NaN is preserved, so that every rank sees it.
     for (int64_t i = 0; i < count; ++i)
       to[i] = to[i] >= from[i] || to[i] != to[i] ? to[i] : from[i];
   }

@@ -77,7 +77,7 @@ class Star final : public Rendezvous {
   Socket wake_;
   std::thread thread_;
 
-  // One for each of peers_: a peer that does not read holds up what is sent to it alone.
+  // One mutex for each peer: a peer that does not read delays only what is sent to it.
   std::vector<std::timed_mutex> sending_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -106,7 +106,7 @@ void Star::receive_all_ranks(Deadline deadline) {
     Socket visitor = accept_until(listener, deadline);
     if (!visitor.open())
       throw CommunicationError(fmt::format(
-          "{} of {} ranks did not come to {}:{} within {:.0f} s: missing {}{}", missing().size(),
+          "{} of {} ranks did not connect to {}:{} within {:.0f} s: missing {}{}", missing().size(),
           options_.size, options_.address, options_.port, options_.timeout_seconds,
           missing().size() == 1 ? "rank " : "ranks ", fmt::join(missing(), ", ")));
     admit(std::move(visitor), deadline);
@@ -115,7 +115,8 @@ void Star::receive_all_ranks(Deadline deadline) {
   for (size_t r = 1; r < peers_.size(); ++r) send_message(peers_[r], Message::welcome, "");
 }
 
-// A visitor says who it is. Strangers (another run on the same port, a port scanner) are sent away.
+// Receives a visitor's hello. Strangers (another run on the same port, a port scanner) are
+// rejected.
 void Star::admit(Socket visitor, Deadline deadline) {
   Message type{};
   std::string body;
@@ -157,17 +158,17 @@ void Star::visit_zero(Deadline deadline) {
       encode(Hello{own_protocol(), options_.run, options_.rank, options_.size, options_.host}));
   Message type{};
   std::string body;
-  // Rank 0 gives up first, and its closing tells us so.
+  // Rank 0 gives up first, and its closed connection shows that.
   if (!receive_message(peers_[0], deadline + std::chrono::seconds(10), &type, &body))
-    throw CommunicationError(fmt::format("rank 0 at {}:{} gave up before all {} ranks had come",
-                                         options_.address, options_.port, options_.size));
+    throw CommunicationError(
+        fmt::format("rank 0 at {}:{} gave up before all {} ranks had connected", options_.address,
+                    options_.port, options_.size));
   if (type != Message::welcome)
     throw CommunicationError(
         fmt::format("rank 0 at {}:{}: {}", options_.address, options_.port, body));
 }
 
-// The thread that reads what peers send and tells them that this process is alive, whatever its
-// other threads are busy with.
+// The thread that reads the peers' messages and sends heartbeats, whatever other threads are doing.
 void Star::watch() {
   SilenceWatch silence(peers_.size(), options_.silence_seconds, Clock::now());
   Clock::time_point next_heartbeat = Clock::now();
@@ -199,7 +200,7 @@ void Star::watch() {
 
 void Star::send_heartbeats() {
   for (size_t i = 0; i < peers_.size(); ++i) {
-    // A message under way is a sign of life, too.
+    // A message that is being received is a sign of life, too.
     const std::unique_lock<std::timed_mutex> lock(sending_[i], std::try_to_lock);
     if (lock.owns_lock() && peers_[i].open()) send_heartbeat(peers_[i]);
   }
@@ -219,11 +220,11 @@ void Star::find_silent(const SilenceWatch& silence, Clock::time_point now) {
   }
 }
 
-// One message, or the end, of a peer.
+// Reads one message of a peer, or notices its end.
 void Star::take(size_t peer) {
   Message type{};
   std::string body;
-  // The rest of a message that has begun; the other peers wait for it.
+  // Waits for the rest of a message that has begun; the other peers wait meanwhile.
   const double patience = std::min(30.0, options_.silence_seconds / 2);
   const bool whole = receive_message(peers_[peer], in_seconds(patience), &type, &body);
   if (whole && type == Message::heartbeat) return;
@@ -242,7 +243,7 @@ void Star::take(size_t peer) {
     const std::lock_guard<std::timed_mutex> no_sending(sending_[peer]);
     peers_[peer] = Socket();
   }
-  if (lost) lose(peer, "its connection closed without a word: it was killed, or its node failed");
+  if (lost) lose(peer, "its connection closed unexpectedly: it was killed, or its node failed");
 }
 
 void Star::lose(size_t peer, const std::string& message) {
@@ -255,7 +256,7 @@ void Star::lose(size_t peer, const std::string& message) {
 }
 
 // Rank 0 reports for all. A launcher may end the others as soon as one has failed (srun
-// --kill-on-bad-exit): so no rank ends before rank 0 has, unless that takes too long.
+// --kill-on-bad-exit), so no rank ends before rank 0 has, unless that takes too long.
 void Star::wait_for_end_of_zero() {
   const Deadline deadline = in_seconds(4);
   Message type{};
@@ -278,7 +279,7 @@ void Star::learn(const Failure& failure) {
 void Star::send_to_all(Message type, const std::string& body) {
   for (size_t i = 0; i < peers_.size(); ++i) {
     std::unique_lock<std::timed_mutex> lock(sending_[i], std::defer_lock);
-    // An exchange waits for a slow peer. The end of a run does not wait for one that hangs while
+    // An exchange waits for a slow peer. The end of a run does not wait for a peer that hangs while
     // another thread sends to it.
     if (type == Message::exchange) {
       lock.lock();
@@ -288,7 +289,7 @@ void Star::send_to_all(Message type, const std::string& body) {
     if (!peers_[i].open()) continue;
     try {
       send_message(peers_[i], type, body);
-    } catch (const CommunicationError&) {  // gone; its end is seen by the watch
+    } catch (const CommunicationError&) {  // the peer is gone; watch() handles that
     }
   }
 }
@@ -336,7 +337,7 @@ Failure Star::fail(int code, const std::string& message, bool consequence) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (consequence)
     changed_.wait_for(lock, std::chrono::seconds(5), [&] { return failure_.has_value(); });
-  if (failure_) {  // another one's came first, and the watch is about to end this process
+  if (failure_) {  // another failure came first, and watch() is about to end this process
     Failure first = *failure_;
     changed_.wait_for(lock, std::chrono::seconds(10), [] { return false; });
     return first;

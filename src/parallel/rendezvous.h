@@ -1,5 +1,5 @@
-// Where the processes of a run meet before anything can carry their data, and what tells all of
-// them when one fails. A star of TCP connections with rank 0 in the middle, kept until the end.
+// Where the processes of a run connect before a communicator exists, and what notifies all of them
+// when one fails. A star of TCP connections with rank 0 in the middle, kept until the end.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct Failure {
   std::string host;
   int code = 1;               // exit code that the run ends with
   std::string message;        // one sentence
-  bool known_to_zero = true;  // rank 0 has heard of it, and reports it
+  bool known_to_zero = true;  // rank 0 knows of it, and reports it
 };
 
 struct RendezvousOptions {
@@ -26,37 +26,38 @@ struct RendezvousOptions {
   int port = 0;
   int listening_fd = -1;         // rank 0: a socket that listens already; owned from here on
   std::string host;              // this host's name, for messages
-  std::string run;               // what makes two runs differ (a job id); strangers are turned away
+  std::string run;               // identifies the run (a job id); other runs are rejected
   double timeout_seconds = 600;  // to wait for all ranks at the start
-  // A rank that sends no sign of life for so long has failed. Every rank sends them from a thread
-  // of its own, also while it computes, tunes or writes a checkpoint.
+  // A rank that sends no sign of life for so long has failed. Every rank sends heartbeats from a
+  // thread of its own, also while it computes, tunes or writes a checkpoint.
   double silence_seconds = 60;
 };
 
 class Rendezvous {
  public:
-  // Called once, by a thread of its own, when another rank failed, vanished or went silent; it
-  // should end the process, for its peers wait no longer. Not called on a rank that is in fail().
+  // Called once, by a thread of its own, when another rank failed, vanished or went silent. It
+  // should end the process, because its peers do not wait any longer. Not called on a rank that is
+  // in fail().
   using OnFailure = std::function<void(const Failure&)>;
 
-  // Returns when all ranks have come. One rank alone meets nobody. Throws CommunicationError that
-  // says who is missing.
+  // Returns when all ranks have connected. One rank alone returns at once. Throws
+  // CommunicationError that names the missing ranks.
   static std::unique_ptr<Rendezvous> meet(const RendezvousOptions& options, OnFailure on_failure);
   virtual ~Rendezvous() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // The address of this host by which rank 0 knows it, numeric.
+  // This host's numeric address as rank 0 sees it.
   virtual const std::string& address() const = 0;
   // Collective: every rank's text, in the order of ranks. For set-up, not for steps.
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
-  // This rank cannot go on: tells all others and returns the failure that came first, which may be
-  // another one's. Rank 0 reports it, or this rank where !known_to_zero. `consequence`: it may be
-  // that a peer failed first (a connection was lost): some seconds are given for the news of it.
+  // This rank has failed: notifies all others and returns the first failure, which may be another
+  // rank's. Rank 0 reports it, or this rank where !known_to_zero. `consequence`: a peer may have
+  // failed first (a connection was lost), so this waits some seconds for news of that.
   virtual Failure fail(int code, const std::string& message, bool consequence = false) = 0;
-  // The end of a good run: what happens to the other ranks from now on is no failure. Rank 0 waits
-  // a minute for the others, and they for rank 0: a launcher that ends all when one has ended with
-  // an exit code other than 0 must not interrupt what rank 0 still writes.
+  // A good end: what happens to the other ranks from now on is no failure. Rank 0 waits a minute
+  // for the others, and they for rank 0, because a launcher that ends all processes when one has
+  // ended with a non-zero exit code must not interrupt what rank 0 still writes.
   virtual void done() = 0;
 };
 

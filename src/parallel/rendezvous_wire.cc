@@ -101,7 +101,7 @@ void send_message(const Socket& to, Message type, const std::string& body) {
 
 void send_heartbeat(const Socket& to) {
   const auto type = Message::heartbeat;
-  // A peer that is gone is seen where it is read from.
+  // A peer that is gone is noticed by the reader.
   [[maybe_unused]] const ssize_t n = send(to.fd(), &type, sizeof type, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -1,5 +1,5 @@
-// The messages of a rendezvous (rendezvous.cc): how they lie on a TCP connection. Both ends are the
-// same program on the same kind of processor, so numbers travel as they lie in memory.
+// The messages of a rendezvous (rendezvous.cc) on a TCP connection. Both ends are the same program
+// on the same kind of processor, so numbers are sent as they are in memory.
 #pragma once
 
 #include <string>
@@ -21,14 +21,14 @@ enum class Message : char {
   heartbeat = 'B',  // the sender is alive
 };
 
-// What a visitor tells rank 0 about itself.
+// The first message of a visitor to rank 0.
 struct Hello {
   std::string protocol, run;
   int rank = 0, size = 0;
   std::string host;
 };
 
-// The protocol that this program speaks; another version of the program may speak another one.
+// The protocol of this program; another version may have another one.
 const std::string& own_protocol();
 
 // Messages made of texts and numbers.
@@ -53,7 +53,8 @@ Failure decode_failure(const std::string& body);
 
 // Throws CommunicationError.
 void send_message(const Socket& to, Message type, const std::string& body);
-// Never waits; a heartbeat that finds no room is left out, for the peer has others to read.
+// Never blocks. A heartbeat that does not fit the send buffer is dropped, because the peer has
+// unread messages anyway.
 void send_heartbeat(const Socket& to);
 // False when the peer closed, the deadline passed, or this is no message.
 bool receive_message(const Socket& from, Deadline deadline, Message* type, std::string* body);

@@ -1,5 +1,5 @@
-// The communicator that needs no library: a TCP connection between every two processes, rings over
-// them. For the CPU.
+// The communicator that needs no library: a TCP connection between every two processes, with ring
+// algorithms. For the CPU.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -54,7 +54,7 @@ struct Bytes {
   size_t count = 0;
 };
 
-// Moves what can be moved now; false when the other end is gone.
+// Moves what can be moved now; false when the peer has closed.
 bool send_some(const Socket& socket, Bytes* out) {
   const ssize_t n = send(socket.fd(), out->data, out->count, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (n < 0) return errno == EAGAIN || errno == EINTR;
@@ -71,7 +71,7 @@ bool receive_some(const Socket& socket, Bytes* in) {
 
 class Sockets final : public Communicator {
  public:
-  // members[i]: which place of the mesh rank i has.
+  // members[i]: the place of rank i in the mesh.
   Sockets(std::shared_ptr<Mesh> mesh, std::vector<int> members, int rank)
       : Communicator(rank, static_cast<int>(members.size())),
         mesh_(std::move(mesh)),
@@ -100,7 +100,7 @@ class Sockets final : public Communicator {
         fmt::format("the connection to rank {} was lost", members_[static_cast<size_t>(rank)]));
   }
 
-  // The share of rank i when `count` elements are divided.
+  // The part of rank i when `count` elements are divided.
   Bytes share(const Tensor& t, int i) const {
     const int64_t n = t.numel(), first = n * i / size(), last = n * (i + 1) / size();
     const size_t width = size_of(t.dtype);
@@ -109,7 +109,7 @@ class Sockets final : public Communicator {
   }
   int wrapped(int i) const { return (i % size() + size()) % size(); }
 
-  // After it, rank i holds the reduced share wrapped(i + offset) of t; the rest of t is used up.
+  // Afterwards rank i holds the reduced part wrapped(i + offset) of t; the rest of t is scratch.
   void ring_reduce(const Tensor& t, Reduce op, int offset) {
     scratch_.resize(share(t, size() - 1).count + size_of(t.dtype));
     for (int step = 0; step < size() - 1; ++step) {
@@ -121,7 +121,7 @@ class Sockets final : public Communicator {
                       static_cast<int64_t>(mine.count / size_of(t.dtype)));
     }
   }
-  // From rank i's share wrapped(i + offset) to all shares on all ranks.
+  // Distributes rank i's part wrapped(i + offset), so that all ranks have all parts.
   void ring_gather(const Tensor& t, int offset) {
     for (int step = 0; step < size() - 1; ++step)
       move(share(t, wrapped(rank() + offset - step)), right(),
@@ -146,7 +146,7 @@ class Sockets final : public Communicator {
     ring_gather(whole, 0);
   }
   void do_reduce_scatter(Stream&, const Tensor& whole, const Tensor& part, Reduce op) override {
-    // The ring uses up its memory, and all but this rank's share of `whole` is to stay.
+    // The ring overwrites its memory, but `whole` must keep all but this rank's part.
     copy_.assign(static_cast<const char*>(whole.data),
                  static_cast<const char*>(whole.data) + whole.bytes());
     const Tensor copy(copy_.data(), whole.dtype, {whole.numel()});

@@ -25,13 +25,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto grace = std::chrono::seconds(3);
-// Where a library has started threads of its own, one of them may take the signal of a rank's end
-// (SIGCHLD). Then the end is found by looking.
+// If a library has started threads, one of them may receive the signal of a rank's end (SIGCHLD).
+// Then polling finds the end.
 constexpr int look_every_milliseconds = 500;
-// Ends in order: completed, or stopped by a time limit or a signal (docs/flags.md).
+// Exit codes of orderly ends: completed, or stopped by a time limit or a signal (docs/flags.md).
 constexpr int completed = 0, stopped = 4;
 
-// False when it cannot be written: the disk is full, or nobody reads any more.
+// False when it cannot be written: the disk is full, or the reader has closed the pipe.
 bool write_whole(int fd, const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const ssize_t n = write(fd, text.data() + at, text.size() - at);
@@ -41,7 +41,7 @@ bool write_whole(int fd, const std::string& text) {
   return true;
 }
 
-// The output of a rank, copied line by line behind its number.
+// Copies the output of a rank line by line, with its number in front.
 class PrefixedLines {
  public:
   PrefixedLines(int rank, int to) : prefix_(fmt::format("[rank{}]: ", rank)), to_(to) {
@@ -55,7 +55,7 @@ class PrefixedLines {
   int into() const { return into_.fd(); }
   int from() const { return from_.fd(); }
   void close_into() { into_ = Socket(); }
-  // Takes what is there; at the end the pipe is closed and from() is -1.
+  // Reads what is available; at the end the pipe is closed and from() is -1.
   void take() {
     std::array<char, 1 << 16> buffer;
     for (;;) {
@@ -72,7 +72,7 @@ class PrefixedLines {
       for (size_t end; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1)
         out += prefix_ + line_.substr(begin, end + 1 - begin);
       line_.erase(0, begin);
-      // The rank learns it by its next line, as it would without us, and stops.
+      // The rank notices it at its next line, as it would without us, and stops.
       if (!put(out)) from_ = Socket();
     }
   }
@@ -189,7 +189,7 @@ void Supervisor::block_signals() {
 }
 
 std::vector<std::string> Supervisor::environment_of(int index) const {
-  const bool alone = processes_ == 1;  // for its output's sake: its place is our own
+  const bool alone = processes_ == 1;  // started only to prefix its output: its place is our own
   std::vector<std::string> all;
   const std::vector<std::string> ours{
       fmt::format("TALLY_SUPERVISED={}", run_),
@@ -222,8 +222,8 @@ void Supervisor::start(int index, char** argv) {
   const pid_t pid = fork();
   if (pid < 0) throw LaunchError(fmt::format("fork: {}", std::strerror(errno)));
   if (pid == 0) {
-    // Only what is allowed between fork and exec. A terminal's ctrl-C reaches us, and we pass it
-    // on: once.
+    // Only async-signal-safe calls are allowed between fork and exec. A terminal's ctrl-C reaches
+    // this process, which passes it on once.
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
@@ -240,7 +240,7 @@ void Supervisor::start(int index, char** argv) {
   for (PrefixedLines& lines : rank.output) lines.close_into();
 }
 
-// Until something happens: output, a signal, the end of a rank, the end of the others' grace.
+// Waits for output, a signal, the end of a rank, or the end of the grace period.
 void Supervisor::wait() {
   std::vector<pollfd> fds{{signals_.fd(), POLLIN, 0}};
   for (const Rank& r : ranks_)
@@ -253,7 +253,7 @@ void Supervisor::wait() {
     if (info.ssi_signo != SIGCHLD) ask_to_stop(static_cast<int>(info.ssi_signo));
 }
 
-// A rank that is stopped (SIGSTOP) acts on no signal before it goes on.
+// A stopped rank (SIGSTOP) handles no signal before it is continued.
 void Supervisor::ask_to_stop(int signal) {
   send_all(signal);
   send_all(SIGCONT);
@@ -262,7 +262,7 @@ void Supervisor::ask_to_stop(int signal) {
   kill_at_ = in_seconds(stop_seconds_);
 }
 
-// The ranks had their time: after a failure, or after a request to stop.
+// The grace period after a failure or a request to stop is over.
 void Supervisor::kill_all() {
   std::vector<int> left;
   for (const Rank& r : ranks_)
@@ -296,7 +296,7 @@ void Supervisor::note_end(const Rank& rank, pid_t pid, int status) {
     stopped_ = true;
     return;
   }
-  if (failure_) return;  // the consequences of the first
+  if (failure_) return;  // consequences of the first failure
   failure_ = code;
   kill_at_ = Clock::now() + grace;
   if (WIFSIGNALED(status))
@@ -308,7 +308,7 @@ void Supervisor::note_end(const Rank& rank, pid_t pid, int status) {
     write_whole(STDERR_FILENO, "tally-train: error: the program could not start itself again\n");
 }
 
-// Ranks that ended in order have not seen that their last lines were lost.
+// Ranks that ended in order have not noticed that their last lines were lost.
 void Supervisor::report_lost_lines() {
   for (const Rank& r : ranks_) {
     for (const PrefixedLines& lines : r.output) {

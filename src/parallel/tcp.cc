@@ -36,7 +36,7 @@ void set_option(int fd, int level, int name, int value) {
   setsockopt(fd, level, name, &value, sizeof value);
 }
 
-// Small messages at once; a peer whose node died shows within half a minute.
+// Sends small messages at once. A peer whose node died is noticed within half a minute.
 void prepare(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);

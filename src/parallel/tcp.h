@@ -1,4 +1,4 @@
-// TCP between the processes of a run: what rendezvous.cc and sockets.cc are made of.
+// TCP between the processes of a run, used by rendezvous.cc and sockets.cc.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace tally::train {
 
-// A descriptor with an owner.
+// A file descriptor that closes with its owner.
 class Socket {
  public:
   Socket() = default;
@@ -39,15 +39,15 @@ std::string local_address(const Socket& socket);
 // that name.
 std::string interface_address(const std::string& interface);
 // Throws CommunicationError with one sentence when the host name is unknown on this host, after at
-// most ten seconds: a name server that is overloaded by a job's start answers before long.
+// most ten seconds: a name server that is overloaded by a job's start answers late.
 void check_host_name(const std::string& host, Deadline deadline);
-// Waits for a connection; not open() when there is none by then.
+// Waits for a connection; not open() when none arrives in time.
 Socket accept_until(const Socket& listener, Deadline deadline);
-// Connects, trying again while nobody listens there yet. Throws CommunicationError after the
-// deadline, and as check_host_name() does when the name is unknown.
+// Connects, and retries while nobody listens there. Throws CommunicationError after the deadline,
+// and as check_host_name() does when the name is unknown.
 Socket connect_until(const std::string& host, int port, Deadline deadline);
 
-// All bytes or CommunicationError (send) or false (receive: the peer closed or the deadline
+// All bytes, or CommunicationError (send) or false (receive: the peer closed or the deadline
 // passed).
 void send_all(const Socket& socket, const void* data, size_t bytes);
 bool receive_all(const Socket& socket, void* data, size_t bytes, Deadline deadline);

@@ -59,7 +59,7 @@ at::ScalarType scalar_type(DType t) {
 struct Graph final : ActivationSet {
   size_t bytes() const override { return 0; }
 
-  std::map<std::string, at::Tensor> weights;  // leaves that the gradients gather at
+  std::map<std::string, at::Tensor> weights;  // leaves that collect the gradients
   at::Tensor loss;                            // weighted
   Batch batch;
   Pass pass;
@@ -156,8 +156,8 @@ class ReferenceGpt final : public Stage {
                           config_.layernorm_epsilon);
   }
 
-  // The explicit model's masks, so that the two can be compared with dropout on. Sites are numbered
-  // as there.
+  // The explicit model's dropout masks, so that the two can be compared. Sites are numbered the
+  // same.
   at::Tensor dropout(const at::Tensor& x, double p, uint64_t site) const {
     if (seed_ == 0 || p == 0) return x;
     const at::Tensor mask = at::empty(x.sizes(), at::TensorOptions().dtype(type_).device(at::kCPU));

@@ -1,4 +1,4 @@
-// What to do about a training that went wrong.
+// Advice for a training that went wrong.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace tally::train {
 
-// What may help a run whose loss or gradient is not finite: "lower --lr, ...". It names nothing
-// that the run does already.
+// What may help a run whose loss or gradient is not finite: "lower --lr, ...". It does not name
+// what the run does already.
 std::string advice_for_divergence(const Config& config);
 
 }  // namespace tally::train

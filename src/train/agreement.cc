@@ -22,14 +22,14 @@ using json = nlohmann::ordered_json;
 // More ranks than this are counted instead of listed.
 constexpr size_t most_listed = 8;
 
-// Paths of this host: their content is compared once it has been read (data), or nobody but rank 0
-// uses it (save_hf).
+// Paths of this host. Data is compared by its content once it has been read; only rank 0 uses
+// save_hf.
 constexpr std::array<const char*, 5> paths_of_hosts{
     "data.paths", "data.valid_paths", "data.test_paths", "data.description", "save_hf"};
-// Paths of which only the presence is the same on all ranks.
+// Paths that must be given on all ranks or on none; the paths themselves may differ.
 constexpr std::array<const char*, 3> given_or_not{"load", "load_hf", "save"};
 
-// Settings whose flags are not spelled as their keys are.
+// Settings whose flags are spelled differently from their keys.
 constexpr std::array<std::pair<const char*, const char*>, 16> labels{
     {{"model.preset", "--model"},
      {"model.padded_vocab_size", "the padded vocabulary (--make-vocab-size-divisible-by)"},
@@ -140,7 +140,7 @@ void require_same_settings(Rendezvous& meeting, const std::string& host, const S
   const auto other = static_cast<size_t>(differs - hashes.begin());
   const auto me = static_cast<size_t>(meeting.rank());
   const auto all = meeting.exchange(me == 0 || me == other ? encoded(host, mine) : "");
-  // Rank 0 reports for all: an exchange that it does not take part in ends with its failure.
+  // Rank 0 reports for all. An exchange without it ends with its failure.
   if (me != 0) meeting.exchange("");
   const json zero = json::parse(all.front()), its = json::parse(all[other]);
   std::vector<size_t> ranks;

@@ -1,4 +1,4 @@
-// Whether the processes of a run were asked for the same run. Ranks whose settings differ would
+// Whether the processes of a run were asked for the same run. Ranks with different settings would
 // train different models, or wait for each other for ever.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace tally::train {
 
-// One thing that is the same on all ranks of a run.
+// One setting that must be the same on all ranks of a run.
 struct Setting {
   std::string name;   // "training.lr": its place in the record's configuration
   std::string label;  // as messages call it: "--lr"
@@ -20,16 +20,16 @@ struct Setting {
 };
 using Settings = std::vector<Setting>;
 
-// Every entry of the record's configuration (docs/record.md), so that a new one is among them
-// without further work. Of --load, --load-hf and --save only whether they are given: their paths
-// may differ from host to host, and so may those of --data-path. --save-hf is left out.
+// Every entry of the record's configuration (docs/record.md), so that new entries are compared
+// without further work. --load, --load-hf and --save are compared only by whether they are given:
+// their paths may differ from host to host, and so may those of --data-path. --save-hf is left out.
 Settings run_settings(const Config& config);
 
 // Version, commit, LibTorch and CUDA toolkit of the program.
 Settings build_settings(const BuildInfo& build);
 
 // Compares the settings of all ranks: hashes first, and in full only where these differ.
-// Collective. `host`: of this rank, for the message. `remedy`: what the user is to do, as "give
+// Collective. `host`: of this rank, for the message. `remedy`: what the user should do, as "give
 // every rank the same flags". Throws InputError on rank 0 with one sentence that names the first
 // setting that differs, both values and the ranks; the other ranks throw CommunicationError when
 // rank 0 has failed.

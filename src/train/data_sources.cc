@@ -39,7 +39,7 @@ class CheckedSamples final : public SampleSource {
   std::string name_;
 };
 
-// What of each dataset a split takes.
+// The weights of --split to use for a split of each dataset.
 std::string split_weights(const Config& c, Split split) {
   if (!c.data.separate) return c.data.split;
   return split == Split::train ? "1" : split == Split::validation ? "0,1" : "0,0,1";
@@ -50,7 +50,8 @@ const Blend& blend_of(const Config& c, Split split) {
   return split == Split::validation ? c.data.validation : c.data.test;
 }
 
-// A sample longer than the whole split would repeat it; a benchmark's user has hardly meant that.
+// Refuses a sample that is longer than the whole split, which would repeat it. A benchmark's user
+// hardly wants that.
 void check_length(const Config& c, const IndexedDataset& dataset, const std::string& name) {
   const Range range = split_documents(c.data.training_split(),
                                       dataset.sequences())[static_cast<size_t>(Split::train)];
@@ -84,15 +85,16 @@ std::shared_ptr<const SampleSource> open_dataset(
                    : make_gpt_samples(dataset, weights, split, c.sequence, c.seed);
   if (split == Split::train && c.epochs == 0) check_length(c, *dataset, name);
   samples = check_tokens(samples, c.sequence, c.model.vocabulary, name);
-  // The commonest mistake, a dataset of another tokenizer, shows here instead of after the set-up.
+  // The most common mistake, a dataset of another tokenizer, is found here instead of after the
+  // set-up.
   std::vector<int32_t> first(static_cast<size_t>(c.sequence) + 1);
   samples->sample(0, first.data());
   return samples;
 }
 
-// All datasets of a split as one; null where there are none. `optional`: those without a block of
-// the split are left out. Appends to `description` what they are, and to `content` the same without
-// their paths.
+// Opens all datasets of a split as one source; null where there are none. `optional`: datasets
+// without a block of the split are left out. Appends to `description` what they are, and to
+// `content` the same without their paths.
 std::shared_ptr<const SampleSource> open_split(const Config& c, Split split, bool optional,
                                                std::string* description, std::string* content) {
   const Blend& blend = blend_of(c, split);
@@ -135,7 +137,7 @@ int32_t end_of_document(const Config& c) {
   const bool none = data.tokenizer == "NullTokenizer";
   if (!none && (!data.vocab_file.empty() || data.tokenizer == "bytes"))
     return make_tokenizer(data.tokenizer, data.vocab_file, data.merge_file)->eod();
-  // GPT-2's own vocabulary, and Megatron-LM's NullTokenizer, end with it.
+  // It is the last token of GPT-2's own vocabulary and of Megatron-LM's NullTokenizer.
   constexpr int64_t gpt2 = 50257;
   if (!none && c.model.vocabulary < gpt2)
     throw std::runtime_error(
@@ -161,7 +163,7 @@ DataSources open_all(const Config& c) {
   }
   std::string* description = &data.description;
   if (!c.skip_train) data.train = open_split(c, Split::train, false, description, &data.content);
-  // The validation part of --data-path goes without saying.
+  // The validation part of --data-path is not described.
   if (!c.data.separate && !c.skip_train) description = nullptr;
   if (evaluates || c.epochs > 0)
     data.validation = open_split(c, Split::validation, !evaluates, description, &data.content);

@@ -14,20 +14,20 @@ struct DataSources {
   std::shared_ptr<const SampleSource> validation;  // null when the run does not evaluate
   std::shared_ptr<const SampleSource> test;        // null without --test-data-path
   std::string description;                         // "corpus/corpus: 503 documents, 1528901 tokens"
-  // What it holds, whatever its path: sizes, and a hash of the first training sample.
+  // Its content, independent of its path: sizes, and a hash of the first training sample.
   std::string content;
 };
 
-// The token that ends a document in what the run's tokenizer wrote. Throws std::runtime_error where
-// it is not known.
+// The token that ends a document for the run's tokenizer. Throws std::runtime_error where it is not
+// known.
 int32_t end_of_document(const Config& config);
 
-// Opens and checks; allocates nothing of note. Throws std::runtime_error with one sentence that
+// Opens and checks the data; allocates little. Throws std::runtime_error with one sentence that
 // names the flag or the file.
 DataSources open_data(const Config& config);
 
-// `source` with every token checked against the vocabulary: a token beyond it would read past the
-// embedding.
+// Wraps `source` and checks every token against the vocabulary: a token beyond it would read past
+// the embedding table.
 std::shared_ptr<const SampleSource> check_tokens(std::shared_ptr<const SampleSource> source,
                                                  int64_t sequence, int64_t vocabulary,
                                                  const std::string& name);

@@ -25,7 +25,7 @@ Device choose_device(const Config& c) {
         "--device {}: {} processes of this host cannot share one GPU: --device cuda gives each its "
         "unfused",
         c.device, c.local_size));
-  // A launcher that binds shows each process its own GPU alone.
+  // A launcher that binds GPUs shows each process only its own.
   const int index = named ? std::stoi(c.device.substr(5)) : gpus == 1 ? 0 : c.local_rank;
   if (gpus == 0)
     throw InputError(

@@ -1,4 +1,4 @@
-// The device that a command runs on.
+// The device of a run.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace tally::train {
 
-// Chooses the device that `config` asks for, checks that it computes in the precision, and makes a
-// stream on it; device, threads and attention back end are written to `record`. Throws InputError.
+// Chooses the device that `config` asks for, checks that it supports the precision, and makes a
+// stream on it. Writes device, threads and attention version to `record`. Throws InputError.
 std::unique_ptr<Stream> open_device(const Config& config, Record* record);
 
-// One sentence on GPU kernels that the run does without and why, as open_device() found it; empty
-// where it lacks none.
+// One sentence on GPU kernels that the build or the run lacks and why, as open_device() found it;
+// empty where nothing is missing.
 std::string kernel_notice(const Record& record);
 
-// How the operations of the explicit model compute: what `config` asks for.
+// The compute options of the explicit model's operations that `config` asks for.
 ComputeOptions compute_options(const Config& config);
 
 }  // namespace tally::train

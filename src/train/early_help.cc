@@ -2,9 +2,9 @@
 // takes a quarter of a second and longer with CUDA.
 //
 // The loader calls the program's .preinit_array before the constructors of any library, the C
-// library's among them. So nothing here may need one: no environment but what is passed, no memory,
-// no C++ library. It hands over to tally-train-help, which lies beside this program or in
-// ../lib/tally, like the modules in src/parallel; without it, main() does the same more slowly.
+// library's among them. So nothing here may need one: no environment except what is passed, no
+// memory, no C++ library. It starts tally-train-help, which is next to this program or in
+// ../lib/tally, like the modules in src/parallel. Without it, main() does the same more slowly.
 #include <unistd.h>
 
 #include <climits>
@@ -29,8 +29,8 @@ TALLY_BARE bool wants_text(int argc, char** argv) {
   return false;
 }
 
-// Replaces what follows `length` bytes of `path` and starts the program there. Returns where it is
-// not.
+// Replaces what follows `length` bytes of `path` and starts that program. Returns where it does not
+// exist.
 TALLY_BARE void start(char* path, size_t length, const char* name, char** argv, char** envp) {
   size_t i = 0;
   for (; name[i] != '\0' && length + i + 1 < PATH_MAX; ++i) path[length + i] = name[i];

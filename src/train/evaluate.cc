@@ -36,7 +36,7 @@ std::vector<int32_t> tokens_of_text(const Config& c) {
   const size_t valid = valid_utf8_prefix(text);
   if (tokenizer->utf8() && valid != text.size())
     print_note(fmt::format(
-        "--text: {} is no UTF-8 from byte {} on: what is not valid is evaluated as U+FFFD",
+        "--text: {} is not valid UTF-8 from byte {} on: invalid bytes are evaluated as U+FFFD",
         input.name(), valid));
   return tokenizer->encode(text);
 }

@@ -10,7 +10,7 @@
 namespace tally::train {
 namespace {
 
-// Batches whose copies to the device may be under way.
+// Batches whose copies to the device may be in flight.
 constexpr int64_t in_flight = 8;
 
 class TextBlocks final : public ScoredBlocks {

@@ -12,23 +12,23 @@
 
 namespace tally::train {
 
-// What is scored, block by block.
+// Blocks of tokens with the targets to score.
 class ScoredBlocks {
  public:
   virtual ~ScoredBlocks() = default;
   virtual int64_t blocks() const = 0;
-  // Targets that are scored, of all blocks together.
+  // Targets that are scored, in all blocks together.
   virtual int64_t targets() const = 0;
-  // Of the samples that blocks are made of.
+  // How the ends of documents are treated in the samples that blocks are made of.
   virtual DocumentEnds document_ends() const { return {}; }
   // Writes the block's ids[sequence] and targets[sequence]; a target that is not scored is -1.
   virtual void fill(int64_t block, int32_t* ids, int32_t* targets) const = 0;
 };
 
 // A text of N >= 2 tokens in order. Block k reads tokens k * stride ... k * stride + sequence - 1
-// and scores those of their successors that no block before it has scored, so that every token but
-// the first is scored once, each with at least sequence - stride tokens of context where the text
-// has them. 1 <= stride <= sequence. The last block may be shorter.
+// and scores the successors that no earlier block has scored. So every token but the first is
+// scored once, each with at least sequence - stride tokens of context where the text has them. 1 <=
+// stride <= sequence. The last block may be shorter.
 std::unique_ptr<ScoredBlocks> make_text_blocks(std::vector<int32_t> tokens, int64_t sequence,
                                                int64_t stride);
 // One epoch of a sample source in order, every target scored.
@@ -36,12 +36,13 @@ std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSou
                                                  int64_t sequence);
 
 // The mean loss of all scored targets. `batch`: device memory for ids and labels [B, sequence] that
-// the stage was planned for; `activations`: a set of the stage, overwritten; `state`: a StepState in device memory, overwritten. Waits for the
-// end. The ranks of `communicator` share the blocks, and all get the mean.
+// the stage was planned for; `activations`: a set of the stage, overwritten; `state`: a StepState
+// in device memory, overwritten. Waits for the end. The ranks of `communicator` divide the blocks,
+// and all get the mean.
 double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const Batch& batch,
                  const ScoredBlocks& blocks, StepState* state, Communicator& communicator);
 
-// The mean over `micro_batches` micro batches a rank of their mean losses, as Megatron-LM's. The
+// The mean over `micro_batches` micro batches per rank of their mean losses, as in Megatron-LM. The
 // loader holds its batches for evaluation_in_flight calls; the rest as in mean_loss().
 inline constexpr int evaluation_in_flight = 16;
 double mean_batch_loss(Stream& stream, Stage& stage, ActivationSet& activations, Batch& batch,

@@ -1,4 +1,4 @@
-// The model's loss on held-out samples, between the steps of a training or instead of them.
+// The model's loss on held-out samples, between the steps of a training or without training.
 #pragma once
 
 #include <memory>

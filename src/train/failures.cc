@@ -10,7 +10,7 @@
 namespace tally::train {
 namespace {
 
-// LibTorch's allocator has no exception type of its own for the CPU.
+// LibTorch's CPU allocator has no exception type of its own.
 bool says_out_of_memory(const std::string& what) {
   for (const char* phrase : {"can't allocate memory", "out of memory", "Cannot allocate memory"})
     if (what.find(phrase) != std::string::npos) return true;

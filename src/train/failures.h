@@ -1,4 +1,4 @@
-// What a run's end means, whatever ended it.
+// The outcome of a run and its message.
 #pragma once
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ struct CheckFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Calls `check`; the sentence of what it throws gets the flag that asked for it in front.
+// Calls `check`; puts the flag that asked for it in front of the message of what it throws.
 template <typename Check>
 void check_flag(const char* flag, const Check& check) {
   try {
@@ -42,8 +42,8 @@ void check_flag(const char* flag, const Check& check) {
   }
 }
 
-// The outcome and the sentence for an exception. Running out of memory, on a device, on the host or
-// inside a library, is told from other errors, and the sentence says what to try.
+// The outcome and the message for an exception. Out of memory, on a device, on the host or inside a
+// library, is distinguished from other errors, and its message says what to try.
 Ending describe_failure(const std::exception_ptr& error, const Config& config);
 
 }  // namespace tally::train

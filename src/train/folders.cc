@@ -21,7 +21,7 @@ TrainingState check_start(const Config& c, const StartingPoint& start,
   TrainingState state;
   check_flag("--load", [&] { state = read_training_state(folder); });
   const SavedRun saved = saved_run(state.config_json);
-  // Before the optimizer's state is found to have another shape.
+  // Before the mismatch would be reported as another shape of the optimizer's state.
   if (start.optimizer) check_padding(saved, c);
   check_flag("--load", [&] {
     check_model_weights(folder, c.model, parameters);
@@ -33,8 +33,8 @@ TrainingState check_start(const Config& c, const StartingPoint& start,
   return state;
 }
 
-// One folder for both would be read by neither: --load-hf refuses a folder with checkpoints, and a
-// run that is killed before its end leaves one that --save-hf refuses.
+// Refuses one folder for both, because neither flag could read it: --load-hf refuses a folder with
+// checkpoints, and a run that is killed before its end leaves one that --save-hf refuses.
 void check_save_folders_differ(const Config& c) {
   if (c.save_dir.empty()) return;
   const auto place = [](const std::string& path) {
@@ -102,7 +102,7 @@ SideFiles side_files(const Config& c, const World& world, const StartingPoint& s
   try {
     return read_side_files(c.model, c.data, start.checkpoint.value_or(c.load_hf_dir));
   } catch (const std::runtime_error& e) {
-    throw InputError(fmt::format("{} (it is copied beside what is saved)", e.what()));
+    throw InputError(fmt::format("{} (it is copied next to what is saved)", e.what()));
   }
 }
 

@@ -15,12 +15,12 @@ namespace tally::train {
 
 using Print = std::function<void(const std::string&)>;
 
-// What a run begins with: a checkpoint, or (without one) --load-hf's weights or random ones.
+// The start of a run: a checkpoint, or (without one) --load-hf's weights or random ones.
 struct StartingPoint {
   std::optional<std::string> checkpoint;  // its folder
   bool resumes = false;                   // the checkpoint's counters continue
   bool optimizer = false;                 // its optimizer's state, too
-  // The checkpoint that training resumes from; nothing where it starts anew.
+  // The checkpoint that training resumes from; nothing where training starts anew.
   std::optional<std::string> resumed() const { return resumes ? checkpoint : std::nullopt; }
 };
 
@@ -28,12 +28,12 @@ struct StartingPoint {
 // Throws InputError.
 StartingPoint find_start(const Config& config, const Print& notice);
 
-// What is copied beside checkpoints and the saved model, by the one process that writes: read now.
+// What is copied next to checkpoints and the saved model, read now, by the one process that writes.
 // Throws InputError.
 SideFiles side_files(const Config& config, const World& world, const StartingPoint& start);
 
-// Whether the weights that are read fit, and those that are saved may be. `notice` is called for
-// what differs from the checkpoint's run. Throws InputError.
+// Checks that the weights to read fit, and that those to save may be saved. `notice` is called for
+// differences from the checkpoint's run. Throws InputError.
 void check_model_folders(const Config& config, const World& world, const StartingPoint& start,
                          const Print& notice);
 

@@ -54,7 +54,7 @@ void ForwardBackward::run(BatchLoader* loader, int64_t consumed, int place) {
   const int64_t micro_batches = config_.micro_batches_at(consumed);
   const int ranks = communicator_.size();
   forget_graphs_of_other_weights(micro_batches);
-  // Of all micro batches of all ranks.
+  // Over all micro batches of all ranks.
   const double weight = 1.0 / (static_cast<double>(micro_batches) * static_cast<double>(ranks));
   for (int64_t k = 0; k < micro_batches; ++k) {
     load(stream_, loader, &batch_);
@@ -75,7 +75,7 @@ void ForwardBackward::run(BatchLoader* loader, int64_t consumed, int place) {
   }
 }
 
-// Recorded passes carry the weight of a micro batch.
+// Drops recorded passes whose micro batch weight differs.
 void ForwardBackward::forget_graphs_of_other_weights(int64_t micro_batches) {
   if (graphs_ && recorded_micro_batches_ != 0 && recorded_micro_batches_ != micro_batches) {
     stream_.synchronize();
@@ -84,7 +84,7 @@ void ForwardBackward::forget_graphs_of_other_weights(int64_t micro_batches) {
   recorded_micro_batches_ = micro_batches;
 }
 
-// A recorded pass reads from the step's state what differs from one micro batch to the next.
+// A recorded pass reads what differs between micro batches from the step's state.
 Pass ForwardBackward::pass_of(int64_t consumed, int64_t micro_batch, double weight, int place) {
   const uint64_t seed = dropout_seed(consumed, micro_batch);
   const bool counts = batch_.counted >= 0;
@@ -100,7 +100,7 @@ uint64_t ForwardBackward::dropout_seed(int64_t consumed, int64_t micro_batch) co
   if (!dropout_) return 0;
   const auto ranks = static_cast<uint64_t>(communicator_.size());
   const auto rank = static_cast<uint64_t>(communicator_.rank());
-  // Numbered as one process would take them, so that it would draw the same.
+  // Numbered as in one process, so that any number of ranks draws the same masks.
   const auto before = static_cast<uint64_t>(consumed / config_.micro_batch);
   const uint64_t number = before + static_cast<uint64_t>(micro_batch) * ranks + rank;
   return std::max<uint64_t>(1, mix(mix(config_.seed) ^ number));

@@ -1,6 +1,6 @@
-// Loss and gradients of a step: forward and backward passes of its micro batches, one after the
-// other, and the sum of the gradients over the ranks. On a GPU the passes are recorded as CUDA
-// graphs and replayed.
+// Loss and gradients of a step: the forward and backward passes of its micro batches one after the
+// other, and the all-reduce of the gradients. On a GPU the passes are recorded as CUDA graphs and
+// replayed.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ bool records_graphs(const Config& config, const Stream& stream);
 
 class ForwardBackward {
  public:
-  // `state`: of the steps, in device memory. `places`: steps that may be enqueued before their
-  // results are waited for. All outlive it. Throws OutOfMemory.
+  // `state`: of the steps, in device memory. `places`: steps that may be enqueued before the host
+  // waits for their results. All outlive it. Throws OutOfMemory.
   ForwardBackward(const Config& config, Stream& stream, ParameterTable& table, Stage& stage,
                   Communicator& communicator, StepState* state, int places);
   ~ForwardBackward();
@@ -30,11 +30,10 @@ class ForwardBackward {
   ForwardBackward& operator=(const ForwardBackward&) = delete;
 
   // Enqueues the step that begins after `consumed` samples of the run. `place`: see StepResults.
-  // Afterwards the parameter table's gradients and the state's loss are this rank's loss and all
-  // ranks' gradient.
+  // Afterwards the state has this rank's loss and the parameter table all ranks' gradients.
   void run(BatchLoader* loader, int64_t consumed, int place);
 
-  // The memory of a micro batch, which evaluations may use between two steps.
+  // A micro batch's memory, which evaluations may use between two steps.
   Batch& batch() { return batch_; }
   ActivationSet& activations() { return *activations_; }
 
@@ -55,8 +54,8 @@ class ForwardBackward {
   std::unique_ptr<ActivationSet> activations_;  // of the micro batch in flight
   HostMemory staging_;                          // [places, micro batches] StepState::MicroBatch
   GradientReducer reducer_;
-  // By what differs: a step's first micro batch overwrites the gradients (1), the last one's
-  // gradients are reduced (2).
+  // Indexed by what differs: 1 if the micro batch is the step's first, which overwrites the
+  // gradients, plus 2 if it is the last, whose gradients are reduced.
   std::array<std::unique_ptr<StepGraph>, 4> recorded_;
   int64_t recorded_micro_batches_ = 0;  // of the steps whose micro batches are recorded
 };

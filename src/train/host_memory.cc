@@ -40,7 +40,7 @@ std::string gibibytes(double bytes) {
   return fmt::format("{:.2f} GiB", bytes / (1 << 30));
 }
 
-// Of all processes of the run on this host.
+// For all processes of the run on this host.
 double needed_bytes(const Config& c, int processes) {
   return estimate_memory(c).total() * std::max(1, processes);
 }
@@ -130,7 +130,8 @@ size_t available_memory(const std::string& root) {
   const size_t swap = of_meminfo(root, "SwapFree");
   const size_t more = swap == unknown_memory ? 0 : swap;
   const size_t limit = limit_of_groups(root);
-  // A group may swap, too; what it holds already is not counted, for much of it can be given back.
+  // A group may swap, too. What it holds already is not counted, because much of that can be
+  // reclaimed.
   return std::min(memory, limit) + more;
 }
 

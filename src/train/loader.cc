@@ -13,7 +13,7 @@ std::unique_ptr<BatchLoader> make_loader(const Config& config, const Communicato
   order.data_parallel_rank = communicator.rank();
   order.data_parallel_size = communicator.size();
   order.consumed_samples = consumed;
-  // The loader asks once; its memory lives as long as it does.
+  // The loader asks once, and its memory lives as long as the loader.
   auto memory = std::make_shared<std::unique_ptr<HostMemory>>();
   BatchLoader::Memory from;
   from.allocate = [memory, &stream](size_t bytes) {

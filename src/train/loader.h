@@ -1,4 +1,4 @@
-// Micro batches on their way from a sample source to the device.
+// Moves micro batches from a sample source to the device.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@ std::unique_ptr<BatchLoader> make_loader(const Config& config, const Communicato
                                          Stream& stream, std::shared_ptr<const SampleSource> source,
                                          int64_t consumed, int hold);
 
-// Enqueues the copy of a micro batch to the device, and sets what is known of it. `host` stays as it
-// is until the copy is done.
+// Enqueues the copy of a micro batch to the device, and sets its host-side fields. `host` must not
+// change until the copy is done.
 void copy_batch(Stream& stream, const HostBatch& host, Batch* batch);
 // The same for the loader's next micro batch.
 void load(Stream& stream, BatchLoader* loader, Batch* batch);
 
-// A micro batch's place in device memory, with what the run's flags ask for.
+// A micro batch's device memory, with the tensors that the run's flags ask for.
 class DeviceBatch : public Batch {
  public:
   DeviceBatch(const Config& config, Stream& stream);

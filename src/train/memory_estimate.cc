@@ -16,12 +16,12 @@ double parameter_bytes(const Config& c) {
   const auto wide = static_cast<double>(size_of(wide_type(c)));
   const bool trains = c.command == Command::train && !c.skip_train;
   const double state = trains ? 2 * wide + (weight < wide ? wide : 0) : 0;
-  // The reference model works on copies, which have gradients of their own.
+  // The reference model works on copies, which have their own gradients.
   const double copies = c.reference ? (trains ? 2 : 1) * wide : 0;
   return static_cast<double>(c.model.parameters()) * (weight + wide + state + copies);
 }
 
-// How many tokens' logits the explicit model holds at once on a CPU: what stays near the caches.
+// Tokens whose logits the explicit model holds at once on a CPU: as many as stay near the caches.
 double rows_of_logits(const Config& c) {
   constexpr int64_t elements = int64_t{1} << 23;
   const int64_t limit = std::max<int64_t>(1, elements / c.model.padded_vocabulary);
@@ -31,7 +31,7 @@ double rows_of_logits(const Config& c) {
                   static_cast<double>(c.micro_batch) * static_cast<double>(c.sequence));
 }
 
-// What autograd keeps of the reference model: no less than the explicit model without
+// What autograd keeps of the reference model: at least what the explicit model keeps without
 // recomputation, and all logits and attention probabilities.
 double reference_bytes(Config c) {
   c.recompute = Recompute::none;
@@ -76,7 +76,7 @@ MemoryEstimate estimate_memory(const Config& c) {
   MemoryEstimate e;
   e.parameters = parameter_bytes(c);
   const double tokens = static_cast<double>(c.micro_batch) * static_cast<double>(c.sequence);
-  // The gradient at GELU's output, which the backward pass makes anew in every block.
+  // The gradient at GELU's output, which every block's backward pass computes.
   const double scratch =
       c.command == Command::train && !c.skip_train
           ? tokens * static_cast<double>(c.model.ffn) * static_cast<double>(size_of(wide_type(c)))

@@ -1,13 +1,13 @@
-// What a process of a run holds in memory, from its configuration alone: known before anything is
-// allocated. Exact for the explicit model on a CPU, whose plan tests compare; everything else is
-// left out or counted low, so that no run is refused that fits.
+// The memory that a process of a run needs, from its configuration alone, before anything is
+// allocated. Exact for the explicit model on a CPU, whose plan tests compare. Everything else is
+// left out or underestimated, so that no run is refused that fits.
 #pragma once
 
 #include "src/config/config.h"
 
 namespace tally::train {
 
-// Bytes, as double: sizes that no machine has must not wrap around.
+// Bytes, as double: sizes that no machine has must not overflow.
 struct MemoryEstimate {
   double parameters = 0;   // weights, gradients; when training also the optimizer's state
   double activations = 0;  // of one micro batch, and what the operations need on the way
@@ -17,7 +17,7 @@ struct MemoryEstimate {
 
 MemoryEstimate estimate_memory(const Config& config);
 
-// What the explicit model of `config` allocates on a CPU, with one set of activations.
+// The bytes that the explicit model of `config` allocates on a CPU, with one set of activations.
 double planned_activation_bytes(const Config& config);
 
 // The memory that a process holds before it has made a model: program and libraries.

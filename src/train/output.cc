@@ -25,7 +25,7 @@ void write_whole(int fd, const std::string& text) {
       continue;
     }
     if (errno == EINTR) continue;
-    // Whoever shares the stream may have made it non-blocking.
+    // Another process that shares the stream may have made it non-blocking.
     if (errno == EAGAIN) {
       pollfd wait{fd, POLLOUT, 0};
       poll(&wait, 1, -1);
@@ -53,7 +53,7 @@ void prepare_output() {
 }
 
 void print_text(const std::string& text) {
-  std::fflush(stdout);  // what libraries wrote before
+  std::fflush(stdout);  // what libraries wrote earlier comes first
   write_whole(STDOUT_FILENO, text);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside its operations' threads a rank has one that reads data and one that watches the others.
+// Besides its operations' threads, a rank has one that reads data and one that watches the others.
 constexpr int own_threads = 2;
 
 struct Limit {
@@ -26,7 +26,7 @@ struct Limit {
   size_t left() const { return most == no_number ? no_number : most - std::min(most, used); }
 };
 
-// "0.20 0.18 0.12 1/80 11206": 80 processes and threads there are.
+// "0.20 0.18 0.12 1/80 11206": 80 processes and threads exist.
 size_t tasks_of_system(const std::string& root) {
   std::ifstream in(fs::path(root) / "proc/loadavg");
   std::string load, of_tasks;
@@ -38,13 +38,13 @@ size_t tasks_of_system(const std::string& root) {
 
 Limit limit_of_user() {
   rlimit limit{};
-  // The system's own user is not limited.
+  // root is not limited.
   if (geteuid() == 0 || getrlimit(RLIMIT_NPROC, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
     return {};
   return {limit.rlim_cur, 0, "ulimit -u"};
 }
 
-// The limit that leaves least.
+// The limit that leaves the fewest tasks.
 Limit tightest_limit(const std::string& root) {
   const size_t tasks = tasks_of_system(root);
   const fs::path kernel = fs::path(root) / "proc/sys/kernel";
@@ -77,8 +77,8 @@ std::string process_shortage(int processes, int threads, const std::string& root
 std::string open_file_shortage(int ranks, int local_ranks) {
   // Libraries, datasets, files and pipes.
   constexpr rlim_t others = 64;
-  // Rank 0 is connected to all others by the rendezvous; where sockets carry the gradients, every
-  // rank is once more. This process has pipes for the output of its ranks.
+  // The rendezvous connects rank 0 to all others. Where sockets carry the gradients, every rank is
+  // connected to all others once more. This process has pipes for the output of its ranks.
   const auto least = std::max<rlim_t>(static_cast<rlim_t>(ranks), 4 * local_ranks) + others;
   const auto best = least + static_cast<rlim_t>(ranks);
   rlimit limit{};

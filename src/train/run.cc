@@ -24,7 +24,7 @@
 namespace tally::train {
 namespace {
 
-// What flags ask for and this version does not do.
+// Refuses flags that this version does not support.
 void check_supported(const Config& c) {
   if (c.tensor_parallel > 1)
     throw InputError(fmt::format(
@@ -41,12 +41,12 @@ void check_supported(const Config& c) {
         c.data_parallel));
 }
 
-// One process prints.
+// Only the primary process prints.
 Print of_primary(const World& world, const Print& print) {
   return world.is_primary() ? print : Print([](const std::string&) {});
 }
 
-// Why `write` failed; empty where it did not.
+// The message of what `write` throws; empty where it succeeds.
 std::string failure_of(const std::function<void()>& write) {
   try {
     write();
@@ -56,8 +56,8 @@ std::string failure_of(const std::function<void()>& write) {
   }
 }
 
-// When a failure ends several processes, the record of what is known now says so, whichever it was
-// and whoever ends this process first.
+// When a failure ends several processes, rank 0 writes what is known now as the record, whichever
+// rank failed and whatever ends this process first.
 void set_record_of_failure(World& world, const Record& record) {
   if (!world.is_primary() || record.config.record_path.empty()) return;
   world.set_on_failure([begun = record](const Failure& f) {
@@ -73,7 +73,7 @@ void set_record_of_failure(World& world, const Record& record) {
   });
 }
 
-// A run whose input has been checked and whose record has been begun.
+// A run whose input has been checked and whose record has been started.
 class Run {
  public:
   Run(const Config& config, World& world, DataSources data, Stream* stream,
@@ -131,7 +131,7 @@ class Run {
     };
     hooks.check_weights = [&] { check_weights("while training"); };
     if (!config_.save_dir.empty()) {
-      // All processes pause alike; one writes.
+      // All processes wait; one writes.
       hooks.save = [&](int64_t done, int64_t samples) {
         if (world_.is_primary()) save(&session, done, samples);
       };
@@ -145,13 +145,13 @@ class Run {
     record_.device_bytes_peak = stream_.bytes_peak();
     if (!record_.steps.empty() && session.optimizer->updates() == updates)
       notice_(
-          "no step changed the weights: the gradients of each overflowed; a lower "
-          "--initial-loss-scale is found sooner");
+          "no step changed the weights: the gradients of each overflowed; start with a lower "
+          "--initial-loss-scale");
     if (!config_.save_hf_dir.empty() && world_.is_primary()) {
       session.save_to_hugging_face(files_);
       print_(fmt::format("  saved the model in Hugging Face's layout to {}", config_.save_hf_dir));
     }
-    // What one place does not take, another may: the model has been written first.
+    // If one place cannot be written, another may: the model has been written first.
     if (!unsaved_.empty())
       throw std::runtime_error("the newest checkpoint is missing: " + unsaved_);
     return ending;
@@ -163,8 +163,8 @@ class Run {
   }
 
  private:
-  // A disk may be full for an hour: training goes on, the next save tries again, and the end of the
-  // run fails where the last one did.
+  // A disk may be full for an hour. Training continues, the next save tries again, and the run
+  // fails only if the last save failed.
   void save(Session* session, int64_t iteration, int64_t samples) {
     unsaved_ = failure_of([&] {
       const std::string path = session->save({iteration, samples}, record_, files_);
@@ -174,7 +174,7 @@ class Run {
       warn(fmt::format("the checkpoint of iteration {} is missing: {}", iteration, unsaved_));
     const std::string unwritten = failure_of([&] { write_record(); });
     if (!unwritten.empty()) warn(unwritten);
-    // Of a failure from now on, the record holds the steps up to here.
+    // If the run fails from now on, the record holds the steps up to here.
     if (world_.size() > 1) set_record_of_failure(world_, record_);
   }
   void warn(const std::string& text) {
@@ -206,14 +206,14 @@ int end_run(Run* run, World* world, const Record& record, int code, bool consequ
   const std::string unwritten = failure_of([&] { run->write_record(); });
   if (!good) world->fail(code, record.message);
   if (!unwritten.empty()) {
-    world->set_on_failure({});  // it would try the same again
+    world->set_on_failure({});  // it would do the same again
     return world->fail(good ? 1 : code, unwritten);
   }
   if (good) world->done();
   return code;
 }
 
-// Trains, and turns whatever ends it into the record and the exit code.
+// Trains, and turns every outcome into the record and the exit code.
 int run_to_record(Run* run, const Config& config, World* world, Record* record, Stream* stream) {
   int code = 0;
   bool consequence = false;
@@ -252,7 +252,7 @@ int run_to_record(Run* run, const Config& config, World* world, Record* record, 
 }  // namespace
 
 int run(const Config& config, TimeLimit::Clock::time_point start, World& world) {
-  // An evaluation ends by itself, or by the signal.
+  // An evaluation ends by itself, or by the signal's default action.
   if (!config.skip_train) catch_stop_signals();
   const Print notice = of_primary(world, print_note);
   for (const std::string& text : config.notices) notice(text);
@@ -281,14 +281,15 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);
     if (const std::string text = kernel_notice(record); !text.empty()) notice(text);
-    // Before processes meet: afterwards others on this host may have taken memory already.
+    // Before processes connect: afterwards others on this host may have taken memory already.
     std::string shortage = memory_shortage(config, record.device);
     auto communicator = open_communicator(config, world, &record);
     prepared =
         std::make_unique<Run>(config, world, std::move(data), stream.get(), std::move(communicator),
                               TimeLimit(config.exit_duration_minutes, start), std::move(from),
                               std::move(files), std::move(shortage), &record);
-    // A record that cannot be written is found now, and a run that is killed leaves "running".
+    // A record that cannot be written is found now, and a run that is killed leaves a record that
+    // says "running".
     prepared->write_record();
   } catch (const OutOfMemory& e) {
     return world.fail(exit_code(Outcome::out_of_memory),

@@ -8,8 +8,8 @@
 namespace tally::train {
 
 // Trains as `config` says. Log lines go to stdout, messages to stderr. Returns the exit code
-// (docs/flags.md); the record, when one was asked for, is written whatever the end. `start`: when
-// the program began. Of several processes rank 0 prints and writes for all.
+// (docs/flags.md). The record, if asked for, is written whatever the outcome. `start`: when the
+// program began. Of several processes rank 0 prints and writes for all.
 int run(const Config& config, TimeLimit::Clock::time_point start, World& world);
 
 }  // namespace tally::train

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* padding_flag = "--make-vocab-size-divisible-by";
 
-// The value of the flag that pads to so many rows: the default where it does.
+// The value of the flag that gives this padding: the default where it does.
 int64_t multiple_for(int64_t rows, const Config& c) {
   const int64_t usual = 128, ranks = c.tensor_parallel;
   return pad_vocabulary(c.model.vocabulary, usual * ranks) == rows ? usual : rows / ranks;
@@ -27,7 +27,7 @@ SavedRun saved_run(const std::string& config_json) {
     saved.precision = json.value("precision", "");
     if (json.contains("model"))
       saved.padded_vocabulary = json["model"].value("padded_vocab_size", int64_t{0});
-  } catch (const nlohmann::json::exception&) {  // it is there for people to read
+  } catch (const nlohmann::json::exception&) {  // written for people, so it may be anything
     return {};
   }
   return saved;

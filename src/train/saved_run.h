@@ -1,4 +1,4 @@
-// What a checkpoint says about the run that wrote it, beside this run.
+// The run that wrote a checkpoint, compared with this run.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct SavedRun {
   int64_t padded_vocabulary = 0;  // 0 where it is not known
 };
 
-// Of TrainingState::config_json, which any program may have written.
+// Reads TrainingState::config_json, which any program may have written.
 SavedRun saved_run(const std::string& config_json);
 
-// One sentence for each difference that a user should know of; none of them ends the run.
+// One sentence for each difference that a user should know. None of them ends the run.
 std::vector<std::string> differences(const SavedRun& saved, const Config& config);
 
-// Optimizer states of another padding do not fit. Throws InputError with the flag to set.
+// Throws InputError with the flag to set where the optimizer's state has another padding.
 void check_padding(const SavedRun& saved, const Config& config);
 
 }  // namespace tally::train

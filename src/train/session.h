@@ -12,17 +12,17 @@
 
 namespace tally::train {
 
-// How far a training has come.
+// The progress of a training.
 struct Progress {
   int64_t iteration = 0, consumed_samples = 0;
 };
 
-// Everything that lives on the device, in the order in which it is made. `config` and `stream`
+// Everything that lives on the device, in the order of its construction. `config` and `stream`
 // outlive it.
 struct Session {
   Session(const Config& config, Stream& stream);
 
-  // Fills weights and optimizer. `notice` is called for what differs from the checkpoint's run.
+  // Fills weights and optimizer. `notice` is called for differences from the checkpoint's run.
   Progress start(const StartingPoint& from, const Print& notice);
   // Writes a checkpoint to --save's folder; returns its own folder. Throws std::runtime_error.
   std::string save(const Progress& done, const Record& record, const SideFiles& files);
@@ -43,7 +43,7 @@ struct Session {
   void load_weights(const std::string& folder);
   Progress resume(const StartingPoint& from, const Print& notice);
 
-  // Of the optimizer's updates, and of the steps that were left out, before this run.
+  // The optimizer's updates and the skipped steps before this run.
   int64_t first_iteration_ = 0, first_updates_ = 0, skipped_before_ = 0;
 };
 

@@ -15,7 +15,7 @@
 namespace tally::train {
 namespace {
 
-// No rank is there to report it. Returns the exit code.
+// Reports a shortage, because no rank exists yet to do so. Returns the exit code.
 int refuse(const Config& config, const std::string& shortage) {
   Record record;
   record.config = config;

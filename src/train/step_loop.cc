@@ -32,7 +32,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
       log_(parts.config, hooks_.print, record),
       evaluator_(parts.config, parts.stream, parts.stage, parts.communicator) {
   DeferredUpdate* deferred = parts_.stage.deferred_update();
-  // Gradients that are zeroed at a step's start cannot wait for the next one.
+  // Gradients that are zeroed at a step's start cannot wait for a deferred update.
   if (!deferred || deferred->first() == deferred->last() || !parts_.config.fusions.overwrite)
     return;
   parts_.optimizer.defer(deferred->first(), deferred->last());
@@ -43,7 +43,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
 
 StepLoop::~StepLoop() {
   if (DeferredUpdate* deferred = parts_.stage.deferred_update()) deferred->set({});
-  parts_.optimizer.defer(0, 0);  // whoever goes on with it updates everything at once
+  parts_.optimizer.defer(0, 0);  // later users update everything at once
 }
 
 Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
@@ -85,14 +85,14 @@ void StepLoop::step() {
     update();
   }
   results_.end(optimizer.state());
-  // A constant scale: an update that was left out is found with the results and ends the run.
+  // With a constant scale a skipped update is found with the results and ends the run.
   optimizer.finish_enqueued();
   ++iteration_;
   consumed_ += samples;
 }
 
 void StepLoop::update() {
-  // Every rank has its share of the loss; the gradients are added up already.
+  // Each rank has a part of the loss. The gradients are summed already.
   static_assert(offsetof(StepState, stop_votes) == offsetof(StepState, loss_sum) + sizeof(double));
   if (parts_.communicator.size() > 1)
     parts_.communicator.all_reduce(parts_.stream,
@@ -148,7 +148,7 @@ void StepLoop::check(const Step& step) const {
   const Config& c = parts_.config;
   const bool loss_ok = std::isfinite(step.loss);
   if (loss_ok && !step.skipped) return;
-  // fp16: an overflow is answered by a smaller scale, until there is none.
+  // fp16: an overflow leads to a smaller scale, until there is none.
   const bool dynamic_scale = parts_.optimizer.scaler().dynamic();
   if (dynamic_scale && step.skipped && (loss_ok || step.loss_scale > c.min_loss_scale)) return;
   throw CheckFailed(fmt::format(
@@ -159,8 +159,8 @@ void StepLoop::check(const Step& step) const {
 
 void StepLoop::evaluate(const std::string& where) {
   const Config& c = parts_.config;
-  // Each evaluation takes the next samples, so that a resumed run takes those that the first would
-  // have taken.
+  // Each evaluation takes the next samples, so that a resumed run takes those that the first run
+  // would have taken.
   const int64_t before = c.eval_interval > 0 ? (iteration_ - 1) / c.eval_interval : 0;
   const double loss =
       evaluator_.loss(parts_.validation, before * c.eval_iterations * c.global_batch,
@@ -170,8 +170,7 @@ void StepLoop::evaluate(const std::string& where) {
   hooks_.print(format_validation(where, loss));
 }
 
-// Reports a pass over the training blocks, with the loss on the validation blocks where there are
-// any.
+// Reports the end of an epoch, with the loss on the validation blocks where there are any.
 void StepLoop::end_epoch() {
   const Config& c = parts_.config;
   const int64_t epoch = iteration_ == c.train_iterations ? c.epochs : consumed_ / c.epoch_samples;
@@ -188,7 +187,7 @@ void StepLoop::save() {
   saved_ = iteration_;
 }
 
-// `finished`: the last step is done, in this run.
+// `finished`: this run has done the last step.
 void StepLoop::finish(bool finished) {
   parts_.optimizer.complete();
   take_results();
@@ -203,7 +202,7 @@ void StepLoop::finish(bool finished) {
   if (hooks_.save && saved_ != iteration_) save();
 }
 
-// What the process is told goes into its vote of the next step.
+// A request to stop that this process received becomes its stop vote in the next step.
 Ending StepLoop::told_to_stop() {
   stop_.tell(hooks_.stop());
   return stop_.outcome(parts_.config.exit_duration_minutes);

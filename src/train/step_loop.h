@@ -1,5 +1,5 @@
-// The steps of a training run. On a GPU the host only enqueues; it waits when a log line, an
-// evaluation or a checkpoint needs what the steps computed.
+// The steps of a training run. On a GPU the host only enqueues. It waits when a log line, an
+// evaluation or a checkpoint needs the results of the steps.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@
 
 namespace tally::train {
 
-// What the loop works on; all of it outlives the loop.
+// The objects that the loop works on; all of them outlive the loop.
 struct LoopParts {
   const Config& config;
   Stream& stream;
@@ -30,20 +30,20 @@ struct LoopParts {
   Optimizer& optimizer;
   std::shared_ptr<const SampleSource> train;
   std::shared_ptr<const SampleSource> validation;  // null: no evaluation
-  // Between the data parallel processes, of which this is config.rank. All run a loop of their own
-  // and decide alike.
+  // Between the data parallel processes, of which this is config.rank. Each runs a loop of its own,
+  // and all decide alike.
   Communicator& communicator;
-  // Evaluated once, after the last step; null: not.
+  // Evaluated once, after the last step; null: no test data.
   std::shared_ptr<const SampleSource> test = nullptr;
 };
 
-// What the loop asks for from outside.
+// The callbacks of the loop.
 struct LoopHooks {
   // Called after every finished step; an outcome other than completed ends the run.
   std::function<Ending()> stop = [] { return Ending{}; };
   // Writes a checkpoint of the state after `iteration` steps; the device is idle.
   std::function<void(int64_t iteration, int64_t consumed_samples)> save;
-  // Sees whether all processes have the same weights; the device is idle.
+  // Checks that all processes have the same weights; the device is idle.
   std::function<void()> check_weights = [] {};
   // Called before the first step and after each of those in which algorithms are tuned.
   std::function<void()> agree_on_algorithms = [] {};
@@ -53,20 +53,20 @@ struct LoopHooks {
 
 class StepLoop {
  public:
-  // `record` gets steps, intervals and evaluations as they are known.
+  // `record` gets steps, intervals and evaluations as they become known.
   StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record);
   ~StepLoop();
   StepLoop(const StepLoop&) = delete;
   StepLoop& operator=(const StepLoop&) = delete;
 
-  // Trains from `iteration` done steps, which used `consumed_samples`, to the last, or until it is
-  // told to stop; saves at the end when there is a save hook. Throws CheckFailed when a loss or a
-  // gradient is not finite (fp16 overflows that the loss scale answers are no failure), and what
+  // Trains from `iteration` finished steps, which used `consumed_samples`, to the last, or until it
+  // is asked to stop; saves at the end when there is a save hook. Throws CheckFailed when a loss or
+  // a gradient is not finite (fp16 overflows that lower the loss scale are no failure), and what
   // operations throw.
   Ending run(int64_t iteration, int64_t consumed_samples);
 
  private:
-  // What follows the step that was enqueued last.
+  // The work that is due after the step that was enqueued last.
   struct Due {
     bool log, evaluation, check, save, epoch_end;
   };

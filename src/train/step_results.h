@@ -1,5 +1,5 @@
-// The results of the last steps. The device copies each to the host when the step ends; nobody waits
-// for them until a log line, an evaluation or a checkpoint needs them.
+// The results of the last steps. The device copies each to the host when the step ends. The host
+// waits for them only when a log line, an evaluation or a checkpoint needs them.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,23 @@ class StepResults {
   int pending() const { return pending_; }
   bool full() const { return pending_ == capacity_; }
 
-  // A step begins. Waits until the device is no further behind than `run_ahead` steps. Returns the
-  // step's place, 0 ... capacity - 1.
+  // A step begins. Waits until the device is at most `run_ahead` steps behind. Returns the step's
+  // place, 0 ... capacity - 1.
   int begin(double learning_rate, int64_t samples);
-  // What the host fills for the step that begins, see Optimizer::begin_step().
+  // The state that the host fills for the step that begins, see Optimizer::begin_step().
   StepState* staging() const { return staging_.as<StepState>() + pending_; }
   // The step ends: enqueues the copy of its state.
   void end(const StepState* state);
 
-  // The states of the pending steps that the device is known to have done: all but the last few.
+  // The states of the pending steps that the device is known to have finished: all but the last
+  // few.
   int done() const { return done_; }
   const StepState& state(int place) const { return states_.as<StepState>()[place]; }
 
   // Waits for the device.
   void wait();
-  // The pending steps, of which the first is the run's iteration `first`, and forgets them; after
-  // wait().
+  // Returns the pending steps, of which the first is the run's iteration `first`, and forgets them.
+  // Call it after wait().
   std::vector<Step> take(int64_t first);
 
   // Steps that the host may be ahead of the device: enough to keep it busy, few enough that ids in

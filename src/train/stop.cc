@@ -5,7 +5,7 @@
 namespace tally::train {
 namespace {
 
-// A signal handler can reach nothing but a global.
+// A signal handler can reach only globals.
 volatile std::sig_atomic_t first_signal = 0;
 
 void remember(int signal) {
@@ -25,7 +25,7 @@ void catch_stop_signals() {
     struct sigaction action {};
     action.sa_handler = remember;
     sigemptyset(&action.sa_mask);
-    // Reads and waits go on; only the second ctrl-C is the default's.
+    // Reads and waits are restarted. Only a second ctrl-C has the default action.
     action.sa_flags = SA_RESTART | (signal == SIGINT ? static_cast<int>(SA_RESETHAND) : 0);
     sigaction(signal, &action, nullptr);
   }

@@ -7,13 +7,13 @@
 
 namespace tally::train {
 
-// Whether this process was asked to stop: by a signal, by output that cannot be written any more,
-// or by the clock. The outcome is completed where it was not.
+// The request to stop that this process has: a signal, output that cannot be written any more, or
+// the clock. The outcome is completed where there is none.
 Ending stop_request(const TimeLimit& limit);
 
-// The ranks vote in every step whether to stop, and a vote has no words: this is the reason of the
-// first rank that has one. `agreed`: how the step loop ended. Collective over all ranks where that
-// is a request to stop.
+// The ranks vote in every step whether to stop, and a vote has no reason with it. This is the
+// reason of the first rank that has one. `agreed`: how the step loop ended. Collective over all
+// ranks where that is a request to stop.
 Ending reason_to_stop(const Ending& agreed, const TimeLimit& limit, World& world);
 
 }  // namespace tally::train

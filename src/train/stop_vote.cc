@@ -5,7 +5,7 @@
 namespace tally::train {
 namespace {
 
-// Up to a million time limits do not make a signal.
+// Up to a million votes for the time limit do not add up to one for a signal.
 constexpr double time_limit_vote = 1, signal_vote = 1 << 20;
 
 }  // namespace

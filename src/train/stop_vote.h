@@ -1,6 +1,6 @@
-// How several ranks stop after the same step although one of them is told to: every step adds up
-// what all of them say (StepState::stop_votes), and each learns the sum when that step's results
-// are there. No host waits for it.
+// The stop vote: how several ranks stop after the same step although only one of them is asked to.
+// Every step sums the votes of all ranks (StepState::stop_votes), and each rank learns the sum with
+// that step's results. No host waits for it.
 #pragma once
 
 #include "src/device/step_state.h"
@@ -10,19 +10,19 @@ namespace tally::train {
 
 class StopVote {
  public:
-  // Of `ranks` processes.
+  // The vote of `ranks` processes.
   explicit StopVote(int ranks) : ranks_(ranks) {}
 
-  // What this rank was told; the outcome is completed where it goes on.
+  // The request that this rank received; the outcome is completed where there is none.
   void tell(const Ending& told) { told_ = told; }
-  // Its vote in the step that begins.
+  // This rank's vote in the step that begins.
   double vote() const;
-  // The results of a step. Every rank counts the same steps before it asks for the outcome.
+  // Counts the results of a step. Every rank counts the same steps before it asks for the outcome.
   void count(const StepState& step) {
     if (ranks_ > 1) sum_ += step.stop_votes;
   }
-  // One rank stops when it is told to; several when all of them know. `exit_minutes`: of
-  // --exit-duration-in-mins, for the sentence.
+  // One rank stops when it is asked to; several ranks stop when all of them know. `exit_minutes`:
+  // the value of --exit-duration-in-mins, for the message.
   Ending outcome(double exit_minutes) const;
 
  private:

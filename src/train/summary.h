@@ -1,4 +1,4 @@
-// What a run says about itself at its start and at its end.
+// The text that a run prints at its start and at its end.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace tally::train {
 
 // Model, device, precision, batch and data; several lines, the last one ended.
 std::string start_summary(const Record& record);
-// One line: steps, tokens/s and time a step after the warm-up, in the median and by Megatron-LM's
-// rule, loss, memory, model FLOPs utilisation.
+// One line: steps, tokens/s and time a step after the warm-up, as median and by Megatron-LM's rule,
+// loss, memory, model FLOPs utilisation.
 std::string end_summary(const Record& record);
 
 }  // namespace tally::train

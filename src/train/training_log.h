@@ -1,4 +1,4 @@
-// The lines that a training prints about its steps, with what they sum up.
+// The lines that a training prints about its steps, and the sums behind them.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ class TrainingLog {
 
   // The time of the first interval begins; the device is idle.
   void start();
-  // Work between steps whose time is not training's.
+  // Does work between steps whose time does not count as training's.
   template <typename Work>
   void untimed(Work&& work) {
     const auto begin = Clock::now();

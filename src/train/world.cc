@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t hash_piece = size_t{16} << 20;
 
-// What carries messages when no flag says so.
+// Chooses the backend when no flag names one.
 std::string choose_backend(const Config& c, const Launch& launch, Device device) {
   const std::string& asked = c.distributed_backend;
   if (device.is_cuda()) {
@@ -48,7 +48,7 @@ World::World(const Launch& launch, const LaunchOptions& options) : launch_(launc
   o.timeout_seconds = options.start_seconds();
   o.silence_seconds = options.silence_seconds();
   meeting_ = Rendezvous::meet(o, [this](const Failure& f) {
-    // Rank 0 reports for all; its own loss is reported by the next in line.
+    // Rank 0 reports for all; rank 1 reports that rank 0 was lost.
     end(f, rank() == 0 || (!f.known_to_zero && rank() == 1));
   });
 }
@@ -71,7 +71,7 @@ int World::fail(int code, const std::string& message, bool consequence) {
   end(first, rank() == 0 || !first.known_to_zero);
 }
 
-// Threads of libraries may be waiting for peers that are gone: nothing is destroyed.
+// Ends without destructors, because threads of libraries may be waiting for peers that are gone.
 void World::end(const Failure& first, bool report) {
   std::fflush(stdout);
   if (report) {
@@ -98,7 +98,7 @@ std::unique_ptr<Communicator> open_communicator(const Config& config, World& wor
   if (const std::string why = communicator_unavailable_reason(backend); !why.empty())
     throw InputError(fmt::format("--distributed-backend {}: {}", backend, why));
   auto made = make_communicator(backend, world.meeting(), record->device, config.network_interface);
-  watch_bus_errors();  // the library may have put a handler of its own in place
+  watch_bus_errors();  // the library may have installed its own handler
   const CommunicatorInfo info = made->info();
   record->backend = info.backend;
   record->backend_version = info.version;

@@ -15,11 +15,11 @@
 
 namespace tally::train {
 
-// One process ends a run by itself; of several the first failure ends all, within seconds and with
-// one message, from rank 0. Lives in main() until the process ends.
+// The processes of a run. One process ends a run by itself. Of several, the first failure ends all
+// within seconds and with one message, from rank 0. Lives in main() until the process ends.
 class World {
  public:
-  // Meets the other processes. Throws CommunicationError.
+  // Connects to the other processes. Throws CommunicationError.
   World(const Launch& launch, const LaunchOptions& options);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -30,13 +30,13 @@ class World {
   bool is_primary() const { return launch_.rank == 0; }  // it prints and writes files
   Rendezvous& meeting() { return *meeting_; }
 
-  // What rank 0 does with the first failure before the process ends: write the record.
+  // Rank 0 calls it at the first failure, before the process ends, to write the record.
   void set_on_failure(std::function<void(const Failure&)> on_failure);
-  // This process cannot go on. One process: prints the message and returns `code`. Several: tells
-  // the others and ends this process.
-  // `consequence`: what failed may be another's failure as seen from here.
+  // This process has failed. One process: prints the message and returns `code`. Several: notifies
+  // the others and ends this process. `consequence`: the error may be the consequence of another
+  // process's failure.
   int fail(int code, const std::string& message, bool consequence = false);
-  // A good end.
+  // A good end of the run.
   void done() { meeting_->done(); }
 
  private:
@@ -50,11 +50,11 @@ class World {
 };
 
 // Makes the communicator that `config`, the device and the launcher ask for, and writes it to
-// `record`. Collective. Throws InputError when the processes do not fit together.
+// `record`. Collective. Throws InputError when the processes do not match.
 std::unique_ptr<Communicator> open_communicator(const Config& config, World& world, Record* record);
 
-// Whether all processes hold the same bits in `flat` (device memory). Collective. Throws
-// CheckFailed that names the ranks whose differ from rank 0's.
+// Checks that all processes hold the same bits in `flat` (device memory). Collective. Throws
+// CheckFailed that names the ranks that differ from rank 0.
 void check_same_weights(World& world, Stream& stream, const Tensor& flat, const char* when);
 
 }  // namespace tally::train

@@ -24,7 +24,7 @@ CUTLASS = ("_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalIN4cute5tup
            "PingpongEEENS5_IJNSA_ILi128EEESG_NSA_ILi64EEEEEENS_10bfloat16_tENS1L_22Sm90TmaWarpSpecializedILi4ELi2ELi16ELb1ELb"
            "0EEEJSI_NS1U_IN5tally5train4cuda16TanhGeluGradientEffLS1X_2EvEEEEvNT_6ParamsE")
 
-# The same of exponential_product_64x256_2x1.cu: it sums as well, but what it is for is the loss.
+# The same of the fused linear cross-entropy's GEMM: it sums as well, but belongs to the loss.
 EXPONENTIAL = ("_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalIN4cute5tupleIJiiiEEENS1_10collective13CollectiveMma"
                "INS1_34MainloopSm90TmaGmmaWarpSpecializedILi5ENS5_IJNS4_1CILi2EEENSA_ILi1EEESC_EEENS1_32KernelTmaWarpSpecialized"
                "PingpongEEENS5_IJNSA_ILi64EEENSA_ILi256EEESG_EEENS_10bfloat16_tENS1G_22Sm90TmaWarpSpecializedILi4ELi2ELi16ELb0E"
@@ -37,7 +37,7 @@ def line(name, start, end, grid="132x1x1"):
 
 
 def step(at, extra=()):
-    """1,000 ns from one gradient norm's beginning to the next: copy 50, two products of 200, one of them half under attention of 100
+    """1,000 ns from one gradient norm's beginning to the next: copy 50, two GEMMs of 200, one of them half under attention of 100
     on another stream, LayerNorm 100, optimizer 20 + 130; idle between."""
     return [line("[copy within device]", at + 10, at + 60, ""), line(PRODUCT, at + 100, at + 300),
             line(PRODUCT, at + 300, at + 500), line(ATTENTION, at + 450, at + 550), line(LAYERNORM, at + 600, at + 700),
@@ -67,10 +67,10 @@ class Kernels(unittest.TestCase):
         self.assertEqual(s["steps"], 3)
         self.assertEqual(s["wall"], 1000)
         self.assertEqual({part: round(time) for part, (time, _) in s["parts"].items()},
-                         {"copies and fills": 50, "matrix products": 400, "attention": 100, "norm": 100, "optimizer": 150})
+                         {"copies and fills": 50, "GEMMs": 400, "attention": 100, "norm": 100, "optimizer": 150})
         self.assertAlmostEqual(s["idle"], 1000 - (50 + 400 + 50 + 100 + 150))
         self.assertAlmostEqual(s["beside"], 50)
-        time, calls = s["kernels"][(PRODUCT, "132x1x1", "matrix products")]
+        time, calls = s["kernels"][(PRODUCT, "132x1x1", "GEMMs")]
         self.assertAlmostEqual(time, 400)
         self.assertAlmostEqual(calls, 2)
 
@@ -98,14 +98,14 @@ class Kernels(unittest.TestCase):
         self.assertEqual(kernels.short(NORM), "norm_kernel")
         self.assertEqual(kernels.short(CUTLASS), "cutlass TanhGeluGradient 128x128x64 cluster 2x1 pingpong epilogue 4/2/16")
         self.assertEqual(kernels.short(EXPONENTIAL), "cutlass ExponentialNode 64x256x64 cluster 2x1 pingpong epilogue 4/2/16")
-        self.assertEqual(kernels.category(EXPONENTIAL), "matrix products, with the loss inside")
+        self.assertEqual(kernels.category(EXPONENTIAL), "GEMMs with cross-entropy")
         for name in ("shift_kernel<__nv_bfloat16>(x)", "share_kernel<__nv_bfloat16>(x)", "scale_rows_kernel<__nv_bfloat16>(x)"):
             self.assertEqual(kernels.category("void tally::train::cuda::(anonymous namespace)::" + name), "cross-entropy")
         self.assertEqual(kernels.short("void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nt_align1>(Params)"),
                          "cutlass_80_simt_sgemm_256x128_8x4_nt_align1")
-        self.assertEqual(kernels.category(CUTLASS), "matrix products, with GELU inside")
+        self.assertEqual(kernels.category(CUTLASS), "GEMMs with GELU")
         float64 = OURS + "float64::float64_kernel<Kernel<false, true, 4, 2, 4> >(tally::train::cuda::float64::Arguments)"
-        self.assertEqual(kernels.category(float64), "matrix products")
+        self.assertEqual(kernels.category(float64), "GEMMs")
         for name in (NORM, ADAMW, SQUARES, ADAMW.replace("adamw_kernel", "adamw_few_kernel")):
             self.assertEqual(kernels.category(name), "optimizer")
         self.assertEqual(kernels.category(LAYERNORM), "norm")
@@ -121,9 +121,9 @@ class Kernels(unittest.TestCase):
         program = [sys.executable, os.path.join(TOP, "bench", "gpu", "kernels.py")]
         done = subprocess.run([*program, path, "--keep", kept], capture_output=True, text=True, check=True)
         self.assertIn("Step: 0.001 ms under the tracer, mean of the last 3\n", done.stdout)
-        self.assertIn("| matrix products | 2 | 0.4 | 40.0 % |", done.stdout)
+        self.assertIn("| GEMMs | 2 | 0.4 | 40.0 % |", done.stdout)
         self.assertIn("| idle |  | 0.2 | 25.0 % |", done.stdout)
-        self.assertIn(f"| 40.00 % | 0.4 | 2 | 0.2 | `{PRODUCT}` | 132x1x1 | matrix products |", done.stdout)
+        self.assertIn(f"| 40.00 % | 0.4 | 2 | 0.2 | `{PRODUCT}` | 132x1x1 | GEMMs |", done.stdout)
         with gzip.open(kept, "rt") as file:
             self.assertEqual(len(file.readlines()), 1 + 3 * 7)
 

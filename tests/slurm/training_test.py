@@ -126,7 +126,7 @@ class Training(SlurmTest):
                 work = self.place.work(0, run=run)
                 self.assertEqual((work / "job.status").read_text(), "2\n")
                 note = self.place.packages(run)[0]["note"]
-                self.assertIn("ended with exit code 2: tally-train: error: MASTER_PORT=0 is no port", note)
+                self.assertIn("ended with exit code 2: tally-train: error: MASTER_PORT=0 is not a valid port", note)
                 self.assertIn(f"task {rank}: Exited with exit code 2)", note)
                 self.assertIn(note.splitlines()[0], out)  # run.log indents what follows
 

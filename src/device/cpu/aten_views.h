@@ -42,7 +42,7 @@ inline at::Tensor aten_matrix(const Tensor& t) {
                        at::TensorOptions().dtype(scalar_type(t.dtype)));
 }
 
-// The matrix in the type it is computed in: itself, or a float32 copy of 16-bit numbers.
+// The matrix in the type that it is computed in: itself, or a float32 copy of 16-bit numbers.
 inline at::Tensor aten_operand(const Tensor& t) {
   at::Tensor m = aten_matrix(t);
   return is_narrow(t.dtype) ? m.to(at::kFloat) : m;

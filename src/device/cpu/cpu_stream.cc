@@ -21,14 +21,15 @@ void set_threads(int threads) {
 void restart_with_brief_spinning(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
   setenv("GOMP_SPINCOUNT", "3000", 1);
-  // By its own path, where that is known: a process started by the link is called "exe" in ps.
+  // Start it by its own path where that is known: a process started by the link is called "exe" in
+  // ps.
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
   if (length > 0) {
     path[length] = '\0';
     execv(path, argv);
   }
-  execv("/proc/self/exe", argv);  // returns only where it failed: then it is merely slower
+  execv("/proc/self/exe", argv);  // returns only if it failed, which makes the run slower
 }
 
 namespace cpu {

@@ -1,4 +1,4 @@
-// Storage and accumulation types of the CPU back end, and loops over rows shared out to threads.
+// Storage and accumulation types of the CPU back end, and loops over rows shared among threads.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -14,8 +14,8 @@
 
 namespace tally::train::cpu {
 
-// What a storage type is computed in: float64 in float64, everything else in float32. The gradients
-// of parameters are stored in it too.
+// The type that a storage type is computed in, and that gradients of its parameters are stored in:
+// float64 for float64, float32 for everything else.
 template <typename T>
 struct Accumulate {
   using type = float;

@@ -1,4 +1,4 @@
-// Which GPUs there are, and what they are.
+// The GPUs of this machine and their properties.
 #include <cublasLt.h>
 #include <fmt/format.h>
 

@@ -51,7 +51,7 @@ void* allocate_host(size_t bytes) {
   void* data = nullptr;
   if (cudaHostAlloc(&data, bytes, cudaHostAllocDefault) != cudaSuccess) {
     cudaGetLastError();  // the error is reported here, not at the next launch
-    throw OutOfMemory(fmt::format("{} bytes of page-locked host memory could not be allocated", bytes));
+    throw OutOfMemory(fmt::format("{} bytes of pinned host memory could not be allocated", bytes));
   }
   return data;
 }

@@ -1,4 +1,4 @@
-// StreamEvents and page-locked memory on a GPU.
+// StreamEvents and pinned memory on a GPU.
 #pragma once
 
 #include <memory>

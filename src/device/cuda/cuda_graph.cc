@@ -15,7 +15,7 @@ class CudaGraph final : public StepGraph {
 
   void begin_capture() override {
     drop();
-    // Thread-local: other threads (checkpoint writer, sampler of the GPU's state) may go on calling
+    // Thread-local: other threads (checkpoint writer, sampler of the GPU's state) may still call
     // CUDA.
     CUDA_CHECK(cudaStreamBeginCapture(stream_.stream(), cudaStreamCaptureModeThreadLocal));
   }

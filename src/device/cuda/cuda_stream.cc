@@ -23,8 +23,8 @@ std::string gibibytes(size_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
-// TALLY_GPU_CAPABILITY=80 takes only the kernels and libraries' paths that a GPU of that compute
-// capability has, so that a newer GPU can test them.
+// TALLY_GPU_CAPABILITY=80 uses only the kernels and library paths of a GPU of that compute
+// capability, so that a newer GPU can test them.
 int most_capability() {
   const char* wanted = std::getenv("TALLY_GPU_CAPABILITY");
   const int most = wanted ? std::atoi(wanted) : 0;
@@ -56,7 +56,7 @@ CudaStream::CudaStream(int index) : index_(index) {
   sms_ = info.sms;
   int shared = 0;
   CUDA_CHECK(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
-  // What a GPU of compute capability 8.0 has, where its paths are asked for.
+  // With TALLY_GPU_CAPABILITY, the shared memory of a GPU of compute capability 8.0.
   shared_bytes_ = static_cast<size_t>(capability_ < 90 ? std::min(shared, 163 << 10) : shared);
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   CUBLAS_CHECK(cublasLtCreate(&blas_));

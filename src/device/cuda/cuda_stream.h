@@ -1,4 +1,4 @@
-// The Stream of one GPU: its queue, library handle, scratch memory and what operations keep with it.
+// The Stream of one GPU: its CUDA stream, library handle, scratch memory and state of operations.
 #pragma once
 
 #include <cublasLt.h>
@@ -41,33 +41,33 @@ class CudaStream final : public Stream {
   size_t shared_bytes_a_block() const { return shared_bytes_; }  // the most a kernel can ask for
   bool capturing() const;
 
-  // Scratch for one operation: its content is lost at the next call of any operation. Fixed size,
-  // part of bytes_allocated().
+  // Scratch for one operation: the next call of any operation overwrites it. Fixed size, part of
+  // bytes_allocated().
   void* workspace() const { return workspace_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
-  // Scratch of at least `bytes` for a GEMM whose algorithm wants so much. A side stream's grows and
-  // throws DeviceError when it would have to during a recording.
+  // Scratch of at least `bytes` for a GEMM whose algorithm needs it. A side stream's scratch grows,
+  // and throws DeviceError when it would have to grow during a recording.
   void* gemm_workspace(size_t bytes);
-  // At least `bytes` of flags for GEMMs that leave them all zero, as they are at first. Throws
-  // DeviceError when they would have to be made during a recording.
+  // At least `bytes` of flags for GEMMs, which find all of them zero and leave them zero. Throws
+  // DeviceError when they would have to be allocated during a recording.
   void* gemm_flags(size_t bytes);
-  // Where algorithms are timed: the stream with the largest workspace that a GEMM may have. A side
-  // stream borrows main's, which must be idle then.
+  // The stream on which algorithms are timed: the one with the largest workspace that a GEMM may
+  // have. A side stream borrows main's, which must be idle.
   CudaStream& tuning() { return main_ ? *main_ : *this; }
-  // Calls main's on_long_autotune, the first time.
+  // Calls main's on_long_autotune, once.
   void announce_long_autotune();
-  // A second scratch for operations that also call cuBLASLt (which uses the first). Made at the
-  // first call; throws DeviceError during a recording.
+  // A second scratch for operations that also call cuBLASLt (which uses the first). Allocated at
+  // the first call; throws DeviceError during a recording.
   void* second_workspace();
   size_t second_workspace_bytes() const;
 
-  // Room for the split operands of tf32x3 GEMMs: grows at the first calls of a shape, throws
-  // DeviceError when it would have to during a recording.
+  // Memory for the split operands of tf32x3 GEMMs: grows at the first calls of a shape, throws
+  // DeviceError when it would have to grow during a recording.
   void* split_memory(size_t bytes);
 
   cublasLtHandle_t blas() const { return blas_; }
 
-  // What an operation keeps with the stream, such as plans and library handles: the result of
+  // State that an operation keeps with the stream, such as plans and library handles: the result of
   // `make`, a std::shared_ptr<T>, at the first call for this T. Side streams share main's.
   template <typename T, typename Make>
   T& state(const Make& make) {
@@ -77,7 +77,7 @@ class CudaStream final : public Stream {
   }
 
  private:
-  // Memory that is replaced by more of it.
+  // Memory that is replaced by a larger allocation when needed.
   struct Growing {
     void* data = nullptr;
     size_t bytes = 0;

@@ -1,4 +1,5 @@
-// Dropout's mask for a few elements in a row, drawn again in the backward pass rather than stored.
+// The dropout mask of a few consecutive elements. The backward pass draws it again instead of
+// storing it.
 #pragma once
 
 #include "src/device/cuda/kernel.cuh"
@@ -25,7 +26,7 @@ struct Dropout {
   // Multiplies elements i .. i + N - 1 of the tensor by their factors.
   template <int N, typename A>
   __device__ inline void apply(uint64_t i, A (&x)[N]) const {
-    // Of 4 or 8 elements i is a multiple.
+    // i is a multiple of 4 or 8.
     if constexpr (N == 8 || N == 4) {
       const Philox4 random = dropout_draw(seed, i >> 3);
       const bool upper = N == 4 && (i & 4) != 0;

@@ -1,4 +1,4 @@
-// What every kernel file shares: number types, 16-byte vectors, reductions with a fixed order of
+// What all kernel files share: number types, 16-byte vectors, reductions with a fixed order of
 // additions.
 #pragma once
 
@@ -71,8 +71,8 @@ __device__ inline void store(T* p, const Vector<T, N>& x) {
   *reinterpret_cast<Vector<T, N>*>(p) = x;
 }
 
-// All values of a vector. bf16 by pairs: one instruction a value, where one by one the second of a
-// pair takes two.
+// All values of a vector. bf16 values are converted in pairs: one instruction a value, where the
+// second of a pair takes two if converted by itself.
 template <typename T, int N>
 __device__ inline void widen(const Vector<T, N>& v, Acc<T> (&x)[N]) {
   if constexpr (std::is_same_v<T, __nv_bfloat16> && N % 2 == 0) {
@@ -96,7 +96,7 @@ __device__ inline float exp2_fast(float x) {
 }
 constexpr float log2_e = 1.4426950408889634F;
 
-// As instructions name a place in shared memory.
+// An address in shared memory as PTX instructions take it.
 __device__ inline uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
@@ -122,7 +122,7 @@ __device__ inline void block_sum2(A& x, A& y, A* shared) {
   y = warp_sum(y);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = (blockDim.x + 31) / 32;
   if (warps == 1) return;
-  __syncthreads();  // the last use of `shared` is over
+  __syncthreads();  // all threads have finished their last use of `shared`
   if (lane == 0) {
     shared[warp] = x;
     shared[32 + warp] = y;
@@ -155,7 +155,7 @@ void by_type(DType t, const char* op, F&& f) {
   }
 }
 
-// Blocks of a kernel that are at work at the same time: a grid of so many has no half-empty last
+// Blocks of a kernel that are resident at the same time. A grid of this size has no partial last
 // wave.
 template <typename K>
 int64_t resident_blocks(const CudaStream& s, K kernel, int threads, size_t shared_bytes = 0) {
@@ -169,7 +169,7 @@ inline int64_t divide_up(int64_t a, int64_t b) {
 }
 
 // Whether rows of `columns` values of T at these addresses can be moved 16 bytes at a time. Null
-// addresses do not count.
+// addresses are ignored.
 template <typename T, typename... P>
 bool vectorizable(int64_t columns, const P*... addresses) {
   const uintptr_t bits = (reinterpret_cast<uintptr_t>(addresses) | ... | uintptr_t{0});

@@ -1,4 +1,4 @@
-// Descriptions of tensors for Hopper's copy engine (TMA).
+// Tensor maps for Hopper's copy engine (TMA).
 #pragma once
 
 #include <cuda.h>
@@ -7,8 +7,8 @@ namespace tally::train::cuda {
 
 using TensorMapEncode = decltype(&cuTensorMapEncodeTiled);
 
-// The driver's cuTensorMapEncodeTiled, found at run time, as programs must start where no driver is
-// installed; null where the driver has none.
+// The driver's cuTensorMapEncodeTiled, looked up at run time, because programs must start where no
+// driver is installed; null where the driver has none.
 TensorMapEncode tensor_map_encode();
 
 }  // namespace tally::train::cuda

@@ -1,4 +1,4 @@
-// Hopper's copy engine (TMA) and the barriers in shared memory that count what it has copied. All
+// Hopper's copy engine (TMA) and the mbarriers in shared memory that count what it has copied. All
 // addresses of shared memory are those of shared_address().
 #pragma once
 
@@ -20,8 +20,8 @@ __device__ inline void barrier_expect(uint32_t barrier, int bytes) {
 __device__ inline void barrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// What this thread has read from or written to shared memory comes before what the copy engine and
-// wgmma, which are another proxy, do there later.
+// Orders this thread's accesses to shared memory before later ones by the copy engine and wgmma,
+// which use another proxy.
 __device__ inline void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -62,8 +62,8 @@ __device__ inline void copy_bytes(uint32_t to, const void* from, int bytes, uint
       "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 }
-// A box from shared to global memory; the thread that asks for it must wait before the source is
-// written again (wait_stores_read) and before it ends (wait_stored).
+// Copies a box from shared to global memory. The thread that calls it must wait before the source
+// is overwritten (wait_stores_read) and before it exits (wait_stored).
 __device__ inline void store_box(const CUtensorMap& map, int x, int y, uint32_t from) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
@@ -77,7 +77,7 @@ __device__ inline void wait_stores_read() {
 __device__ inline void wait_stored() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
-// Barriers that were made are there for the copy engine.
+// Makes initialized barriers visible to the copy engine.
 __device__ inline void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }

@@ -1,12 +1,12 @@
-// Hopper's matrix instructions (wgmma) as attention_hopper.h's kernels use them: 16-bit operands,
-// float32 sums in registers. A warpgroup (four warps) issues them together; they run on by
-// themselves until wgmma_wait() has seen their group finished, and until then neither their sums
-// nor operands in registers may be touched. (Where ptxas finds they are, or that registers do not
-// suffice, it says "wgmma.mma_async instructions are serialized", which costs a third.)
+// Hopper's matrix instructions (wgmma) as the kernels of ops/attention/hopper.h use them: 16-bit
+// operands, float32 sums in registers. A warpgroup (four warps) issues them together. They run
+// asynchronously until wgmma_wait() has seen their group finished; until then neither their sums
+// nor operands in registers may be touched. (Where ptxas finds that they are, or that registers do
+// not suffice, it reports "wgmma.mma_async instructions are serialized", which costs a third.)
 //
-// Sums of 64 x N in a thread: row 16 warp + lane / 4 (+ 8), columns 8 j + 2 (lane % 4) + {0, 1} in
+// A thread's sums of 64 x N: row 16 warp + lane / 4 (+ 8), columns 8 j + 2 (lane % 4) + {0, 1} in
 // d[4 j + {0, 1}] (+ 2 for the row 8 further down). An A operand of 64 x 16 in registers has the
-// same rows, packed by pairs: a[0..3] = columns 0..7 of both rows, then columns 8..15.
+// same rows, packed in pairs: a[0..3] = columns 0..7 of both rows, then columns 8..15.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -25,14 +25,14 @@ __device__ inline uint64_t wgmma_tile(uint32_t address) {
          ((address & 0x3ffff) >> 4);
 }
 
-// Before the first instruction of a group that finds values in its registers.
+// To be called before the first instruction of a group that uses values in registers.
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Until at most `pending` of the groups committed last are unfinished.
+// Waits until at most `pending` of the groups committed last are unfinished.
 template <int pending>
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
@@ -50,7 +50,7 @@ __device__ inline void wgmma_arrived(float (&sums)[count]) {
 #define TALLY_SUMS32(d, i) \
   TALLY_SUMS8(d, i), TALLY_SUMS8(d, i + 8), TALLY_SUMS8(d, i + 16), TALLY_SUMS8(d, i + 24)
 
-// Products over 16 of the inner dimension, added to d or (add == false) written to it:
+// Matmuls over 16 of the inner dimension, added to d or (add == false) written to it:
 //   scores          d[64, 128] = a[64, 16] b[128, 16]^T, rows along the inner dimension
 //   from_registers  d[64, 64] = a[64, 16] b[16, 64], a in registers
 //   transposed      d[64, 64] = a[16, 64]^T b[16, 64]

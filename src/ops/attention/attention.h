@@ -1,16 +1,40 @@
-// Scaled-dot-product attention.
-//   P = softmax(scale Q K^T + mask); out = P V
+// Scaled dot-product attention (Vaswani et al., arXiv:1706.03762), and rotary positions.
+//   P = softmax(scale Q K^T + mask);  out = dropout(P) V
+//   q, k, v, out: [B,T,H,D], the compute type (f64, f32, bf16, f16)
+//   stats[B,H,T]: f32 (f64 for f64), the log-sum-exp of each row's scaled scores
 //
-// Which version serves what (cuda.cc decides; the start of a run prints it):
-//   aten           CPU, every type, by ATen (cpu.cc)
-//   hopper         bf16 and f16 heads of 64, whole blocks of 128 tokens, no dropout, on compute
-//                  capability 9.0 (hopper*.cc, .cu); not repeatable bit for bit
-//   cudnn          bf16 and f16 on compute capability 8.0 and newer, as cuDNN's graph API serves
-//                  the shape (cudnn.cc)
-//   flash          f32 heads of up to 128, on every GPU: float32, float64 tensor cores
-//                  (flash-float64), TF32 or three TF32 products (flash-tf32x3) (flash*)
-//   unfused        everything else: GEMMs with a softmax kernel between them (unfused.cu)
-// Documents (cu_seqlens) and operands that are not packed: aten and unfused.
+// Scores, softmax and the sums of the gradients are float32, or float64 for f64. The backward pass
+// computes P again from Q, K and `stats`.
+//
+// Which version serves what; the first that serves is taken (cuda.cc), and the start of a run names
+// it:
+//   aten      every type and head size on the CPU (cpu.cc): blocks of 128 queries, GEMMs by ATen
+//   hopper    flash attention of our own for bf16 and f16 on compute capability 9.0: heads of 64,
+//             whole blocks of 128 tokens, no dropout (hopper.h, hopper*). The last bits of dQ
+//             differ from run to run.
+//   cudnn     flash attention by cuDNN's graph API for bf16 and f16 on compute capability 8.0 and
+//             newer, where cuDNN has a kernel for the shape (cudnn.cc). Its dropout masks are its
+//             own.
+//   flash     flash attention of our own for f32 on every GPU: heads of up to 128, where a block's
+//             shared memory holds its tiles (flash.h, flash*). Its GEMMs are float32 multiply-adds,
+//             float64 tensor cores (compute capability 9.0; "flash-float64"), TF32, or three TF32
+//             GEMMs.
+//   unfused   everything else on a GPU: GEMMs with a softmax kernel between them (unfused.cu)
+// Documents (cu_seqlens) and operands that are not packed in one tensor: aten and unfused only.
+//
+// What the choice depends on, besides type, shape and GPU. Nothing is timed.
+//   --no-fusion attention     hopper is left out
+//   --deterministic           hopper is left out; cuDNN takes its deterministic backward pass
+//   --no-fusion float64       flash computes in float32 instead of on float64 tensor cores
+//   --precision tf32, tf32x3  flash computes GEMMs in TF32, or each as three in TF32
+//   --fp32-attention tf32x3   the latter, for attention alone ("flash-tf32x3")
+//   TALLY_ATTENTION=unfused   unfused everywhere on a GPU, to compare the others with it
+//   the build                 no cudnn without cuDNN's front end, no hopper without code for 9.0
+//
+// DeviceError: cu_seqlens is given without AttentionShape::documents or the other way around; the
+// driver cannot describe the tensors to TMA (hopper); cuDNN fails; cuBLASLt has no algorithm
+// (unfused); on a GPU, the type is not a floating-point type. std::invalid_argument: the same on
+// the CPU.
 #pragma once
 
 #include "src/device/compute_options.h"
@@ -56,8 +80,8 @@ struct AttentionArgs {
 struct AttentionGradients {
   Tensor dout;          // [B,T,H,D]
   HeadRows dq, dk, dv;  // written, not added to
-  // [H D], the gradient type: the column sums of dQ are added to it where it is defined: the gradient
-  // of Q's bias.
+  // [H D], the gradient type; where it is defined, the column sums of dQ are added to it: the
+  // gradient of Q's bias.
   Tensor q_sums;
 };
 
@@ -70,7 +94,7 @@ AttentionGradients packed_gradients(const AttentionShape& shape, const Tensor& d
 bool is_packed(const AttentionShape& shape, DType dtype, const HeadRows& q, const HeadRows& k,
                const HeadRows& v);
 
-// The version that serves packed operands of this shape on this device, as named above.
+// The version that serves packed operands of this shape on this device, by the names above.
 const char* attention_backend(const Compute& c, const AttentionShape& shape, DType dtype);
 
 // Bytes of scratch that both directions need (shared by all layers).
@@ -80,9 +104,10 @@ void attention_forward(const Compute& c, const AttentionArgs& args);
 void attention_backward(const Compute& c, const AttentionArgs& args,
                         const AttentionGradients& gradients);
 
-// Rotary position embedding (rotate-half, `fraction` of the head's dimensions) in place on Q and K
-// of qkv[B,T,3,H,D]. positions[B,T]: i32; undefined: 0 ... T - 1 in each row. `inverse` rotates back:
-// the backward pass applied to dqkv.
+// Rotary position embedding (Su et al., arXiv:2104.09864; rotate-half, the first `fraction` of the
+// head's dimensions) in place on Q and K of qkv[B,T,3,H,D], every type (rotary_cpu.cc, rotary.cu).
+// positions[B,T]: i32; undefined: 0 ... T - 1 in each row. `inverse` rotates back, for the backward
+// pass on dqkv.
 void rotary(Stream& s, const Tensor& qkv, const Tensor& positions, double base, double fraction,
             bool inverse);
 

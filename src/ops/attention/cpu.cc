@@ -15,7 +15,7 @@
 namespace tally::train::cpu {
 namespace {
 
-// Query rows handled at once: bounds the scratch to this many rows of scores a thread, and with a
+// Query rows handled at once. This bounds the scratch to so many rows of scores a thread. With a
 // causal mask the columns right of the block are never computed.
 constexpr int64_t block_rows = 128;
 
@@ -56,7 +56,7 @@ struct Seen {
   int64_t first, last;
 };
 
-// What each query of a sequence sees.
+// The keys that each query of a sequence sees.
 std::vector<Seen> seen_of(const AttentionArgs& a, int64_t sequence) {
   const AttentionShape& s = a.shape;
   std::vector<Seen> seen(static_cast<size_t>(s.tokens), Seen{0, s.tokens});
@@ -65,7 +65,8 @@ std::vector<Seen> seen_of(const AttentionArgs& a, int64_t sequence) {
     const int32_t* end = begin + a.cu_seqlens.numel();
     for (int64_t i = 0; i < s.tokens; ++i) {
       const int64_t token = sequence * s.tokens + i;
-      // The first document that begins after the token; the one before it has the token.
+      // Finds the first document that begins after the token; the token belongs to the one before
+      // it.
       const int32_t* next = std::upper_bound(begin, end, token);
       seen[static_cast<size_t>(i)] = {*(next - 1) - sequence * s.tokens,
                                       std::min(*next - sequence * s.tokens, s.tokens)};

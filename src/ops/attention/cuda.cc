@@ -1,4 +1,4 @@
-// Which attention serves a shape on a GPU: attention.h has the table.
+// Chooses the attention that serves a shape on a GPU: attention.h has the table.
 #include <cstdlib>
 #include <cstring>
 
@@ -13,7 +13,7 @@
 namespace tally::train::cuda {
 namespace {
 
-// TALLY_ATTENTION=unfused takes unfused.h everywhere, to compare the others with it.
+// TALLY_ATTENTION=unfused takes unfused attention everywhere, to compare the others with it.
 bool unfused_is_forced() {
   const char* wanted = std::getenv("TALLY_ATTENTION");
   return wanted && std::strcmp(wanted, "unfused") == 0;
@@ -21,7 +21,7 @@ bool unfused_is_forced() {
 
 enum class Algorithm { hopper, cudnn, flash, unfused };
 
-// The same for both directions: a dropout mask is drawn again as it was drawn.
+// Both directions take the same algorithm, because the backward pass draws the forward pass's mask.
 Algorithm algorithm(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
   if (unfused_is_forced() || shape.documents) return Algorithm::unfused;
   if (hopper_attention_serves(c, shape, dtype)) return Algorithm::hopper;

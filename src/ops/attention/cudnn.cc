@@ -1,4 +1,4 @@
-// The only file that includes cuDNN's front end: it takes most of a minute to compile.
+// The only file that includes cuDNN's front end, which takes most of a minute to compile.
 #include "src/ops/attention/cudnn.h"
 
 #include <cudnn_frontend.h>

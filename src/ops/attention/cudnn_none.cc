@@ -1,4 +1,4 @@
-// Stands in for cudnn.cc where the front end's headers are missing.
+// Replaces cudnn.cc where the front end's headers are missing.
 #include "src/ops/attention/cudnn.h"
 
 namespace tally::train::cuda {

@@ -1,4 +1,4 @@
-// The kernels of attention_one_pass.h for one kind of arithmetic, and their launches.
+// The kernels of flash.h for one kind of arithmetic, and their launches.
 #pragma once
 
 #include "src/ops/attention/flash_backward.cuh"
@@ -25,8 +25,8 @@ void launch_one_pass(void (*kernel)(Flash), size_t shared, int blocks, const Fla
                      int64_t count, cudaStream_t stream) {
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(shared)));
-  // The same block of all heads before the next: under a causal mask the blocks with the most work
-  // come first, and the short ones fill the end.
+  // All heads' blocks of one index come before the next index. Under a causal mask the blocks with
+  // the most work come first and the short ones fill the end.
   const dim3 grid(static_cast<unsigned>(count), static_cast<unsigned>(blocks));
   kernel<<<grid, flash_threads, shared, stream>>>(p);
   CUDA_LAUNCHED();

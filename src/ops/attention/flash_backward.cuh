@@ -1,4 +1,4 @@
-// The backward pass of attention_one_pass.h in two kernels: dK, dV and the blocks of dS; then dQ
+// The backward pass of flash.h in two kernels: dK, dV and the blocks of dS; then dQ
 // from those. D is the head's size rounded up.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace tally::train::cuda {
 
-// A block of 64 keys of one head: its dK and dV, and its blocks of dS. Warps hold quarters of every
-// tile.
+// One block of 64 keys of one head: its dK and dV, and its blocks of dS. Each warp holds a quarter
+// of every tile.
 template <class Math, int D>
 struct BackwardKeys {
   using Rows = Block<Math, key_block, D, 4>;
@@ -17,9 +17,9 @@ struct BackwardKeys {
   static constexpr size_t shared_bytes =
       sizeof(float) * (4 * Rows::size + 2 * key_block * leading + 2 * key_block);
 
-  // P M and dS of this warp's quarter of a block of queries and keys, to shared memory, where to_p
-  // has the mask before. `rows`: log2-sum-exp of the block's queries, then their delta. With
-  // `edge`, pairs that do not see each other are among them.
+  // Writes P M and dS of this warp's quarter of a block of queries and keys to shared memory, where
+  // to_p has the mask before. `rows`: log2-sum-exp of the block's queries, then their delta.
+  // `edge`: the block has pairs that do not see each other.
   template <bool edge>
   __device__ static void probabilities(const Flash& p, Scores& s, Scores& dp, const float* rows,
                                        float* to_p, float* to_ds, int row0, int col0) {
@@ -49,7 +49,7 @@ struct BackwardKeys {
     }
   }
 
-  // dS of a block to its place in memory.
+  // Writes dS of a block to the workspace.
   __device__ static void keep(const Flash& p, const float* ds, int query, int key) {
     float* tile = p.tiles + (blockIdx.x * p.tiles_a_head() + p.tile_index(query, key)) *
                                 (key_block * key_block);
@@ -102,7 +102,7 @@ struct BackwardKeys {
       __syncthreads();
       {
         Scores s, dp;
-        if (!(p.causal && query == key && at_col > at_row)) {  // else none sees the other: zeros
+        if (!(p.causal && query == key && at_col > at_row)) {  // masked pairs: zeros
           Math::template multiply<half, half, D, false, true>(
               s, q + at_row * Rows::leading, Rows::leading, k + at_col * Rows::leading,
               Rows::leading);

@@ -1,6 +1,5 @@
-// What the flash attention kernels (attention_one_pass_forward.cuh,
-// attention_one_pass_backward.cuh) share: blocks of a tensor in shared memory, fetched in the
-// background, dropout's mask, and writing tiles back.
+// What the flash attention kernels (flash_forward.cuh, flash_backward.cuh) share: blocks of a
+// tensor in shared memory that are copied asynchronously, the dropout mask, and writing tiles back.
 #pragma once
 
 #include "src/device/cuda/kernel.cuh"
@@ -11,7 +10,7 @@ namespace tally::train::cuda {
 
 constexpr int flash_threads = 128;  // four warps
 
-// Copies 16 or 4 bytes to shared memory in the background, zeros unless `valid`.
+// Starts an asynchronous copy of 16 or 4 bytes to shared memory, zeros unless `valid`.
 __device__ inline void copy16(uint32_t to, const float* from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                "r"(valid ? 16 : 0));
@@ -23,7 +22,7 @@ __device__ inline void copy4(uint32_t to, const float* from, bool valid) {
 __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;");
 }
-// Until at most `pending` of this thread's groups are on their way.
+// Waits until at most `pending` of this thread's groups are unfinished.
 template <int pending>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
@@ -36,7 +35,7 @@ struct Block {
   static constexpr int leading = D + pad, size = R * leading;
   static constexpr int groups = D / 4, step = flash_threads / groups;  // rows of one pass
 
-  // Begins to copy rows of `row_step` elements, zeros from `rows` and `columns` on.
+  // Starts to copy rows of `row_step` elements, zeros from `rows` and `columns` on.
   __device__ static void fetch(float* to, const float* from, int64_t row_step, int rows,
                                int columns) {
     const int t = static_cast<int>(threadIdx.x), r = t / groups, c = t % groups * 4;
@@ -58,8 +57,8 @@ struct Block {
       }
     }
   }
-  // After wait_for_copies(): gives what this thread fetched the form that products need. The other
-  // threads' share is there after the next __syncthreads().
+  // To be called after wait_for_copies(): converts what this thread copied to the form that the
+  // matmuls take. The other threads' values are visible after the next __syncthreads().
   __device__ static void arrived(float* at) {
     if (Math::keeps) return;
     const int t = static_cast<int>(threadIdx.x);
@@ -111,7 +110,7 @@ __device__ inline EightFactors eight_factors(const Flash& p, uint64_t seed, uint
 #pragma unroll
     for (int k = 0; k < 4; ++k) word[k] = random.word[k];
   } else {
-    // The bits of eight elements out of two draws, put where an aligned draw has them.
+    // Extracts the bits of eight elements from two draws into the places of an aligned draw.
     const Philox4 first = dropout_draw(seed, i >> 3), second = dropout_draw(seed, (i >> 3) + 1);
     const auto shift = static_cast<uint32_t>(i & 7);
     const auto word_of = [&](uint32_t k) {
@@ -134,15 +133,15 @@ __device__ inline EightFactors eight_factors(const Flash& p, uint64_t seed, uint
 }
 
 // Calls f(row, col, factors) for every four columns of a block of R x C elements of the mask that
-// begins at (row0, col0), rows shared among `threads` threads, this one number t. A loop of its
-// own: random numbers drawn where they are used, in unrolled code, would not fit the instruction
+// begins at (row0, col0). `threads` threads share the rows; this one is number t. This is a loop of
+// its own, because random numbers drawn inside the unrolled matmuls would not fit the instruction
 // cache.
 template <int R, int C, int threads, bool aligned, class F>
 __device__ inline void mask_rows(const Flash& p, uint64_t seed, int64_t head, int row0, int col0,
                                  int t, F&& f) {
   constexpr int groups = C / 8, step = threads / groups;
   const int r = t / groups, c = t % groups * 8;
-  // Four neighbours begin with the second half, so that eight threads meet all banks.
+  // Four neighbours begin with the second half, so that eight threads access all banks.
   const int first = t / 4 % 2;
   auto element = static_cast<uint64_t>((head * p.tokens + row0 + r) * p.tokens + col0 + c);
 #pragma unroll 1

@@ -1,4 +1,4 @@
-// The forward pass of attention_one_pass.h, over the arithmetic of attention_tiles.cuh. D is the
+// The forward pass of flash.h, over the arithmetic of flash_tiles.cuh. D is the
 // head's size rounded up; columns beyond head_dim and rows beyond the tokens are zero in shared
 // memory.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace tally::train::cuda {
 
-// A block of 128 queries of one head, 32 a warp.
+// One block of 128 queries of one head, 32 a warp.
 template <class Math, int D>
 struct Forward {
   static constexpr int queries = 128, keys = D <= 64 ? 64 : 32, p_leading = keys + 4;
@@ -19,11 +19,11 @@ struct Forward {
   static constexpr size_t shared_bytes =
       sizeof(float) * (Q::size + K::size + V::size + queries * p_leading);
 
-  // Of each row so far: the highest score, and the sum of this lane's columns.
+  // For each row so far: the highest score, and the sum over this lane's columns.
   float top[Scores::rows], sum[Scores::rows];
 
-  // Scores to probabilities against the new maximum, in shared memory; `out` and the sums follow.
-  // With `edge`, columns that a row does not see are among them.
+  // Turns scores into probabilities relative to the new maximum, in shared memory, and rescales
+  // `out` and the sums. `edge`: the block has columns that a row does not see.
   template <bool edge>
   __device__ void softmax(const Flash& p, Scores& s, Out& out, float* to, int row0, int col0) {
     const float scale = p.scale * log2_e;
@@ -37,7 +37,7 @@ struct Forward {
         if (edge && Scores::col(j) >= visible) s.value(i, j) = -INFINITY;
         high = fmaxf(high, s.value(i, j));  // drops a NaN; the sum does not
       }
-      // Every row sees a column of the first block, so that this is a number from then on.
+      // Every row sees a column of the first block, so this is a number from then on.
       high = Math::over_row(high, [](float a, float b) { return fmaxf(a, b); });
       const float shrink = exp2_fast((top[i] - high) * scale), shift = -high * scale;
       top[i] = high;
@@ -55,7 +55,7 @@ struct Forward {
     }
   }
 
-  // This warp's scores of one block to P M in shared memory.
+  // Writes this warp's P M of one block to shared memory, from its scores.
   __device__ void weigh(const Flash& p, Scores& s, Out& out, float* own, int64_t head,
                         uint64_t seed, int row0, int col0) {
     if (col0 + keys > p.tokens || (p.causal && col0 + keys > row0 + 1)) {

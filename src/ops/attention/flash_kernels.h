@@ -1,4 +1,4 @@
-// What attention_one_pass.cu passes to the kernels, which are compiled in one file for each kind of
+// The interface between flash.cu and the kernels, which are compiled in one file for each kind of
 // arithmetic.
 #pragma once
 
@@ -30,8 +30,8 @@ struct Flash {
   DropoutSeed seed;
 
   TALLY_HOST_DEVICE int blocks() const { return (tokens + key_block - 1) / key_block; }
-  // Blocks of dS a head has, and which of them belongs to a block of queries and one of keys: under
-  // a causal mask only those that are not all zero.
+  // The blocks of dS that a head has, and the index of the block of given queries and keys. Under a
+  // causal mask only blocks that are not all zero are counted.
   TALLY_HOST_DEVICE int64_t tiles_a_head() const {
     const int64_t n = blocks();
     return causal ? n * (n + 1) / 2 : n * n;

@@ -1,20 +1,20 @@
-// Products of small float32 matrices in shared memory, one warp a tile of the result, in four kinds
-// of arithmetic with one interface: Ieee (fused multiply-adds), TensorCores<false> (one product of
-// TF32 numbers), TensorCores<true> (three, see gemm_split.cu) and Float64TensorCores
-// (attention_tiles_float64.cuh). The attention kernels are written once over them.
+// Matmuls of small float32 matrices in shared memory, a warp for each tile of the result, in four
+// kinds of arithmetic with one interface: Ieee (fused multiply-adds), TensorCores<false> (one TF32
+// matmul), TensorCores<true> (three, see ops/gemm/split.cu) and Float64TensorCores
+// (flash_tiles_float64.cuh). The attention kernels are written once over them.
 //
 // multiply<M, N, K, at, bt>(tile, a, lda, b, ldb):  tile[M, N] += A[M, K] B[K, N]
 //   A(m, k) is a[m lda + k], with `at` a[k lda + m]; B(k, n) is b[k ldb + n], with `bt` b[n ldb +
 //   k]. All matrices begin at 16 bytes and their rows are a multiple of 32 plus 4 elements apart,
-//   those of B beside an A and a B without at and bt plus 8: so shared memory has no bank
+//   those of B plus 8 where neither at nor bt is set, so that shared memory has no bank
 //   conflicts.
 //
-// A thread's share of a tile are `rows` x `cols` values: value(i, j) is the element (row(i),
-// col(j)). Both depend on the lane; which columns a thread has also depends on at and bt, its rows
-// on `at` alone. over_row(x, f) combines the x of all lanes that have the same rows.
+// A thread has `rows` x `cols` values of a tile: value(i, j) is the element (row(i), col(j)). Both
+// depend on the lane; a thread's columns also depend on at and bt, its rows on `at` alone.
+// over_row(x, f) combines the x of all lanes that have the same rows.
 //
-// Math::stored(x) is what shared memory must hold for x; where Math::keeps, that is x itself.
-// Math::stored_number(x) is the same where x being a NaN need not show.
+// Math::stored(x) is the form in which shared memory must hold x; where Math::keeps, that is x
+// itself. Math::stored_number(x) is the same where x is not a NaN, or a NaN need not be preserved.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ __device__ inline int lane_id() {
 }
 
 // A lane (r, c) has the rows r, r + 4, ... and the columns c, c + 8, ..., in fours where memory
-// runs along them. Bits 1 and 4 of the lane are r, bits 0, 2 and 3 are c: loads of 16 bytes take
-// half the time where neighbours (lanes that differ in bit 0, or in bit 1) load the same, and so
-// one half of A's and one of B's do.
+// runs along them. Bits 1 and 4 of the lane are r, bits 0, 2 and 3 are c. Loads of 16 bytes take
+// half the time where neighbours (lanes that differ in bit 0, or in bit 1) load the same address;
+// with this order half of A's loads and half of B's do.
 struct Ieee {
   static constexpr bool keeps = true, neighbours = false;
 
@@ -77,7 +77,7 @@ struct Ieee {
   __device__ static void multiply(Tile<M, N, at, bt>& tile, const float* a, int lda, const float* b,
                                   int ldb) {
     using T = Tile<M, N, at, bt>;
-    static_assert(!(at && bt), "no product of the attention kernels runs so");
+    static_assert(!(at && bt), "the attention kernels have no such matmul");
     const int r = lane_row(), c = lane_col();
     if constexpr (at) {  // both along the result: outer products
       a += 4 * r;
@@ -129,9 +129,9 @@ struct Ieee {
 // The fragments of mma.m16n8k8 (PTX ISA, "Matrix Fragments for mma.m16n8k8", the same for .tf32 and
 // .f64): with g = lane / 4 and t = lane % 4, A has (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4),
 // B has (t, g), (t + 4, g), the result (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). ldmatrix
-// brings them where memory runs along k: its 8 x 8 matrices of 16-bit values are 8 x 4 of ours.
-// Which of the eight k a slot stands for is free as long as A and B agree: where memory runs along
-// neither, slots t and t + 4 are k = 2t and 2t + 1, which lie in other banks.
+// loads them where memory runs along k: its 8 x 8 matrices of 16-bit values are our 8 x 4. The k of
+// each of the eight slots is free as long as A and B agree. Where memory runs along neither, slots
+// t and t + 4 are k = 2t and 2t + 1, which lie in different banks.
 struct MmaFragments {
   template <int M, int N, bool at, bool bt>
   struct Tile {
@@ -162,7 +162,7 @@ struct MmaFragments {
   // Where a lane finds its values of A and B in shared memory.
   template <bool at, bool bt>
   struct Operands {
-    static_assert(!(at && bt), "no product of the attention kernels runs so");
+    static_assert(!(at && bt), "the attention kernels have no such matmul");
     // Slots t and t + 4: k = first t + {0, second}.
     static constexpr int first = at ? 2 : 1, second = at ? 1 : 4;
     const float *a, *b;
@@ -179,7 +179,7 @@ struct MmaFragments {
       b_rows = static_cast<uint32_t>(
           __cvta_generic_to_shared(b_at + (lane % 8 + lane / 16 * 8) * ldb + lane / 8 % 2 * 4));
     }
-    // A's fragment of 16 rows from `row` and of eight k.
+    // A's fragment: 16 rows from `row`, eight k.
     __device__ void load_a(float (&v)[4], int row, int k) const {
       if constexpr (at) {
         const float* from = a + k * lda + row;
@@ -188,7 +188,7 @@ struct MmaFragments {
         load_matrices(v, a_rows + static_cast<uint32_t>((row * lda + k) * 4));
       }
     }
-    // B's two fragments of the 16 columns from `col` and of eight k.
+    // B's two fragments: 16 columns from `col`, eight k.
     __device__ void load_b(float (&v)[4], int col, int k) const {
       if constexpr (bt) {
         load_matrices(v, b_rows + static_cast<uint32_t>((col * ldb + k) * 4));
@@ -204,15 +204,15 @@ template <bool three>
 struct TensorCores : MmaFragments {
   static constexpr bool keeps = three, neighbours = true;
 
-  // The unit ignores the last 13 bits, so that adding half of the last one it sees rounds. What is
-  // not finite stays so.
+  // The tensor core ignores the last 13 bits, so adding half of the last bit that it reads rounds
+  // the number. Infinities and NaNs are preserved.
   __device__ static float stored(float x) { return fabsf(x) < INFINITY ? stored_number(x) : x; }
   __device__ static float stored_number(float x) {
     return three ? x : __uint_as_float(__float_as_uint(x) + 0x1000U);
   }
 
-  // Multiplicands, with three products their TF32 part and what is left of them. Of a NaN or an
-  // infinity, what is left is a NaN.
+  // The operands: their TF32 part, and for three matmuls the remainder too. The remainder of a NaN
+  // or an infinity is a NaN.
   template <int count>
   struct Fragment {
     uint32_t large[count], small[three ? count : 1];

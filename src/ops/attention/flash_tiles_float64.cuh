@@ -1,7 +1,7 @@
-// attention_tiles.cuh's products on Hopper's float64 tensor cores, which have the rate of float32
-// multiply-adds and a tenth of their operands (gemm_float64.h). Operands are float32 in shared
-// memory and widened in registers; products are exact, sums over K are float64 and rounded once
-// before they are added to the tile.
+// The matmuls of flash_tiles.cuh on Hopper's float64 tensor cores, which have the rate of float32
+// multiply-adds and read a tenth of their operands (ops/gemm/float64.h). Operands are float32 in
+// shared memory and widened in registers. Each multiplication is exact, sums over K are float64,
+// and they are rounded once before they are added to the tile.
 #pragma once
 
 #include "src/ops/attention/flash_tiles.cuh"
@@ -14,7 +14,7 @@ struct Float64TensorCores : MmaFragments {
   __device__ static float stored(float x) { return x; }
   __device__ static float stored_number(float x) { return x; }
 
-  // Of the part of a tile that is added up at once: more would not fit the registers.
+  // Columns of a tile that are summed at once: more would not fit the registers.
   static constexpr int part_cols = 32;
 
   __device__ static void mma(double (&c)[4], const double (&a)[4], const double (&b)[2]) {

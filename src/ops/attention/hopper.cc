@@ -14,13 +14,13 @@ namespace tally::train::cuda {
 namespace {
 
 constexpr size_t counter_bytes = 256;         // next_item
-constexpr int64_t bytes_together = 16 << 20;  // of K and V that stay in L2 beside all else
+constexpr int64_t bytes_together = 16 << 20;  // of K and V of heads that run together, for L2
 
 size_t row_values(const AttentionShape& a) {
   return static_cast<size_t>(a.batch * a.heads * a.tokens);
 }
 
-// Rows of `columns` values of 16 bits; boxes of `box_rows` rows and a head's columns.
+// A tensor map of rows of `columns` 16-bit values; boxes have `box_rows` rows and a head's columns.
 void describe(CUtensorMap* map, const char* op, void* data, const AttentionArgs& args,
               int64_t columns, cuuint32_t box_rows) {
   const TensorMapEncode encode = tensor_map_encode();
@@ -41,7 +41,7 @@ void describe(CUtensorMap* map, const char* op, void* data, const AttentionArgs&
                   op, rows, columns));
 }
 
-// What both passes have.
+// The fields that both passes have.
 template <typename Pass>
 Pass pass_of(const AttentionShape& shape) {
   Pass p{};
@@ -54,7 +54,7 @@ Pass pass_of(const AttentionShape& shape) {
   return p;
 }
 
-// As many heads as fit, in groups of about one size.
+// As many heads as fit, in groups of nearly equal size.
 int heads_together(const AttentionShape& shape) {
   const int64_t bytes = shape.tokens * hopper::head_dim * 2 * 2, all = shape.batch * shape.heads;
   const int64_t fit = std::max<int64_t>(1, bytes_together / bytes), groups = (all + fit - 1) / fit;

@@ -1,13 +1,14 @@
-// Attention on Hopper's matrix instructions, for 16-bit types and heads of 64, where cuDNN takes a
-// quarter to a third longer backward and a twentieth to a third forward (bench/notes/attention.md,
-// "Flash attention for Hopper").
+// Flash attention on Hopper's matrix instructions (wgmma), for 16-bit types and heads of 64. cuDNN
+// takes a quarter to a third longer backward and a twentieth to a third longer forward
+// (bench/notes/attention.md, "Flash attention for Hopper").
 //
 // With S = scale Q K^T, stats = log(rowsum(exp(S))), P = exp(S - stats), dP = dO V^T and delta =
 // rowsum(dO O):
 //   O = P V    dV = P^T dO    dS = P (dP - delta)    dK = scale dS^T Q    dQ = scale dS K
-// (Dao et al., arXiv:2205.14135, appendix B). P and dS are rounded to 16 bits for the products they
-// enter, sums are float32. dQ is added up in global memory in whatever order blocks come, so its
-// last bits differ from run to run: not for ComputeOptions::deterministic. All else is repeatable.
+// (Dao et al., arXiv:2205.14135, appendix B). P and dS are rounded to 16 bits before the GEMMs that
+// read them; sums are float32. dQ is summed by atomic additions in global memory, so its last bits
+// differ from run to run, and it is not used with ComputeOptions::deterministic. Everything else is
+// repeatable.
 #pragma once
 
 #include "src/device/cuda/cuda_stream.h"
@@ -16,15 +17,16 @@
 namespace tally::train::cuda {
 
 // True for 16-bit types, heads of 64, whole blocks of 128 tokens, a scale above 0, no dropout and
-// tensors of less than 2^31 elements, on compute capability 9.0, unless the options
-// turn it off (hopper_attention) or the result must be repeatable (deterministic).
+// tensors of less than 2^31 elements, on compute capability 9.0, unless the options turn it off
+// (hopper_attention) or the result must be repeatable (deterministic).
 bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype);
 
-// Bytes of scratch. Backward: dQ's sums and two numbers for each row of scores; forward: a counter.
+// Bytes of scratch. Backward: the sums of dQ and two numbers for each row of scores; forward: a
+// counter.
 size_t hopper_attention_workspace(const AttentionShape& shape);
 
-// As attention_forward() and attention_backward(), of packed operands. Throw DeviceError where the driver cannot
-// describe the tensors.
+// attention_forward() and attention_backward() for packed operands. Throw DeviceError where the
+// driver cannot describe the tensors.
 void hopper_attention_forward(CudaStream& s, const AttentionArgs& args);
 void hopper_attention_backward(CudaStream& s, const AttentionArgs& args,
                                const AttentionGradients& gradients);

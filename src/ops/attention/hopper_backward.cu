@@ -1,4 +1,4 @@
-// The backward kernels of attention_hopper_kernels.h, for compute capability 9.0 alone.
+// The backward kernels of hopper_kernels.h, for compute capability 9.0 only.
 #include <algorithm>
 
 #include "src/device/cuda/kernel.cuh"
@@ -35,8 +35,8 @@ __global__ void __launch_bounds__(threads)
   p.base2_stats[at] = p.stats[at] * log2_e;
 }
 
-// Two lanes, 2 * half apart, have the same 2 * half columns of different rows: each keeps the sums
-// of one half of them, in column[0] to column[half - 1].
+// Two lanes, 2 * half apart, have the same 2 * half columns of different rows. Each keeps the sums
+// of one half of the columns, in column[0] to column[half - 1].
 template <int half>
 __device__ inline void exchange(float (&column)[16], int lane) {
   const bool upper = lane & (2 * half);
@@ -48,8 +48,8 @@ __device__ inline void exchange(float (&column)[16], int lane) {
   }
 }
 
-// The sums over half a block's rows to 64 numbers. A thread has two rows' values of 16 columns (see
-// wgmma.cuh), which it shares with eight lanes; lane l is left with columns 2 l and 2 l + 1.
+// Sums half a block's rows to 64 numbers. A thread has two rows' values of 16 columns (see
+// wgmma.cuh), which it shares with eight lanes; lane l ends with columns 2 l and 2 l + 1.
 __device__ inline void write_column_sums(const float (&sums)[32], float scale, float* to) {
   __shared__ float2 of_warps[4][32];
   const auto warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;

@@ -1,12 +1,13 @@
-// dK, dV and the sums of dQ. A block of threads takes one block of keys of one head after another
-// from a queue and goes over the queries that see them. A third warpgroup copies; the other two
-// have 64 keys each and compute scores transposed, keys down and queries across, so that P^T and
-// dS^T lie in registers as the products for dV and dK want them. Only for dQ, whose sum is over all
-// 128 keys, the two exchange dS through shared memory: each then adds up 64 queries.
+// dK, dV and the sums of dQ. A block of threads takes one block of keys of a head after another
+// from a queue and loops over the queries that see them. One warpgroup copies. The other two have
+// 64 keys each and compute scores transposed, keys down and queries across, so that P^T and dS^T
+// are in registers in the form that the GEMMs for dV and dK take. Only dQ sums over all 128 keys:
+// for it the two exchange dS through shared memory, and each sums 64 queries.
 //
-// What the order of a turn is for: matrix instructions run by themselves, so behind each wait there
-// should be others left to run. The next block's scores are begun before this turn ends, and dQ is
-// a turn late, so that neither warpgroup waits for the other's dS while it has work of its own.
+// The order of a turn keeps the matrix instructions busy. They run asynchronously, so behind each
+// wait there should be others left to run. The next block's scores are started before this turn
+// ends, and dQ is computed a turn late, so that no warpgroup waits for the other's dS while it has
+// work of its own.
 #pragma once
 
 #include "src/ops/attention/hopper_block.cuh"
@@ -33,7 +34,7 @@ struct Item {
       : head(item / p.blocks), keys(item % p.blocks), first(p.causal ? keys : 0) {}
 };
 
-// The copying thread. Blocks of keys of a head come in turn, those that most queries see first.
+// The copying thread. A head's blocks of keys come in turn, those that most queries see first.
 __device__ inline void copy_all(const Backward& p, Shared& s) {
   const auto at = [](const auto& place) { return shared_address(&place); };
   const int items = p.batch * p.heads * p.blocks, width = p.heads * head_dim;
@@ -65,12 +66,12 @@ __device__ inline void copy_all(const Backward& p, Shared& s) {
   }
 }
 
-// The threads of one warpgroup.
+// A barrier for the threads of one warpgroup.
 __device__ inline void meet(int barrier) {
   asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
 }
 
-// 64 rows of sums, times `scale`, to rows of `row` values from `to` on.
+// Writes 64 rows of sums, times `scale`, to rows of `row` values from `to` on.
 template <typename T>
 __device__ void write_rows(const float (&sums)[32], float scale, uint8_t* staged, T* to,
                            int64_t row, int barrier) {
@@ -92,7 +93,7 @@ __device__ inline void add4(float* to, const float* x) {
                : "memory");
 }
 
-// One of the two multiplying warpgroups.
+// One of the two warpgroups that compute.
 template <typename T>
 class Multiplier {
  public:
@@ -106,7 +107,7 @@ class Multiplier {
     Item item(p_, s_.item[0]);
     int q = item.first, n = 0, turn = 0;
     bool keys_left = false;   // the dS still to be multiplied is of the previous block of keys
-    float* dq_due = nullptr;  // where its product goes; null: there is none yet
+    float* dq_due = nullptr;  // where its dQ goes; null: there is none yet
     float scores[64], dk[32], dv[32];
     barrier_wait(at(s_.q_full[0]), 0);
     multiply_rows(scores, s_.k[0], s_.q[0]);
@@ -148,7 +149,7 @@ class Multiplier {
         barrier_wait(at(s_.keys_full[next_b]), (n + 1) >> 1 & 1);
         next = s_.item[next_b];
       }
-      // After the very last one: of what lies there, unused.
+      // After the very last block: it waits for data that is there and unused.
       if (next >= 0) barrier_wait(at(s_.q_full[t ^ 1]), (turn + 1) >> 1 & 1);
       multiply_rows(scores, s_.k[next_b], s_.q[t ^ 1]);
       wgmma_wait<1>();
@@ -193,7 +194,7 @@ class Multiplier {
     wgmma_commit();
   }
 
-  // P from scores; what a query may not see is 0.
+  // Computes P from scores; 0 where a query does not see a key.
   __device__ void probabilities(float (&x)[64], const float* stats, bool diagonal) {
     const int column = thread_ % 4 * 2,
               key = group_ * half_rows + thread_ / 32 * 16 + thread_ % 32 / 4;
@@ -214,7 +215,7 @@ class Multiplier {
     }
   }
 
-  // P and dS = P (dP - delta) in 16 bits.
+  // Converts P and dS = P (dP - delta) to 16 bits.
   __device__ static void to_operands(const float (&x)[64], const float (&dp)[64],
                                      const float* delta, uint32_t (&probability)[32],
                                      uint32_t (&ds)[32]) {

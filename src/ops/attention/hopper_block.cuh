@@ -1,5 +1,4 @@
-// What the blocks of threads of both passes have in common: their sizes, their start, their way
-// out.
+// What the blocks of threads of both passes share: their sizes, their start, and writing results.
 #pragma once
 
 #include "src/device/cuda/kernel.cuh"
@@ -13,15 +12,15 @@ constexpr int tile_bytes = block_rows * head_dim * 2;
 constexpr int half_rows = block_rows / 2, half_bytes = tile_bytes / 2;
 constexpr size_t most_shared = 232448;  // bytes that a block may have on Hopper
 
-// Two warpgroups multiply, one copies. Registers of a thread; they are taken from what the block
-// was launched with, and a block that asks for more waits for ever: 168 is what the compiler may
-// use of 65,536 for 384 threads, in eights.
+// Two warpgroups compute, one copies. These are registers a thread. They come out of the registers
+// that the block was launched with, and a block that asks for more waits for ever: 168 is what the
+// compiler may use of 65,536 for 384 threads, in multiples of eight.
 constexpr int warpgroup = 128;  // threads
 constexpr int copying_registers = 24, multiplying_registers = 240;
 static_assert(copying_registers + 2 * multiplying_registers == 3 * 168);
 
-// `begin` by one thread, to make the barriers; then `copy` by one thread and `multiply`, which is
-// given its number, by two warpgroups.
+// Calls `begin` in one thread, to make the barriers; then `copy` in one thread, and `multiply` with
+// their number in two warpgroups.
 template <typename Begin, typename Copy, typename Multiply>
 __device__ __forceinline__ void take_roles(Begin begin, Copy copy, Multiply multiply) {
   if (threadIdx.x == 0) {
@@ -40,8 +39,8 @@ __device__ __forceinline__ void take_roles(Begin begin, Copy copy, Multiply mult
   }
 }
 
-// A warp's 16 rows of sums in 16 bits to a swizzled tile, at row `r` of this `lane`; `low` times
-// those of a thread's first row, `high` those of the one 8 further down.
+// Writes a warp's 16 rows of sums in 16 bits to a swizzled tile, at row `r` for this `lane`. `low`
+// scales a thread's first row, `high` the one 8 further down.
 template <typename T>
 __device__ __forceinline__ void stage_rows(uint32_t staged, int r, int lane,
                                            const float (&sums)[32], float low, float high) {

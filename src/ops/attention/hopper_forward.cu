@@ -1,16 +1,17 @@
-// The forward kernel of attention_hopper_kernels.h, for compute capability 9.0 alone.
+// The forward kernel of hopper_kernels.h, for compute capability 9.0 only.
 //
-// A block of threads takes one block of queries of one head after another from a queue and goes
-// over the keys that they see, from the diagonal down. A third warpgroup copies; the other two have
-// 64 queries each and go through steps of 128 keys, without a pause where one block of queries ends
-// and the next begins: beside a step's exponentials run the second half of the P V before it and
-// the scores after it, and what is finished is written behind the next step's first exponentials.
+// A block of threads takes one block of queries of a head after another from a queue and loops over
+// the keys that they see, from the diagonal down. One warpgroup copies. The other two have 64
+// queries each and take steps of 128 keys, without a pause where one block of queries ends and the
+// next begins. A step's exponentials overlap with the second half of the P V before it and the
+// scores after it, and results are written behind the next step's first exponentials.
 //
-// Exponents are relative to the largest of a row's first 32 scores, not of all: a thread's sum of P
+// Exponents are relative to the largest of a row's first 32 scores, not of all. A thread's sum of P
 // over a half step may grow to 2^60 (float16: 2^14), which costs floating-point numbers no
-// accuracy. A vote in each half step sees where that is not enough, and that half is done again
-// relative to its own largest score (Milakov and Gimelshein, arXiv:1805.02867). As wherever the
-// product of a score and its scale is rounded, scores of 2^29 and more (bf16: 2^31) are beyond it.
+// accuracy. In each half step a vote finds out whether that is not enough, and then the half is
+// repeated relative to its own largest score (Milakov and Gimelshein, arXiv:1805.02867). Scores of
+// 2^29 and more (bf16: 2^31) are out of range, as wherever the product of a score and its scale is
+// rounded.
 #include <algorithm>
 
 #include "src/ops/attention/hopper_block.cuh"
@@ -19,7 +20,7 @@ namespace tally::train::cuda::hopper {
 namespace {
 
 constexpr int slots = 4;  // for blocks of K, of V and of queries
-// Descriptions of blocks of queries. One is needed until that block is written, by when at most
+// Descriptions of blocks of queries. One is needed until that block is written; by then at most
 // five more are described.
 constexpr int kept = 2 * slots;
 constexpr int warp_rows = 16, warp_bytes = warp_rows * head_dim * 2;
@@ -48,7 +49,8 @@ __device__ uint32_t at(const Place& place) {
   return shared_address(&place);
 }
 
-// Heads whose K and V stay in L2 together go together, those blocks first that see most keys.
+// Heads whose K and V fit L2 together run together; of those the blocks that see most keys come
+// first.
 template <bool causal>
 __device__ Item describe(const Forward& p, int* head, int item) {
   const int all = p.batch * p.heads, group = item / (p.group * p.blocks);
@@ -94,13 +96,13 @@ __device__ void copy_all(const Forward& p, Shared& s) {
   }
 }
 
-// Keeps the compiler from moving what these come from behind what follows.
+// Keeps the compiler from moving what these depend on behind what follows.
 __device__ __forceinline__ void computed(uint32_t (&pairs)[16]) {
 #pragma unroll
   for (uint32_t& pair : pairs) asm volatile("" : "+r"(pair)::"memory");
 }
 
-// Of the four threads that have a row's columns.
+// The maximum over the four threads that have a row's columns.
 __device__ float row_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 1));
   return fmaxf(x, __shfl_xor_sync(0xffffffffU, x, 2));
@@ -110,23 +112,23 @@ __device__ float row_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffU, x, 2);
 }
 
-// How large a thread's sum of P over a half step may be before it is taken relative to a larger
-// score: P must fit T, and the output and its sum of many half steps float32.
+// How large a thread's sum of P over a half step may be before P is taken relative to a larger
+// score: P must fit T, and the output and its sum over many half steps must fit float32.
 template <typename T>
 constexpr float most = 0x1p60F;
 template <>
 constexpr float most<__half> = 0x1p14F;
 
-// What is known of a step: 0 or more, these bits, and 8 times its item's place in Shared::items.
+// The description of a step: 0 or more, these bits, and 8 times its item's index in Shared::items.
 enum Step { first_step = 1, last_step = 2, second_half = 4, item_step = 8 };
 
-// Of a thread's two rows: what exponents are relative to (base 2), and its sums.
+// For a thread's two rows: the base-2 exponent that others are relative to, and the sums.
 struct Rows {
   float from[2], sum[2];
 };
 
-// One of the two multiplying warpgroups. The order within step() is what keeps matrix instructions
-// running; two buffers of scores take turns.
+// One of the two warpgroups that compute. The order within step() keeps matrix instructions
+// running; two buffers of scores alternate.
 template <typename T, bool causal>
 class Multiplier {
  public:
@@ -154,8 +156,8 @@ class Multiplier {
   }
 
  private:
-  // Scores of the next step, behind everything that runs. Negative where there is none; what they
-  // are then nobody reads.
+  // Starts the next step's scores behind everything that runs. Negative where there is none; then
+  // nothing reads the scores.
   __device__ __forceinline__ int begin_scores(float (&scores)[64]) {
     int about = -1;
     if (steps_left_ == 0) {
@@ -187,19 +189,19 @@ class Multiplier {
     return about;
   }
 
-  // Step number `step` has its scores: K has been read, and Q if it was the last.
+  // Releases K after its scores are computed, and Q after those of its last step.
   __device__ __forceinline__ void release(int about, int step) {
     if (lane_ != 0) return;
     barrier_arrive(at(s_.k_empty[step % slots]));
     if (about & last_step) barrier_arrive(at(s_.q_empty[about / item_step % slots]));
   }
 
-  // x's step, whose scores are there; those of the next, y, may not be.
+  // Computes the step of x, whose scores are complete; those of the next step, y, may not be.
   __device__ __forceinline__ void step(float (&x)[64], int& about, float (&y)[64], int about_y,
                                        float (&out)[32], uint32_t (&low)[16],
                                        uint32_t (&high)[16]) {
     const bool first = about & first_step;
-    // Of the diagonal the first 64 queries see the first 64 keys only. (A vote, for ptxas.)
+    // The first 64 queries of the diagonal see the first 64 keys only. (A vote, for ptxas.)
     const bool whole =
         !causal || __any_sync(0xffffffffU, (about & (first_step | second_half)) != first_step);
     const Rows before = rows_;
@@ -249,8 +251,8 @@ class Multiplier {
     if (lane_ == 0) wait_stored();
   }
 
-  // Masks the diagonal; exponents become relative to the first 32 scores' largest. Each row sees
-  // the block's first key.
+  // Masks the diagonal; exponents become relative to the largest of the first 32 scores. Each row
+  // sees the block's first key.
   __device__ __forceinline__ void begin_rows(float (&x)[64], bool whole) {
     if (causal && !whole) mask<0>(x);
     if (causal && whole) mask<1>(x);
@@ -259,7 +261,7 @@ class Multiplier {
     for (int i = 0; i < 16; ++i) largest[i % 4 / 2] = fmaxf(largest[i % 4 / 2], x[i]);
     rows_ = {{row_max(largest[0]) * scale_, row_max(largest[1]) * scale_}, {0, 0}};
   }
-  // Of the half of the keys that the diagonal crosses.
+  // Masks the half of the keys that the diagonal crosses.
   template <int half>
   __device__ __forceinline__ void mask(float (&x)[64]) const {
     const int ahead =
@@ -270,7 +272,7 @@ class Multiplier {
     }
   }
 
-  // P of half the keys, in 16 bits, and this thread's sums of it.
+  // Computes P of half the keys, in 16 bits, and this thread's sums of it.
   template <int half>
   __device__ __forceinline__ void exponentials(const float (&x)[64], uint32_t (&p)[16],
                                                float (&sums)[2]) const {
@@ -286,7 +288,7 @@ class Multiplier {
       p[i / 2] = packed<T>(e0, e1);
     }
   }
-  // (What is not a number remains so either way.)
+  // (A NaN stays a NaN either way.)
   static __device__ __forceinline__ bool too_large(const float (&sums)[2]) {
     return __any_sync(0xffffffffU, !(fmaxf(sums[0], sums[1]) <= most<T>));
   }

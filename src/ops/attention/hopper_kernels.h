@@ -1,5 +1,5 @@
-// The kernels of attention_hopper.h: forward(); and of the backward pass prepare(), multiply() and
-// finish(), in this order.
+// The kernels of hopper.h: forward(), and the backward pass's prepare(), multiply() and finish(),
+// in this order.
 #pragma once
 
 #include <cuda.h>
@@ -22,7 +22,7 @@ struct Forward {
   unsigned* next_item;  // of the queue of query blocks
   int batch, heads, tokens;
   int blocks;  // of a head: tokens / block_rows
-  int group;   // heads that go together
+  int group;   // heads that run together
   bool causal;
   float scale;
 };
@@ -33,8 +33,8 @@ struct Backward {
   const void* dout_data;       // the same
   const float* stats;          // [batch, heads, tokens]
   float *base2_stats, *delta;  // the same; stats / ln 2, and rowsum(dO O)
-  // dQ / scale: for each head, block of queries and half of it, a thread's sums four at a time:
-  // [batch, heads, tokens / 64][8][128 threads][4], see wgmma.cuh.
+  // dQ / scale: for each head, block of queries and half of it, a thread's sums in fours: [batch,
+  // heads, tokens / 64][8][128 threads][4], see wgmma.cuh.
   float* dq_sums;
   unsigned* next_item;  // of the queue of key blocks
   void* dqkv;           // [batch, tokens, 3, heads, 64]
@@ -46,18 +46,18 @@ struct Backward {
   float scale;
 };
 
-// False in builds that are not for compute capability 9.0; the others then return
+// False in builds without code for compute capability 9.0, where the others return
 // cudaErrorNotSupported.
 bool built();
 
-// out and stats. At most one block of threads a SM.
+// Computes out and stats. At most one block of threads an SM.
 cudaError_t forward(const Forward& p, DType dtype, int sms, cudaStream_t stream);
 
-// delta and base2_stats; dq_sums and next_item become 0.
+// Computes delta and base2_stats; sets dq_sums and next_item to 0.
 cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream);
-// dK and dV; adds up dq_sums. At most one block of threads a SM.
+// Computes dK and dV; adds to dq_sums. At most one block of threads an SM.
 cudaError_t multiply(const Backward& p, DType dtype, int sms, cudaStream_t stream);
-// dQ and q_parts from dq_sums.
+// Computes dQ and q_parts from dq_sums.
 cudaError_t finish(const Backward& p, DType dtype, cudaStream_t stream);
 
 }  // namespace tally::train::cuda::hopper

@@ -1,4 +1,4 @@
-// Builds that are not for Hopper GPUs.
+// Replaces the kernels in builds without code for Hopper GPUs.
 #include "src/ops/attention/hopper_kernels.h"
 
 namespace tally::train::cuda::hopper {

@@ -38,7 +38,8 @@ struct Rows {
     *last = tokens;
     if (documents) {
       const int64_t token = sequence * tokens + i;
-      // The first document that begins after the token; the one before it has the token.
+      // Finds the first document that begins after the token; the token belongs to the one before
+      // it.
       int64_t low = 0, high = document_entries;
       while (low < high) {
         const int64_t middle = (low + high) / 2;
@@ -106,7 +107,7 @@ __global__ void softmax_kernel(const Acc<T>* scores, T* p, Acc<T>* lse, Rows r) 
   if (threadIdx.x == 0) lse[head * r.tokens + i] = top + log(sum);
 }
 
-// scores -> P M, dp -> dS. The outputs may be the inputs' memory.
+// Turns scores into P M and dp into dS. The outputs may be the inputs' memory.
 template <typename T>
 __global__ void softmax_backward_kernel(const Acc<T>* scores, const Acc<T>* dp, const Acc<T>* lse,
                                         const T* out, const T* dout, T* p, T* ds, Rows r) {
@@ -141,13 +142,13 @@ DType accumulator(DType t) {
   return t == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// Bytes of one head's matrices: scores and their gradient, and both again in 16-bit types.
+// Bytes of one head's matrices: scores and their gradient, and both again for 16-bit types.
 size_t bytes_a_head(const AttentionShape& a, DType t) {
   const size_t own = size_of(t) == 2 ? 2 * size_of(t) : 0;
   return static_cast<size_t>(a.tokens * a.tokens) * (2 * size_of(accumulator(t)) + own);
 }
 
-// Products run over all heads of one position in the batch, or over the batch for one head:
+// A GEMM is batched over all heads of one position in the batch, or over the batch for one head,
 // whichever is more, in pieces that fit score_memory.
 struct Plan {
   int64_t loop, across, piece;  // loop * across heads in all
@@ -160,13 +161,13 @@ struct Plan {
   }
 };
 
-// One product of the chunk, batched over its heads.
+// One GEMM of the chunk, batched over its heads.
 struct Matrices {
   CudaCompute compute;
   const AttentionArgs& args;
   bool over_batch;
 
-  // The rows of the head where the chunk begins.
+  // The rows of the head that the chunk begins with.
   Operand of(const HeadRows& rows, int64_t head, bool transposed) const {
     const AttentionShape& s = args.shape;
     const int64_t b = head / s.heads, h = head % s.heads;

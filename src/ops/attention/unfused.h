@@ -1,6 +1,6 @@
-// Attention from matrix products and a softmax kernel, over a bounded number of heads at a time.
-// Serves what the others do not: f64, large heads in f32, head sizes that cuDNN refuses, builds
-// without its front end.
+// Unfused attention: GEMMs and a softmax kernel, over a bounded number of heads at a time. It
+// serves what the flash kernels do not: f64, large heads in f32, head sizes that cuDNN does not
+// have, documents, and builds without cuDNN's front end.
 #pragma once
 
 #include "src/device/cuda/cuda_stream.h"

@@ -7,7 +7,7 @@
 namespace tally::train::cpu {
 namespace {
 
-// The row of the position table of token i.
+// The row of the position table for token i.
 int64_t position_of(const Tensor& positions, int64_t i, int64_t tokens) {
   return positions.defined() ? positions.as<int32_t>()[i] : i % tokens;
 }
@@ -44,8 +44,7 @@ void embedding_backward(Stream&, const Tensor& ids, const Tensor& positions, con
   with_type(dout.dtype, "embedding_backward", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(dout), tokens = ids.dim(-1);
-    // Threads share the columns and go through the tokens in order, so that additions keep their
-    // order.
+    // Threads share the columns and take the tokens in order, so that additions have a fixed order.
     at::parallel_for(0, columns, 16, [&](int64_t begin, int64_t end) {
       const int64_t n = end - begin;
       std::vector<A> mask(static_cast<size_t>(n), A(1));

@@ -1,6 +1,6 @@
 // Token and position embeddings. The backward pass adds the gradient's rows of each table row in a
-// fixed order: they are sorted by table row (stable radix sort) and cut into chunks of equal length.
-// One block sums a chunk. A second kernel finishes table rows whose sums span chunks.
+// fixed order: they are sorted by table row (stable radix sort) and cut into chunks of equal
+// length. One block sums a chunk. A second kernel finishes table rows whose sums span chunks.
 #include <cub/device/device_radix_sort.cuh>
 
 #include "src/device/cuda/dropout.cuh"
@@ -66,9 +66,9 @@ __global__ void number_kernel(int32_t* order, int64_t count) {
   if (i < count) order[i] = static_cast<int32_t>(i);
 }
 
-// Sorted positions [first, last) of this chunk: complete tokens go to dwte, the piece of a token
-// that began before the chunk to pieces[chunk, 0], one that ends after it to pieces[chunk, 1]. A
-// chunk inside one token leaves piece 0 only.
+// Sums the sorted positions [first, last) of this chunk. Complete tokens go to dwte, the part of a
+// token that began before the chunk to pieces[chunk, 0], and of one that ends after it to
+// pieces[chunk, 1]. A chunk inside one token leaves piece 0 only.
 template <typename T, int N>
 __global__ void token_kernel(const int32_t* ids, const int32_t* order, const T* dout, Acc<T>* dwte,
                              Acc<T>* pieces, int64_t tokens, int64_t columns, int chunk,
@@ -108,7 +108,7 @@ __global__ void token_kernel(const int32_t* ids, const int32_t* order, const T* 
   }
 }
 
-// For the chunk where a token begins that ends in a later one: adds its pieces in order.
+// For the chunk in which a token begins that ends in a later one: adds its pieces in order.
 template <typename A>
 __global__ void join_kernel(const int32_t* ids, const A* pieces, A* dwte, int64_t tokens,
                             int64_t columns, int chunk) {
@@ -117,8 +117,8 @@ __global__ void join_kernel(const int32_t* ids, const A* pieces, A* dwte, int64_
   const int64_t next = (here + 1) * chunk;
   if (column >= columns || next >= tokens) return;
   const int32_t id = ids[next - 1];
-  if (ids[next] != id) return;  // nothing goes on after this chunk
-  // Where the whole chunk is the middle of a token it began in an earlier chunk.
+  if (ids[next] != id) return;  // no token spans this chunk's end
+  // The whole chunk is in the middle of a token that began in an earlier chunk.
   if (here > 0 && ids[here * chunk - 1] == id) return;
   A sum = pieces[(2 * here + 1) * columns + column];
   for (int64_t c = here + 1; c * chunk < tokens && ids[c * chunk] == id; ++c) {
@@ -167,7 +167,7 @@ void add_rows(CudaStream& s, const Tensor& ids, const Tensor& dout, const Dropou
   const int bits = bits_for(dwte.dim(0));
   const Sorting p = plan_sorting(s.workspace(), tokens, bits, s.stream());
   const size_t room = s.workspace_bytes() > p.bytes ? s.workspace_bytes() - p.bytes : 0;
-  // Chunks as short as balance wants and as long as the pieces' memory asks.
+  // Short chunks balance the work; the pieces' memory limits how short.
   int chunk = 32;
   const auto piece_bytes = static_cast<size_t>(2 * columns) * sizeof(A);
   while (chunk<tokens&& static_cast<size_t>(divide_up(tokens, chunk)) * piece_bytes> room)

@@ -1,7 +1,31 @@
-// Token and position embeddings.
-//   ids[B,T] i32, positions[B,T] i32 (undefined: 0 ... T - 1 in each row), wte[V,C], wpe[P,C]
-//   (undefined with rotary positions), out[B,T,C]
-// CPU: cpu.cc; GPUs: cuda.cu, every type.
+// Token and position embeddings with dropout (Radford et al. 2019, GPT-2).
+//   out = dropout(wte[ids] + wpe[positions])
+//   dwte[ids] += dout,  dwpe[positions] += dout, both under the dropout mask
+//   ids[B,T] i32; positions[B,T] i32, undefined: 0 ... T - 1 in each row
+//   wte[V,C]; wpe[P,C], undefined with rotary positions; out[B,T,C]
+// wte, wpe, out and dout have the compute type (f64, f32, bf16, f16). dwte and dwpe have the
+// gradient type (f32, f64 for f64). Sums are taken in the gradient type.
+//
+// Which version serves what:
+//   CPU (cpu.cc)    every type and size; threads share the columns of the backward pass
+//   GPUs (cuda.cu)  every type on every GPU, a 16-byte vector a thread, or one value where C is not
+//                   a whole number of vectors or an address is not aligned
+//
+// The GPU's backward pass (embedding_backward in cuda.cu):
+//   positions undefined   one thread sums a position's column over the batch
+//   token ids, positions  the tokens are sorted by id (CUB's stable radix sort) and cut into chunks
+//                         of 32 or more; a block sums a chunk, and a second kernel adds the sums of
+//                         ids that span several chunks
+// Atomic additions would be simpler, but their order changes from run to run. Here it is fixed on
+// every device, so that results repeat bit for bit. Nothing is timed, and no option changes the
+// kernels.
+//
+// The dropout mask follows from `seed` and the element's index (philox.h), and is the same on every
+// device. `dropout`: the probability.
+//
+// DeviceError on a GPU: the sorted lists and partial sums do not fit the stream's workspace, or the
+// type is not a floating-point type (on the CPU: std::invalid_argument). Ids and positions are not
+// checked here: src/train/data_sources.h checks token ids against the vocabulary.
 #pragma once
 
 #include "src/device/step_state.h"
@@ -10,11 +34,9 @@
 
 namespace tally::train {
 
-// out = dropout(wte[ids] + wpe[positions])
 void embedding_forward(Stream& s, const Tensor& ids, const Tensor& positions, const Tensor& wte,
                        const Tensor& wpe, double dropout, DropoutSeed seed, const Tensor& out);
-// dwte[ids] += dout, dwpe[positions] += dout (gradient type), under dropout's mask. The order of
-// additions is fixed, so that results repeat bit for bit. `workspace`: embedding_workspace() bytes.
+// `workspace`: embedding_workspace() bytes.
 void embedding_backward(Stream& s, const Tensor& ids, const Tensor& positions, const Tensor& dout,
                         double dropout, DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe,
                         const Tensor& workspace);

@@ -1,4 +1,4 @@
-// Which of cuBLASLt's algorithms are worth timing for a product.
+// Chooses which of cuBLASLt's algorithms are timed for a GEMM.
 #include <cstring>
 
 #include "src/device/cuda/check.h"
@@ -7,7 +7,7 @@
 namespace tally::train::cuda {
 namespace {
 
-// What the library offers, best first by its own estimate.
+// The library's algorithms, best first by its own estimate.
 Algorithms offered(CudaStream& s, const GemmProblem& p, const GemmPlans::Plan& plan, int wanted) {
   cublasLtMatmulPreference_t preference = nullptr;
   CUBLAS_CHECK(cublasLtMatmulPreferenceCreate(&preference));
@@ -44,7 +44,7 @@ bool runs_in_pairs(const cublasLtMatmulAlgo_t& algorithm) {
   if (cublasLtMatmulAlgoConfigGetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID,
                                            &cluster, sizeof cluster,
                                            &written) != CUBLAS_STATUS_SUCCESS) {
-    return true;  // a kernel that knows no clusters
+    return true;  // a kernel without clusters
   }
   return cluster == CUBLASLT_CLUSTER_SHAPE_AUTO || cluster == CUBLASLT_CLUSTER_SHAPE_1x1x1 ||
          cluster == CUBLASLT_CLUSTER_SHAPE_2x1x1 || cluster == CUBLASLT_CLUSTER_SHAPE_1x2x1;
@@ -64,7 +64,7 @@ Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const GemmPlan
     }
   };
   take(all);
-  // Told of fewer sms the library offers large clusters above all.
+  // With fewer SMs the library offers mostly large clusters.
   plan.use_sms(0);
   take(offered(s, p, plan, wanted));
   plan.use_sms(c.sms_for_gemms());

@@ -8,10 +8,10 @@
 namespace tally::train::cuda {
 namespace {
 
-// An operand of `outer` rows or columns; what lies beyond it reads as 0. Where neighbours in memory
-// are neighbours along `inner`, boxes have `extent` rows. Where they are neighbours along `outer`,
-// boxes are 32 wide; a whole number of them is described in three dimensions (`boxes`), so that all
-// `extent` / 32 of a slice are copied at once.
+// A tensor map of an operand of `outer` rows or columns; what lies beyond it reads as 0. Where
+// neighbours in memory are neighbours along `inner`, boxes have `extent` rows. Where they are
+// neighbours along `outer`, boxes are 32 wide; a whole number of them is described in three
+// dimensions (`boxes`), so that all `extent` / 32 of a slice are copied at once.
 bool describe(CUtensorMap* map, bool* boxes, const float* data, int64_t outer, int64_t inner,
               int64_t leading, bool along_outer, int extent) {
   const TensorMapEncode encode = tensor_map_encode();
@@ -39,13 +39,13 @@ bool describe(CUtensorMap* map, bool* boxes, const float* data, int64_t outer, i
   return made(2, sizes, &row, box);
 }
 
-// Tiles that are divided evenly: those that would make a last wave of their own, and with less than
-// half of a wave of them a whole one more, so that no block gets a sliver.
+// Tiles that all blocks share: those of a partial last wave, and one more whole wave if that is
+// less than half full, so that no block gets a sliver.
 int even_tiles(int tiles, int slices, int blocks) {
   const int rest = tiles % blocks;
   const int even = rest > 0 && 2 * rest < blocks && tiles >= blocks ? rest + blocks : rest;
-  // Every block has a slice of them, or none has: a block waits for all those before it that share
-  // its tile.
+  // Either every block has a slice of them or none has, because a block waits for all blocks before
+  // it that share its tile.
   return static_cast<int64_t>(even) * slices < blocks ? 0 : even;
 }
 
@@ -67,7 +67,7 @@ cudaError_t launch(const Float64Gemm& q, int sms, void* parts, void* marks, cuda
   p.tiles = p.tiles_down * tiles_across;
   p.slices = static_cast<int>((q.inner + float64::slice - 1) / float64::slice);
   p.down_first = p.tiles_down < tiles_across;
-  // One block a SM, as far as there are slices for them.
+  // One block an SM, as long as there are slices for them.
   const int64_t units = static_cast<int64_t>(p.tiles) * p.slices;
   const int blocks = static_cast<int>(std::min<int64_t>(sms, units));
   p.even_tiles = even_tiles(p.tiles, p.slices, blocks);

@@ -1,5 +1,5 @@
-// The kernel of gemm_float64.h. A block computes tiles of out: slices of both operands are copied
-// into a ring of shared memory (TMA), by the warps in turn; each warp multiplies 64 x 32 elements.
+// The kernel of float64.h. A block computes tiles of out. Its warps take turns at copying slices of
+// both operands into a ring in shared memory (TMA); each warp multiplies 64 x 32 elements.
 #pragma once
 
 #include "src/ops/gemm/float64_parts.cuh"
@@ -17,7 +17,7 @@ struct Kernel {
   using A = Fragment<a_outer, 2 * row_blocks, true>;
   using B = Fragment<b_outer, col_blocks, false>;
   using Sums = double[row_blocks][col_blocks][4];
-  // What a thread has of one step: as read, and widened as far as it is about to be multiplied.
+  // A thread's values of one step: as read, and widened as far as they are about to be multiplied.
   struct Values {
     float a[2 * row_blocks][2], b[col_blocks][2];
   };
@@ -41,8 +41,8 @@ struct Kernel {
     b[1] = widened(v.b[j][1]);
   }
 
-  // Multiplies step `now`; between the multiplications what comes next is widened: its own rows,
-  // at the end the first rows and the columns of the step after it.
+  // Multiplies step `now`. Between the multiplications it widens what comes next: the step's own
+  // rows, and at the end the first rows and the columns of the next step.
   __device__ static void multiply(Sums& sums, Wide& w, int now, const Values& v, const Values& next,
                                   bool more) {
 #pragma unroll
@@ -63,8 +63,8 @@ struct Kernel {
     *col = (p.down_first ? tile / p.tiles_down : tile % across) * tile_cols;
   }
 
-  // Copies the slices of a block's segments into the ring, in order. Every thread keeps account of
-  // where that is; one of them copies.
+  // Copies the slices of a block's segments into the ring, in order. Every thread tracks the
+  // position; one of them copies.
   struct Loader {
     Walk walk;
     Segment at{0, 0, 0};
@@ -82,7 +82,7 @@ struct Kernel {
         copy_box(to + box * 32 * 128, map, outer + 32 * box, inner, full);
     }
 
-    // False: there are no more.
+    // False: there are no more slices.
     __device__ bool next(const Arguments& p) {
       if (at.first == at.last) {
         if (!walk.next(p, &at)) return false;
@@ -98,7 +98,7 @@ struct Kernel {
     }
   };
 
-  // Where in the ring a warp is.
+  // A warp's position in the ring.
   struct Ring {
     uint32_t base, full, empty;
     int stage = 0;
@@ -119,7 +119,7 @@ struct Kernel {
     }
   };
 
-  // Leaves the sums of a tile that a later block finishes.
+  // Stores the sums of a tile that a later block finishes.
   __device__ static void leave(const Arguments& p, const Sums& sums) {
     double2* to = p.parts + static_cast<int64_t>(blockIdx.x) * tile_pairs + threadIdx.x;
 #pragma unroll
@@ -139,7 +139,7 @@ struct Kernel {
                    : "memory");
   }
 
-  // Adds what the blocks before this one left of a tile that begins at unit `start`.
+  // Adds the parts that earlier blocks stored of a tile that begins at unit `start`.
   __device__ static void collect(const Arguments& p, int64_t start, Sums& sums) {
     const int64_t units = static_cast<int64_t>(p.even_tiles) * p.slices;
     for (int block = static_cast<int>(blockIdx.x) - 1; block >= 0; --block) {
@@ -198,8 +198,8 @@ struct Kernel {
     }
   }
 
-  // Rounds and writes the warp's part of a tile, from (first_row, first_col) on. A thread's columns
-  // come in groups of N neighbours.
+  // Rounds the warp's part of a tile and writes it, from (first_row, first_col) on. A thread's
+  // columns come in groups of N neighbours.
   __device__ static void finish(const Arguments& p, const Sums& sums, int first_row, int first_col,
                                 int lane) {
     constexpr int N = b_outer ? 4 : 2, groups = 8 / N;
@@ -235,8 +235,8 @@ struct Kernel {
     }
   }
 
-  // Has the slice before the warp's copied over by the one that comes `stages` later. Warps take
-  // turns, so that none falls behind; by then all have read it.
+  // Overwrites the slice before the warp's by the one that comes `stages` later. Warps take turns,
+  // so that none falls behind; by then all have read it.
   struct Refill {
     Loader loader;
     Ring ring;  // one behind the warp's
@@ -258,7 +258,7 @@ struct Kernel {
     }
   };
 
-  // Adds the products of `count` slices of a tile.
+  // Adds the matmuls of `count` slices of a tile.
   __device__ static void add_up(const Arguments& p, Sums& sums, Ring& ring, Refill& refill,
                                 const A& fa, const B& fb, int count, int warp, int lane) {
     constexpr int steps = slice / step;
@@ -285,9 +285,9 @@ struct Kernel {
         read(v[0], fa, fb, ring.here(), 0);
       }
       multiply(sums, w, (steps - 1) % 2, v[(steps - 1) % 2], v[0], more);
-      // Only now, with the last values in use, and with a fence between the loads and the copy that
-      // comes next, which is another proxy's write: a load that has only been issued may read what
-      // that copy has written (seen, once in some hundred launches).
+      // Only now, after the last values are used, and with a fence between the loads and the next
+      // copy, which writes through another proxy: a load that is only issued may read what that
+      // copy writes (seen once in some hundred launches).
       fence_async_proxy();
       __syncwarp();
       if (lane == 0) barrier_arrive(was_read);

@@ -1,5 +1,5 @@
-// Parts of gemm_float64.h's kernel: what a block works on, the instructions that C++ has no word
-// for, and where a thread finds its values.
+// Parts of float64.h's kernel: what a block works on, the PTX instructions, and the layout of a
+// thread's values.
 //
 // In shared memory rows are 128 bytes, swizzled as TMA does it: 16-byte columns c of row r lie in
 // place c ^ (r % 8). An operand that is stored with neighbours along `inner` lies there as
@@ -39,12 +39,12 @@ struct Segment {
   int tile, first, last;
 };
 
-// What one block works on: its share of the even tiles from its end to its beginning, then whole
-// tiles. A tile's last slices are the beginning of some block's share: that block comes to them
+// The work of one block: its share of the even tiles from its end to its beginning, then whole
+// tiles. A tile's last slices are the beginning of some block's share. That block comes to them
 // when the blocks before it have finished their slices of the tile, which they take first. So a
-// block waits for lower-numbered ones only, and leaves what others wait for before it waits itself:
-// not all blocks need to be at work at once, as long as they start in the order of their numbers,
-// which the hardware does.
+// block waits for lower-numbered ones only, and stores what others wait for before it waits itself.
+// Not all blocks need to be resident at once, as long as they start in the order of their numbers,
+// as the hardware does.
 struct Walk {
   int begin, end, whole;
 
@@ -80,7 +80,7 @@ __device__ inline void load4(float (&v)[4], uint32_t from) {
                : "r"(from)
                : "memory");
 }
-// Not before the barrier that says it is there, which __ldcg may be.
+// Not before the barrier that says that it is complete, which __ldcg may be.
 __device__ inline double2 load_part(const double2* from) {
   double2 v;
   asm volatile("ld.global.cg.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(from) : "memory");
@@ -100,7 +100,7 @@ __device__ inline void multiply_add(double (&c)[4], const double (&a)[4], const 
       : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
 }
 
-// One operand as a warp reads it: eights of rows (of a) or columns (of b), `count` of them.
+// One operand as a warp reads it: `count` groups of eight rows (of a) or columns (of b).
 template <bool along_outer, int count, bool spread>
 struct Fragment {
   uint32_t offset;  // of the thread's first values from the slice's beginning
@@ -116,7 +116,7 @@ struct Fragment {
     }
   }
 
-  // v[i][k]: of the thread's value in eight i, the two that it has of step `at`.
+  // v[i][k]: the two values that the thread has of group i in step `at`.
   __device__ void read(float (&v)[count][2], uint32_t slice_at, int at) const {
     if constexpr (along_outer) {
 #pragma unroll
@@ -136,7 +136,7 @@ struct Fragment {
     }
   }
 
-  // Where mma's row or column g of the eight i lies, from the warp's first.
+  // Where row or column g of group i lies, from the warp's first.
   __device__ static int outer(int i, int g) {
     if constexpr (along_outer) return i / 4 * 32 + 4 * g + i % 4;
     return 8 * i + (spread ? 2 * (g % 4) + g / 4 : g);

@@ -1,4 +1,4 @@
-// The list of the kernels from CUTLASS's parts. fused_instances.cmake makes a source file of each.
+// The list of the CUTLASS kernels. fused_instances.cmake makes a source file of each.
 #include "src/ops/gemm/fused.h"
 
 #include "src/ops/loss/fused_gemm.h"

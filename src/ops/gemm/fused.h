@@ -1,7 +1,7 @@
-// Products with a pass in their epilogue that cuBLASLt lacks or does slowly, from CUTLASS's parts
-// for Hopper (sm_90a): a bias, with a residual, GELU, GELU's gradient. Several tile shapes each;
-// the caller times them against the library's product and a pass of its own. Every tile shape is
-// one source file, because each takes a minute to compile.
+// GEMMs with epilogues that cuBLASLt lacks or is slow at: a bias; bias and residual; GELU; GELU's
+// gradient. Built from CUTLASS for Hopper (sm_90a), several tile shapes each. The caller times them
+// against the library's GEMM with a kernel of its own after it. Every tile shape is one source
+// file, because each takes a minute to compile.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,23 +13,24 @@
 
 namespace tally::train::cuda {
 
-// All compute with bf16 operands and fp32 accumulation, and GELU in its tanh form in fp32.
+// Operands are bf16 with fp32 accumulation, and GELU is its tanh form in fp32.
 struct FusedGemm {
   int64_t tokens = 0, features = 0, inner = 0;
   const void* x = nullptr;  // [tokens, inner]
   // [features, inner]; GELU's gradient: [inner, features]
   const void* weight = nullptr;
   const void* bias = nullptr;  // [features]; GELU's gradient: none
-  // bias: none; with a residual: that, read; GELU: written, what is kept of x weight^T + bias; its
-  // gradient: that, read
+  // bias: unused; with a residual: read; GELU: written, what is saved of x weight^T + bias; its
+  // gradient: read, what was saved
   void* pre = nullptr;  // [tokens, features]
-  // x weight^T + bias (+ pre); GELU of that; (x weight) times GELU's slope, may be `pre` itself
+  // x weight^T + bias (+ pre); GELU of that; (x weight) times GELU's derivative, may be `pre`
+  // itself
   void* out = nullptr;  // [tokens, features]
   // GELU's gradient: fp32 [parts, features], whose sum over parts is the sum of `out` over tokens
   // before rounding; parts = divide_up(tokens, tile_tokens)
   float* parts = nullptr;
-  // Tiles of tokens that share the way along the features, 1 to 8: with one every tile of tokens
-  // reads the whole weight, which is cheapest while that stays in the cache.
+  // Tiles of tokens that are traversed together along the features, 1 to 8. With 1 every tile of
+  // tokens reads the whole weight, which is cheapest while the weight stays in L2.
   int swizzle = 1;
 };
 

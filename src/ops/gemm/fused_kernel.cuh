@@ -1,5 +1,5 @@
-// One CUTLASS kernel of gemm_cutlass.h for one tile shape. The product is computed transposed,
-// out^T[features, tokens] = weight^T x^T, so that a bias is a value a row and its gradient a sum
+// One CUTLASS kernel of fused.h for one tile shape. The GEMM is computed transposed,
+// out^T[features, tokens] = weight^T x^T, so that a bias is one value a row and its gradient a sum
 // over columns, which the epilogue keeps in registers.
 #pragma once
 
@@ -16,9 +16,9 @@
 
 namespace tally::train::cuda {
 
-// gelu(v) = v (1 + tanh(u)) / 2, u = sqrt(2/pi) (v + 0.044715 v^3). The hardware's tanh is good to
-// 2^-11, which is below half a unit of the bf16 results; one special-function operation an element,
-// because the epilogue is what these kernels wait for.
+// gelu(v) = v (1 + tanh(u)) / 2, u = sqrt(2/pi) (v + 0.044715 v^3). The hardware's tanh is accurate
+// to 2^-11, below half a unit of the bf16 results. It takes one special-function operation an
+// element, which matters because the epilogue limits these kernels.
 __device__ inline float fast_tanh(float x) {
   float y;
   asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -51,7 +51,7 @@ struct TanhGelu<cutlass::Array<float, N>> {
   }
 };
 
-// gelu'(v), by the same hyperbolic tangent, which the compiler computes once for both.
+// gelu'(v), with the same tanh, which the compiler computes once for both.
 template <typename T>
 struct TanhGeluDerivative;
 template <int N>
@@ -95,7 +95,7 @@ using EpilogueSchedule =
     std::conditional_t<cooperative, cutlass::epilogue::TmaWarpSpecializedCooperative,
                        cutlass::epilogue::TmaWarpSpecialized>;
 
-// out = acc gelu'(v) with what is kept of v as the source operand, and the sums over a tile's
+// out = acc gelu'(v) with what was saved of v as the source operand, and the sums over a tile's
 // tokens.
 template <typename Tile, template <typename> class Gradient>
 using BackwardFusion = cutlass::epilogue::fusion::Sm90EVT<
@@ -128,7 +128,7 @@ struct BiasGeluDerivative
 
 namespace cutlass::epilogue::fusion {
 
-// z = beta C + alpha acc + bias once, then two trees over it: the output's and the kept slope's.
+// z = beta C + alpha acc + bias once, then two trees over it: the output's and the derivative's.
 template <int StagesD, class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
 using BiasGeluDerivativeTree = Sm90SplitTreeVisitor<
     Sm90LinCombPerRowBias<CtaTile, float, float, bfloat16_t, void, float>,
@@ -150,7 +150,7 @@ struct FusionCallbacks<
     : BiasGeluDerivativeTree<StagesD, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S> {
   using Impl = BiasGeluDerivativeTree<StagesD, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S>;
   using Operation = tally::train::cuda::fused::BiasGeluDerivative;
-  // The members that the plain GELU's callbacks have.
+  // The members that the callbacks of the plain GELU have.
   struct Arguments {
     float alpha = 1, beta = 0;
     const bfloat16_t* bias_ptr = nullptr;
@@ -173,8 +173,8 @@ struct FusionCallbacks<
 namespace tally::train::cuda {
 namespace fused {
 
-// What happens to the accumulators: + bias; + bias + residual; GELU of that, whose input or slope
-// is kept too; times GELU's gradient, from its input or its slope.
+// The epilogue: + bias; + bias + residual; GELU of that, whose input or derivative is saved too;
+// times GELU's derivative, computed from its input or saved.
 enum class Work { bias, bias_residual, gelu, gelu_derivative, gelu_gradient, times_derivative };
 
 template <Work work, typename Tile>
@@ -207,8 +207,8 @@ Stride packed(Stride stride, int rows, int columns) {
   return cutlass::make_cute_packed_stride(stride, cute::make_shape(rows, columns, 1));
 }
 
-// out[m,n] = a[m,k] b[k,n]; what the epilogue reads besides is the caller's to add. `swizzle`:
-// tiles along n that share the way along m.
+// out[m,n] = a[m,k] b[k,n]; the caller adds the epilogue's other operands. `swizzle`: tiles along n
+// that are traversed together along m.
 template <typename Gemm>
 typename Gemm::Arguments plain_gemm(int m, int n, int k, const void* a, const void* b, void* out,
                                     int sms, int swizzle) {
@@ -286,7 +286,7 @@ struct Kernel {
   }
 
   static bool supported(const FusedGemm& p) {
-    // The sums of GELU's gradient are written tile by tile; all else ends where the matrix ends.
+    // GELU's gradient writes its sums tile by tile; everything else ends where the matrix ends.
     const int64_t step = forward ? aligned : cute::size<0>(Tile{});
     return p.features > 0 && p.features % step == 0 && p.inner % aligned == 0 && p.tokens > 0 &&
            p.tokens <= INT32_MAX && p.inner > 0 && p.inner <= INT32_MAX;

@@ -1,7 +1,37 @@
-// GEMMs through cuBLASLt, with the algorithm chosen by autotuning: the library's own first choice is
-// up to 14% slower on the shapes of a GPT. For float32 the kernels of float64.h are timed as well.
-// Each (shape, types, epilogue) is timed once, on the operands of its first call. The choice is kept
-// in memory and in a file, see GemmPlans.
+// GEMMs on a GPU, and the choice among equivalent kernels by timing (autotune).
+//   out[rows, cols] = alpha a[rows, inner] b[inner, cols] + beta addend, with an epilogue
+// Row-major, each operand as stored or transposed, one matrix or a batch. Types of a and b: f64,
+// f32, bf16, f16; bf16 and f16 operands may have an f32 result. Accumulation is in f32, or f64 for
+// f64.
+//
+// Which version serves what:
+//   cuBLASLt (plan*.cc, candidates.cc)  every type on every GPU; f32 in IEEE float32 or TF32
+//   tf32x3 (split.cu)                   f32 with ComputeOptions::matmul_mode tf32x3: operands are
+//                                       split into two TF32 numbers, two TF32 GEMMs of cuBLASLt
+//                                       follow
+//   float64 (float64*)                  f32 on the float64 tensor cores of compute capability 9.0,
+//                                       with matmul_mode ieee: one matrix, alpha 1, beta 0 or 1, no
+//                                       GELU, addresses and row distances of whole 16 bytes
+//   CUTLASS (fused*)                    bf16 on compute capability 9.0, with epilogues that
+//                                       cuBLASLt lacks or is slow at. linear.h calls these, gemm()
+//                                       does not.
+// The CPU has no part in this: its GEMMs are ATen's (ops/linear/cpu.cc).
+//
+// How one is chosen: at the first eager call of a shape (sizes, types, layouts, alignment,
+// epilogue, reserved SMs) gemm() times up to 32 algorithms of cuBLASLt, and the float64 kernel
+// where it serves, on the operands of that call. The library's own first choice is up to 14% slower
+// on the shapes of a GPT. The choice is kept in memory and in a file (GemmPlans, tuning_file.h).
+//   --deterministic       nothing is timed: the float64 kernel where it serves, else the library's
+//                         first algorithm
+//   f64, recorded calls   not timed: a known choice, else the library's first algorithm
+//   --no-fusion float64   without the float64 kernel
+//   --precision           tf32 and tf32x3 set matmul_mode
+//   reserved_sms          GEMMs leave these SMs to a side stream; only algorithms whose clusters
+//                         are of one or two blocks are taken, where the library has some
+//                         (candidates.cc)
+//
+// DeviceError: cuBLASLt has no algorithm for the GEMM; an operand is too large for tf32x3; a type
+// is not a floating-point type; memory would have to be allocated while a CUDA graph is recorded.
 #pragma once
 
 #include <functional>
@@ -21,13 +51,13 @@ struct Operand {
   DType dtype = DType::f32;
   int64_t leading = 0;      // elements from one stored row to the next
   int64_t stride = 0;       // elements from one matrix of the batch to the next
-  bool transposed = false;  // stored as the transpose of what enters the product
+  bool transposed = false;  // stored as the transpose of the operand
 };
 
 enum class Epilogue : uint8_t {
   none,
   bias,           // + bias[cols]
-  gelu_aux_bias,  // aux = product + bias[cols]; out = gelu(aux), tanh form
+  gelu_aux_bias,  // aux = a b + bias[cols]; out = gelu(aux), tanh form
 };
 
 // out[rows, cols] = alpha a[rows, inner] b[inner, cols] + beta addend
@@ -42,16 +72,16 @@ struct GemmProblem {
   Epilogue epilogue = Epilogue::none;
   const void* bias = nullptr;  // out_dtype
   void* aux = nullptr;         // out_dtype, leading dimension out_leading
-  bool split = false;          // f32 operands that hold TF32 numbers, see gemm_split.cu
+  bool split = false;          // f32 operands that hold TF32 numbers, see split.cu
 };
 
-// Enqueues the product. The first eager call of a new shape tunes it: it waits for the GPU then,
-// and may allocate a copy of `out` while it does (beta != 0).
+// Enqueues the GEMM. The first eager call of a new shape tunes it: it waits for the GPU, and may
+// allocate a copy of `out` meanwhile (beta != 0).
 void gemm(const CudaCompute& c, const GemmProblem& problem);
-// An f32 product as two of TF32 numbers: each operand is split into a large and a small part. First
-// comes small large + large small, as one product over parts laid side by side along `inner`, then
-// large large is added to it, with the epilogue. The parts lie in memory of the stream, until its
-// next product.
+// An f32 GEMM as two TF32 GEMMs: each operand is split into a large and a small part. The first
+// computes small large + large small, as one GEMM over parts that lie side by side along `inner`.
+// The second adds large large, with the epilogue. The parts lie in memory of the stream until its
+// next GEMM.
 struct SplitProblem {
   GemmProblem small, large;
 };
@@ -60,19 +90,20 @@ SplitProblem split_problem(CudaStream& s, const GemmProblem& problem);
 // Whether f32 GEMMs may run on float64 tensor cores here (ComputeOptions::float64_gemms).
 bool float64_gemms_serve(const CudaCompute& c);
 
-// Whether something serves it (the library does not have every combination of epilogues and types).
+// Whether a kernel serves it (cuBLASLt does not have every combination of epilogues and types).
 bool gemm_supported(const CudaCompute& c, const GemmProblem& problem);
 
-// Which of several equivalent ways is fastest, timed at the first eager call under this key and
-// remembered. Every variant must leave what the caller can go on with, and be repeatable. While a
-// graph is recorded or with options.deterministic: 0. Tests take each in turn, see GemmPlans::forced.
+// The index of the fastest of several equivalent variants, timed at the first eager call under this
+// key and remembered. Every variant must leave operands that the caller can go on with, and be
+// repeatable. While a graph is recorded (unless it is known), and with options.deterministic: 0.
+// Tests force each variant in turn, see GemmPlans::forced.
 int fastest(const CudaCompute& c, const std::string& key,
             const std::vector<std::function<void()>>& variants);
 
 using Algorithms = std::vector<cublasLtMatmulHeuristicResult_t>;
 
-// What was tuned on one device, kept in tuning_file()'s file; one that cannot be read or written is
-// done without.
+// The choices of one device, kept in tuning_file()'s file. A file that cannot be read or written is
+// ignored.
 class GemmPlans {
  public:
   struct Plan;
@@ -81,9 +112,9 @@ class GemmPlans {
   GemmPlans(const GemmPlans&) = delete;
   GemmPlans& operator=(const GemmPlans&) = delete;
 
-  // The plan of a problem; null when no algorithm serves it. Tunes when it may.
+  // The plan of a problem; null when no algorithm serves it. Tunes where that is possible.
   Plan* plan(const CudaCompute& c, const GemmProblem& problem);
-  // Index remembered under a key, -1 when none.
+  // The index remembered under a key; -1: none.
   int choice(const std::string& key) const;
   void remember(const std::string& key, int index);
   // Every choice in use, a line each as in the file.
@@ -91,8 +122,8 @@ class GemmPlans {
   // Takes over choices of such a text. Plans that were made differently are made anew.
   void adopt(const std::string& text);
 
-  // For tests, which must not depend on what timing finds: fastest() takes this variant (the last
-  // one where there are fewer) unless it is negative, and leaves in `variants` how many it had.
+  // For tests, which must not depend on timing: unless negative, fastest() returns this variant
+  // (the last one where there are fewer). `variants` tells how many the last call had.
   int forced = -1, variants = 0;
 
  private:

@@ -1,5 +1,5 @@
-// How one problem is computed: cuBLASLt's description of it with the algorithm that was found best,
-// or a kernel of our own. For gemm*.cc only.
+// How one GEMM is computed: cuBLASLt's description of it with the best algorithm, or a kernel of
+// our own. Private to gemm/.
 #pragma once
 
 #include <cublasLt.h>
@@ -13,17 +13,17 @@ namespace tally::train::cuda {
 
 // The largest power of two up to 256 that divides the address and both distances.
 uint32_t alignment_of(const void* data, DType t, int64_t leading, int64_t stride);
-// Of `out`, of what is added to it and of `aux`.
+// The same for `out`, what is added to it, and `aux`.
 uint32_t out_alignment(const GemmProblem& p);
 bool adds_in_place(const GemmProblem& p);
-// Whether it is computed as two products of TF32 numbers, see split_problem().
+// Whether it is computed as two TF32 GEMMs, see split_problem().
 bool must_split(const ComputeOptions& o, const GemmProblem& p);
-// Whether the float64 tensor cores can take it, see gemm_float64.h.
+// Whether the float64 tensor cores can compute it, see float64.h.
 bool float64_serves(const CudaCompute& c, const GemmProblem& p);
-// Enqueues it there, into `out`; `parts`: scratch.
+// Enqueues it on them, into `out`; `parts`: scratch.
 cudaError_t run_float64(const CudaCompute& c, const GemmProblem& p, int tile, void* out,
                         void* parts);
-// All that a plan depends on, as one word.
+// Everything that a plan depends on, as one word.
 std::string key_of(const CudaCompute& c, const GemmProblem& p);
 
 class Layout {
@@ -49,9 +49,9 @@ struct GemmPlans::Plan {
     algorithm = found.algo;
     workspace = found.workspaceSize;
   }
-  // What the library's kernels are to use; 0: all.
+  // How many SMs the library's kernels may use; 0: all.
   void use_sms(int count) const;
-  // Takes this problem's addresses.
+  // Sets this problem's addresses.
   void point(const GemmProblem& p) const;
   cublasStatus_t run(CudaStream& s, const GemmProblem& p, void* out,
                      const cublasLtMatmulAlgo_t& algo, void* scratch, size_t bytes) const;
@@ -60,19 +60,19 @@ struct GemmPlans::Plan {
   cublasLtMatmulDesc_t desc = nullptr;
   bool in_f64;
   bool tuned = false;
-  int float64_tile = -1;  // the kernel's of gemm_float64.h where that is the fastest
+  int float64_tile = -1;  // of float64.h's kernel where that is the fastest; -1: cuBLASLt
   cublasLtMatmulAlgo_t algorithm{};
-  size_t workspace = 0;  // bytes that the algorithm wants
+  size_t workspace = 0;  // bytes that the algorithm needs
 };
 
-// The library's algorithms for a problem, best first by its own estimate, of `wanted` asked for.
-// With reserved_sms only those that run in pairs, where there are such, and up to twice as many:
-// work on another queue takes sms in pairs here and there, and clusters of four find
-// fewer places than are left, so that some wait for others to end. Timing cannot see it, as nothing
-// runs beside the product then.
+// The library's algorithms for a GEMM, best first by its own estimate, of `wanted` asked for. With
+// reserved_sms only those that run in pairs (where there are some), and up to twice as many: a side
+// stream occupies SMs in pairs across the GPU, and clusters of four fit into fewer places than are
+// free, so that some wait for others to end. Timing does not show this, because nothing overlaps
+// with the GEMM then.
 Algorithms candidates(const CudaCompute& c, const GemmProblem& p, const GemmPlans::Plan& plan,
                       int wanted);
-// Whether its clusters are of one or two blocks of threads.
+// Whether its clusters have one or two blocks of threads.
 bool runs_in_pairs(const cublasLtMatmulAlgo_t& algorithm);
 
 }  // namespace tally::train::cuda

@@ -1,4 +1,4 @@
-// What was tuned: in memory, and in a file.
+// The tuned algorithms: in memory, and in a file.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -44,7 +44,7 @@ class TuningOutput {
   void* copy_ = nullptr;
 };
 
-// Under which the tile is remembered where the float64 tensor cores are the fastest.
+// The key under which the tile is remembered where the float64 tensor cores are the fastest.
 const std::string float64_prefix = "float64/";
 std::string float64_key(const std::string& key) {
   return float64_prefix + key;
@@ -91,7 +91,8 @@ void GemmPlans::append(const std::string& line) const {
   if (file_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);
-  // One short write in append mode: ranks that tune at the same time do not mix their lines.
+  // One short write in append mode, so that ranks that tune at the same time do not mix their
+  // lines.
   std::ofstream out(file_, std::ios::app);
   out << line + "\n" << std::flush;
 }
@@ -152,7 +153,7 @@ GemmPlans::Plan* GemmPlans::plan(const CudaCompute& c, const GemmProblem& p) {
   return make(c, p, key, may_tune && !c.stream.capturing());
 }
 
-// The algorithm that an earlier run found, where it still serves.
+// Takes the algorithm that an earlier run found, if it still serves.
 bool GemmPlans::recall(const CudaCompute& c, const GemmProblem& p, const std::string& key,
                        Plan* plan) const {
   CudaStream& s = c.stream;
@@ -212,14 +213,15 @@ GemmPlans::Plan* GemmPlans::make(const CudaCompute& c, const GemmProblem& p, con
   auto plan = std::make_unique<Plan>(c, p);
   plan->point(p);
   if (c.options.deterministic) {
-    // By rule: the kernel that is the fastest for most sizes, else the library's first choice.
+    // By rule: the float64 kernel, which is the fastest for most sizes, else the library's first
+    // choice.
     if (float64_serves(c, p)) plan->float64_tile = 0;
   } else {
     plan->tuned = recall(c, p, key, plan.get());
   }
   if (!plan->tuned && plan->float64_tile < 0) {
-    // Untimed, the library's first one; the first that runs in pairs may stand anywhere in its
-    // list.
+    // Without timing, the library's first algorithm. With reserved SMs the first that runs in pairs
+    // may be anywhere in its list.
     const bool one_will_do = !may_tune && c.options.reserved_sms == 0;
     const Algorithms algorithms = candidates(c, p, *plan, one_will_do ? 1 : algorithms_tried);
     if (algorithms.empty()) return (plans_[key] = nullptr).get();

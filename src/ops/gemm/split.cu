@@ -1,6 +1,6 @@
-// float32 products on tensor cores with float32's accuracy: x = large + small with both parts TF32
-// numbers (11 bits of mantissa each), and x y = small large + large small + large large, without
-// the product of the small parts, which lies below float32's last bit.
+// float32 GEMMs on tensor cores with float32's accuracy: x = large + small with both parts TF32
+// numbers (11 bits of mantissa each), and x y = small large + large small + large large. The
+// product of the small parts is left out, because it lies below float32's last bit.
 #include <string>
 
 #include "src/device/cuda/kernel.cuh"
@@ -9,8 +9,8 @@
 namespace tally::train::cuda {
 namespace {
 
-// Rounded to the ten stored bits of TF32's mantissa, halves away from zero, as the hardware's own
-// conversion does. What is not finite stays that.
+// Rounds to the ten stored bits of TF32's mantissa, halves away from zero, as the hardware's own
+// conversion does. Infinities and NaNs are preserved.
 __device__ inline float to_tf32(float x) {
   const uint32_t bits = __float_as_uint(x);
   if ((bits & 0x7f800000U) == 0x7f800000U) return x;
@@ -30,8 +30,8 @@ struct Split {
     return to + static_cast<int64_t>(blockIdx.z) * 2 * rows * cols;
   }
 };
-// Both operands of a product in one launch: blockIdx.x counts a's blocks, then b's; blockIdx.z is
-// the matrix of the batch.
+// Both operands of a GEMM in one launch: blockIdx.x counts a's blocks, then b's; blockIdx.z is the
+// matrix of the batch.
 struct SplitPair {
   Split operand[2];
 };
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(split_threads)
   Vector<float, N> x[split_rounds];
 #pragma unroll
   for (int i = 0; i < split_rounds; ++i) {
-    // Read from some valid place, without a branch: all are on their way together.
+    // Read from some valid place without a branch, so that all loads are in flight together.
     const unsigned at = min(first + i * split_threads, count - 1);
     x[i] = load<float, N>(from + int64_t{at / wide} * p.leading + at % wide * N);
   }
@@ -122,7 +122,7 @@ bool in_vectors(const Split& p) {
 unsigned blocks_of(const Split& p, bool turn, int width) {
   const int64_t vectors = p.rows * (p.cols / width);
   if (vectors > INT32_MAX) {
-    throw DeviceError("matrix product in tf32x3: an operand of " + std::to_string(p.rows) + " x " +
+    throw DeviceError("GEMM in tf32x3: an operand of " + std::to_string(p.rows) + " x " +
                       std::to_string(p.cols) + " is too large");
   }
   return static_cast<unsigned>(turn ? divide_up(p.rows, turn_rows) * divide_up(p.cols, turn_cols)
@@ -158,15 +158,15 @@ SplitProblem split_problem(CudaStream& s, const GemmProblem& p) {
   q.small.epilogue = Epilogue::none;
   q.large.beta = 1;
   q.large.addend = nullptr;
-  // Where `inner` runs down both operands as they are stored (a weight's gradient), TF32 products
-  // are slow: there the parts are written transposed, which costs nothing more.
+  // Where `inner` runs down both operands as they are stored (a weight's gradient), TF32 GEMMs are
+  // slow. There the parts are written transposed, which costs nothing extra.
   const bool turn = p.a.transposed && !p.b.transposed;
   const auto operand = [&](const Operand& o, int64_t rows, int64_t cols, bool is_b, float* to,
                            Operand* both, Operand* large) {
-    // As stored: rows and columns of transposed operands are exchanged.
+    // Sizes as stored: rows and columns of transposed operands are exchanged.
     const int64_t high = o.transposed ? cols : rows, wide = o.transposed ? rows : cols;
-    // The parts lie along `inner`: one below the other, one beside the other in rows twice as long,
-    // or, turned, beside each other.
+    // The parts lie along `inner`: one below the other, or side by side in rows twice as long;
+    // transposed, side by side.
     const bool down = is_b != o.transposed;
     const int64_t leading = turn ? 2 * high : down ? wide : 2 * wide;
     *both = Operand{to, DType::f32, leading, 2 * rows * cols, o.transposed != turn};

@@ -29,7 +29,7 @@ double milliseconds(const Event& from, const Event& to) {
   return ms;
 }
 
-// Milliseconds a run, of `runs` back to back; infinity when it does not run.
+// Milliseconds per run, of `runs` back to back; infinity when it does not run.
 double time_runs(CudaStream& s, const Candidate& candidate, int runs, const Event& from,
                  const Event& to) {
   CUDA_CHECK(cudaEventRecord(from.get(), s.stream()));

@@ -1,4 +1,4 @@
-// Autotuning on a stream: equivalent computations, timed.
+// Autotune on a stream: times equivalent computations.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,10 @@
 
 namespace tally::train::cuda {
 
-// One way to compute a GEMM: enqueues it; false when it does not run.
+// One algorithm for a GEMM: enqueues it; false when it does not run.
 using Candidate = std::function<bool()>;
 
-// The best of the candidates by autotune(); candidates.size() when none runs.
+// The index of the best candidate by autotune(); candidates.size() when none runs.
 size_t best_of(CudaStream& s, const std::vector<Candidate>& candidates);
 
 }  // namespace tally::train::cuda

@@ -1,5 +1,5 @@
-// The GEMMs of layers on a GPU, without those with GELU (cuda_gelu.cc). Autotuning decides what is
-// fused and what is a kernel of its own.
+// The GEMMs of layers on a GPU, except those with GELU (cuda_gelu.cc). Autotune decides what is
+// fused.
 #include "src/device/cuda/check.h"
 #include "src/ops/linear/backends.h"
 #include "src/ops/linear/cuda_parts.h"
@@ -27,7 +27,7 @@ void linear_forward(const Compute& compute, const Tensor& x, const Tensor& w, co
     add_bias(s, b, y);
   };
   if (!gemm_supported(c, fused)) return two_passes();
-  // Timing would add in place once a run.
+  // In place, each timed run would add to the result, so this is not timed.
   if (plain.addend == y.data && residual.defined()) return gemm(c, fused);
   std::vector<std::function<void()>> variants{[&] { gemm(c, fused); }, two_passes};
   const FusedGemm own = fused_gemm(plain, b, residual.data, y);

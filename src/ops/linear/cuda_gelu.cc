@@ -1,5 +1,4 @@
-// The MLP's GEMMs with GELU after them, forward and backward. Autotuning decides what is fused and
-// what is a kernel of its own.
+// The MLP's GEMMs with GELU, forward and backward. Autotune decides what is fused.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 namespace tally::train::cuda {
 namespace {
 
-// The gradients of a GEMM with GELU after it, as matrices.
+// The backward pass of a GEMM with GELU, as matrices.
 struct GeluGradient {
   Tensor dy, w, saved, dpre;  // [M,K], [K,F], [M,F], [M,F]
   SavedGelu form;
@@ -20,8 +19,8 @@ struct GeluGradient {
   int64_t columns() const { return w.dim(1); }
 };
 
-// Rows of a piece so that pieces of about `bytes` cover all rows and, where it comes out even, are
-// equal: they share one tuned GEMM then.
+// Rows of a piece, so that pieces of about `bytes` cover all rows. They are equal where the rows
+// divide, because equal pieces share one tuned GEMM.
 int64_t rows_a_piece(const GeluGradient& g, int64_t bytes) {
   const int64_t rows = g.rows(),
                 row_bytes = static_cast<int64_t>(size_of(g.saved.dtype)) * g.columns();
@@ -39,13 +38,13 @@ int64_t rows_a_piece(const GeluGradient& g, int64_t bytes) {
   return (rows + least - 1) / least;
 }
 
-// GELU's kernel over rows from `first` on, once their GEMM's result lies in `part`.
+// Runs GELU's kernel over rows from `first` on, once the result of their GEMM is in `part`.
 void gelu_pass(CudaStream& s, const GeluGradient& g, int64_t first, const Tensor& part,
                const Tensor& out, const Tensor& db) {
   gelu_backward(s, part, g.saved.rows(first, part.dim(0)), out, db, g.form);
 }
 
-// In one CUTLASS kernel.
+// Runs the whole backward pass in one CUTLASS kernel.
 void gelu_backward_fused(const CudaCompute& c, const FusedKernel& kernel, FusedGemm p,
                          const GeluGradient& g, const Tensor& db) {
   CudaStream& s = c.stream;
@@ -61,8 +60,8 @@ void gelu_backward_fused(const CudaCompute& c, const FusedKernel& kernel, FusedG
   }
 }
 
-// The GEMM overwrites `dpre`, which is not `saved`: as a whole, in pieces that GELU's kernel still
-// finds in the cache, or in one CUTLASS kernel.
+// The GEMM overwrites `dpre`, which is not `saved`: as a whole, in pieces that are still in the
+// cache when GELU's kernel reads them, or in one CUTLASS kernel.
 void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Tensor& db) {
   CudaStream& s = c.stream;
   constexpr int64_t piece_bytes = int64_t{64} << 20;
@@ -86,7 +85,7 @@ void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Tens
     variants.emplace_back(
         [&, kernel](const Tensor& sums) { gelu_backward_fused(c, *kernel, own, g, sums); });
   }
-  // A timed run adds its sums where nobody reads them.
+  // A timed run adds its sums to scratch that nothing reads.
   std::vector<std::function<void()>> timed;
   for (const Variant& variant : variants) {
     timed.emplace_back([&] {
@@ -98,9 +97,9 @@ void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Tens
   variants[static_cast<size_t>(fastest(c, key, timed))](db);
 }
 
-// `dpre` is `saved`, so that the GEMM needs other memory: pieces of rows go through the second
+// `dpre` is `saved`, so the GEMM needs other memory: pieces of rows go through the second
 // workspace. Small pieces are still in the cache when GELU's kernel reads them, large ones make
-// faster GEMMs: autotuning decides.
+// faster GEMMs. Autotune decides.
 void gelu_backward_in_place(const CudaCompute& c, const GeluGradient& g, const Tensor& db) {
   CudaStream& s = c.stream;
   const auto most = static_cast<int64_t>(s.second_workspace_bytes());
@@ -110,7 +109,7 @@ void gelu_backward_in_place(const CudaCompute& c, const GeluGradient& g, const T
       const int64_t count = std::min(piece, g.rows() - first);
       const Tensor part(scratch, g.dpre.dtype, {count, g.columns()});
       gemm(c, gemm_problem(g.dy.rows(first, count), g.w, false, part));
-      // A timed run leaves `saved` and `db` as they are.
+      // A timed run must not change `saved` and `db`.
       gelu_pass(s, g, first, part, timed ? part : g.dpre.rows(first, count), timed ? Tensor() : db);
     }
   };
@@ -162,7 +161,7 @@ void linear_gelu_forward(const Compute& compute, const Tensor& x, const Tensor& 
     }
     GemmProblem fused = with_epilogue(plain, Epilogue::gelu_aux_bias, b, saved.data);
     fused.out = y.data;
-    // The library's GELU is an approximation good for 16-bit results only.
+    // The library's GELU is an approximation that is accurate enough for 16-bit results only.
     if (c.options.fused_gelu && !derivative && size_of(y.dtype) == 2 && gemm_supported(c, fused)) {
       variants.emplace_back([c, fused] { gemm(c, fused); });
     }

@@ -5,8 +5,8 @@
 namespace tally::train::cuda {
 namespace {
 
-// A weight of so many bytes stays in the cache while all sms read it: half of the 50 MB
-// of an H100's, each half of which serves half of them.
+// A weight of so many bytes stays in L2 while all SMs read it: half of the 50 MB of an H100's L2,
+// each half of which serves half of the SMs.
 constexpr int64_t cached_bytes = int64_t{24} << 20;
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What the GEMMs of layers have in common: from tensors to problems, and which kernels serve them.
+// What the GEMMs of layers share: converting tensors to GEMM problems, and which kernels serve
+// them.
 #pragma once
 
 #include <string>
@@ -12,13 +13,13 @@ namespace tally::train::cuda {
 
 // out = x op(w), x[M,K] flattened to two dimensions.
 GemmProblem gemm_problem(const Tensor& x, const Tensor& w, bool w_transposed, const Tensor& out);
-// With b[N] where it is defined, and `aux` as Epilogue says.
+// Adds an epilogue, with b[N] where it is defined, and `aux` as Epilogue says.
 GemmProblem with_epilogue(GemmProblem p, Epilogue epilogue, const Tensor& b, void* aux);
-// Under which it is remembered how `op` is done at this shape.
+// The key under which the choice for `op` at this shape is remembered.
 std::string shape_key(const char* op, const CudaCompute& c, const GemmProblem& p);
 // The same GEMM with bias `b`, for CUTLASS's kernels.
 FusedGemm fused_gemm(const GemmProblem& plain, const Tensor& b, void* pre, const Tensor& out);
-// Those of CUTLASS's kernels that serve this problem here, none unless `wanted`.
+// The CUTLASS kernels that serve this problem here; none unless `wanted`.
 std::vector<const FusedKernel*> serving(const CudaStream& s, bool wanted,
                                         const FusedKernels& kernels, const FusedGemm& p,
                                         DType type);

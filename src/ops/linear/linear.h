@@ -1,18 +1,38 @@
-// The GEMMs of a training step, with what is fused to them. Row-major; M rows are tokens.
-//   x[M,K], w[N,K] (as PyTorch's Linear), b[N], y[M,N]
-// x, w, b, y, dx have the compute type (f64, f32, bf16, f16). dw and db have the gradient type (f32
-// for bf16 and f16, else the compute type). Accumulation is in f32 at least. An undefined tensor
-// (data null) means "none".
+// The GEMMs of a training step with what is fused to them: bias, residual, GELU.
+//   y = x w^T + b (+ residual);  dx = dy w;  dw += dy^T x;  db += column sums of dy
+//   x[M,K], w[N,K] (as PyTorch's Linear), b[N], y[M,N], row-major; M rows are tokens
+// GELU is the tanh form (Hendrycks and Gimpel, arXiv:1606.08415).
+//
+// x, w, b, y and dx have the compute type (f64, f32, bf16, f16). dw and db have the gradient type
+// (f32 for bf16 and f16, else the compute type). Accumulation is in f32 at least. An undefined
+// tensor (data null) means "none".
 //
 // Which version serves what:
-//   CPU (cpu.cc)            every type, by ATen; 16-bit types compute in float32
-//   cuBLASLt (cuda.cc)      every type on every GPU, the algorithm chosen by autotuning (ops/gemm/)
-//   CUTLASS (ops/gemm/)     bf16 on compute capability 9.0: GEMMs with a bias, with bias and
-//                           residual, with GELU and with GELU's gradient, where autotuning finds
-//                           them faster; sizes that are multiples of 8
-//   float64 (ops/gemm/)     f32 on compute capability 9.0, ComputeOptions::float64_gemms
-//   passes (passes.cu)      bias, GELU and column sums as kernels of their own, for what no
-//                           epilogue serves
+//   CPU (cpu.cc)          every type, by ATen; 16-bit types compute in float32
+//   cuBLASLt (cuda*.cc)   every type on every GPU, through gemm.h; with a bias in the epilogue
+//                         where the library has it, and GELU for 16-bit types whose input is saved
+//   CUTLASS               bf16 on compute capability 9.0, 16-byte aligned, K and N multiples of 8:
+//   (gemm/fused*)         bias; bias and residual; bias and GELU; GELU's gradient (width a multiple
+//                         of 128)
+//   float64 (gemm/)       f32 GEMMs on the float64 tensor cores of compute capability 9.0, see
+//                         gemm.h
+//   passes (passes.cu)    bias, GELU and column sums as kernels of their own, for what no epilogue
+//                         serves
+//
+// How one is chosen on a GPU: autotune (fastest() in gemm.h) times the versions at the first call
+// of a shape and remembers the choice. Options limit them:
+//   --no-fusion gelu             GELU is a kernel of its own
+//   --no-fusion gelu-derivative  GELU's input is saved instead of its derivative (SavedGelu)
+//   --no-fusion bias             no CUTLASS kernels for a bias or a residual
+//   --no-fusion residual         the residual is added by norm.h
+//   --no-fusion float64          no float64 tensor cores
+//   --deterministic              nothing is timed: a bias in cuBLASLt's epilogue, GELU as a kernel
+// Without CUTLASS in the build, or without code for compute capability 9.0, its kernels are left
+// out.
+//
+// DeviceError: cuBLASLt has no algorithm for a GEMM; a row of linear_backward_input_gelu does not
+// fit the second workspace; a row is too long for the column sums; the type is not a floating-point
+// type.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +46,16 @@ namespace tally::train {
 void linear_forward(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& b,
                     const Tensor& y, const Tensor& residual = Tensor());
 
-// What a GEMM with GELU saves for its backward pass: GELU's input, or GELU's derivative there,
-// rounded to the compute type. With the derivative the backward pass is a multiplication. From the
-// input GELU's output can be computed again.
+// What a GEMM with GELU saves for its backward pass, in the compute type: GELU's input, or GELU's
+// derivative there. The derivative makes the backward pass a multiplication. The input lets GELU's
+// output be computed again.
 enum class SavedGelu : uint8_t { input, derivative };
 // The faster of them on this device for x[M,K], w[N,K]: the derivative where both directions have a
-// fused kernel for it. (Timing found it so at every size tried, bench/notes/gemm.md.)
+// fused kernel for it, which timing found faster at every size tried (bench/notes/gemm.md).
 SavedGelu faster_saved_gelu(const Compute& c, DType type, int64_t n, int64_t k);
 
-// Whether f32 GEMMs may run on float64 tensor cores here (ComputeOptions::float64_gemms). Those of
-// layers use every SM until their end.
+// Whether f32 GEMMs may run on float64 tensor cores here (ComputeOptions::float64_gemms). Such a
+// GEMM of a layer uses every SM until its end.
 bool float64_gemms_serve(const Compute& c);
 
 // v = x w^T + b, y = gelu(v), tanh form: 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))), and

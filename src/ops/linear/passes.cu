@@ -1,12 +1,12 @@
-// GELU and bias, forward and backward, and sums over rows: bandwidth-bound passes between products.
+// GELU and bias, forward and backward, and sums over rows: bandwidth-bound kernels between GEMMs.
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/linear/passes.h"
 
 namespace tally::train::cuda {
 namespace {
 
-// gelu(v) = 0.5 v (1 + tanh(u)) with u = sqrt(2/pi) (v + 0.044715 v^3), and 0.5 (1 + tanh(u)) is
-// the logistic function of 2u, which form its relative accuracy for negative v.
+// gelu(v) = 0.5 v (1 + tanh(u)) with u = sqrt(2/pi) (v + 0.044715 v^3). 0.5 (1 + tanh(u)) is the
+// logistic function of 2u, which is accurate for negative v.
 __device__ inline float exponential(float x, float) {
   return expf(x);
 }
@@ -46,7 +46,7 @@ __device__ inline Acc<T> gelu_derivative(Acc<T> v) {
   return p + v * p * (A(1) - p) * derivative_of_2u;
 }
 
-// No GELU, or what is saved of it, see SavedGelu.
+// Without GELU, or with what was saved of it, see SavedGelu.
 enum class Gelu { none, input, derivative };
 
 template <typename T, int N, Gelu with>
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(32 * sum_rows)
   const int64_t first = blockIdx.y * rows_per_block;
   const int64_t last = first + rows_per_block < rows ? first + rows_per_block : rows;
   A sums[N] = {};
-  // All loads of a few rows before the first store: the output may be one of the inputs, so that
+  // All loads of a few rows come before the first store: the output may be one of the inputs, so
   // the compiler must keep their order.
   constexpr int deep = with == Gelu::none ? 4 : 2;
   for (int64_t row = first + threadIdx.y; column < columns && row < last; row += deep * sum_rows) {
@@ -181,7 +181,7 @@ void launch_sum(CudaStream& s, const Tensor& dy, const Tensor& pre, const Tensor
   const int64_t columns = range.columns;
   if (rows == 0 || columns == 0) return;
   const int64_t across = divide_up(columns, 32 * N);
-  // One full wave of blocks, no fewer than 32 rows each, and parts that fit the workspace.
+  // One full wave of blocks, at least 32 rows each, and parts that fit the workspace.
   int64_t down = resident_blocks(s, sum_kernel<T, N, with>, 32 * sum_rows) / across;
   down = down > 1 ? down : 1;
   down = down < divide_up(rows, 32) ? down : divide_up(rows, 32);

@@ -11,7 +11,7 @@
 namespace tally::train::cpu {
 namespace {
 
-// Calls work(i, scratch, values) for every row, some at a time; `values` is the memory of
+// Calls work(i, scratch, values) for every row, several at a time; `values` is the memory of
 // `scratch`, a row of the vocabulary.
 template <typename A, typename F>
 void each_row(int64_t rows, int64_t vocabulary, F&& work) {
@@ -24,7 +24,7 @@ void each_row(int64_t rows, int64_t vocabulary, F&& work) {
   });
 }
 
-// Four sums at a time: a single one would wait for every addition.
+// Four sums at a time, because a single one would wait for every addition.
 template <typename A>
 double sum_of(const A* e, int64_t n) {
   double sum[4] = {};
@@ -36,8 +36,8 @@ double sum_of(const A* e, int64_t n) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// Of one row. `scratch` gets exp(logit - max), and at the label minus the sum of all others, which is
-// the gradient there times the whole sum.
+// The loss of one row. `scratch` gets exp(logit - max), and at the label minus the sum of all
+// others, which is the gradient there times the whole sum.
 struct RowLoss {
   double sum, loss;
 };
@@ -53,7 +53,7 @@ RowLoss row_loss(const T* logits, int64_t n, int32_t label, at::Tensor& scratch)
   e[label] = 0;
   const double others = sum_of(e, n);
   e[label] = static_cast<A>(-others);
-  // A model that is sure has a small loss, which keeps its accuracy.
+  // A confident model has a small loss, whose accuracy is preserved.
   const double loss = of_label == 1
                           ? std::log1p(others)
                           : std::log(of_label + others) + static_cast<double>(top) - logit;
@@ -86,7 +86,7 @@ void cross_entropy(Stream&, const Tensor& logits, const Tensor& labels, int64_t 
   });
 }
 
-// It takes fewer passes over a row. Sums over a vocabulary do not fit f16.
+// The fused version takes fewer passes over a row. Sums over a vocabulary do not fit f16.
 bool linear_cross_entropy_pays(const Compute&, const Tensor& x, const Tensor&, const Tensor&,
                                int64_t, const Tensor&, const Tensor&, const Tensor&) {
   return x.dtype != DType::f16;

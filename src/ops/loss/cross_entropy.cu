@@ -1,6 +1,6 @@
 // Softmax cross-entropy, one block a row. Rows of 16-bit logits that fit are kept in shared memory,
-// so that they are read once and written once. Other rows: one pass finds maximum and sum together,
-// a second one, served by the L2 cache, writes the gradient over the logits.
+// so that they are read once and written once. For other rows one pass finds maximum and sum
+// together, and a second one, served by L2, writes the gradient over the logits.
 #include <cuda_pipeline.h>
 
 #include "src/ops/loss/backends.h"
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(loss_threads)
   __syncthreads();  // the label's logit has been read
   const A scale = label >= 0 ? A(factor.get()) * (state ? A(state->loss_scale) : A(1)) : A(0);
   const A inverse = label >= 0 ? A(1) / mine.sum : A(0);
-  // Backwards: the end of the row was read last and is most likely still in a cache.
+  // From the end of the row, which was read last and is most likely still in a cache.
   const int64_t rounds = (padded + loss_threads * N - 1) / (loss_threads * N);
   for (int64_t round = rounds - 1; round >= 0; --round) {
     const int64_t i = (round * loss_threads + threadIdx.x) * N;
@@ -99,7 +99,7 @@ struct SharedRow {
   }
 
   // The largest of this thread's values. What lies past the vocabulary becomes -infinity, which
-  // takes no part in the sum and whose gradient is 0: the passes after this one look at no index.
+  // adds nothing to the sum and has gradient 0, so the later passes need not check indices.
   __device__ float top() const {
     Pair<T> tops{narrow<T>(-INFINITY), narrow<T>(-INFINITY)};
     for (int i = first(); i < padded; i += step) {
@@ -117,7 +117,7 @@ struct SharedRow {
     return fmaxf(widen(tops.x), widen(tops.y));
   }
 
-  // Of 2^(log2(e) x + shift) over this thread's values.
+  // The sum of 2^(log2(e) x + shift) over this thread's values.
   __device__ float sum(float shift) const {
     float sum = 0;
     for (int i = first(); i < padded; i += step) {
@@ -129,7 +129,7 @@ struct SharedRow {
     return sum;
   }
 
-  // share 2^(log2(e) x + shift), less scale at the label.
+  // Writes share 2^(log2(e) x + shift), less scale at the label.
   __device__ void write_gradient(T* to, float shift, float share, float scale, int label) const {
     for (int i = first(); i < padded; i += step) {
       float value[N];
@@ -140,7 +140,7 @@ struct SharedRow {
         gradient.v[k] = narrow<T>(exp2_fast(fmaf(value[k], log2_e, shift)) * share);
       store<T, N>(to + i, gradient);
     }
-    // The label's again, by the thread that has just written it.
+    // The thread that wrote the label's gradient corrects it.
     if (is_mine(label)) {
       const float p = exp2_fast(fmaf(widen(values[label]), log2_e, shift));
       to[label] = narrow<T>(p * share - scale);

@@ -1,4 +1,4 @@
-// A head's GEMM and its loss in one (loss.h), by the kernels of fused_gemm.h.
+// Fused linear cross-entropy (loss.h), by the kernels of fused_gemm.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ CrossEntropyGemm problem(const Tensor& x, const Tensor& w, const Tensor& e) {
   return p;
 }
 
-// The stream's workspace holds a shift a token, the parts, and the list of rows to redo.
+// The stream's workspace holds a shift per token, the parts, and the list of rows to redo.
 size_t workspace_of(const CrossEntropyGemm& p, const CrossEntropyKernel& kernel) {
   const int64_t parts = (p.columns + kernel.tile_columns - 1) / kernel.tile_columns;
   return static_cast<size_t>((parts + 2) * p.tokens + 1) * sizeof(float);
@@ -36,8 +36,8 @@ bool serves(const CudaStream& s, const CrossEntropyGemm& p, const CrossEntropyKe
   return bits % 16 == 0 && kernel.supported(p) && workspace_of(p, kernel) <= s.workspace_bytes();
 }
 
-// Every kernel with the two ways through the tiles: one tile of columns along all tokens, or eight,
-// which read the tokens once for all of them.
+// Every kernel with two orders of tiles: one tile of columns along all tokens, or eight, which read
+// the tokens once for all of them.
 struct Variant {
   const CrossEntropyKernel* kernel;
   int swizzle;
@@ -53,7 +53,7 @@ std::vector<Variant> variants_of(const CudaStream& s, DType type, const CrossEnt
   return variants;
 }
 
-// All but x times the scales. `e` and what goes with it can be overwritten again and again.
+// Everything but scaling x. `e` and the other results can be overwritten again and again.
 void run_fused(const CudaCompute& c, const std::vector<Variant>& variants, CrossEntropyGemm p,
                const HeadRows16& h) {
   CudaStream& s = c.stream;
@@ -80,7 +80,7 @@ void run_fused(const CudaCompute& c, const std::vector<Variant>& variants, Cross
   redo_rows(s, h, redo);
 }
 
-// As many rows as x has times their scales, in memory that nobody reads.
+// Does the work of scaling x's rows, in memory that nothing reads.
 void scale_elsewhere(CudaStream& s, const HeadRows16& h) {
   const int64_t rows = h.scales.numel(), columns = h.x.dim(-1);
   const int64_t room = static_cast<int64_t>(s.second_workspace_bytes()) /

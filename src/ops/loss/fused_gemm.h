@@ -1,5 +1,5 @@
-// The GEMM of a head with the exponentials of cross-entropy in its epilogue, from CUTLASS's parts for
-// Hopper (sm_90a), for loss.h's linear_cross_entropy.
+// The GEMM of fused linear cross-entropy: a head's GEMM with the exponentials in its epilogue,
+// built from CUTLASS for Hopper (sm_90a), for loss.h's linear_cross_entropy.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,8 +8,8 @@
 
 namespace tally::train::cuda {
 
-// Exponents are cut off here, in powers of two: sums over any vocabulary, and their products with
-// weights, stay finite in float32. Rows that reach so far are redone (fused_passes.h).
+// The limit of exponents, in powers of two. With it sums over any vocabulary, and their products
+// with weights, stay finite in float32. Rows that reach it are redone (fused_passes.h).
 constexpr float largest_exponent = 80;
 
 // out[i,j] = 2^min(log2(e) x[i] weight[j] - shifts[i], largest_exponent), in bf16; 0 where
@@ -20,12 +20,12 @@ struct CrossEntropyGemm {
   const void* x = nullptr;          // [tokens, inner] bf16
   const void* weight = nullptr;     // [columns, inner] bf16
   const float* shifts = nullptr;    // [tokens]
-  const int32_t* labels = nullptr;  // [tokens]; a negative one is no column
+  const int32_t* labels = nullptr;  // [tokens]; negative: none
   void* out = nullptr;              // [tokens, columns] bf16
   // [parts, tokens]: their sum over parts is the sum of `out` over columns before rounding;
   // parts = divide_up(columns, tile_columns)
   float* parts = nullptr;
-  // Tiles of columns that are gone through together along the tokens, 1 to 8.
+  // Tiles of columns that are traversed together along the tokens, 1 to 8.
   int swizzle = 1;
 };
 

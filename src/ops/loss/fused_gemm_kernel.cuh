@@ -7,8 +7,8 @@
 
 namespace cutlass::epilogue::fusion {
 
-// The node above accumulators, shifts and labels. It needs to know in which column an element
-// lies, which CUTLASS's own compute nodes are not told.
+// The epilogue node above accumulators, shifts and labels. It needs to know an element's column,
+// which CUTLASS's own compute nodes do not get.
 struct ExponentialNode {
   struct SharedStorage {};
   struct Arguments {
@@ -44,8 +44,7 @@ struct ExponentialNode {
     return EmptyProducerLoadCallbacks{};
   }
 
-  // 2^min(x, largest_exponent). What is not a number stays so: a run that has diverged must show
-  // it.
+  // 2^min(x, largest_exponent). NaNs are preserved, so that a run that has diverged shows it.
   CUTLASS_DEVICE static float power(float x) {
     float least, y;
     asm("min.NaN.f32 %0, %1, %2;"

@@ -63,7 +63,7 @@ __global__ void scale_kernel(const float* parts, int count, const int32_t* label
     losses[i] = scales[i] = 0;
     return;
   }
-  // Without the cut this sum would be as large at least.
+  // Without the limit this sum would be at least as large.
   const bool in_range = sum < exp2f(largest_exponent) && isfinite(shifts[i]);
   if (!in_range) {
     redo.rows[atomicAdd(redo.count, 1)] = static_cast<int32_t>(i);
@@ -75,7 +75,7 @@ __global__ void scale_kernel(const float* parts, int count, const int32_t* label
   e[i * columns + label] = narrow<bf16>(-sum);
 }
 
-// Tiles of listed rows and of columns that a block computes, and the inner dimension's pieces.
+// Tiles of listed rows and columns that a block computes, and pieces of the inner dimension.
 constexpr int tile_rows = 32, tile_columns = 128, tile_inner = 64, redo_threads = 256;
 constexpr int padded_inner = tile_inner + 8;  // so that rows begin in different banks
 

@@ -1,10 +1,10 @@
-// The kernels of linear_cross_entropy (loss.h) around its GEMM. x, w, e: bf16, rows of whole 16-byte
-// vectors.
+// The kernels of linear_cross_entropy (loss.h) around its GEMM. x, w, e: bf16, rows of whole
+// 16-byte vectors.
 //
 // The GEMM takes exponentials relative to the label's logit, which is known before it; the row's
-// maximum is not. They are cut off at 2^largest_exponent. A row that reaches so far, or whose label's
-// logit is not finite, is redone: its logits are computed again and its maximum is found. Such rows
-// belong to a model that has gone astray, so that their time does not matter and their numbers do.
+// maximum is not. They are limited to 2^largest_exponent. A row that reaches the limit, or whose
+// label's logit is not finite, is redone: its logits are computed again and its maximum is found.
+// Only a diverging model has such rows, so their time does not matter, but their numbers do.
 #pragma once
 
 #include "src/device/cuda/cuda_stream.h"
@@ -32,11 +32,11 @@ struct HeadRows16 {
 void label_shifts(CudaStream& s, const HeadRows16& h, float* shifts, const RowList& redo);
 
 // s_i = sum over p of parts[p,i], in a fixed order: losses, scales and e[i,labels[i]] = -s_i. Rows
-// that are out of range are put in `redo`.  parts[count,M]
+// that are out of range are added to `redo`.  parts[count,M]
 void row_scales(CudaStream& s, const HeadRows16& h, const float* parts, int64_t count,
                 const float* shifts, const RowList& redo);
 
-// Redoes the rows of the list from x and w: e, losses and scales. Ends at once where there are none.
+// Redoes the listed rows from x and w: e, losses and scales. Ends at once where there are none.
 void redo_rows(CudaStream& s, const HeadRows16& h, const RowList& redo);
 
 }  // namespace tally::train::cuda

@@ -1,14 +1,33 @@
-// Softmax cross-entropy that never stores f32 logits: the logits' gradient takes their place.
-//   logits[M,Vp] compute type (Vp >= vocabulary: the padding takes no part), labels[M] i32,
-//   losses[M] f32 (f64 for f64)
+// Softmax cross-entropy, alone or fused with the GEMM of the head. f32 logits are never stored: the
+// logits' gradient takes their place.
+//   losses[i] = -log softmax(logits[i])[labels[i]]
+//   logits[M,Vp]: the compute type (Vp >= vocabulary: padding columns take no part); labels[M] i32,
+//   negative: the row does not count; losses[M]: f32 (f64 for f64)
 //
 // Which version serves what:
-//   CPU (cpu.cc)                      both operations, every type, exact in any range
-//   cross_entropy.cu                  every type on every GPU; 16-bit rows that fit shared memory are
-//                                     read once and written once
-//   linear_cross_entropy (fused*)     bf16 on compute capability 9.0: the exponentials are taken in
-//                                     the epilogue of the head's GEMM, where autotuning finds it
-//                                     faster than the GEMM and cross_entropy
+//   CPU (cpu.cc)          both operations, every type, exact in any range
+//   cross_entropy.cu      cross_entropy for every type on every GPU. A 16-bit row that fits a
+//                         block's shared memory and consists of whole 16-byte vectors is read once
+//                         and written once; other rows are read twice.
+//   fused.cc              linear_cross_entropy for bf16 on compute capability 9.0 (fused linear
+//                         cross-entropy): the exponentials are taken in the epilogue of a CUTLASS
+//                         GEMM (fused_gemm.h), kernels around it sum and repair rows
+//                         (fused_passes.h). M must be a multiple of the tile's rows (128 or 64), Vp
+//                         and C of 8, addresses of 16.
+//
+// How the head chooses (nn/lm_head.cc): linear_cross_entropy where linear_cross_entropy_pays(),
+// else linear_forward and cross_entropy.
+//   GPU               autotune times both at the first call of a shape, and the variants of the
+//                     fused GEMM among each other
+//   CPU               fused for every type but f16, whose range the sums over a vocabulary exceed
+//   --deterministic   fused wherever a kernel serves; its first variant; nothing is timed
+//   --no-fusion head  never fused
+//   the build         not fused on a GPU without CUTLASS or without code for compute capability 9.0
+// Evaluation uses cross_entropy without a backward pass.
+//
+// Results repeat bit for bit: sums have a fixed order. DeviceError: linear_cross_entropy is called
+// where no kernel serves; the type is not a floating-point type (on the CPU:
+// std::invalid_argument).
 #pragma once
 
 #include "src/device/compute_options.h"
@@ -17,27 +36,28 @@
 
 namespace tally::train {
 
-// losses[i] = -log softmax(logits[i])[labels[i]]; a negative label is left out (loss 0, gradient 0).
-// With `backward`, logits become (softmax - onehot) * factor * state->loss_scale, padding columns 0
-// (of a row whose sum is finite). `factor` is 1 / (labels of the step that count). state may be null:
-// loss scale 1. A logit that is infinite upwards or not a number makes its row's loss so.
+// A negative label gives loss 0 and gradient 0. With `backward`, logits become (softmax - onehot) *
+// factor * state->loss_scale, and padding columns 0 (of a row whose sum is finite). `factor` is 1 /
+// (labels of the step that count). `state` may be null: loss scale 1. A row with a logit that is
+// NaN or +infinity has such a loss.
 void cross_entropy(Stream& s, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
                    bool backward, LossFactor factor, const StepState* state, const Tensor& losses);
 
-// The same with the GEMM before it, z = x w^T, of which only exponentials are kept, relative to a
-// number m_i of each row that keeps them in range:
-//   e[i,j] = exp(z[i,j] - m_i);   S_i = sum over j of e[i,j];   losses[i] = log(S_i) + m_i - z[i,t_i]
+// The same fused with the GEMM before it, z = x w^T, of which only exponentials are stored,
+// relative to a number m_i of each row that keeps them in range:
+//   e[i,j] = exp(z[i,j] - m_i);   S_i = sum over j of e[i,j];   losses[i] = log(S_i) + m_i -
+//                                 z[i,t_i]
 //   scales[i] = factor * state->loss_scale / S_i
-// The gradient at z[i,j] is scales[i] e[i,j], less scales[i] S_i at the label t_i. So on return
-// e[i,t_i] is S_i less, padding columns are 0, and x[i] has been multiplied by scales[i]: the gradient
-// of w is e^T x, and that at x is scale_rows(scales, e w). Exact in any range, as cross_entropy. A
-// negative label: loss and scale 0, e finite where x and w are.
+// The gradient at z[i,j] is scales[i] e[i,j], and at the label t_i scales[i] S_i less. So on return
+// S_i is subtracted from e[i,t_i], padding columns are 0, and x[i] is multiplied by scales[i]: the
+// gradient of w is e^T x, and that at x is scale_rows(scales, e w). Exact in any range, like
+// cross_entropy. A negative label: loss and scale 0, e finite where x and w are.
 //   x[M,C], w[Vp,C], e[M,Vp]: compute type; labels[M] i32; losses[M], scales[M]: f32 (f64 for f64)
 void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& labels,
                           int64_t vocabulary, LossFactor factor, const StepState* state,
                           const Tensor& losses, const Tensor& scales, const Tensor& e);
-// Whether it serves these sizes and takes less time than linear_forward and cross_entropy: by timing
-// at the first call with a shape, which overwrites losses, scales and e.
+// Whether it serves these sizes and takes less time than linear_forward and cross_entropy. The
+// first call of a shape times both, which overwrites losses, scales and e.
 bool linear_cross_entropy_pays(const Compute& c, const Tensor& x, const Tensor& w,
                                const Tensor& labels, int64_t vocabulary, const Tensor& losses,
                                const Tensor& scales, const Tensor& e);

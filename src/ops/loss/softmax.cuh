@@ -1,5 +1,5 @@
-// The maximum of a row of logits and the sum of its exponentials relative to it, found together in one
-// pass. What is not a number stays so: a run that has diverged must show it.
+// The maximum of a row of logits and the sum of its exponentials relative to it, in one pass. NaNs
+// are preserved, so that a run that has diverged shows it.
 #pragma once
 
 #include <cmath>
@@ -38,14 +38,15 @@ __device__ inline MaxSum<A> merge(MaxSum<A> x, MaxSum<A> y) {
     x = y;
     y = t;
   }
-  // Of nothing the maximum is -infinity, whose difference to another is not a number.
+  // The maximum of no values is -infinity, whose difference to another is a NaN.
   if (y.sum != 0) x.sum += y.sum * fitting_exponential<T>(y.max - x.max);
   return x;
 }
 
 // A thread's part of a row: vectors of N from `first` on, `step` apart, up to `end`.
 template <typename T, int N>
-__device__ inline MaxSum<Acc<T>> max_sum_of(const T* row, int64_t first, int64_t step, int64_t end) {
+__device__ inline MaxSum<Acc<T>> max_sum_of(const T* row, int64_t first, int64_t step,
+                                            int64_t end) {
   using A = Acc<T>;
   MaxSum<A> mine{A(-INFINITY), A(0)};
   for (int64_t i = first; i < end; i += step) {
@@ -67,7 +68,7 @@ __device__ inline MaxSum<Acc<T>> max_sum_of(const T* row, int64_t first, int64_t
   return mine;
 }
 
-// Of a block of whole warps; every thread gets the result. `shared`: 32 values.
+// The same over a block of whole warps; every thread gets the result. `shared`: 32 values.
 template <typename T, typename A>
 __device__ inline MaxSum<A> block_max_sum(MaxSum<A> mine, MaxSum<A>* shared) {
   const auto in_warp = [&] {

@@ -1,10 +1,9 @@
-// LayerNorm's backward pass, with the residual's gradient added and dropout's mask applied on the
-// way.
+// LayerNorm's backward pass, which also adds the residual's gradient and applies the dropout mask.
 //   xhat = (x - mean) rstd, g = dy gamma:  dx = rstd (g - mean(g) - xhat mean(g xhat)) +
 //   residual_grad
-// Each block takes a few rows at once, so that enough loads are on their way to keep the memory
-// busy while it waits for the sums of a row, and keeps its share of dgamma, dbeta and dbias in
-// registers; a second kernel adds up the shares in the order of the blocks.
+// Each block takes a few rows at once, so that enough loads are in flight to keep the memory busy
+// while it waits for the sums of a row. It keeps its part of dgamma, dbeta and dbias in registers;
+// a second kernel adds up the parts in the order of the blocks.
 #include <algorithm>
 
 #include "src/device/cuda/dropout.cuh"
@@ -16,8 +15,8 @@
 namespace tally::train::cuda {
 namespace {
 
-// A thread's share of one row as it is read. Everything is read from some valid place, without a
-// branch: a branch would make the compiler wait for one row before it asks for the next.
+// A thread's values of one row as read. Everything is read from some valid place without a branch:
+// a branch would make the compiler wait for one row before it loads the next.
 template <typename T, int N, int PER, bool with_residual>
 struct RowPart {
   Vector<T, N> x[PER], dy[PER], residual[with_residual ? PER : 1];
@@ -41,8 +40,8 @@ struct RowPart {
   }
 };
 
-// Sums `count` values over the block, in a fixed order; every thread gets the results. `shared` is
-// not used by the call before the last one that had this part of it.
+// Sums `count` values over the block in a fixed order; every thread gets the results. The call
+// before the last one must not have used the same `shared`.
 template <int count, typename A>
 __device__ inline void block_sums(A (&x)[count], A (*shared)[count]) {
   const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -194,7 +193,7 @@ void start(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout
               : launch<T, N, PER, ROWS, most_threads, false, false>(s, a, dropout, sums);
 }
 
-// A warp a row, or WIDE.
+// A warp a row, or WIDE warps.
 template <typename T, int PER, int WIDE, bool with_residual, bool with_bias>
 void launch_warps(CudaStream& s, NormBackwardArguments a, const Dropout& dropout,
                   const Sums& sums) {
@@ -202,7 +201,7 @@ void launch_warps(CudaStream& s, NormBackwardArguments a, const Dropout& dropout
   const auto kernel = norm_backward_warp_kernel<T, PER, WIDE, with_residual, with_bias>;
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(Kernel::shared_bytes)));
-  // Two a SM keep the memory busy; a third would only have more sums to add up.
+  // Two blocks an SM keep the memory busy; a third would only have more sums to add up.
   const int64_t blocks =
       std::min({resident_blocks(s, kernel, Kernel::threads, Kernel::shared_bytes),
                 int64_t{2} * s.sms(), divide_up(a.rows, Kernel::groups)});

@@ -1,6 +1,6 @@
-// LayerNorm's backward pass over norm_rows.cuh's rows. A lane keeps gamma and its share of the sums
-// over rows in registers; at the end the warps of a block add theirs up in shared memory, and
-// norm_backward.cu adds up the blocks'.
+// LayerNorm's backward pass over the rows of rows.cuh. A lane keeps gamma and its part of the sums
+// over rows in registers. At the end the warps of a block add theirs up in shared memory, and
+// backward.cu adds up the blocks'.
 #pragma once
 
 #include "src/device/cuda/dropout.cuh"

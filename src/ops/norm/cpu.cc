@@ -157,7 +157,7 @@ void layernorm_backward(Stream&, const Tensor& dy, const Tensor& x, const Tensor
   with_type(x.dtype, "layernorm_backward", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t rows = rows_of(x), columns = columns_of(x);
-    // First, since dx may lie where dy does.
+    // This comes first, because dx may be dy's memory.
     parameter_gradients<T>(rows, columns, dy.as<T>(), x.as<T>(), mean.as<A>(), rstd.as<A>(),
                            dgamma.as<A>(), dbeta.as<A>());
     const Backward<T> backward{

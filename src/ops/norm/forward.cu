@@ -1,6 +1,6 @@
 // LayerNorm, alone or with the residual addition before it. A row is held in registers: one read,
-// one write. The usual widths have warps that go from row to row (norm_forward_warp.cuh); of the
-// others, rows up to 256 vectors take one warp, longer ones a block.
+// one write. For the usual widths warps go from row to row (forward_warp.cuh). For others, rows of
+// up to 256 vectors take one warp and longer ones a block.
 #include <algorithm>
 
 #include "src/device/cuda/dropout.cuh"
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
   const int64_t base = row * a.columns;
   const int vectors = static_cast<int>(a.columns / N);
   // Everything is read before anything is used, and without a branch, which would make the compiler
-  // wait for one vector before it asks for the next: threads beyond the row read its last vector.
+  // wait for one vector before it loads the next: threads beyond the row read its last vector.
   Vector<T, N> in[PER], delta[with_delta ? PER : 1], gamma[PER], beta[PER];
 #pragma unroll
   for (int p = 0; p < PER; ++p) {
@@ -100,7 +100,7 @@ void start(CudaStream& s, const NormArguments& a, const Dropout& dropout, int th
   CUDA_LAUNCHED();
 }
 
-// A warp a row, or WIDE.
+// A warp a row, or WIDE warps.
 template <typename T, int PER, int WIDE, bool with_delta>
 void launch_warps(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
   using Rows = NormForwardRows<T, PER, WIDE, with_delta>;
@@ -124,7 +124,7 @@ void choose(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
   if (with_row_shape<T, N>(vectors, start_warps)) return;
   if (vectors <= 256) {
     const auto per = static_cast<int>(divide_up(vectors, 32));
-    if (N == 1) {  // odd widths: few variants will do
+    if (N == 1) {  // odd widths: a few variants suffice
       if (per <= 2) return start<T, N, 2>(s, a, dropout, 32, 4);
       return start<T, N, 8>(s, a, dropout, 32, 4);
     }

@@ -1,4 +1,4 @@
-// LayerNorm's forward pass over norm_rows.cuh's rows: gamma and beta stay in registers from row to
+// LayerNorm's forward pass over the rows of rows.cuh: gamma and beta stay in registers from row to
 // row.
 #pragma once
 
@@ -17,7 +17,7 @@ struct NormArguments {
 template <typename T, int PER, int WIDE, bool with_delta>
 using NormForwardRows = NormRows<T, PER, WIDE, with_delta ? 2 : 1, with_delta ? 1 : 2>;
 
-// Registers of gamma, beta and a row decide how many blocks fit a SM.
+// Registers of gamma, beta and a row decide how many blocks fit an SM.
 template <int PER, int N>
 constexpr int norm_forward_blocks = PER* N <= 24 ? 4 : 3;
 

@@ -1,6 +1,36 @@
-// LayerNorm over the last dimension, alone or with the residual addition that comes before it.
-//   x[M,C], gamma[C], beta[C], y[M,C]; mean[M], rstd[M] (f32; f64 for f64) kept for the backward
-//   pass
+// LayerNorm over the last dimension (Ba, Kiros and Hinton, arXiv:1607.06450), alone or fused with
+// the dropout and residual addition before it.
+//   mean = sum(x) / C;  rstd = 1 / sqrt(sum((x - mean)^2) / C + epsilon)
+//   y = (x - mean) rstd gamma + beta
+//   backward, with xhat = (x - mean) rstd and g = dy gamma:
+//   dx = rstd (g - mean(g) - xhat mean(g xhat));  dgamma += sum dy xhat;  dbeta += sum dy
+//   x[M,C], gamma[C], beta[C], y[M,C], dy[M,C], dx[M,C]: the compute type (f64, f32, bf16, f16)
+//   mean[M], rstd[M]: f32 (f64 for f64), for the backward pass
+//   dgamma[C], dbeta[C], dbias[C]: the gradient type (f32, f64 for f64)
+// GPUs compute in float32 (float64 for f64). The CPU takes the sums over a row in float64.
+//
+// Which version serves what:
+//   CPU (cpu.cc)                  every type and width; threads share rows, or columns of the sums
+//   warps (forward_warp.cuh,      GPUs, the usual widths: one, two or four warps a row go from row
+//   backward_warp.cuh, rows.cuh)  to row, copying the next rows to shared memory meanwhile
+//                                 (cp.async). 16-bit types: C = 512, 768, 1024, 1280, 1544 to 2048,
+//                                 3592 to 5120; f32: C = 768, 1024.
+//   blocks (forward.cu,           GPUs, every other width and f64. Forward: a warp a row up to 256
+//   backward.cu)                  vectors, a block a row beyond. Backward: a block for a row or
+//                                 two.
+// A vector is 16 bytes, or one value where C is not a whole number of vectors or an address is not
+// aligned to 16 bytes. The width alone decides (with_row_shape() in rows.cuh, choose() in
+// forward.cu and backward.cu). Nothing is timed, and no option changes the kernel.
+//
+// What the layer around it chooses (nn/residual_norm.cc):
+//   without dropout           the GEMM adds the residual, then layernorm_forward
+//   dropout, or               residual_layernorm_forward
+//   --no-fusion residual
+//   --no-fusion bias-sums     `dbias` is undefined: the bias's gradient is a pass of its own
+//
+// Sums over rows have a fixed order, so results repeat bit for bit on the same GPU. DeviceError on
+// a GPU: a row has more than 8,192 vectors (65,536 values of 16 bits, 32,768 of f32), or the type
+// is not a floating-point type (on the CPU: std::invalid_argument).
 #pragma once
 
 #include "src/device/step_state.h"
@@ -12,18 +42,18 @@ namespace tally::train {
 void layernorm_forward(Stream& s, const Tensor& x, const Tensor& gamma, const Tensor& beta,
                        double epsilon, const Tensor& y, const Tensor& mean, const Tensor& rstd);
 
-// r = x + dropout(delta); y = layernorm(r). Dropout with probability `dropout` drawn from `seed`.
+// r = x + dropout(delta); y = layernorm(r). `dropout`: the probability; the mask follows from
+// `seed`.
 void residual_layernorm_forward(Stream& s, const Tensor& x, const Tensor& delta,
                                 const Tensor& gamma, const Tensor& beta, double epsilon,
                                 double dropout, DropoutSeed seed, const Tensor& r, const Tensor& y,
                                 const Tensor& mean, const Tensor& rstd);
 
-// dx = residual_grad (where defined) + d(layernorm)/dx . dy; dgamma, dbeta (gradient type) are
-// added to. Where `ddelta` is defined it gets dx with the mask of the residual's dropout applied
-// (the gradient of `delta` above); without dropout the caller uses dx itself. dx may be
-// residual_grad's memory. Where `dbias` is defined (gradient type) the column sums of ddelta, or of
-// dx where ddelta is not defined, are added to it: the gradient of the bias that went into `delta`.
-// `workspace`: layernorm_workspace() bytes.
+// dx = residual_grad (where defined) + the gradient at LayerNorm's input. dgamma and dbeta are
+// added to. `ddelta`, where defined, gets dx under the dropout mask, the gradient of `delta` above;
+// without dropout the caller uses dx itself. dx may be residual_grad's memory. The column sums of
+// ddelta, or of dx where ddelta is undefined, are added to `dbias` where it is defined: the
+// gradient of the bias that went into `delta`. `workspace`: layernorm_workspace() bytes.
 void layernorm_backward(Stream& s, const Tensor& dy, const Tensor& x, const Tensor& gamma,
                         const Tensor& mean, const Tensor& rstd, const Tensor& residual_grad,
                         const Tensor& dx, const Tensor& dgamma, const Tensor& dbeta, double dropout,

@@ -1,6 +1,6 @@
 // How LayerNorm's kernels walk through rows: a warp a row, or WIDE warps a row where one would need
-// too many registers. No barrier holds other warps together, and each has the next rows on their
-// way into shared memory while it works on one.
+// too many registers. No barrier joins other warps, and each warp copies its next rows to shared
+// memory while it works on one.
 #pragma once
 
 #include <cuda_pipeline.h>
@@ -11,7 +11,7 @@
 
 namespace tally::train::cuda {
 
-// For rows of 32 PER vectors with one warp, of up to 32 PER WIDE with more; INPUTS tensors are read
+// Rows of 32 PER vectors take one warp, rows of up to 32 PER WIDE more; INPUTS tensors are read
 // side by side, AHEAD rows before they are used. Blocks of 128 threads.
 template <typename T, int PER, int WIDE, int INPUTS, int AHEAD>
 struct NormRows {
@@ -60,7 +60,8 @@ struct NormRows {
     return reinterpret_cast<Row*>(shared_memory) + slots * (threadIdx.x / 32);
   }
 
-  // Asks for a row; past the last one for none. To be called once a turn, so that waiting counts.
+  // Starts to copy a row; past the last one, nothing. Called once a turn, so that waiting counts
+  // right.
   __device__ void fetch(Row& to, int64_t row) const {
     if (row < rows) {
       const auto lane = static_cast<int>(threadIdx.x % 32);
@@ -75,13 +76,13 @@ struct NormRows {
     }
     __pipeline_commit();
   }
-  // Until all but the last AHEAD rows asked for have arrived. A lane reads only what it fetched.
+  // Waits until all but the last AHEAD rows have arrived. A lane reads only what it copied.
   __device__ static void wait() {
     __pipeline_wait_prior(AHEAD);
   }
 
-  // Sums over the row's warps, the same in all of its lanes. Of two calls that follow each other
-  // one has turn 0 and one has turn 1, so that one barrier is enough.
+  // Sums over the row's warps, the same in all of its lanes. Consecutive calls alternate between
+  // turn 0 and 1, so that one barrier is enough.
   template <int count>
   __device__ static void row_sums(float (&x)[count], int turn) {
 #pragma unroll
@@ -111,10 +112,9 @@ struct RowShape {
   static constexpr int per = PER, wide = WIDE;
 };
 
-// Calls f with the RowShape for rows of so many vectors, and says whether there is one. Of the
-// usual widths a lane's share is some whole vectors; with more of them registers leave too few
-// warps, and several share a row: widths around 2,048 and 4,096 that leave few of the lanes' places
-// empty.
+// Calls f with the RowShape for rows of so many vectors, and returns whether there is one. For the
+// usual widths each lane has a few whole vectors. With more of them, registers would leave too few
+// warps, so several warps share a row: for widths around 2,048 and 4,096 that leave few lanes idle.
 template <typename T, int N, typename F>
 bool with_row_shape(int64_t vectors, F&& f) {
   if constexpr (N == 8) {

@@ -7,7 +7,7 @@
 namespace tally::train::cpu {
 namespace {
 
-// Elements whose squares make one partial sum: the same whatever the number of threads.
+// Elements whose squares make one partial sum, independent of the number of threads.
 constexpr int64_t norm_block = 8192;
 
 int64_t norm_blocks(int64_t elements) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int norm_threads = 512;
 
-// parts[block] = sum of squares of the block's share, in f64.
+// parts[block] = sum of squares of the block's elements, in f64.
 template <typename T>
 __global__ void __launch_bounds__(norm_threads)
     squares_kernel(const T* gradients, int64_t count, double* parts) {
@@ -58,7 +58,7 @@ struct Flat {
   }
 };
 
-// What is the same for all elements, in the type of the arithmetic.
+// Coefficients that are the same for all elements, in the type of the arithmetic.
 template <typename T>
 struct Coefficients {
   T lr, decay, factor, inverse1, inverse2, beta1, rest1, beta2, rest2, epsilon;
@@ -74,8 +74,8 @@ struct Coefficients {
         rest2(static_cast<T>(1 - hyper.beta2)),
         epsilon(static_cast<T>(hyper.epsilon)) {}
 
-  // m / (sqrt(v) + epsilon). The hardware's approximations in f32, good to 2 units in the last
-  // place: the exact ones are half of the kernel's instructions.
+  // m / (sqrt(v) + epsilon). In f32 by the hardware's approximations, accurate to 2 units in the
+  // last place: the exact ones are half of the kernel's instructions.
   __device__ T quotient(T m, T v) const {
     if constexpr (std::is_same_v<T, float>) {
       float root;
@@ -142,9 +142,8 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// The same on few sms, one block each. What a thread will need lies in shared memory,
-// several turns ahead (cp.async), so that the few threads have enough reads on their way. Whole
-// vectors only.
+// The same on a few SMs, one block each. A thread's operands are copied to shared memory several
+// turns ahead (cp.async), so that the few threads have enough loads in flight. Whole vectors only.
 constexpr int few_threads = 512, few_stages = 6;
 template <typename T>
 struct FewStage {
@@ -188,8 +187,7 @@ __global__ void __launch_bounds__(few_threads, 1)
   }
 }
 
-// Pairs of blocks that are neighbours, so that what is left of the device stays in pairs, which the
-// products' kernels want.
+// Clusters of two blocks, so that the SMs that are left form pairs, which the GEMMs' kernels need.
 template <typename T, typename W>
 void launch_few(CudaStream& s, int sms, const AdamW& hyper, const StepState* state,
                 const Flat<T, W>& p) {

@@ -1,5 +1,34 @@
-// The optimizer over flat buffers: every parameter of the model is one range of them.
-//   gradients, master weights, moments: f32 (f64 for f64); weights: the compute type
+// The norm of the gradient and AdamW over flat buffers, in which every parameter is one range.
+//   norm = sqrt(sum g^2) / loss_scale;  clip_factor = min(1, clip / (norm + 1e-6)) / loss_scale
+//   g *= clip_factor;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+//   w -= lr (decay w + (m / bias_correction1) / (sqrt(v / bias_correction2) + eps))
+// AdamW with decoupled weight decay: Loshchilov and Hutter, arXiv:1711.05101, as torch.optim.AdamW.
+// Clipping: Pascanu, Mikolov and Bengio, arXiv:1211.5063, as torch.nn.utils.clip_grad_norm_.
+//
+//   gradients, master weights, moments: f32 (f64 for f64), one dimension; weights: the compute type
+//   (f64, f32, bf16, f16), rounded from the master weights, which are the weights in f32
+//   and f64
+// Learning rate, weight decay, bias corrections, loss scale and clip are read from StepState in
+// device memory, so that one recorded CUDA graph serves every step.
+//
+// Which version serves what:
+//   CPU (cpu.cc)       every type; threads share the elements
+//   whole GPU          every type: a vector of 16 bytes a thread (adamw_kernel in cuda.cu)
+//   few SMs            every type, for a deferred update that overlaps with the next forward pass
+//                      (nn/deferred_update.h): one block on each of `sms` SMs, with operands copied
+//                      to shared memory ahead (cp.async; adamw_few_kernel in cuda.cu). Blocks run
+//                      in clusters of two on compute capability 9.0 where `sms` is even, so that
+//                      the SMs that are left are pairs too, which the GEMMs' kernels need.
+// The few SMs are taken where `sms` > 0, gradients are not to be zeroed, the elements are whole
+// vectors and a block's shared memory holds the stages; else the whole GPU. Both leave the same
+// bits. With --no-fusion deferred-update `sms` is 0. No kernel is timed, and --deterministic
+// changes nothing.
+//
+// The norm is summed in a fixed order: on a GPU per thread in f32 (f64 for f64) and then in f64,
+// on the CPU in f64. A gradient that is not finite sets state->found_inf, and the update is left
+// out. In f32 the GPU's square root and division are the hardware's approximations, good to 2 units
+// in the last place. DeviceError on a GPU, std::invalid_argument on the CPU: the type is not a
+// floating-point type.
 #pragma once
 
 #include "src/device/step_state.h"
@@ -12,18 +41,15 @@ struct AdamW {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 };
 
-// state->grad_norm = |g| / loss_scale, state->clip_factor, state->found_inf. Fixed order of
-// additions. `workspace`: norm_workspace() bytes.
+// Writes state->grad_norm, clip_factor and found_inf, and adapts a dynamic loss scale
+// (update_dynamic_scale()). `workspace`: norm_workspace() bytes.
 void gradient_norm(Stream& s, const Tensor& gradients, StepState* state, const Tensor& workspace);
 size_t norm_workspace(Stream& s, int64_t elements);
 
-// Decoupled weight decay (Loshchilov & Hutter 2019, as torch.optim.AdamW):
-//   g *= clip_factor; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2
-//   w -= lr * (decay * w + (m / bias_correction1) / (sqrt(v / bias_correction2) + eps))
-// for elements [0, decayed) with weight decay, the rest without; the rounded w goes to `weights`
-// (which may be `master` itself in f32 and f64). Nothing happens when state->found_inf is set.
-// Gradients are zeroed where `zero_gradients`. `sms`: so many of a GPU's do it and are
-// taken whole, so that the others are free for other work; 0: all.
+// Updates all elements, those of [0, decayed) with weight decay, unless state->found_inf is set.
+// The rounded weights go to `weights`, which may be `master` itself in f32 and f64. Gradients are
+// zeroed where `zero_gradients`. `sms`: the update takes so many SMs of a GPU as a whole and leaves
+// the others to other work; 0: all.
 void adamw_step(Stream& s, const AdamW& hyper, const StepState* state, int64_t decayed,
                 const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
                 const Tensor& weights, bool zero_gradients, int sms = 0);

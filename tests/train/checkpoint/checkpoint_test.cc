@@ -149,7 +149,7 @@ TEST_CASE("the model file is GPT-2's: names, transposed linear layers, no paddin
   CHECK(other.tensors().at("lm_head.weight").dtype == "BF16");
 }
 
-TEST_CASE("weights are read with and without prefix, masks and a tied head are passed over") {
+TEST_CASE("weights are read with and without prefix; masks and a tied head are ignored") {
   const TempDir dir;
   Run saved(DType::f32, 1);
   save_model_weights(dir / "m", saved.config, saved.state(), *saved.stream);
@@ -266,7 +266,8 @@ TEST_CASE("loading: no checkpoint, another model, another precision, damage") {
   CHECK(fault(&again).find("names iteration 4, and there is no '") != std::string::npos);
 }
 
-TEST_CASE("tokenizer files go beside the weights; the same iteration is saved over itself") {
+TEST_CASE(
+    "tokenizer files are saved next to the weights; the same iteration is saved over itself") {
   const TempDir dir;
   Run run(DType::f32, 1);
   SideFiles side;
@@ -396,15 +397,15 @@ TEST_CASE("config.json: what is written is read; transformers' own for gpt2 is r
     text.replace(text.find(from), from.size(), to);
     return error_of([&] { read_model_config(dir.write("bad.json", text)); });
   };
-  CHECK(fault("\"gpt2\"", "\"llama\"").find("type \"llama\", and only gpt2 is read") !=
+  CHECK(fault("\"gpt2\"", "\"llama\"").find("type \"llama\", and only gpt2 is supported") !=
         std::string::npos);
   CHECK(fault("gelu_new", "relu").find("activation \"relu\"") != std::string::npos);
   CHECK(fault("\"n_layer\":12", "\"n_layer\":0").find("no positive \"n_layer\"") !=
         std::string::npos);
-  CHECK(fault("\"n_layer\":12", "\"n_layer\":\"x\"").find("which is no whole number") !=
+  CHECK(fault("\"n_layer\":12", "\"n_layer\":\"x\"").find("which is not a whole number") !=
         std::string::npos);
-  CHECK(fault("\"n_layer\":12", "\"n_layer\":2.7").find("2.7 for \"n_layer\", which is no whole") !=
-        std::string::npos);
+  CHECK(fault("\"n_layer\":12", "\"n_layer\":2.7")
+            .find("2.7 for \"n_layer\", which is not a whole") != std::string::npos);
   CHECK(fault("1e-05", "\"x\"").find("not of the expected kind") != std::string::npos);
   CHECK(fault("1e-05", "-1e-05").find("which is not positive") != std::string::npos);
   for (const char* wrong : {"1.5", "-1", "1.0"})
@@ -417,8 +418,8 @@ TEST_CASE("config.json: what is written is read; transformers' own for gpt2 is r
   // An evaluation has none.
   CHECK(read_model_config(dir / "bad.json", {}, 128, false).hidden_dropout == 0.1);
   CHECK(fault("\"n_inner\":null", "\"scale_attn_by_inverse_layer_idx\":true")
-            .find("not computed here") != std::string::npos);
-  CHECK(fault("{", "[").find("is no JSON") != std::string::npos);
+            .find("which is not supported") != std::string::npos);
+  CHECK(fault("{", "[").find("is not valid JSON") != std::string::npos);
   CHECK(error_of([&] { read_model_config(dir / "none.json"); }).find("cannot be read") !=
         std::string::npos);
 }

@@ -1,4 +1,4 @@
-// Where a model in Hugging Face's layout may be written, and what a write that fails leaves.
+// Where a model in Hugging Face's layout may be written, and what a failed write leaves.
 #include "src/checkpoint/hugging_face.h"
 
 #include <doctest/doctest.h>
@@ -45,28 +45,28 @@ struct Tiny {
 
 }  // namespace
 
-TEST_CASE("whether a model can be written is tried, and nothing is left of it") {
+TEST_CASE("writing a model is tried in advance and leaves nothing") {
   const TempDir dir;
   CHECK(fault(dir / "new/er/model").empty());
   CHECK(dir.names().empty());
   dir.write("file", "");
-  CHECK(contains(fault(dir / "file"), "is there and is no folder"));
+  CHECK(contains(fault(dir / "file"), "exists but is not a directory"));
   CHECK(contains(fault(dir / "file/model"), "'" + dir / "file/model'"));
-  CHECK(contains(fault(dir / ""), "holds files and no config.json"));
+  CHECK(contains(fault(dir / ""), "holds files but no config.json"));
   dir.write("config.json", R"({"model_type":"bert"})");
-  CHECK(contains(fault(dir / ""), "holds a model already"));
+  CHECK(contains(fault(dir / ""), "already holds a model"));
   CHECK(contains(fault(dir / "", true), "a model of type \"bert\""));
   dir.write("config.json", model_config_json(tiny_config(), DType::f32));
-  CHECK(contains(fault(dir / ""), "only a run that goes on with its training (--load) replaces"));
+  CHECK(contains(fault(dir / ""), "only a run that resumes its training (--load) replaces"));
   CHECK(fault(dir / "", true).empty());
   CHECK(dir.names() == "config.json file ");
   dir.write("state.json", "{}");
   CHECK(contains(fault(dir / "", true), "is a checkpoint of --save"));
-  // Where even root may not.
+  // Where even root cannot write.
   CHECK(contains(fault("/proc/zz"), "the model cannot be written to '/proc/zz': '/proc/"));
 }
 
-TEST_CASE("a model that cannot be written whole leaves nothing; over another it leaves that") {
+TEST_CASE("a failed write of a model leaves nothing, or the older model") {
   const TempDir dir;
   Tiny tiny;
   SideFiles lost;
@@ -91,7 +91,7 @@ TEST_CASE("a model that cannot be written whole leaves nothing; over another it 
   CHECK(dir.names() == "model ");
 }
 
-TEST_CASE("a model's own config.json and tokenizer go with it, read before they can go") {
+TEST_CASE("a model's config.json and tokenizer are copied as they were at the start") {
   const TempDir dir;
   Tiny tiny;
   fs::create_directories(dir / "from");
@@ -109,7 +109,7 @@ TEST_CASE("a model's own config.json and tokenizer go with it, read before they 
     CHECK(contains(config, kept));
   CHECK(contains(config, "\"n_embd\": 8"));
   CHECK_FALSE(contains(config, "torch_dtype"));
-  // Without one the end of a text is the tokenizer's.
+  // Without a config.json the end of a text is the tokenizer's.
   SideFiles known;
   known.end_of_text = 5;
   CHECK(contains(model_config_json(tiny.config, DType::f32, known), "\"eos_token_id\": 5"));
@@ -119,7 +119,7 @@ TEST_CASE("a model's own config.json and tokenizer go with it, read before they 
   CHECK(contains(model_config_json(padded, DType::f32), "\"eos_token_id\": 50256"));
 }
 
-TEST_CASE("the source's tokenizer.json does not go beside another tokenizer") {
+TEST_CASE("the source's tokenizer.json is not copied next to another tokenizer") {
   const TempDir dir;
   fs::create_directories(dir / "from");
   dir.write("from/config.json", model_config_json(tiny_config(), DType::f32));
@@ -133,7 +133,7 @@ TEST_CASE("the source's tokenizer.json does not go beside another tokenizer") {
   CHECK(side.files.count("tokenizer.json") == 0);
   CHECK(side.files.at("vocab.json") == dir.read("vocab.json"));
   CHECK(side.end_of_text == 261);
-  // Beside the source's own it does.
+  // It is copied if the vocabulary is the source's own.
   fs::copy(other.vocab_file, dir / "from/vocab.json");
   fs::copy(other.merge_file, dir / "from/merges.txt");
   data.vocab_file = dir / "from/vocab.json";

@@ -69,7 +69,7 @@ TEST_CASE("what the format forbids is refused with one sentence that names the f
                         const std::string& part) {
     const std::string error = fault(file_of(header, buffer));
     CHECK_MESSAGE(error.find(part) != std::string::npos, error);
-    CHECK(error.find("/f' is no valid safetensors file: ") != std::string::npos);
+    CHECK(error.find("/f' is not a valid safetensors file: ") != std::string::npos);
   };
   const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   CHECK(fault(file_of(good, "12345678")).empty());
@@ -80,13 +80,13 @@ TEST_CASE("what the format forbids is refused with one sentence that names the f
 
   says(good, "123456789", "bytes at its end that belong to no tensor");
   says(" " + good, "12345678", "does not begin with {");
-  says("{\"a\":", "", "its header is no JSON");
-  says("{\"\xFF\":1}", "", "its header is no JSON");
+  says("{\"a\":", "", "its header is not valid JSON");
+  says("{\"\xFF\":1}", "", "its header is not valid JSON");
   says(
       R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
-      "12345678", "\"a\" is there twice");
+      "12345678", "\"a\" appears twice");
   says(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "1234",
-       "\"dtype\" is there twice");
+       "\"dtype\" appears twice");
   says(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234",
        "it has 4 bytes, and its shape and type need 8");
   says(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", "1234",
@@ -136,12 +136,12 @@ TEST_CASE("shards: the index says where each tensor lies") {
   };
   CHECK(fault(R"({"weight_map":{"a":"m-2.safetensors"}})")
             .find("m-2.safetensors' holds 'a', and it does not") != std::string::npos);
-  CHECK(fault(R"({"weight_map":{"a":"../x"}})").find("a file beside it is expected") !=
+  CHECK(fault(R"({"weight_map":{"a":"../x"}})").find("a file in the same folder is expected") !=
         std::string::npos);
   CHECK(
       fault(R"({"weight_map":{"a":"m-3.safetensors"}})").find("m-3.safetensors' cannot be read") !=
       std::string::npos);
-  CHECK(fault("{}").find("is no index of safetensors shards") != std::string::npos);
+  CHECK(fault("{}").find("is not an index of safetensors shards") != std::string::npos);
   const TempDir empty;
   CHECK(error_of([&] {
           const WeightFiles files(empty / "");

@@ -23,7 +23,7 @@ int no_locks(int /*fd*/) {
   return ENOLCK;
 }
 
-// The number of a process that is gone.
+// The id of a process that no longer exists.
 pid_t dead_process() {
   const pid_t child = fork();
   if (child == 0) _exit(0);
@@ -45,7 +45,7 @@ std::string leftover(const TempDir& dir, const std::string& host, pid_t pid) {
 
 }  // namespace
 
-TEST_CASE("a second run is refused while the first lives, and told whose the folder is") {
+TEST_CASE("a second run is refused while the first lives, with the lock's holder") {
   const TempDir dir;
   {
     const SaveFolder first(dir / "a/b");
@@ -62,7 +62,7 @@ TEST_CASE("a second run is refused while the first lives, and told whose the fol
   CHECK(dir.names() == "kept ");
 }
 
-TEST_CASE("the lock of a run that was killed holds nobody up") {
+TEST_CASE("the lock of a killed run blocks nobody") {
   const TempDir dir;
   dir.write(".tally-train.lock",
             "process 1 on another since 2026-01-01T00:00:00Z, a longer line\n");
@@ -71,7 +71,7 @@ TEST_CASE("the lock of a run that was killed holds nobody up") {
   CHECK_FALSE(contains(dir.read(".tally-train.lock"), "longer"));
 }
 
-TEST_CASE("a lock file that its last holder removed meanwhile is no lock") {
+TEST_CASE("a lock file that its last holder removed meanwhile does not count") {
   const TempDir dir;
   int calls = 0;
   const SaveFolder folder(dir / "s", [&](int fd) {
@@ -89,7 +89,7 @@ TEST_CASE("a file system without locks stops no run") {
   const SaveFolder second(dir / "s", no_locks);
 }
 
-TEST_CASE("what killed saves left goes, and no living run's") {
+TEST_CASE("leftovers of killed saves are removed, and no living run's files") {
   const TempDir dir;
   const std::string dead = leftover(dir, host(), dead_process());
   const std::string living = leftover(dir, host(), getppid());
@@ -106,7 +106,7 @@ TEST_CASE("what killed saves left goes, and no living run's") {
   CHECK(dir.names() == ".tally-train.lock iter_0000001 ");
 }
 
-TEST_CASE("checkpoints are replaced only by a run that goes on from them") {
+TEST_CASE("checkpoints are replaced only by a run that resumes from them") {
   const TempDir dir;
   fs::create_directories(dir / "s");
   check_goes_on(dir / "s", std::nullopt);
@@ -118,14 +118,14 @@ TEST_CASE("checkpoints are replaced only by a run that goes on from them") {
   };
   const std::string refused = "'" + dir / "s' holds checkpoints (the newest of iteration 12)";
   CHECK(contains(fault(std::nullopt), refused));
-  CHECK(contains(fault(std::nullopt), "give --load " + dir / "s to go on, or another folder"));
+  CHECK(contains(fault(std::nullopt), "give --load " + dir / "s to resume, or another folder"));
   CHECK(contains(fault(dir / "other/iter_0000009"), refused));
   CHECK(fault(dir / "s/iter_0000007").empty());
   CHECK(fault(dir / "s/iter_0000007/").empty());
   CHECK(fault(dir / "other/../s/iter_0000007").empty());
 }
 
-TEST_CASE("what is no folder of checkpoints is said, with what to give instead") {
+TEST_CASE("a folder without checkpoints is refused with what to give instead") {
   const TempDir dir;
   const auto fault = [](const std::string& root) {
     return error_of([&] { latest_checkpoint(root); });
@@ -149,7 +149,7 @@ TEST_CASE("a folder in which nothing can be written is found at once") {
   dir.write("file", "");
   CHECK(contains(error_of([&] { const SaveFolder folder(dir / "file"); }),
                  "checkpoints cannot be written under '" + dir / "file': "));
-  // Where even root may not.
+  // Where even root cannot write.
   CHECK(contains(error_of([&] { const SaveFolder folder("/proc/none/c"); }),
                  "checkpoints cannot be written under '/proc/none/c': '/proc/none': "));
 }

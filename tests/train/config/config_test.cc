@@ -156,7 +156,7 @@ TEST_CASE("evaluation: Megatron's defaults once one of its flags is given") {
   CHECK(parse(base + "--eval-interval 7").eval_iterations == 100);
 }
 
-TEST_CASE("what Megatron silently clamps is said") {
+TEST_CASE("what Megatron clamps silently is reported") {
   const Config c = parse(base + "--sequence-parallel --use-distributed-optimizer");
   CHECK_FALSE(c.sequence_parallel);
   REQUIRE(c.notices.size() == 2);
@@ -270,7 +270,7 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
        "(1.5B)"},
       {"--data-path x", 1, "--mock-data: contradicts --data-path x"},
       {"--split 1,x", 1, "--split: '1,x' is not a list of up to three weights, as 969,30,1"},
-      {"--split 0,0", 1, "--split: '0,0' gives no document to any split"},
+      {"--split 0,0", 1, "--split: '0,0' leaves no documents for any split"},
       {"--optimizer sgd", 1, "--optimizer: 'sgd' is not known: adam"},
       {"--lr-decay-style step", 1,
        "--lr-decay-style: 'step' is not known: constant, linear, cosine"},
@@ -301,7 +301,7 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
   CHECK(error_of("--mock-data") ==
         "--train-iters: is missing: give --train-iters, --train-samples or --epochs");
   CHECK(error_of(base + "--epochs 2") ==
-        "--epochs: and --train-iters are two lengths of one training: give one");
+        "--epochs: contradicts --train-iters: give one length of training");
   CHECK(error_of("--mock-data --epochs 2") ==
         "--epochs: random tokens (--mock-data) have no end: give --train-iters");
   CHECK(error_of("--epochs 2 --data-path 1 a 2 b") ==
@@ -309,7 +309,7 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
   CHECK(error_of("--epochs 1 --data-path /none/x").rfind("--epochs: ", 0) == 0);
   CHECK(error_of("--train-iters 1 --data-path a b") ==
         "--data-path: several datasets are given as pairs of a weight and a prefix (0.7 A 0.3 B), "
-        "and 'a' is no weight");
+        "and 'a' is not a weight");
   CHECK(error_of("--train-iters 1 --data-path 1 a 2") ==
         "--data-path: several datasets are given as pairs of a weight and a prefix (0.7 A 0.3 B), "
         "and '2' has no prefix after it");
@@ -335,7 +335,7 @@ TEST_CASE("a blend of datasets: pairs of weight and prefix") {
   CHECK(parse("--train-iters 1 --data-path a").data.weights.empty());
 }
 
-TEST_CASE("--help lists every flag, even beside a wrong one") {
+TEST_CASE("--help lists every flag, even with a wrong one") {
   try {
     parse("--nonsense --help");
     FAIL("no help");

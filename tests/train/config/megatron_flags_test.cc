@@ -54,7 +54,9 @@ TEST_CASE("weight decay may grow over the run") {
                  "0.05") == "--end-weight-decay: 0.05 is less than --start-weight-decay 0.1");
 }
 
-TEST_CASE("--no-bias-gelu-fusion takes GELU out of the matmuls, and says what it does not change") {
+TEST_CASE(
+    "--no-bias-gelu-fusion takes GELU out of the GEMMs' epilogues, and says what it does not "
+    "change") {
   const Config c = parse(base + "--no-bias-gelu-fusion");
   CHECK_FALSE(c.fusions.gelu);
   CHECK(c.fusions.bias);
@@ -96,7 +98,7 @@ TEST_CASE("a flag that Megatron-LM has and tally-train lacks is not unknown, but
   CHECK(flags_reference().find(" --swiglu ") != std::string::npos);
 }
 
-TEST_CASE("no flag is both there and not supported") {
+TEST_CASE("no flag is both supported and unsupported") {
   for (const std::string& flag : flag_names())
     if (flag != "--pipeline-model-parallel-size")  // its family is not there
       CHECK_MESSAGE(unsupported_advice(flag) == nullptr, flag);
@@ -116,7 +118,7 @@ TEST_CASE("flags that change nothing are accepted with a note, a launcher's with
   CHECK(parse(base + "--deterministic-mode").deterministic);
 }
 
-TEST_CASE("--finetune and its kin say when there is nothing that they could do") {
+TEST_CASE("--finetune and related flags report that they have no effect") {
   CHECK(error_of(base + "--finetune") ==
         "--finetune: needs the weights to begin with: give --load DIR or --load-hf DIR");
   const Config c = parse(base + "--no-load-optim --no-save-optim");
@@ -133,7 +135,7 @@ TEST_CASE("--untie-embeddings-and-output-weights gives the output layer weights 
   CHECK(untied.model.parameters() == tied.model.parameters() + 50304 * 768);
 }
 
-TEST_CASE("--train-data-path and its kin: a dataset each") {
+TEST_CASE("--train-data-path and related flags: a dataset each") {
   const std::string run = "--train-iters 10 ";
   const Config c = parse(run +
                          "--train-data-path 1 a 3 b --valid-data-path c --test-data-path d "
@@ -152,12 +154,12 @@ TEST_CASE("--train-data-path and its kin: a dataset each") {
   CHECK(error_of(apart + "--split 1,1") ==
         "--split: divides --data-path; the dataset of --train-data-path is taken whole");
   CHECK(error_of(run + "--valid-data-path a") ==
-        "--train-data-path: is missing beside --valid-data-path: name the dataset to train on");
+        "--train-data-path: is missing: --valid-data-path needs a dataset to train on");
   CHECK(error_of(apart + "--eval-iters 5") ==
-        "--eval-iters: needs --valid-data-path or --test-data-path beside --train-data-path");
+        "--eval-iters: needs --valid-data-path or --test-data-path with --train-data-path");
   CHECK(error_of(apart + "--valid-data-path x y") ==
         "--valid-data-path: several datasets are given as pairs of a weight and a prefix (0.7 A "
-        "0.3 B), and 'x' is no weight");
+        "0.3 B), and 'x' is not a weight");
   REQUIRE(parse(apart + "--test-data-path b").notices.size() == 1);
   CHECK(parse(apart + "--test-data-path b").notices[0] ==
         "--valid-data-path and --test-data-path have no effect without --eval-interval or "

@@ -54,13 +54,13 @@ inline std::string check(const Kind& kind, const AttentionShape& a, const Ways& 
                      packed_gradients(a, dout.cpu, dqkv.cpu, q_sums.cpu));
   attention_backward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11),
                      packed_gradients(a, dout.gpu, dqkv.gpu, q_sums.gpu));
-  // Four products in a row.
+  // The error of four GEMMs in a row.
   CHECK_CLOSE(b, dqkv, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
   CHECK_CLOSE(b, q_sums, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
   return backend;
 }
 
-// Whether kernels for compute capability 9.0 are there and may run.
+// Whether kernels for compute capability 9.0 exist and may run.
 inline bool on_hopper() {
   Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
   return cuda::cuda_stream(*b.gpu).capability() == 90 && cuda::hopper::built();

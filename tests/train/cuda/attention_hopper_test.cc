@@ -1,4 +1,4 @@
-// Attention on Hopper's matrix instructions (src/ops/cuda/attention_hopper.h).
+// Attention on Hopper's matrix instructions (src/ops/attention/hopper.h).
 #include <algorithm>
 #include <random>
 #include <string>
@@ -9,9 +9,9 @@
 namespace tally::train {
 namespace {
 
-// Blocks of 128 queries and keys: one of each; a few; so many that every SM takes
-// several from the queue, some of which have one turn only, some several.
-TEST_CASE("cuda: attention on Hopper's matrix instructions" * NEEDS_GPU) {
+// Blocks of 128 queries and keys: one of each; a few; so many that every SM takes several from the
+// queue, some of them with one turn only.
+TEST_CASE("cuda: flash attention on Hopper" * NEEDS_GPU) {
   if (!on_hopper()) {
     MESSAGE("not run: no GPU of compute capability 9.0, or a build without kernels for it");
     return;
@@ -43,7 +43,7 @@ Tensor copies(Both& b, const Tensor& t, int64_t count, std::initializer_list<int
                 t.bytes());
   return all;
 }
-// Whether all is `one` again and again, but for what `skip` says of an index within `one`.
+// Whether everything is `one` again and again, except for indices that `skip` names.
 template <typename Skip>
 bool repeats(const std::vector<double>& all, const std::vector<double>& one, Skip skip) {
   for (size_t i = 0; i < all.size(); ++i) {
@@ -52,8 +52,8 @@ bool repeats(const std::vector<double>& all, const std::vector<double>& one, Ski
   return true;
 }
 
-// More heads than go together forward, in groups of two sizes, and ten blocks a SM.
-TEST_CASE("cuda: attention on Hopper of many equal samples" * NEEDS_GPU) {
+// More heads than run together forward, in groups of two sizes, and ten blocks an SM.
+TEST_CASE("cuda: flash attention on Hopper of many equal samples" * NEEDS_GPU) {
   if (!on_hopper()) return;
   constexpr int64_t count = 19, tokens = 128, heads = 70, d = 64, row = heads * d;
   const AttentionShape one = shape_of(1, tokens, heads, d, true, 0),
@@ -81,10 +81,10 @@ TEST_CASE("cuda: attention on Hopper of many equal samples" * NEEDS_GPU) {
   CHECK(repeats(Both::read(many_dqkv, *b.gpu), Both::read(dqkv.gpu, *b.gpu), of_q));
 }
 
-// Sums of all but dQ have a fixed order, so any difference between two launches is a race; those of
-// dQ differ in their last bits only. Scores are large, so that probabilities are far from even, and
-// the scratch holds what is not a number.
-TEST_CASE("cuda: attention on Hopper is the same in each of many launches" * NEEDS_GPU) {
+// All sums but dQ's have a fixed order, so any difference between two launches is a race; dQ's
+// differ in their last bits only. Scores are large, so that probabilities are far from even, and
+// the scratch holds NaNs.
+TEST_CASE("cuda: flash attention on Hopper is the same in each of many launches" * NEEDS_GPU) {
   if (!on_hopper()) return;
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) continue;
@@ -132,8 +132,8 @@ TEST_CASE("cuda: attention on Hopper is the same in each of many launches" * NEE
 }
 
 // Exponents are relative to a row's first scores, which lie at the diagonal or, without a mask, in
-// the last block of keys: what comes later is larger by far, or smaller, or one score is.
-TEST_CASE("cuda: attention on Hopper where scores rise, fall and jump" * NEEDS_GPU) {
+// the last block of keys. Later scores are far larger, or smaller, or one score is.
+TEST_CASE("cuda: flash attention on Hopper where scores rise, fall and jump" * NEEDS_GPU) {
   if (!on_hopper()) return;
   constexpr int64_t batch = 8, tokens = 256, heads = 9, d = 64;  // more blocks than go at once
   for (const Kind& kind : kinds()) {
@@ -181,7 +181,8 @@ struct Result {
   std::vector<double> out, dqkv;
 };
 
-// All is 0.5, but the row of Q, K, V or dO (0 to 3) at token `at`, and V's of token 3.
+// All values are 0.5, except the row of Q, K, V or dO (0 to 3) at token `at`, and V's row of token
+// 3.
 Result with_row(const Kind& kind, int which, int64_t at, double value, double v3) {
   constexpr int64_t tokens = visible_tokens, d = visible_dim;
   const AttentionShape a = shape_of(1, tokens, 1, d, true, 0);
@@ -194,7 +195,7 @@ Result with_row(const Kind& kind, int which, int64_t at, double value, double v3
   }
   const Pair qkv = b.put({1, tokens, 3, 1, d}, DType::f64, kind.type, qkv_values),
              dout = b.put({1, tokens, 1, d}, DType::f64, kind.type, dout_values);
-  const auto zeros = [&](int64_t n) {  // output() would hold what is not a number
+  const auto zeros = [&](int64_t n) {  // output() would hold NaNs
     return b.put({n}, kind.type, kind.type, std::vector(static_cast<size_t>(n), 0.0)).gpu;
   };
   const Tensor out = zeros(tokens * d).view({1, tokens, 1, d}),
@@ -207,8 +208,8 @@ Result with_row(const Kind& kind, int which, int64_t at, double value, double v3
   return {Both::read(out, *b.gpu), Both::read(dqkv, *b.gpu)};
 }
 
-// Loss scaling skips a step by what its gradients show.
-TEST_CASE("cuda: what is not finite stays visible behind attention on Hopper" * NEEDS_GPU) {
+// Loss scaling skips a step if its gradients show that.
+TEST_CASE("cuda: flash attention on Hopper preserves NaNs and infinities" * NEEDS_GPU) {
   if (!on_hopper()) return;
   enum { q, k, v, dout };
   for (const Kind& kind : kinds()) {

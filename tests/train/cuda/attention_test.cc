@@ -17,7 +17,7 @@ TEST_CASE("cuda: attention, every type, mask and odd size" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: attention's dropout takes the CPU's mask in our kernels" * NEEDS_GPU) {
+TEST_CASE("cuda: our attention kernels draw the CPU's dropout mask" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) == 2) continue;  // cuDNN draws its own
     check(kind, shape_of(2, 48, 3, 16, true, 0.3));
@@ -40,7 +40,7 @@ TEST_CASE("cuda: attention at GPT-2's head sizes" * NEEDS_GPU) {
   }
 }
 
-// The flash kernels that are to serve a kind of float32.
+// The flash kernels that should serve a kind of float32.
 std::string flash(const Kind& kind, bool float64_gemms = true) {
   Both b(kind);
   const bool float64 = cuda::cuda_stream(*b.gpu).capability() == 90 &&
@@ -48,13 +48,13 @@ std::string flash(const Kind& kind, bool float64_gemms = true) {
   return float64 && float64_gemms ? "flash-float64" : "flash";
 }
 
-// Where a block has the shared memory that heads of 128 need, which Hopper's have.
+// True where a block has the shared memory that heads of 128 need, as on Hopper.
 bool wide_heads_fit() {
   Both b({DType::f32, MatmulMode::ieee, "f32", 1e-5});
   return cuda::cuda_stream(*b.gpu).capability() >= 90;
 }
 
-TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_GPU) {
+TEST_CASE("cuda: flash attention of float32 over several blocks" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     if (kind.type != DType::f32) continue;
     for (const bool float64 : {true, false}) {
@@ -65,7 +65,7 @@ TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_
       };
       for (const bool causal : {true, false}) {
         CHECK(serves(shape_of(2, 300, 2, 64, causal, 0)) == name);
-        // Single values copied, an odd last block.
+        // Single values are copied; the last block is odd.
         CHECK(serves(shape_of(1, 257, 3, 50, causal, 0)) == name);
         for (const int64_t head_dim : {100, 128}) {
           const std::string wide = serves(shape_of(1, 200, 2, head_dim, causal, 0));
@@ -78,9 +78,9 @@ TEST_CASE("cuda: attention of float32 in one pass, over several blocks" * NEEDS_
   }
 }
 
-// The switch and the sums: of one block of keys float64's are exact but for the rounding of the
-// result, and the probabilities are exact here.
-TEST_CASE("cuda: attention of float32 takes float64 tensor cores where it may" * NEEDS_GPU) {
+// The option and the sums: within one block of keys float64 sums are exact except for the rounding
+// of the result, and the probabilities are exact here.
+TEST_CASE("cuda: flash attention of float32 takes float64 tensor cores where it may" * NEEDS_GPU) {
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
   if (flash(kind) != "flash-float64") return;
   const AttentionShape a = shape_of(1, 64, 2, 64, false, 0);
@@ -105,21 +105,21 @@ TEST_CASE("cuda: attention of float32 takes float64 tensor cores where it may" *
   }
 }
 
-TEST_CASE("cuda: attention of float32 by three TF32 products where that is asked for" * NEEDS_GPU) {
+TEST_CASE("cuda: flash attention of float32 by three TF32 GEMMs where asked for" * NEEDS_GPU) {
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
   const AttentionShape a = shape_of(2, 200, 2, 64, true, 0.1);
   CHECK(check(kind, a, {.three_tf32 = true}) == "flash-tf32x3");
   CHECK(check(kind, a) == flash(kind));
 }
 
-// More than a grid's second dimension has, and more than one piece backward.
-TEST_CASE("cuda: attention of float32 in one pass, very many short heads" * NEEDS_GPU) {
+// More than the second dimension of a grid, and more than one piece backward.
+TEST_CASE("cuda: flash attention of float32, very many short heads" * NEEDS_GPU) {
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
   CHECK(check(kind, shape_of(70000, 2, 1, 4, true, 0)) == flash(kind));
 }
 
 // One head has 128 MiB of blocks of dS, so that three pass in two pieces.
-TEST_CASE("cuda: attention of float32 in one pass, more heads than fit" * NEEDS_GPU) {
+TEST_CASE("cuda: flash attention of float32, more heads than fit" * NEEDS_GPU) {
   const AttentionShape a = shape_of(1, 8128, 3, 8, true, 0);
   Both b({DType::f32, MatmulMode::ieee, "f32", 1e-5});
   const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim}, 0.5);
@@ -146,8 +146,8 @@ TEST_CASE("cuda: attention of float32 in one pass, more heads than fit" * NEEDS_
   CHECK(std::sqrt(difference / norm) < 1e-5);
 }
 
-// The NaN that the CPU computes and the one that the GPU computes, all of whose bits are set:
-// rounding up its last bits would make it a zero.
+// The NaN of the CPU and that of the GPU, whose bits are all set: rounding up its last bits would
+// make it a zero.
 double not_a_number(bool of_gpu) {
   const uint64_t bits = of_gpu ? 0x7fffffffffffffffU : 0x7ff8000000000000U;
   double x = 0;
@@ -155,7 +155,7 @@ double not_a_number(bool of_gpu) {
   return x;
 }
 
-TEST_CASE("cuda: what is not a number stays visible behind attention" * NEEDS_GPU) {
+TEST_CASE("cuda: attention preserves NaNs" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     if (kind.type != DType::f32) continue;
     for (int i = 0; i < 6; ++i) {
@@ -181,7 +181,7 @@ TEST_CASE("cuda: what is not a number stays visible behind attention" * NEEDS_GP
   }
 }
 
-TEST_CASE("cuda: our attention serves 16-bit types too" * NEEDS_GPU) {
+TEST_CASE("cuda: unfused attention serves 16-bit types too" * NEEDS_GPU) {
   setenv("TALLY_ATTENTION", "unfused", 1);
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) {

@@ -159,7 +159,7 @@ class Both {
   Pair input(std::initializer_list<int64_t> shape, double deviation = 1) {
     return normal(shape, kind.type, deviation);
   }
-  // What an operation adds to: random, so that a result written instead of added is seen.
+  // What an operation adds to: random, so that overwriting instead of adding is noticed.
   Pair sum(std::initializer_list<int64_t> shape, double deviation = 1) {
     return normal(shape, kind.gradient(), deviation);
   }
@@ -171,7 +171,7 @@ class Both {
     for (double& v : values) v = rounded(draw(random_), kind.gradient());
     return put(shape, DType::f64, kind.gradient(), values);
   }
-  // Not-a-number everywhere: an element that is not written shows.
+  // NaN everywhere, so that an element that is not written is noticed.
   Pair output(std::initializer_list<int64_t> shape) { return poisoned(shape, kind.type); }
   Pair statistics(std::initializer_list<int64_t> shape) { return poisoned(shape, kind.gradient()); }
 
@@ -220,7 +220,7 @@ class Both {
     return values;
   }
 
-  // |gpu - cpu| / |cpu| over all elements; infinite where anything is not a number.
+  // gpu - cpu| / |cpu| over all elements; infinite where anything is a NaN.
   double error(const Pair& p) {
     const std::vector<double> want = read(p.cpu, *cpu), got = read(p.gpu, *gpu);
     double difference = 0, norm = 0;
@@ -238,7 +238,7 @@ class Both {
   GpuUnderTest gpu;
 
  private:
-  // One stream a device for all cases: what was tuned once serves the next case.
+  // One stream a device for all cases, so that tuning is shared.
   static Stream* shared(DeviceKind kind_of_device) {
     static const std::unique_ptr<Stream> cpu_stream = make_stream(Device{DeviceKind::cpu, 0});
     if (kind_of_device == DeviceKind::cpu) return cpu_stream.get();

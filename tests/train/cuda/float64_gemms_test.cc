@@ -1,5 +1,5 @@
-// Products of float32 on the float64 tensor cores, each tile shape and layout by itself: which of
-// them an operation takes is decided by timing.
+// float32 GEMMs on the float64 tensor cores, each tile shape and layout by itself, because timing
+// decides which of them an operation takes.
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ const Kind f32{DType::f32, MatmulMode::ieee, "f32", 1e-7};
 struct Size {
   int64_t rows, cols, inner;
 };
-// Fewer than a tile, edges within one, slices that are not whole, many slices of one tile, several
-// tiles in each direction, and rows and columns that boxes divide and tiles do not.
+// Fewer rows than a tile, edges within one, partial slices, many slices of one tile, several tiles
+// in each direction, and rows and columns that boxes divide and tiles do not.
 const std::vector<Size> sizes = {{4, 4, 4},        {40, 36, 20},    {132, 100, 36},
                                  {128, 128, 4096}, {300, 260, 200}, {520, 392, 96},
                                  {256, 384, 512},  {288, 160, 96},  {288, 416, 40}};
@@ -88,15 +88,15 @@ struct Problem {
   }
 };
 
-// Sums in float64, rounded once: half a unit in the last place, and what float64 sums in another
-// order may differ by. Sums in float32 are tens of units off where terms cancel.
+// Sums in float64, rounded once: half a unit in the last place, and the difference of float64 sums
+// in another order. float32 sums are tens of units off where terms cancel.
 void check_rounded_once(const std::vector<double>& got, const std::vector<double>& want) {
   REQUIRE(got.size() == want.size());
   double worst = 0;
   for (size_t i = 0; i < got.size(); ++i) {
     const double unit = std::ldexp(1.0, std::max(std::ilogb(want[i]), -126) - 23);
     const double error = std::abs(got[i] - want[i]) / (0.5 * unit + 1e-11);
-    worst = error <= worst ? worst : error;  // what is not a number is the worst
+    worst = error <= worst ? worst : error;  // a NaN is the worst
   }
   CHECK(worst <= 1.000001);
 }
@@ -106,7 +106,7 @@ bool serves() {
   return cuda::cuda_stream(*b.gpu).capability() == 90 && cuda::float64_gemms_built();
 }
 
-TEST_CASE("cuda: float32 products on float64 tensor cores round once" * NEEDS_GPU) {
+TEST_CASE("cuda: float32 GEMMs on float64 tensor cores round once" * NEEDS_GPU) {
   if (!serves()) return;
   for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
     for (const Size& n : sizes) {
@@ -126,7 +126,7 @@ TEST_CASE("cuda: float32 products on float64 tensor cores round once" * NEEDS_GP
   }
 }
 
-TEST_CASE("cuda: their bias and what they add, in place too" * NEEDS_GPU) {
+TEST_CASE("cuda: float64 tensor cores: bias and addend, in place too" * NEEDS_GPU) {
   if (!serves()) return;
   for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
     for (const bool b_transposed : {false, true}) {
@@ -144,7 +144,7 @@ TEST_CASE("cuda: their bias and what they add, in place too" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: their tiles are shared by any number of sms, alike in every run" * NEEDS_GPU) {
+TEST_CASE("cuda: float64 tensor cores: any number of SMs, repeatable" * NEEDS_GPU) {
   if (!serves()) return;
   for (int tile = 0; tile < cuda::float64_tiles; ++tile) {
     for (const Size& n : {Size{520, 392, 256}, Size{900, 700, 20}, Size{64, 64, 2000}}) {
@@ -166,8 +166,8 @@ TEST_CASE("cuda: their tiles are shared by any number of sms, alike in every run
   }
 }
 
-// By rule, whatever timing finds: what is added in place, and fewer sms than there are.
-TEST_CASE("cuda: float32 weights' gradients by them" * NEEDS_GPU) {
+// By rule, independent of timing: in-place addition, and fewer SMs than there are.
+TEST_CASE("cuda: float64 tensor cores: float32 weight gradients" * NEEDS_GPU) {
   if (!serves()) return;
   for (const int leave : {0, 8}) {
     Both b(f32);
@@ -182,7 +182,7 @@ TEST_CASE("cuda: float32 weights' gradients by them" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: float64 products refuse what they do not serve" * NEEDS_GPU) {
+TEST_CASE("cuda: float64 tensor cores: unsupported problems are refused" * NEEDS_GPU) {
   if (!serves()) return;
   Problem p({64, 64, 64}, false, true);
   CHECK(cuda::float64_gemm_supported(p.product));
@@ -200,13 +200,13 @@ TEST_CASE("cuda: float64 products refuse what they do not serve" * NEEDS_GPU) {
   CHECK_FALSE(cuda::float64_gemm_supported(odd));
 }
 
-TEST_CASE("cuda: float32 layers take them where they may" * NEEDS_GPU) {
+TEST_CASE("cuda: float32 layers take float64 tensor cores where they may" * NEEDS_GPU) {
   if (!serves()) return;
   for (const bool wanted : {true, false}) {
     Both b(f32);
     const Pair x = b.input({256, 512}), w = b.input({128, 512}), y = b.output({256, 128});
     b.gpu.options.float64_gemms = wanted;
-    b.gpu.options.deterministic = true;  // by rule, whatever timing finds
+    b.gpu.options.deterministic = true;  // by rule, independent of timing
     linear_forward(*b.cpu, x.cpu, w.cpu, Tensor(), y.cpu, Tensor());
     linear_forward(*b.gpu, x.gpu, w.gpu, Tensor(), y.gpu, Tensor());
     const auto got = Both::read(y.gpu, *b.gpu), want = Both::read(y.cpu, *b.cpu);
@@ -219,7 +219,7 @@ TEST_CASE("cuda: float32 layers take them where they may" * NEEDS_GPU) {
   }
 }
 
-// What is in a file while the variable that names it is set; both are put back after.
+// The content of a file while the variable that names it is set; both are restored afterwards.
 struct TuningFile {
   std::string path =
       (std::filesystem::temp_directory_path() / ("tally-tuning-" + std::to_string(getpid())))
@@ -251,7 +251,7 @@ struct TuningFile {
   }
 };
 
-TEST_CASE("cuda: a tile that timing found is taken from the file again" * NEEDS_GPU) {
+TEST_CASE("cuda: a tuned tile is read from the file again" * NEEDS_GPU) {
   if (!serves()) return;
   const TuningFile file;
   Both b(f32);
@@ -278,7 +278,7 @@ TEST_CASE("cuda: a tile that timing found is taken from the file again" * NEEDS_
     check_rounded_once(run(), want);
     CHECK(file.read() == line);  // nothing was timed
   }
-  // A tile that is none, and an algorithm of too few words: timed again.
+  // An invalid tile, and an algorithm of too few words: timed again.
   const std::string damaged = "choice float64/" + key + " 7\ngemm " + key + " 12\n";
   file.write(damaged);
   run();

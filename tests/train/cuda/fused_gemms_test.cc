@@ -1,5 +1,5 @@
-// Every kernel that has a bias, a residual or GELU within a product, each by itself: which of them
-// an operation takes is decided by timing.
+// Every kernel with a bias, a residual or GELU in its epilogue, each by itself, because timing
+// decides which of them an operation takes.
 #include "src/device/cuda/cuda_stream.h"
 #include "src/ops/gemm/fused.h"
 #include "src/ops/linear/linear.h"
@@ -10,7 +10,7 @@ namespace tally::train {
 namespace {
 
 // Tokens that no tile divides, fewer than a tile, and several tiles in each direction, in both
-// orders; tiles of tokens that are not a multiple of those that go together.
+// orders; tiles of tokens that are not a multiple of those that are traversed together.
 struct Size {
   int64_t tokens, features, inner;
   int swizzle = 1;
@@ -40,7 +40,7 @@ cuda::FusedGemm problem(const Size& n, const Pair& x, const Pair& w, const Pair&
   return p;
 }
 
-TEST_CASE("cuda: the product with bias and residual in its epilogue" * NEEDS_GPU) {
+TEST_CASE("cuda: the GEMM with bias and residual in its epilogue" * NEEDS_GPU) {
   for (const bool shortcut : {false, true}) {
     const auto kernels = shortcut ? cuda::bias_residual_kernels() : cuda::bias_kernels();
     for (int i = 0; i < kernels.count; ++i) {
@@ -62,7 +62,7 @@ TEST_CASE("cuda: the product with bias and residual in its epilogue" * NEEDS_GPU
   }
 }
 
-TEST_CASE("cuda: the product with GELU in its epilogue" * NEEDS_GPU) {
+TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
   for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
     const auto kernels = cuda::gelu_forward_kernels(keeps);
     for (int i = 0; i < kernels.count; ++i) {
@@ -85,7 +85,7 @@ TEST_CASE("cuda: the product with GELU in its epilogue" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * NEEDS_GPU) {
+TEST_CASE("cuda: the GEMM with GELU's gradient in its epilogue, in place" * NEEDS_GPU) {
   for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
     const auto kernels = cuda::gelu_backward_kernels(keeps);
     for (int i = 0; i < kernels.count; ++i) {
@@ -111,7 +111,7 @@ TEST_CASE("cuda: the product with GELU's gradient in its epilogue, in place" * N
   }
 }
 
-TEST_CASE("cuda: what these kernels do not serve is refused" * NEEDS_GPU) {
+TEST_CASE("cuda: fused GEMMs refuse what they do not serve" * NEEDS_GPU) {
   for (const auto& kernels : {cuda::bias_kernels(), cuda::bias_residual_kernels(),
                               cuda::gelu_forward_kernels(SavedGelu::input),
                               cuda::gelu_forward_kernels(SavedGelu::derivative),

@@ -113,7 +113,7 @@ TEST_CASE("cuda: GPT's gradients equal the autograd reference's on the GPU" * NE
   }
 }
 
-TEST_CASE("cuda: dropout takes the CPU's masks" * NEEDS_GPU) {
+TEST_CASE("cuda: dropout draws the CPU's masks" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config c = config_of(kind);
     c.model.hidden_dropout = 0.1;
@@ -125,7 +125,7 @@ TEST_CASE("cuda: dropout takes the CPU's masks" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * NEEDS_GPU) {
+TEST_CASE("cuda: no fusion changes the gradients" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config plain = wide_config(kind);
     plain.fusions = {false, false, false, false, false, false,
@@ -136,10 +136,10 @@ TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * N
           &Fusions::gelu_derivative, &Fusions::bias, &Fusions::overlap, &Fusions::float64,
           &Fusions::attention, &Fusions::head}) {
       Config c = plain;
-      // The slope is kept by the products that have GELU inside.
+      // The derivative is saved by the GEMMs with GELU in their epilogue.
       c.fusions.gelu = shortcut == &Fusions::gelu_derivative;
       c.fusions.*shortcut = true;
-      // The head's is left to timing; by rule it is taken.
+      // The head's fusion is left to timing; by rule it is taken.
       const bool by_rule = shortcut == &Fusions::head;
       INFO(std::string(kind.name));
       compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 0, by_rule), want,
@@ -148,8 +148,7 @@ TEST_CASE("cuda: each shortcut of the step leaves the gradients as they are" * N
   }
 }
 
-TEST_CASE("cuda: recorded steps draw the masks that called steps draw, new ones each time" *
-          NEEDS_GPU) {
+TEST_CASE("cuda: recorded steps draw the masks of eager steps, new ones each time" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config c = wide_config(kind);
     c.model.hidden_dropout = c.model.attention_dropout = 0.2;
@@ -194,10 +193,10 @@ TEST_CASE("cuda: recorded steps draw the masks that called steps draw, new ones 
 
 TEST_CASE("cuda: recomputation gives the same gradients" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
-  // Bit for bit: by rule and not by timing, both take the same kernels.
+  // Bit for bit: by rule instead of timing, both take the same kernels.
   for (const Recompute r : {Recompute::selective, Recompute::full}) {
     Config c = wide_config(kind);
-    // Selective recomputation keeps GELU's input, which rounds in another way than its slope.
+    // Selective recomputation saves GELU's input, which rounds differently from its derivative.
     c.fusions.gelu_derivative = r == Recompute::full;
     const Gradients none = run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 0, true);
     c.recompute = r;
@@ -263,8 +262,7 @@ TEST_CASE("cuda: twenty training steps follow float64's and float32's" * NEEDS_G
   }
 }
 
-// How far each parameter moves in some steps whose updates run beside the next forward pass, or do
-// not.
+// How far each parameter moves in some steps with or without deferred updates.
 std::vector<std::vector<double>> moved(const Config& c, DType type, bool late) {
   const auto stream = make_stream(Device{DeviceKind::cuda, 0});
   ParameterTable table;
@@ -310,7 +308,7 @@ std::vector<std::vector<double>> moved(const Config& c, DType type, bool late) {
   return parameters;
 }
 
-TEST_CASE("cuda: updates beside the next forward pass train alike" * NEEDS_GPU) {
+TEST_CASE("cuda: deferred updates train alike" * NEEDS_GPU) {
   for (const DType type : {DType::bf16, DType::f16}) {
     for (const bool tied : {true, false}) {
       Config c = wide_config({type, MatmulMode::ieee, "", 0});
@@ -320,8 +318,8 @@ TEST_CASE("cuda: updates beside the next forward pass train alike" * NEEDS_GPU) 
       const auto want = moved(c, type, false), got = moved(c, type, true);
       for (size_t i = 0; i < want.size(); ++i) {
         INFO("parameter ", i);
-        // Left out or done twice it would be around 1. Products that leave sms round
-        // in another way.
+        // If an update were left out or done twice it would be around 1. GEMMs with reserved SMs
+        // round differently.
         CHECK(relative_norm(got[i], want[i]) < 0.2);
       }
     }

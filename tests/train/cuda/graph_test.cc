@@ -9,8 +9,7 @@
 namespace tally::train {
 namespace {
 
-TEST_CASE("cuda: a recorded step does what the called one does, and allocates nothing" *
-          NEEDS_GPU) {
+TEST_CASE("cuda: a recorded step does what the eager one does, and allocates nothing" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   Both b(kind);
   const Pair x = b.input({64, 128}), w = b.input({128, 128}, 0.1), bias = b.input({128});
@@ -74,7 +73,7 @@ TEST_CASE("cuda: work on a side stream starts after what came before and ends be
   }
 }
 
-TEST_CASE("cuda: products that leave sms have the same results" * NEEDS_GPU) {
+TEST_CASE("cuda: GEMMs with reserved SMs have the same results" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   for (const int leave : {2, 16}) {
     Both b(kind);
@@ -92,8 +91,8 @@ TEST_CASE("cuda: products that leave sms have the same results" * NEEDS_GPU) {
   }
 }
 
-// Larger clusters do not find places beside work that took sms here and there.
-TEST_CASE("cuda: products that leave sms run in pairs of blocks" * NEEDS_GPU) {
+// Larger clusters do not fit next to work that occupies SMs across the GPU.
+TEST_CASE("cuda: GEMMs with reserved SMs run in clusters of two blocks" * NEEDS_GPU) {
   Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
   cuda::CudaStream& s = cuda::cuda_stream(*b.gpu);
   cuda::GemmProblem p;  // of a 13B model's MLP; nothing is computed
@@ -117,7 +116,7 @@ TEST_CASE("cuda: products that leave sms run in pairs of blocks" * NEEDS_GPU) {
   const int most = s.sms() - 16;
   b.gpu.options.reserved_sms = 16;
   CHECK(large(most) == 0);
-  // Without the rule the library offers larger ones on Hopper: the check above says something.
+  // Without the rule the library offers larger ones on Hopper, so the check above is meaningful.
   b.gpu.options.reserved_sms = 0;
   if (s.capability() == 90) CHECK(large(most) > 0);
 }

@@ -1,4 +1,4 @@
-// A head's GEMM and its loss in one kernel, against float64.
+// Fused linear cross-entropy against float64.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -48,9 +48,9 @@ struct Operands {
   BothStates state;
 };
 
-// The gradient at the logits, scales times e: the two sides take exponentials relative to different
-// numbers. With `but_labels` the labels' entries, which are as large as all others of their token
-// together, become 0 on both sides.
+// The gradient at the logits, scales times e: the two devices take exponentials relative to
+// different numbers. With `but_labels` the labels' entries, which are as large as all others of
+// their token together, become 0 on both devices.
 void make_gradients(Both& b, const Operands& o, const Head& n, bool but_labels) {
   const std::vector<double> labels = Both::read(o.labels.cpu, *b.cpu);
   const auto make = [&](Tensor Pair::*side, Stream& s) {
@@ -91,8 +91,9 @@ TEST_CASE("cuda: each variant of linear_cross_entropy, and the gradients that fo
   }
 }
 
-// A trained model is sure of most tokens: then the gradient is small beside each of its two parts.
-TEST_CASE("cuda: linear_cross_entropy of tokens that are sure, or wrong" * NEEDS_GPU) {
+// A trained model is confident about most tokens: then the gradient is small compared to its two
+// parts.
+TEST_CASE("cuda: linear_cross_entropy of confident or wrong tokens" * NEEDS_GPU) {
   Both b(bf16);
   if (!served(b)) return;
   const Head n{128, 500, 512, 64};
@@ -110,7 +111,7 @@ TEST_CASE("cuda: linear_cross_entropy of tokens that are sure, or wrong" * NEEDS
       Both::write(o.labels.gpu, *b.gpu, labels);
       o.run(b, n);
       INFO(times, right ? " right" : " wrong");
-      // The sums lie over many powers of ten: each by itself.
+      // The sums span many powers of ten, so each is compared by itself.
       const std::vector<double> want = Both::read(o.losses.cpu, *b.cpu),
                                 got = Both::read(o.losses.gpu, *b.gpu);
       for (size_t i = 0; i < want.size(); ++i) {
@@ -123,8 +124,8 @@ TEST_CASE("cuda: linear_cross_entropy of tokens that are sure, or wrong" * NEEDS
   }
 }
 
-// Logits of hundreds, either way: multiples of 8 that bf16 holds exactly, so that rounding them makes
-// no difference. Most rows are out of the exponentials' range and are redone.
+// Logits of hundreds, positive and negative: multiples of 8 that bf16 holds exactly, so that
+// rounding them makes no difference. Most rows are out of the exponentials' range and are redone.
 struct FarLogits {
   FarLogits(Both& b, const Head& n) : operands(b, n, 1) {
     std::mt19937 random(3);
@@ -167,7 +168,7 @@ TEST_CASE("cuda: linear_cross_entropy is exact for logits up to 480 either way" 
   }
 }
 
-TEST_CASE("cuda: linear_cross_entropy shows what is not a number, or infinite" * NEEDS_GPU) {
+TEST_CASE("cuda: linear_cross_entropy preserves NaNs and infinities" * NEEDS_GPU) {
   Both b(bf16);
   if (!served(b)) return;
   const Head n{128, 500, 512, 64};

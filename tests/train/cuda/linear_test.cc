@@ -35,8 +35,8 @@ TEST_CASE("cuda: linear_forward adds the residual" * NEEDS_GPU) {
         b.gpu.options.deterministic = repeatable;
         const Pair x = b.input({n.rows, n.in}), w = b.input({n.out, n.in}), bias = b.input({n.out});
         const Pair y = b.output({n.rows, n.out});
-        // In place first: how the other way is best done is not known yet, and its rehearsals would
-        // add more than once.
+        // In place first: the other variant is not tuned yet, and tuning it in place would add more
+        // than once.
         for (const bool in_place : {true, false}) {
           const Pair residual = b.input({n.rows, n.out});
           const Pair& out = in_place ? residual : y;
@@ -49,7 +49,7 @@ TEST_CASE("cuda: linear_forward adds the residual" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: sums of biases, of a range of columns and through a product" * NEEDS_GPU) {
+TEST_CASE("cuda: bias sums, of a range of columns and through a GEMM" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Shape& n : shapes) {
       Both b(kind);
@@ -113,7 +113,7 @@ TEST_CASE("cuda: linear_backward_input" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: linear_backward_input_gelu, beside `pre` and in its place" * NEEDS_GPU) {
+TEST_CASE("cuda: linear_backward_input_gelu, out of place and in place" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Shape& n : shapes) {
       for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
@@ -133,7 +133,7 @@ TEST_CASE("cuda: linear_backward_input_gelu, beside `pre` and in its place" * NE
   }
 }
 
-// More bytes than the second workspace holds: several pieces of rows.
+// More bytes than the second workspace holds, so several pieces of rows.
 TEST_CASE("cuda: linear_backward_input_gelu in place, in pieces" * NEEDS_GPU) {
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
   Both b(kind);
@@ -158,7 +158,7 @@ TEST_CASE("cuda: linear_backward_weight adds to the gradients" * NEEDS_GPU) {
       }
       CHECK_CLOSE(b, dw, kind.tolerance);
       CHECK_CLOSE(b, db, kind.tolerance);
-      const Pair fresh = b.statistics({n.out, n.in});  // not a number where it is not overwritten
+      const Pair fresh = b.statistics({n.out, n.in});  // NaN where it is not overwritten
       for (int turn = 0; turn < 2; ++turn) {
         linear_backward_weight(*b.cpu, dy.cpu, x.cpu, fresh.cpu, Tensor(), false);
         linear_backward_weight(*b.gpu, dy.gpu, x.gpu, fresh.gpu, Tensor(), false);

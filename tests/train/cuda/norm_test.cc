@@ -68,7 +68,7 @@ TEST_CASE("cuda: residual_layernorm_forward, with dropout" * NEEDS_GPU) {
 TEST_CASE("cuda: layernorm_backward" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const int64_t c : widths) {
-      // Of the wide ones the CPU would take long: of those only the warps that share a row.
+      // For wide rows the CPU would be slow: of those only the warps that share a row.
       const int64_t most = c <= 2000 ? 3000 : c == 4096 ? 801 : 5;
       for (int64_t rows = 5; rows <= most; rows += std::max<int64_t>(most - 5, 1)) {
         Both b(kind);

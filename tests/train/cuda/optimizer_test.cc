@@ -78,7 +78,7 @@ TEST_CASE("cuda: gradient_norm and adamw_step" * NEEDS_GPU) {
   }
 }
 
-TEST_CASE("cuda: a gradient that is not finite leaves the update out" * NEEDS_GPU) {
+TEST_CASE("cuda: a gradient that is not finite skips the update" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
       Both b(kind);
@@ -102,7 +102,7 @@ TEST_CASE("cuda: a gradient that is not finite leaves the update out" * NEEDS_GP
   }
 }
 
-TEST_CASE("cuda: adamw_step on few sms leaves the same bits" * NEEDS_GPU) {
+TEST_CASE("cuda: adamw_step on few SMs leaves the same bits" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const int64_t n : {int64_t{128}, int64_t{100'000}, int64_t{1'000'000}}) {
       for (const int few : {1, 2, 6}) {

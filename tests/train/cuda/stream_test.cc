@@ -6,7 +6,7 @@ namespace tally::train {
 namespace {
 
 // CTest counts the program as skipped when it prints this line.
-TEST_CASE("cuda: say it when there is no GPU") {
+TEST_CASE("cuda: report that there is no GPU") {
   if (!no_gpu()) return;
   CHECK(!cuda_unavailable_reason().empty());
   std::printf("SKIPPED: no GPU: %s\n", cuda_unavailable_reason().c_str());

@@ -1,4 +1,4 @@
-// The variants of an operation that timing chooses from, each in turn.
+// Runs the variants of an operation that autotune chooses from, each in turn.
 #pragma once
 
 #include "src/ops/gemm/gemm.h"
@@ -18,8 +18,8 @@ struct Forced {
   cuda::GemmPlans& plans;
 };
 
-// Calls work(both), with the same numbers, once for each variant that fastest() has in it. Returns
-// how many there are, 0 where nothing is chosen.
+// Calls work(both), with the same numbers, once for each variant that fastest() has. Returns how
+// many there are; 0 where nothing is chosen.
 template <class F>
 int each_variant(const Kind& kind, F&& work) {
   int variants = 1;

@@ -1,5 +1,5 @@
-// The variants of an operation that timing chooses from, each in turn: the tests of the operations
-// themselves see the one that was fastest where they ran.
+// The variants of an operation that autotune chooses from, each in turn: the operations' own tests
+// see only the fastest one of the machine.
 #include "tests/train/cuda/variants.h"
 
 #include "src/ops/gemm/fused.h"
@@ -80,7 +80,7 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu, bias sums too" * NE
   }
 }
 
-// More bytes than a piece is to have, or than the second workspace holds.
+// More bytes than a piece should have, or than the second workspace holds.
 TEST_CASE("cuda: each variant of linear_backward_input_gelu in pieces" * NEEDS_GPU) {
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
   const int64_t rows = 9000, in = 2048, out = 8;
@@ -97,7 +97,7 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu in pieces" * NEEDS_G
   }
 }
 
-TEST_CASE("cuda: GELU keeps its slope where kernels are made for that" * NEEDS_GPU) {
+TEST_CASE("cuda: GELU's derivative is saved where kernels serve it" * NEEDS_GPU) {
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   Both b(kind);
   const auto keeps = [&] { return faster_saved_gelu(*b.gpu, kind.type, 256, 72); };

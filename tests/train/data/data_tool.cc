@@ -1,4 +1,4 @@
-// What the Python tests drive: prepare, and encoding and decoding between files.
+// The program of the Python tests: prepare, and encoding and decoding between files.
 #include <cstdio>
 #include <cstring>
 #include <fstream>

@@ -62,7 +62,7 @@ TEST_CASE("targets of an end of a document do not count") {
                              targets.data()) == sum);
     CHECK(targets == expected);
   }
-  // What did not count before does not count now.
+  // Targets that did not count before do not count now.
   std::vector<int32_t> targets{-1, 3};
   CHECK(mask_document_ends(std::vector<int32_t>{1, 2}.data(), 2, eod, targets.data()) == 1);
 }

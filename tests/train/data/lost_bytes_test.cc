@@ -94,7 +94,7 @@ namespace {
 
 volatile char last_read = 0;
 
-// What the child of a fork ends with.
+// The exit status of the child of a fork.
 int status_of(void (*child)(const std::string&), const std::string& file) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -106,7 +106,7 @@ int status_of(void (*child)(const std::string&), const std::string& file) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Reads a mapping that nobody watches, beyond the end of its file.
+// Reads a mapping that is not watched, beyond the end of its file.
 void read_unwatched(const std::string& file) {
   std::signal(SIGBUS, SIG_DFL);
   watch_bus_errors();
@@ -115,7 +115,7 @@ void read_unwatched(const std::string& file) {
   last_read = *mapped.data();
 }
 
-// The same where a library had a handler of its own, put in place after ours.
+// The same where a library installed its own handler after ours.
 void read_with_a_handler_of_a_library(const std::string& file) {
   watch_bus_errors();
   std::signal(SIGBUS, [](int) { _exit(7); });

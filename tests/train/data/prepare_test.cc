@@ -152,9 +152,9 @@ TEST_CASE("faults in the input: one sentence with file and line, and nothing is 
     return error_of([&] { prepare_bytes(dir, inputs({path})); });
   };
   const auto json = [&](const std::string& text) { return fault(dir.write("a.jsonl", text)); };
-  CHECK(json("{\"text\":\"a\"}\n{\"text\":").find("a.jsonl':2: this line is no JSON object") !=
+  CHECK(json("{\"text\":\"a\"}\n{\"text\":").find("a.jsonl':2: this line is not a JSON object") !=
         std::string::npos);
-  CHECK(json("[{\"text\":\"a\"}]").find("a.jsonl':1: this line is no JSON object") !=
+  CHECK(json("[{\"text\":\"a\"}]").find("a.jsonl':1: this line is not a JSON object") !=
         std::string::npos);
   CHECK(json("{\"a\":1}").find("has no key \"text\": name the key of the text with --json-keys") !=
         std::string::npos);

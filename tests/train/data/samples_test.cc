@@ -62,7 +62,7 @@ TEST_CASE("--split divides as Megatron does") {
   for (const char* bad : {"", "a", "1,,1", "1,2,3,4", "-1,2", "nan", "1,2,"}) {
     CHECK(error_of([&] { split_documents(bad, 10); }).find("--split") == 0);
   }
-  CHECK(error_of([&] { split_documents("0,0", 10); }).find("gives nothing to anyone") !=
+  CHECK(error_of([&] { split_documents("0,0", 10); }).find("leaves no documents for any split") !=
         std::string::npos);
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("one document: samples are consecutive pieces that overlap by one, eac
   CHECK(source->samples_per_epoch() == 10);
   std::set<int32_t> starts;
   std::vector<int32_t> order;
-  // 101 tokens make samples at 0, 10, ..., 100: the eleventh goes on with the next epoch's first
+  // 101 tokens make samples at 0, 10, ..., 100: the eleventh continues with the next epoch's first
   // document.
   for (int64_t i = 0; i < 11; ++i) {
     const Tokens tokens = sample_of(*source, i, 10);
@@ -139,9 +139,9 @@ TEST_CASE("splits keep to their documents; samples may be longer than an epoch")
       CHECK(tokens[k] == 20 + (tokens[k - 1] - 20 + 1) % 10);
   }
   CHECK(error_of([&] { make_gpt_samples(dataset, "1", Split::validation, 5, 1); }) ==
-        "--split 1 leaves nothing for validation of a dataset of 4 documents: change --split, or "
-        "prepare "
-        "more documents (tally-train prepare --split-documents-on-blank-lines makes many of one "
+        "--split 1 leaves no documents for validation of a dataset of 4 documents: change --split, "
+        "or prepare more documents (tally-train prepare --split-documents-on-blank-lines makes "
+        "many of one "
         "text)");
 }
 
@@ -220,7 +220,7 @@ TEST_CASE("batches: ids and targets one position on, in the order of samples") {
   }
 }
 
-TEST_CASE("batches: ranks share each round of samples; resuming goes on where it was") {
+TEST_CASE("batches: ranks share each round of samples; resuming continues where it was") {
   const auto source = std::make_shared<Counting>(1);
   // Two ranks with micro batches of 3: a round is 6 samples.
   std::vector<int32_t> all;

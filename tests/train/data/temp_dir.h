@@ -48,7 +48,7 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-// What a call throws, as text; "" when it does not.
+// The text of what a call throws; "" when it does not throw.
 template <typename F>
 std::string error_of(F&& f) {
   try {

@@ -6,8 +6,8 @@
 
 using namespace tally::train;
 
-TEST_CASE("model FLOPs: every product of a tiny model counted by hand") {
-  // One layer, h 4, f 16, V 10, s 6. Forward products per token, 2 operations a multiply-add: QKV
+TEST_CASE("model FLOPs: every GEMM of a tiny model counted by hand") {
+  // One layer, h 4, f 16, V 10, s 6. Forward GEMMs per token, 2 operations a multiply-add: QKV
   // 4x12, projection 4x4, MLP 4x16 twice, head 4x10; scores and values over the causal half, 2 x
   // s/2 x h.
   ModelConfig m;

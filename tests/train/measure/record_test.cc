@@ -85,7 +85,7 @@ TEST_CASE("outcomes and exit codes") {
   CHECK(exit_code(Outcome::error) == 1);
 }
 
-TEST_CASE("writing replaces the old record and leaves nothing beside it") {
+TEST_CASE("writing replaces the old record and leaves no other file") {
   const fs::path dir = fs::temp_directory_path() / "tally_record_test";
   fs::remove_all(dir);
   const std::string path = (dir / "deep" / "run.json").string();

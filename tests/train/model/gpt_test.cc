@@ -125,7 +125,7 @@ TEST_CASE("GPT equals the autograd reference: loss and every gradient") {
   }
 }
 
-TEST_CASE("each shortcut of the step leaves the gradients as they are") {
+TEST_CASE("no fusion changes the gradients") {
   Config plain = tiny_config(DType::f64);
   plain.fusions = {false, false, false, false, false, false,
                    false, false, false, false, false, false};

@@ -134,14 +134,14 @@ TEST_CASE("embeddings and cross-entropy") {
   same(dwpe, tp.grad());
 }
 
-TEST_CASE("a head's GEMM and its loss in one") {
+TEST_CASE("fused linear cross-entropy") {
   auto stream = make_stream(Device{});
   Stream& s = *stream;
   std::vector<int32_t> wanted(30);
   for (size_t i = 0; i < wanted.size(); ++i)
     wanted[i] = i % 6 == 0 ? -1 - static_cast<int32_t>(i) : static_cast<int32_t>(i * 5 % 17);
   const Tensor labels(wanted.data(), DType::i32, {30});
-  // Two tokens like column 15, which is the label of token 3, by hundreds, and not of token 7.
+  // Two tokens are like column 15, by hundreds: it is the label of token 3 and not of token 7.
   Numbers x({30, 12}, 1), w({20, 12}, 2), losses = zeros({30}), scales = losses,
                                           dx = zeros({30, 12});
   for (size_t c = 0; c < 12; ++c) {
@@ -169,7 +169,7 @@ TEST_CASE("a head's GEMM and its loss in one") {
   for (size_t i = 0; i < e.size(); ++i) {
     if (i % 20 >= 17) CHECK(e[i] == 0);
   }
-  // Logits of hundreds either way are exact; what is not a number or infinite shows.
+  // Logits of hundreds, positive and negative, are exact; NaNs and infinities are preserved.
   for (size_t c = 0; c < 12; ++c) x[size_t{7} * 12 + c] = 100 * w[size_t{15} * 12 + c];
   const Numbers far = x;
   const at::Tensor fx = leaf(far), fw = leaf(w);

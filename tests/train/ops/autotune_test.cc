@@ -1,4 +1,4 @@
-// The choice by timing, on a simulated GPU: one that slows down while a kernel draws much power.
+// Autotune on a simulated GPU that slows down while a kernel draws much power.
 #include "src/device/autotune.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ namespace tally::train {
 namespace {
 
 struct Kernel {
-  double burst, lasting;  // ms a run, before and after a GPU at its limit has settled
+  double burst, lasting;  // ms a run, before and after a GPU at its power limit has settled
   double load = 0;        // ms, once
   bool runs = true;
 };
@@ -57,8 +57,8 @@ class SimulatedGpu {
   size_t last_ = 0;
 };
 
-TEST_CASE("fastest way: what lasts wins over what is fast in a burst") {
-  // As eight algorithms of one product were: the best in long turns is the sixth in short ones.
+TEST_CASE("autotune: lasting speed wins over a fast burst") {
+  // As eight algorithms of one GEMM were: the best in long turns is the sixth in short ones.
   SimulatedGpu gpu({{1.895, 1.992},
                     {1.896, 2.004},
                     {1.909, 2.006},
@@ -73,16 +73,16 @@ TEST_CASE("fastest way: what lasts wins over what is fast in a burst") {
   CHECK(gpu.spent < 3000);
 }
 
-TEST_CASE("fastest way: loading a kernel does not count") {
-  // More ways than go on from single runs; the best loads longest.
+TEST_CASE("autotune: loading a kernel does not count") {
+  // More algorithms than are kept after single runs; the best loads longest.
   std::vector<Kernel> kernels(20, Kernel{1.0, 1.0, 0.5});
   kernels[17] = {0.9, 0.9, 50};
   CHECK(SimulatedGpu(kernels, 0.001).choose() == 17);
 }
 
-TEST_CASE("fastest way: equal measurements that differ by a percent") {
-  // Over many draws the way taken is near the best, and hardly behind it on average. One long turn
-  // each loses twice as much.
+TEST_CASE("autotune: equal measurements that differ by a percent") {
+  // Over many draws the chosen algorithm is near the best, and hardly behind it on average. One
+  // long turn each loses twice as much.
   double lost = 0;
   constexpr int draws = 300;
   for (unsigned seed = 0; seed < draws; ++seed) {
@@ -103,14 +103,14 @@ TEST_CASE("fastest way: equal measurements that differ by a percent") {
   CHECK(lost < 0.0015);
 }
 
-TEST_CASE("fastest way: ways that do not run") {
+TEST_CASE("autotune: algorithms that do not run") {
   const Kernel fails{1, 1, 0, false};
   CHECK(SimulatedGpu({fails, {2, 2}, fails, {3, 3}}, 0).choose() == 1);
   CHECK(SimulatedGpu({fails, fails}, 0).choose() == 2);
   CHECK(SimulatedGpu({}, 0).choose() == 0);
 }
 
-TEST_CASE("fastest way: no long turns where they decide nothing") {
+TEST_CASE("autotune: no long turns where they decide nothing") {
   SimulatedGpu one({{2, 2}}, 0);
   CHECK(one.choose() == 0);
   CHECK(one.announced == 0);

@@ -1,4 +1,4 @@
-// What a build says of the GPU kernels that it lacks.
+// How a build reports the GPU kernels that it lacks.
 #include "src/ops/build_features.h"
 
 #include <doctest/doctest.h>

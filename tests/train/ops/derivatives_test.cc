@@ -49,7 +49,7 @@ TEST_CASE_FIXTURE(Fixture, "linear: input, weight and bias") {
   check(b, loss, db, 1);
 }
 
-TEST_CASE_FIXTURE(Fixture, "linear: the residual, overwritten weight gradients, sums of biases") {
+TEST_CASE_FIXTURE(Fixture, "linear: the residual, overwritten weight gradients, bias sums") {
   const Numbers x({5, 7}, 1), w({4, 7}, 2), b({4}, 3), dy({5, 4}, 4), residual({5, 4}, 5);
   Numbers plain({5, 4}, 6), y({5, 4}, 7), sum = residual;
   linear_forward(*stream, x, w, b, plain);
@@ -118,13 +118,13 @@ TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in plac
   Numbers in_place = pre;
   linear_backward_input_gelu(s, dy, w2, in_place, in_place, Tensor());
   CHECK(in_place.values() == dpre.values());
-  // Keeping GELU's slope instead of its input leaves the same output and the same gradient.
+  // Saving GELU's derivative instead of its input leaves the same output and the same gradient.
   Numbers slope = zeros({6, 5}), same = zeros({6, 5}), from_slope = zeros({6, 5});
   linear_gelu_forward(s, x, w1, b1, slope, same, SavedGelu::derivative);
   CHECK(same.values() == act.values());
   linear_backward_input_gelu(s, dy, w2, slope, from_slope, Tensor(), SavedGelu::derivative);
   check(pre, second, from_slope);
-  // The activations that linear_gelu_forward keeps are those that gelu_forward makes again.
+  // gelu_forward computes the activations of linear_gelu_forward again.
   both();
   Numbers again = zeros({6, 5});
   gelu_forward(s, pre, again);
@@ -196,7 +196,7 @@ TEST_CASE_FIXTURE(Fixture, "LayerNorm, alone and after a residual addition") {
     check(beta, loss, dbeta, 1);
   }
   SUBCASE("after a residual addition with dropout") {
-    // The sum itself goes on too: its gradient dr joins.
+    // The sum is an output too: its gradient dr is added.
     const auto loss = [&] {
       residual_layernorm_forward(s, x, delta, gamma, beta, epsilon, 0.4, 21, r, y, mean, rstd);
       return dot(y, dy) + dot(r, dr);

@@ -68,7 +68,7 @@ TEST_CASE("several ranks compute what one does") {
                                       ranks, file));
     INFO(ended.err);
     CHECK(ended.code == 0);
-    // One process speaks.
+    // One process prints.
     CHECK(count(ended.out, "consumed samples:           48") == 1);
     CHECK(contains(ended.out, fmt::format("processes  {} on 1 host (data parallel), started by "
                                           "--nproc-per-node, joined by sockets",
@@ -141,7 +141,7 @@ TEST_CASE("the threads of no rank spin for long while they wait") {
   CHECK(contains(environment, std::string("GOMP_SPINCOUNT=3000") + '\0'));
 }
 
-TEST_CASE("bad flags are said once, before a rank is started") {
+TEST_CASE("bad flags are reported once, before a rank is started") {
   const Ended ended = tally_train(flags + "--train-iters 6 --nproc-per-node 3");
   CHECK(ended.code == 2);
   CHECK(ended.err ==
@@ -199,10 +199,10 @@ TEST_CASE("a rank that is killed ends the run, within seconds and with its numbe
   }
 }
 
-TEST_CASE("asked to stop, all ranks stop after the same step; others go on from there") {
+TEST_CASE("asked to stop, all ranks stop after the same step; a later run resumes there") {
   const Folder folder("distributed");
   bool told = false;
-  // The supervisor passes the signal on, or one rank alone hears it.
+  // The supervisor passes the signal on, or one rank alone receives it.
   for (const bool one_rank : {false, true}) {
     CAPTURE(one_rank);
     told = false;
@@ -223,7 +223,7 @@ TEST_CASE("asked to stop, all ranks stop after the same step; others go on from 
   }
 }
 
-TEST_CASE("a run goes on with another number of ranks") {
+TEST_CASE("a run resumes with another number of ranks") {
   const Folder folder("distributed");
   REQUIRE(tally_train(with_evaluation + "--record " + folder / "whole.json").code == 0);
   const std::string save = " --save " + folder / "checkpoint";

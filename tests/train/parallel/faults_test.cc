@@ -141,7 +141,7 @@ TEST_CASE("a rank that is stopped ends the run, with its number, within the limi
   }
 }
 
-TEST_CASE("a run whose ranks were all suspended for longer than the limit goes on") {
+TEST_CASE("a run whose ranks were all suspended for longer than the limit continues") {
   constexpr auto limit = std::chrono::seconds(3);
   std::optional<Clock::time_point> resumed;
   bool ended_it = false;
@@ -161,7 +161,7 @@ TEST_CASE("a run whose ranks were all suspended for longer than the limit goes o
   CHECK(ended.code == 4);
 }
 
-TEST_CASE("a stopped rank that is asked to stop goes on to do so, with a checkpoint") {
+TEST_CASE("a suspended rank that is asked to stop does so, with a checkpoint") {
   const Folder folder("resumed");
   const Ended ended = run_and("--save " + folder / "s", [](int pid) {
     signal_rank(pid, "1", SIGSTOP);

@@ -17,8 +17,8 @@ using Hosts = std::vector<std::string>;
 
 namespace {
 
-// What scontrol makes of it; empty when it is not installed. It needs no cluster for this, but a
-// configuration.
+// scontrol's result; empty when it is not installed. It needs a configuration for this, but no
+// cluster.
 Hosts scontrol(const std::string& list) {
   const std::string file = "/tmp/tally_host_list_test_" + std::to_string(getpid()) + ".conf";
   std::ofstream(file) << "ClusterName=test\nSlurmctldHost=localhost\n";
@@ -74,7 +74,7 @@ TEST_CASE("scontrol expands them alike") {
   }
 }
 
-TEST_CASE("what is no list of hosts is quoted") {
+TEST_CASE("invalid lists of hosts are quoted") {
   for (const char* list : {"", "a,,b", "node[1-3", "node1-3]", "node[3-1]", "node[1-x]", "node[]",
                            "node[[1]]", "node[1-9999999]", "[1-9999][1-9999]", "node[-3]"}) {
     CAPTURE(std::string(list));

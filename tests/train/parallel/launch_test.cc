@@ -56,7 +56,7 @@ std::string refusal(const Map& variables, const LaunchOptions& options = {}) {
 
 }  // namespace
 
-TEST_CASE("nobody says anything: one process") {
+TEST_CASE("no launcher: one process") {
   for (const Map& variables :
        {Map{}, Map{{"WORLD_SIZE", "1"}},
         // A batch script has its job's variables and was not started by srun.
@@ -87,7 +87,7 @@ TEST_CASE("plain srun") {
   CHECK(launch(with(srun, {{"SLURM_STEP_ID", "1"}})).port != l.port);
 }
 
-TEST_CASE("where they meet: flags, MASTER_*, this host, Slurm's first host") {
+TEST_CASE("the address of rank 0: flags, MASTER_*, this host, Slurm's first host") {
   LaunchOptions options;
   options.address_suffix = "i";
   CHECK(launch(srun, options).address == "jwb0007i");
@@ -150,7 +150,8 @@ TEST_CASE("launchers that disagree, and halves") {
         "RANK=x is not a number of processes or a rank");
   CHECK(refusal(with(srun, {{"PMIX_RANK", "2"}})).find("PMIX_RANK=2 and SLURM_PROCID=4 disagree") ==
         0);
-  CHECK(refusal(with(srun, {{"MASTER_PORT", "0"}})) == "MASTER_PORT=0 is no port: 1 to 65535");
+  CHECK(refusal(with(srun, {{"MASTER_PORT", "0"}})) ==
+        "MASTER_PORT=0 is not a valid port: 1 to 65535");
   // WORLD_SIZE alone, as some sites export it, is no contradiction where it is right.
   CHECK(launch(with(srun, {{"WORLD_SIZE", "5"}})).rank == 4);
 }

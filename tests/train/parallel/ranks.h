@@ -23,7 +23,7 @@ inline int count(const std::string& text, const std::string& part) {
   return n;
 }
 
-// What a process was started with.
+// The environment that a process was started with.
 inline std::string environment_of(int pid) {
   std::ifstream in(fmt::format("/proc/{}/environ", pid));
   std::stringstream environment;

@@ -68,7 +68,7 @@ struct Meeting {
 
 }  // namespace
 
-TEST_CASE("every rank learns what every rank says, again and again") {
+TEST_CASE("exchange: every rank gets every rank's text, repeatedly") {
   Meeting m(4);
   m.start();
   std::vector<std::future<bool>> good;
@@ -90,7 +90,7 @@ TEST_CASE("every rank learns what every rank says, again and again") {
   CHECK(m.told.empty());
 }
 
-TEST_CASE("the first failure is everybody's, and the second is no news") {
+TEST_CASE("all ranks get the first failure, and no second one") {
   Meeting m(3);
   m.start();
   const Failure mine = m.ranks[2]->fail(2, "the data are missing");
@@ -106,8 +106,8 @@ TEST_CASE("the first failure is everybody's, and the second is no news") {
   CHECK(m.ranks[2]->fail(1, "a consequence").message == "the data are missing");
 }
 
-// A launcher may end all as soon as one has ended: what rank 0 has to say must be said by then.
-TEST_CASE("of a failure the others end after rank 0") {
+// A launcher may end all ranks as soon as one has ended, so rank 0 must report before that.
+TEST_CASE("after a failure the others end after rank 0") {
   Meeting m(3);
   bool zero_ended = false, others_waited = true;
   m.when_told = [&](std::unique_lock<std::mutex>& lock, int rank) {
@@ -128,7 +128,7 @@ TEST_CASE("of a failure the others end after rank 0") {
   CHECK(others_waited);
 }
 
-TEST_CASE("of a good run, too, however long rank 0 writes a checkpoint") {
+TEST_CASE("after a good run too, however long rank 0 writes a checkpoint") {
   Meeting m(2);
   m.start();
   auto one = std::async(std::launch::async, [&] { m.ranks[1]->done(); });
@@ -138,16 +138,16 @@ TEST_CASE("of a good run, too, however long rank 0 writes a checkpoint") {
   CHECK(m.told.empty());
 }
 
-TEST_CASE("a rank that vanishes is missed by all others") {
+TEST_CASE("all others notice that a rank vanished") {
   Meeting m(3);
   m.start();
   m.ranks[1].reset();
   CHECK(m.wait_for(0).rank == 1);
   CHECK(m.wait_for(2).rank == 1);
-  CHECK(m.wait_for(0).message.find("its connection closed without a word") == 0);
+  CHECK(m.wait_for(0).message.find("its connection closed unexpectedly") == 0);
 }
 
-TEST_CASE("rank 0 that vanishes is missed, too, and nobody has told it") {
+TEST_CASE("all ranks notice that rank 0 vanished, without a report from it") {
   Meeting m(2);
   m.start();
   m.ranks[0].reset();
@@ -155,7 +155,7 @@ TEST_CASE("rank 0 that vanishes is missed, too, and nobody has told it") {
   CHECK(!m.wait_for(1).known_to_zero);
 }
 
-TEST_CASE("who does not come is named; strangers are turned away") {
+TEST_CASE("missing ranks are named; strangers are rejected") {
   Meeting m(3);
   m.options.timeout_seconds = 0.3;
   RendezvousOptions stranger = m.of(1);
@@ -172,13 +172,13 @@ TEST_CASE("who does not come is named; strangers are turned away") {
     Rendezvous::meet(m.of(0), {});
     FAIL("two ranks were not there");
   } catch (const CommunicationError& e) {
-    CHECK(std::string(e.what()).find("2 of 3 ranks did not come to 127.0.0.1:") == 0);
+    CHECK(std::string(e.what()).find("2 of 3 ranks did not connect to 127.0.0.1:") == 0);
     CHECK(std::string(e.what()).find("missing ranks 1, 2") != std::string::npos);
   }
   CHECK(turned.get().find("another run listens there") != std::string::npos);
 }
 
-TEST_CASE("a rank of another version is told so") {
+TEST_CASE("a rank of another version is rejected with a message") {
   Meeting m(2);
   m.options.timeout_seconds = 0.3;
   auto zero = std::async(std::launch::async, [&] {
@@ -195,7 +195,7 @@ TEST_CASE("a rank of another version is told so") {
 }
 
 // A process that is stopped keeps its connection open.
-TEST_CASE("a rank that goes silent is missed by rank 0") {
+TEST_CASE("rank 0 notices that a rank is silent") {
   Meeting m(2);
   m.options.silence_seconds = 0.5;
   auto zero = std::async(std::launch::async, [&] {

@@ -1,4 +1,4 @@
-// What ranks must have in common: every flag that changes the run is compared.
+// Agreement of ranks: every flag that changes the run is compared.
 #include "src/train/agreement.h"
 
 #include <doctest/doctest.h>
@@ -135,7 +135,7 @@ const std::map<std::string, Pair> flags{
     {"--deterministic-mode", {"", ""}},
 };
 
-// What may differ between ranks, and why.
+// The flags that may differ between ranks, and why.
 const std::set<std::string> may_differ{
     "--data-path", "--train-data-path", "--valid-data-path", "--test-data-path",
     "--mock-data",  // the content is compared; tested below
@@ -176,7 +176,7 @@ TEST_CASE("every flag that changes the run is found when it differs") {
     CAPTURE(flag);
     const auto found = flags.find(flag);
     if (found == flags.end()) {
-      // A new flag: give it a value above, or say below why ranks may differ in it.
+      // A new flag: give it a value above, or add below why ranks may differ in it.
       CHECK_MESSAGE((may_differ.count(flag) > 0 || is_ignored(flag)), flag);
       continue;
     }
@@ -243,7 +243,7 @@ TEST_CASE("every part of the build is compared") {
 
 namespace {
 
-// What rank 0 reports when the ranks have these settings.
+// Rank 0's report when the ranks have these settings.
 std::string report(const std::vector<Settings>& of_ranks) {
   const Socket listener = listen_on("127.0.0.1", 0);
   RendezvousOptions options;

@@ -1,5 +1,5 @@
-// Updates that run beside the next step's forward pass: the same weights at every moment at which
-// somebody sees them.
+// Deferred updates that overlap with the next step's forward pass: the same weights whenever they
+// are read.
 #include <doctest/doctest.h>
 
 #include "src/train/step_loop.h"
@@ -65,7 +65,7 @@ Seen run(Config c, bool late) {
                   hooks, &record);
     loop.run(0, 0);
   }
-  // Whoever goes on without the loop: a step of its own.
+  // A later user without the loop: a step of its own.
   TinyBatch batch(c, *stream, 3);
   batch.batch.first = true;
   optimizer.begin_step(1e-2);
@@ -80,7 +80,7 @@ Seen run(Config c, bool late) {
 
 }  // namespace
 
-TEST_CASE("late updates: losses, evaluations and checkpoints are the same, bit for bit") {
+TEST_CASE("deferred updates: losses, evaluations and checkpoints are the same, bit for bit") {
   for (const bool tied : {true, false}) {
     for (const DType type : {DType::f64, DType::f32, DType::bf16}) {
       for (const int64_t layers : {1, 3}) {

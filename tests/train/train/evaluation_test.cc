@@ -1,4 +1,4 @@
-// What is scored, and what of a dataset is checked before.
+// The tokens that are scored, and the checks of a dataset before.
 #include "src/train/evaluation.h"
 
 #include <doctest/doctest.h>

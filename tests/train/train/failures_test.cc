@@ -17,7 +17,7 @@ Ending ending_of(const E& error, const Config& config = {}) {
 
 }  // namespace
 
-TEST_CASE("running out of memory is told from other errors, with what to try") {
+TEST_CASE("out of memory is distinguished from other errors, with what to try") {
   Config c;
   c.micro_batch = 8;
   Ending e = ending_of(OutOfMemory("10.00 GiB for logits were asked for, 3.00 GiB are free"), c);

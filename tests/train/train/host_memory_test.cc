@@ -1,4 +1,4 @@
-// What of the host's memory a process may take.
+// How much of the host's memory a process may take.
 #include "src/train/host_memory.h"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ struct Host {
 
 }  // namespace
 
-TEST_CASE("available memory: the kernel's word, swap, and limits of the groups around") {
+TEST_CASE("available memory: the kernel's figure, swap, and limits of the control groups") {
   const Host host;
   CHECK(host.kilobytes() == 8192);
   host.add("proc/self/cgroup", "0::/user/job/step\n");

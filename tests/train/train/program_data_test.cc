@@ -1,4 +1,4 @@
-// What a run evaluates on: parts of a dataset, datasets of their own, the test data, nothing else.
+// The data that a run evaluates on: parts of a dataset, separate datasets, the test data.
 #include <regex>
 
 #include "tests/train/train/tiny_run.h"

@@ -1,9 +1,9 @@
-// What the program reads and writes: datasets, folders of checkpoints and of models, records.
+// The program's files: datasets, folders of checkpoints and of models, records.
 #include <csignal>
 
 #include "tests/train/train/tiny_run.h"
 
-TEST_CASE("a dataset that is not there, and no command") {
+TEST_CASE("a missing dataset, and no command") {
   Ended ended = tally_train(tiny + "--train-iters 1 --data-path /none/corpus");
   CHECK(ended.code == 2);
   CHECK(contains(ended.err, "/none/corpus"));
@@ -45,7 +45,7 @@ TEST_CASE("a record replaces an older one, and no other file") {
   const Ended ended = tally_train(run + " --record " + folder / "corpus.bin");
   CHECK(ended.code == 2);
   CHECK(ended.out.empty());
-  CHECK(contains(ended.err, "--record: '" + folder / "corpus.bin' is there, and is no record"));
+  CHECK(contains(ended.err, "--record: '" + folder / "corpus.bin' exists but is not a record"));
   CHECK((read_text(folder / "corpus.bin") == data));
   std::ofstream(folder / "r.json").close();  // an empty file is nobody's loss
   REQUIRE(tally_train(run + " --save " + folder / "s --record " + folder / "r.json").code == 0);
@@ -74,7 +74,7 @@ TEST_CASE("folders of checkpoints are looked at before training") {
   CHECK(ended.out.empty());
   CHECK(contains(ended.err, "--save: checkpoints cannot be written under '" + folder / "file'"));
 
-  // Where even root may not write: no model is trained and then lost.
+  // Where even root cannot write: no model is trained and then lost.
   ended = tally_train(mock + "--train-iters 1 --save-hf /proc/zz");
   CHECK(ended.code == 2);
   CHECK(ended.out.empty());
@@ -88,7 +88,7 @@ TEST_CASE("folders of checkpoints are looked at before training") {
   CHECK(contains(ended.err, "--num-layers: 3 contradicts " + saved + "/iter_0000001/config.json"));
 }
 
-TEST_CASE("a run goes on with the model of its checkpoint, whatever fits its shapes") {
+TEST_CASE("a run resumes with the model of its checkpoint, whatever else fits its shapes") {
   const Folder folder("model");
   const std::string saved = folder / "s", config = saved + "/iter_0000002/config.json";
   const std::string rotary =
@@ -121,7 +121,7 @@ TEST_CASE("a run goes on with the model of its checkpoint, whatever fits its sha
   CHECK(model["vocab_size"] == 257);
   const std::string text = read_text(config);
   std::ofstream(config) << text.substr(0, text.size() / 2);
-  refused("", "--load: '" + config + "' is no JSON");
+  refused("", "--load: '" + config + "' is not valid JSON");
   fs::remove(config);
   refused("", "--load: '" + config + "' cannot be read");
 }
@@ -146,7 +146,7 @@ TEST_CASE("two runs at once do not write to one folder of checkpoints") {
     CHECK(entry.path().filename().string()[0] != '.');
 }
 
-TEST_CASE("checkpoints are neither replaced nor passed over without a word") {
+TEST_CASE("checkpoints are never silently replaced or ignored") {
   const Folder folder("kept");
   const std::string saved = folder / "s";
   const std::string run = mock + "--log-interval 1 --train-iters ";
@@ -204,7 +204,7 @@ TEST_CASE("a checkpoint that is damaged or of another precision is found before 
   CHECK(tally_train(mock + "--train-iters 2 --load " + saved).code == 0);
 }
 
-TEST_CASE("evaluate says what it needs, and what it does not do") {
+TEST_CASE("evaluate reports what it needs and what it does not support") {
   const Folder folder("evaluate");
   REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s").code == 0);
   const auto refused = [&](const std::string& flags, const std::string& message) {
@@ -219,7 +219,7 @@ TEST_CASE("evaluate says what it needs, and what it does not do") {
           "--nproc-per-node: evaluate runs in one process, and 2 were asked for: leave it out");
 }
 
-TEST_CASE("a flag with an empty value names what is not set, and is not left out") {
+TEST_CASE("a flag with an empty value is refused, not ignored") {
   for (const char* flag : {"--save", "--record", "--load-hf", "--data-path", "--vocab-file"}) {
     CAPTURE(std::string(flag));
     const Ended ended = tally_train(mock + "--train-iters 1 " + flag + " ''");
@@ -230,7 +230,7 @@ TEST_CASE("a flag with an empty value names what is not set, and is not left out
   }
 }
 
-TEST_CASE("a model that is there is replaced only by a run that goes on with its training") {
+TEST_CASE("an existing model is replaced only by a run that resumes its training") {
   const Folder folder("there");
   const std::string run = mock + "--save-hf " + folder / "model ";
   REQUIRE(tally_train(run + "--train-iters 2 --save " + folder / "s").code == 0);
@@ -238,7 +238,7 @@ TEST_CASE("a model that is there is replaced only by a run that goes on with its
   Ended ended = tally_train(run + "--train-iters 1");
   CHECK(ended.code == 2);
   CHECK(ended.out.empty());
-  CHECK(contains(ended.err, "--save-hf: '" + folder / "model' holds a model already"));
+  CHECK(contains(ended.err, "--save-hf: '" + folder / "model' already holds a model"));
   ended = tally_train("--mock-data --device cpu --seq-length 32 --train-iters 1 --load-hf " +
                       folder / "model --save-hf " + folder / "s/iter_0000002");
   CHECK(ended.code == 2);
@@ -267,7 +267,7 @@ TEST_CASE("a checkpoint that cannot be written does not take the model with it")
   CHECK(fs::exists(folder / "model/model.safetensors"));
 }
 
-TEST_CASE("what a model's folder is not, and what a text is not") {
+TEST_CASE("invalid model folders and texts are refused") {
   const Folder folder("evaluate");
   REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s --save-hf " + folder / "model")
               .code == 0);

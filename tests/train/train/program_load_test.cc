@@ -1,4 +1,4 @@
-// What a run takes from a checkpoint and leaves in one: --finetune, --no-load-optim,
+// The parts of a checkpoint that a run reads and writes: --finetune, --no-load-optim,
 // --no-save-optim, and what is said where the checkpoint differs from the run.
 #include "tests/train/train/tiny_run.h"
 

@@ -35,7 +35,7 @@ std::string files(const Folder& folder) {
   return "--save " + folder / "s" + " --record " + folder / "r.json";
 }
 
-// The two change places in one moment.
+// The two change places atomically.
 void exchange(const std::string& a, const std::string& b) {
   REQUIRE(renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0);
 }

@@ -108,7 +108,7 @@ TEST_CASE("bad input is one line on stderr, exit code 2, and nothing is written"
   check(mock + "--train-iters 1 --load " + folder / "none" + " --exit-on-missing-checkpoint",
         fmt::format("--load: {} holds no checkpoint", folder / "none"));
   check(mock + "--train-iters 1 --vocab-file /none/vocab.json",
-        "--vocab-file: needs --merge-file beside it");
+        "--vocab-file: needs --merge-file, too");
 }
 
 TEST_CASE("a run from header to record") {
@@ -156,7 +156,7 @@ TEST_CASE("out of memory: exit code 3, a record, and advice") {
   CHECK(record["message"].get<std::string>().rfind("out of memory", 0) == 0);
 }
 
-TEST_CASE("a model that no memory holds is told so before the kernel kills the run") {
+TEST_CASE("a model that fits no memory is refused before the kernel kills the run") {
   const Folder folder("huge");
   const Ended ended = tally_train(
       "--num-layers 1000 --hidden-size 32768 --num-attention-heads 64 --mock-data --device cpu "
@@ -169,7 +169,7 @@ TEST_CASE("a model that no memory holds is told so before the kernel kills the r
   CHECK(read_json(folder / "r.json")["outcome"] == "out_of_memory");
 }
 
-TEST_CASE("activations that no memory holds are told so before anything is allocated") {
+TEST_CASE("activations that fit no memory are refused before anything is allocated") {
   const Folder folder("activations");
   const std::string run =
       "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --mock-data "
@@ -188,7 +188,7 @@ TEST_CASE("activations that no memory holds are told so before anything is alloc
   }
 }
 
-TEST_CASE("an evaluation that no memory holds, too") {
+TEST_CASE("an evaluation that fits no memory is refused, too") {
   const Folder folder("evaluation");
   std::ofstream(folder / "text.txt") << "a text that is long enough";
   REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s").code == 0);

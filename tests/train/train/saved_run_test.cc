@@ -21,7 +21,7 @@ const std::string saved_by_bf16 = R"({"model": {"padded_vocab_size": 384}, "prec
 
 }  // namespace
 
-TEST_CASE("what a checkpoint's configuration says, and what it need not say") {
+TEST_CASE("what a checkpoint's configuration has, and what it may lack") {
   const SavedRun saved = saved_run(saved_by_bf16);
   CHECK(saved.precision == "bf16");
   CHECK(saved.padded_vocabulary == 384);
@@ -34,7 +34,7 @@ TEST_CASE("what a checkpoint's configuration says, and what it need not say") {
   }
 }
 
-TEST_CASE("another precision or padding is said with the flag to set") {
+TEST_CASE("another precision or padding is reported with the flag to set") {
   Config c = bytes_config();
   CHECK(differences(saved_run(saved_by_bf16), c).empty());
   CHECK_NOTHROW(check_padding(saved_run(saved_by_bf16), c));

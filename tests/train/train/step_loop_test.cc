@@ -1,5 +1,5 @@
-// The loop with a model that computes nothing: what it asks for, in which order, and what it makes
-// of the results.
+// The step loop with a model that computes nothing: what it calls, in which order, and how it uses
+// the results.
 #include "src/train/step_loop.h"
 
 #include <doctest/doctest.h>
@@ -315,7 +315,7 @@ TEST_CASE("fp16: the scale changes from step to step though the host learns it a
   CHECK(f.updates == 7);
 }
 
-TEST_CASE("fp16: a loss that is not finite at the smallest scale is no overflow any more") {
+TEST_CASE("fp16: a loss that is not finite at the smallest scale is not an overflow any more") {
   Fixture f;
   f.config.precision = Precision::f16;
   f.config.initial_loss_scale = 4;
