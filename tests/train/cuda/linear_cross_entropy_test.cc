@@ -124,10 +124,15 @@ TEST_CASE("cuda: linear_cross_entropy of tokens that are sure, or wrong" * NEEDS
       Both::write(o.x.gpu, *b.gpu, x);
       Both::write(o.labels.cpu, *b.cpu, labels);
       Both::write(o.labels.gpu, *b.gpu, labels);
-      // Of token i by column i: the largest of its logits.
-      std::vector<double> largest(labels.size());
+      // Of the token's own column, whose logit is the largest by far, and of its label's.
+      std::vector<double> own(labels.size()), of_label(labels.size());
       const std::vector<double> w = Both::read(o.w.cpu, *b.cpu);
-      for (size_t i = 0; i < x.size(); ++i) largest[i / n.inner] += x[i] * w[i];
+      const auto inner = static_cast<size_t>(n.inner);
+      for (size_t k = 0; k < x.size(); ++k) {
+        const size_t i = k / inner, c = k % inner;
+        own[i] += x[k] * w[i * inner + c];
+        of_label[i] += x[k] * w[static_cast<size_t>(labels[i]) * inner + c];
+      }
       o.run(b, n);
       INFO(times, right ? " right" : " wrong");
       // The sums lie over many powers of ten: each by itself.
@@ -135,11 +140,12 @@ TEST_CASE("cuda: linear_cross_entropy of tokens that are sure, or wrong" * NEEDS
                                 got = Both::read(o.losses.gpu, *b.gpu);
       for (size_t i = 0; i < want.size(); ++i) {
         INFO("token ", i);
-        // A loss beyond the exponentials' range is redone from two logits that are rounded to bf16, as
-        // the unfused operations round them. Each is off by up to 2^-9 of the largest.
+        // Where the loss is beyond the exponentials' range, it is the difference of two logits that are
+        // rounded to bf16, as the unfused operations round them: each is off by up to 2^-8 of itself.
         const bool redone = want[i] >= (cuda::largest_exponent - 1) * std::log(2.0);
         if (times > 10) CHECK(redone == !right);
-        const double bound = redone ? std::ldexp(largest[i], -8) : 1e-3 * want[i];
+        const double bound =
+            redone ? std::ldexp(std::abs(own[i]) + std::abs(of_label[i]), -8) : 1e-3 * want[i];
         CHECK(std::abs(got[i] - want[i]) <= bound + 1e-37);
       }
       make_gradients(*b.cpu, o, &Pair::cpu);
