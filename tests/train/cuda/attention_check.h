@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "src/device/cuda/cuda_stream.h"
 #include "src/ops/attention/attention.h"
@@ -22,13 +23,28 @@ inline AttentionShape shape_of(int64_t batch, int64_t tokens, int64_t heads, int
           dropout};
 }
 
+// Where documents of these lengths begin, then the end of all up to a place for each token.
+inline Pair cu_seqlens_of(Both& b, const AttentionShape& a, const std::vector<int64_t>& lengths) {
+  const int64_t all = a.batch * a.tokens;
+  std::vector<double> starts{0};
+  for (const int64_t n : lengths) starts.push_back(starts.back() + static_cast<double>(n));
+  REQUIRE(starts.back() == static_cast<double>(all));
+  starts.resize(static_cast<size_t>(all + 1), static_cast<double>(all));
+  return b.put({all + 1}, DType::i32, DType::i32, starts);
+}
+
 struct Ways {
   bool repeatable = false, float64_gemms = true, three_tf32 = false, own_16_bits = true;
 };
 
-// Forward and backward against float64. Returns the back end that served.
-inline std::string check(const Kind& kind, const AttentionShape& a, const Ways& ways = {}) {
+// Forward and backward against float64. `lengths`: of the documents, in order; none: a document is a
+// sequence. Returns the back end that served.
+inline std::string check(const Kind& kind, AttentionShape a, const Ways& ways = {},
+                         const std::vector<int64_t>& lengths = {}) {
   Both b(kind);
+  a.documents = !lengths.empty();
+  const Pair cu_seqlens = a.documents ? cu_seqlens_of(b, a, lengths) : Pair();
+
   b.gpu.options.deterministic = ways.repeatable;
   b.gpu.options.float64_gemms = ways.float64_gemms;
   b.gpu.options.tf32x3_attention = ways.three_tf32;
@@ -39,21 +55,23 @@ inline std::string check(const Kind& kind, const AttentionShape& a, const Ways& 
   const Pair dout = b.input({a.batch, a.tokens, a.heads, a.head_dim});
   const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
   const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
-  attention_forward(*b.cpu, packed_attention(a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11));
-  attention_forward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11));
+  AttentionArgs on_cpu = packed_attention(a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11),
+                on_gpu = packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11);
+  on_cpu.cu_seqlens = cu_seqlens.cpu;
+  on_gpu.cu_seqlens = cu_seqlens.gpu;
+  attention_forward(*b.cpu, on_cpu);
+  attention_forward(*b.gpu, on_gpu);
   const std::string backend = attention_backend(*b.gpu, a, kind.type);
   INFO(backend, " B ", a.batch, " T ", a.tokens, " H ", a.heads, " D ", a.head_dim, " causal ",
-       a.causal(), " dropout ", a.dropout);
+       a.causal(), " dropout ", a.dropout, " documents ", lengths.size());
   CHECK_CLOSE(b, out, kind.tolerance);
   CHECK_CLOSE(b, stats,
               kind.mode == MatmulMode::tf32 ? 1e-3
               : kind.type == DType::f64     ? 1e-12
                                             : 1e-4);
   const Pair q_sums = b.sum({a.heads * a.head_dim});
-  attention_backward(*b.cpu, packed_attention(a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11),
-                     packed_gradients(a, dout.cpu, dqkv.cpu, q_sums.cpu));
-  attention_backward(*b.gpu, packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11),
-                     packed_gradients(a, dout.gpu, dqkv.gpu, q_sums.gpu));
+  attention_backward(*b.cpu, on_cpu, packed_gradients(a, dout.cpu, dqkv.cpu, q_sums.cpu));
+  attention_backward(*b.gpu, on_gpu, packed_gradients(a, dout.gpu, dqkv.gpu, q_sums.gpu));
   // The error of four GEMMs in a row.
   CHECK_CLOSE(b, dqkv, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
   CHECK_CLOSE(b, q_sums, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);

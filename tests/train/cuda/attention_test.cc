@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <cstring>
 
 #include "src/ops/gemm/float64.h"
 #include "tests/train/cuda/attention_check.h"
@@ -194,6 +195,58 @@ TEST_CASE("cuda: unfused attention serves 16-bit types too" * NEEDS_GPU) {
   unsetenv("TALLY_ATTENTION");
 }
 
+// Heads that go together lie in one sequence, or in all of the batch.
+TEST_CASE("cuda: attention within documents, every type, mask and dropout" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const bool causal : {true, false}) {
+      for (const double dropout : {0.0, 0.3}) {
+        const auto served = [&](const AttentionShape& a, const std::vector<int64_t>& lengths) {
+          return check(kind, a, {}, lengths);
+        };
+        CHECK(served(shape_of(2, 150, 3, 20, causal, dropout), {1, 60, 89, 149, 1}) == "unfused");
+        CHECK(served(shape_of(5, 33, 2, 64, causal, dropout),
+                     {33, 1, 1, 1, 30, 16, 17, 32, 1, 10, 23}) == "unfused");
+        CHECK(served(shape_of(1, 128, 2, 64, causal, dropout), {128}) == "unfused");
+      }
+    }
+  }
+}
+
+// Each part in memory of its own, and gradients too.
+TEST_CASE("cuda: attention within documents of operands that are not packed" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    Both b(kind);
+    AttentionShape a = shape_of(2, 70, 3, 24, true, 0);
+    a.documents = true;
+    const std::initializer_list<int64_t> rows{a.batch, a.tokens, a.heads, a.head_dim};
+    const Pair cu_seqlens = cu_seqlens_of(b, a, {40, 30, 1, 69});
+    const Pair q = b.input(rows), k = b.input(rows), v = b.input(rows), dout = b.input(rows);
+    const Pair out = b.output(rows), dq = b.output(rows), dk = b.output(rows), dv = b.output(rows);
+    const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
+    const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
+    const auto run = [&](const Compute& c, Tensor Pair::*side) {
+      const auto of = [&](const Pair& p) { return HeadRows{(p.*side).data, a.heads * a.head_dim}; };
+      AttentionArgs args;
+      args.shape = a;
+      args.dtype = (q.*side).dtype;
+      args.q = of(q);
+      args.k = of(k);
+      args.v = of(v);
+      args.out = out.*side;
+      args.stats = stats.*side;
+      args.cu_seqlens = cu_seqlens.*side;
+      args.workspace = work;
+      attention_forward(c, args);
+      attention_backward(c, args, {dout.*side, of(dq), of(dk), of(dv), Tensor()});
+    };
+    run(*b.cpu, &Pair::cpu);
+    run(*b.gpu, &Pair::gpu);
+    CHECK_CLOSE(b, out, kind.tolerance);
+    for (const Pair& gradient : {dq, dk, dv})
+      CHECK_CLOSE(b, gradient, kind.type == DType::f64 ? 1e-11 : 2 * kind.tolerance);
+  }
+}
+
 // out is linear in V for a fixed mask, so <dout, out> = <dV, V>, but only where the backward pass
 // draws the mask of the forward pass.
 TEST_CASE("cuda: attention's dropout is the same mask forward and backward" * NEEDS_GPU) {
@@ -224,7 +277,7 @@ TEST_CASE("cuda: attention's dropout is the same mask forward and backward" * NE
 }
 
 TEST_CASE("cuda: rotary, and back" * NEEDS_GPU) {
-  for (const Kind& kind : kinds()) {
+  for (const Kind& kind : types()) {
     for (const double fraction : {1.0, 0.5}) {
       Both b(kind);
       const Pair qkv = b.input({2, 70, 3, 5, 24});
@@ -234,6 +287,23 @@ TEST_CASE("cuda: rotary, and back" * NEEDS_GPU) {
       rotary(*b.cpu, qkv.cpu, Tensor(), 10000, fraction, true);
       rotary(*b.gpu, qkv.gpu, Tensor(), 10000, fraction, true);
       CHECK_CLOSE(b, qkv, kind.tolerance);
+    }
+  }
+}
+
+// Some beyond the sequence's length, none in order.
+TEST_CASE("cuda: rotary at given positions, and back" * NEEDS_GPU) {
+  for (const Kind& kind : types()) {
+    for (const double fraction : {1.0, 0.5}) {
+      Both b(kind);
+      const Pair qkv = b.input({2, 70, 3, 5, 24}), positions = b.integers({2, 70}, 0, 200);
+      const Tensor before = b.copy_of(qkv.gpu);
+      for (const bool inverse : {false, true}) {
+        rotary(*b.cpu, qkv.cpu, positions.cpu, 10000, fraction, inverse);
+        rotary(*b.gpu, qkv.gpu, positions.gpu, 10000, fraction, inverse);
+        CHECK_CLOSE(b, qkv, kind.tolerance);
+        if (!inverse) CHECK(Both::read(qkv.gpu, *b.gpu) != Both::read(before, *b.gpu));
+      }
     }
   }
 }

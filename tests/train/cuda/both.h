@@ -4,9 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -27,83 +27,19 @@ inline bool no_gpu() {
 // A test case that needs a GPU: TEST_CASE("..." * NEEDS_GPU).
 #define NEEDS_GPU doctest::skip(::tally::train::no_gpu())
 
-// The f16 nearest to x, as bits, and back (convert_elements() has its own test).
-inline uint16_t to_f16(double x) {
-  auto f = static_cast<float>(x);
-  uint16_t bits = 0;
-  convert_elements(Tensor(&f, DType::f32, {1}), Tensor(&bits, DType::f16, {1}));
-  return bits;
+// Rounded to the type, all in one call: one by one takes longer than the operations under test.
+inline void round_all(std::vector<double>& values, DType t) {
+  if (t == DType::f64) return;
+  std::vector<char> bytes(values.size() * size_of(t));
+  const auto n = static_cast<int64_t>(values.size());
+  const Tensor wide(values.data(), DType::f64, {n}), narrow(bytes.data(), t, {n});
+  convert_elements(wide, narrow);
+  convert_elements(narrow, wide);
 }
-inline double from_f16(uint16_t bits) {
-  float f = 0;
-  convert_elements(Tensor(&bits, DType::f16, {1}), Tensor(&f, DType::f32, {1}));
-  return f;
-}
-
 inline double rounded(double x, DType t) {
-  if (t == DType::f32) return static_cast<float>(x);
-  if (t == DType::f16) return from_f16(to_f16(x));
-  if (t != DType::bf16) return x;
-  const auto f = static_cast<float>(x);
-  uint32_t bits = 0;
-  std::memcpy(&bits, &f, sizeof bits);
-  bits += 0x7fffU + ((bits >> 16) & 1U);  // to nearest, ties to even
-  bits &= 0xffff0000U;
-  float out = 0;
-  std::memcpy(&out, &bits, sizeof out);
-  return out;
-}
-
-inline void encode(double x, DType t, void* at) {
-  if (t == DType::f64) std::memcpy(at, &x, 8);
-  if (t == DType::f32) {
-    const auto f = static_cast<float>(x);
-    std::memcpy(at, &f, 4);
-  }
-  if (t == DType::f16) {
-    const uint16_t h = to_f16(x);
-    std::memcpy(at, &h, 2);
-  }
-  if (t == DType::bf16) {
-    const auto f = static_cast<float>(std::isnan(x) ? x : rounded(x, t));
-    uint32_t bits = 0;
-    std::memcpy(&bits, &f, 4);
-    const auto high = static_cast<uint16_t>(bits >> 16);
-    std::memcpy(at, &high, 2);
-  }
-  if (t == DType::i32) {
-    const auto i = static_cast<int32_t>(x);
-    std::memcpy(at, &i, 4);
-  }
-}
-
-inline double decode(const void* at, DType t) {
-  if (t == DType::f64) {
-    double x = 0;
-    std::memcpy(&x, at, 8);
-    return x;
-  }
-  if (t == DType::f32) {
-    float x = 0;
-    std::memcpy(&x, at, 4);
-    return x;
-  }
-  if (t == DType::f16) {
-    uint16_t x = 0;
-    std::memcpy(&x, at, 2);
-    return from_f16(x);
-  }
-  if (t == DType::i32) {
-    int32_t x = 0;
-    std::memcpy(&x, at, 4);
-    return x;
-  }
-  uint16_t high = 0;
-  std::memcpy(&high, at, 2);
-  const uint32_t bits = static_cast<uint32_t>(high) << 16;
-  float x = 0;
-  std::memcpy(&x, &bits, 4);
-  return x;
+  std::vector<double> one{x};
+  round_all(one, t);
+  return one[0];
 }
 
 struct Pair {
@@ -132,6 +68,14 @@ inline const std::vector<Kind>& kinds() {
   return all;
 }
 
+// One of each type, for operations without a GEMM.
+inline std::vector<Kind> types() {
+  std::vector<Kind> all;
+  for (const Kind& kind : kinds())
+    if (kind.mode == MatmulMode::ieee) all.push_back(kind);
+  return all;
+}
+
 // The GPU's stream with the options of a test: -> is the stream, * what operations take.
 struct GpuUnderTest {
   Stream* stream;
@@ -143,7 +87,11 @@ struct GpuUnderTest {
 class Both {
  public:
   explicit Both(const Kind& k, uint64_t seed = 1)
-      : kind(k), cpu(shared(DeviceKind::cpu)), gpu{shared(DeviceKind::cuda), {}}, random_(seed) {
+      : kind(k),
+        cpu(shared(DeviceKind::cpu)),
+        gpu{shared(DeviceKind::cuda), {}},
+        random_(seed),
+        place_(seed * 104729 % normals().size()) {
     gpu.options.matmul_mode = kind.mode;
   }
   ~Both() {
@@ -168,7 +116,8 @@ class Both {
     std::uniform_real_distribution<double> draw(0.5, 1.5);
     std::vector<double> values(
         static_cast<size_t>(Tensor(nullptr, kind.gradient(), shape).numel()));
-    for (double& v : values) v = rounded(draw(random_), kind.gradient());
+    for (double& v : values) v = draw(random_);
+    round_all(values, kind.gradient());
     return put(shape, DType::f64, kind.gradient(), values);
   }
   // NaN everywhere, so that an element that is not written is noticed.
@@ -200,31 +149,67 @@ class Both {
     return put({n}, DType::u8, DType::u8, {}).cpu;
   }
 
+  // Device memory with what `t` on the GPU holds now, to restore what an operation overwrites.
+  Tensor copy_of(const Tensor& t) {
+    Tensor copy = t;
+    copy.data = scratch(t.bytes()).data;
+    gpu->copy(copy.data, t.data, t.bytes());
+    return copy;
+  }
+  void restore(const Pair& p, const Tensor& copy) const {
+    gpu->copy(p.gpu.data, copy.data, copy.bytes());
+  }
+  // Not-a-number everywhere on the GPU: what the operation before left there cannot pass for the next
+  // one's.
+  void poison(const Pair& p) const { poison(p.gpu, *gpu); }
+
   static void write(const Tensor& t, Stream& s, const std::vector<double>& values) {
     if (values.empty()) return;
+    if (t.dtype == DType::f64) {
+      REQUIRE(values.size() * sizeof(double) == t.bytes());
+      s.copy(t.data, values.data(), t.bytes());
+      s.synchronize();
+      return;
+    }
     std::vector<char> bytes(t.bytes());
-    for (size_t i = 0; i < values.size(); ++i) {
-      encode(values[i], t.dtype, bytes.data() + i * size_of(t.dtype));
+    if (t.dtype == DType::i32) {
+      std::copy(values.begin(), values.end(), reinterpret_cast<int32_t*>(bytes.data()));
+    } else {
+      convert_elements(Tensor(const_cast<double*>(values.data()), DType::f64,
+                              {static_cast<int64_t>(values.size())}),
+                       Tensor(bytes.data(), t.dtype, {t.numel()}));
     }
     s.copy(t.data, bytes.data(), bytes.size());
     s.synchronize();
   }
   static std::vector<double> read(const Tensor& t, Stream& s) {
+    std::vector<double> values(static_cast<size_t>(t.numel()));
+    if (t.dtype == DType::f64) {
+      s.copy(values.data(), t.data, t.bytes());
+      s.synchronize();
+      return values;
+    }
     std::vector<char> bytes(t.bytes());
     s.copy(bytes.data(), t.data, bytes.size());
     s.synchronize();
-    std::vector<double> values(static_cast<size_t>(t.numel()));
-    for (size_t i = 0; i < values.size(); ++i) {
-      values[i] = decode(bytes.data() + i * size_of(t.dtype), t.dtype);
+    if (t.dtype == DType::i32) {
+      const auto* numbers = reinterpret_cast<const int32_t*>(bytes.data());
+      std::copy(numbers, numbers + values.size(), values.begin());
+    } else {
+      convert_elements(Tensor(bytes.data(), t.dtype, {t.numel()}),
+                       Tensor(values.data(), DType::f64, {t.numel()}));
     }
     return values;
   }
 
   // gpu - cpu| / |cpu| over all elements; infinite where anything is a NaN.
   double error(const Pair& p) {
-    const std::vector<double> want = read(p.cpu, *cpu), got = read(p.gpu, *gpu);
+    const std::vector<double> got = read(p.gpu, *gpu);
+    std::vector<double> other;  // where the CPU's are not float64 already
+    if (p.cpu.dtype != DType::f64) other = read(p.cpu, *cpu);
+    const double* want = other.empty() ? p.cpu.as<double>() : other.data();
     double difference = 0, norm = 0;
-    for (size_t i = 0; i < want.size(); ++i) {
+    for (size_t i = 0; i < got.size(); ++i) {
       difference += (got[i] - want[i]) * (got[i] - want[i]);
       norm += want[i] * want[i];
     }
@@ -246,18 +231,44 @@ class Both {
     return gpu_stream.get();
   }
 
+  // Drawn once for all cases: drawing takes longer than most operations. Their number is a prime, so
+  // that no tensor begins again where another began.
+  static const std::vector<double>& normals() {
+    static const std::vector<double> table = [] {
+      std::mt19937_64 random(1);
+      std::normal_distribution<double> draw;
+      std::vector<double> values(4194301);
+      for (double& v : values) v = draw(random);
+      return values;
+    }();
+    return table;
+  }
+
   Pair normal(std::initializer_list<int64_t> shape, DType type, double deviation) {
-    std::normal_distribution<double> draw(0, deviation);
+    const std::vector<double>& table = normals();
     std::vector<double> values(static_cast<size_t>(Tensor(nullptr, type, shape).numel()));
-    for (double& v : values) v = rounded(draw(random_), type);
+    for (double& v : values) {
+      v = table[place_] * deviation;
+      if (++place_ == table.size()) place_ = 0;
+    }
+    round_all(values, type);
     return put(shape, DType::f64, type, values);
   }
   Pair poisoned(std::initializer_list<int64_t> shape, DType type) {
-    const auto n = static_cast<size_t>(Tensor(nullptr, type, shape).numel());
-    return put(shape, DType::f64, type, std::vector<double>(n, std::nan("")));
+    const Pair p = put(shape, DType::f64, type, {});
+    poison(p.cpu, *cpu);
+    poison(p.gpu, *gpu);
+    return p;
+  }
+  // All bits set are not a number in any of the types.
+  static void poison(const Tensor& t, Stream& s) {
+    const std::vector<char> ones(t.bytes(), static_cast<char>(0xff));
+    s.copy(t.data, ones.data(), ones.size());
+    s.synchronize();
   }
 
   std::mt19937_64 random_;
+  size_t place_;  // in normals()
   std::vector<Pair> owned_;
 };
 

@@ -12,7 +12,7 @@ struct BothStates {
     memory = b.put({static_cast<int64_t>(doubles)}, DType::f64, DType::f64, {});
     set(StepState{});
   }
-  void set(const StepState& s) {
+  void set(const StepState& s) const {
     both.cpu->copy(memory.cpu.data, &s, sizeof s);
     both.gpu->copy(memory.gpu.data, &s, sizeof s);
     both.cpu->synchronize();

@@ -43,17 +43,18 @@ cuda::FusedGemm problem(const Size& n, const Pair& x, const Pair& w, const Pair&
 TEST_CASE("cuda: the GEMM with bias and residual in its epilogue" * NEEDS_GPU) {
   for (const bool shortcut : {false, true}) {
     const auto kernels = shortcut ? cuda::bias_residual_kernels() : cuda::bias_kernels();
-    for (int i = 0; i < kernels.count; ++i) {
-      for (const Size& n : all_sizes()) {
+    for (const Size& n : all_sizes()) {
+      Both b(bf16);
+      auto& s = cuda::cuda_stream(*b.gpu);
+      if (s.capability() != 90) return;
+      const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
+                 bias = b.input({n.features}), y = b.output({n.tokens, n.features});
+      const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
+      linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
+      const cuda::FusedGemm p = problem(n, x, w, bias, residual, y);
+      for (int i = 0; i < kernels.count; ++i) {
         CAPTURE(std::string(kernels.list[i]->name));
-        Both b(bf16);
-        auto& s = cuda::cuda_stream(*b.gpu);
-        if (s.capability() != 90) return;
-        const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
-                   bias = b.input({n.features}), y = b.output({n.tokens, n.features});
-        const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
-        linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
-        const cuda::FusedGemm p = problem(n, x, w, bias, residual, y);
+        b.poison(y);
         REQUIRE(kernels.list[i]->supported(p));
         REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);
         CHECK_CLOSE(b, y, bf16.tolerance);
@@ -65,17 +66,19 @@ TEST_CASE("cuda: the GEMM with bias and residual in its epilogue" * NEEDS_GPU) {
 TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
   for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
     const auto kernels = cuda::gelu_forward_kernels(keeps);
-    for (int i = 0; i < kernels.count; ++i) {
-      for (const Size& n : all_sizes()) {
+    for (const Size& n : all_sizes()) {
+      Both b(bf16);
+      auto& s = cuda::cuda_stream(*b.gpu);
+      if (s.capability() != 90) return;
+      const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
+                 bias = b.input({n.features});
+      const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
+      linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps);
+      const cuda::FusedGemm p = problem(n, x, w, bias, pre, y);
+      for (int i = 0; i < kernels.count; ++i) {
         CAPTURE(std::string(kernels.list[i]->name));
-        Both b(bf16);
-        auto& s = cuda::cuda_stream(*b.gpu);
-        if (s.capability() != 90) return;
-        const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
-                   bias = b.input({n.features});
-        const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
-        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps);
-        const cuda::FusedGemm p = problem(n, x, w, bias, pre, y);
+        b.poison(pre);
+        b.poison(y);
         REQUIRE(kernels.list[i]->supported(p));
         REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);
         CHECK_CLOSE(b, pre, bf16.tolerance);
@@ -88,18 +91,21 @@ TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
 TEST_CASE("cuda: the GEMM with GELU's gradient in its epilogue, in place" * NEEDS_GPU) {
   for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
     const auto kernels = cuda::gelu_backward_kernels(keeps);
-    for (int i = 0; i < kernels.count; ++i) {
-      for (const Size& n : sizes) {
+    for (const Size& n : sizes) {
+      Both b(bf16);
+      auto& s = cuda::cuda_stream(*b.gpu);
+      if (s.capability() != 90) return;
+      const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
+                 pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
+      const Tensor pre_before = b.copy_of(pre.gpu), db_before = b.copy_of(db.gpu);
+      linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu, keeps);
+      cuda::FusedGemm p = problem(n, dy, w, Pair(), pre, pre);
+      for (int i = 0; i < kernels.count; ++i) {
         CAPTURE(std::string(kernels.list[i]->name));
         const int64_t parts =
             (n.tokens + kernels.list[i]->tile_tokens - 1) / kernels.list[i]->tile_tokens;
-        Both b(bf16);
-        auto& s = cuda::cuda_stream(*b.gpu);
-        if (s.capability() != 90) return;
-        const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
-                   pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
-        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu, keeps);
-        cuda::FusedGemm p = problem(n, dy, w, Pair(), pre, pre);
+        b.restore(pre, pre_before);
+        b.restore(db, db_before);
         p.parts = static_cast<float*>(s.workspace());
         REQUIRE(kernels.list[i]->supported(p));
         REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);

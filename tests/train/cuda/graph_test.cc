@@ -3,8 +3,9 @@
 #include "src/device/side_stream.h"
 #include "src/ops/gemm/plan.h"
 #include "src/ops/linear/linear.h"
+#include "src/ops/loss/loss.h"
 #include "src/ops/norm/norm.h"
-#include "tests/train/cuda/both.h"
+#include "tests/train/cuda/both_states.h"
 
 namespace tally::train {
 namespace {
@@ -36,6 +37,41 @@ TEST_CASE("cuda: a recorded step does what the eager one does, and allocates not
   Both::write(x.gpu, *b.gpu, std::vector<double>(64 * 128, 0.5));
   graph->run(step);
   CHECK(Both::read(z.gpu, *b.gpu) != called);
+}
+
+// The micro batches of a step have different numbers of targets that count.
+TEST_CASE("cuda: a recorded step takes the loss factor that lies in the step's state" * NEEDS_GPU) {
+  for (const Kind& kind : types()) {
+    Both b(kind);
+    BothStates states(b);
+    const int64_t rows = 128, vocabulary = 50, inner = 64;
+    const Pair x = b.input({rows, inner}), w = b.input({vocabulary, inner}, 0.2);
+    const Pair targets = b.integers({rows}, -1, static_cast<int>(vocabulary) - 1);
+    const Pair losses = b.statistics({rows}), logits = b.output({rows, vocabulary});
+    // The factor where the CPU is called; the GPU's lies in the state.
+    const auto step = [&](const Compute& c, Tensor Pair::*side, LossFactor factor,
+                          StepState* state) {
+      linear_forward(c, x.*side, w.*side, Tensor(), logits.*side);
+      cross_entropy(c, logits.*side, targets.*side, vocabulary, true, factor, state, losses.*side);
+      add_losses(c, losses.*side, factor, state);
+    };
+    const auto graph = StepGraph::make(*b.gpu);
+    for (const double factor :
+         {1.0, 0.5, 0.25, 0.125, 3.0, 0.0, 0.125}) {  // replays from the third
+      StepState values{};
+      values.loss_scale = 8;
+      states.set(values);
+      step(*b.cpu, &Pair::cpu, factor, states.cpu());
+      const double loss_sum = states.cpu()->loss_sum;
+      values.micro_batch.loss_factor = factor;
+      states.set(values);
+      graph->run([&] { step(*b.gpu, &Pair::gpu, LossFactor(states.gpu()), states.gpu()); });
+      INFO(std::string(kind.name), " factor ", factor);
+      CHECK_CLOSE(b, losses, kind.tolerance);
+      CHECK_CLOSE(b, logits, kind.tolerance);
+      CHECK(states.read().loss_sum == doctest::Approx(loss_sum).epsilon(kind.tolerance));
+    }
+  }
 }
 
 TEST_CASE("cuda: work on a side stream starts after what came before and ends before wait" *

@@ -9,7 +9,7 @@ TEST_CASE("cuda: cross_entropy and its gradient" * NEEDS_GPU) {
   struct Shape {
     int64_t rows, vocabulary, padded;
   };
-  for (const Kind& kind : kinds()) {
+  for (const Kind& kind : types()) {
     for (const Shape& n : {Shape{9, 50257, 50304}, Shape{40, 57, 57}, Shape{17, 1000, 1024},
                            Shape{3, 2, 8}, Shape{5, 1001, 1024}, Shape{6, 1024, 1024}}) {
       Both b(kind);
@@ -37,7 +37,7 @@ TEST_CASE("cuda: cross_entropy and its gradient" * NEEDS_GPU) {
 }
 
 TEST_CASE("cuda: add_losses" * NEEDS_GPU) {
-  for (const Kind& kind : kinds()) {
+  for (const Kind& kind : types()) {
     Both b(kind);
     BothStates state(b);
     const Pair losses = b.sum({70001});

@@ -25,7 +25,7 @@ std::vector<Size> sizes() {
 }
 
 TEST_CASE("cuda: layernorm_forward" * NEEDS_GPU) {
-  for (const Kind& kind : kinds()) {
+  for (const Kind& kind : types()) {
     for (const Size& size : sizes()) {
       const int64_t rows = size.rows, c = size.columns;
       Both b(kind);
@@ -43,7 +43,7 @@ TEST_CASE("cuda: layernorm_forward" * NEEDS_GPU) {
 }
 
 TEST_CASE("cuda: residual_layernorm_forward, with dropout" * NEEDS_GPU) {
-  for (const Kind& kind : kinds()) {
+  for (const Kind& kind : types()) {
     for (const Size& size : sizes()) {
       const int64_t rows = size.rows, c = size.columns;
       for (const double dropout : {0.0, 0.3}) {
@@ -66,7 +66,7 @@ TEST_CASE("cuda: residual_layernorm_forward, with dropout" * NEEDS_GPU) {
 }
 
 TEST_CASE("cuda: layernorm_backward" * NEEDS_GPU) {
-  for (const Kind& kind : kinds()) {
+  for (const Kind& kind : types()) {
     for (const int64_t c : widths) {
       // For wide rows the CPU would be slow: of those only the warps that share a row.
       const int64_t most = c <= 2000 ? 3000 : c == 4096 ? 801 : 5;

@@ -18,16 +18,16 @@ struct Forced {
   cuda::GemmPlans& plans;
 };
 
-// Calls work(both), with the same numbers, once for each variant that fastest() has. Returns how
-// many there are; 0 where nothing is chosen.
+// Calls work() once for each variant that fastest() has in it. Returns how many there are, 0 where
+// nothing is chosen. The CPU's results do not depend on the variant: the caller computes them once,
+// before, and work() restores what the GPU's operation overwrites.
 template <class F>
-int each_variant(const Kind& kind, F&& work) {
+int each_variant(Both& b, F&& work) {
   int variants = 1;
   for (int i = 0; i < variants; ++i) {
-    Both b(kind);
     const Forced forced(cuda::gemm_plans(cuda::cuda_stream(*b.gpu)), i);
     INFO("variant ", i);
-    work(b);
+    work();
     variants = forced.plans.variants;
   }
   return variants;

@@ -26,11 +26,13 @@ TEST_CASE("cuda: each variant of linear_forward, with and without a residual" * 
   for (const Kind& kind : kinds()) {
     for (const Size& n : sizes) {
       for (const bool shortcut : {false, true}) {
-        const int variants = each_variant(kind, [&](Both& b) {
-          const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}),
-                     bias = b.input({n.features}), y = b.output({n.tokens, n.features});
-          const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
-          linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
+        Both b(kind);
+        const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}),
+                   bias = b.input({n.features}), y = b.output({n.tokens, n.features});
+        const Pair residual = shortcut ? b.input({n.tokens, n.features}) : Pair();
+        linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu, residual.cpu);
+        const int variants = each_variant(b, [&] {
+          b.poison(y);
           linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu, residual.gpu);
           CHECK_CLOSE(b, y, kind.tolerance);
         });
@@ -45,11 +47,14 @@ TEST_CASE("cuda: each variant of linear_gelu_forward" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     for (const Size& n : sizes) {
       for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
-        const int variants = each_variant(kind, [&](Both& b) {
-          const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
-                     bias = b.input({n.features});
-          const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
-          linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps);
+        Both b(kind);
+        const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
+                   bias = b.input({n.features});
+        const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
+        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps);
+        const int variants = each_variant(b, [&] {
+          b.poison(pre);
+          b.poison(y);
           linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu, keeps);
           CHECK_CLOSE(b, pre, kind.tolerance);
           CHECK_CLOSE(b, y, kind.tolerance);
@@ -64,11 +69,15 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu, bias sums too" * NE
   for (const Kind& kind : kinds()) {
     for (const Size& n : sizes) {
       for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
-        const int variants = each_variant(kind, [&](Both& b) {
-          const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
-                     kept = b.input({n.tokens, n.features}), db = b.sum({n.features}),
-                     dpre = b.output({n.tokens, n.features});
-          linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, kept.cpu, dpre.cpu, db.cpu, keeps);
+        Both b(kind);
+        const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
+                   kept = b.input({n.tokens, n.features}), db = b.sum({n.features}),
+                   dpre = b.output({n.tokens, n.features});
+        const Tensor db_before = b.copy_of(db.gpu);
+        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, kept.cpu, dpre.cpu, db.cpu, keeps);
+        const int variants = each_variant(b, [&] {
+          b.restore(db, db_before);
+          b.poison(dpre);
           linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, kept.gpu, dpre.gpu, db.gpu, keeps);
           CHECK_CLOSE(b, dpre, kind.tolerance);
           CHECK_CLOSE(b, db, kind.tolerance);
@@ -85,10 +94,15 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu in pieces" * NEEDS_G
   const Kind kind{DType::f32, MatmulMode::ieee, "f32", 1e-5};
   const int64_t rows = 9000, in = 2048, out = 8;
   for (const bool in_place : {false, true}) {
-    const int variants = each_variant(kind, [&](Both& b) {
-      const Pair dy = b.input({rows, out}), w = b.input({out, in}), pre = b.input({rows, in}),
-                 db = b.sum({in}), dpre = in_place ? pre : b.output({rows, in});
-      linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, dpre.cpu, db.cpu);
+    Both b(kind);
+    const Pair dy = b.input({rows, out}), w = b.input({out, in}), pre = b.input({rows, in}),
+               db = b.sum({in}), dpre = in_place ? pre : b.output({rows, in});
+    const Tensor db_before = b.copy_of(db.gpu), pre_before = b.copy_of(pre.gpu);
+    linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, dpre.cpu, db.cpu);
+    const int variants = each_variant(b, [&] {
+      b.restore(db, db_before);
+      b.poison(dpre);
+      b.restore(pre, pre_before);
       linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, dpre.gpu, db.gpu);
       CHECK_CLOSE(b, dpre, kind.tolerance);
       CHECK_CLOSE(b, db, kind.tolerance);

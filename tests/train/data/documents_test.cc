@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
+
 #include "src/data/batches.h"
 
 using namespace tally::train;
@@ -90,4 +92,123 @@ TEST_CASE("a loader of masked samples marks targets and says how many count") {
                                         -1, 9, -1, 4, 5, 9, -1, 101});
   CHECK(batch.ids[2] == eod);
   CHECK(masked.next().counted == 12);
+}
+
+namespace {
+
+// Megatron-Core's function, statement by statement, for a row of any tokens.
+struct Megatron {
+  explicit Megatron(const std::vector<int32_t>& data)
+      : attends(data.size(), std::vector<bool>(data.size())),
+        loss_mask(data.size(), 1),
+        position_ids(data.size()) {
+    const size_t n = data.size();
+    std::vector<size_t> eod_index;
+    for (size_t i = 0; i < n; ++i) {
+      position_ids[i] = static_cast<int32_t>(i);
+      for (size_t j = 0; j <= i; ++j) attends[i][j] = true;
+      if (data[i] != eod) continue;
+      loss_mask[i] = 0;
+      eod_index.push_back(i);
+    }
+    size_t prev_index = 0;
+    for (const size_t i : eod_index) {
+      for (size_t r = i + 1; r < n; ++r) {
+        for (size_t c = 0; c < i + 1; ++c) attends[r][c] = false;
+        position_ids[r] -= static_cast<int32_t>(i + 1 - prev_index);
+      }
+      prev_index = i + 1;
+    }
+  }
+  std::vector<std::vector<bool>> attends;
+  std::vector<int32_t> loss_mask, position_ids;
+};
+
+// Whether cu_seqlens lets each token attend to what Megatron's mask does: its document up to itself.
+bool same_attention(const int32_t* cu_seqlens, int64_t row, const Megatron& want) {
+  const auto tokens = static_cast<int64_t>(want.attends.size());
+  const auto document = [&](int64_t t) {
+    int64_t d = 0;
+    while (cu_seqlens[d + 1] <= row * tokens + t) ++d;
+    return d;
+  };
+  bool same = true;
+  for (int64_t i = 0; i < tokens; ++i)
+    for (int64_t j = 0; j < tokens; ++j)
+      same &= (j <= i && document(i) == document(j)) ==
+              want.attends[static_cast<size_t>(i)][static_cast<size_t>(j)];
+  return same;
+}
+
+// Random rows in which every other token, or none, ends a document; known by the sample's number.
+class RandomDocuments final : public SampleSource {
+ public:
+  static constexpr int64_t sequence = 13;
+  int64_t samples_per_epoch() const override { return 1000; }
+  void sample(int64_t index, int32_t* out) const override {
+    std::mt19937 random(static_cast<uint32_t>(index));
+    for (int64_t t = 0; t <= sequence; ++t)
+      out[t] = random() % 4 < static_cast<uint32_t>(index % 4) ? eod : 1 + random() % 8;
+  }
+};
+
+}  // namespace
+
+// Positions and first attended columns by Megatron-Core 0.16.1 for each row by itself; beginnings
+// count through the micro batch.
+TEST_CASE("a micro batch's documents are those of its rows") {
+  const std::vector<int32_t> ids{1, 2, 9, 3, 4, 5, 9, 6,  //
+                                 9, 9, 1, 2, 3, 4, 5, 9,  //
+                                 1, 2, 3, 4, 5, 6, 7, 8};
+  std::vector<int32_t> positions(24, -7), cu_seqlens(25, -7);
+  describe_documents(ids.data(), 3, 8, eod, positions.data(), cu_seqlens.data());
+  CHECK(positions == std::vector<int32_t>{0, 1, 2, 0, 1, 2, 3, 0,  //
+                                          0, 0, 0, 1, 2, 3, 4, 5,  //
+                                          0, 1, 2, 3, 4, 5, 6, 7});
+  std::vector<int32_t> begins{0, 3, 7, 8, 9, 10, 16};
+  begins.resize(25, 24);
+  CHECK(cu_seqlens == begins);
+  // Each by itself.
+  std::vector<int32_t> other(24, -7);
+  describe_documents(ids.data(), 3, 8, eod, other.data(), nullptr);
+  CHECK(other == positions);
+  other.assign(25, -7);
+  describe_documents(ids.data(), 3, 8, eod, nullptr, other.data());
+  CHECK(other == begins);
+}
+
+TEST_CASE("a loader gives positions, documents and targets by Megatron's rule, as they are asked") {
+  const auto plain = std::make_shared<RandomDocuments>();
+  const int64_t rows = 3, tokens = RandomDocuments::sequence;
+  for (int flags = 0; flags < 8; ++flags) {
+    CAPTURE(flags);
+    const DocumentEnds ends{eod, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0};
+    BatchLoader loader(with_document_ends(plain, ends), {rows, tokens, 1, 2, 6});
+    for (int64_t k = 0; k < 25; ++k) {  // more than the loader has places for
+      const HostBatch batch = loader.next();
+      CHECK((batch.positions != nullptr) == ends.reset_positions);
+      CHECK((batch.cu_seqlens != nullptr) == ends.reset_attention);
+      int64_t counted = 0;
+      for (int64_t row = 0; row < rows; ++row) {
+        std::vector<int32_t> sample(static_cast<size_t>(tokens) + 1);
+        plain->sample(6 + rows * (2 * k + 1) + row, sample.data());
+        const std::vector<int32_t> ids(sample.begin(), sample.end() - 1);
+        const Megatron want(ids);
+        std::vector<int32_t> targets(sample.begin() + 1, sample.end());
+        for (size_t t = 0; t < targets.size(); ++t) {
+          if (ends.mask_loss && want.loss_mask[t] == 0) targets[t] = -1;
+          counted += targets[t] >= 0;
+        }
+        const auto part = [&](const int32_t* all) {
+          return std::vector<int32_t>(all + row * tokens, all + (row + 1) * tokens);
+        };
+        CHECK(part(batch.ids) == ids);
+        CHECK(part(batch.targets) == targets);
+        if (batch.positions) CHECK(part(batch.positions) == want.position_ids);
+        if (batch.cu_seqlens) CHECK(same_attention(batch.cu_seqlens, row, want));
+      }
+      CHECK(batch.counted == (ends.mask_loss ? counted : -1));
+      if (batch.cu_seqlens) CHECK(batch.cu_seqlens[rows * tokens] == rows * tokens);
+    }
+  }
 }

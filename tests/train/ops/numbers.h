@@ -92,6 +92,7 @@ class Rounded {
   Rounded(const Rounded&) = delete;
   Rounded& operator=(const Rounded&) = delete;
   operator const Tensor&() const { return tensor_; }  // NOLINT(google-explicit-constructor)
+  const Tensor& t() const { return tensor_; }
   std::vector<double> get() const {
     std::vector<double> out(static_cast<size_t>(tensor_.numel()));
     Tensor wide = tensor_;
