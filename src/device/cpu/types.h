@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "src/device/cpu/vector_math.h"
 #include "src/device/philox.h"
 #include "src/device/tensor.h"
 
@@ -76,17 +77,20 @@ void draw_mask(double p, uint64_t seed, uint64_t first, int64_t count, A* out) {
 // sums[j] += sum over rows of x[i * stride + j], row after row in double: the result does not
 // depend on the number of threads, which share the columns.
 template <typename T, typename G>
+TALLY_CLONES void add_block_sums(const T* x, int64_t rows, int64_t stride, int64_t n, G* sums) {
+  constexpr int64_t block = 64;
+  double sum[block] = {};
+  for (int64_t i = 0; i < rows; ++i, x += stride)
+    for (int64_t j = 0; j < n; ++j) sum[j] += static_cast<double>(x[j]);
+  for (int64_t j = 0; j < n; ++j) sums[j] += static_cast<G>(sum[j]);
+}
+template <typename T, typename G>
 void add_column_sums(const T* x, int64_t rows, int64_t stride, int64_t columns, G* sums) {
   constexpr int64_t block = 64;
   at::parallel_for(0, (columns + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
-      const int64_t first = b * block, n = std::min(block, columns - first);
-      double sum[block] = {};
-      for (int64_t i = 0; i < rows; ++i) {
-        const T* row = x + i * stride + first;
-        for (int64_t j = 0; j < n; ++j) sum[j] += static_cast<double>(row[j]);
-      }
-      for (int64_t j = 0; j < n; ++j) sums[first + j] += static_cast<G>(sum[j]);
+      const int64_t first = b * block;
+      add_block_sums(x + first, rows, stride, std::min(block, columns - first), sums + first);
     }
   });
 }

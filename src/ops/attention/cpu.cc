@@ -1,15 +1,14 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/exp.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "src/device/cpu/aten_views.h"
+#include "src/device/cpu/vector_math.h"
 #include "src/ops/attention/backends.h"
 
 namespace tally::train::cpu {
@@ -86,6 +85,36 @@ std::vector<Block> blocks_of(const AttentionShape& s) {
   return blocks;
 }
 
+// p <- softmax(scale p) over what the row sees, 0 elsewhere. Returns the log of the sum of
+// exponentials.
+template <typename A>
+TALLY_CLONES A softmax_row(A* p, const Seen& s, int64_t columns, A scale) {
+  A* const x = p + s.first;
+  const int64_t n = s.last - s.first;
+  const A top = maximum(x, n) * scale;
+  for (int64_t j = 0; j < n; ++j) x[j] = exponential(x[j] * scale - top);
+  const double sum = sum_in_lanes(n, [x](int64_t j) { return x[j]; });
+  const A inverse = static_cast<A>(1.0 / sum);
+  for (int64_t j = 0; j < n; ++j) x[j] *= inverse;
+  std::fill(p, x, A(0));
+  std::fill(x + n, p + columns, A(0));
+  return static_cast<A>(static_cast<double>(top) + std::log(sum));
+}
+
+// p <- exp(scale p - lse) for what the row sees, 0 elsewhere.
+template <typename A>
+TALLY_CLONES void probability_row(A* p, const Seen& s, int64_t columns, A scale, A lse) {
+  for (int64_t j = s.first; j < s.last; ++j) p[j] = exponential(p[j] * scale - lse);
+  std::fill(p, p + s.first, A(0));
+  std::fill(p + s.last, p + columns, A(0));
+}
+
+// dp <- p (dp - d) scale
+template <typename A>
+TALLY_CLONES void score_gradient_row(const A* p, A d, int64_t columns, A scale, A* dp) {
+  for (int64_t j = 0; j < columns; ++j) dp[j] = p[j] * (dp[j] - d) * scale;
+}
+
 template <typename A>
 struct Attention {
   const AttentionArgs& args;
@@ -97,17 +126,13 @@ struct Attention {
     return at::empty({rows, columns}, at::TensorOptions().dtype(type));
   }
 
-  // scores <- exp(scale scores - shift[row]), 0 for what a row does not see.
-  void exponentials(const Block& b, const Seen* seen, const A* shift, at::Tensor& scores) const {
+  // scores <- exp(scale scores - lse[row]), 0 for keys that a row does not see.
+  void probabilities(const Block& b, const Seen* seen, const A* lse, at::Tensor& scores) const {
     A* p = scores.data_ptr<A>();
-    const A scale = static_cast<A>(shape.scale), nothing = -std::numeric_limits<A>::infinity();
     for (int64_t i = 0; i < b.rows; ++i, p += b.columns) {
       const Seen& s = seen[b.first + i];
-      std::fill(p, p + s.first, nothing);
-      for (int64_t j = s.first; j < s.last; ++j) p[j] = p[j] * scale - shift[i];
-      std::fill(p + s.last, p + b.columns, nothing);
+      probability_row(p, s, b.columns, static_cast<A>(shape.scale), lse[i]);
     }
-    scores.exp_();
   }
 
   // values[i, j] *= mask, for the head's rows of the block.
@@ -130,34 +155,27 @@ struct Attention {
     at::Tensor o = head.of(args.out);
     A* lse = args.stats.as<A>() + index * shape.tokens;
     const std::vector<Seen> seen = seen_of(args, head.b);
-    std::vector<A> top(block_rows), mask;
+    std::vector<A> mask;
     for (const Block& b : blocks_of(shape)) {
       at::Tensor p = scratch(b.rows, b.columns);
       at::mm_out(p, q.narrow(0, b.first, b.rows), k.narrow(0, 0, b.columns).t());
-      const A* score = p.data_ptr<A>();
-      const A factor = static_cast<A>(shape.scale);
-      for (int64_t i = 0; i < b.rows; ++i, score += b.columns) {
+      A* row = p.data_ptr<A>();
+      for (int64_t i = 0; i < b.rows; ++i, row += b.columns) {
         const Seen& s = seen[static_cast<size_t>(b.first + i)];
-        top[static_cast<size_t>(i)] = *std::max_element(score + s.first, score + s.last) * factor;
+        lse[b.first + i] = softmax_row(row, s, b.columns, static_cast<A>(shape.scale));
       }
-      exponentials(b, seen.data(), top.data(), p);
-      normalise(b, seen.data(), top.data(), p, lse + b.first);
       if (shape.dropout > 0) drop(index, b, seen.data(), p, mask);
       at::Tensor rows = o.narrow(0, b.first, b.rows);
-      rows.copy_(at::mm(p, v.narrow(0, 0, b.columns)));
+      product(p, v.narrow(0, 0, b.columns), rows);
     }
   }
 
-  // Each row divided by its sum; lse gets the log of the sum of exponentials.
-  void normalise(const Block& b, const Seen* seen, const A* top, at::Tensor& p, A* lse) const {
-    A* row = p.data_ptr<A>();
-    for (int64_t i = 0; i < b.rows; ++i, row += b.columns) {
-      const Seen& s = seen[b.first + i];
-      double sum = 0;
-      for (int64_t j = s.first; j < s.last; ++j) sum += static_cast<double>(row[j]);
-      lse[i] = static_cast<A>(static_cast<double>(top[i]) + std::log(sum));
-      const A inverse = static_cast<A>(1.0 / sum);
-      for (int64_t j = s.first; j < s.last; ++j) row[j] *= inverse;
+  // out = a b, rounded at the end where out's type is narrower.
+  void product(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) const {
+    if (out.scalar_type() == type) {
+      at::mm_out(out, a, b);
+    } else {
+      out.copy_(at::mm(a, b));
     }
   }
 
@@ -180,7 +198,7 @@ struct Attention {
       const at::Tensor qb = q.narrow(0, b.first, b.rows), gb = g.narrow(0, b.first, b.rows);
       const at::Tensor kb = k.narrow(0, 0, b.columns), vb = v.narrow(0, 0, b.columns);
       at::Tensor p = at::mm(qb, kb.t());
-      exponentials(b, seen.data(), lse + b.first, p);
+      probabilities(b, seen.data(), lse + b.first, p);
       at::Tensor dp = at::mm(gb, vb.t());
       at::Tensor dvb = dv.narrow(0, 0, b.columns), dkb = dk.narrow(0, 0, b.columns);
       if (shape.dropout > 0) {
@@ -192,7 +210,8 @@ struct Attention {
         dvb.addmm_(p.t(), gb);
       }
       score_gradient(b, p, d.data_ptr<A>() + b.first, dp);
-      dq.narrow(0, b.first, b.rows).copy_(at::mm(dp, kb));
+      at::Tensor rows = dq.narrow(0, b.first, b.rows);
+      product(dp, kb, rows);
       dkb.addmm_(dp.t(), qb);
     }
     head.of(gradients.dk).copy_(dk);
@@ -201,14 +220,10 @@ struct Attention {
 
   // dp <- P (dp - D) scale
   void score_gradient(const Block& b, const at::Tensor& p, const A* d, at::Tensor& dp) const {
-    const A factor = static_cast<A>(shape.scale);
     const A* probability = p.data_ptr<A>();
     A* row = dp.data_ptr<A>();
-    for (int64_t i = 0; i < b.rows; ++i, row += b.columns, probability += b.columns) {
-      for (int64_t j = 0; j < b.columns; ++j) {
-        row[j] = probability[j] * (row[j] - d[i]) * factor;
-      }
-    }
+    for (int64_t i = 0; i < b.rows; ++i, row += b.columns, probability += b.columns)
+      score_gradient_row(probability, d[i], b.columns, static_cast<A>(shape.scale), row);
   }
 };
 

@@ -1,10 +1,7 @@
 // linear.h on the CPU, by ATen. 16-bit types are computed in float32 and rounded at the end.
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/ones_like.h>
 
 #include "src/device/cpu/aten_views.h"
 #include "src/ops/linear/backends.h"
@@ -28,9 +25,65 @@ void matmul(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, co
   }
 }
 
+// GELU, tanh form: v s(2u) with u = sqrt(2/pi) (v + 0.044715 v^3) and s the logistic function.
+template <typename A>
+struct Gelu {
+  TALLY_INLINE static A logistic(A v) {
+    constexpr A twice = static_cast<A>(-2 * 0.79788456080286535588);
+    return 1 / (1 + exponential(twice * (v + static_cast<A>(0.044715) * v * v * v)));
+  }
+  TALLY_INLINE static A derivative(A v) {
+    constexpr A twice = static_cast<A>(2 * 0.79788456080286535588);
+    const A s = logistic(v);
+    return s + v * s * (1 - s) * twice * (1 + static_cast<A>(3 * 0.044715) * v * v);
+  }
+};
+
+template <typename T>
+TALLY_CLONES void gelu(const T* v, int64_t n, T* y) {
+  using A = accumulate_t<T>;
+  for (int64_t i = 0; i < n; ++i) {
+    const A x = static_cast<A>(v[i]);
+    y[i] = static_cast<T>(x * Gelu<A>::logistic(x));
+  }
+}
+template <typename T>
+TALLY_CLONES void gelu_derivative(T* v, int64_t n) {
+  using A = accumulate_t<T>;
+  for (int64_t i = 0; i < n; ++i) v[i] = static_cast<T>(Gelu<A>::derivative(static_cast<A>(v[i])));
+}
+// dy has the type that it was computed in; dv may be dy.
+template <typename T, typename A>
+TALLY_CLONES void gelu_backward(const A* dy, const T* v, int64_t n, T* dv) {
+  for (int64_t i = 0; i < n; ++i)
+    dv[i] = static_cast<T>(dy[i] * Gelu<A>::derivative(static_cast<A>(v[i])));
+}
+
+// Calls work(first, count) for parts of n elements.
+template <typename F>
+void in_parts(int64_t n, F&& work) {
+  at::parallel_for(0, n, 1 << 14, [&](int64_t begin, int64_t end) { work(begin, end - begin); });
+}
+
 at::Tensor bias_operand(const Tensor& b) {
   if (!b.defined()) return {};
   return aten_operand(b).view({-1});
+}
+
+// dpre = (dy w) gelu'(saved). The GEMM's result goes into dpre itself where its type is the GEMM's
+// and `saved` is elsewhere.
+void backward_of_gelu(const Tensor& dy, const Tensor& w, const Tensor& saved, const Tensor& dpre) {
+  at::Tensor out = aten_matrix(dpre);
+  const bool in_place = !is_narrow(dpre.dtype) && dpre.data != saved.data;
+  const at::Tensor dgelu = in_place ? at::mm_out(out, aten_matrix(dy), aten_matrix(w))
+                                    : at::mm(aten_operand(dy), aten_operand(w));
+  with_type(dpre.dtype, "linear_backward_input_gelu", [&]<typename T>() {
+    using A = accumulate_t<T>;
+    const A* from = dgelu.data_ptr<A>();
+    in_parts(dpre.numel(), [&](int64_t first, int64_t n) {
+      gelu_backward<T, A>(from + first, saved.as<T>() + first, n, dpre.as<T>() + first);
+    });
+  });
 }
 
 }  // namespace
@@ -53,13 +106,17 @@ void linear_gelu_forward(const Compute& c, const Tensor& x, const Tensor& w, con
   cpu::linear_forward(c, x, w, b, saved, Tensor());
   cpu::gelu_forward(c, saved, y);
   if (form == SavedGelu::input) return;
-  at::Tensor pre = aten_matrix(saved);
-  pre.copy_(at::gelu_backward(at::ones_like(pre), pre, "tanh"));
+  with_type(saved.dtype, "linear_gelu_forward", [&]<typename T>() {
+    in_parts(saved.numel(),
+             [&](int64_t first, int64_t n) { gelu_derivative(saved.as<T>() + first, n); });
+  });
 }
 
 void gelu_forward(Stream&, const Tensor& pre, const Tensor& y) {
-  at::Tensor out = aten_matrix(y);
-  at::gelu_out(out, aten_matrix(pre), "tanh");
+  with_type(pre.dtype, "gelu_forward", [&]<typename T>() {
+    in_parts(pre.numel(),
+             [&](int64_t first, int64_t n) { gelu(pre.as<T>() + first, n, y.as<T>() + first); });
+  });
 }
 
 void linear_backward_input(const Compute&, const Tensor& dy, const Tensor& w, const Tensor& dx) {
@@ -69,14 +126,12 @@ void linear_backward_input(const Compute&, const Tensor& dy, const Tensor& w, co
 void linear_backward_input_gelu(const Compute&, const Tensor& dy, const Tensor& w,
                                 const Tensor& saved, const Tensor& dpre, const Tensor& db,
                                 SavedGelu form) {
-  at::Tensor dgelu = at::mm(aten_operand(dy), aten_operand(w));
-  at::Tensor out = aten_matrix(dpre);
   if (form == SavedGelu::derivative) {
+    at::Tensor dgelu = at::mm(aten_operand(dy), aten_operand(w));
+    at::Tensor out = aten_matrix(dpre);
     out.copy_(dgelu.mul_(aten_operand(saved)));
-  } else if (is_narrow(dpre.dtype)) {
-    out.copy_(at::gelu_backward(dgelu, aten_operand(saved), "tanh"));
   } else {
-    at::gelu_backward_out(out, dgelu, aten_matrix(saved), "tanh");
+    backward_of_gelu(dy, w, saved, dpre);
   }
   if (!db.defined()) return;
   with_type(dpre.dtype, "linear_backward_input_gelu", [&]<typename T>() {

@@ -1,63 +1,52 @@
-#include <ATen/ops/exp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "src/device/cpu/aten_views.h"
+#include "src/device/cpu/vector_math.h"
 #include "src/ops/linear/backends.h"
 #include "src/ops/loss/backends.h"
 
 namespace tally::train::cpu {
 namespace {
 
-// Calls work(i, scratch, values) for every row, several at a time; `values` is the memory of
-// `scratch`, a row of the vocabulary.
+// Calls work(i, scratch) for every row, some at a time; `scratch` has room for a row of the
+// vocabulary.
 template <typename A, typename F>
 void each_row(int64_t rows, int64_t vocabulary, F&& work) {
   at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
-    std::vector<A> memory(static_cast<size_t>(vocabulary));
-    at::Tensor scratch = at::from_blob(
-        memory.data(), {vocabulary},
-        at::TensorOptions().dtype(std::is_same_v<A, double> ? at::kDouble : at::kFloat));
-    for (int64_t i = begin; i < end; ++i) work(i, scratch, memory.data());
+    std::vector<A> scratch(static_cast<size_t>(vocabulary));
+    for (int64_t i = begin; i < end; ++i) work(i, scratch.data());
   });
 }
 
-// Four sums at a time, because a single one would wait for every addition.
-template <typename A>
-double sum_of(const A* e, int64_t n) {
-  double sum[4] = {};
-  int64_t j = 0;
-  for (; j + 4 <= n; j += 4) {
-    for (int64_t k = 0; k < 4; ++k) sum[k] += static_cast<double>(e[j + k]);
-  }
-  for (; j < n; ++j) sum[0] += static_cast<double>(e[j]);
-  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-
-// The loss of one row. `scratch` gets exp(logit - max), and at the label minus the sum of all
-// others, which is the gradient there times the whole sum.
+// Of one row. `e` gets exp(logit - max), and at the label minus the sum of all others, which is the
+// gradient there times the whole sum.
 struct RowLoss {
   double sum, loss;
 };
 template <typename T, typename A>
-RowLoss row_loss(const T* logits, int64_t n, int32_t label, at::Tensor& scratch) {
-  A* e = scratch.data_ptr<A>();
-  A top = static_cast<A>(logits[0]);
-  for (int64_t j = 1; j < n; ++j) top = std::max(top, static_cast<A>(logits[j]));
-  for (int64_t j = 0; j < n; ++j) e[j] = static_cast<A>(logits[j]) - top;
-  scratch.exp_();
+TALLY_CLONES RowLoss row_loss(const T* logits, int64_t n, int32_t label, A* e) {
+  for (int64_t j = 0; j < n; ++j) e[j] = static_cast<A>(logits[j]);
+  const A top = maximum(e, n);
+  for (int64_t j = 0; j < n; ++j) e[j] = exponential(e[j] - top);
   const double of_label = static_cast<double>(e[label]);
-  const double logit = static_cast<double>(logits[label]);
+  const double logit = static_cast<double>(static_cast<A>(logits[label]));
   e[label] = 0;
-  const double others = sum_of(e, n);
+  const double others = sum_in_lanes(n, [e](int64_t j) { return e[j]; });
   e[label] = static_cast<A>(-others);
-  // A confident model has a small loss, whose accuracy is preserved.
+  // A model that is sure has a small loss, which keeps its accuracy.
   const double loss = of_label == 1
                           ? std::log1p(others)
                           : std::log(of_label + others) + static_cast<double>(top) - logit;
   return {of_label + others, loss};
+}
+
+// to[j] = e[j] a b, and 0 from n to `columns`.
+template <typename T, typename A>
+TALLY_CLONES void write_row(const A* e, int64_t n, int64_t columns, A a, A b, T* to) {
+  for (int64_t j = 0; j < n; ++j) to[j] = static_cast<T>(e[j] * a * b);
+  std::fill(to + n, to + columns, T(0));
 }
 
 }  // namespace
@@ -68,7 +57,7 @@ void cross_entropy(Stream&, const Tensor& logits, const Tensor& labels, int64_t 
   with_type(logits.dtype, "cross_entropy", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(logits);
-    each_row<A>(rows_of(logits), vocabulary, [&](int64_t i, at::Tensor& scratch, A* e) {
+    each_row<A>(rows_of(logits), vocabulary, [&](int64_t i, A* e) {
       T* row = logits.as<T>() + i * columns;
       const int32_t label = labels.as<int32_t>()[i];
       if (label < 0) {
@@ -76,12 +65,10 @@ void cross_entropy(Stream&, const Tensor& logits, const Tensor& labels, int64_t 
         if (backward) std::fill(row, row + columns, T(0));
         return;
       }
-      const RowLoss r = row_loss<T, A>(row, vocabulary, label, scratch);
+      const RowLoss r = row_loss<T, A>(row, vocabulary, label, e);
       losses.as<A>()[i] = static_cast<A>(r.loss);
       if (!backward) return;
-      const A inverse = static_cast<A>(1.0 / r.sum), s = static_cast<A>(scale);
-      for (int64_t j = 0; j < vocabulary; ++j) row[j] = static_cast<T>(e[j] * inverse * s);
-      std::fill(row + vocabulary, row + columns, T(0));
+      write_row(e, vocabulary, columns, static_cast<A>(1.0 / r.sum), static_cast<A>(scale), row);
     });
   });
 }
@@ -100,7 +87,7 @@ void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, co
   with_type(e.dtype, "linear_cross_entropy", [&]<typename T>() {
     using A = accumulate_t<T>;
     const int64_t columns = columns_of(e);
-    each_row<A>(rows_of(e), vocabulary, [&](int64_t i, at::Tensor& scratch, A* values) {
+    each_row<A>(rows_of(e), vocabulary, [&](int64_t i, A* values) {
       T* row = e.as<T>() + i * columns;
       const int32_t label = labels.as<int32_t>()[i];
       if (label < 0) {
@@ -108,9 +95,8 @@ void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, co
         std::fill(row, row + columns, T(0));
         return;
       }
-      const RowLoss r = row_loss<T, A>(row, vocabulary, label, scratch);
-      for (int64_t j = 0; j < vocabulary; ++j) row[j] = static_cast<T>(values[j]);
-      std::fill(row + vocabulary, row + columns, T(0));
+      const RowLoss r = row_loss<T, A>(row, vocabulary, label, values);
+      write_row(values, vocabulary, columns, A(1), A(1), row);
       losses.as<A>()[i] = static_cast<A>(r.loss);
       scales.as<A>()[i] = static_cast<A>(scale / r.sum);
     });

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "src/device/cpu/types.h"
+#include "src/device/cpu/vector_math.h"
 #include "src/ops/norm/backends.h"
 
 namespace tally::train::cpu {
@@ -21,15 +22,13 @@ struct Forward {
   A* rstd;
 
   // One row: statistics in double, two passes.
-  void operator()(int64_t row, int64_t columns, const T* x, T* y) const {
-    double sum = 0;
-    for (int64_t j = 0; j < columns; ++j) sum += static_cast<double>(x[j]);
+  TALLY_CLONES void operator()(int64_t row, int64_t columns, const T* x, T* y) const {
+    const double sum = sum_in_lanes(columns, [x](int64_t j) { return x[j]; });
     const double mu = sum / static_cast<double>(columns);
-    double squares = 0;
-    for (int64_t j = 0; j < columns; ++j) {
+    const double squares = sum_in_lanes(columns, [x, mu](int64_t j) {
       const double d = static_cast<double>(x[j]) - mu;
-      squares += d * d;
-    }
+      return d * d;
+    });
     const double r = 1.0 / std::sqrt(squares / static_cast<double>(columns) + epsilon);
     mean[row] = static_cast<A>(mu);
     rstd[row] = static_cast<A>(r);
@@ -51,59 +50,70 @@ struct Backward {
   double dropout;
   uint64_t seed;
 
-  // dx = rstd (g - mean(g) - n mean(g n)) with n the normalised row and g = dy gamma.
-  void operator()(int64_t row, int64_t columns, const T* dy, const T* x, A mean, A rstd,
-                  std::vector<A>& mask) const {
-    double sum = 0, product = 0;
-    for (int64_t j = 0; j < columns; ++j) {
-      const double g = static_cast<double>(dy[j]) * static_cast<double>(gamma[j]);
-      sum += g;
-      product += g * static_cast<double>((static_cast<A>(x[j]) - mean) * rstd);
-    }
+  // `scratch`: two rows. dx = rstd (g - mean(g) - n mean(g n)) with n the normalised row and g = dy gamma.
+  TALLY_CLONES void operator()(int64_t row, int64_t columns, const T* dy, const T* x, A mean,
+                               A rstd, A* scratch) const {
+    const auto g_at = [&](int64_t j) {
+      return static_cast<double>(dy[j]) * static_cast<double>(gamma[j]);
+    };
+    const double sum = sum_in_lanes(columns, g_at);
+    const double product = sum_in_lanes(columns, [&](int64_t j) {
+      return g_at(j) * static_cast<double>((static_cast<A>(x[j]) - mean) * rstd);
+    });
     const A mean_g = static_cast<A>(sum / static_cast<double>(columns));
     const A mean_gn = static_cast<A>(product / static_cast<double>(columns));
     const int64_t first = row * columns;
-    if (ddelta && dropout > 0) {
-      draw_mask(dropout, seed, static_cast<uint64_t>(first), columns, mask.data());
-    }
+    A *const d = scratch, *const mask = scratch + columns;
     for (int64_t j = 0; j < columns; ++j) {
       const A normal = (static_cast<A>(x[j]) - mean) * rstd;
       const A g = static_cast<A>(dy[j]) * static_cast<A>(gamma[j]);
-      A d = rstd * (g - mean_g - normal * mean_gn);
-      if (residual_grad) d += static_cast<A>(residual_grad[first + j]);
-      dx[first + j] = static_cast<T>(d);
-      if (ddelta) ddelta[first + j] = static_cast<T>(dropout > 0 ? d * mask[j] : d);
+      d[j] = rstd * (g - mean_g - normal * mean_gn);
     }
+    if (residual_grad)
+      for (int64_t j = 0; j < columns; ++j) d[j] += static_cast<A>(residual_grad[first + j]);
+    for (int64_t j = 0; j < columns; ++j) dx[first + j] = static_cast<T>(d[j]);
+    if (!ddelta) return;
+    if (dropout > 0) {
+      draw_mask(dropout, seed, static_cast<uint64_t>(first), columns, mask);
+      for (int64_t j = 0; j < columns; ++j) d[j] *= mask[j];
+    }
+    for (int64_t j = 0; j < columns; ++j) ddelta[first + j] = static_cast<T>(d[j]);
   }
 };
+
+constexpr int64_t column_block = 64;
+
+// Of `n` columns, at most a block.
+template <typename T, typename A>
+TALLY_CLONES void block_gradients(int64_t rows, int64_t columns, int64_t n, const T* dy, const T* x,
+                                  const A* mean, const A* rstd, A* dgamma, A* dbeta) {
+  double gamma_sum[column_block] = {}, beta_sum[column_block] = {};
+  for (int64_t i = 0; i < rows; ++i, dy += columns, x += columns) {
+    const A m = mean[i], r = rstd[i];
+    for (int64_t j = 0; j < n; ++j) {
+      gamma_sum[j] += static_cast<double>(static_cast<A>(dy[j]) * (static_cast<A>(x[j]) - m) * r);
+      beta_sum[j] += static_cast<double>(dy[j]);
+    }
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    dgamma[j] += static_cast<A>(gamma_sum[j]);
+    dbeta[j] += static_cast<A>(beta_sum[j]);
+  }
+}
 
 // dgamma += sum dy n, dbeta += sum dy, row after row; threads share the columns.
 template <typename T>
 void parameter_gradients(int64_t rows, int64_t columns, const T* dy, const T* x,
                          const accumulate_t<T>* mean, const accumulate_t<T>* rstd,
                          accumulate_t<T>* dgamma, accumulate_t<T>* dbeta) {
-  using A = accumulate_t<T>;
-  constexpr int64_t block = 64;
-  at::parallel_for(0, (columns + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) {
-      const int64_t first = b * block, n = std::min(block, columns - first);
-      double gamma_sum[block] = {}, beta_sum[block] = {};
-      for (int64_t i = 0; i < rows; ++i) {
-        const T* g = dy + i * columns + first;
-        const T* v = x + i * columns + first;
-        const A m = mean[i], r = rstd[i];
-        for (int64_t j = 0; j < n; ++j) {
-          gamma_sum[j] +=
-              static_cast<double>(static_cast<A>(g[j]) * (static_cast<A>(v[j]) - m) * r);
-          beta_sum[j] += static_cast<double>(g[j]);
+  at::parallel_for(
+      0, (columns + column_block - 1) / column_block, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; ++b) {
+          const int64_t first = b * column_block;
+          block_gradients(rows, columns, std::min(column_block, columns - first), dy + first,
+                          x + first, mean, rstd, dgamma + first, dbeta + first);
         }
-      }
-      for (int64_t j = 0; j < n; ++j) {
-        dgamma[first + j] += static_cast<A>(gamma_sum[j]);
-        dbeta[first + j] += static_cast<A>(beta_sum[j]);
-      }
-    }
-  });
+      });
 }
 
 }  // namespace
@@ -163,10 +173,10 @@ void layernorm_backward(Stream&, const Tensor& dy, const Tensor& x, const Tensor
     const Backward<T> backward{
         gamma.as<T>(), residual_grad.as<T>(), dx.as<T>(), ddelta.as<T>(), dropout, seed.get()};
     at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
-      std::vector<A> mask(static_cast<size_t>(columns));
+      std::vector<A> scratch(static_cast<size_t>(2 * columns));
       for (int64_t i = begin; i < end; ++i) {
         backward(i, columns, dy.as<T>() + i * columns, x.as<T>() + i * columns, mean.as<A>()[i],
-                 rstd.as<A>()[i], mask);
+                 rstd.as<A>()[i], scratch.data());
       }
     });
     if (!dbias.defined()) return;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "src/device/cpu/types.h"
+#include "src/device/cpu/vector_math.h"
 #include "src/ops/optimizer/backends.h"
 
 namespace tally::train::cpu {
@@ -14,31 +15,36 @@ int64_t norm_blocks(int64_t elements) {
   return (elements + norm_block - 1) / norm_block;
 }
 
+template <typename G>
+TALLY_CLONES double sum_of_squares(const G* g, int64_t n) {
+  return sum_in_lanes(n, [g](int64_t i) {
+    const double x = static_cast<double>(g[i]);
+    return x * x;
+  });
+}
+
 struct Coefficients {
   double beta1, beta2, epsilon, rate, decay, correction1, correction2, clip_factor;
 };
 
+// `out` is the weights in their own type, or null where the master weights are the weights.
 template <typename A, typename W>
-void update(int64_t begin, int64_t end, const Coefficients& c, A* g, A* w, A* m, A* v, W* out,
-            bool zero) {
+TALLY_CLONES void update(int64_t n, const Coefficients& c, A* __restrict g, A* __restrict w,
+                         A* __restrict m, A* __restrict v, W* __restrict out, bool zero) {
   const A beta1 = static_cast<A>(c.beta1), beta2 = static_cast<A>(c.beta2);
   const A one_minus1 = static_cast<A>(1 - c.beta1), one_minus2 = static_cast<A>(1 - c.beta2);
   const A keep = static_cast<A>(1 - c.rate * c.decay), clip = static_cast<A>(c.clip_factor);
   const A step = static_cast<A>(c.rate / c.correction1);
   const A root = static_cast<A>(std::sqrt(c.correction2)), epsilon = static_cast<A>(c.epsilon);
-  for (int64_t i = begin; i < end; ++i) {
+  for (int64_t i = 0; i < n; ++i) {
     const A gradient = g[i] * clip;
     m[i] = beta1 * m[i] + one_minus1 * gradient;
     v[i] = beta2 * v[i] + one_minus2 * gradient * gradient;
     w[i] = w[i] * keep - step * m[i] / (std::sqrt(v[i]) / root + epsilon);
-    // `out` may be `w` itself.
-    if constexpr (!std::is_same_v<A, W>) {
-      out[i] = static_cast<W>(w[i]);
-    } else if (out != w) {
-      out[i] = w[i];
-    }
-    if (zero) g[i] = 0;
   }
+  if (out)
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<W>(w[i]);
+  if (zero) std::fill(g, g + n, A(0));
 }
 
 }  // namespace
@@ -51,15 +57,7 @@ void gradient_norm(Stream&, const Tensor& gradients, StepState* state, const Ten
     at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         const int64_t first = b * norm_block, last = std::min(n, first + norm_block);
-        double sum[4] = {};
-        int64_t i = first;
-        for (; i + 4 <= last; i += 4) {
-          for (int64_t k = 0; k < 4; ++k) {
-            sum[k] += static_cast<double>(g[i + k]) * static_cast<double>(g[i + k]);
-          }
-        }
-        for (; i < last; ++i) sum[0] += static_cast<double>(g[i]) * static_cast<double>(g[i]);
-        partial[b] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        partial[b] = sum_of_squares(g + first, last - first);
       }
     });
   });
@@ -95,8 +93,9 @@ void adamw_step(Stream&, const AdamW& hyper, const StepState* state, int64_t dec
                            state->clip_factor};
       at::parallel_for(first, last, norm_block, [&](int64_t begin, int64_t end) {
         if (!skip) {
-          update(begin, end, c, gradients.as<A>(), master.as<A>(), m.as<A>(), v.as<A>(),
-                 weights.as<W>(), zero_gradients);
+          W* const out = weights.data == master.data ? nullptr : weights.as<W>() + begin;
+          update(end - begin, c, gradients.as<A>() + begin, master.as<A>() + begin,
+                 m.as<A>() + begin, v.as<A>() + begin, out, zero_gradients);
         } else if (zero_gradients) {
           std::fill(gradients.as<A>() + begin, gradients.as<A>() + end, A(0));
         }
