@@ -13,9 +13,12 @@ namespace {
 void matmul(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, const Tensor& y,
             const Tensor& residual = Tensor()) {
   at::Tensor out = aten_matrix(y);
-  if (residual.defined()) {
+  if (residual.defined() && is_narrow(y.dtype)) {
     at::Tensor sum = at::addmm(aten_operand(residual), a, b);
     out.copy_(bias.defined() ? sum.add_(bias) : sum);
+  } else if (residual.defined()) {
+    at::addmm_out(out, aten_matrix(residual), a, b);
+    if (bias.defined()) out.add_(bias);
   } else if (is_narrow(y.dtype)) {
     out.copy_(bias.defined() ? at::addmm(bias, a, b) : at::mm(a, b));
   } else if (bias.defined()) {
