@@ -31,7 +31,7 @@
 //   TALLY_ATTENTION=unfused   unfused everywhere on a GPU, to compare the others with it
 //   the build                 no cudnn without cuDNN's front end, no hopper without code for 9.0
 //
-// DeviceError: cu_seqlens is given without AttentionShape::documents or the other way around; the
+// DeviceError: the operands are not as AttentionShape::documents and AttentionShape::packed say; the
 // driver cannot describe the tensors to TMA (hopper); cuDNN fails; cuBLASLt has no algorithm
 // (unfused); on a GPU, the type is not a floating-point type. std::invalid_argument: the same on
 // the CPU.
@@ -52,6 +52,7 @@ struct AttentionShape {
   double scale = 0;    // 1 / sqrt(head_dim)
   double dropout = 0;  // probability, element ((b H + h) T + i) T + j of `seed`'s mask (philox.h)
   bool documents = false;  // cu_seqlens is given
+  bool packed = true;      // q, k and v lie as packed_attention() lays them
 
   bool causal() const { return mask == AttentionMask::causal; }
 };
@@ -94,7 +95,7 @@ AttentionGradients packed_gradients(const AttentionShape& shape, const Tensor& d
 bool is_packed(const AttentionShape& shape, DType dtype, const HeadRows& q, const HeadRows& k,
                const HeadRows& v);
 
-// The version that serves packed operands of this shape on this device, by the names above.
+// The version that serves this shape on this device, by the names above.
 const char* attention_backend(const Compute& c, const AttentionShape& shape, DType dtype);
 
 // Bytes of scratch that both directions need (shared by all layers).

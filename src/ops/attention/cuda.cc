@@ -23,7 +23,7 @@ enum class Algorithm { hopper, cudnn, flash, unfused };
 
 // Both directions take the same algorithm, because the backward pass draws the forward pass's mask.
 Algorithm algorithm(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
-  if (unfused_is_forced() || shape.documents) return Algorithm::unfused;
+  if (unfused_is_forced() || shape.documents || !shape.packed) return Algorithm::unfused;
   if (hopper_attention_serves(c, shape, dtype)) return Algorithm::hopper;
   CudnnAttention* cudnn = cudnn_attention(c.stream);
   if (cudnn && size_of(dtype) == 2 && cudnn->workspace(c, shape, dtype) >= 0)
@@ -34,7 +34,8 @@ Algorithm algorithm(const CudaCompute& c, const AttentionShape& shape, DType dty
 Algorithm algorithm(const CudaCompute& c, const AttentionArgs& a) {
   if (a.cu_seqlens.defined() != a.shape.documents)
     throw DeviceError("attention: documents without cu_seqlens, or the other way around");
-  if (!is_packed(a.shape, a.dtype, a.q, a.k, a.v)) return Algorithm::unfused;
+  if (a.shape.packed && !is_packed(a.shape, a.dtype, a.q, a.k, a.v))
+    throw DeviceError("attention: the shape says packed, and q, k and v do not lie in one tensor");
   return algorithm(c, a.shape, a.dtype);
 }
 
