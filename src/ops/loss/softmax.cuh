@@ -60,9 +60,11 @@ __device__ inline MaxSum<Acc<T>> max_sum_of(const T* row, int64_t first, int64_t
       nothing &= value[k] == A(-INFINITY);
     }
     if (nothing) continue;
-    A sum = mine.sum == 0 ? A(0) : mine.sum * fitting_exponential<T>(mine.max - max);
+    // One fused multiply-add, but not with 0 and the difference of two infinities.
+    A sum = fitting_exponential<T>(value[0] - max);
+    if (mine.sum != 0) sum += mine.sum * fitting_exponential<T>(mine.max - max);
 #pragma unroll
-    for (int k = 0; k < N; ++k) sum += fitting_exponential<T>(value[k] - max);
+    for (int k = 1; k < N; ++k) sum += fitting_exponential<T>(value[k] - max);
     mine = {max, sum};
   }
   return mine;
