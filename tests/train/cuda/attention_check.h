@@ -65,10 +65,12 @@ inline std::string check(const Kind& kind, AttentionShape a, const Ways& ways = 
   INFO(backend, " B ", a.batch, " T ", a.tokens, " H ", a.heads, " D ", a.head_dim, " causal ",
        a.causal(), " dropout ", a.dropout, " documents ", lengths.size());
   CHECK_CLOSE(b, out, kind.tolerance);
+  // Of a single key the statistic is the score itself, whose terms may cancel.
+  const double cancels = a.tokens == 1 ? 10 : 1;
   CHECK_CLOSE(b, stats,
-              kind.mode == MatmulMode::tf32 ? 1e-3
+              kind.mode == MatmulMode::tf32 ? cancels * 1e-3
               : kind.type == DType::f64     ? 1e-12
-                                            : 1e-4);
+                                            : cancels * 1e-4);
   const Pair q_sums = b.sum({a.heads * a.head_dim});
   attention_backward(*b.cpu, on_cpu, packed_gradients(a, dout.cpu, dqkv.cpu, q_sums.cpu));
   attention_backward(*b.gpu, on_gpu, packed_gradients(a, dout.gpu, dqkv.gpu, q_sums.gpu));
