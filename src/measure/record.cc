@@ -219,6 +219,7 @@ nlohmann::ordered_json environment_json(const Record& r) {
           {"attention_backend", text_or_null(r.attention_backend)},
           {"missing_kernels", r.missing_kernels},
           {"idle_gpus", r.idle_gpus},
+          {"busy_processors", r.busy_processors},
           {"launcher", text_or_null(r.launcher)},
           {"hosts", r.hosts.empty() ? json(std::vector<std::string>{host_name()}) : json(r.hosts)},
           {"communication", text_or_null(r.backend)},

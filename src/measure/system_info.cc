@@ -101,6 +101,11 @@ double processor_share(const std::string& root) {
 
 }  // namespace
 
+bool threads_are_given() {
+  return positive(std::getenv("OMP_NUM_THREADS")) > 0 ||
+         positive(std::getenv("SLURM_CPUS_PER_TASK")) > 0;
+}
+
 int default_threads(int local_size, const std::string& root) {
   if (const int n = positive(std::getenv("OMP_NUM_THREADS"))) return n;
   if (const int n = positive(std::getenv("SLURM_CPUS_PER_TASK"))) return n;

@@ -21,5 +21,7 @@ size_t peak_resident_bytes();
 // cpu.max, cpu.cfs_quota_us) counts for all of them together: more threads than that would wait for
 // each other while the kernel holds them back.
 int default_threads(int local_size = 1, const std::string& root = "/");
+// Whether the user or the launcher has said how many (OMP_NUM_THREADS, SLURM_CPUS_PER_TASK).
+bool threads_are_given();
 
 }  // namespace tally::train

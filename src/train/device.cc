@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "src/measure/busy_processors.h"
 #include "src/measure/system_info.h"
 #include "src/ops/attention/attention.h"
 #include "src/ops/build_features.h"
@@ -91,6 +96,29 @@ std::string kernel_notice(const Record& r) {
       r.device_info.name, fmt::join(r.missing_kernels, ", "));
 }
 
+namespace {
+
+// Long enough for the kernel's clock of hundredths, and short beside the start of a run.
+constexpr std::chrono::milliseconds looked_at{200};
+
+// A thread that shares its processor makes every parallel loop wait for a time slice: three to four
+// times slower with two threads on two processors of which one is busy. Processes of one run on this
+// host would count each other.
+int busy_processors_for(const Config& config, Device device, int threads) {
+  if (device.is_cuda() || config.local_size > 1 || threads < 2 || threads_are_given()) return 0;
+  return busy_processors([] { std::this_thread::sleep_for(looked_at); });
+}
+
+}  // namespace
+
+std::string threads_notice(const Record& r) {
+  if (r.busy_processors == 0) return "";
+  return fmt::format(
+      "other processes use {} of the processors: computing with {} thread{} (OMP_NUM_THREADS sets "
+      "another number)",
+      r.busy_processors, r.threads, r.threads == 1 ? "" : "s");
+}
+
 std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   record->device = choose_device(config);
   record->device_info = device_info(record->device);
@@ -102,6 +130,8 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record) {
   }
   check_precision(config, record->device, record->device_info);
   record->threads = default_threads(config.local_size);
+  record->busy_processors = busy_processors_for(config, record->device, record->threads);
+  record->threads = std::max(1, record->threads - record->busy_processors);
   set_threads(record->threads);
   std::unique_ptr<Stream> stream;
   try {

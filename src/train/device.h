@@ -18,6 +18,9 @@ std::unique_ptr<Stream> open_device(const Config& config, Record* record);
 // empty where nothing is missing.
 std::string kernel_notice(const Record& record);
 
+// One sentence where fewer threads compute than the processors allow, because others use these.
+std::string threads_notice(const Record& record);
+
 // The compute options of the explicit model's operations that `config` asks for.
 ComputeOptions compute_options(const Config& config);
 

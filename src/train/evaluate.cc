@@ -149,6 +149,8 @@ int evaluate(const Config& config) {
     const std::unique_ptr<Stream> stream = open_device(config, &record);
     if (const std::string text = kernel_notice(record); !text.empty())
       fmt::print(stderr, "tally-train: note: {}\n", text);
+    if (const std::string text = threads_notice(record); !text.empty())
+      fmt::print(stderr, "tally-train: note: {}\n", text);
     checked = true;
     if (const std::string why = memory_shortage(config, record.device); !why.empty())
       throw MemoryShortage(why);

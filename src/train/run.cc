@@ -281,6 +281,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);
     if (const std::string text = kernel_notice(record); !text.empty()) notice(text);
+    if (const std::string text = threads_notice(record); !text.empty()) notice(text);
     // Before processes connect: afterwards others on this host may have taken memory already.
     std::string shortage = memory_shortage(config, record.device);
     auto communicator = open_communicator(config, world, &record);
