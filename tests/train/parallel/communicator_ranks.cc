@@ -16,6 +16,7 @@
 #include "src/optim/gradient_reducer.h"
 #include "src/parallel/communicator.h"
 #include "src/parallel/launch.h"
+#include "src/parallel/mesh.h"
 #include "src/parallel/rendezvous.h"
 #include "src/parallel/supervisor.h"
 
@@ -184,6 +185,44 @@ void check_groups(Communicator& c, Stream& s) {
   if (none) check(none->size() == c.size() - 1, "split: without rank 0");
 }
 
+// The sum over a mesh's group is that of its ranks, in whose order the group numbers them.
+void check_mesh_group(Communicator& c, Stream& s, const MeshShape& shape, MeshGroup group,
+                      Communicator* members) {
+  const std::vector<int> ranks = ranks_of(shape, group, c.rank());
+  check((members == nullptr) == ranks.empty(), "mesh: a group of the wrong ranks");
+  if (!members) return;
+  const auto mine = std::find(ranks.begin(), ranks.end(), c.rank()) - ranks.begin();
+  check(members->size() == static_cast<int>(ranks.size()) && members->rank() == mine,
+        "mesh: a group of another size or order");
+  Numbers a(s, DType::f64, 5);
+  members->all_reduce(s, a.fill([&](int64_t i) { return number(c.rank(), i); }).tensor());
+  a.expect("all_reduce of a mesh's group", [&](int64_t i) {
+    double sum = 0;
+    for (const int r : ranks) sum += number(r, i);
+    return sum;
+  });
+}
+
+// Every mesh that these ranks can be.
+void check_meshes(Communicator& c, Stream& s) {
+  for (int tensor = 1; tensor <= c.size(); ++tensor) {
+    for (int pipeline = 1; tensor * pipeline <= c.size(); ++pipeline) {
+      if (c.size() % (tensor * pipeline) != 0) continue;
+      const MeshShape shape{tensor, pipeline, c.size() / (tensor * pipeline)};
+      const Mesh mesh(c, shape);
+      check(mesh.place() == place_of(shape, c.rank()), "mesh: this rank's place");
+      check(mesh.tensor().rank() == mesh.place().shard, "mesh: the shard");
+      check(mesh.pipeline().rank() == mesh.place().stage, "mesh: the stage");
+      check(mesh.data().rank() == mesh.place().replica, "mesh: the replica");
+      check_mesh_group(c, s, shape, MeshGroup::tensor, &mesh.tensor());
+      check_mesh_group(c, s, shape, MeshGroup::data, &mesh.data());
+      check_mesh_group(c, s, shape, MeshGroup::pipeline, &mesh.pipeline());
+      check_mesh_group(c, s, shape, MeshGroup::model, &mesh.model());
+      check_mesh_group(c, s, shape, MeshGroup::embedding, mesh.embedding());
+    }
+  }
+}
+
 // The same bits on all ranks, whatever the order of additions.
 void check_same_bits(Communicator& c, Stream& s) {
   Numbers a(s, DType::f32, 100003), all(s, DType::f32, 100003 * c.size());
@@ -255,6 +294,7 @@ int run(const std::string& backend, const Launch& launch) {
       for (const int64_t count : {1, 3, 1000, 70001}) check_collectives(*c, *stream, type, count);
     for (const int64_t count : {1, 300000}) check_neighbours(*c, *stream, count);
     check_groups(*c, *stream);
+    check_meshes(*c, *stream);
     check_same_bits(*c, *stream);
     check_reducer(*c, *stream);
     c->barrier(*stream);
