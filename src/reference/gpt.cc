@@ -32,28 +32,12 @@
 #include <string>
 
 #include "src/device/convert.h"
+#include "src/device/cpu/aten_views.h"
 #include "src/device/philox.h"
 #include "src/model/stage.h"
 
 namespace tally::train {
 namespace {
-
-at::ScalarType scalar_type(DType t) {
-  switch (t) {
-    case DType::f64:
-      return at::kDouble;
-    case DType::f32:
-      return at::kFloat;
-    case DType::bf16:
-      return at::kBFloat16;
-    case DType::f16:
-      return at::kHalf;
-    case DType::i32:
-      return at::kInt;
-    default:
-      throw std::invalid_argument(std::string("the reference model knows no ") + dtype_name(t));
-  }
-}
 
 // Autograd's graph of one micro batch. Its memory is not planned.
 struct Graph final : ActivationSet {
@@ -121,7 +105,7 @@ class ReferenceGpt final : public Stage {
  private:
   at::Tensor view(const Tensor& t) const {
     return at::from_blob(t.data, at::IntArrayRef(t.shape.data(), static_cast<size_t>(t.rank)),
-                         at::TensorOptions().dtype(scalar_type(t.dtype)).device(device_));
+                         at::TensorOptions().dtype(cpu::scalar_type(t.dtype)).device(device_));
   }
 
   at::Tensor loss_of(const Batch& batch, double weight, uint64_t seed, bool gradients) {
