@@ -137,14 +137,30 @@ TEST_CASE("a run from header to record") {
   CHECK(record["command_line"].size() > 10);
 }
 
+// An address space, in kilobytes, in which the program trains a tiny model: LibTorch for CUDA maps
+// gigabytes of libraries.
+int64_t kilobytes_for_a_tiny_model() {
+  for (int64_t kilobytes = 1'000'000; kilobytes < 32'000'000; kilobytes += 500'000) {
+    const Ended ended = tally_train(
+        "--num-layers 1 --hidden-size 32 --num-attention-heads 2 --seq-length 16 "
+        "--max-position-embeddings 16 --tokenizer-type bytes --mock-data --device cpu "
+        "--train-iters 1 --micro-batch-size 1",
+        "ulimit -v " + std::to_string(kilobytes) + ";");
+    if (ended.code == 0) return kilobytes;
+  }
+  FAIL("the program starts in no address space");
+  return 0;
+}
+
 TEST_CASE("out of memory: exit code 3, a record, and advice") {
   const Folder folder("memory");
   // 124 million parameters where the address space ends before the optimizer's state.
+  const std::string limit = std::to_string(kilobytes_for_a_tiny_model() + 1'000'000);
   const Ended ended = tally_train(
       "--model gpt2 --mock-data --device cpu --train-iters 1 --micro-batch-size 2 "
       "--global-batch-size 2 --record " +
           folder / "r.json",
-      "ulimit -v 2000000;");
+      "ulimit -v " + limit + ";");
   CHECK(ended.code == 3);
   CHECK(contains(ended.err, "tally-train: error: out of memory: "));
   CHECK(contains(ended.err, " of memory for "));
