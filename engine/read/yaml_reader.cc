@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <unordered_set>
 
 #include "engine/base/text.h"
 #include "engine/read/files.h"
@@ -28,7 +29,8 @@ class YamlReader {
       : context_(context), base_(directory_of(path)), core_values_(*core_values) {}
 
   void read(const YamlPtr& tree, Element* root) {
-    collect_core_values(*tree);
+    Seen seen;
+    collect_core_values(*tree, seen);
     collect_include_paths(tree);
     YamlPtr top = resolve(tree);
     if (!top) return;
@@ -49,10 +51,15 @@ class YamlReader {
     ~FileScope() { context.open_files.pop_back(); }
   };
 
-  void collect_core_values(const YamlNode& node) {
+  // Nodes that were looked at. Aliases share nodes: a few lines of them can stand for more paths
+  // than anybody can walk.
+  using Seen = std::unordered_set<const YamlNode*>;
+
+  void collect_core_values(const YamlNode& node, Seen& seen) {
+    if (!seen.insert(&node).second) return;
     if (!node.core.empty()) core_values_.push_back({node.mark, node.value, node.core});
-    for (const YamlPtr& item : node.items) collect_core_values(*item);
-    for (const auto& entry : node.entries) collect_core_values(*entry.second);
+    for (const YamlPtr& item : node.items) collect_core_values(*item, seen);
+    for (const auto& entry : node.entries) collect_core_values(*entry.second, seen);
   }
 
   // Accepts `include-path: dir`, a list of directories, or `path:` with either. They may come from
@@ -246,13 +253,15 @@ class YamlReader {
     const std::string text = context_.sources.text(file);
     YamlPtr data = parse_yaml(file, text, context_.diagnostics);
     if (!data) return nullptr;
-    collect_core_values(*data);
+    Seen collected;
+    collect_core_values(*data, collected);
     std::vector<std::string> steps;
     if (parts.size() > 1 && !parts[1].empty()) steps.push_back("_" + parts[1]);
     if (parts.size() > 2 && !parts[2].empty()) steps.push_back(parts[2]);
     context_.open_files.push_back(path);
     FileScope scope{context_};
-    resolve_inside(data);
+    Seen resolved;
+    resolve_inside(data, resolved);
     for (const std::string& step : steps) {
       std::string error;
       data = apply_include_expression(step, data, &error);
@@ -269,14 +278,15 @@ class YamlReader {
 
   // Replaces the includes inside included data. This happens while the data's file still counts as
   // open, so that files that include each other are detected.
-  void resolve_inside(YamlPtr& node) {
+  void resolve_inside(YamlPtr& node, Seen& seen) {
     if (node->include) {
       YamlPtr data = resolve(node);
       node = data ? data : std::make_shared<YamlNode>();
       return;
     }
-    for (YamlPtr& item : node->items) resolve_inside(item);
-    for (auto& entry : node->entries) resolve_inside(entry.second);
+    if (!seen.insert(node.get()).second) return;
+    for (YamlPtr& item : node->items) resolve_inside(item, seen);
+    for (auto& entry : node->entries) resolve_inside(entry.second, seen);
   }
 
   ReadContext& context_;

@@ -201,15 +201,31 @@ TEST_CASE("a value of the wrong shape is an error at its place") {
         std::string::npos);
 }
 
-TEST_CASE("aliases that multiply end in an error, not in a full memory") {
+// Thirty levels: whoever walks every path through the aliases never comes to an end.
+std::string multiplying_aliases() {
   std::string text = "name: b\na: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
-  for (int i = 1; i < 9; ++i) {
+  for (int i = 1; i < 30; ++i) {
     text += fmt::format("a{0}: &a{0} {{_: 1, use: [", i);
     for (int j = 0; j < 10; ++j) text += fmt::format("*a{}, ", i - 1);
     text += "]}\n";
   }
-  CHECK(Read(text).messages().find("more than a million elements") != std::string::npos);
+  return text;
+}
+
+TEST_CASE("aliases that multiply end in an error, not in a full memory") {
+  CHECK(Read(multiplying_aliases()).messages().find("more than a million elements") !=
+        std::string::npos);
   CHECK(Read(std::string(100000, '[')).diagnostics.has_errors());
+}
+
+TEST_CASE("aliases that multiply in an included file end in an error, too") {
+  ReadOptions options;
+  options.stored["x.yaml"] = "name: b\nstep: !include many.yaml\n";
+  options.stored["many.yaml"] = multiplying_aliases();
+  Sources sources;
+  Diagnostics diagnostics;
+  read_document("x.yaml", options, sources, diagnostics);
+  CHECK(diagnostics.format(sources).find("more than a million elements") != std::string::npos);
 }
 
 TEST_CASE("a byte order mark and Windows line ends are no matter") {
