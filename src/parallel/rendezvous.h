@@ -55,7 +55,7 @@ class Rendezvous {
   // rank's. Rank 0 reports it, or this rank where !known_to_zero. `consequence`: a peer may have
   // failed first (a connection was lost), so this waits some seconds for news of that.
   virtual Failure fail(int code, const std::string& message, bool consequence = false) = 0;
-  // A good end: what happens to the other ranks from now on is no failure. Rank 0 waits a minute
+  // A good end. Other ranks that end after this call do not count as failed. Rank 0 waits a minute
   // for the others, and they for rank 0, because a launcher that ends all processes when one has
   // ended with a non-zero exit code must not interrupt what rank 0 still writes.
   virtual void done() = 0;

@@ -10,8 +10,8 @@
 // over a half step may grow to 2^60 (float16: 2^14), which costs floating-point numbers no
 // accuracy. In each half step a vote finds out whether that is not enough, and then the half is
 // repeated relative to its own largest score (Milakov and Gimelshein, arXiv:1805.02867). Scores of
-// 2^29 and more (bf16: 2^31) are out of range, as wherever the product of a score and its scale is
-// rounded.
+// 2^29 and more (bf16: 2^31) are out of range, as in every kernel that rounds a
+// scaled score.
 #include <algorithm>
 
 #include "src/ops/attention/hopper_block.cuh"

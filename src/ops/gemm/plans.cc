@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "src/device/cuda/check.h"
@@ -123,10 +124,12 @@ std::string GemmPlans::text() const {
 }
 
 void GemmPlans::adopt(const std::string& text) {
-  const std::string mine = this->text();
+  std::set<std::string> mine;
+  std::istringstream own_lines(this->text());
+  for (std::string line; std::getline(own_lines, line);) mine.insert(line);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (("\n" + mine).find("\n" + line + "\n") != std::string::npos) continue;
+    if (mine.count(line) > 0) continue;
     std::istringstream fields(line);
     std::string kind, key;
     fields >> kind >> key;

@@ -1,6 +1,6 @@
 // float32 GEMMs on tensor cores with float32's accuracy: x = large + small with both parts TF32
 // numbers (11 bits of mantissa each), and x y = small large + large small + large large. The
-// product of the small parts is left out, because it lies below float32's last bit.
+// term small small is left out, because it lies below float32's last bit.
 #include <string>
 
 #include "src/device/cuda/kernel.cuh"
