@@ -7,14 +7,14 @@
 #include "src/data/dataset.h"
 #include "src/device/arena.h"
 #include "src/model/stage.h"
-#include "src/parallel/communicator.h"
+#include "src/parallel/mesh.h"
 
 namespace tally::train {
 
 class Evaluator {
  public:
   // All outlive it. Throws OutOfMemory.
-  Evaluator(const Config& config, Stream& stream, Stage& stage, Communicator& communicator);
+  Evaluator(const Config& config, Stream& stream, Stage& stage, const Mesh& mesh);
 
   // The mean loss on --eval-iters global batches of `source` from sample `first` on; with --epochs,
   // on all its blocks. `batch` and `activations` are overwritten. Collective; waits for the device.
@@ -25,7 +25,7 @@ class Evaluator {
   const Config& config_;
   Stream& stream_;
   Stage& stage_;
-  Communicator& communicator_;
+  const Mesh& mesh_;
   Arena arena_;
   StepState* state_;
 };

@@ -25,12 +25,11 @@ bool records_graphs(const Config& config, const Stream& stream) {
 }
 
 ForwardBackward::ForwardBackward(const Config& config, Stream& stream, ParameterTable& table,
-                                 Stage& stage, Communicator& communicator, StepState* state,
-                                 int places)
+                                 Stage& stage, const Mesh& mesh, StepState* state, int places)
     : config_(config),
       stream_(stream),
       stage_(stage),
-      communicator_(communicator),
+      mesh_(mesh),
       state_(state),
       graphs_(records_graphs(config, stream)),
       dropout_(has_dropout(config)),
@@ -39,10 +38,10 @@ ForwardBackward::ForwardBackward(const Config& config, Stream& stream, Parameter
       activations_(stage.make_activations()),
       staging_(stream,
                static_cast<size_t>(places * most_micro_batches_) * sizeof(StepState::MicroBatch)),
-      reducer_(communicator, stream, table,
+      reducer_(mesh.data(), stream, table,
                gradient_buckets(table, stage.reported_parameters(), config.gradient_bucket)) {
   for (auto& graph : recorded_) graph = StepGraph::make(stream);
-  if (communicator.size() > 1)
+  if (mesh.data().size() > 1)
     stage.set_gradient_hook([this](int parameter) { reducer_.ready(parameter); });
 }
 
@@ -52,15 +51,15 @@ ForwardBackward::~ForwardBackward() {
 
 void ForwardBackward::run(BatchLoader* loader, int64_t consumed, int place) {
   const int64_t micro_batches = config_.micro_batches_at(consumed);
-  const int ranks = communicator_.size();
+  const int replicas = mesh_.data().size();
   forget_graphs_of_other_weights(micro_batches);
-  // Over all micro batches of all ranks.
-  const double weight = 1.0 / (static_cast<double>(micro_batches) * static_cast<double>(ranks));
+  // Over all micro batches of all replicas.
+  const double weight = 1.0 / (static_cast<double>(micro_batches) * static_cast<double>(replicas));
   for (int64_t k = 0; k < micro_batches; ++k) {
     load(stream_, loader, &batch_);
     batch_.first = k == 0 && config_.fusions.overwrite;
     const Pass pass = pass_of(consumed, k, weight, place);
-    const bool reduces = k == micro_batches - 1 && ranks > 1;
+    const bool reduces = k == micro_batches - 1 && replicas > 1;
     const auto work = [&] {
       if (reduces) reducer_.begin();
       stage_.forward(batch_, pass, *activations_);
@@ -98,11 +97,11 @@ Pass ForwardBackward::pass_of(int64_t consumed, int64_t micro_batch, double weig
 
 uint64_t ForwardBackward::dropout_seed(int64_t consumed, int64_t micro_batch) const {
   if (!dropout_) return 0;
-  const auto ranks = static_cast<uint64_t>(communicator_.size());
-  const auto rank = static_cast<uint64_t>(communicator_.rank());
-  // Numbered as in one process, so that any number of ranks draws the same masks.
+  const auto replicas = static_cast<uint64_t>(mesh_.data().size());
+  const auto replica = static_cast<uint64_t>(mesh_.place().replica);
+  // Numbered as in one process, so that any number of replicas draws the same masks.
   const auto before = static_cast<uint64_t>(consumed / config_.micro_batch);
-  const uint64_t number = before + static_cast<uint64_t>(micro_batch) * ranks + rank;
+  const uint64_t number = before + static_cast<uint64_t>(micro_batch) * replicas + replica;
   return std::max<uint64_t>(1, mix(mix(config_.seed) ^ number));
 }
 

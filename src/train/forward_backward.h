@@ -12,6 +12,7 @@
 #include "src/device/graph.h"
 #include "src/model/stage.h"
 #include "src/optim/gradient_reducer.h"
+#include "src/parallel/mesh.h"
 #include "src/train/loader.h"
 
 namespace tally::train {
@@ -24,7 +25,7 @@ class ForwardBackward {
   // `state`: of the steps, in device memory. `places`: steps that may be enqueued before the host
   // waits for their results. All outlive it. Throws OutOfMemory.
   ForwardBackward(const Config& config, Stream& stream, ParameterTable& table, Stage& stage,
-                  Communicator& communicator, StepState* state, int places);
+                  const Mesh& mesh, StepState* state, int places);
   ~ForwardBackward();
   ForwardBackward(const ForwardBackward&) = delete;
   ForwardBackward& operator=(const ForwardBackward&) = delete;
@@ -45,7 +46,7 @@ class ForwardBackward {
   const Config& config_;
   Stream& stream_;
   Stage& stage_;
-  Communicator& communicator_;
+  const Mesh& mesh_;
   StepState* const state_;
   const bool graphs_, dropout_;
   const int64_t most_micro_batches_;  // of a step, once the global batch has its full size

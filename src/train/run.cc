@@ -86,6 +86,7 @@ class Run {
         data_(std::move(data)),
         stream_(*stream),
         communicator_(std::move(communicator)),
+        mesh_(*communicator_, mesh_shape(config)),
         limit_(limit),
         start_(std::move(start)),
         files_(std::move(files)),
@@ -100,7 +101,7 @@ class Run {
           "  tuning     timing algorithms for this GPU and these sizes: "
           "a minute or two, the first time");
     };
-    Session session(config_, stream_);
+    Session session(config_, stream_, mesh_);
     const auto [iteration, consumed] = session.start(start_, notice_);
     require_same_settings(
         world_.meeting(), host_name(),
@@ -120,7 +121,7 @@ class Run {
         (start_.checkpoint || !config_.load_hf_dir.empty()))
       print_(fmt::format("  weights    {}", start_.checkpoint.value_or(config_.load_hf_dir)));
     if (config_.skip_train) {
-      evaluate_once(config_, session, data_, *communicator_, iteration, print_, &record_);
+      evaluate_once(config_, session, data_, mesh_, iteration, print_, &record_);
       return {};
     }
     LoopHooks hooks;
@@ -137,8 +138,8 @@ class Run {
       };
     }
     const LoopParts parts{
-        config_,     stream_,          session.table,  *session.stage, *session.optimizer,
-        data_.train, data_.validation, *communicator_, data_.test};
+        config_,     stream_,          session.table, *session.stage, *session.optimizer,
+        data_.train, data_.validation, mesh_,         data_.test};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
     Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
@@ -188,6 +189,7 @@ class Run {
   DataSources data_;
   Stream& stream_;
   std::unique_ptr<Communicator> communicator_;
+  const Mesh mesh_;
   TimeLimit limit_;
   StartingPoint start_;
   SideFiles files_;

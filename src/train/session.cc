@@ -11,12 +11,12 @@
 
 namespace tally::train {
 
-Session::Session(const Config& c, Stream& s) : config(c), stream(s) {
+Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stream(s) {
   register_gpt(c.model, &table);
   table.layout(stream, c.compute_type());
   const Compute compute(stream, compute_options(c));
   stage = c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);
-  if (!c.skip_train) optimizer = std::make_unique<Optimizer>(c, table, stream);
+  if (!c.skip_train) optimizer = std::make_unique<Optimizer>(c, table, stream, &mesh.model());
 }
 
 void Session::load_weights(const std::string& folder) {

@@ -8,6 +8,7 @@
 #include "src/measure/record.h"
 #include "src/model/stage.h"
 #include "src/optim/optimizer.h"
+#include "src/parallel/mesh.h"
 #include "src/train/folders.h"
 
 namespace tally::train {
@@ -17,10 +18,10 @@ struct Progress {
   int64_t iteration = 0, consumed_samples = 0;
 };
 
-// Everything that lives on the device, in the order of its construction. `config` and `stream`
-// outlive it.
+// Everything that lives on the device, in the order of its construction. `config`, `stream`
+// and `mesh` outlive it.
 struct Session {
-  Session(const Config& config, Stream& stream);
+  Session(const Config& config, Stream& stream, const Mesh& mesh);
 
   // Fills weights and optimizer. `notice` is called for differences from the checkpoint's run.
   Progress start(const StartingPoint& from, const Print& notice);

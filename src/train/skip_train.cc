@@ -9,11 +9,10 @@
 namespace tally::train {
 
 void evaluate_once(const Config& config, Session& session, const DataSources& data,
-                   Communicator& communicator, int64_t iteration, const Print& print,
-                   Record* record) {
+                   const Mesh& mesh, int64_t iteration, const Print& print, Record* record) {
   DeviceBatch batch(config, session.stream);
   const auto activations = session.stage->make_activations();
-  Evaluator evaluator(config, session.stream, *session.stage, communicator);
+  Evaluator evaluator(config, session.stream, *session.stage, mesh);
   for (const auto& [name, source] :
        {std::pair{"validation", data.validation}, std::pair{"test", data.test}}) {
     if (!source) continue;

@@ -82,6 +82,10 @@ void World::end(const Failure& first, bool report) {
   _exit(first.code);
 }
 
+MeshShape mesh_shape(const Config& config) {
+  return {config.tensor_parallel, config.pipeline_parallel, config.data_parallel};
+}
+
 std::unique_ptr<Communicator> open_communicator(const Config& config, World& world,
                                                 Record* record) {
   record->launcher = world.launch().source;

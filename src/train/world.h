@@ -11,6 +11,7 @@
 #include "src/measure/record.h"
 #include "src/parallel/communicator.h"
 #include "src/parallel/launch.h"
+#include "src/parallel/mesh.h"
 #include "src/parallel/rendezvous.h"
 
 namespace tally::train {
@@ -48,6 +49,9 @@ class World {
   std::function<void(const Failure&)> on_failure_;
   std::unique_ptr<Rendezvous> meeting_;
 };
+
+// How the processes of a run are arranged.
+MeshShape mesh_shape(const Config& config);
 
 // Makes the communicator that `config`, the device and the launcher ask for, and writes it to
 // `record`. Collective. Throws InputError when the processes do not match.

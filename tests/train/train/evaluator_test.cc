@@ -47,7 +47,7 @@ struct Fixture {
     config.eval_iterations = 2;
     config.epochs = epochs;
     batch = std::make_unique<DeviceBatch>(config, *stream);
-    evaluator = std::make_unique<Evaluator>(config, *stream, stage, *communicator);
+    evaluator = std::make_unique<Evaluator>(config, *stream, stage, mesh);
   }
   double loss(int64_t samples, int64_t first) {
     stage.samples.clear();
@@ -58,6 +58,7 @@ struct Fixture {
   Config config;
   std::unique_ptr<Stream> stream = make_stream(Device{});
   std::unique_ptr<Communicator> communicator = make_single_communicator();
+  Mesh mesh{*communicator, {}};
   FirstTokens stage;
   std::unique_ptr<ActivationSet> activations = stage.make_activations();
   std::unique_ptr<DeviceBatch> batch;
