@@ -100,8 +100,10 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
   const auto communicator = make_single_communicator();
   const Mesh alone(*communicator, {});
   const auto start = std::chrono::steady_clock::now();
-  result.loss = mean_loss(stream, *model, *activations, batch, *blocks,
-                          static_cast<StepState*>(state.data), alone);
+  result.loss = mean_loss(
+      stream,
+      [&](const Batch& filled, const Pass& pass) { model->evaluate(filled, pass, *activations); },
+      batch, *blocks, static_cast<StepState*>(state.data), alone);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

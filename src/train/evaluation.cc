@@ -83,7 +83,7 @@ std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSou
   return std::make_unique<SampleBlocks>(std::move(samples), sequence);
 }
 
-double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const Batch& batch,
+double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& batch,
                  const ScoredBlocks& blocks, StepState* state, const Mesh& mesh) {
   const int64_t rows = batch.ids.dim(0), sequence = batch.ids.dim(1), count = blocks.blocks();
   const int64_t numbers = rows * sequence;
@@ -112,7 +112,7 @@ double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const
     }
     Batch filled = batch;
     copy_batch(stream, filled_host, &filled);
-    stage.evaluate(filled, {static_cast<double>(counted) / total, {}, state}, activations);
+    evaluate(filled, {static_cast<double>(counted) / total, {}, state});
   }
   mesh.world().all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
   StepState result{};
@@ -121,14 +121,14 @@ double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const
   return result.loss_sum;
 }
 
-double mean_batch_loss(Stream& stream, Stage& stage, ActivationSet& activations, Batch& batch,
+double mean_batch_loss(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
                        BatchLoader& loader, int64_t micro_batches, StepState* state,
                        const Mesh& mesh) {
   const double weight = 1.0 / (static_cast<double>(micro_batches) * mesh.data().size());
   stream.fill_zero(state, sizeof(StepState));
   for (int64_t k = 0; k < micro_batches; ++k) {
     load(stream, &loader, &batch);
-    stage.evaluate(batch, {weight, {}, state}, activations);
+    evaluate(batch, {weight, {}, state});
     if (k % evaluation_in_flight == evaluation_in_flight - 1) stream.synchronize();
   }
   mesh.world().all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/checkpoint/model_weights.h"
 #include "src/measure/record.h"
@@ -32,13 +33,14 @@ struct Session {
 
   // Undefined with --skip-train.
   OptimizerBuffers buffers() const { return optimizer ? optimizer->buffers() : OptimizerBuffers(); }
+  std::vector<Stage*> stage_list() const;
   ParameterState parameters() const { return ParameterState(table, buffers()); }
 
   const Config& config;
   Stream& stream;
   ParameterTable table;
-  std::unique_ptr<Stage> stage;
-  std::unique_ptr<Optimizer> optimizer;  // null with --skip-train
+  std::vector<std::unique_ptr<Stage>> stages;  // of this process, in the order of their layers
+  std::unique_ptr<Optimizer> optimizer;        // null with --skip-train
 
  private:
   void load_weights(const std::string& folder);

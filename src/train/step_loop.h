@@ -26,7 +26,7 @@ struct LoopParts {
   const Config& config;
   Stream& stream;
   ParameterTable& table;
-  Stage& stage;
+  std::vector<Stage*> stages;  // of this process, in the order of their layers
   Optimizer& optimizer;
   std::shared_ptr<const SampleSource> train;
   std::shared_ptr<const SampleSource> validation;  // null: no evaluation

@@ -57,8 +57,10 @@ MeshShape mesh_shape(const Config& config);
 // `record`. Collective. Throws InputError when the processes do not match.
 std::unique_ptr<Communicator> open_communicator(const Config& config, World& world, Record* record);
 
-// Checks that all processes hold the same bits in `flat` (device memory). Collective. Throws
-// CheckFailed that names the ranks that differ from rank 0.
-void check_same_weights(World& world, Stream& stream, const Tensor& flat, const char* when);
+// Checks that all replicas hold the same bits in `flat` (device memory), the weights of the same part
+// of the model. Collective. Throws CheckFailed that names the ranks that differ from the first
+// replica.
+void check_same_weights(World& world, const MeshShape& shape, Stream& stream, const Tensor& flat,
+                        const char* when);
 
 }  // namespace tally::train

@@ -62,7 +62,7 @@ Seen run(Config c, bool late) {
   Record record;
   record.config = c;
   {
-    StepLoop loop({c, *stream, table, model->stage(), optimizer, tokens, tokens, mesh}, hooks,
+    StepLoop loop({c, *stream, table, {&model->stage()}, optimizer, tokens, tokens, mesh}, hooks,
                   &record);
     loop.run(0, 0);
   }

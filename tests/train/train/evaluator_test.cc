@@ -47,12 +47,16 @@ struct Fixture {
     config.eval_iterations = 2;
     config.epochs = epochs;
     batch = std::make_unique<DeviceBatch>(config, *stream);
-    evaluator = std::make_unique<Evaluator>(config, *stream, stage, mesh);
+    evaluator = std::make_unique<Evaluator>(
+        config, *stream,
+        [this](const Batch& filled, const Pass& pass) {
+          stage.evaluate(filled, pass, *activations);
+        },
+        mesh);
   }
   double loss(int64_t samples, int64_t first) {
     stage.samples.clear();
-    return evaluator->loss(std::make_shared<Numbers>(config.sequence, samples), first, *batch,
-                           *activations);
+    return evaluator->loss(std::make_shared<Numbers>(config.sequence, samples), first, *batch);
   }
 
   Config config;

@@ -110,7 +110,7 @@ struct Fixture {
     const LoopParts parts{config,
                           *stream,
                           *table,
-                          *model,
+                          {model.get()},
                           optimizer,
                           train ? train : numbers,
                           config.eval_interval > 0 ? numbers : validation,
