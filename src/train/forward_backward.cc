@@ -116,10 +116,11 @@ void ForwardBackward::finish_gradients() {
   const int64_t first = table_.undivided_vectors(), end = table_.elements();
   if (config_.sequence_parallel && first < end)
     mesh_.tensor().all_reduce(stream_, table_.gradients().rows(first, end - first));
-  // The embedding and the head that is tied to it.
+  reducer_.finish();
+  // The embedding and the head that is tied to it: at the end, because two processes that add equal
+  // numbers get equal bits, and sums over replicas depend on where a gradient lies in its buffer.
   if (mesh_.shape().pipeline > 1 && config_.model.tied_embeddings && mesh_.embedding())
     mesh_.embedding()->all_reduce(stream_, table_.get("wte.weight").gradient);
-  reducer_.finish();
 }
 
 // Drops recorded passes whose micro batch weight differs.
