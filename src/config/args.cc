@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "src/config/flags.h"
 #include "src/config/megatron_flags.h"
+#include "src/config/resolve_parts.h"
 #include "src/data/help_formatter.h"
 
 namespace tally::train {
@@ -228,7 +229,9 @@ Config parse_args(int argc, const char* const* argv, const StoredModels& stored,
   }
   if (const auto extra = app.remaining(); !extra.empty()) unknown(extra);
   refuse_empty(app);
+  const Rehearsal rehearsal = resolve_rehearsal(&flags, &world_size);
   Config config = resolve(flags, stored, world_size, command);
+  config.rehearsal = rehearsal;
   config.command_line.assign(argv, argv + argc);
   return config;
 }

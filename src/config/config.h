@@ -112,6 +112,14 @@ struct BatchRampup {
   int64_t start = 0, increment = 0, samples = 0;
 };
 
+// --rehearse and --network.
+struct Rehearsal {
+  bool asked = false;
+  int stage = 0;
+  // Bytes and seconds a message, between nodes and within one; rate 0: not given.
+  double network_rate = 0, network_seconds = 0, node_rate = 0, node_seconds = 0;
+};
+
 struct Config {
   Command command = Command::train;
   ModelConfig model;
@@ -135,6 +143,7 @@ struct Config {
   int rank = 0, local_rank = 0, local_size = 1;
   std::string distributed_backend;  // "nccl", "mpi", "sockets"; "": chosen from device and launcher
   std::string network_interface;    // "": any
+  Rehearsal rehearsal;
   int64_t gradient_bucket = 0;  // elements reduced at a time during the backward pass; 0: after it
   int64_t weight_check_interval = 0;  // steps between checks that all ranks have the same weights
   LogFormat log_format = LogFormat::jupiter;

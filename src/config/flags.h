@@ -49,6 +49,7 @@ struct Flags {
   bool sequence_parallel = false, distributed_optimizer = false;
   std::optional<int64_t> virtual_pipeline_layers;
   LaunchOptions launch;
+  std::string rehearse, network;
   std::optional<int> processes, port, local_rank;
   std::optional<int64_t> weight_check_interval;
   int64_t gradient_bucket = 25'000'000;

@@ -120,21 +120,28 @@ void declare_device(CLI::App* app, Flags* f) {
 void declare_parallel(CLI::App* app, Flags* f) {
   FlagGroup g(app, "Parallelism");
   g.number("--tensor-model-parallel-size", &f->tensor_parallel, 1,
-           "Processes that share each layer; this version takes 1");
+           "Processes that share each layer, on one node (tensor parallelism)");
   g.number("--pipeline-model-parallel-size", &f->pipeline_parallel, 1,
-           "Processes that share the layers; this version takes 1");
+           "Stages of neighbouring layers, each on processes of its own (pipeline parallelism)");
   g.number("--context-parallel-size", &f->context_parallel, 1,
            "Processes that share each sequence; this version takes 1");
   g.number("--expert-model-parallel-size", &f->expert_parallel, 1,
            "Processes that share the experts of a layer; there are none, so that it takes 1");
-  g.number("--num-layers-per-virtual-pipeline-stage", &f->virtual_pipeline_layers, 1,
-           "Layers of a stage of the interleaved pipeline schedule");
+  g.number(
+      "--num-layers-per-virtual-pipeline-stage", &f->virtual_pipeline_layers, 1,
+      "Layers of a chunk: every stage has several, and the interleaved schedule goes round them");
   g.toggle("--sequence-parallel", &f->sequence_parallel,
-           "Split norms and dropout over the tensor parallel processes");
+           "The tensor parallel processes divide the tokens of norms and dropout, too");
   g.toggle(
       "--use-distributed-optimizer", &f->distributed_optimizer,
       "Split optimizer state over the data parallel processes; this version does not, and refuses "
       "it where there are several");
+  g.text("--rehearse", &f->rehearse, "TPxPPxDP[:STAGE]",
+         "Do the work of one rank of this layout on one device, without the other ranks, and print "
+         "the time and the memory that it takes (docs/distributed.md)");
+  g.text("--network", &f->network, "GB/s,us[,GB/s,us]",
+         "With --rehearse: predict the step over a network of this rate and time a message; the "
+         "second pair is within a node, for tensor parallelism");
   g.number("--ddp-bucket-size", &f->gradient_bucket, 0,
            "Gradients that data parallel processes add at a time during the backward pass; 0: "
            "all after it");

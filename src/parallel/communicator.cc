@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tally::train {
 namespace {
 
@@ -105,6 +107,20 @@ void Communicator::barrier(Stream& s) {
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   if (size_ > 1) return do_split(color, key);
   return color < 0 ? nullptr : make_single_communicator();
+}
+
+std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int>& ranks,
+                                                     const char* name) {
+  auto made = do_subgroup(ranks);
+  if (made) made->name_ = name;
+  return made;
+}
+
+// The first rank of a group is in no other.
+std::unique_ptr<Communicator> Communicator::do_subgroup(const std::vector<int>& ranks) {
+  const auto me = std::find(ranks.begin(), ranks.end(), rank_);
+  if (me == ranks.end()) return split(-1, 0);
+  return split(ranks.front(), static_cast<int>(me - ranks.begin()));
 }
 
 std::unique_ptr<Communicator> make_single_communicator() {

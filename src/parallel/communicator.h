@@ -78,6 +78,11 @@ class Communicator {
   // by rank here; a negative color gives null. Collective over all ranks; the groups must not
   // outlive this.
   std::unique_ptr<Communicator> split(int color, int key);
+  // The same where every rank knows its group: `ranks` of this communicator, in the order of the
+  // new numbers; without this rank: null. `name` is what messages call the group. Collective over
+  // all ranks, and a rank that is in no group passes an empty list.
+  std::unique_ptr<Communicator> subgroup(const std::vector<int>& ranks, const char* name);
+  const std::string& name() const { return name_; }
 
  protected:
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
@@ -94,9 +99,11 @@ class Communicator {
   virtual void do_send_receive(Stream& s, const Tensor& out, int to, const Tensor& in,
                                int from) = 0;
   virtual std::unique_ptr<Communicator> do_split(int color, int key) = 0;
+  virtual std::unique_ptr<Communicator> do_subgroup(const std::vector<int>& ranks);
 
  private:
   int rank_, size_;
+  std::string name_ = "world";
 };
 
 // One rank: nothing is sent.

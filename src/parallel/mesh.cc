@@ -52,23 +52,23 @@ Mesh::Mesh(Communicator& world, const MeshShape& shape)
         fmt::format("a mesh of {} x {} x {} (tensor, pipeline, data) has {} ranks, and the run has "
                     "{}",
                     shape.tensor, shape.pipeline, shape.data, shape.size(), world.size()));
-  tensor_ = make(MeshGroup::tensor);
-  data_ = make(MeshGroup::data);
-  pipeline_ = make(MeshGroup::pipeline);
-  model_ = make(MeshGroup::model);
-  embedding_ = make(MeshGroup::embedding);
+  tensor_ = make(MeshGroup::tensor, "tensor");
+  data_ = make(MeshGroup::data, "data");
+  pipeline_ = make(MeshGroup::pipeline, "pipeline");
+  model_ = make(MeshGroup::model, "model");
+  embedding_ = make(MeshGroup::embedding, "embedding");
 }
 
 // A group is named by its first rank; its members keep the order of the run. Libraries' groups cost
 // memory on a GPU, so none is made for all ranks or for one alone.
-Communicator* Mesh::make(MeshGroup group) {
+Communicator* Mesh::make(MeshGroup group, const char* name) {
   const std::vector<int> ranks = ranks_of(shape_, group, world_.rank());
   if (static_cast<int>(ranks.size()) == world_.size()) return &world_;
   const bool ends_only = group == MeshGroup::embedding && shape_.pipeline > 1;
   if (ranks.size() == 1 && !ends_only) {
     made_.push_back(make_single_communicator());
   } else {
-    made_.push_back(world_.split(ranks.empty() ? -1 : ranks.front(), world_.rank()));
+    made_.push_back(world_.subgroup(ranks, name));
   }
   return made_.back().get();
 }

@@ -68,7 +68,7 @@ class Mesh {
   Communicator* embedding() const { return embedding_; }
 
  private:
-  Communicator* make(MeshGroup group);
+  Communicator* make(MeshGroup group, const char* name);
 
   Communicator& world_;
   MeshShape shape_;

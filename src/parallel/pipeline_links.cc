@@ -14,11 +14,12 @@ PipelineLinks::PipelineLinks(Communicator& pipeline) {
   };
   for (int round = 0; round < (stages % 2 == 1 ? 3 : 2); ++round) {
     const bool next = round_of(stage) == round, back = round_of(before) == round;
-    const int link = next ? stage : back ? before : -1;
+    const int low = next ? stage : before, high = (low + 1) % stages;
     for (const bool gradient : {false, true}) {
-      const bool sends = next != gradient;
-      made_.push_back(pipeline.split(link, sends ? 0 : 1));
-      if (link < 0) continue;
+      std::vector<int> ranks;
+      if (next || back) ranks = gradient ? std::vector{high, low} : std::vector{low, high};
+      made_.push_back(pipeline.subgroup(ranks, "pipeline"));
+      if (ranks.empty()) continue;
       Link& mine = next ? next_ : back_;
       (gradient ? mine.gradient : mine.input) = made_.back().get();
     }

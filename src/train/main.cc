@@ -15,7 +15,9 @@
 #include "src/config/args.h"
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
+#include "src/train/failures.h"
 #include "src/train/output.h"
+#include "src/train/rehearse.h"
 #include "src/train/run.h"
 #include "src/train/start_ranks.h"
 #include "src/train/text_commands.h"
@@ -33,6 +35,17 @@ int print_and_end(const std::string& text) {
   return 1;
 }
 
+int rehearse_alone(const Config& config, World& world) {
+  try {
+    return rehearse(config);
+  } catch (const InputError& e) {
+    return world.fail(2, e.what());
+  } catch (...) {
+    const Ending ending = describe_failure(std::current_exception(), config);
+    return world.fail(exit_code(ending.outcome), ending.message);
+  }
+}
+
 int train_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
                    World& world) {
   Config config;
@@ -45,6 +58,7 @@ int train_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point 
   } catch (const UsageError& e) {
     return world.fail(2, e.what());
   }
+  if (config.rehearsal.asked) return rehearse_alone(config, world);
   config.rank = world.rank();
   config.local_rank = world.launch().local_rank;
   config.local_size = world.launch().local_size;

@@ -17,6 +17,7 @@
 #include "src/parallel/communicator.h"
 #include "src/parallel/launch.h"
 #include "src/parallel/mesh.h"
+#include "src/parallel/pipeline_links.h"
 #include "src/parallel/rendezvous.h"
 #include "src/parallel/supervisor.h"
 
@@ -152,6 +153,47 @@ void check_collectives(Communicator& c, Stream& s, DType type, int64_t count) {
   c.reduce_scatter(s, b.tensor(), b.tensor().rows(rank * count, count));
   b.expect("reduce_scatter in place",
            [&](int64_t i) { return i / count == rank ? sum(i) : mine(i); });
+}
+
+// Stages that send to both sides before they receive from either, twice, and add something up after.
+void check_links(Communicator& c, Stream& s, int64_t count) {
+  if (c.size() == 1) return;
+  PipelineLinks links(c);
+  const int last = c.size() - 1;
+  // Two neighbours share one connection for both links of a ring of two, so that nothing goes round.
+  const bool ring = c.size() > 2;
+  const int right = (c.rank() + 1) % c.size(), left = (c.rank() + last) % c.size();
+  const bool has_right = ring || c.rank() < last, has_left = ring || c.rank() > 0;
+  Numbers output(s, DType::f32, count), gradient(s, DType::f32, count);
+  Numbers input(s, DType::f32, count), from_right(s, DType::f32, count);
+  Numbers sum(s, DType::f32, count);
+  for (int turn = 0; turn < 2; ++turn) {
+    links.wait_for_output(s);
+    links.wait_for_gradient(s);
+    output.fill([&](int64_t i) { return number(c.rank() + turn, i); });
+    gradient.fill([&](int64_t i) { return number(c.rank() + 5 * turn + 3, i); });
+    if (has_right) links.start_send_output(s, output.tensor());
+    if (has_left) links.start_send_gradient(s, gradient.tensor());
+    if (has_left) links.receive_input(s, input.tensor());
+    if (has_right) links.receive_gradient(s, from_right.tensor());
+    if (has_left)
+      input.expect("input of a stage", [&](int64_t i) { return number(left + turn, i); });
+    if (has_right)
+      from_right.expect("gradient of a stage",
+                        [&](int64_t i) { return number(right + 5 * turn + 3, i); });
+  }
+  // A message that waits comes before those of other groups.
+  if (c.rank() < last) links.start_send_output(s, output.tensor());
+  if (c.rank() > 0) links.receive_input(s, input.tensor());
+  sum.fill([&](int64_t i) { return number(c.rank(), i); });
+  c.all_reduce(s, sum.tensor());
+  sum.expect("a sum after messages", [&](int64_t i) {
+    double all = 0;
+    for (int r = 0; r < c.size(); ++r) all += number(r, i);
+    return all;
+  });
+  links.wait_for_output(s);
+  s.synchronize();
 }
 
 void check_neighbours(Communicator& c, Stream& s, int64_t count) {
@@ -292,7 +334,10 @@ int run(const std::string& backend, const Launch& launch) {
     for (const DType type :
          {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32})
       for (const int64_t count : {1, 3, 1000, 70001}) check_collectives(*c, *stream, type, count);
-    for (const int64_t count : {1, 300000}) check_neighbours(*c, *stream, count);
+    for (const int64_t count : {1, 300000}) {
+      check_neighbours(*c, *stream, count);
+      check_links(*c, *stream, count);
+    }
     check_groups(*c, *stream);
     check_meshes(*c, *stream);
     check_same_bits(*c, *stream);

@@ -1,4 +1,4 @@
-// One rank of a test of the layouts of a training: layout_ranks BACKEND RANKS. Every way to divide
+// One rank of a test of the layouts of a training: layout_ranks BACKEND RANKS [first]. Every way to divide
 // the ranks among tensor, sequence, pipeline and data parallelism, with every recomputation, trains
 // five steps and is held against the same steps in one process: loss, norm of the gradient, every
 // gradient put together from its parts, and the parameters at the end. Exit code 0 when all is
@@ -183,7 +183,8 @@ double tolerance_of(DType type) {
   return type == DType::f64 ? 1e-10 : type == DType::f32 ? 2e-5 : 3e-2;
 }
 
-int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool gpu) {
+// `first`: ends with the first that differs. Every rank finds the same.
+int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool gpu, bool first) {
   const Exchange exchange = [&](const std::string& mine) { return meeting.exchange(mine); };
   const Exchange alone = [](const std::string& mine) { return std::vector<std::string>{mine}; };
   const auto single = make_single_communicator();
@@ -203,13 +204,14 @@ int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool
     if (wrong.empty()) continue;
     ++failures;
     if (world.rank() == 0) fmt::print("{}: {}\n", layout.text(), wrong);
+    if (first) break;
   }
   if (world.rank() == 0)
     fmt::print("{} layouts of {} ranks, {} differ\n", count, world.size(), failures);
   return failures;
 }
 
-int run(const std::string& backend, const Launch& launch) {
+int run(const std::string& backend, const Launch& launch, bool first) {
   const bool gpu = backend == "nccl";
   if (gpu && cuda_device_count() < launch.local_size) {
     if (launch.rank == 0) fmt::print("SKIPPED: {} GPUs\n", cuda_device_count());
@@ -234,7 +236,7 @@ int run(const std::string& backend, const Launch& launch) {
   int failures = 0;
   {
     const auto world = make_communicator(backend, *meeting, device, "");
-    failures = check_layouts(*world, *stream, *meeting, gpu);
+    failures = check_layouts(*world, *stream, *meeting, gpu, first);
     world->barrier(*stream);
   }
   meeting->done();
@@ -252,7 +254,7 @@ int main(int argc, char** argv) {
         discover_launch(options, [](const char* name) { return std::getenv(name); });
     if (options.processes > 1 && !launch.supervised)
       return supervise(options.processes, options, launch, argv);
-    return run(backend, launch);
+    return run(backend, launch, argc > 3 && std::strcmp(argv[3], "first") == 0);
   } catch (const std::exception& e) {
     fmt::print(stderr, "layout_ranks: {}\n", e.what());
     return 1;

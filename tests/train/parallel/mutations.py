@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Plants the classic mistakes of parallel training, one at a time; layout_ranks or another test is to find each.
+
+  mutations.py SOURCE BUILD [NAME...]
+
+BUILD is a directory that CMake made for Ninja, in which the tests are built. Neither directory is changed: the faulty
+file is compiled elsewhere and linked in front of the library that has it. The last run:
+
+RESULT
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# name: test and its arguments, file, then what stands there and what is put in its place, once or more
+LAYOUTS = ("layout_ranks", "sockets 4 first")
+LAYOUTS_8 = ("layout_ranks", "sockets 8 first")
+MUTATIONS = {
+    "sequence parallelism: gradients of norms and biases are not added up": (
+        *LAYOUTS, "src/train/forward_backward.cc",
+        "if (config_.sequence_parallel && first < end)", "if (false && first < end)"),
+    "sequence parallelism: K's and V's bias gradients come from one process's tokens": (
+        *LAYOUTS, "src/model/gpt.cc",
+        "if (context_.tensor.sequence) context_.fusions.qkv_bias = false;", ""),
+    "a row-parallel layer adds its bias on every process": (
+        *LAYOUTS, "src/nn/linear.cc",
+        "c.tensor.shard() == 0 ? bias.value : Tensor()", "bias.value"),
+    "the positions are added on every process": (
+        *LAYOUTS, "src/nn/embedding.cc",
+        "c.tensor.shard() == 0 ? position_.value : Tensor()", "position_.value"),
+    "the tied embedding's two gradients are not added up": (
+        *LAYOUTS, "src/train/forward_backward.cc",
+        "config_.model.tied_embeddings && mesh_.embedding()", "false && mesh_.embedding()"),
+    "the tied embedding's gradients are added up before those of the replicas": (
+        *LAYOUTS_8, "src/train/forward_backward.cc",
+        "  reducer_.finish();\n  // The embedding", "  // The embedding",
+        'table_.get("wte.weight").gradient);', 'table_.get("wte.weight").gradient);\n  reducer_.finish();'),
+    "undivided parameters count in the norm on every process": (
+        *LAYOUTS, "src/model/gpt_parameters.cc", "p.copy = part_.shard > 0;", "p.copy = false;"),
+    "the tied embedding counts in the norm twice": (
+        *LAYOUTS, "src/model/gpt_parameters.cc", "p.copy = !part.first;", "p.copy = false;"),
+    "the norm is that of this process's part": (
+        *LAYOUTS, "src/optim/optimizer.cc",
+        "model_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));", ""),
+    "the loss is divided by the micro batches twice": (
+        *LAYOUTS, "src/train/forward_backward.cc",
+        "const double weight = 1.0 /",
+        "const double weight = 1.0 / static_cast<double>(config_.micro_batches_at(consumed)) /"),
+    "padding takes part in the softmax of a shard": (
+        *LAYOUTS, "src/model/gpt.cc",
+        "std::clamp<int64_t>(config_.vocabulary - first_column, 0, columns)",
+        "part_.shards > 1 ? columns : config_.vocabulary"),
+    "every process counts the loss": (
+        *LAYOUTS, "src/nn/lm_head.cc", "if (c.tensor.shard() == 0) add_losses", "add_losses"),
+    "attention's shards take neighbouring rows of Q, K and V": (
+        *LAYOUTS, "src/model/gpt_parameters.cc",
+        '"attn.c_attn.weight", 3 * c, c, std), 0, {c, c, c})', '"attn.c_attn.weight", 3 * c, c, std), 0)'),
+    "the input's gradient of a column-parallel layer is not added up": (
+        *LAYOUTS, "src/nn/mlp.cc", "  c.tensor.reduce(c.compute, flow.normed);\n", ""),
+    "a pipeline holds a micro batch too few": (
+        *LAYOUTS, "src/train/pipeline.cc",
+        "k < micro_batches_in_flight(schedule, chunk)",
+        "k < std::max<int64_t>(1, micro_batches_in_flight(schedule, chunk) - 1)"),
+    "a gradient between stages is not under the branch's dropout": (
+        *LAYOUTS, "src/nn/residual_norm.cc",
+        "    dropout_backward(c.compute, flow.residual, dropout.hidden,",
+        "    dropout_backward(c.compute, flow.residual, 0 * dropout.hidden,"),
+    "stages number the layers of their dropout from 0": (
+        *LAYOUTS, "src/model/gpt.cc", "form, layer, projection_sums_", "form, l, projection_sums_"),
+}
+
+
+def run(command, directory):
+    return subprocess.run(command, cwd=directory, shell=True, capture_output=True, text=True, check=False,
+                          env=os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"})
+
+
+def faulty_text(source, path, edits):
+    """The file's text with the fault; None where the lines are not there."""
+    with open(f"{source}/{path}", encoding="utf-8") as file:
+        text = file.read()
+    for old, new in zip(edits[::2], edits[1::2]):
+        if text.count(old) != 1:
+            return None
+        text = text.replace(old, new)
+    return text
+
+
+def try_one(source, build, name, folder):
+    target, arguments, path, *edits = MUTATIONS[name]
+    text = faulty_text(source, path, edits)
+    if text is None:
+        return "the line is not there (or not once): mend the list"
+    commands = run(f"ninja -t commands {target}", build).stdout.strip().split("\n")
+    faulty, made, program = f"{folder}/faulty.cc", f"{folder}/faulty.o", f"{folder}/{target}"
+    with open(faulty, "w", encoding="utf-8") as file:
+        file.write(text)
+    compile_it = next(line for line in commands if line.endswith(f"/{path}"))
+    compile_it = re.sub(r" -MD .*", f" -O0 -Wno-error -o {made} -c {faulty}", compile_it)
+    link = re.sub(r" -o (\S*/)?" + target + " ", f" {made} -o {program} ", commands[-1])
+    for command in (compile_it, link):
+        done = run(command, build)
+        if done.returncode != 0:
+            return "does not compile: " + (re.findall(r".*error.*", done.stderr) or ["?"])[0]
+    done = run(f"timeout 600 {program} {arguments}", build)
+    if done.returncode == 0:
+        return "NOT FOUND"
+    said = [line for line in (done.stdout + done.stderr).split("\n") if "layouts of" not in line and line.strip()]
+    return "found: " + (said[0].replace("layout_ranks: ", "") if said else f"exit code {done.returncode}")
+
+
+def main():
+    source, build = sys.argv[1:3]
+    names = sys.argv[3:] or list(MUTATIONS)
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            verdict = try_one(source, build, name, folder)
+            bad += not verdict.startswith("found")
+            print(f"  {name}\n    {verdict[:140]}", flush=True)
+    print(f"{len(names) - bad} of {len(names)} faults found")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
