@@ -131,10 +131,11 @@ void declare_parallel(CLI::App* app, Flags* f) {
            "Layers of a stage of the interleaved pipeline schedule");
   g.toggle("--sequence-parallel", &f->sequence_parallel,
            "Split norms and dropout over the tensor parallel processes");
-  g.toggle(
-      "--use-distributed-optimizer", &f->distributed_optimizer,
-      "Split optimizer state over the data parallel processes; this version does not, and refuses "
-      "it where there are several");
+  g.toggle("--use-distributed-optimizer", &f->distributed_optimizer,
+           "Split the optimizer's state over the data parallel processes (ZeRO 1)");
+  g.text("--data-parallel-sharding-strategy", &f->sharding_strategy, "NAME",
+         "What the data parallel processes split: no_shard, optim (as --use-distributed-optimizer) "
+         "or optim_grads (gradients as well, ZeRO 2)");
   g.number("--ddp-bucket-size", &f->gradient_bucket, 0,
            "Gradients that data parallel processes add at a time during the backward pass; 0: "
            "all after it");

@@ -30,11 +30,6 @@ void check_supported(const Config& c) {
     throw InputError(
         "--reference: the autograd model is parallel in data only: leave out "
         "--tensor-model-parallel-size and --pipeline-model-parallel-size");
-  if (c.distributed_optimizer)
-    throw InputError(fmt::format(
-        "--use-distributed-optimizer: this version keeps the optimizer's state whole in each of "
-        "the {} processes: leave it out",
-        c.data_parallel));
 }
 
 // Only the primary process prints.
@@ -104,9 +99,10 @@ class Run {
         {{"iteration", "the number of steps done before (--load)", fmt::format("{}", iteration)}},
         "let --load name the same checkpoint on every host");
     const auto check_weights = [&](const char* when) {
+      // Replicas that share the optimizer's state have only the weights in common.
+      const bool master = session.optimizer && !session.sharding;
       check_same_weights(world_, mesh_.shape(), stream_,
-                         config_.skip_train ? session.table.weights() : session.buffers().master,
-                         when);
+                         master ? session.buffers().master : session.table.weights(), when);
     };
     check_weights("at the start");
     record_.first_iteration = iteration;

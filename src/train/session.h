@@ -40,9 +40,11 @@ struct Session {
   Stream& stream;
   ParameterTable table;
   std::vector<std::unique_ptr<Stage>> stages;  // of this process, in the order of their layers
-  std::unique_ptr<Optimizer> optimizer;        // null with --skip-train
+  std::unique_ptr<Sharding> sharding;    // null: every replica has the whole optimizer's state
+  std::unique_ptr<Optimizer> optimizer;  // null with --skip-train
 
  private:
+  void share_state(const Mesh& mesh);
   void load_weights(const std::string& folder);
   Progress resume(const StartingPoint& from, const Print& notice);
 

@@ -262,8 +262,9 @@ void check_reducer(Communicator& c, Stream& s) {
       g.fill([&](int64_t i) { return number(c.rank(), i); });
       s.copy(flat.data, g.tensor().data, flat.bytes());
       GradientReducer reducer(c, s, table, gradient_buckets(table, order, elements));
-      reducer.begin();
+      reducer.begin(true, true);
       for (size_t i = 0; i < reported; ++i) reducer.ready(order[i]);
+      reducer.end();
       reducer.finish();
       s.copy(g.tensor().data, flat.data, flat.bytes());
       g.expect(fmt::format("gradients in buckets of {}, {} reported", elements, reported),
