@@ -32,6 +32,7 @@ struct Layout {
   Recompute recompute = Recompute::none;
   DType type = DType::f64;
   bool tied = true;    // and learned positions; else an untied head and rotary positions
+  int64_t global_batch = 16;
   double dropout = 0;  // without tensor parallelism: it draws other masks there
   std::string text() const {
     return fmt::format("TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}, {}{}", shape.tensor,
@@ -60,7 +61,7 @@ Config config_of(const Layout& l, int rank) {
   m.hidden_dropout = m.attention_dropout = l.dropout;
   c.sequence = 16;
   c.micro_batch = 2;
-  c.global_batch = 16;
+  c.global_batch = l.global_batch;
   c.train_iterations = steps;
   c.optimizer.clip = 0.1;
   c.optimizer.epsilon = 1e-4;  // so that a gradient that is zero but for rounding moves nothing
@@ -213,7 +214,9 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
   };
   for (int tensor = 1; tensor <= ranks; tensor *= 2)
     for (int pipeline = 1; tensor * pipeline <= ranks; pipeline *= 2) {
+      if (ranks % (tensor * pipeline) != 0) continue;
       Layout l;
+      if (ranks == 3) l.global_batch = 18;
       l.shape = {tensor, pipeline, ranks / tensor / pipeline};
       for (const bool sequence : {false, true})
         for (const int chunks : {1, 2}) {
