@@ -92,3 +92,34 @@ TEST_CASE("an overflow in the shares of one replica skips the step in all of the
     check_near(shared["steps"]["loss"], whole["steps"]["loss"], 1e-4);
   }
 }
+
+TEST_CASE("a run resumes with other replicas and another sharing, as if it had not stopped") {
+  const Folder folder("zero");
+  const std::string run = odd + "--clip-grad 0.5 --precision fp64 ";
+  const json whole = record_of(folder, run, 1);
+  const std::string save = fmt::format("--exit-interval 3 --save {} ", folder / "checkpoint");
+  const std::string load = fmt::format("--load {} ", folder / "checkpoint");
+  struct Row {
+    int from, to;
+    std::string first, second;
+  };
+  for (const Row& row : {Row{3, 2, optim, grads}, Row{2, 1, grads, ""}, Row{1, 3, "", optim}}) {
+    CAPTURE(row.from);
+    CAPTURE(row.to);
+    fs::remove_all(folder / "checkpoint");
+    record_of(folder, run + save + row.first, row.from);
+    const json rest = record_of(folder, run + load + row.second, row.to);
+    const json& losses = whole["steps"]["loss"];
+    check_near(rest["steps"]["loss"], json(losses.begin() + 3, losses.end()), 1e-11);
+  }
+}
+
+TEST_CASE("in 16 bits a resumed run has the bits of one that did not stop") {
+  const Folder folder("zero");
+  const std::string run = odd + "--clip-grad 0.5 --bf16 " + optim;
+  const json whole = record_of(folder, run, 2);
+  record_of(folder, run + "--exit-interval 3 --save " + folder / "checkpoint ", 2);
+  const json rest = record_of(folder, run + "--load " + folder / "checkpoint ", 2);
+  const json& losses = whole["steps"]["loss"];
+  CHECK(rest["steps"]["loss"] == json(losses.begin() + 3, losses.end()));
+}
