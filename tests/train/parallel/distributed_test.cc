@@ -147,12 +147,6 @@ TEST_CASE("bad flags are reported once, before a rank is started") {
   CHECK(ended.err ==
         "tally-train: error: --global-batch-size: global batch size (8) is not divisible by micro "
         "batch size (2) times data parallel size (3)\n");
-  const Ended tensor =
-      tally_train(flags + "--train-iters 6 --nproc-per-node 2 --tensor-model-parallel-size 2");
-  CHECK(tensor.code == 2);
-  CHECK(count(tensor.err, "tally-train: error:") == 1);
-  CHECK(contains(tensor.err,
-                 "--tensor-model-parallel-size 2: this version is parallel in data only"));
   const Ended weights = tally_train(
       flags +
       "--train-iters 6 --nproc-per-node 2 --data-parallel-sharding-strategy optim_grads_params");
