@@ -62,7 +62,7 @@ int64_t padded(int64_t elements, int64_t alignment) {
 
 TEST_CASE("every element belongs to one process, in equal shares of every range") {
   const Config c = tiny_config(DType::f32);
-  for (const int replicas : {2, 3, 4, 6, 7}) {
+  for (const int replicas : {2, 3, 4, 6, 7, 16}) {
     for (const bool shard_gradients : {false, true}) {
       for (const int64_t bucket : {0, 1, 50000, 100000000}) {
         CAPTURE(replicas);
