@@ -31,7 +31,7 @@ struct Layout {
   int zero = 0;  // ZeRO 1 or 2
   Recompute recompute = Recompute::none;
   DType type = DType::f64;
-  bool tied = true;    // and learned positions; else an untied head and rotary positions
+  bool tied = true;  // and learned positions; else an untied head and rotary positions
   int64_t global_batch = 16;
   double dropout = 0;  // without tensor parallelism: it draws other masks there
   std::string text() const {
