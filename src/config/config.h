@@ -168,7 +168,9 @@ struct Config {
   Fusions fusions;
   bool deterministic = false;
   bool sequence_parallel = false;
-  bool distributed_optimizer = false;       // given, and there are several processes
+  // Replicas share the optimizer's state (ZeRO 1), and the gradients as well (ZeRO 2); only where
+  // there are several.
+  bool distributed_optimizer = false, shard_gradients = false;
   int64_t virtual_pipeline_layers = 0;      // --num-layers-per-virtual-pipeline-stage; 0: off
   bool exit_on_missing_checkpoint = false;  // else an empty --load directory is accepted
   std::vector<std::string> command_line;

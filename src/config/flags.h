@@ -47,6 +47,7 @@ struct Flags {
 
   int tensor_parallel = 1, pipeline_parallel = 1, context_parallel = 1, expert_parallel = 1;
   bool sequence_parallel = false, distributed_optimizer = false;
+  std::string sharding_strategy;
   std::optional<int64_t> virtual_pipeline_layers;
   LaunchOptions launch;
   std::string rehearse, network;

@@ -14,6 +14,7 @@ void declare_ignored_flags(CLI::App* app, Flags* f) {
        {"--use-flash-attn"},
        {"--attention-backend"}},
       {"always done, see --ddp-bucket-size", {"--overlap-grad-reduce"}, {}},
+      {"always done, see --use-distributed-optimizer", {"--overlap-param-gather"}, {}},
       {"no TensorBoard log is written, see --record",
        {"--log-timers-to-tensorboard", "--log-batch-size-to-tensorboard",
         "--log-validation-ppl-to-tensorboard", "--log-memory-to-tensorboard",

@@ -132,10 +132,11 @@ void declare_parallel(CLI::App* app, Flags* f) {
       "Layers of a chunk: every stage has several, and the interleaved schedule goes round them");
   g.toggle("--sequence-parallel", &f->sequence_parallel,
            "The tensor parallel processes divide the tokens of norms and dropout, too");
-  g.toggle(
-      "--use-distributed-optimizer", &f->distributed_optimizer,
-      "Split optimizer state over the data parallel processes; this version does not, and refuses "
-      "it where there are several");
+  g.toggle("--use-distributed-optimizer", &f->distributed_optimizer,
+           "Split the optimizer's state over the data parallel processes (ZeRO 1)");
+  g.text("--data-parallel-sharding-strategy", &f->sharding_strategy, "NAME",
+         "What the data parallel processes split: no_shard, optim (as --use-distributed-optimizer) "
+         "or optim_grads (gradients as well, ZeRO 2)");
   g.text("--rehearse", &f->rehearse, "TPxPPxDP[:STAGE]",
          "Do the work of one rank of this layout on one device, without the other ranks, and print "
          "the time and the memory that it takes (docs/distributed.md)");

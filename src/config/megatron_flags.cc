@@ -103,11 +103,12 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
        "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split "
        "--no-clone-scatter-output-in-embedding --use-tp-pp-dp-mapping "
        "--standalone-embedding-stage"},
-      {"each process keeps the whole optimizer state: leave it out",
-       "--overlap-param-gather --overlap-param-gather-with-optimizer-step --no-align-param-gather "
+      {"processes split the optimizer's state and the gradients, not the weights, see "
+       "--data-parallel-sharding-strategy: leave it out",
+       "--overlap-param-gather-with-optimizer-step --no-align-param-gather "
        "--use-megatron-fsdp --use-custom-fsdp --use-torch-fsdp2 "
        "--torch-fsdp2-no-reshard-after-forward --init-model-with-meta-device --fsdp-* "
-       "--megatron-fsdp-* --data-parallel-sharding-strategy --enable-full-sharding-in-hsdp "
+       "--megatron-fsdp-* --enable-full-sharding-in-hsdp "
        "--suggested-communication-unit-size --num-distributed-optimizer-instances"},
       {"see --ddp-bucket-size and docs/distributed.md: leave it out",
        "--ddp-num-buckets --ddp-pad-buckets-for-high-nccl-busbw --ddp-average-in-collective "

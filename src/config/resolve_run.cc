@@ -86,6 +86,29 @@ void resolve_backend(const Flags& f, Config* c) {
   c->distributed_backend = name == "gloo" ? "sockets" : name;
 }
 
+void resolve_sharding(const Flags& f, Config* c) {
+  const std::string name = lower(f.sharding_strategy);
+  if (name == "optim_grads_params")
+    fail("--data-parallel-sharding-strategy",
+         "optim_grads_params: this version splits no weights: take optim_grads");
+  if (!name.empty() && name != "no_shard" && name != "optim" && name != "optim_grads")
+    fail("--data-parallel-sharding-strategy", "'{}' is not known: no_shard, optim, optim_grads",
+         f.sharding_strategy);
+  const bool gradients = name == "optim_grads";
+  const bool state = f.distributed_optimizer || name == "optim" || gradients;
+  if (gradients && f.reference)
+    fail("--data-parallel-sharding-strategy",
+         "optim_grads: the model of --reference keeps all gradients: take optim");
+  c->distributed_optimizer = state && c->data_parallel > 1;
+  c->shard_gradients = gradients && c->data_parallel > 1;
+  if (state && c->data_parallel == 1)
+    c->notices.push_back(
+        fmt::format("{} has no effect at data parallel size 1",
+                    name.empty() || name == "no_shard"
+                        ? "--use-distributed-optimizer"
+                        : fmt::format("--data-parallel-sharding-strategy {}", name)));
+}
+
 }  // namespace
 
 void resolve_parallel(const Flags& f, int world_size, Config* c) {
@@ -108,9 +131,7 @@ void resolve_parallel(const Flags& f, int world_size, Config* c) {
   c->weight_check_interval = f.weight_check_interval.value_or(0);
   if (f.sequence_parallel && !c->sequence_parallel)
     c->notices.emplace_back("--sequence-parallel has no effect at tensor parallel size 1");
-  c->distributed_optimizer = f.distributed_optimizer && c->data_parallel > 1;
-  if (f.distributed_optimizer && c->data_parallel == 1)
-    c->notices.emplace_back("--use-distributed-optimizer has no effect at data parallel size 1");
+  resolve_sharding(f, c);
 }
 
 namespace {

@@ -107,6 +107,7 @@ json parallel_json(const Config& c) {
           {"data", c.data_parallel},
           {"sequence", c.sequence_parallel},
           {"distributed_optimizer", c.distributed_optimizer},
+          {"shard_gradients", c.shard_gradients},
           {"distributed_backend", text_or_null(c.distributed_backend)},
           {"ddp_bucket_size", c.gradient_bucket},
           {"check_weight_hash_across_dp_replicas_interval", c.weight_check_interval}};

@@ -1,6 +1,7 @@
 #include "src/model/gpt.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -47,6 +48,13 @@ BlockSizes sizes_of(const Config& config, const ModelPart& part, DType type) {
 
 TokenLayout layout_of(const Batch& batch) {
   return {batch.positions, batch.cu_seqlens};
+}
+
+// In the reverse of their order in memory, which is the order in which blocks finish their backward
+// pass.
+std::array<const Linear*, 4> matrices_of(const Block& block) {
+  return {&block.mlp().projection(), &block.mlp().fc(), &block.attention().projection(),
+          &block.attention().qkv()};
 }
 
 // Selective recomputation computes GELU's output again from its input.
@@ -154,7 +162,7 @@ void Gpt::bind_vectors(const ParameterTable& table) {
   };
   int64_t first = 0, last = 0;
   const auto end_range = [&] {
-    if (first < last) vector_gradients_.push_back(table.gradients().rows(first, last - first));
+    if (first < last) vector_gradients_.push_back(table.gradients({first, last}));
   };
   for (size_t i = 0; i < table.all().size(); ++i) {
     const Parameter& p = table.all()[i];
@@ -278,6 +286,7 @@ void Gpt::run_blocks(Activations& a, const Dropout& dropout, bool updates) {
   blocks_.front().in_norm().norm(context_, a.blocks.front().in);
   for (size_t l = 0; l < blocks_.size(); ++l) {
     const Block& block = blocks_[l];
+    if (a.batch.first) weights_are_needed(block);
     block.forward(&context_, layout_of(a.batch), dropout, update, flow_.normed, a.blocks[l]);
     if (l + 1 == blocks_.size()) break;
     blocks_[l + 1].in_norm().forward(context_, block.branch(a.blocks[l]), a.blocks[l].mid.r,
@@ -297,6 +306,11 @@ void Gpt::end_blocks(Activations& a, const Dropout& dropout) {
   } else {
     ResidualNorm::add(context_, branch, top.mid.r, dropout, flow_.normed, a.output);
   }
+}
+
+void Gpt::weights_are_needed(const Block& block) const {
+  const auto matrices = matrices_of(block);
+  for (auto w = matrices.rbegin(); w != matrices.rend(); ++w) weight_is_needed((*w)->weight);
 }
 
 // A step's first micro batch finds the last step's gradients. GEMMs overwrite the matrices'
@@ -352,20 +366,14 @@ void Gpt::backward_blocks(Activations& a, const Dropout& dropout, const Backward
                    qkv_grad_, flow);
     if (!reports_gradients()) continue;
     side_->wait();
-    // In the reverse of their order in memory, which is the order in which blocks finish.
-    for (const Linear* w : {&block.mlp().projection(), &block.mlp().fc(),
-                            &block.attention().projection(), &block.attention().qkv()})
-      gradient_is_final(w->weight);
+    for (const Linear* w : matrices_of(block)) gradient_is_final(w->weight);
   }
 }
 
 std::vector<int> Gpt::reported_parameters() const {
   std::vector<int> ids;
-  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
-    for (const Linear* w : {&block->mlp().projection(), &block->mlp().fc(),
-                            &block->attention().projection(), &block->attention().qkv()})
-      ids.push_back(w->weight.id);
-  }
+  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block)
+    for (const Linear* w : matrices_of(*block)) ids.push_back(w->weight.id);
   return ids;
 }
 

@@ -44,6 +44,7 @@ class Gpt final : public Stage {
   void run_blocks(Activations& a, const Dropout& dropout, bool updates);
   void end_blocks(Activations& a, const Dropout& dropout);
   void backward_head(Activations& a, const Dropout& dropout, const BackwardFlow& flow);
+  void weights_are_needed(const Block& block) const;
   void backward_blocks(Activations& a, const Dropout& dropout, const BackwardFlow& flow);
 
   const ModelConfig config_;

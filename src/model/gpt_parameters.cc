@@ -58,14 +58,18 @@ void register_block(const Registration& add, const ModelConfig& config, int64_t 
   const std::string h = "h." + std::to_string(layer) + ".";
   register_norm(add, h + "ln_1", c);
   // Each shard has its heads of Q, of K and of V.
-  add.divided(matrix(h + "attn.c_attn.weight", 3 * c, c, std), 0, {c, c, c});
+  const auto of_block = [&](Parameter p) {
+    p.block = layer;
+    return p;
+  };
+  add.divided(of_block(matrix(h + "attn.c_attn.weight", 3 * c, c, std)), 0, {c, c, c});
   add.divided(vector(h + "attn.c_attn.bias", 3 * c, 0), 0, {c, c, c});
-  add.divided(matrix(h + "attn.c_proj.weight", c, c, output_std), 1);
+  add.divided(of_block(matrix(h + "attn.c_proj.weight", c, c, output_std)), 1);
   add.undivided(vector(h + "attn.c_proj.bias", c, 0));
   register_norm(add, h + "ln_2", c);
-  add.divided(matrix(h + "mlp.c_fc.weight", f, c, std), 0);
+  add.divided(of_block(matrix(h + "mlp.c_fc.weight", f, c, std)), 0);
   add.divided(vector(h + "mlp.c_fc.bias", f, 0), 0);
-  add.divided(matrix(h + "mlp.c_proj.weight", c, f, output_std), 1);
+  add.divided(of_block(matrix(h + "mlp.c_proj.weight", c, f, output_std)), 1);
   add.undivided(vector(h + "mlp.c_proj.bias", c, 0));
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "src/config/config.h"
 #include "src/device/compute_options.h"
@@ -97,6 +98,12 @@ class Stage {
   // In the order in which backward() reports them. Models that do not know the order report none.
   virtual std::vector<int> reported_parameters() const { return {}; }
 
+  // `hook` is called by forward() of a step's first micro batch (Batch::first) before it reads the
+  // weights of a block, with one of the parameters of reported_parameters(), from the first block
+  // to the last. Only models that report parameters call it.
+  using WeightHook = std::function<void(int parameter)>;
+  void set_weight_hook(WeightHook hook) { weight_hook_ = std::move(hook); }
+
   // The update that may overlap with the forward pass (deferred update); null where the model has
   // none.
   virtual DeferredUpdate* deferred_update() { return nullptr; }
@@ -106,10 +113,18 @@ class Stage {
     if (gradient_hook_) gradient_hook_(p.id);
   }
   bool reports_gradients() const { return static_cast<bool>(gradient_hook_); }
+  void weight_is_needed(const ParamGrad& p) const {
+    if (weight_hook_) weight_hook_(p.id);
+  }
 
  private:
   GradientHook gradient_hook_;
+  WeightHook weight_hook_;
 };
+
+// Of all stages of a process, which are in the order of their layers: the parameters that they
+// report, in the order in which their gradients become final.
+std::vector<int> reported_parameters(const std::vector<Stage*>& stages);
 
 // Registers the parameters of a part of GPT in `table` (before layout()). A process that holds
 // several parts calls it for each, in the order of their layers.

@@ -23,6 +23,7 @@ void Linear::backward_weight(const LayerContext& c, const Tensor& dy, const Tens
 
 void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
                      const ParamGrad& weight, bool accumulate) {
+  if (weight.overwrite) accumulate = false;
   const auto gemm = [&](Stream& stream) {
     linear_backward_weight({stream, c.compute.options}, dy, x, weight.gradient, Tensor(),
                            accumulate);

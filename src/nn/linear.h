@@ -29,7 +29,8 @@ struct Linear {
   void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x) const;
 };
 
-// The weight's gradient of a Linear without bias; `accumulate` as LayerContext's.
+// The weight's gradient of a Linear without bias; `accumulate` as LayerContext's, unless the
+// gradient is one that every pass overwrites.
 void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
                      const ParamGrad& weight, bool accumulate);
 

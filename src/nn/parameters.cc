@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <numeric>
 #include <stdexcept>
@@ -15,11 +16,6 @@ namespace {
 
 int64_t product_of(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-}
-
-int64_t aligned(int64_t n) {
-  return (n + ParameterTable::alignment - 1) / ParameterTable::alignment *
-         ParameterTable::alignment;
 }
 
 // FNV-1a, 64 bits.
@@ -161,7 +157,16 @@ void ParameterTable::add(Parameter parameter) {
   parameters_.push_back(std::move(parameter));
 }
 
-void ParameterTable::layout(Stream& stream, DType compute) {
+int64_t ParameterTable::aligned(int64_t n) const {
+  return (n + how_.alignment - 1) / how_.alignment * how_.alignment;
+}
+
+int64_t ParameterTable::end_of(const Parameter& parameter) const {
+  return parameter.offset + aligned(parameter.local_elements());
+}
+
+void ParameterTable::layout(Stream& stream, DType compute, const TableLayout& how) {
+  how_ = how;
   if (stream_) throw std::logic_error("the parameters are laid out already");
   const auto vectors =
       std::stable_partition(parameters_.begin(), parameters_.end(),
@@ -178,15 +183,69 @@ void ParameterTable::layout(Stream& stream, DType compute) {
     if (p->group == ParameterGroup::decayed) decayed_ = elements_;
   }
   if (undivided_ < 0) undivided_ = elements_;
+  const int64_t gradients = place_gradients(how.share_block_gradients);
   stream_ = &stream;
-  const auto flat = [&](DType type, const char* what) {
-    Tensor t(nullptr, type, {elements_});
+  const auto flat = [&](DType type, int64_t elements, const char* what) {
+    Tensor t(nullptr, type, {elements});
     t.data = stream.allocate(t.bytes(), what);
     stream.fill_zero(t.data, t.bytes());
     return t;
   };
-  weights_ = flat(compute, "weights");
-  gradients_ = flat(compute == DType::f64 ? DType::f64 : DType::f32, "gradients");
+  weights_ = flat(compute, elements_, "weights");
+  gradients_ = flat(compute == DType::f64 ? DType::f64 : DType::f32, gradients, "gradients");
+}
+
+// Returns the number of elements. Memory that blocks share lies behind all other gradients.
+int64_t ParameterTable::place_gradients(bool share_blocks) {
+  struct Block {
+    int64_t offset;
+    int slot;
+  };
+  std::map<int64_t, Block> blocks;
+  int64_t own = 0, largest = 0;
+  for (Parameter& p : parameters_) {
+    if (!share_blocks || p.block < 0) {
+      p.gradient_offset = own;
+      own += aligned(p.local_elements());
+      continue;
+    }
+    const int slot = static_cast<int>(blocks.size() % 2);
+    const Block& block = blocks.try_emplace(p.block, Block{p.offset, slot}).first->second;
+    largest = std::max(largest, end_of(p) - block.offset);
+  }
+  for (Parameter& p : parameters_) {
+    if (!share_blocks || p.block < 0) continue;
+    const Block& block = blocks.at(p.block);
+    p.gradient_offset = own + block.slot * largest + (p.offset - block.offset);
+  }
+  return own + std::min<int64_t>(2, static_cast<int64_t>(blocks.size())) * largest;
+}
+
+Tensor ParameterTable::gradients(const FlatRange& range) const {
+  if (range.count() <= 0) return gradients_.rows(0, 0);
+  int64_t first = -1, at = 0;
+  for (const Parameter& p : parameters_) {
+    const int64_t begin = std::max(p.offset, range.first), end = std::min(end_of(p), range.last);
+    if (begin >= end) continue;
+    const int64_t place = p.gradient_offset + (begin - p.offset);
+    if (first < 0) first = at = place;
+    if (place != at)
+      throw std::logic_error("the gradients of a range are not neighbours: " + p.name);
+    at += end - begin;
+  }
+  return gradients_.rows(first, at - first);
+}
+
+std::vector<HeldElements> held_elements(const Parameter& p, const std::vector<FlatRange>& ranges) {
+  std::vector<HeldElements> held;
+  int64_t before = 0;
+  for (const FlatRange& r : ranges) {
+    const int64_t first = std::max(p.offset, r.first);
+    const int64_t last = std::min(p.offset + p.local_elements(), r.last);
+    if (first < last) held.push_back({first - p.offset, before + first - r.first, last - first});
+    before += r.count();
+  }
+  return held;
 }
 
 ParameterTable::~ParameterTable() {
@@ -204,8 +263,10 @@ const Parameter& ParameterTable::find(const std::string& name) const {
 
 ParamGrad ParameterTable::get(const std::string& name) const {
   const Parameter& p = find(name);
-  return {parameter_range(weights_, p), parameter_range(gradients_, p),
-          static_cast<int>(&p - parameters_.data())};
+  Parameter in_gradients = p;
+  in_gradients.offset = p.gradient_offset;
+  return {parameter_range(weights_, p), parameter_range(gradients_, in_gradients),
+          static_cast<int>(&p - parameters_.data()), how_.share_block_gradients && p.block >= 0};
 }
 
 int64_t ParameterTable::count() const {
@@ -218,7 +279,7 @@ std::vector<std::pair<int64_t, int64_t>> ParameterTable::counted_ranges() const 
   std::vector<std::pair<int64_t, int64_t>> ranges;
   for (const Parameter& p : parameters_) {
     if (p.copy) continue;
-    const int64_t end = p.offset + aligned(p.local_elements());
+    const int64_t end = end_of(p);
     if (!ranges.empty() && ranges.back().second == p.offset) {
       ranges.back().second = end;
     } else {
@@ -228,12 +289,15 @@ std::vector<std::pair<int64_t, int64_t>> ParameterTable::counted_ranges() const 
   return ranges;
 }
 
-void ParameterTable::initialize(uint64_t seed, const Tensor& master) {
+void ParameterTable::initialize(uint64_t seed, const Tensor& master,
+                                const std::vector<FlatRange>& ranges) {
   if (!stream_) throw std::logic_error("initialize() comes after layout()");
+  const std::vector<FlatRange> all{{0, elements_}};
   for (const Parameter& p : parameters_) {
     std::vector<float> values = drawn(p, seed);
     for (const Tensor& flat : {weights_, master}) {
       if (!flat.defined()) continue;
+      const bool whole = flat.data == weights_.data || ranges.empty();
       std::vector<char> bytes(values.size() * size_of(flat.dtype));
       in_parallel(static_cast<int64_t>(values.size()), [&](int64_t begin, int64_t end) {
         const auto at = static_cast<size_t>(begin);
@@ -241,7 +305,11 @@ void ParameterTable::initialize(uint64_t seed, const Tensor& master) {
             Tensor(values.data() + at, DType::f32, {end - begin}),
             Tensor(bytes.data() + at * size_of(flat.dtype), flat.dtype, {end - begin}));
       });
-      stream_->copy(parameter_range(flat, p).data, bytes.data(), bytes.size());
+      const size_t width = size_of(flat.dtype);
+      for (const HeldElements& h : held_elements(p, whole ? all : ranges))
+        stream_->copy(static_cast<char*>(flat.data) + static_cast<size_t>(h.in_buffer) * width,
+                      bytes.data() + static_cast<size_t>(h.in_parameter) * width,
+                      static_cast<size_t>(h.count) * width);
       stream_->synchronize();  // before `bytes` is gone
       if (master.data == weights_.data) break;
     }

@@ -37,9 +37,13 @@ struct Parameter {
   // parallelism, the tied embedding of the last stage): it counts there, in the norm of the
   // gradient and in files.
   bool copy = false;
+  // The transformer block whose matrix it is, whose gradient is computed by one GEMM in each
+  // backward pass; -1: not such a matrix.
+  int64_t block = -1;
   double init_std = 0;  // normal(0, std); 0: all are init_value
   double init_value = 0;
   int64_t offset = 0;  // of this process's part, in elements from the start of every flat buffer
+  int64_t gradient_offset = 0;  // the same of the gradients
 
   // The shape of this process's part.
   std::vector<int64_t> local_shape() const;
@@ -51,14 +55,37 @@ struct Parameter {
 struct ParamGrad {
   Tensor value, gradient;
   int id = -1;  // its place in ParameterTable::all()
+  // Gradients of other parameters use the same memory: every backward pass overwrites them.
+  bool overwrite = false;
+};
+
+// Elements [first, last) of the table's flat buffers.
+struct FlatRange {
+  int64_t first = 0, last = 0;
+  int64_t count() const { return last - first; }
+  bool operator==(const FlatRange&) const = default;
+};
+
+// Consecutive elements of a parameter that lie in a buffer of some ranges of the flat buffers.
+struct HeldElements {
+  int64_t in_parameter, in_buffer, count;
+};
+// What such a buffer, which has one range after the other, holds of a parameter.
+std::vector<HeldElements> held_elements(const Parameter& parameter,
+                                        const std::vector<FlatRange>& ranges);
+
+struct TableLayout {
+  int64_t alignment = 128;  // every parameter starts at a multiple of this, in elements
+  // The blocks' matrices (Parameter::block) share the memory of two blocks' gradients: those of
+  // every second block use the same. Else all have their own, at the offsets of the weights.
+  bool share_block_gradients = false;
 };
 
 // Decayed parameters come first, so that one range of the flat buffers decays; of the others those
-// that are divided among processes come first. Each range starts at a multiple of 128 elements.
+// that are divided among processes come first. Each range starts at a multiple of
+// TableLayout::alignment.
 class ParameterTable {
  public:
-  static constexpr int64_t alignment = 128;  // elements
-
   ParameterTable() = default;
   ~ParameterTable();
   ParameterTable(const ParameterTable&) = delete;
@@ -68,16 +95,20 @@ class ParameterTable {
   void add(Parameter parameter);
   // Orders, assigns offsets and allocates on the stream's device: weights (compute type) and
   // gradients (f32, or f64 for f64).
-  void layout(Stream& stream, DType compute);
+  void layout(Stream& stream, DType compute, const TableLayout& how = {});
 
   const std::vector<Parameter>& all() const { return parameters_; }
   const Parameter& find(const std::string& name) const;  // throws std::out_of_range
   ParamGrad get(const std::string& name) const;          // throws std::out_of_range
   Tensor weights() const { return weights_; }            // flat, rank 1
   Tensor gradients() const { return gradients_; }
+  // Those of elements [first, last) of the weights, which are neighbours in both buffers.
+  Tensor gradients(const FlatRange& range) const;
   int64_t decayed_elements() const { return decayed_; }
   int64_t elements() const { return elements_; }  // with alignment gaps, which stay zero
-  int64_t count() const;                          // true number of parameters of this process
+  // Where a parameter's range ends, its gap included.
+  int64_t end_of(const Parameter& parameter) const;
+  int64_t count() const;  // true number of parameters of this process
   // Where the undivided biases and norms begin, which lie behind all others.
   int64_t undivided_vectors() const { return undivided_; }
   // The ranges of the flat buffers, first and last element, without copies (Parameter::copy).
@@ -85,12 +116,18 @@ class ParameterTable {
 
   // Draws every parameter from its own random stream (seed, name), on the host in f32: the same
   // seed gives the same weights on every device and under every layout. `master`: another flat
-  // buffer that gets the same numbers in its own type, or none.
-  void initialize(uint64_t seed, const Tensor& master = Tensor());
+  // buffer that gets the same numbers in its own type, or none; it has these ranges of the
+  // elements, one after the other, or all elements where there are none.
+  void initialize(uint64_t seed, const Tensor& master = Tensor(),
+                  const std::vector<FlatRange>& ranges = {});
 
  private:
+  int64_t aligned(int64_t elements) const;
+  int64_t place_gradients(bool share_blocks);
+
   Stream* stream_ = nullptr;
   std::vector<Parameter> parameters_;
+  TableLayout how_;
   Tensor weights_, gradients_;
   int64_t decayed_ = 0, undivided_ = 0, elements_ = 0;
 };

@@ -1,84 +1,112 @@
 #include "src/optim/gradient_reducer.h"
 
 #include <algorithm>
-#include <numeric>
+#include <stdexcept>
+
+#include "src/ops/optimizer/optimizer.h"
 
 namespace tally::train {
 
-std::vector<GradientBucket> gradient_buckets(const ParameterTable& table,
-                                             const std::vector<int>& final_order,
-                                             int64_t elements) {
-  std::vector<GradientBucket> buckets;
-  if (elements <= 0) return buckets;
-  for (const int id : final_order) {
-    const Parameter& p = table.all()[static_cast<size_t>(id)];
-    // The gaps between parameters are zero and may be added as well.
-    const int64_t begin = p.offset;
-    const int64_t end = std::min(table.elements(),
-                                 begin + (p.local_elements() + ParameterTable::alignment - 1) /
-                                             ParameterTable::alignment * ParameterTable::alignment);
-    const bool full = !buckets.empty() && buckets.back().end - buckets.back().begin >= elements;
-    // A backward pass goes down through the buffer.
-    if (buckets.empty() || full || buckets.back().begin != end) {
-      buckets.push_back({{id}, begin, end});
-    } else {
-      buckets.back().parameters.push_back(id);
-      buckets.back().begin = begin;
-    }
-  }
-  return buckets;
-}
+GradientReducer::GradientReducer(Communicator& communicator, Stream& stream,
+                                 const ParameterTable& table,
+                                 const std::vector<GradientBucket>& buckets)
+    : GradientReducer(
+          communicator, stream, table,
+          [&] {
+            std::vector<Part> parts;
+            for (const GradientBucket& b : buckets)
+              parts.push_back({{b.begin, b.end}, b.parameters, nullptr});
+            return parts;
+          }(),
+          false) {}
+
+GradientReducer::GradientReducer(Stream& stream, const ParameterTable& table,
+                                 const Sharding& sharding)
+    : GradientReducer(
+          sharding.replicas(), stream, table,
+          [&] {
+            std::vector<Part> parts;
+            for (const Sharding::Range& r : sharding.ranges())
+              parts.push_back({r.whole, r.parameters, &r});
+            return parts;
+          }(),
+          sharding.shards_gradients()) {}
 
 GradientReducer::GradientReducer(Communicator& communicator, Stream& stream,
-                                 const ParameterTable& table, std::vector<GradientBucket> buckets)
+                                 const ParameterTable& table, std::vector<Part> parts,
+                                 bool every_pass)
     : communicator_(communicator),
       stream_(stream),
-      gradients_(table.gradients()),
-      buckets_(std::move(buckets)),
-      bucket_of_(table.all().size(), -1),
-      by_place_(buckets_.size()),
-      progress_(buckets_.size()) {
-  for (size_t b = 0; b < buckets_.size(); ++b)
-    for (const int id : buckets_[b].parameters)
-      bucket_of_[static_cast<size_t>(id)] = static_cast<int>(b);
-  std::iota(by_place_.begin(), by_place_.end(), size_t{0});
-  std::sort(by_place_.begin(), by_place_.end(),
-            [&](size_t a, size_t b) { return buckets_[a].begin < buckets_[b].begin; });
+      table_(table),
+      parts_(std::move(parts)),
+      every_pass_(every_pass),
+      part_of_(table.all().size(), -1) {
+  std::sort(parts_.begin(), parts_.end(),
+            [](const Part& a, const Part& b) { return a.whole.first < b.whole.first; });
+  for (size_t i = 0; i < parts_.size(); ++i)
+    for (const int id : parts_[i].parameters)
+      part_of_[static_cast<size_t>(id)] = static_cast<int>(i);
 }
 
-void GradientReducer::begin() {
-  armed_ = communicator_.size() > 1;
-  for (size_t b = 0; b < buckets_.size(); ++b)
-    progress_[b] = {buckets_[b].parameters.size(), false};
+void GradientReducer::begin(bool first, bool last) {
+  first_ = first;
+  armed_ = communicator_.size() > 1 && (last || every_pass_);
+  for (Part& part : parts_) part.missing = part.parameters.size();
 }
 
 void GradientReducer::ready(int parameter) {
-  const int b = bucket_of_[static_cast<size_t>(parameter)];
-  if (!armed_ || b < 0) return;
-  Progress& progress = progress_[static_cast<size_t>(b)];
-  if (--progress.missing > 0) return;
-  const GradientBucket& bucket = buckets_[static_cast<size_t>(b)];
-  communicator_.start_all_reduce(stream_, gradients_.rows(bucket.begin, bucket.end - bucket.begin));
-  progress.reduced = true;
+  const int i = part_of_[static_cast<size_t>(parameter)];
+  if (!armed_ || i < 0) return;
+  Part& part = parts_[static_cast<size_t>(i)];
+  if (--part.missing > 0) return;
+  start(&part);
+  part.reduced = true;
+}
+
+void GradientReducer::start(Part* part) {
+  if (!part->range) return communicator_.start_all_reduce(stream_, table_.gradients(part->whole));
+  const Sharding::Range& r = *part->range;
+  if (r.accumulates) {
+    // The next block but one overwrites the memory of the bucket before this one.
+    communicator_.wait(stream_);
+    if (!first_)
+      add_gradients(stream_, r.own_gradient,
+                    r.gradient.rows(r.own.first - r.whole.first, r.own.count()));
+  }
+  communicator_.start_reduce_scatter(stream_, r.gradient, r.own_gradient);
+}
+
+// What no bucket has or no backward pass reported.
+void GradientReducer::reduce_rest() {
+  communicator_.begin_group();
+  int64_t from = 0;
+  const auto reduce_up_to = [&](int64_t to) {
+    if (from < to) communicator_.all_reduce(stream_, table_.gradients({from, to}));
+  };
+  for (const Part& part : parts_) {
+    if (const Sharding::Range* r = part.range; r && !part.reduced) {
+      if (r->accumulates) throw std::logic_error("the gradients of a block were not reported");
+      communicator_.reduce_scatter(stream_, r->gradient, r->own_gradient);
+    } else if (!part.reduced) {
+      continue;
+    }
+    reduce_up_to(part.whole.first);
+    from = part.whole.last;
+  }
+  reduce_up_to(table_.elements());
+  communicator_.end_group();
+}
+
+void GradientReducer::end() {
+  if (armed_) communicator_.wait(stream_);
+  armed_ = false;
 }
 
 void GradientReducer::finish() {
   if (communicator_.size() == 1) return;
-  communicator_.begin_group();
-  int64_t from = 0;
-  const auto reduce_up_to = [&](int64_t to) {
-    if (from < to) communicator_.all_reduce(stream_, gradients_.rows(from, to - from));
-  };
-  for (const size_t b : by_place_) {
-    if (!progress_[b].reduced) continue;
-    reduce_up_to(buckets_[b].begin);
-    from = buckets_[b].end;
-  }
-  reduce_up_to(gradients_.numel());
-  communicator_.end_group();
+  reduce_rest();
   communicator_.wait(stream_);
-  armed_ = false;
-  for (Progress& progress : progress_) progress.reduced = false;
+  for (Part& part : parts_) part.reduced = false;
 }
 
 }  // namespace tally::train

@@ -1,57 +1,61 @@
 // Data parallelism: the gradients of all ranks are summed once a step, overlapped with the rest of
-// the backward pass.
+// the backward pass. Under ZeRO each rank gets the sum of its shares alone, once a step or, where
+// the gradients are shared as well (ZeRO 2), after every backward pass.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "src/nn/parameters.h"
+#include "src/optim/gradient_buckets.h"
+#include "src/optim/sharding.h"
 #include "src/parallel/communicator.h"
 
 namespace tally::train {
-
-// Parameters whose gradients are reduced together, by their places in ParameterTable::all(), and
-// the elements of the flat buffer that they cover.
-struct GradientBucket {
-  std::vector<int> parameters;
-  int64_t begin = 0, end = 0;
-};
-
-// Buckets of at least `elements` each (but the last), of the parameters in the order in which their
-// gradients become final. A bucket's parameters are neighbours in the flat buffer.
-std::vector<GradientBucket> gradient_buckets(const ParameterTable& table,
-                                             const std::vector<int>& final_order, int64_t elements);
 
 // A bucket is reduced as soon as all its parameters are reported. With one rank nothing is done.
 // Nothing is allocated in a step, and everything can be recorded in a CUDA graph.
 class GradientReducer {
  public:
-  // All of them outlive this. Gradients in no bucket are reduced at the end.
+  // All of them outlive this. Gradients in no bucket are reduced at the end of a step.
   GradientReducer(Communicator& communicator, Stream& stream, const ParameterTable& table,
-                  std::vector<GradientBucket> buckets);
+                  const std::vector<GradientBucket>& buckets);
+  // By reduce-scatter, in the ranges of `sharding`.
+  GradientReducer(Stream& stream, const ParameterTable& table, const Sharding& sharding);
 
-  // The last backward pass of a step begins: calls of ready() count from here on.
-  void begin();
-  // The gradient of a parameter is final in this step.
+  // A backward pass begins, of the `first` micro batch of a step, the `last`, or both: calls of
+  // ready() count from here on.
+  void begin(bool first, bool last);
+  // The gradient of a parameter is final in this backward pass.
   void ready(int parameter);
-  // Reduces what is left; later work on the stream sees the sums. The gradients of a step that
-  // never called ready() are all left.
+  // The backward pass has ended: later work may overwrite the gradients.
+  void end();
+  // The step's passes have ended. Reduces what is left; later work on the stream sees the sums. The
+  // gradients of passes that never called ready() are all left.
   void finish();
 
  private:
-  struct Progress {
-    size_t missing = 0;
-    bool reduced = false;
+  // What is reduced at a time.
+  struct Part {
+    FlatRange whole;
+    std::vector<int> parameters;             // empty: no bucket
+    const Sharding::Range* range = nullptr;  // null: an all-reduce
+    size_t missing = 0;                      // of `parameters`, in this pass
+    bool reduced = false;                    // in this step
   };
+
+  GradientReducer(Communicator& communicator, Stream& stream, const ParameterTable& table,
+                  std::vector<Part> parts, bool every_pass);
+  void start(Part* part);
+  void reduce_rest();
 
   Communicator& communicator_;
   Stream& stream_;
-  const Tensor gradients_;  // flat, f32 or f64
-  const std::vector<GradientBucket> buckets_;
-  std::vector<int> bucket_of_;    // of each parameter; -1: none
-  std::vector<size_t> by_place_;  // buckets in the order of the flat buffer
-  std::vector<Progress> progress_;
-  bool armed_ = false;
+  const ParameterTable& table_;
+  std::vector<Part> parts_;  // in the order of the flat buffer
+  const bool every_pass_;
+  std::vector<int> part_of_;  // of each parameter; -1: none
+  bool armed_ = false, first_ = true;
 };
 
 }  // namespace tally::train

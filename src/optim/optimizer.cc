@@ -5,16 +5,29 @@
 
 namespace tally::train {
 
+namespace {
+
+// The processes that have parts of the gradient of one batch; null: this one has it all.
+Communicator* with_parts(const Mesh* mesh, const Sharding* sharding) {
+  if (!mesh) return sharding ? &sharding->replicas() : nullptr;
+  Communicator& all = sharding ? mesh->world() : mesh->model();
+  return all.size() > 1 ? &all : nullptr;
+}
+
+}  // namespace
+
 Optimizer::Optimizer(const Config& config, const ParameterTable& table, Stream& stream,
-                     Communicator* model)
+                     const Mesh* mesh, const Sharding* sharding)
     : hyper_{config.optimizer.beta1, config.optimizer.beta2, config.optimizer.epsilon},
       clip_(config.optimizer.clip),
       weight_decay_(config.optimizer.weight_decay),
       table_(table),
-      buffers_(table, stream),
+      buffers_(table, stream, sharding ? sharding->owned() : std::vector<FlatRange>()),
       stream_(stream),
-      model_(model && model->size() > 1 ? model : nullptr),
+      parts_(with_parts(mesh, sharding)),
+      sharding_(sharding),
       scaler_(config) {
+  if (sharding) gather_.emplace(stream, table, *sharding);
   const size_t bytes = norm_workspace(stream, table.elements());
   workspace_ = Tensor(nullptr, DType::u8, {static_cast<int64_t>(bytes)});
   workspace_.data = stream.allocate(bytes, "workspace of the gradient norm");
@@ -67,23 +80,56 @@ void Optimizer::update(Stream& s, int64_t first, int64_t last, const StepState* 
                        bool zero_gradients, int sms) {
   if (first >= last) return;
   const auto range = [&](const Tensor& flat) { return flat.rows(first, last - first); };
-  const int64_t decayed = std::clamp<int64_t>(table_.decayed_elements() - first, 0, last - first);
-  adamw_step(s, hyper_, state, decayed, range(table_.gradients()), range(buffers().master),
-             range(buffers().first_moment), range(buffers().second_moment), range(table_.weights()),
-             zero_gradients, sms);
+  adamw_step(s, hyper_, state, decayed_of({first, last}), range(table_.gradients()),
+             range(buffers().master), range(buffers().first_moment), range(buffers().second_moment),
+             range(table_.weights()), zero_gradients, sms);
+}
+
+int64_t Optimizer::decayed_of(const FlatRange& range) const {
+  return std::clamp<int64_t>(table_.decayed_elements() - range.first, 0, range.count());
+}
+
+// The update of this process's shares.
+void Optimizer::update_owned() {
+  int64_t at = 0;
+  for (const Sharding::Range& r : sharding_->ranges()) {
+    const auto own = [&](const Tensor& state) { return state.rows(at, r.own.count()); };
+    adamw_step(stream_, hyper_, state_, decayed_of(r.own), r.own_gradient, own(buffers().master),
+               own(buffers().first_moment), own(buffers().second_moment),
+               table_.weights().rows(r.own.first, r.own.count()), false);
+    at += r.own.count();
+  }
 }
 
 // Each process adds the squares of its own part. A part that several processes have counts once.
 void Optimizer::take_norm() {
-  if (!model_) return gradient_norm(stream_, table_.gradients(), state_, workspace_);
-  for (const auto& [first, last] : table_.counted_ranges())
-    add_gradient_squares(stream_, table_.gradients().rows(first, last - first), state_, workspace_);
-  model_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));
+  if (!parts_) return gradient_norm(stream_, table_.gradients(), state_, workspace_);
+  const auto add = [&](const Tensor& gradients) {
+    add_gradient_squares(stream_, gradients, state_, workspace_);
+  };
+  for (const auto& [first, last] : table_.counted_ranges()) {
+    if (!sharding_) {
+      add(table_.gradients({first, last}));
+      continue;
+    }
+    for (const Sharding::Range& r : sharding_->ranges()) {
+      const int64_t begin = std::max(first, r.own.first), end = std::min(last, r.own.last);
+      if (begin < end) add(r.own_gradient.rows(begin - r.own.first, end - begin));
+    }
+  }
+  parts_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));
   finish_gradient_norm(stream_, state_);
 }
 
 void Optimizer::apply(bool zero_gradients) {
   take_norm();
+  if (sharding_) {
+    update_owned();
+    // Not only the shares: what other processes own holds this one's addends.
+    if (zero_gradients) stream_.fill_zero(table_.gradients().data, table_.gradients().bytes());
+    if (!gathers_later_) gather_->all();
+    return;
+  }
   update(stream_, 0, deferred_first_, state_, zero_gradients);
   update(stream_, deferred_last_, table_.elements(), state_, zero_gradients);
   if (deferred_state_) stream_.copy(deferred_state_, state_, sizeof(StepState));
@@ -112,12 +158,16 @@ void Optimizer::update_deferred(Stream& s, int64_t first, int64_t last, int sms)
 
 void Optimizer::complete() {
   if (!outstanding_) return;
-  update(stream_, deferred_first_, deferred_last_, deferred_state_, false);
-  forget_deferred();
+  if (deferred_state_) {
+    update(stream_, deferred_first_, deferred_last_, deferred_state_, false);
+    forget_deferred();
+  }
+  if (gathers_later_) gather_->all();
+  outstanding_ = false;
 }
 
 StepState Optimizer::finish_step() {
-  outstanding_ = deferred_state_ != nullptr;
+  outstanding_ = deferred_state_ || gathers_later_;
   StepState s{};
   stream_.copy(&s, state_, sizeof(s));
   stream_.synchronize();
@@ -130,7 +180,7 @@ StepState Optimizer::finish_step() {
 }
 
 void Optimizer::finish_enqueued() {
-  outstanding_ = deferred_state_ != nullptr;
+  outstanding_ = deferred_state_ || gathers_later_;
   if (!scaler_.dynamic()) ++updates_;
 }
 

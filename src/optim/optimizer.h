@@ -9,22 +9,26 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "src/config/config.h"
 #include "src/nn/parameters.h"
 #include "src/ops/optimizer/optimizer.h"
 #include "src/optim/loss_scaler.h"
 #include "src/optim/optimizer_state.h"
-#include "src/parallel/communicator.h"
+#include "src/optim/sharding.h"
+#include "src/optim/weight_gather.h"
+#include "src/parallel/mesh.h"
 
 namespace tally::train {
 
 class Optimizer {
  public:
-  // `table` was laid out on `stream`. `model`: the processes among which a replica of the model is
-  // divided; null: this one has all of it. All of them outlive this. Throws OutOfMemory.
+  // `table` was laid out on `stream`. `mesh`: the processes of the run; null: this one alone.
+  // `sharding`: how replicas share the state; null: each has all of it. All of them outlive this.
+  // Throws OutOfMemory.
   Optimizer(const Config& config, const ParameterTable& table, Stream& stream,
-            Communicator* model = nullptr);
+            const Mesh* mesh = nullptr, const Sharding* sharding = nullptr);
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -32,6 +36,9 @@ class Optimizer {
   // In device memory; operations read and write it. Its address never changes.
   StepState* state() const { return state_; }
   const OptimizerBuffers& buffers() const { return buffers_.buffers(); }
+  const Sharding* sharding() const { return sharding_; }  // null: none
+  // What gathers the weights that other processes update; null without sharding.
+  WeightGather* gather() { return gather_ ? &*gather_ : nullptr; }
   // For the steps from here on.
   void set_weight_decay(double weight_decay) { weight_decay_ = weight_decay; }
   // Fills the state for the next update and zeroes the loss. Must not be recorded in a graph.
@@ -49,8 +56,11 @@ class Optimizer {
   // The deferred update of [first, last) for the last applied step, on `s`, where it may overlap
   // with other work, see adamw_step(). Does nothing after complete(). Enqueues only.
   void update_deferred(Stream& s, int64_t first, int64_t last, int sms);
-  // Does all deferred updates that are outstanding. Afterwards weights and the optimizer's state
-  // are those of the last step.
+  // From here on apply() leaves the gathering of the new weights to gather(), which the next step's
+  // forward pass does, or to complete(). Call it before the first step, or after complete().
+  void defer_gather(bool defer) { gathers_later_ = defer; }
+  // Does all deferred updates and gathers that are outstanding. Afterwards weights and the
+  // optimizer's state are those of the last step. Collective over the replicas under sharding.
   void complete();
   // Waits for the step, updates the loss scale and counts the update unless it was skipped.
   StepState finish_step();
@@ -70,6 +80,8 @@ class Optimizer {
   void fill_kept(StepState* state) const;
   void forget_deferred();
   void take_norm();
+  int64_t decayed_of(const FlatRange& range) const;
+  void update_owned();
   void update(Stream& s, int64_t first, int64_t last, const StepState* state, bool zero_gradients,
               int sms = 0);
 
@@ -79,7 +91,9 @@ class Optimizer {
   const ParameterTable& table_;
   OptimizerState buffers_;
   Stream& stream_;
-  Communicator* const model_;  // null: one process
+  Communicator* const parts_;  // the processes that have parts of a gradient; null: this one alone
+  const Sharding* const sharding_;
+  std::optional<WeightGather> gather_;
   LossScaler scaler_;
   int64_t updates_ = 0;
   StepState* state_ = nullptr;
@@ -87,7 +101,8 @@ class Optimizer {
   // found_inf is set, which skips updates.
   int64_t deferred_first_ = 0, deferred_last_ = 0;
   StepState* deferred_state_ = nullptr;
-  bool outstanding_ = false;  // an applied step's deferred part may not have been updated
+  bool gathers_later_ = false;
+  bool outstanding_ = false;  // an applied step's deferred part may not be done
   Tensor workspace_;
 };
 

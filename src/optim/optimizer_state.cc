@@ -2,17 +2,23 @@
 
 namespace tally::train {
 
-OptimizerState::OptimizerState(const ParameterTable& table, Stream& stream) : stream_(stream) {
+OptimizerState::OptimizerState(const ParameterTable& table, Stream& stream,
+                               std::vector<FlatRange> ranges)
+    : stream_(stream) {
   const Tensor weights = table.weights();
   const DType type = table.gradients().dtype;
+  const bool whole = ranges.empty();
+  if (whole) ranges = {{0, table.elements()}};
+  int64_t elements = 0;
+  for (const FlatRange& r : ranges) elements += r.count();
   const auto flat = [&](const char* what) {
-    Tensor t(nullptr, type, {table.elements()});
+    Tensor t(nullptr, type, {elements});
     t.data = stream.allocate(t.bytes(), what);
     stream.fill_zero(t.data, t.bytes());
     return t;
   };
-  owns_master_ = weights.dtype != type;
-  buffers_.ranges = {{0, table.elements()}};
+  owns_master_ = weights.dtype != type || !whole;
+  buffers_.ranges = std::move(ranges);
   buffers_.master = owns_master_ ? flat("master weights") : weights;
   buffers_.first_moment = flat("first moments");
   buffers_.second_moment = flat("second moments");

@@ -50,26 +50,38 @@ void Communicator::broadcast(Stream& s, const Tensor& t, int root) {
 }
 
 void Communicator::all_gather(Stream& s, const Tensor& part, const Tensor& whole) {
-  require(whole.numel() == part.numel() * size_ && whole.dtype == part.dtype, "all_gather",
-          "the whole is not as large as all parts");
-  if (part.numel() == 0) return;
-  if (size_ > 1) {
-    do_all_gather(s, part, whole);
-  } else if (part.data != whole.data) {
-    s.copy(whole.data, part.data, part.bytes());
-  }
+  if (has_parts(s, part, whole)) do_all_gather(s, part, whole);
+}
+
+void Communicator::start_all_gather(Stream& s, const Tensor& part, const Tensor& whole) {
+  if (has_parts(s, part, whole)) do_start_all_gather(s, part, whole);
 }
 
 void Communicator::reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part, Reduce op) {
+  if (has_shares(s, whole, part)) do_reduce_scatter(s, whole, part, op);
+}
+
+void Communicator::start_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part,
+                                        Reduce op) {
+  if (has_shares(s, whole, part)) do_start_reduce_scatter(s, whole, part, op);
+}
+
+// Whether there is something to gather from other ranks; one rank alone copies its part.
+bool Communicator::has_parts(Stream& s, const Tensor& part, const Tensor& whole) const {
+  require(whole.numel() == part.numel() * size_ && whole.dtype == part.dtype, "all_gather",
+          "the whole is not as large as all parts");
+  if (part.numel() == 0) return false;
+  if (size_ == 1 && part.data != whole.data) s.copy(whole.data, part.data, part.bytes());
+  return size_ > 1;
+}
+
+bool Communicator::has_shares(Stream& s, const Tensor& whole, const Tensor& part) const {
   require(whole.numel() == part.numel() * size_ && whole.dtype == part.dtype, "reduce_scatter",
           "the whole is not as large as all parts");
   require(can_reduce(part.dtype), "reduce_scatter", "numbers of this type cannot be added");
-  if (part.numel() == 0) return;
-  if (size_ > 1) {
-    do_reduce_scatter(s, whole, part, op);
-  } else if (part.data != whole.data) {
-    s.copy(part.data, whole.data, part.bytes());
-  }
+  if (part.numel() == 0) return false;
+  if (size_ == 1 && part.data != whole.data) s.copy(part.data, whole.data, part.bytes());
+  return size_ > 1;
 }
 
 void Communicator::send(Stream& s, const Tensor& t, int to) {

@@ -60,9 +60,13 @@ class Communicator {
   // Returns when all ranks have called it and their streams have reached it.
   void barrier(Stream& s);
 
-  // An all_reduce that overlaps with what is enqueued later. It starts when `s` has reached this
-  // point, and `t` must not be touched before wait(s). On the CPU it is done at once.
+  // The same operations, overlapped with what is enqueued later. They start when `s` has reached
+  // this point, one after the other, and their tensors must not be touched before wait(s). On the
+  // CPU they are done at once.
   void start_all_reduce(Stream& s, const Tensor& t, Reduce op = Reduce::sum);
+  void start_all_gather(Stream& s, const Tensor& part, const Tensor& whole);
+  void start_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part,
+                            Reduce op = Reduce::sum);
   // A send() that overlaps with what is enqueued later, so that neighbours that send to each other do
   // not wait for each other. On a GPU `t` must not change before wait(s); on the CPU it has been
   // copied.
@@ -94,7 +98,14 @@ class Communicator {
   virtual void do_start_send(Stream& s, const Tensor& t, int to) = 0;
   virtual void do_broadcast(Stream& s, const Tensor& t, int root) = 0;
   virtual void do_all_gather(Stream& s, const Tensor& part, const Tensor& whole) = 0;
+  virtual void do_start_all_gather(Stream& s, const Tensor& part, const Tensor& whole) {
+    do_all_gather(s, part, whole);
+  }
   virtual void do_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part, Reduce op) = 0;
+  virtual void do_start_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part,
+                                       Reduce op) {
+    do_reduce_scatter(s, whole, part, op);
+  }
   // A tensor without memory is not sent or not received.
   virtual void do_send_receive(Stream& s, const Tensor& out, int to, const Tensor& in,
                                int from) = 0;
@@ -102,6 +113,9 @@ class Communicator {
   virtual std::unique_ptr<Communicator> do_subgroup(const std::vector<int>& ranks);
 
  private:
+  bool has_parts(Stream& s, const Tensor& part, const Tensor& whole) const;
+  bool has_shares(Stream& s, const Tensor& whole, const Tensor& part) const;
+
   int rank_, size_;
   std::string name_ = "world";
 };

@@ -137,15 +137,27 @@ class Nccl final : public Communicator {
     check(ncclBroadcast(t.data, t.data, count_of(t), type_of(t.dtype), root, comm_, native(s)),
           "ncclBroadcast", comm_);
   }
+  void gather_on(cudaStream_t stream, const Tensor& part, const Tensor& whole) {
+    check(ncclAllGather(part.data, whole.data, count_of(part), type_of(part.dtype), comm_, stream),
+          "ncclAllGather", comm_);
+  }
   void do_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
-    check(
-        ncclAllGather(part.data, whole.data, count_of(part), type_of(part.dtype), comm_, native(s)),
-        "ncclAllGather", comm_);
+    gather_on(native(s), part, whole);
+  }
+  void do_start_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
+    gather_on(side_.after(native(s)), part, whole);
+  }
+  void scatter_on(cudaStream_t stream, const Tensor& whole, const Tensor& part, Reduce op) {
+    check(ncclReduceScatter(whole.data, part.data, count_of(part), type_of(part.dtype),
+                            operation(op), comm_, stream),
+          "ncclReduceScatter", comm_);
   }
   void do_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part, Reduce op) override {
-    check(ncclReduceScatter(whole.data, part.data, count_of(part), type_of(part.dtype),
-                            operation(op), comm_, native(s)),
-          "ncclReduceScatter", comm_);
+    scatter_on(native(s), whole, part, op);
+  }
+  void do_start_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part,
+                               Reduce op) override {
+    scatter_on(side_.after(native(s)), whole, part, op);
   }
   void do_send_receive(Stream& s, const Tensor& out, int to, const Tensor& in, int from) override {
     begin_group();

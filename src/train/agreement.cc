@@ -30,7 +30,7 @@ constexpr std::array<const char*, 5> paths_of_hosts{
 constexpr std::array<const char*, 3> given_or_not{"load", "load_hf", "save"};
 
 // Settings whose flags are spelled differently from their keys.
-constexpr std::array<std::pair<const char*, const char*>, 16> labels{
+constexpr std::array<std::pair<const char*, const char*>, 17> labels{
     {{"model.preset", "--model"},
      {"model.padded_vocab_size", "the padded vocabulary (--make-vocab-size-divisible-by)"},
      {"training.train_iters", "the number of steps (--train-iters, --train-samples or --epochs)"},
@@ -44,6 +44,7 @@ constexpr std::array<std::pair<const char*, const char*>, 16> labels{
      {"parallel.virtual_pipeline_layers", "--num-layers-per-virtual-pipeline-stage"},
      {"parallel.sequence", "--sequence-parallel"},
      {"parallel.distributed_optimizer", "--use-distributed-optimizer"},
+     {"parallel.shard_gradients", "--data-parallel-sharding-strategy"},
      {"load_optimizer", "load_optimizer (--no-load-optim turns it off)"},
      {"save_optimizer", "save_optimizer (--no-save-optim turns it off)"},
      {"data.mock", "--mock-data"},

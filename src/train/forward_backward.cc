@@ -17,14 +17,12 @@ bool has_dropout(const Config& c) {
   return c.model.hidden_dropout > 0 || c.model.attention_dropout > 0;
 }
 
-// Of all stages of a process, in the order in which their gradients become final.
-std::vector<int> reported_parameters(const std::vector<Stage*>& stages) {
-  std::vector<int> ids;
-  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    const std::vector<int> of_stage = (*stage)->reported_parameters();
-    ids.insert(ids.end(), of_stage.begin(), of_stage.end());
-  }
-  return ids;
+GradientReducer make_reducer(const Config& c, Stream& stream, const ParameterTable& table,
+                             const std::vector<Stage*>& stages, const Mesh& mesh,
+                             const Sharding* sharding) {
+  if (sharding) return GradientReducer(stream, table, *sharding);
+  return GradientReducer(mesh.data(), stream, table,
+                         gradient_buckets(table, reported_parameters(stages), c.gradient_bucket));
 }
 
 }  // namespace
@@ -36,30 +34,34 @@ bool records_graphs(const Config& config, const Stream& stream) {
 
 ForwardBackward::ForwardBackward(const Config& config, Stream& stream, ParameterTable& table,
                                  const std::vector<Stage*>& stages, const Mesh& mesh,
-                                 StepState* state, int places)
+                                 Optimizer& optimizer, int places)
     : config_(config),
       stream_(stream),
       table_(table),
       mesh_(mesh),
-      state_(state),
+      state_(optimizer.state()),
+      sharding_(optimizer.sharding()),
+      gather_(optimizer.gather()),
       graphs_(records_graphs(config, stream) && mesh.shape().pipeline == 1),
       dropout_(has_dropout(config)),
       most_micro_batches_(config.micro_batches()),
       pipeline_(config, stream, mesh, stages),
       staging_(stream,
                static_cast<size_t>(places * most_micro_batches_) * sizeof(StepState::MicroBatch)),
-      reducer_(mesh.data(), stream, table,
-               gradient_buckets(table, reported_parameters(stages), config.gradient_bucket)) {
+      reducer_(make_reducer(config, stream, table, stages, mesh, sharding_)) {
   for (auto& graph : recorded_) graph = StepGraph::make(stream);
   if (mesh.data().size() == 1) return;
-  for (Stage* stage : stages)
-    stage->set_gradient_hook([this](int parameter) {
-      if (reports_) reducer_.ready(parameter);
-    });
+  for (Stage* stage : stages) {
+    stage->set_gradient_hook([this](int parameter) { reducer_.ready(parameter); });
+    if (gather_) stage->set_weight_hook([this](int parameter) { gather_->needs(parameter); });
+  }
 }
 
 ForwardBackward::~ForwardBackward() {
-  for (Stage* stage : pipeline_.stages()) stage->set_gradient_hook({});
+  for (Stage* stage : pipeline_.stages()) {
+    stage->set_gradient_hook({});
+    stage->set_weight_hook({});
+  }
 }
 
 void ForwardBackward::run(BatchLoader* loader, int64_t consumed, int place) {
@@ -80,15 +82,18 @@ void ForwardBackward::run_stage(BatchLoader* loader, int64_t consumed, int place
     load(stream_, loader, &batch);
     batch.first = k == 0 && config_.fusions.overwrite;
     const Pass pass = pass_of(batch, consumed, k, place);
-    reports_ = k == micro_batches - 1 && mesh_.world().size() > 1;
+    const bool last = k == micro_batches - 1 && mesh_.world().size() > 1;
     const auto work = [&] {
-      if (reports_) reducer_.begin();
+      if (gather_ && batch.first) gather_->begin();
       stage.forward(batch, pass, activations);
+      if (gather_ && batch.first) gather_->finish();
+      reducer_.begin(k == 0, last);
       stage.backward(activations);
-      if (reports_) finish_gradients();
+      reducer_.end();
+      if (last) finish_gradients();
     };
     if (graphs_) {
-      recorded_[(batch.first ? 1 : 0) + (reports_ ? 2 : 0)]->run(work);
+      recorded_[(k == 0 ? 1 : 0) + (last ? 2 : 0)]->run(work);
     } else {
       work();
     }
@@ -104,9 +109,15 @@ void ForwardBackward::run_pipeline(BatchLoader* loader, int64_t consumed) {
   calls.pass = [&](int64_t number, const Batch& batch) {
     return pass_of(batch, consumed, number, 0);
   };
-  calls.last_backward = [this](bool begins) { reports_ = begins; };
-  reducer_.begin();
-  pipeline_.run(config_.micro_batches_at(consumed), calls);
+  const int64_t micro_batches = config_.micro_batches_at(consumed);
+  calls.before_backward = [this, micro_batches](int64_t number) {
+    reducer_.begin(number == 0, number == micro_batches - 1);
+  };
+  calls.after_backward = [this] { reducer_.end(); };
+  const bool gathers = gather_ && config_.fusions.overwrite;
+  if (gathers) gather_->begin();
+  pipeline_.run(micro_batches, calls);
+  if (gathers) gather_->finish();
   finish_gradients();
 }
 
@@ -115,12 +126,13 @@ void ForwardBackward::finish_gradients() {
   // With sequence parallelism norms and biases have seen a part of the tokens.
   const int64_t first = table_.undivided_vectors(), end = table_.elements();
   if (config_.sequence_parallel && first < end)
-    mesh_.tensor().all_reduce(stream_, table_.gradients().rows(first, end - first));
+    mesh_.tensor().all_reduce(stream_, table_.gradients({first, end}));
   reducer_.finish();
   // The embedding and the head that is tied to it: at the end, because two processes that add equal
   // numbers get equal bits, and sums over replicas depend on where a gradient lies in its buffer.
   if (mesh_.shape().pipeline > 1 && config_.model.tied_embeddings && mesh_.embedding())
-    mesh_.embedding()->all_reduce(stream_, table_.get("wte.weight").gradient);
+    mesh_.embedding()->all_reduce(
+        stream_, sharding_ ? sharding_->alone() : table_.get("wte.weight").gradient);
 }
 
 // Drops recorded passes whose micro batch weight differs.

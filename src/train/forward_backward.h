@@ -12,6 +12,7 @@
 #include "src/device/graph.h"
 #include "src/model/stage.h"
 #include "src/optim/gradient_reducer.h"
+#include "src/optim/optimizer.h"
 #include "src/parallel/mesh.h"
 #include "src/train/loader.h"
 #include "src/train/pipeline.h"
@@ -23,17 +24,18 @@ bool records_graphs(const Config& config, const Stream& stream);
 
 class ForwardBackward {
  public:
-  // `state`: of the steps, in device memory. `places`: steps that may be enqueued before the host
-  // waits for their results. All outlive it. Throws OutOfMemory.
+  // `places`: steps that may be enqueued before the host waits for their results. All outlive it.
+  // Throws OutOfMemory.
   ForwardBackward(const Config& config, Stream& stream, ParameterTable& table,
-                  const std::vector<Stage*>& stages, const Mesh& mesh, StepState* state,
+                  const std::vector<Stage*>& stages, const Mesh& mesh, Optimizer& optimizer,
                   int places);
   ~ForwardBackward();
   ForwardBackward(const ForwardBackward&) = delete;
   ForwardBackward& operator=(const ForwardBackward&) = delete;
 
   // Enqueues the step that begins after `consumed` samples of the run. `place`: see StepResults.
-  // Afterwards the state has this rank's loss and the parameter table all ranks' gradients.
+  // Afterwards the state has this rank's loss and the parameter table all ranks' gradients, under
+  // ZeRO those of this rank's shares.
   void run(BatchLoader* loader, int64_t consumed, int place);
 
   // Evaluations may use it between two steps.
@@ -51,16 +53,17 @@ class ForwardBackward {
   Stream& stream_;
   const ParameterTable& table_;
   const Mesh& mesh_;
-  StepState* const state_;
+  StepState* const state_;  // in device memory
+  const Sharding* const sharding_;
+  WeightGather* const gather_;  // null: no sharding
   const bool graphs_, dropout_;
   const int64_t most_micro_batches_;  // of a step, once the global batch has its full size
 
   Pipeline pipeline_;
   HostMemory staging_;  // [places, micro batches] StepState::MicroBatch
   GradientReducer reducer_;
-  bool reports_ = false;  // gradients that become final now are so for the step
   // Indexed by what differs: 1 if the micro batch is the step's first, which overwrites the
-  // gradients, plus 2 if it is the last, whose gradients are reduced.
+  // gradients, plus 2 if it is the last, after which they are reduced.
   std::array<std::unique_ptr<StepGraph>, 4> recorded_;
   int64_t recorded_micro_batches_ = 0;  // of the steps whose micro batches are recorded
 };

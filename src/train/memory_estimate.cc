@@ -9,16 +9,31 @@ DType wide_type(const Config& c) {
   return c.compute_type() == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// Weights, gradients, two moments, and master weights where the weights are narrower
-// (OptimizerState). Without an optimizer neither moments nor master weights.
+// The gradients that a process keeps under ZeRO 2, as a share of all: its share of the blocks'
+// matrices and whole those of two blocks (TableLayout), and all others (Sharding).
+double kept_gradients(const Config& c) {
+  if (!c.shard_gradients) return 1;
+  const auto real = [](int64_t n) { return static_cast<double>(n); };
+  const ModelConfig& m = c.model;
+  const double block = real(m.hidden) * (4 * real(m.hidden) + 2 * real(m.ffn));
+  const double blocks = real(m.layers) * block;
+  const double shared = blocks / c.data_parallel + std::min(2.0, real(m.layers)) * block;
+  return 1 + (shared - blocks) / real(m.parameters());
+}
+
+// Weights, gradients, two moments, and master weights where the weights are narrower or processes
+// share the state (OptimizerState). Without an optimizer neither moments nor master weights.
 double parameter_bytes(const Config& c) {
   const auto weight = static_cast<double>(size_of(c.compute_type()));
   const auto wide = static_cast<double>(size_of(wide_type(c)));
   const bool trains = c.command == Command::train && !c.skip_train;
-  const double state = trains ? 2 * wide + (weight < wide ? wide : 0) : 0;
+  const bool shares = c.distributed_optimizer && trains;
+  const double state = trains ? 2 * wide + (weight < wide || shares ? wide : 0) : 0;
   // The reference model works on copies, which have their own gradients.
   const double copies = c.reference ? (trains ? 2 : 1) * wide : 0;
-  return static_cast<double>(c.model.parameters()) * (weight + wide + state + copies);
+  return static_cast<double>(c.model.parameters()) *
+         (weight + wide * (trains ? kept_gradients(c) : 1) +
+          (shares ? state / c.data_parallel : state) + copies);
 }
 
 // Tokens whose logits the explicit model holds at once on a CPU: as many as stay near the caches.

@@ -37,7 +37,7 @@ void Pipeline::run(int64_t micro_batches, const Calls& calls) {
     if (step.forward) {
       forward(step, calls);
     } else {
-      backward(step, calls, step.micro_batch + 1 == micro_batches);
+      backward(step, calls);
     }
   }
   links_->wait_for_output(stream_);
@@ -58,14 +58,14 @@ void Pipeline::forward(const PipelineStep& step, const Calls& calls) {
   if (!parts_[chunk].last) links_->start_send_output(stream_, set.output);
 }
 
-void Pipeline::backward(const PipelineStep& step, const Calls& calls, bool last) {
+void Pipeline::backward(const PipelineStep& step, const Calls& calls) {
   ActivationSet& set = set_of(step);
   const auto chunk = static_cast<size_t>(step.chunk);
   if (!parts_[chunk].first) links_->wait_for_gradient(stream_);
   if (!parts_[chunk].last) links_->receive_gradient(stream_, set.gradient);
-  if (last) calls.last_backward(true);
+  calls.before_backward(step.micro_batch);
   stages_[chunk]->backward(set);
-  if (last) calls.last_backward(false);
+  calls.after_backward();
   if (!parts_[chunk].first) links_->start_send_gradient(stream_, set.gradient);
 }
 

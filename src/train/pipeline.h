@@ -36,8 +36,9 @@ class Pipeline {
     std::function<void(int64_t number, Batch* batch)> load;
     // The arguments of a micro batch's passes.
     std::function<Pass(int64_t number, const Batch& batch)> pass;
-    // A stage's backward pass of the step's last micro batch begins, or has ended.
-    std::function<void(bool begins)> last_backward;
+    // A stage's backward pass of a micro batch begins, and has ended.
+    std::function<void(int64_t number)> before_backward;
+    std::function<void()> after_backward;
   };
   // Does all forward and backward passes of a step of a divided pipeline, and exchanges their ends.
   // Enqueues; on the CPU waits for the neighbours.
@@ -49,7 +50,7 @@ class Pipeline {
  private:
   ActivationSet& set_of(const PipelineStep& step);
   void forward(const PipelineStep& step, const Calls& calls);
-  void backward(const PipelineStep& step, const Calls& calls, bool last);
+  void backward(const PipelineStep& step, const Calls& calls);
 
   Stream& stream_;
   const Mesh& mesh_;

@@ -43,8 +43,7 @@ Measured measure(const Config& c, Session& session, const Mesh& mesh, RehearsalL
   Stream& stream = session.stream;
   Optimizer& optimizer = *session.optimizer;
   session.table.initialize(c.seed, session.buffers().master);
-  ForwardBackward passes(c, stream, session.table, session.stage_list(), mesh, optimizer.state(),
-                         1);
+  ForwardBackward passes(c, stream, session.table, session.stage_list(), mesh, optimizer, 1);
   const std::shared_ptr<const SampleSource> source =
       make_mock_samples(c.model.vocabulary, c.sequence, c.seed);
   const auto loader =

@@ -30,11 +30,6 @@ void check_supported(const Config& c) {
     throw InputError(
         "--reference: the autograd model is parallel in data only: leave out "
         "--tensor-model-parallel-size and --pipeline-model-parallel-size");
-  if (c.distributed_optimizer)
-    throw InputError(fmt::format(
-        "--use-distributed-optimizer: this version keeps the optimizer's state whole in each of "
-        "the {} processes: leave it out",
-        c.data_parallel));
 }
 
 // Only the primary process prints.
@@ -104,9 +99,10 @@ class Run {
         {{"iteration", "the number of steps done before (--load)", fmt::format("{}", iteration)}},
         "let --load name the same checkpoint on every host");
     const auto check_weights = [&](const char* when) {
+      // Replicas that share the optimizer's state have only the weights in common.
+      const bool master = session.optimizer && !session.sharding;
       check_same_weights(world_, mesh_.shape(), stream_,
-                         config_.skip_train ? session.table.weights() : session.buffers().master,
-                         when);
+                         master ? session.buffers().master : session.table.weights(), when);
     };
     check_weights("at the start");
     record_.first_iteration = iteration;
@@ -128,9 +124,9 @@ class Run {
     };
     hooks.check_weights = [&] { check_weights("while training"); };
     if (!config_.save_dir.empty()) {
-      // All processes wait; one writes.
+      // All processes wait; one writes what it or all of them have.
       hooks.save = [&](int64_t done, int64_t samples) {
-        if (world_.is_primary()) save(&session, done, samples);
+        if (world_.is_primary() || session.sharding) save(&session, done, samples);
       };
     }
     const LoopParts parts{config_,
@@ -173,6 +169,7 @@ class Run {
       const std::string path = session->save({iteration, samples}, record_, files_);
       print_(fmt::format("  saved checkpoint at iteration {} to {}", iteration, path));
     });
+    if (!world_.is_primary()) return;
     if (!unsaved_.empty())
       warn(fmt::format("the checkpoint of iteration {} is missing: {}", iteration, unsaved_));
     const std::string unwritten = failure_of([&] { write_record(); });

@@ -8,6 +8,7 @@
 #include "src/checkpoint/hugging_face.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
+#include "src/train/gathered_state.h"
 #include "src/train/pipeline_schedule.h"
 
 namespace tally::train {
@@ -15,12 +16,27 @@ namespace tally::train {
 Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stream(s) {
   const std::vector<ModelPart> parts = parts_of(c, mesh.place());
   for (const ModelPart& part : parts) register_gpt(c.model, part, &table);
-  table.layout(stream, c.compute_type());
+  const bool shares = c.distributed_optimizer && !c.skip_train;
+  table.layout(stream, c.compute_type(),
+               shares ? sharded_layout(mesh.data().size(), c.shard_gradients) : TableLayout());
   const Compute compute(stream, compute_options(c));
   for (const ModelPart& part : parts)
     stages.push_back(c.reference ? make_reference_gpt(c, table, compute)
                                  : make_gpt(c, part, table, compute, &mesh.tensor()));
-  if (!c.skip_train) optimizer = std::make_unique<Optimizer>(c, table, stream, &mesh.model());
+  if (shares) share_state(mesh);
+  if (!c.skip_train)
+    optimizer = std::make_unique<Optimizer>(c, table, stream, &mesh, sharding.get());
+}
+
+void Session::share_state(const Mesh& mesh) {
+  Sharding::Options options;
+  options.bucket_elements = config.gradient_bucket;
+  options.shard_gradients = config.shard_gradients;
+  // The first and the last stage add up their gradients of a tied embedding.
+  if (mesh.shape().pipeline > 1 && config.model.tied_embeddings && mesh.embedding())
+    options.alone = table.get("wte.weight").id;
+  sharding = std::make_unique<Sharding>(mesh.data(), table, stream,
+                                        reported_parameters(stage_list()), options);
 }
 
 std::vector<Stage*> Session::stage_list() const {
@@ -40,7 +56,7 @@ Progress Session::start(const StartingPoint& from, const Print& notice) {
   } else if (!config.load_hf_dir.empty()) {
     load_weights(config.load_hf_dir);
   } else {
-    table.initialize(config.seed, buffers().master);
+    table.initialize(config.seed, buffers().master, buffers().ranges);
   }
   return {};
 }
@@ -83,7 +99,13 @@ std::string Session::save(const Progress& done, const Record& record, const Side
   state.optimizer = config.save_optimizer;
   state.config_json =
       configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return save_checkpoint(config.save_dir, state, config.model, parameters(), stream, files);
+  ParameterState all = parameters();
+  if (!sharding) return save_checkpoint(config.save_dir, state, config.model, all, stream, files);
+  const bool writes = sharding->replicas().rank() == 0;
+  const GatheredState gathered(*sharding, buffers(), table, stream, writes);
+  if (!writes) return "";
+  all.optimizer = gathered.buffers();
+  return save_checkpoint(config.save_dir, state, config.model, all, stream, files);
 }
 
 void Session::save_to_hugging_face(const SideFiles& files) {

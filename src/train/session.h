@@ -26,7 +26,8 @@ struct Session {
 
   // Fills weights and optimizer. `notice` is called for differences from the checkpoint's run.
   Progress start(const StartingPoint& from, const Print& notice);
-  // Writes a checkpoint to --save's folder; returns its own folder. Throws std::runtime_error.
+  // Writes a checkpoint to --save's folder; returns its own folder. Throws std::runtime_error. Under
+  // ZeRO collective over the replicas, of which the first writes.
   std::string save(const Progress& done, const Record& record, const SideFiles& files);
   // Writes the model to --save-hf's folder. Throws std::runtime_error.
   void save_to_hugging_face(const SideFiles& files);
@@ -40,9 +41,11 @@ struct Session {
   Stream& stream;
   ParameterTable table;
   std::vector<std::unique_ptr<Stage>> stages;  // of this process, in the order of their layers
-  std::unique_ptr<Optimizer> optimizer;        // null with --skip-train
+  std::unique_ptr<Sharding> sharding;    // null: every replica has the whole optimizer's state
+  std::unique_ptr<Optimizer> optimizer;  // null with --skip-train
 
  private:
+  void share_state(const Mesh& mesh);
   void load_weights(const std::string& folder);
   Progress resume(const StartingPoint& from, const Print& notice);
 

@@ -25,7 +25,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
       record_(record),
       results_(parts.stream, places(parts.config)),
       forward_backward_(parts.config, parts.stream, parts.table, parts.stages, parts.mesh,
-                        parts.optimizer.state(), places(parts.config)),
+                        parts.optimizer, places(parts.config)),
       recorded_update_(records_graphs(parts.config, parts.stream) ? StepGraph::make(parts.stream)
                                                                   : nullptr),
       stop_(parts.mesh.world().size()),
@@ -36,10 +36,15 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
             forward_backward_.pipeline().evaluate(batch, pass);
           },
           parts.mesh) {
-  DeferredUpdate* deferred = parts_.stages.front()->deferred_update();
   // Gradients that are zeroed at a step's start cannot wait for a deferred update.
-  if (!deferred || deferred->first() == deferred->last() || !parts_.config.fusions.overwrite)
+  if (!parts_.config.fusions.overwrite) return;
+  if (parts_.optimizer.sharding()) {
+    // A share's update is short, and others wait for its weights.
+    parts_.optimizer.defer_gather(true);
     return;
+  }
+  DeferredUpdate* deferred = parts_.stages.front()->deferred_update();
+  if (!deferred || deferred->first() == deferred->last()) return;
   parts_.optimizer.defer(deferred->first(), deferred->last());
   deferred->set([&optimizer = parts_.optimizer](Stream& on, int64_t first, int64_t last, int sms) {
     optimizer.update_deferred(on, first, last, sms);
@@ -49,6 +54,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
 StepLoop::~StepLoop() {
   if (DeferredUpdate* deferred = parts_.stages.front()->deferred_update()) deferred->set({});
   parts_.optimizer.defer(0, 0);  // later users update everything at once
+  parts_.optimizer.defer_gather(false);
 }
 
 Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {

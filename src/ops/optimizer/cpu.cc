@@ -92,6 +92,16 @@ void finish_gradient_norm(Stream&, StepState* state) {
   norm_of(state->gradient_squares, state);
 }
 
+void add_gradients(Stream&, const Tensor& from, const Tensor& to) {
+  with_type(to.dtype, "add_gradients", [&]<typename G>() {
+    const G* source = from.as<G>();
+    G* sums = to.as<G>();
+    at::parallel_for(0, to.numel(), norm_block, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) sums[i] += source[i];
+    });
+  });
+}
+
 size_t norm_workspace(Stream&, int64_t elements) {
   return static_cast<size_t>(norm_blocks(elements)) * sizeof(double);
 }

@@ -60,6 +60,22 @@ __global__ void finish_norm_kernel(StepState* state) {
   norm_of(state->gradient_squares, state);
 }
 
+template <typename T>
+__global__ void __launch_bounds__(256) add_kernel(const T* from, T* to, int64_t count) {
+  constexpr int N = vector_size<T>;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  const int64_t start = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t vectors = count / N;
+  for (int64_t at = start; at < vectors; at += step) {
+    const Vector<T, N> a = load<T, N>(from + at * N);
+    Vector<T, N> sum = load<T, N>(to + at * N);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sum.v[k] += a.v[k];
+    store<T, N>(to + at * N, sum);
+  }
+  for (int64_t i = vectors * N + start; i < count; i += step) to[i] += from[i];
+}
+
 // T: gradients, master weights, moments; W: the weights that the model computes with.
 template <typename T, typename W>
 struct Flat {
@@ -257,6 +273,22 @@ void add_gradient_squares(Stream& s, const Tensor& gradients, StepState* state,
 void finish_gradient_norm(Stream& stream, StepState* state) {
   finish_norm_kernel<<<1, 1, 0, cuda_stream(stream).stream()>>>(state);
   CUDA_LAUNCHED();
+}
+
+void add_gradients(Stream& stream, const Tensor& from, const Tensor& to) {
+  CudaStream& s = cuda_stream(stream);
+  const int64_t count = to.numel();
+  if (count == 0) return;
+  const auto add = [&](auto zero) {
+    using T = decltype(zero);
+    const int64_t wanted = divide_up(divide_up(count, vector_size<T>), 256);
+    const int64_t resident = resident_blocks(s, add_kernel<T>, 256);
+    const auto blocks = static_cast<unsigned>(wanted < resident ? wanted : resident);
+    add_kernel<T><<<blocks, 256, 0, s.stream()>>>(from.as<T>(), to.as<T>(), count);
+    CUDA_LAUNCHED();
+  };
+  if (to.dtype == DType::f64) return add(0.0);
+  add(0.0F);
 }
 
 // The partial sums live in the stream's own workspace.

@@ -18,6 +18,10 @@ void finish_gradient_norm(Stream& s, StepState* state) {
   TALLY_BACKEND(s, finish_gradient_norm(s, state));
 }
 
+void add_gradients(Stream& s, const Tensor& from, const Tensor& to) {
+  TALLY_BACKEND(s, add_gradients(s, from, to));
+}
+
 size_t norm_workspace(Stream& s, int64_t elements) {
   return TALLY_BACKEND(s, norm_workspace(s, elements));
 }

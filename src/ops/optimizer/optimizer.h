@@ -52,6 +52,9 @@ void add_gradient_squares(Stream& s, const Tensor& gradients, StepState* state,
 void finish_gradient_norm(Stream& s, StepState* state);
 size_t norm_workspace(Stream& s, int64_t elements);
 
+// to += from, f32 or f64.
+void add_gradients(Stream& s, const Tensor& from, const Tensor& to);
+
 // Updates all elements, those of [0, decayed) with weight decay, unless state->found_inf is set.
 // The rounded weights go to `weights`, which may be `master` itself in f32 and f64. Gradients are
 // zeroed where `zero_gradients`. `sms`: the update takes so many SMs of a GPU as a whole and leaves

@@ -163,6 +163,23 @@ TEST_CASE("what Megatron clamps silently is reported") {
   CHECK(c.notices[0] == "--sequence-parallel has no effect at tensor parallel size 1");
 }
 
+TEST_CASE("what replicas share: two flags say it, and one replica shares nothing") {
+  const auto shared = [](const std::string& flags, int world) {
+    const Config c = parse(base + flags, world);
+    return std::pair(c.distributed_optimizer, c.shard_gradients);
+  };
+  CHECK(shared("", 2) == std::pair(false, false));
+  CHECK(shared("--use-distributed-optimizer", 2) == std::pair(true, false));
+  CHECK(shared("--data-parallel-sharding-strategy optim", 2) == std::pair(true, false));
+  CHECK(shared("--data-parallel-sharding-strategy optim_grads", 2) == std::pair(true, true));
+  CHECK(shared("--data-parallel-sharding-strategy no_shard", 2) == std::pair(false, false));
+  CHECK(shared("--data-parallel-sharding-strategy optim_grads", 1) == std::pair(false, false));
+  const Config c = parse(base + "--data-parallel-sharding-strategy optim_grads");
+  CHECK(c.notices ==
+        std::vector<std::string>{"--data-parallel-sharding-strategy optim_grads has no effect at "
+                                 "data parallel size 1"});
+}
+
 TEST_CASE("bad values and combinations get one sentence that names the flag") {
   struct Row {
     const char* flags;
@@ -172,6 +189,14 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
   // Parallel layouts: the sentences are Megatron-LM's at commit f772743 (spec: "Validity
   // messages").
   const Row rows[] = {
+      {"--data-parallel-sharding-strategy optim_grads_params", 2,
+       "--data-parallel-sharding-strategy: optim_grads_params: this version splits no weights: "
+       "take optim_grads"},
+      {"--data-parallel-sharding-strategy grads", 2,
+       "--data-parallel-sharding-strategy: 'grads' is not known: no_shard, optim, optim_grads"},
+      {"--data-parallel-sharding-strategy optim_grads --reference", 2,
+       "--data-parallel-sharding-strategy: optim_grads: the model of --reference keeps all "
+       "gradients: take optim"},
       {"--tensor-model-parallel-size 2", 1,
        "--tensor-model-parallel-size: world size (1) is not divisible by tensor parallel size (2) "
        "times "

@@ -78,6 +78,18 @@ TEST_CASE("cuda: gradient_norm and adamw_step" * NEEDS_GPU) {
   }
 }
 
+TEST_CASE("cuda: add_gradients" * NEEDS_GPU) {
+  for (const Kind& kind : types()) {
+    for (const int64_t n : {int64_t{5}, int64_t{128 * 1024 + 3}}) {
+      Both b(kind);
+      const Pair from = b.sum({n}), to = b.sum({n});
+      add_gradients(*b.cpu, from.cpu, to.cpu);
+      add_gradients(*b.gpu, from.gpu, to.gpu);
+      CHECK_CLOSE(b, to, kind.type == DType::f64 ? 1e-15 : 1e-7);
+    }
+  }
+}
+
 TEST_CASE("cuda: a gradient that is not finite skips the update" * NEEDS_GPU) {
   for (const Kind& kind : types()) {
     for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {

@@ -146,6 +146,15 @@ void check_collectives(Communicator& c, Stream& s, DType type, int64_t count) {
   c.all_gather(s, b.tensor().rows(rank * count, count), b.tensor());
   b.expect("all_gather in place",
            [&](int64_t i) { return number(static_cast<int>(i / count), i % count); });
+  b.fill([](int64_t) { return -1; });
+  c.start_all_gather(s, a.fill(mine).tensor(), b.tensor());
+  c.wait(s);
+  b.expect("start_all_gather",
+           [&](int64_t i) { return number(static_cast<int>(i / count), i % count); });
+  b.fill(mine);
+  c.start_reduce_scatter(s, b.tensor(), a.fill([](int64_t) { return -1; }).tensor());
+  c.wait(s);
+  a.expect("start_reduce_scatter", [&](int64_t i) { return sum(i + rank * count); });
   b.fill(mine);
   c.reduce_scatter(s, b.tensor(), a.fill([](int64_t) { return -1; }).tensor());
   a.expect("reduce_scatter", [&](int64_t i) { return sum(i + rank * count); });
@@ -295,8 +304,9 @@ void check_reducer(Communicator& c, Stream& s) {
       g.fill([&](int64_t i) { return number(c.rank(), i); });
       s.copy(flat.data, g.tensor().data, flat.bytes());
       GradientReducer reducer(c, s, table, gradient_buckets(table, order, elements));
-      reducer.begin();
+      reducer.begin(true, true);
       for (size_t i = 0; i < reported; ++i) reducer.ready(order[i]);
+      reducer.end();
       reducer.finish();
       s.copy(g.tensor().data, flat.data, flat.bytes());
       g.expect(fmt::format("gradients in buckets of {}, {} reported", elements, reported),

@@ -147,19 +147,13 @@ TEST_CASE("bad flags are reported once, before a rank is started") {
   CHECK(ended.err ==
         "tally-train: error: --global-batch-size: global batch size (8) is not divisible by micro "
         "batch size (2) times data parallel size (3)\n");
-  const Ended tensor =
-      tally_train(flags + "--train-iters 6 --nproc-per-node 2 --tensor-model-parallel-size 2");
-  CHECK(tensor.code == 2);
-  CHECK(count(tensor.err, "tally-train: error:") == 1);
-  CHECK(contains(tensor.err,
-                 "--tensor-model-parallel-size 2: this version is parallel in data only"));
-  const Ended optimizer =
-      tally_train(flags + "--train-iters 6 --nproc-per-node 2 --use-distributed-optimizer");
-  CHECK(optimizer.code == 2);
-  CHECK(count(optimizer.err, "tally-train: error:") == 1);
-  CHECK(contains(optimizer.err,
-                 "--use-distributed-optimizer: this version keeps the optimizer's "
-                 "state whole in each of the 2 processes: leave it out"));
+  const Ended weights = tally_train(
+      flags +
+      "--train-iters 6 --nproc-per-node 2 --data-parallel-sharding-strategy optim_grads_params");
+  CHECK(weights.code == 2);
+  CHECK(weights.err ==
+        "tally-train: error: --data-parallel-sharding-strategy: optim_grads_params: this version "
+        "splits no weights: take optim_grads\n");
 }
 
 TEST_CASE("an interface that is not there is a wrong flag") {

@@ -90,6 +90,7 @@ void put(const Part& part, WholeParameter* whole) {
   whole->written.resize(whole->values.size(), 0);
   for (size_t i = 0; i < part.values.size(); ++i) {
     const auto at = static_cast<size_t>(place_of(p, static_cast<int64_t>(i)));
+    if (std::isnan(part.values[i])) continue;  // not this rank's
     double& value = whole->values[at];
     const bool known = !std::isnan(value);
     if (known && value != part.values[i])

@@ -19,7 +19,8 @@ struct WholeParameter {
 using Gathered = std::map<std::string, WholeParameter>;
 
 // From the flat buffer `flat` of every rank's table. The parts of replicas and copies must be equal
-// bit for bit; what is missing or differs is a std::runtime_error.
+// bit for bit; what is missing or differs is a std::runtime_error. Elements that are NaN are not the
+// rank's.
 Gathered gather(const tally::train::ParameterTable& table, const tally::train::Tensor& flat,
                 tally::train::Stream& stream, const Exchange& exchange);
 

@@ -1,6 +1,6 @@
 // One rank of a test of the layouts of a training: layout_ranks BACKEND RANKS [first]. Every way to divide
-// the ranks among tensor, sequence, pipeline and data parallelism, with every recomputation, trains
-// five steps and is held against the same steps in one process: loss, norm of the gradient, every
+// the ranks among tensor, sequence, pipeline and data parallelism, with every recomputation and ZeRO
+// 0, 1 and 2, trains five steps and is held against the same steps in one process: loss, norm of the gradient, every
 // gradient put together from its parts, and the parameters at the end. Exit code 0 when all is
 // right, 77 when there are too few GPUs.
 #include <fmt/format.h>
@@ -28,14 +28,16 @@ struct Layout {
   MeshShape shape;
   bool sequence = false;
   int chunks = 1;
+  int zero = 0;  // ZeRO 1 or 2
   Recompute recompute = Recompute::none;
   DType type = DType::f64;
-  bool tied = true;    // and learned positions; else an untied head and rotary positions
+  bool tied = true;  // and learned positions; else an untied head and rotary positions
+  int64_t global_batch = 16;
   double dropout = 0;  // without tensor parallelism: it draws other masks there
   std::string text() const {
-    return fmt::format("TP {}{} PP {}{} DP {}, recompute {}, {}, {}{}", shape.tensor,
+    return fmt::format("TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}, {}{}", shape.tensor,
                        sequence ? " SP" : "", shape.pipeline,
-                       chunks > 1 ? fmt::format(" x {}", chunks) : "", shape.data,
+                       chunks > 1 ? fmt::format(" x {}", chunks) : "", shape.data, zero,
                        recompute_name(recompute), dtype_name(type), tied ? "tied" : "untied",
                        dropout > 0 ? ", dropout" : "");
   }
@@ -59,7 +61,7 @@ Config config_of(const Layout& l, int rank) {
   m.hidden_dropout = m.attention_dropout = l.dropout;
   c.sequence = 16;
   c.micro_batch = 2;
-  c.global_batch = 16;
+  c.global_batch = l.global_batch;
   c.train_iterations = steps;
   c.optimizer.clip = 0.1;
   c.optimizer.epsilon = 1e-4;  // so that a gradient that is zero but for rounding moves nothing
@@ -73,6 +75,8 @@ Config config_of(const Layout& l, int rank) {
   c.data_parallel = l.shape.data;
   c.world_size = l.shape.size();
   c.sequence_parallel = l.sequence;
+  c.distributed_optimizer = l.zero > 0;
+  c.shard_gradients = l.zero > 1;
   c.virtual_pipeline_layers = l.chunks > 1 ? m.layers / l.shape.pipeline / l.chunks : 0;
   c.rank = rank;
   c.gradient_bucket = 1000;
@@ -86,15 +90,54 @@ struct Outcome {
   Gathered parameters;
 };
 
+// The elements of a flat buffer that `ranges` name, in host memory; the others are NaN.
+class Flat {
+ public:
+  Flat(const ParameterTable& table, DType type)
+      : bytes_(static_cast<size_t>(table.elements()) * size_of(type), '\xff'), type_(type) {}
+  Tensor tensor() {
+    return Tensor(bytes_.data(), type_, {static_cast<int64_t>(bytes_.size() / size_of(type_))});
+  }
+  void put(const FlatRange& range, const Tensor& from, Stream& stream) {
+    stream.copy(tensor().rows(range.first, range.count()).data, from.data, from.bytes());
+    stream.synchronize();
+  }
+
+ private:
+  std::vector<char> bytes_;
+  DType type_;
+};
+
+Gathered gradients_of(const Session& session, Stream& stream, const Exchange& exchange) {
+  const ParameterTable& table = session.table;
+  if (!session.sharding) return gather(table, table.gradients(), stream, exchange);
+  Flat flat(table, table.gradients().dtype);
+  for (const Sharding::Range& r : session.sharding->ranges())
+    flat.put(r.own, r.own_gradient, stream);
+  return gather(table, flat.tensor(), stream, exchange);
+}
+
+Gathered master_of(const Session& session, Stream& stream, const Exchange& exchange) {
+  const OptimizerBuffers buffers = session.buffers();
+  Flat flat(session.table, buffers.master.dtype);
+  int64_t at = 0;
+  for (const FlatRange& range : buffers.ranges) {
+    flat.put(range, buffers.master.rows(at, range.count()), stream);
+    at += range.count();
+  }
+  return gather(session.table, flat.tensor(), stream, exchange);
+}
+
 // Trains on this rank; every rank returns the whole outcome.
 Outcome train(const Layout& l, Stream& stream, Communicator& world, const Exchange& exchange) {
   const Config config = config_of(l, world.rank());
   const Mesh mesh(world, l.shape);
   Session session(config, stream, mesh);
   ParameterTable& table = session.table;
-  table.initialize(7, session.buffers().master);
+  table.initialize(7, session.buffers().master, session.buffers().ranges);
   Optimizer& optimizer = *session.optimizer;
-  ForwardBackward passes(config, stream, table, session.stage_list(), mesh, optimizer.state(), 1);
+  ForwardBackward passes(config, stream, table, session.stage_list(), mesh, optimizer, 1);
+  optimizer.defer_gather(session.sharding != nullptr);
   const std::shared_ptr<const SampleSource> source =
       make_mock_samples(config.model.vocabulary, config.sequence, 3);
   const auto loader = make_loader(config, mesh.data(), stream, source, 0,
@@ -106,13 +149,15 @@ Outcome train(const Layout& l, Stream& stream, Communicator& world, const Exchan
     if (world.size() > 1)
       world.all_reduce(stream, Tensor(&optimizer.state()->loss_sum, DType::f64, {1}));
     stream.synchronize();
-    outcome.gradients.push_back(gather(table, table.gradients(), stream, exchange));
+    outcome.gradients.push_back(gradients_of(session, stream, exchange));
     optimizer.apply(false);
     const StepState state = optimizer.finish_step();
     outcome.losses.push_back(state.loss_sum);
     outcome.norms.push_back(state.grad_norm);
   }
-  outcome.parameters = gather(table, session.buffers().master, stream, exchange);
+  optimizer.complete();
+  outcome.parameters = master_of(session, stream, exchange);
+  gather(table, table.weights(), stream, exchange);  // throws where replicas differ
   return outcome;
 }
 
@@ -153,8 +198,13 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
           l.recompute = recompute;
           // With eight ranks some are enough.
           if (ranks > 4 && (recompute != Recompute::selective || type != DType::f64)) continue;
+          l.zero = 0;
           all.push_back(l);
+          const bool plain = recompute == (ranks > 4 ? Recompute::selective : Recompute::none);
+          if (l.shape.data == 1 || !plain || (type == DType::f32 && !tied)) continue;
+          for (l.zero = 1; l.zero <= 2; ++l.zero) all.push_back(l);
         }
+    l.zero = 0;
     if (l.shape.tensor > 1 || ranks > 4) return;
     l.type = DType::f64;
     l.tied = true;
@@ -164,7 +214,9 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
   };
   for (int tensor = 1; tensor <= ranks; tensor *= 2)
     for (int pipeline = 1; tensor * pipeline <= ranks; pipeline *= 2) {
+      if (ranks % (tensor * pipeline) != 0) continue;
       Layout l;
+      if (ranks == 3) l.global_batch = 18;
       l.shape = {tensor, pipeline, ranks / tensor / pipeline};
       for (const bool sequence : {false, true})
         for (const int chunks : {1, 2}) {
@@ -195,6 +247,7 @@ int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool
     one.shape = {};
     one.sequence = false;
     one.chunks = 1;
+    one.zero = 0;
     one.recompute = Recompute::none;
     const auto [place, made] = expected.try_emplace(one.text());
     if (made) place->second = train(one, stream, *single, alone);

@@ -156,7 +156,7 @@ const std::set<std::string> may_differ{
     // Refused above 1 or without effect at 1.
     "--tensor-model-parallel-size", "--pipeline-model-parallel-size",
     "--num-layers-per-virtual-pipeline-stage", "--sequence-parallel", "--use-distributed-optimizer",
-    "--context-parallel-size", "--expert-model-parallel-size"};
+    "--data-parallel-sharding-strategy", "--context-parallel-size", "--expert-model-parallel-size"};
 
 bool is_ignored(const std::string& flag) {
   for (const char* value : {"", " 1"}) {

@@ -1,0 +1,44 @@
+#include "src/optim/gradient_buckets.h"
+
+namespace tally::train {
+namespace {
+
+// `closed(bucket, parameter)`: the bucket does not take the parameter.
+template <typename Closed>
+std::vector<GradientBucket> buckets_of(const ParameterTable& table,
+                                       const std::vector<int>& final_order, const Closed& closed) {
+  std::vector<GradientBucket> buckets;
+  for (const int id : final_order) {
+    const Parameter& p = table.all()[static_cast<size_t>(id)];
+    // The gaps between parameters are zero and may be added as well.
+    const int64_t begin = p.offset, end = table.end_of(p);
+    // A backward pass goes down through the buffer.
+    if (buckets.empty() || closed(buckets.back(), p) || buckets.back().begin != end) {
+      buckets.push_back({{id}, begin, end});
+    } else {
+      buckets.back().parameters.push_back(id);
+      buckets.back().begin = begin;
+    }
+  }
+  return buckets;
+}
+
+}  // namespace
+
+std::vector<GradientBucket> gradient_buckets(const ParameterTable& table,
+                                             const std::vector<int>& final_order,
+                                             int64_t elements) {
+  if (elements <= 0) return {};
+  return buckets_of(table, final_order, [&](const GradientBucket& bucket, const Parameter&) {
+    return bucket.end - bucket.begin >= elements;
+  });
+}
+
+std::vector<GradientBucket> block_buckets(const ParameterTable& table,
+                                          const std::vector<int>& final_order) {
+  return buckets_of(table, final_order, [&](const GradientBucket& bucket, const Parameter& p) {
+    return table.all()[static_cast<size_t>(bucket.parameters.back())].block != p.block;
+  });
+}
+
+}  // namespace tally::train

@@ -1,0 +1,42 @@
+// ZeRO: all processes get the new weights from those that updated them. The blocks' weights arrive
+// during the forward pass of the next step, each bucket while the blocks before it compute.
+#pragma once
+
+#include <vector>
+
+#include "src/nn/parameters.h"
+#include "src/optim/sharding.h"
+
+namespace tally::train {
+
+class WeightGather {
+ public:
+  // All of them outlive this.
+  WeightGather(Stream& stream, const ParameterTable& table, const Sharding& sharding);
+
+  // Gathers all weights, before whatever is enqueued later.
+  void all();
+
+  // Overlapped with a forward pass: begin() before it, needs() before a parameter of a bucket is
+  // read for the first time, finish() after it. Buckets are needed in the order of the flat
+  // buffers. What is in no bucket is there after begin().
+  void begin();
+  void needs(int parameter);
+  void finish();
+
+ private:
+  enum class Progress : uint8_t { missing, started, here };
+  void start_next(size_t from);
+  void wait();
+  Tensor part(const Sharding::Range& r) const;
+  Tensor whole(const Sharding::Range& r) const;
+
+  Stream& stream_;
+  const Sharding& sharding_;
+  const Tensor weights_;
+  std::vector<int> range_of_;       // of each parameter; -1: in no bucket
+  std::vector<Progress> progress_;  // of the ranges
+  bool active_ = false;             // between begin() and finish()
+};
+
+}  // namespace tally::train
