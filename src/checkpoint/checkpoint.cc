@@ -149,14 +149,15 @@ void check_optimizer(const SafetensorsFile& file, const std::vector<Parameter>& 
     throw bad(fmt::format("it holds {} tensors, and {} are needed", file.tensors().size(), needed));
 }
 
-void round_master(const SafetensorsFile& file, const ParameterState& state, Stream& stream) {
+void round_master(const ParameterState& state, Stream& stream) {
   for (const Parameter& parameter : *state.parameters) {
-    const StoredTensor& stored = file.tensors().at(kPrefixes[0] + parameter.name);
+    const Tensor from = parameter_range(state.optimizer.master, parameter);
     const Tensor to = parameter_range(state.weights, parameter);
-    std::vector<char> wide(static_cast<const char*>(stored.data),
-                           static_cast<const char*>(stored.data) + stored.bytes);
+    std::vector<char> wide(from.bytes());
     std::vector<char> narrow(to.bytes());
-    convert_elements(Tensor(wide.data(), state.optimizer.master.dtype, {to.numel()}),
+    stream.copy(wide.data(), from.data, wide.size());
+    stream.synchronize();
+    convert_elements(Tensor(wide.data(), from.dtype, {from.numel()}),
                      Tensor(narrow.data(), to.dtype, {to.numel()}));
     stream.copy(to.data, narrow.data(), narrow.size());
     stream.synchronize();
@@ -222,20 +223,14 @@ std::optional<TrainingState> load_checkpoint(const std::string& root, const Mode
   check_optimizer(optimizer, *parameters.parameters, parameters.optimizer.master.dtype);
   const auto buffers = optimizer_buffers(parameters);
   for (size_t i = 0; i < buffers.size(); ++i) {
-    const size_t width = size_of(buffers[i].dtype);
     for (const Parameter& parameter : *parameters.parameters) {
       const StoredTensor& stored = optimizer.tensors().at(kPrefixes[i] + parameter.name);
-      for (const HeldElements& h : held_elements(parameter, parameters.optimizer.ranges))
-        stream.copy(
-            static_cast<char*>(buffers[i].data) + static_cast<size_t>(h.in_buffer) * width,
-            static_cast<const char*>(stored.data) + static_cast<size_t>(h.in_parameter) * width,
-            static_cast<size_t>(h.count) * width);
+      stream.copy(parameter_range(buffers[i], parameter).data, stored.data, stored.bytes);
     }
   }
   stream.synchronize();
   // Every step rounds the weights from the master weights, and so does loading.
-  if (parameters.optimizer.master.data != parameters.weights.data)
-    round_master(optimizer, parameters, stream);
+  if (parameters.optimizer.master.data != parameters.weights.data) round_master(parameters, stream);
   return state;
 }
 

@@ -135,26 +135,22 @@ class Matches {
   std::vector<std::string> used_;
 };
 
-// Copies stored bytes to `to`, which has these ranges of the flat buffers, in our layout and its
-// type; padding rows are 0.
+// Copies stored bytes to `to`, in our layout and its type; padding rows are 0.
 void place(const StoredTensor& stored, const Parameter& parameter, const Tensor& to,
-           const std::vector<FlatRange>& ranges, Stream& stream) {
+           Stream& stream) {
   const DType type = *dtype_of_safetensors(stored.dtype);
   const auto count = static_cast<int64_t>(stored.bytes / size_of(type));
-  const size_t width = size_of(to.dtype);
+  const Tensor range = parameter_range(to, parameter);
   std::vector<char> ordered(stored.bytes);
   if (is_conv1d(parameter.name)) {
     transpose(stored.data, stored.shape[0], stored.shape[1], size_of(type), ordered.data());
   } else {
     std::memcpy(ordered.data(), stored.data, stored.bytes);
   }
-  std::vector<char> converted(static_cast<size_t>(parameter.local_elements()) * width, 0);
+  std::vector<char> converted(range.bytes(), 0);
   convert_elements(Tensor(ordered.data(), type, {count}),
-                   Tensor(converted.data(), to.dtype, {count}));
-  for (const HeldElements& h : held_elements(parameter, ranges))
-    stream.copy(static_cast<char*>(to.data) + static_cast<size_t>(h.in_buffer) * width,
-                converted.data() + static_cast<size_t>(h.in_parameter) * width,
-                static_cast<size_t>(h.count) * width);
+                   Tensor(converted.data(), range.dtype, {count}));
+  stream.copy(range.data, converted.data(), converted.size());
   stream.synchronize();
 }
 
@@ -206,9 +202,9 @@ void load_model_weights(const std::string& path, const ModelConfig& config,
   const Matches matches(files, config, state);
   for (size_t i = 0; i < state.parameters->size(); ++i) {
     const Parameter& parameter = (*state.parameters)[i];
-    place(matches.of(i), parameter, state.weights, {{0, state.weights.numel()}}, stream);
+    place(matches.of(i), parameter, state.weights, stream);
     if (state.optimizer.master.defined() && state.optimizer.master.data != state.weights.data) {
-      place(matches.of(i), parameter, state.optimizer.master, state.optimizer.ranges, stream);
+      place(matches.of(i), parameter, state.optimizer.master, stream);
     }
   }
 }

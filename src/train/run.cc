@@ -124,9 +124,9 @@ class Run {
     };
     hooks.check_weights = [&] { check_weights("while training"); };
     if (!config_.save_dir.empty()) {
-      // All processes wait; one writes what it or all of them have.
+      // All processes wait; one writes.
       hooks.save = [&](int64_t done, int64_t samples) {
-        if (world_.is_primary() || session.sharding) save(&session, done, samples);
+        if (world_.is_primary()) save(&session, done, samples);
       };
     }
     const LoopParts parts{config_,
@@ -169,7 +169,6 @@ class Run {
       const std::string path = session->save({iteration, samples}, record_, files_);
       print_(fmt::format("  saved checkpoint at iteration {} to {}", iteration, path));
     });
-    if (!world_.is_primary()) return;
     if (!unsaved_.empty())
       warn(fmt::format("the checkpoint of iteration {} is missing: {}", iteration, unsaved_));
     const std::string unwritten = failure_of([&] { write_record(); });

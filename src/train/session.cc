@@ -8,7 +8,6 @@
 #include "src/checkpoint/hugging_face.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
-#include "src/train/gathered_state.h"
 #include "src/train/pipeline_schedule.h"
 
 namespace tally::train {
@@ -99,13 +98,7 @@ std::string Session::save(const Progress& done, const Record& record, const Side
   state.optimizer = config.save_optimizer;
   state.config_json =
       configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
-  ParameterState all = parameters();
-  if (!sharding) return save_checkpoint(config.save_dir, state, config.model, all, stream, files);
-  const bool writes = sharding->replicas().rank() == 0;
-  const GatheredState gathered(*sharding, buffers(), table, stream, writes);
-  if (!writes) return "";
-  all.optimizer = gathered.buffers();
-  return save_checkpoint(config.save_dir, state, config.model, all, stream, files);
+  return save_checkpoint(config.save_dir, state, config.model, parameters(), stream, files);
 }
 
 void Session::save_to_hugging_face(const SideFiles& files) {

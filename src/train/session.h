@@ -26,8 +26,7 @@ struct Session {
 
   // Fills weights and optimizer. `notice` is called for differences from the checkpoint's run.
   Progress start(const StartingPoint& from, const Print& notice);
-  // Writes a checkpoint to --save's folder; returns its own folder. Throws std::runtime_error. Under
-  // ZeRO collective over the replicas, of which the first writes.
+  // Writes a checkpoint to --save's folder; returns its own folder. Throws std::runtime_error.
   std::string save(const Progress& done, const Record& record, const SideFiles& files);
   // Writes the model to --save-hf's folder. Throws std::runtime_error.
   void save_to_hugging_face(const SideFiles& files);
