@@ -42,11 +42,13 @@ Print of_primary(const World& world, const Print& print) {
   return world.is_primary() ? print : Print([](const std::string&) {});
 }
 
-// The message of what `write` throws; empty where it succeeds.
+// The message of what `write` throws; empty where it succeeds. Lost connections end the run.
 std::string failure_of(const std::function<void()>& write) {
   try {
     write();
     return "";
+  } catch (const CommunicationError&) {
+    throw;
   } catch (const std::exception& e) {
     return e.what();
   }
@@ -83,6 +85,7 @@ class Run {
         stream_(*stream),
         communicator_(std::move(communicator)),
         mesh_(*communicator_, mesh_shape(config)),
+        save_group_(save_group(config, world)),
         limit_(limit),
         start_(std::move(start)),
         files_(std::move(files)),
@@ -128,9 +131,9 @@ class Run {
     };
     hooks.check_weights = [&] { check_weights("while training"); };
     if (!config_.save_dir.empty()) {
-      // All processes wait; one writes.
+      // All processes wait; those that have something to write write it.
       hooks.save = [&](int64_t done, int64_t samples) {
-        if (world_.is_primary()) save(&session, done, samples);
+        if (writes()) save(&session, done, samples);
       };
     }
     const LoopParts parts{config_,
@@ -150,8 +153,8 @@ class Run {
       notice_(
           "no step changed the weights: the gradients of each overflowed; start with a lower "
           "--initial-loss-scale");
-    if (!config_.save_hf_dir.empty() && world_.is_primary()) {
-      session.save_to_hugging_face(files_);
+    if (!config_.save_hf_dir.empty() && writes()) {
+      session.save_to_hugging_face(files_, save_group_);
       print_(fmt::format("  saved the model in Hugging Face's layout to {}", config_.save_hf_dir));
     }
     // If one place cannot be written, another may: the model has been written first.
@@ -166,11 +169,12 @@ class Run {
   }
 
  private:
+  bool writes() const { return world_.is_primary() || save_group_.divided(); }
   // A disk may be full for an hour. Training continues, the next save tries again, and the run
   // fails only if the last save failed.
   void save(Session* session, int64_t iteration, int64_t samples) {
     unsaved_ = failure_of([&] {
-      const std::string path = session->save({iteration, samples}, record_, files_);
+      const std::string path = session->save({iteration, samples}, record_, files_, save_group_);
       print_(fmt::format("  saved checkpoint at iteration {} to {}", iteration, path));
     });
     if (!unsaved_.empty())
@@ -181,7 +185,7 @@ class Run {
     if (world_.size() > 1) set_record_of_failure(world_, record_);
   }
   void warn(const std::string& text) {
-    print_warning(text);
+    if (world_.is_primary()) print_warning(text);
     record_.config.notices.push_back(text);
   }
 
@@ -192,6 +196,7 @@ class Run {
   Stream& stream_;
   std::unique_ptr<Communicator> communicator_;
   const Mesh mesh_;
+  const SaveGroup save_group_;
   TimeLimit limit_;
   StartingPoint start_;
   SideFiles files_;

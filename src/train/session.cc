@@ -15,6 +15,7 @@ namespace tally::train {
 Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stream(s) {
   const std::vector<ModelPart> parts = parts_of(c, mesh.place());
   for (const ModelPart& part : parts) register_gpt(c.model, part, &table);
+  register_gpt(c.model, &model);
   table.layout(stream, c.compute_type());
   const Compute compute(stream, compute_options(c));
   for (const ModelPart& part : parts)
@@ -27,6 +28,12 @@ std::vector<Stage*> Session::stage_list() const {
   std::vector<Stage*> list;
   for (const auto& stage : stages) list.push_back(stage.get());
   return list;
+}
+
+ParameterState Session::parameters() const {
+  ParameterState state(table, buffers());
+  state.model = &model.all();
+  return state;
 }
 
 void Session::load_weights(const std::string& folder) {
@@ -67,7 +74,8 @@ Progress Session::resume(const StartingPoint& from, const Print& notice) {
   return {state.iteration, state.consumed_samples};
 }
 
-std::string Session::save(const Progress& done, const Record& record, const SideFiles& files) {
+std::string Session::save(const Progress& done, const Record& record, const SideFiles& files,
+                          const SaveGroup& group) {
   TrainingState state;
   state.iteration = done.iteration;
   state.consumed_samples = done.consumed_samples;
@@ -83,11 +91,11 @@ std::string Session::save(const Progress& done, const Record& record, const Side
   state.optimizer = config.save_optimizer;
   state.config_json =
       configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return save_checkpoint(config.save_dir, state, config.model, parameters(), stream, files);
+  return save_checkpoint(config.save_dir, state, config.model, parameters(), stream, files, group);
 }
 
-void Session::save_to_hugging_face(const SideFiles& files) {
-  save_hugging_face(config.save_hf_dir, config.model, files, parameters(), stream);
+void Session::save_to_hugging_face(const SideFiles& files, const SaveGroup& group) {
+  save_hugging_face(config.save_hf_dir, config.model, files, parameters(), stream, group);
 }
 
 }  // namespace tally::train

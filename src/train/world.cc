@@ -86,6 +86,15 @@ MeshShape mesh_shape(const Config& config) {
   return {config.tensor_parallel, config.pipeline_parallel, config.data_parallel};
 }
 
+SaveGroup save_group(const Config& config, World& world) {
+  SaveGroup group;
+  group.shape = mesh_shape(config);
+  group.place = place_of(group.shape, world.rank());
+  group.divided_optimizer = config.distributed_optimizer;
+  group.exchange = [&world](const std::string& mine) { return world.meeting().exchange(mine); };
+  return group;
+}
+
 std::unique_ptr<Communicator> open_communicator(const Config& config, World& world,
                                                 Record* record) {
   record->launcher = world.launch().source;
