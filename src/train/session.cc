@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/hugging_face.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
@@ -74,8 +73,7 @@ Progress Session::resume(const StartingPoint& from, const Print& notice) {
   return {state.iteration, state.consumed_samples};
 }
 
-std::string Session::save(const Progress& done, const Record& record, const SideFiles& files,
-                          const SaveGroup& group) {
+TrainingState Session::state(const Progress& done, const Record& record) const {
   TrainingState state;
   state.iteration = done.iteration;
   state.consumed_samples = done.consumed_samples;
@@ -91,7 +89,7 @@ std::string Session::save(const Progress& done, const Record& record, const Side
   state.optimizer = config.save_optimizer;
   state.config_json =
       configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return save_checkpoint(config.save_dir, state, config.model, parameters(), stream, files, group);
+  return state;
 }
 
 void Session::save_to_hugging_face(const SideFiles& files, const SaveGroup& group) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/checkpoint/model_weights.h"
+#include "src/checkpoint/checkpoint.h"
 #include "src/measure/record.h"
 #include "src/model/stage.h"
 #include "src/optim/optimizer.h"
@@ -26,11 +26,10 @@ struct Session {
 
   // Fills weights and optimizer. `notice` is called for differences from the checkpoint's run.
   Progress start(const StartingPoint& from, const Print& notice);
-  // Writes a checkpoint to --save's folder; returns its own folder. Throws std::runtime_error.
-  // Collective where group.divided(), and so is the next.
-  std::string save(const Progress& done, const Record& record, const SideFiles& files,
-                   const SaveGroup& group);
+  // The state of the training, for a checkpoint next to parameters().
+  TrainingState state(const Progress& done, const Record& record) const;
   // Writes the model to --save-hf's folder. Throws std::runtime_error.
+  // Collective where group.divided().
   void save_to_hugging_face(const SideFiles& files, const SaveGroup& group);
 
   // Undefined with --skip-train.

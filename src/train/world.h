@@ -53,8 +53,8 @@ class World {
 
 // How the processes of a run are arranged.
 MeshShape mesh_shape(const Config& config);
-// How they write checkpoints. `world` outlives it.
-SaveGroup save_group(const Config& config, World& world);
+// How they write checkpoints and models. `world` outlives it.
+SaveGroup save_group(const Config& config, World& world, ExchangeKind exchange);
 
 // Makes the communicator that `config`, the device and the launcher ask for, and writes it to
 // `record`. Collective. Throws InputError when the processes do not match.

@@ -106,6 +106,7 @@ const std::map<std::string, Pair> flags{
     {"--tokenizer-type", {"", "bytes"}},
     {"--log-interval", {"", "3"}},
     {"--save", {"", "there"}},
+    {"--save-hf", {"", "there"}},
     {"--save-interval", {"--save there", "2"}},
     {"--exit-on-missing-checkpoint", {"--load none", ""}},
     {"--eval-interval", {"", "3"}},
