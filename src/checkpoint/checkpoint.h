@@ -67,8 +67,8 @@ void check_goes_on(const std::string& root, const std::optional<std::string>& re
 TrainingState read_training_state(const std::string& directory);
 
 // Whether a training can be resumed from the checkpoint in `directory`, with master weights and
-// moments of the type `master`: for a check before anything is allocated. `parameters`: of the whole
-// model. Throws std::runtime_error with one sentence that names the file.
+// moments of the type `master`: for a check before anything is allocated. `parameters`: of the
+// whole model. Throws std::runtime_error with one sentence that names the file.
 TrainingState check_checkpoint(const std::string& directory, const ModelConfig& config,
                                const std::vector<Parameter>& parameters, DType master);
 

@@ -3,7 +3,8 @@
 // holds every parameter as one piece. Private to checkpoint/.
 //
 //   manifest.json   {"format": 1, "dtype": "F32",
-//                    "files": [{"name": "optimizer-00001-of-00008.safetensors", "bytes": 1234}, ...],
+//                    "files": [{"name": "optimizer-00001-of-00008.safetensors", "bytes": 1234},
+//                              ...],
 //                    "parameters": {"h.0.attn.c_attn.weight":
 //                      {"shape": [768, 256], "dimension": 0, "sections": [256, 256, 256],
 //                       "shards": 2, "pieces": [[FILE, SHARD, FIRST, LAST], ...]}, ...}}

@@ -113,7 +113,7 @@ class Matches {
   std::vector<std::string> used_;
 };
 
-// This process's part of a stored tensor in our layout, padding rows 0; elements of the stored type.
+// This process's part of a stored tensor in our layout and the stored type; padding rows are 0.
 std::vector<char> part_of(const StoredTensor& stored, const Parameter& parameter,
                           const ModelConfig& config, size_t element) {
   std::vector<char> part(static_cast<size_t>(parameter.local_elements()) * element, 0);

@@ -54,10 +54,10 @@ void check_model_weights(const std::string& path, const ModelConfig& config,
                          const std::vector<Parameter>& parameters);
 
 // Reads this process's part of GPT-2's weights into `weights` and `master` (where defined), rounded
-// to their types; padding rows of the vocabulary become 0. PATH as in WeightFiles. Names may have the prefix
-// "transformer."; the causal masks of old files and a tied lm_head are ignored. All names, shapes
-// and types are checked before anything is changed; std::runtime_error with one sentence names what
-// does not fit.
+// to their types; padding rows of the vocabulary become 0. PATH as in WeightFiles. Names may have
+// the prefix "transformer."; the causal masks of old files and a tied lm_head are ignored. All
+// names, shapes and types are checked before anything is changed; std::runtime_error with one
+// sentence names what does not fit.
 void load_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream);
 

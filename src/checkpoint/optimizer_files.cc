@@ -19,7 +19,7 @@ Tensor elements_of(const Tensor& flat, int64_t at, int64_t count) {
 
 // A tensor made of pieces in a buffer, whose elements count from `first` on.
 TensorSource source_of(const std::string& name, const std::vector<int64_t>& shape,
-                       const Tensor& buffer, std::vector<HeldPiece> pieces, int64_t first,
+                       const Tensor& buffer, const std::vector<HeldPiece>& pieces, int64_t first,
                        Stream& stream) {
   return {name, buffer.dtype, shape, [=, &stream](char* out) {
             for (const HeldPiece& piece : pieces) {

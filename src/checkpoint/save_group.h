@@ -31,8 +31,8 @@ struct SaveGroup {
 };
 
 // Calls `work` and returns what it returned on every process of a divided group, or on this one.
-// Collective where divided(): if `work` throws on one, this throws std::runtime_error with the first
-// rank's failure on all of them. CommunicationError passes through.
+// Collective where divided(): if `work` throws on one, this throws std::runtime_error with the
+// first rank's failure on all of them. CommunicationError passes through.
 std::vector<std::string> work_together(const SaveGroup& group,
                                        const std::function<std::string()>& work);
 

@@ -192,6 +192,15 @@ class Part {
       if (buffers.master.defined())
         std::memcpy(buffer(i).data, n.buffers[i].data(), n.buffers[i].size());
   }
+  // Overwrites what this process has and another one writes.
+  void spoil() {
+    const auto other = [](const Tensor& t) { std::memset(t.data, 0x41, t.bytes()); };
+    if (place_.replica > 0) other(table.weights());
+    for (int i = 0; i < 3; ++i)
+      if (place_.replica > 0 && layout_.zero == Zero::none) other(buffer(i));
+    for (const Parameter& p : table.all())
+      if (p.copy) other(parameter_range(table.weights(), p));
+  }
 
  private:
   Tensor buffer(int i) const {
@@ -263,6 +272,7 @@ class Ranks {
     for (int r = 0; r < layout.shape().size(); ++r) {
       parts.push_back(std::make_unique<Part>(layout, r, compute));
       parts.back()->set(parts.back()->expected(training));
+      parts.back()->spoil();
     }
   }
   // Calls work(rank, part, group) on every rank that writes; returns what each has thrown.
