@@ -40,7 +40,7 @@ struct Session {
   const Config& config;
   Stream& stream;
   ParameterTable table;
-  ParameterTable model;  // the whole model's names and shapes, without memory
+  ParameterTable model;                        // the whole model's names and shapes, without memory
   std::vector<std::unique_ptr<Stage>> stages;  // of this process, in the order of their layers
   std::unique_ptr<Optimizer> optimizer;        // null with --skip-train
 
