@@ -2,102 +2,29 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <functional>
 #include <stdexcept>
 
 #include "src/checkpoint/latest_checkpoint.h"
+#include "src/checkpoint/manifest.h"
 #include "src/checkpoint/model_config_file.h"
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/optimizer_files.h"
 #include "src/checkpoint/save_folder.h"
-#include "src/data/json_fault.h"
-#include "src/data/mapped_file.h"
+#include "src/checkpoint/state_file.h"
 #include "src/data/output_file.h"
-#include "src/device/convert.h"
 
 namespace tally::train {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
-constexpr int kFormat = 1;
-
-// The optimizer's three flat buffers and their prefixes in the file.
-constexpr std::array<const char*, 3> kPrefixes{"master.", "exp_avg.", "exp_avg_sq."};
-std::array<Tensor, 3> optimizer_buffers(const ParameterState& state) {
-  return {state.optimizer.master, state.optimizer.first_moment, state.optimizer.second_moment};
-}
 
 void write_text(const std::string& path, const std::string& text) {
   OutputFile file(path);
   file.append(text.data(), text.size());
   file.sync_and_keep();
-}
-
-void save_optimizer(const std::string& path, const ParameterState& state, Stream& stream) {
-  std::vector<TensorSource> sources;
-  const auto buffers = optimizer_buffers(state);
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    for (const Parameter& parameter : *state.parameters) {
-      const Tensor range = parameter_range(buffers[i], parameter);
-      sources.push_back({kPrefixes[i] + parameter.name, range.dtype, parameter.shape,
-                         [range, &stream](char* out) {
-                           stream.copy(out, range.data, range.bytes());
-                           stream.synchronize();
-                         }});
-    }
-  }
-  write_safetensors(path, std::move(sources));
-}
-
-std::string state_text(const TrainingState& s) {
-  Json json;
-  json["format"] = kFormat;
-  json["iteration"] = s.iteration;
-  json["consumed_samples"] = s.consumed_samples;
-  json["optimizer_steps"] = s.optimizer_steps;
-  json["skipped_iterations"] = s.skipped_iterations;
-  json["loss_scale"] = s.loss_scale;
-  json["loss_scale_good_steps"] = s.loss_scale_good_steps;
-  json["loss_scale_hysteresis"] = s.loss_scale_hysteresis;
-  json["seed"] = s.seed;
-  json["sequence"] = s.sequence;
-  json["optimizer"] = s.optimizer;
-  json["config"] = s.config_json.empty() ? Json() : Json::parse(s.config_json);
-  return json.dump(2) + "\n";
-}
-
-TrainingState read_state(const std::string& path) {
-  const MappedFile file(path);
-  TrainingState s;
-  try {
-    const Json json = Json::parse(file.data(), file.data() + file.size());
-    const int format = json.at("format").get<int>();
-    if (format != kFormat) {
-      throw std::runtime_error(
-          fmt::format("'{}' has format {} of another version of this program, and {} is read", path,
-                      format, kFormat));
-    }
-    s.iteration = json.at("iteration").get<int64_t>();
-    s.consumed_samples = json.at("consumed_samples").get<int64_t>();
-    s.optimizer_steps = json.at("optimizer_steps").get<int64_t>();
-    s.skipped_iterations = json.at("skipped_iterations").get<int64_t>();
-    s.loss_scale = json.at("loss_scale").get<double>();
-    s.loss_scale_good_steps = json.at("loss_scale_good_steps").get<int64_t>();
-    s.loss_scale_hysteresis = json.at("loss_scale_hysteresis").get<int64_t>();
-    s.seed = json.at("seed").get<uint64_t>();
-    s.sequence = json.at("sequence").get<int64_t>();
-    s.optimizer = json.value("optimizer", true);
-    if (!json.at("config").is_null()) s.config_json = json.at("config").dump();
-  } catch (const Json::exception& error) {
-    throw std::runtime_error(fmt::format("'{}' is damaged: {}", path, json_fault(error)));
-  }
-  return s;
 }
 
 void sync_directory(const std::string& path) {
@@ -123,71 +50,114 @@ void publish(const fs::path& root, const fs::path& made, int64_t iteration) {
   fs::remove_all(old);
 }
 
-// Checks each of the optimizer's tensors against the table. `type`: of all of them.
-void check_optimizer(const SafetensorsFile& file, const std::vector<Parameter>& parameters,
-                     DType type) {
-  const auto bad = [&](const std::string& why) {
-    return std::runtime_error(fmt::format("'{}' does not fit this run: {}", file.path(), why));
-  };
-  for (const char* prefix : kPrefixes) {
-    for (const Parameter& parameter : parameters) {
-      const std::string name = prefix + parameter.name;
-      const auto found = file.tensors().find(name);
-      if (found == file.tensors().end()) throw bad(fmt::format("'{}' is missing", name));
-      const StoredTensor& stored = found->second;
-      if (stored.shape != parameter.shape || stored.dtype != safetensors_name(type)) {
-        throw bad(
-            fmt::format("'{}' is {} [{}], and {} [{}] is needed: resume with the model and "
-                        "precision that it was saved with",
-                        name, stored.dtype, fmt::join(stored.shape, ", "), safetensors_name(type),
-                        fmt::join(parameter.shape, ", ")));
-      }
-    }
-  }
-  const size_t needed = kPrefixes.size() * parameters.size();
-  if (file.tensors().size() != needed)
-    throw bad(fmt::format("it holds {} tensors, and {} are needed", file.tensors().size(), needed));
+const std::vector<Parameter>& whole_model(const ParameterState& state) {
+  return state.model ? *state.model : *state.parameters;
 }
 
-void round_master(const ParameterState& state, Stream& stream) {
-  for (const Parameter& parameter : *state.parameters) {
-    const Tensor from = parameter_range(state.optimizer.master, parameter);
-    const Tensor to = parameter_range(state.weights, parameter);
-    std::vector<char> wide(from.bytes());
-    std::vector<char> narrow(to.bytes());
-    stream.copy(wide.data(), from.data, wide.size());
-    stream.synchronize();
-    convert_elements(Tensor(wide.data(), from.dtype, {from.numel()}),
-                     Tensor(narrow.data(), to.dtype, {to.numel()}));
-    stream.copy(to.data, narrow.data(), narrow.size());
-    stream.synchronize();
+// A checkpoint that is being written.
+class Save {
+ public:
+  Save(const std::string& root, const TrainingState& state, const ModelConfig& config,
+       const ParameterState& parameters, Stream& stream, const SideFiles& side,
+       const SaveGroup& group)
+      : root_(root),
+        state_(state),
+        config_(config),
+        parameters_(parameters),
+        stream_(stream),
+        side_(side),
+        group_(group) {}
+
+  void run() {
+    const std::vector<std::string> names = together([this] { return begin(); });
+    folder_ = root_ / names.front();
+    together([this] {
+      write();
+      return "";
+    });
+    together([this] {
+      if (group_.first()) finish();
+      return "";
+    });
   }
-}
+
+ private:
+  std::vector<std::string> together(const std::function<std::string()>& work) {
+    return work_together(group_, [&] {
+      try {
+        return work();
+      } catch (const fs::filesystem_error& error) {
+        throw std::runtime_error(fmt::format("the checkpoint under '{}' cannot be written: {}",
+                                             root_.string(), error.code().message()));
+      }
+    });
+  }
+  bool has_optimizer() const {
+    return state_.optimizer && parameters_.optimizer.first_moment.defined();
+  }
+  std::string path(const char* name) const { return (folder_ / name).string(); }
+
+  // Makes the folder that all write in; its name.
+  std::string begin() {
+    if (!group_.first()) return "";
+    fs::create_directories(root_);
+    remove_leftovers(root_, false);
+    unfinished_.emplace(root_ / temporary_name(directory_name(state_.iteration)));
+    if (group_.divided())
+      make_model_file((unfinished_->path / "model.safetensors").string(), config_, parameters_);
+    return unfinished_->path.filename().string();
+  }
+
+  void write() {
+    if (!group_.divided()) {
+      save_model_weights(path("model.safetensors"), config_, parameters_, stream_);
+      if (has_optimizer())
+        save_whole_optimizer(path("optimizer.safetensors"), parameters_, stream_);
+      return;
+    }
+    if (!fs::exists(folder_))
+      throw std::runtime_error(
+          fmt::format("'{}', which rank 0 has made, does not exist here: give --save a folder that "
+                      "all hosts share",
+                      folder_.string()));
+    if (group_.writes_model())
+      write_model_part(path("model.safetensors"), config_, parameters_, stream_);
+    if (has_optimizer() && group_.part() >= 0)
+      save_optimizer_part(path(part_name(group_.part(), group_.parts()).c_str()), parameters_,
+                          stream_);
+  }
+
+  void finish() {
+    if (group_.divided() && has_optimizer()) {
+      const Manifest manifest = manifest_of_parts(folder_.string(), group_.parts());
+      check_manifest(manifest, whole_model(parameters_), config_.vocabulary,
+                     parameters_.optimizer.master.dtype);
+      write_text(path(manifest_file), manifest_text(manifest));
+    }
+    write_text(path("config.json"), model_config_json(config_, parameters_.weights.dtype, side_));
+    write_text(path("state.json"), state_text(state_));
+    for (const auto& [name, bytes] : side_.files) write_text(path(name.c_str()), bytes);
+    sync_directory(folder_.string());
+    publish(root_, folder_, state_.iteration);
+  }
+
+  const fs::path root_;
+  const TrainingState& state_;
+  const ModelConfig& config_;
+  const ParameterState& parameters_;
+  Stream& stream_;
+  const SideFiles& side_;
+  const SaveGroup& group_;
+  std::optional<Unfinished> unfinished_;  // of the first process
+  fs::path folder_;
+};
 
 }  // namespace
 
 std::string save_checkpoint(const std::string& root, const TrainingState& state,
                             const ModelConfig& config, const ParameterState& parameters,
-                            Stream& stream, const SideFiles& side) {
-  try {
-    fs::create_directories(root);
-    remove_leftovers(root, false);
-    const Unfinished unfinished(fs::path(root) / temporary_name(directory_name(state.iteration)));
-    const fs::path& made = unfinished.path;
-    save_model_weights((made / "model.safetensors").string(), config, parameters, stream);
-    if (state.optimizer && parameters.optimizer.first_moment.defined()) {
-      save_optimizer((made / "optimizer.safetensors").string(), parameters, stream);
-    }
-    write_text((made / "config.json").string(),
-               model_config_json(config, parameters.weights.dtype, side));
-    write_text((made / "state.json").string(), state_text(state));
-    for (const auto& [name, bytes] : side.files) write_text((made / name).string(), bytes);
-    sync_directory(made.string());
-    publish(root, made, state.iteration);
-  } catch (const fs::filesystem_error& error) {
-    throw std::runtime_error(fmt::format("the checkpoint under '{}' cannot be written: {}", root,
-                                         error.code().message()));
-  }
+                            Stream& stream, const SideFiles& side, const SaveGroup& group) {
+  Save(root, state, config, parameters, stream, side, group).run();
   return (fs::path(root) / directory_name(state.iteration)).string();
 }
 
@@ -195,9 +165,8 @@ TrainingState read_training_state(const std::string& directory) {
   return read_state((fs::path(directory) / "state.json").string());
 }
 
-TrainingState check_checkpoint(const std::string& directory,
+TrainingState check_checkpoint(const std::string& directory, const ModelConfig& config,
                                const std::vector<Parameter>& parameters, DType master) {
-  const fs::path at(directory);
   TrainingState state = read_training_state(directory);
   if (!state.optimizer)
     throw std::runtime_error(
@@ -205,7 +174,9 @@ TrainingState check_checkpoint(const std::string& directory,
                     "--no-load-optim to resume with its weights alone, or --finetune to start at "
                     "iteration 0 with them",
                     directory));
-  check_optimizer(SafetensorsFile((at / "optimizer.safetensors").string()), parameters, master);
+  const Manifest manifest = read_manifest(directory);
+  check_manifest(manifest, parameters, config.vocabulary, master);
+  check_files(manifest);
   return state;
 }
 
@@ -213,24 +184,16 @@ std::optional<TrainingState> load_checkpoint(const std::string& root, const Mode
                                              const ParameterState& parameters, Stream& stream) {
   const std::optional<std::string> directory = latest_checkpoint(root);
   if (!directory) return std::nullopt;
-  const fs::path at(*directory);
-  TrainingState state = read_state((at / "state.json").string());
+  TrainingState state = read_training_state(*directory);
   if (!parameters.optimizer.first_moment.defined()) {  // evaluation
-    load_model_weights(at.string(), config, parameters, stream);
+    load_model_weights(*directory, config, parameters, stream);
     return state;
   }
-  const SafetensorsFile optimizer((at / "optimizer.safetensors").string());
-  check_optimizer(optimizer, *parameters.parameters, parameters.optimizer.master.dtype);
-  const auto buffers = optimizer_buffers(parameters);
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    for (const Parameter& parameter : *parameters.parameters) {
-      const StoredTensor& stored = optimizer.tensors().at(kPrefixes[i] + parameter.name);
-      stream.copy(parameter_range(buffers[i], parameter).data, stored.data, stored.bytes);
-    }
-  }
-  stream.synchronize();
-  // Every step rounds the weights from the master weights, and so does loading.
-  if (parameters.optimizer.master.data != parameters.weights.data) round_master(parameters, stream);
+  StoredOptimizer stored(*directory);
+  check_manifest(stored.manifest(), whole_model(parameters), config.vocabulary,
+                 parameters.optimizer.master.dtype);
+  stored.open(*parameters.parameters);
+  load_optimizer(stored, parameters, stream);
   return state;
 }
 

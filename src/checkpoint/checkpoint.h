@@ -6,6 +6,11 @@
 //                                            our layout
 //                     state.json             counters, loss scale, the run's configuration
 //                     and the tokenizer's files
+// Processes of which none has everything (SaveGroup::divided) write
+//                     optimizer-00001-of-00008.safetensors ...   what each of them holds
+//                     manifest.json          where each element of it is (manifest.h)
+// in place of optimizer.safetensors, and model.safetensors together. Either is loaded by processes
+// of any layout.
 // A checkpoint appears whole: it is written under another name, synced and renamed, and then the
 // text file names it. A save that is killed at any instant leaves the last good one as it was.
 #pragma once
@@ -15,6 +20,7 @@
 #include <string>
 
 #include "src/checkpoint/model_weights.h"
+#include "src/checkpoint/save_group.h"
 #include "src/checkpoint/side_files.h"
 #include "src/config/config.h"
 #include "src/device/stream.h"
@@ -40,9 +46,12 @@ struct TrainingState {
 // Writes the checkpoint of state.iteration under `root`, which is made when missing; one run at a
 // time does so (SaveFolder). Returns its directory. The optimizer's state is left out unless
 // state.optimizer. Throws std::runtime_error with one sentence, and leaves nothing unfinished.
+// Collective where group.divided(): every process has the same `root`, a folder that their hosts
+// share, and all of them return or throw alike.
 std::string save_checkpoint(const std::string& root, const TrainingState& state,
                             const ModelConfig& config, const ParameterState& parameters,
-                            Stream& stream, const SideFiles& side = {});
+                            Stream& stream, const SideFiles& side = {},
+                            const SaveGroup& group = {});
 
 // The directory of the last good checkpoint under `root`, or `root` where it is a checkpoint
 // itself; nothing when there is none yet. Throws when the text file is missing or names a directory
@@ -58,15 +67,16 @@ void check_goes_on(const std::string& root, const std::optional<std::string>& re
 TrainingState read_training_state(const std::string& directory);
 
 // Whether a training can be resumed from the checkpoint in `directory`, with master weights and
-// moments of the type `master`: for a check before anything is allocated. Throws std::runtime_error
-// with one sentence.
-TrainingState check_checkpoint(const std::string& directory,
+// moments of the type `master`: for a check before anything is allocated. `parameters`: of the
+// whole model. Throws std::runtime_error with one sentence that names the file.
+TrainingState check_checkpoint(const std::string& directory, const ModelConfig& config,
                                const std::vector<Parameter>& parameters, DType master);
 
-// Reads the last good checkpoint under `root` into `parameters`: master weights and moments bit for
-// bit, weights rounded from the master weights as every step does it; without an optimizer
-// (evaluation) the weights from model.safetensors. Everything is checked before anything is
-// changed. Nothing when there is no checkpoint.
+// Reads the last good checkpoint under `root` into `parameters`, which may be a part of the model:
+// master weights and moments bit for bit, weights rounded from the master weights as every step
+// does it; without an optimizer (evaluation) the weights from model.safetensors. The padding of the
+// vocabulary may be another one: rows that are not stored become 0. Everything is checked before
+// anything is changed. Nothing when there is no checkpoint.
 std::optional<TrainingState> load_checkpoint(const std::string& root, const ModelConfig& config,
                                              const ParameterState& parameters, Stream& stream);
 

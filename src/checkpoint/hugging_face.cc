@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -68,6 +70,17 @@ void check_contents(const fs::path& target, const std::string& directory, bool g
   read_model_config(target.string());  // throws where it is another kind of model
 }
 
+// Gives the finished files their names; the weights get theirs last.
+void put_in_place(const fs::path& made, const fs::path& target) {
+  if (!fs::exists(target)) return rename_durably(made.string(), target.string());
+  for (const fs::directory_entry& entry : fs::directory_iterator(made)) {
+    if (entry.path().filename() != "model.safetensors")
+      rename_durably(entry.path().string(), (target / entry.path().filename()).string());
+  }
+  rename_durably((made / "model.safetensors").string(), (target / "model.safetensors").string());
+  remove_shards(target);
+}
+
 }  // namespace
 
 void check_hugging_face_target(const std::string& directory, bool goes_on) {
@@ -84,29 +97,43 @@ void check_hugging_face_target(const std::string& directory, bool goes_on) {
 }
 
 void save_hugging_face(const std::string& directory, const ModelConfig& config,
-                       const SideFiles& side, const ParameterState& parameters, Stream& stream) {
-  try {
-    const fs::path target = target_of(directory);
+                       const SideFiles& side, const ParameterState& parameters, Stream& stream,
+                       const SaveGroup& group) {
+  const fs::path target = target_of(directory);
+  const auto together = [&](const std::function<std::string()>& work) {
+    return work_together(group, [&] {
+      try {
+        return work();
+      } catch (const fs::filesystem_error& error) {
+        throw unwritable(directory, error);
+      }
+    });
+  };
+  std::optional<Unfinished> unfinished;  // of the first process
+  const std::vector<std::string> names = together([&]() -> std::string {
+    if (!group.first()) return "";
     fs::create_directories(target.parent_path());
-    const Unfinished unfinished(folder_to_write_in(target) / temporary_name(target.filename()));
-    const fs::path& made = unfinished.path;
+    unfinished.emplace(folder_to_write_in(target) / temporary_name(target.filename()));
+    const fs::path& made = unfinished->path;
     write_text(made / "config.json", model_config_json(config, parameters.weights.dtype, side));
     for (const auto& [name, bytes] : side.files) write_text(made / name, bytes);
-    save_model_weights((made / "model.safetensors").string(), config, parameters, stream);
-    if (fs::exists(target)) {
-      for (const fs::directory_entry& entry : fs::directory_iterator(made)) {
-        if (entry.path().filename() != "model.safetensors")
-          rename_durably(entry.path().string(), (target / entry.path().filename()).string());
-      }
-      rename_durably((made / "model.safetensors").string(),
-                     (target / "model.safetensors").string());
-      remove_shards(target);
-    } else {
-      rename_durably(made.string(), target.string());
+    if (group.divided()) make_model_file((made / "model.safetensors").string(), config, parameters);
+    return made.filename();
+  });
+  const fs::path made = folder_to_write_in(target) / names.front();
+  together([&] {
+    const std::string weights = (made / "model.safetensors").string();
+    if (!group.divided()) {
+      save_model_weights(weights, config, parameters, stream);
+    } else if (group.writes_model()) {
+      write_model_part(weights, config, parameters, stream);
     }
-  } catch (const fs::filesystem_error& error) {
-    throw unwritable(directory, error);
-  }
+    return "";
+  });
+  together([&] {
+    if (group.first()) put_in_place(made, target);
+    return "";
+  });
 }
 
 }  // namespace tally::train

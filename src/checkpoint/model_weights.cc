@@ -7,46 +7,15 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "src/checkpoint/hugging_face_layout.h"
+#include "src/checkpoint/optimizer_files.h"
 #include "src/device/convert.h"
 
 namespace tally::train {
 namespace {
 
-constexpr const char* kPrefix = "transformer.";
-
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-bool has_vocabulary_rows(const std::string& name) {
-  return name == "wte.weight" || name == "lm_head.weight";
-}
-
-std::string saved_name(const std::string& name) {
-  return name == "lm_head.weight" ? name : kPrefix + name;
-}
-
-// to[columns, rows] = from[rows, columns], elements of any type.
-template <typename T>
-void transpose(const char* from, int64_t rows, int64_t columns, char* to) {
-  constexpr int64_t kBlock = 64;
-  const T* in = reinterpret_cast<const T*>(from);
-  T* out = reinterpret_cast<T*>(to);
-  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
-    for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
-      for (int64_t r = r0; r < std::min(r0 + kBlock, rows); ++r) {
-        for (int64_t c = c0; c < std::min(c0 + kBlock, columns); ++c) {
-          out[c * rows + r] = in[r * columns + c];
-        }
-      }
-    }
-  }
-}
-
-void transpose(const char* from, int64_t rows, int64_t columns, size_t element, char* to) {
-  if (element == 2) return transpose<uint16_t>(from, rows, columns, to);
-  if (element == 4) return transpose<uint32_t>(from, rows, columns, to);
-  transpose<uint64_t>(from, rows, columns, to);
 }
 
 // The host's copy of a parameter in Hugging Face's layout.
@@ -74,7 +43,7 @@ class Matches {
   Matches(const WeightFiles& files, const ModelConfig& config, const ParameterState& state)
       : files_(files), config_(config) {
     for (const Parameter& parameter : *state.parameters) found_.push_back(find(parameter));
-    check_rest();
+    check_rest(state);
   }
   const StoredTensor& of(size_t parameter) const { return *found_[parameter]; }
 
@@ -86,7 +55,7 @@ class Matches {
 
   const StoredTensor* find(const Parameter& parameter) {
     auto it = files_.tensors().find(parameter.name);
-    if (it == files_.tensors().end()) it = files_.tensors().find(kPrefix + parameter.name);
+    if (it == files_.tensors().end()) it = files_.tensors().find(saved_prefix + parameter.name);
     if (it == files_.tensors().end()) throw bad(fmt::format("'{}' is missing", parameter.name));
     used_.push_back(it->first);
     const StoredTensor& stored = *it->second;
@@ -105,22 +74,31 @@ class Matches {
     return &stored;
   }
 
-  void check_rest() {
+  void check_rest(const ParameterState& state) {
     std::sort(used_.begin(), used_.end());
     for (const auto& [name, tensor] : files_.tensors()) {
       if (std::binary_search(used_.begin(), used_.end(), name)) continue;
       const bool mask = ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias");
-      if (mask) continue;
+      if (mask || of_another_process(name, state)) continue;
       if (name != "lm_head.weight" || !config_.tied_embeddings)
         throw bad(fmt::format("'{}' has no place in it", name));
       check_tied(*tensor);
     }
   }
 
+  // Whether the stored name is one of the model's whose parameter this process does not have.
+  static bool of_another_process(const std::string& name, const ParameterState& state) {
+    const bool prefixed = name.rfind(saved_prefix, 0) == 0;
+    const std::string ours = prefixed ? name.substr(std::strlen(saved_prefix)) : name;
+    const auto is_it = [&](const Parameter& p) { return p.name == ours; };
+    return state.model && std::any_of(state.model->begin(), state.model->end(), is_it);
+  }
+
   void check_tied(const StoredTensor& head) {
     auto it = files_.tensors().find("wte.weight");
     if (it == files_.tensors().end())
-      it = files_.tensors().find(kPrefix + std::string("wte.weight"));
+      it = files_.tensors().find(saved_prefix + std::string("wte.weight"));
+    if (it == files_.tensors().end()) return;  // another process finds that it is missing
     const StoredTensor& embedding = *it->second;
     if (head.dtype != embedding.dtype || head.bytes != embedding.bytes ||
         std::memcmp(head.data, embedding.data, head.bytes) != 0)
@@ -135,41 +113,35 @@ class Matches {
   std::vector<std::string> used_;
 };
 
-// Copies stored bytes to `to`, in our layout and its type; padding rows are 0.
-void place(const StoredTensor& stored, const Parameter& parameter, const Tensor& to,
-           Stream& stream) {
-  const DType type = *dtype_of_safetensors(stored.dtype);
-  const auto count = static_cast<int64_t>(stored.bytes / size_of(type));
-  const Tensor range = parameter_range(to, parameter);
-  std::vector<char> ordered(stored.bytes);
-  if (is_conv1d(parameter.name)) {
-    transpose(stored.data, stored.shape[0], stored.shape[1], size_of(type), ordered.data());
-  } else {
-    std::memcpy(ordered.data(), stored.data, stored.bytes);
-  }
-  std::vector<char> converted(range.bytes(), 0);
-  convert_elements(Tensor(ordered.data(), type, {count}),
-                   Tensor(converted.data(), range.dtype, {count}));
-  stream.copy(range.data, converted.data(), converted.size());
+// This process's part of a stored tensor in our layout and the stored type; padding rows are 0.
+std::vector<char> part_of(const StoredTensor& stored, const Parameter& parameter,
+                          const ModelConfig& config, size_t element) {
+  std::vector<char> part(static_cast<size_t>(parameter.local_elements()) * element, 0);
+  for (const ElementRun& run : stored_runs(parameter, config))
+    std::memcpy(part.data() + static_cast<size_t>(run.local) * element,
+                stored.data + static_cast<size_t>(run.global) * element,
+                static_cast<size_t>(run.count) * element);
+  if (!is_conv1d(parameter.name)) return part;
+  std::vector<char> turned(part.size());
+  const std::vector<int64_t> shape = parameter.local_shape();
+  transpose(part.data(), shape[1], shape[0], element, turned.data());
+  return turned;
+}
+
+// Copies elements [first, last) of a part to a buffer, in its type.
+void place(const std::vector<char>& part, DType type, int64_t first, int64_t last, const Tensor& to,
+           int64_t at, Stream& stream) {
+  const size_t offset = static_cast<size_t>(first) * size_of(type);
+  const int64_t count = last - first;
+  std::vector<char> converted(static_cast<size_t>(count) * size_of(to.dtype));
+  convert_elements(Tensor(const_cast<char*>(part.data()) + offset, type, {count}),
+                   Tensor(converted.data(), to.dtype, {count}));
+  stream.copy(static_cast<char*>(to.data) + static_cast<size_t>(at) * size_of(to.dtype),
+              converted.data(), converted.size());
   stream.synchronize();
 }
 
 }  // namespace
-
-bool is_conv1d(const std::string& name) {
-  for (const char* layer :
-       {".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight"}) {
-    if (ends_with(name, layer)) return true;
-  }
-  return false;
-}
-
-std::vector<int64_t> hugging_face_shape(const Parameter& parameter, const ModelConfig& config) {
-  std::vector<int64_t> shape = parameter.shape;
-  if (is_conv1d(parameter.name)) std::swap(shape[0], shape[1]);
-  if (has_vocabulary_rows(parameter.name)) shape[0] = config.vocabulary;
-  return shape;
-}
 
 void save_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream) {
@@ -200,12 +172,17 @@ void load_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream) {
   const WeightFiles files(path);
   const Matches matches(files, config, state);
+  const bool master =
+      state.optimizer.master.defined() && state.optimizer.master.data != state.weights.data;
+  const std::vector<HeldPiece> held = held_pieces(*state.parameters, state.optimizer.ranges);
+  auto piece = held.begin();
   for (size_t i = 0; i < state.parameters->size(); ++i) {
-    const Parameter& parameter = (*state.parameters)[i];
-    place(matches.of(i), parameter, state.weights, stream);
-    if (state.optimizer.master.defined() && state.optimizer.master.data != state.weights.data) {
-      place(matches.of(i), parameter, state.optimizer.master, stream);
-    }
+    const Parameter& p = (*state.parameters)[i];
+    const DType type = *dtype_of_safetensors(matches.of(i).dtype);
+    const std::vector<char> part = part_of(matches.of(i), p, config, size_of(type));
+    place(part, type, 0, p.local_elements(), state.weights, p.offset, stream);
+    for (; master && piece != held.end() && piece->parameter == &p; ++piece)
+      place(part, type, piece->first, piece->last, state.optimizer.master, piece->at, stream);
   }
 }
 

@@ -18,6 +18,8 @@ namespace tally::train {
 // optimizer.master is the weights themselves in f32 and f64.
 struct ParameterState {
   const std::vector<Parameter>* parameters = nullptr;
+  // All of the model, undivided, where this process has a part of it; null: it has everything.
+  const std::vector<Parameter>* model = nullptr;
   Tensor weights;
   OptimizerBuffers optimizer;  // undefined without an optimizer
 
@@ -26,6 +28,8 @@ struct ParameterState {
       : parameters(&table.all()), weights(table.weights()), optimizer(buffers) {}
 };
 
+// Whether its rows are those of the vocabulary, padding included.
+bool has_vocabulary_rows(const std::string& name);
 // Whether Hugging Face stores it transposed.
 bool is_conv1d(const std::string& name);
 // Its shape in Hugging Face's files: transposed, or without the vocabulary's padding.
@@ -36,16 +40,24 @@ std::vector<int64_t> hugging_face_shape(const Parameter& parameter, const ModelC
 void save_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream);
 
+// The same file written by several processes, none of which has everything: one makes PATH with its
+// header and size, all write their parts into it, copies left out (model_file.cc). The parts are on
+// the disk when write_model_part() returns. Both throw std::runtime_error that names the file.
+void make_model_file(const std::string& path, const ModelConfig& config,
+                     const ParameterState& state);
+void write_model_part(const std::string& path, const ModelConfig& config,
+                      const ParameterState& state, Stream& stream);
+
 // Whether the weights at `path` fit the parameters, as load_model_weights() checks it: for a check
 // before anything is allocated. Throws like it.
 void check_model_weights(const std::string& path, const ModelConfig& config,
                          const std::vector<Parameter>& parameters);
 
-// Reads GPT-2's weights into `weights` and `master` (where defined), rounded to their types;
-// padding rows of the vocabulary become 0. PATH as in WeightFiles. Names may have the prefix
-// "transformer."; the causal masks of old files and a tied lm_head are ignored. All names, shapes
-// and types are checked before anything is changed; std::runtime_error with one sentence names what
-// does not fit.
+// Reads this process's part of GPT-2's weights into `weights` and `master` (where defined), rounded
+// to their types; padding rows of the vocabulary become 0. PATH as in WeightFiles. Names may have
+// the prefix "transformer."; the causal masks of old files and a tied lm_head are ignored. All
+// names, shapes and types are checked before anything is changed; std::runtime_error with one
+// sentence names what does not fit.
 void load_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream);
 

@@ -27,34 +27,43 @@ size_t TensorSource::bytes() const {
   return bytes;
 }
 
-void write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  std::sort(tensors.begin(), tensors.end(), [](const TensorSource& a, const TensorSource& b) {
+SafetensorsLayout safetensors_layout(std::vector<TensorSource>* tensors,
+                                     const std::map<std::string, std::string>& metadata) {
+  std::sort(tensors->begin(), tensors->end(), [](const TensorSource& a, const TensorSource& b) {
     return order_of(a.dtype) != order_of(b.dtype) ? order_of(a.dtype) > order_of(b.dtype)
                                                   : a.name < b.name;
   });
   nlohmann::ordered_json header;
   if (!metadata.empty()) header["__metadata__"] = metadata;
+  SafetensorsLayout layout;
   size_t offset = 0;
-  size_t largest = 0;
-  for (const TensorSource& tensor : tensors) {
-    if (header.contains(tensor.name)) {
+  for (const TensorSource& tensor : *tensors) {
+    if (!layout.offsets.emplace(tensor.name, offset).second)
       throw std::logic_error(fmt::format("write_safetensors: '{}' appears twice", tensor.name));
-    }
     nlohmann::ordered_json& entry = header[tensor.name];
     entry["dtype"] = safetensors_name(tensor.dtype);
     entry["shape"] = tensor.shape;
     entry["data_offsets"] = {offset, offset + tensor.bytes()};
     offset += tensor.bytes();
-    largest = std::max(largest, tensor.bytes());
   }
-  std::string text = tensors.empty() && metadata.empty() ? "{}" : header.dump();
+  std::string text = tensors->empty() && metadata.empty() ? "{}" : header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = text.size();
+  layout.header.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  layout.header += text;
+  for (auto& [name, at] : layout.offsets) at += layout.header.size();
+  layout.bytes = layout.header.size() + offset;
+  return layout;
+}
+
+void write_safetensors(const std::string& path, std::vector<TensorSource> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const SafetensorsLayout layout = safetensors_layout(&tensors, metadata);
   OutputFile file(path);
-  file.append_value(static_cast<uint64_t>(text.size()));
-  file.append(text.data(), text.size());
-  std::vector<char> buffer(largest);
+  file.append(layout.header.data(), layout.header.size());
+  std::vector<char> buffer;
   for (const TensorSource& tensor : tensors) {
+    if (buffer.size() < tensor.bytes()) buffer.resize(tensor.bytes());
     tensor.fill(buffer.data());
     file.append(buffer.data(), tensor.bytes());
   }

@@ -59,37 +59,6 @@ void in_parallel(int64_t count, const Work& work) {
   for (std::thread& t : others) t.join();
 }
 
-// A run of elements that are neighbours both in the whole parameter and in this process's part.
-struct Run {
-  int64_t global, local, count;
-};
-
-// The part of a parameter as runs.
-std::vector<Run> runs_of(const Parameter& p) {
-  const Shard& s = p.shard;
-  if (s.count == 1) return {{0, 0, p.elements()}};
-  const auto dimension = static_cast<size_t>(s.dimension);
-  const auto outer_end = p.shape.begin() + s.dimension;
-  const int64_t outer =
-      std::accumulate(p.shape.begin(), outer_end, int64_t{1}, std::multiplies<>());
-  const int64_t inner =
-      std::accumulate(outer_end + 1, p.shape.end(), int64_t{1}, std::multiplies<>());
-  const std::vector<int64_t> sections =
-      s.sections.empty() ? std::vector<int64_t>{p.shape[dimension]} : s.sections;
-  std::vector<Run> runs;
-  int64_t local = 0;
-  for (int64_t o = 0; o < outer; ++o) {
-    int64_t at = o * p.shape[dimension];
-    for (const int64_t section : sections) {
-      const int64_t share = section / s.count;
-      runs.push_back({(at + s.index * share) * inner, local, share * inner});
-      local += share * inner;
-      at += section;
-    }
-  }
-  return runs;
-}
-
 void check(const Parameter& p) {
   const auto fail = [&](const std::string& why) {
     throw std::invalid_argument("parameter " + p.name + ": " + why);
@@ -116,7 +85,7 @@ std::vector<float> drawn(const Parameter& p, uint64_t seed) {
                             static_cast<float>(p.init_value));
   if (p.init_std <= 0) return values;
   const uint64_t key = site_seed(seed, hash_of(p.name));
-  for (const Run& run : runs_of(p)) {
+  for (const ElementRun& run : runs_of(p.shape, p.shard)) {
     in_parallel(run.count, [&](int64_t begin, int64_t end) {
       draw_normal(key, p.init_std, run.global + begin, end - begin,
                   values.data() + run.local + begin);
@@ -126,6 +95,28 @@ std::vector<float> drawn(const Parameter& p, uint64_t seed) {
 }
 
 }  // namespace
+
+std::vector<ElementRun> runs_of(const std::vector<int64_t>& shape, const Shard& shard) {
+  if (shard.count == 1) return {{0, 0, product_of(shape)}};
+  const int64_t length = shape[static_cast<size_t>(shard.dimension)];
+  const auto at_dimension = shape.begin() + shard.dimension;
+  const int64_t outer = product_of({shape.begin(), at_dimension});
+  const int64_t inner = product_of({at_dimension + 1, shape.end()});
+  const std::vector<int64_t> sections =
+      shard.sections.empty() ? std::vector<int64_t>{length} : shard.sections;
+  std::vector<ElementRun> runs;
+  int64_t local = 0;
+  for (int64_t o = 0; o < outer; ++o) {
+    int64_t at = o * length;
+    for (const int64_t section : sections) {
+      const int64_t share = section / shard.count;
+      runs.push_back({(at + shard.index * share) * inner, local, share * inner});
+      local += share * inner;
+      at += section;
+    }
+  }
+  return runs;
+}
 
 std::vector<int64_t> Parameter::local_shape() const {
   std::vector<int64_t> local = shape;

@@ -22,6 +22,13 @@ struct Shard {
   int index = 0, count = 1;
 };
 
+// Elements that are neighbours both in a whole parameter and in a process's part of it.
+struct ElementRun {
+  int64_t global, local, count;
+};
+// The part of a parameter of this shape as runs, ascending in the whole and in the part.
+std::vector<ElementRun> runs_of(const std::vector<int64_t>& shape, const Shard& shard);
+
 // How the optimizer treats a parameter.
 enum class ParameterGroup : uint8_t {
   decayed,   // matrices: with weight decay

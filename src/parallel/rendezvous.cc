@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -29,7 +30,7 @@ class Star final : public Rendezvous {
   Star(const RendezvousOptions& options, OnFailure on_failure)
       : options_(options),
         on_failure_(std::move(on_failure)),
-        inbox_(static_cast<size_t>(options.size)),
+        inbox_{Inbox(static_cast<size_t>(options.size)), Inbox(static_cast<size_t>(options.size))},
         hosts_(static_cast<size_t>(options.size)),
         done_(static_cast<size_t>(options.size)) {
     if (options_.size == 1) return;
@@ -51,7 +52,7 @@ class Star final : public Rendezvous {
   int rank() const override { return options_.rank; }
   int size() const override { return options_.size; }
   const std::string& address() const override { return address_; }
-  std::vector<std::string> exchange(const std::string& mine) override;
+  std::vector<std::string> exchange(const std::string& mine, ExchangeKind kind) override;
   Failure fail(int code, const std::string& message, bool consequence) override;
   void done() override;
 
@@ -67,7 +68,7 @@ class Star final : public Rendezvous {
   void wait_for_end_of_zero();
   void learn(const Failure& failure);
   void send_to_all(Message type, const std::string& body);
-  std::string wait_for(std::unique_lock<std::mutex>* lock, size_t peer);
+  std::string wait_for(std::unique_lock<std::mutex>* lock, ExchangeKind kind, size_t peer);
   void stop();
 
   const RendezvousOptions options_;
@@ -81,7 +82,8 @@ class Star final : public Rendezvous {
   std::vector<std::timed_mutex> sending_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::deque<std::string>> inbox_;  // by rank of the sender
+  using Inbox = std::vector<std::deque<std::string>>;  // by rank of the sender
+  std::array<Inbox, 2> inbox_;                         // by kind of exchange
   std::vector<std::string> hosts_;
   std::vector<char> done_;
   std::optional<Failure> failure_;
@@ -229,7 +231,7 @@ void Star::take(size_t peer) {
   const bool whole = receive_message(peers_[peer], in_seconds(patience), &type, &body);
   if (whole && type == Message::heartbeat) return;
   std::unique_lock<std::mutex> lock(mutex_);
-  if (whole && type == Message::exchange) inbox_[peer].push_back(body);
+  if (whole && is_exchange(type)) inbox_[type == Message::background][peer].push_back(body);
   if (whole && type == Message::done) done_[peer] = 1;
   const bool lost = !whole && done_[peer] == 0;
   lock.unlock();
@@ -281,7 +283,7 @@ void Star::send_to_all(Message type, const std::string& body) {
     std::unique_lock<std::timed_mutex> lock(sending_[i], std::defer_lock);
     // An exchange waits for a slow peer. The end of a run does not wait for a peer that hangs while
     // another thread sends to it.
-    if (type == Message::exchange) {
+    if (is_exchange(type)) {
       lock.lock();
     } else if (!lock.try_lock_for(std::chrono::seconds(1))) {
       continue;
@@ -294,45 +296,44 @@ void Star::send_to_all(Message type, const std::string& body) {
   }
 }
 
-std::string Star::wait_for(std::unique_lock<std::mutex>* lock, size_t peer) {
-  changed_.wait(*lock, [&] { return !inbox_[peer].empty() || failure_ || done_[peer] != 0; });
-  if (inbox_[peer].empty() && failure_)
-    throw CommunicationError(fmt::format("rank {} failed: {}", failure_->rank, failure_->message));
-  if (inbox_[peer].empty())
+std::string Star::wait_for(std::unique_lock<std::mutex>* lock, ExchangeKind kind, size_t peer) {
+  std::deque<std::string>& inbox = inbox_[static_cast<size_t>(kind)][peer];
+  changed_.wait(*lock, [&] { return !inbox.empty() || failure_ || done_[peer] != 0; });
+  if (inbox.empty())
     throw CommunicationError(
-        fmt::format("rank {} ended its run before this rank did: give both the same flags", peer));
-  std::string body = std::move(inbox_[peer].front());
-  inbox_[peer].pop_front();
+        failure_
+            ? fmt::format("rank {} failed: {}", failure_->rank, failure_->message)
+            : fmt::format("rank {} ended its run before this rank did: give both the same flags",
+                          peer));
+  std::string body = std::move(inbox.front());
+  inbox.pop_front();
   return body;
 }
 
-std::vector<std::string> Star::exchange(const std::string& mine) {
+std::vector<std::string> Star::exchange(const std::string& mine, ExchangeKind kind) {
+  const Message type = kind == ExchangeKind::main ? Message::exchange : Message::background;
   const auto count = static_cast<size_t>(options_.size);
   std::vector<std::string> all(count);
   if (count == 1) return {mine};
-  if (options_.rank != 0) send_to_all(Message::exchange, mine);
+  if (options_.rank != 0) send_to_all(type, mine);
   std::unique_lock<std::mutex> lock(mutex_);
   if (options_.rank != 0) {
-    const std::string body = wait_for(&lock, 0);
+    const std::string body = wait_for(&lock, kind, 0);
     Reader in(body);
     for (std::string& one : all) one = in.text();
     return all;
   }
   all[0] = mine;
-  for (size_t r = 1; r < count; ++r) all[r] = wait_for(&lock, r);
+  for (size_t r = 1; r < count; ++r) all[r] = wait_for(&lock, kind, r);
   lock.unlock();
   std::string body;
   for (const std::string& one : all) put(&body, one);
-  send_to_all(Message::exchange, body);
+  send_to_all(type, body);
   return all;
 }
 
 Failure Star::fail(int code, const std::string& message, bool consequence) {
-  Failure mine;
-  mine.rank = options_.rank;
-  mine.host = options_.host;
-  mine.code = code;
-  mine.message = message;
+  Failure mine{options_.rank, options_.host, code, message};
   if (options_.size == 1) return mine;
   std::unique_lock<std::mutex> lock(mutex_);
   if (consequence)
@@ -364,9 +365,7 @@ void Star::done() {
   {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto all_done = [&] {
-      bool all = true;
-      for (size_t r = 1; r < done_.size(); ++r) all = all && done_[r] != 0;
-      return all || failure_;
+      return failure_ || std::find(done_.begin() + 1, done_.end(), 0) == done_.end();
     };
     if (options_.rank == 0) {
       changed_.wait_for(lock, std::chrono::seconds(60), all_done);

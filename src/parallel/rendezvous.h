@@ -2,6 +2,7 @@
 // when one fails. A star of TCP connections with rank 0 in the middle, kept until the end.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,6 +34,10 @@ struct RendezvousOptions {
   double silence_seconds = 60;
 };
 
+// Exchanges of one kind follow each other on all ranks. Those of a background thread (a checkpoint
+// that is being written) are between any of the main thread's.
+enum class ExchangeKind : uint8_t { main, background };
+
 class Rendezvous {
  public:
   // Called once, by a thread of its own, when another rank failed, vanished or went silent. It
@@ -49,8 +54,10 @@ class Rendezvous {
   virtual int size() const = 0;
   // This host's numeric address as rank 0 sees it.
   virtual const std::string& address() const = 0;
-  // Collective: every rank's text, in the order of ranks. For set-up, not for steps.
-  virtual std::vector<std::string> exchange(const std::string& mine) = 0;
+  // Collective: every rank's text, in the order of ranks. For set-up, not for steps. One thread at a
+  // time for each kind.
+  virtual std::vector<std::string> exchange(const std::string& mine,
+                                            ExchangeKind kind = ExchangeKind::main) = 0;
   // This rank has failed: notifies all others and returns the first failure, which may be another
   // rank's. Rank 0 reports it, or this rank where !known_to_zero. `consequence`: a peer may have
   // failed first (a connection was lost), so this waits some seconds for news of that.

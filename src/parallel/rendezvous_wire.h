@@ -12,14 +12,19 @@ namespace tally::train {
 // A heartbeat is its type alone, one byte, so that it is sent whole or not at all. Every other
 // message has a header and a body.
 enum class Message : char {
-  hello = 'H',      // to rank 0: who has come
-  welcome = 'W',    // from rank 0: all have come
-  refused = 'R',    // from rank 0: why not
-  exchange = 'X',   // a text
-  failure = 'F',    // of a rank
-  done = 'D',       // the end of a good run
-  heartbeat = 'B',  // the sender is alive
+  hello = 'H',       // to rank 0: who has come
+  welcome = 'W',     // from rank 0: all have come
+  refused = 'R',     // from rank 0: why not
+  exchange = 'X',    // a text
+  background = 'Y',  // a text of an exchange in the background
+  failure = 'F',     // of a rank
+  done = 'D',        // the end of a good run
+  heartbeat = 'B',   // the sender is alive
 };
+
+inline bool is_exchange(Message type) {
+  return type == Message::exchange || type == Message::background;
+}
 
 // The first message of a visitor to rank 0.
 struct Hello {

@@ -22,12 +22,11 @@ using json = nlohmann::ordered_json;
 // More ranks than this are counted instead of listed.
 constexpr size_t most_listed = 8;
 
-// Paths of this host. Data is compared by its content once it has been read; only rank 0 uses
-// save_hf.
-constexpr std::array<const char*, 5> paths_of_hosts{
-    "data.paths", "data.valid_paths", "data.test_paths", "data.description", "save_hf"};
+// Paths of this host. Data is compared by its content once it has been read.
+constexpr std::array<const char*, 4> paths_of_hosts{"data.paths", "data.valid_paths",
+                                                    "data.test_paths", "data.description"};
 // Paths that must be given on all ranks or on none; the paths themselves may differ.
-constexpr std::array<const char*, 3> given_or_not{"load", "load_hf", "save"};
+constexpr std::array<const char*, 4> given_or_not{"load", "load_hf", "save", "save_hf"};
 
 // Settings whose flags are spelled differently from their keys.
 constexpr std::array<std::pair<const char*, const char*>, 17> labels{

@@ -21,13 +21,11 @@ TrainingState check_start(const Config& c, const StartingPoint& start,
   TrainingState state;
   check_flag("--load", [&] { state = read_training_state(folder); });
   const SavedRun saved = saved_run(state.config_json);
-  // Before the mismatch would be reported as another shape of the optimizer's state.
-  if (start.optimizer) check_padding(saved, c);
   check_flag("--load", [&] {
     check_model_weights(folder, c.model, parameters);
     const bool wide = c.compute_type() == DType::f64;
     if (start.optimizer)
-      state = check_checkpoint(folder, parameters, wide ? DType::f64 : DType::f32);
+      state = check_checkpoint(folder, c.model, parameters, wide ? DType::f64 : DType::f32);
   });
   for (const std::string& note : differences(saved, c)) notice(note);
   return state;

@@ -9,6 +9,7 @@
 #include "src/measure/system_info.h"
 #include "src/parallel/communicator.h"
 #include "src/train/agreement.h"
+#include "src/train/checkpoint_writer.h"
 #include "src/train/data_sources.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
@@ -37,11 +38,13 @@ Print of_primary(const World& world, const Print& print) {
   return world.is_primary() ? print : Print([](const std::string&) {});
 }
 
-// The message of what `write` throws; empty where it succeeds.
+// The message of what `write` throws; empty where it succeeds. Lost connections end the run.
 std::string failure_of(const std::function<void()>& write) {
   try {
     write();
     return "";
+  } catch (const CommunicationError&) {
+    throw;
   } catch (const std::exception& e) {
     return e.what();
   }
@@ -82,7 +85,12 @@ class Run {
         start_(std::move(start)),
         files_(std::move(files)),
         shortage_(std::move(shortage)),
-        record_(*record) {}
+        record_(*record) {
+    if (!config.save_dir.empty() && writes())
+      writer_ = std::make_unique<CheckpointWriter>(
+          config.save_dir, config.model, files_,
+          save_group(config, world, ExchangeKind::background), config.local_size, notice_);
+  }
 
   Ending train() {
     if (world_.is_primary()) print_text(start_summary(record_));
@@ -117,18 +125,17 @@ class Run {
       return {};
     }
     LoopHooks hooks;
-    hooks.stop = [&] { return stop_request(limit_); };
+    hooks.stop = [&] {
+      if (writer_) report(writer_->finished());
+      return stop_request(limit_);
+    };
     hooks.print = print_;
     hooks.agree_on_algorithms = [&] {
       agree_on_algorithms(world_.meeting(), stream_, record_.device_info.name);
     };
     hooks.check_weights = [&] { check_weights("while training"); };
-    if (!config_.save_dir.empty()) {
-      // All processes wait; one writes.
-      hooks.save = [&](int64_t done, int64_t samples) {
-        if (world_.is_primary()) save(&session, done, samples);
-      };
-    }
+    if (!config_.save_dir.empty())
+      hooks.save = [&](int64_t done, int64_t samples) { save(&session, {done, samples}); };
     const LoopParts parts{config_,
                           stream_,
                           session.table,
@@ -141,13 +148,14 @@ class Run {
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
     Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
+    if (writer_) report(writer_->wait());
     record_.device_bytes_peak = stream_.bytes_peak();
     if (!record_.steps.empty() && session.optimizer->updates() == updates)
       notice_(
           "no step changed the weights: the gradients of each overflowed; start with a lower "
           "--initial-loss-scale");
-    if (!config_.save_hf_dir.empty() && world_.is_primary()) {
-      session.save_to_hugging_face(files_);
+    if (!config_.save_hf_dir.empty() && writes()) {
+      session.save_to_hugging_face(files_, save_group(config_, world_, ExchangeKind::main));
       print_(fmt::format("  saved the model in Hugging Face's layout to {}", config_.save_hf_dir));
     }
     // If one place cannot be written, another may: the model has been written first.
@@ -156,28 +164,46 @@ class Run {
     return ending;
   }
 
+  // Before a failure ends this process: a checkpoint that is being written by it alone is finished.
+  void finish_checkpoint() {
+    if (writer_ && !save_group(config_, world_, ExchangeKind::main).divided())
+      report(writer_->wait());
+  }
+
   void write_record() {
     if (!config_.record_path.empty() && world_.is_primary())
       tally::train::write_record(record_, config_.record_path);
   }
 
  private:
+  bool writes() const {
+    return world_.is_primary() || save_group(config_, world_, ExchangeKind::main).divided();
+  }
   // A disk may be full for an hour. Training continues, the next save tries again, and the run
   // fails only if the last save failed.
-  void save(Session* session, int64_t iteration, int64_t samples) {
-    unsaved_ = failure_of([&] {
-      const std::string path = session->save({iteration, samples}, record_, files_);
-      print_(fmt::format("  saved checkpoint at iteration {} to {}", iteration, path));
-    });
-    if (!unsaved_.empty())
-      warn(fmt::format("the checkpoint of iteration {} is missing: {}", iteration, unsaved_));
+  void save(Session* session, const Progress& done) {
+    if (!writer_) return;
+    report(writer_->wait());
+    writer_->start(session->state(done, record_), session->parameters(), stream_);
+    report(writer_->finished());
+  }
+  void report(const std::optional<SaveResult>& saved) {
+    if (!saved) return;
+    unsaved_ = saved->error;
+    if (unsaved_.empty()) {
+      print_(
+          fmt::format("  saved checkpoint at iteration {} to {}", saved->iteration, saved->folder));
+    } else {
+      warn(
+          fmt::format("the checkpoint of iteration {} is missing: {}", saved->iteration, unsaved_));
+    }
     const std::string unwritten = failure_of([&] { write_record(); });
     if (!unwritten.empty()) warn(unwritten);
     // If the run fails from now on, the record holds the steps up to here.
     if (world_.size() > 1) set_record_of_failure(world_, record_);
   }
   void warn(const std::string& text) {
-    print_warning(text);
+    if (world_.is_primary()) print_warning(text);
     record_.config.notices.push_back(text);
   }
 
@@ -194,11 +220,13 @@ class Run {
   std::string shortage_;
   std::string unsaved_;  // why the newest checkpoint could not be written; empty where it was
   Record& record_;
+  std::unique_ptr<CheckpointWriter> writer_;  // null where this process writes none
 };
 
 // Writes the record and ends the run together with the other ranks. Returns the exit code.
 int end_run(Run* run, World* world, const Record& record, int code, bool consequence) {
   const bool good = code == 0 || code == 4;
+  if (!good) run->finish_checkpoint();
   if (!good && world->size() > 1) {
     set_record_of_failure(*world, record);
     return world->fail(code, record.message, consequence);

@@ -1,7 +1,6 @@
 // The run that wrote a checkpoint, compared with this run.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,8 +9,7 @@
 namespace tally::train {
 
 struct SavedRun {
-  std::string precision;          // "" where it is not known
-  int64_t padded_vocabulary = 0;  // 0 where it is not known
+  std::string precision;  // "" where it is not known
 };
 
 // Reads TrainingState::config_json, which any program may have written.
@@ -19,8 +17,5 @@ SavedRun saved_run(const std::string& config_json);
 
 // One sentence for each difference that a user should know. None of them ends the run.
 std::vector<std::string> differences(const SavedRun& saved, const Config& config);
-
-// Throws InputError with the flag to set where the optimizer's state has another padding.
-void check_padding(const SavedRun& saved, const Config& config);
 
 }  // namespace tally::train

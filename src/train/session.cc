@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/hugging_face.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
@@ -15,6 +14,7 @@ namespace tally::train {
 Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stream(s) {
   const std::vector<ModelPart> parts = parts_of(c, mesh.place());
   for (const ModelPart& part : parts) register_gpt(c.model, part, &table);
+  register_gpt(c.model, &model);
   const bool shares = c.distributed_optimizer && !c.skip_train;
   table.layout(stream, c.compute_type(),
                shares ? sharded_layout(mesh.data().size(), c.shard_gradients) : TableLayout());
@@ -42,6 +42,12 @@ std::vector<Stage*> Session::stage_list() const {
   std::vector<Stage*> list;
   for (const auto& stage : stages) list.push_back(stage.get());
   return list;
+}
+
+ParameterState Session::parameters() const {
+  ParameterState state(table, buffers());
+  state.model = &model.all();
+  return state;
 }
 
 void Session::load_weights(const std::string& folder) {
@@ -82,7 +88,7 @@ Progress Session::resume(const StartingPoint& from, const Print& notice) {
   return {state.iteration, state.consumed_samples};
 }
 
-std::string Session::save(const Progress& done, const Record& record, const SideFiles& files) {
+TrainingState Session::state(const Progress& done, const Record& record) const {
   TrainingState state;
   state.iteration = done.iteration;
   state.consumed_samples = done.consumed_samples;
@@ -98,11 +104,11 @@ std::string Session::save(const Progress& done, const Record& record, const Side
   state.optimizer = config.save_optimizer;
   state.config_json =
       configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return save_checkpoint(config.save_dir, state, config.model, parameters(), stream, files);
+  return state;
 }
 
-void Session::save_to_hugging_face(const SideFiles& files) {
-  save_hugging_face(config.save_hf_dir, config.model, files, parameters(), stream);
+void Session::save_to_hugging_face(const SideFiles& files, const SaveGroup& group) {
+  save_hugging_face(config.save_hf_dir, config.model, files, parameters(), stream, group);
 }
 
 }  // namespace tally::train

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/checkpoint/model_weights.h"
+#include "src/checkpoint/checkpoint.h"
 #include "src/measure/record.h"
 #include "src/model/stage.h"
 #include "src/optim/optimizer.h"
@@ -26,19 +26,21 @@ struct Session {
 
   // Fills weights and optimizer. `notice` is called for differences from the checkpoint's run.
   Progress start(const StartingPoint& from, const Print& notice);
-  // Writes a checkpoint to --save's folder; returns its own folder. Throws std::runtime_error.
-  std::string save(const Progress& done, const Record& record, const SideFiles& files);
+  // The state of the training, for a checkpoint next to parameters().
+  TrainingState state(const Progress& done, const Record& record) const;
   // Writes the model to --save-hf's folder. Throws std::runtime_error.
-  void save_to_hugging_face(const SideFiles& files);
+  // Collective where group.divided().
+  void save_to_hugging_face(const SideFiles& files, const SaveGroup& group);
 
   // Undefined with --skip-train.
   OptimizerBuffers buffers() const { return optimizer ? optimizer->buffers() : OptimizerBuffers(); }
   std::vector<Stage*> stage_list() const;
-  ParameterState parameters() const { return ParameterState(table, buffers()); }
+  ParameterState parameters() const;
 
   const Config& config;
   Stream& stream;
   ParameterTable table;
+  ParameterTable model;                        // the whole model's names and shapes, without memory
   std::vector<std::unique_ptr<Stage>> stages;  // of this process, in the order of their layers
   std::unique_ptr<Sharding> sharding;    // null: every replica has the whole optimizer's state
   std::unique_ptr<Optimizer> optimizer;  // null with --skip-train

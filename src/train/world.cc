@@ -86,6 +86,17 @@ MeshShape mesh_shape(const Config& config) {
   return {config.tensor_parallel, config.pipeline_parallel, config.data_parallel};
 }
 
+SaveGroup save_group(const Config& config, World& world, ExchangeKind exchange) {
+  SaveGroup group;
+  group.shape = mesh_shape(config);
+  group.place = place_of(group.shape, world.rank());
+  group.divided_optimizer = config.distributed_optimizer;
+  group.exchange = [&world, exchange](const std::string& mine) {
+    return world.meeting().exchange(mine, exchange);
+  };
+  return group;
+}
+
 std::unique_ptr<Communicator> open_communicator(const Config& config, World& world,
                                                 Record* record) {
   record->launcher = world.launch().source;

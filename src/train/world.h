@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/checkpoint/save_group.h"
 #include "src/config/config.h"
 #include "src/measure/record.h"
 #include "src/parallel/communicator.h"
@@ -52,6 +53,8 @@ class World {
 
 // How the processes of a run are arranged.
 MeshShape mesh_shape(const Config& config);
+// How they write checkpoints and models. `world` outlives it.
+SaveGroup save_group(const Config& config, World& world, ExchangeKind exchange);
 
 // Makes the communicator that `config`, the device and the launcher ask for, and writes it to
 // `record`. Collective. Throws InputError when the processes do not match.

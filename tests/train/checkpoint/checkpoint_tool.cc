@@ -1,14 +1,33 @@
 // checkpoint_tool DIR: writes a safetensors file of every type we have and a small GPT-2 with its
-// config.json, for the Python test; then, where DIR/from_python.safetensors is, prints what it
-// holds as lines "name dtype hex".
+// config.json, for the Python test; one training as checkpoints of one process (DIR/one) and of
+// several (DIR/many), and its model as several processes export it (DIR/exported); then, where
+// DIR/from_python.safetensors is, prints what it holds as lines "name dtype hex".
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "src/checkpoint/hugging_face.h"
 #include "src/checkpoint/model_config_file.h"
 #include "src/checkpoint/model_weights.h"
 #include "src/model/stage.h"
+#include "tests/train/checkpoint/layouts.h"
+
+namespace {
+
+void write_layouts(const std::string& dir) {
+  constexpr uint64_t training = 7;
+  layouts::Ranks one({}, layouts::DType::bf16, training);
+  one.save(dir + "/one", layouts::state_of(3));
+  layouts::Ranks many({2, 2, 2, layouts::Zero::buckets, 14}, layouts::DType::bf16, training);
+  many.save(dir + "/many", layouts::state_of(3));
+  layouts::Ranks tensor({2, 2, 1, layouts::Zero::none, 14}, layouts::DType::f32, training);
+  tensor.together([&](int, layouts::Part& part, const layouts::SaveGroup& group) {
+    save_hugging_face(dir + "/exported", part.config, {}, part.state(), *part.stream, group);
+  });
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace tally::train;
@@ -40,6 +59,8 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(dir + "/model");
   save_model_weights(dir + "/model/model.safetensors", config, ParameterState(table), *stream);
   std::ofstream(dir + "/model/config.json") << model_config_json(config, DType::f32);
+
+  write_layouts(dir);
 
   const std::string from_python = dir + "/from_python.safetensors";
   if (!std::filesystem::exists(from_python)) return 0;

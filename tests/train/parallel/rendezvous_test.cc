@@ -90,6 +90,39 @@ TEST_CASE("exchange: every rank gets every rank's text, repeatedly") {
   CHECK(m.told.empty());
 }
 
+TEST_CASE("exchanges of a background thread lie between any of the main thread's") {
+  Meeting m(3);
+  m.start();
+  const auto repeat = [&m](size_t rank, ExchangeKind kind, const std::string& mark, int rounds) {
+    bool ok = true;
+    for (int round = 0; round < rounds; ++round) {
+      const std::string text = mark + std::to_string(round) + ":";
+      ok = ok && m.ranks[rank]->exchange(text + std::to_string(rank), kind) ==
+                     std::vector<std::string>{text + "0", text + "1", text + "2"};
+    }
+    return ok;
+  };
+  std::vector<std::future<bool>> good;
+  for (size_t r = 0; r < 3; ++r) {
+    good.push_back(std::async(std::launch::async, repeat, r, ExchangeKind::main, "main", 200));
+    good.push_back(
+        std::async(std::launch::async, repeat, r, ExchangeKind::background, "back", 200));
+  }
+  for (auto& g : good) CHECK(g.get());
+  // One kind does not wait for the other.
+  std::future<bool> late =
+      std::async(std::launch::async, repeat, 0, ExchangeKind::background, "b", 1);
+  std::vector<std::future<bool>> others;
+  for (size_t r = 0; r < 3; ++r)
+    others.push_back(std::async(std::launch::async, repeat, r, ExchangeKind::main, "m", 3));
+  for (auto& g : others) CHECK(g.get());
+  for (size_t r = 1; r < 3; ++r)
+    others[r] = std::async(std::launch::async, repeat, r, ExchangeKind::background, "b", 1);
+  CHECK(late.get());
+  for (size_t r = 1; r < 3; ++r) CHECK(others[r].get());
+  CHECK(m.told.empty());
+}
+
 TEST_CASE("all ranks get the first failure, and no second one") {
   Meeting m(3);
   m.start();

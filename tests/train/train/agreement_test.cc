@@ -106,6 +106,7 @@ const std::map<std::string, Pair> flags{
     {"--tokenizer-type", {"", "bytes"}},
     {"--log-interval", {"", "3"}},
     {"--save", {"", "there"}},
+    {"--save-hf", {"", "there"}},
     {"--save-interval", {"--save there", "2"}},
     {"--exit-on-missing-checkpoint", {"--load none", ""}},
     {"--eval-interval", {"", "3"}},
@@ -141,15 +142,15 @@ const std::set<std::string> may_differ{
     "--mock-data",  // the content is compared; tested below
     // Need a dataset; in the record's configuration by their names, see below.
     "--eod-mask-loss", "--reset-position-ids", "--reset-attention-mask", "--log-format",
-    "--log-throughput",              // rank 0 alone prints
-    "--persistent-save-interval",    // known and refused, or without effect
-    "--local-rank", "--local_rank",  // launchers pass it, and it changes nothing
-    "--vocab-file", "--merge-file", "--record", "--save-hf",  // rank 0 alone uses them
-    "--load", "--load-hf",  // need a model on the disk; tested below
-    "--epochs",             // needs a dataset; sets the number of steps, which is compared
-    "--optimizer",          // knows one
-    "--text", "--stride",   // of evaluate, which is one process
-    "--device",             // the kind of device is compared when it has been opened
+    "--log-throughput",                          // rank 0 alone prints
+    "--persistent-save-interval",                // known and refused, or without effect
+    "--local-rank", "--local_rank",              // launchers pass it, and it changes nothing
+    "--vocab-file", "--merge-file", "--record",  // rank 0 alone uses them
+    "--load", "--load-hf",                       // need a model on the disk; tested below
+    "--epochs",            // needs a dataset; sets the number of steps, which is compared
+    "--optimizer",         // knows one
+    "--text", "--stride",  // of evaluate, which is one process
+    "--device",            // the kind of device is compared when it has been opened
     // Where the processes are; the rendezvous compares their number.
     "--nproc-per-node", "--master-addr", "--master-port", "--master-addr-suffix",
     "--network-interface", "--distributed-timeout-minutes", "--prefix-output",
@@ -211,7 +212,6 @@ TEST_CASE("paths may differ, whether they are given may not") {
   const Config one = parse(steps);
   Config other = one;
   other.record_path = "r.json";
-  other.save_hf_dir = "elsewhere";
   other.data.paths = {"/scratch/text"};
   other.device = "cuda:3";
   CHECK(difference(run_settings(one), run_settings(other)).empty());
@@ -220,6 +220,9 @@ TEST_CASE("paths may differ, whether they are given may not") {
   Config elsewhere = other;
   elsewhere.load_dir = "elsewhere";
   CHECK(difference(run_settings(other), run_settings(elsewhere)).empty());
+  other = one;
+  other.save_hf_dir = "there";
+  CHECK(difference(run_settings(one), run_settings(other)) == "--save-hf");
   other = one;
   other.load_hf_dir = "there";
   CHECK(difference(run_settings(one), run_settings(other)) == "--load-hf");

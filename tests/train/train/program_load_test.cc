@@ -83,27 +83,36 @@ TEST_CASE("--no-save-optim and --no-load-optim: weights and counters without the
   CHECK(losses(folder)[1] != with[1]);
 }
 
-TEST_CASE("a checkpoint of another precision or padding is named with the flag to set") {
+TEST_CASE("a checkpoint of another precision is named with the flag to set") {
   const Folder folder("differs");
   const std::string saved = folder / "s", more = run + "--train-iters 3 --load " + saved;
   REQUIRE(tally_train(run + "--train-iters 2 --save " + saved).code == 0);
-  CHECK_FALSE(contains(tally_train(more).err, "note:"));
-  Ended ended = tally_train(more + " --bf16");
+  CHECK_FALSE(contains(tally_train(more).err, "note: --"));
+  const Ended ended = tally_train(more + " --bf16");
   CHECK(ended.code == 0);
   CHECK(contains(ended.err,
                  "note: --precision: the checkpoint was trained in fp32, and this run trains in "
                  "bf16: give --precision fp32 to train as before\n"));
-  ended = tally_train(more + " --make-vocab-size-divisible-by 1");
-  CHECK(ended.code == 2);
-  CHECK(ended.out.empty());
-  CHECK(ended.err ==
-        "tally-train: error: --make-vocab-size-divisible-by: the checkpoint's vocabulary is padded "
-        "to 384 rows, and this run's to 257, so that the optimizer's state does not fit: give "
-        "--make-vocab-size-divisible-by 128\n");
-  ended = tally_train(more + " --make-vocab-size-divisible-by 1 --finetune");
-  CHECK(ended.code == 0);
-  CHECK(
-      contains(ended.err, "note: --make-vocab-size-divisible-by: the checkpoint's vocabulary was"));
+}
+
+TEST_CASE("a training goes on with another padding of the vocabulary, and back") {
+  const Folder folder("padding");
+  const std::string exact =
+      run + "--precision fp64 --lr-decay-style constant --record " + folder / "r.json ";
+  REQUIRE(tally_train(exact + "--train-iters 6").code == 0);
+  const json whole = losses(folder);
+  const std::string narrow = "--make-vocab-size-divisible-by 1 ", save = "--save " + folder / "s ";
+  const std::string load = "--load " + folder / "s ";
+  REQUIRE(tally_train(exact + save + "--train-iters 2").code == 0);
+  const Ended first = tally_train(exact + save + load + narrow + "--train-iters 4");
+  REQUIRE_MESSAGE(first.code == 0, first.err);
+  CHECK_FALSE(contains(first.err, "note: --"));
+  json resumed = losses(folder);
+  REQUIRE(tally_train(exact + load + "--train-iters 6").code == 0);
+  for (const json& loss : losses(folder)) resumed.push_back(loss);
+  REQUIRE(resumed.size() == 4);
+  for (size_t i = 0; i < 4; ++i)
+    CHECK(resumed[i].get<double>() == doctest::Approx(whole[i + 2].get<double>()).epsilon(1e-12));
 }
 
 TEST_CASE("--save and --save-hf do not share a folder") {

@@ -1,0 +1,236 @@
+// Reading and writing manifests.
+#include "src/checkpoint/manifest.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <stdexcept>
+
+#include "src/data/json_fault.h"
+#include "src/data/mapped_file.h"
+
+namespace tally::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormat = 1;
+constexpr const char* kWholeFile = "optimizer.safetensors";
+constexpr const char* kMetadata = "tally_pieces";
+
+std::runtime_error damaged(const std::string& path, const std::string& why) {
+  return std::runtime_error(fmt::format("'{}' is damaged: {}", path, why));
+}
+
+Json parameters_json(const std::map<std::string, StoredParameter>& parameters) {
+  Json all = Json::object();
+  for (const auto& [name, p] : parameters) {
+    Json& one = all[name];
+    one["shape"] = p.shape;
+    if (p.shards > 1) {
+      one["dimension"] = p.dimension;
+      if (!p.sections.empty()) one["sections"] = p.sections;
+      one["shards"] = p.shards;
+    }
+    one["pieces"] = Json::array();
+    for (const StoredPiece& piece : p.pieces)
+      one["pieces"].push_back({piece.file, piece.shard, piece.first, piece.last});
+  }
+  return all;
+}
+
+// Throws std::invalid_argument where the numbers are not a parameter's.
+void check_parameter(const StoredParameter& p, size_t files) {
+  const auto need = [](bool good, const char* what) {
+    if (!good) throw std::invalid_argument(what);
+  };
+  int64_t elements = 1;
+  for (const int64_t n : p.shape)
+    need(n > 0 && !__builtin_mul_overflow(elements, n, &elements), "its shape is impossible");
+  need(!p.shape.empty() && p.dimension >= 0 && p.dimension < static_cast<int>(p.shape.size()),
+       "its dimension is not one of its shape's");
+  const int64_t length = p.shape[static_cast<size_t>(p.dimension)];
+  need(p.shards >= 1 && length % p.shards == 0, "its shards cannot share it evenly");
+  if (!p.sections.empty()) {
+    int64_t sum = 0;
+    for (const int64_t n : p.sections) {
+      need(n > 0 && n <= length && n % p.shards == 0, "its shards cannot share a section evenly");
+      sum += n;
+    }
+    need(sum == length, "its sections do not add up to its length");
+  }
+  for (const StoredPiece& piece : p.pieces)
+    need(piece.file >= 0 && static_cast<size_t>(piece.file) < files && piece.shard >= 0 &&
+             piece.shard < p.shards && piece.first >= 0 && piece.first < piece.last &&
+             piece.last <= p.shard_elements(),
+         "one of its pieces lies outside of it");
+}
+
+StoredParameter parse_parameter(const Json& json, size_t files) {
+  StoredParameter p;
+  p.shape = json.at("shape").get<std::vector<int64_t>>();
+  p.dimension = json.value("dimension", 0);
+  p.sections = json.value("sections", std::vector<int64_t>());
+  p.shards = json.value("shards", 1);
+  for (const Json& piece : json.at("pieces"))
+    p.pieces.push_back({piece.at(0).get<int>(), piece.at(1).get<int>(), piece.at(2).get<int64_t>(),
+                        piece.at(3).get<int64_t>()});
+  check_parameter(p, files);
+  return p;
+}
+
+// Fills dtype and parameters; `manifest` has path and files.
+void parse(const Json& json, Manifest* manifest) {
+  std::string at;
+  try {
+    manifest->dtype = json.at("dtype").get<std::string>();
+    for (const auto& [name, parameter] : json.at("parameters").items()) {
+      at = name;
+      manifest->parameters[name] = parse_parameter(parameter, manifest->files.size());
+    }
+  } catch (const Json::exception& error) {
+    throw damaged(manifest->path, json_fault(error));
+  } catch (const std::invalid_argument& error) {
+    throw damaged(manifest->path, fmt::format("parameter '{}': {}", at, error.what()));
+  }
+}
+
+// Calls `work` with the parsed text; what is wrong with the JSON is an error that names the file.
+void with_json(const std::string& path, const char* begin, const char* end,
+               const std::function<void(const Json&)>& work) {
+  try {
+    work(Json::parse(begin, end));
+  } catch (const Json::exception& error) {
+    throw damaged(path, json_fault(error));
+  }
+}
+
+// The manifest that a checkpoint of one process does not need: every parameter is one piece.
+Manifest manifest_of_whole(const std::string& path) {
+  const SafetensorsFile file(path);
+  Manifest manifest;
+  manifest.path = path;
+  manifest.files = {{kWholeFile, fs::file_size(path)}};
+  const std::string prefix = buffer_prefixes[0];
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (name.rfind(prefix, 0) != 0) continue;
+    StoredParameter& p = manifest.parameters[name.substr(prefix.size())];
+    p.shape = tensor.shape;
+    p.pieces = {{0, 0, 0, p.elements()}};
+    if (manifest.dtype.empty()) manifest.dtype = tensor.dtype;
+  }
+  return manifest;
+}
+
+// Adds the pieces of one part to those of the others.
+void merge(const Manifest& part, int file, Manifest* all) {
+  if (all->dtype.empty()) all->dtype = part.dtype;
+  if (all->dtype != part.dtype)
+    throw damaged(part.path, fmt::format("it holds {}, and the parts before it hold {}", part.dtype,
+                                         all->dtype));
+  for (const auto& [name, parameter] : part.parameters) {
+    const auto [found, is_new] = all->parameters.try_emplace(name, parameter);
+    StoredParameter& whole = found->second;
+    if (is_new) whole.pieces.clear();
+    if (whole.shape != parameter.shape || whole.shards != parameter.shards ||
+        whole.dimension != parameter.dimension || whole.sections != parameter.sections)
+      throw damaged(part.path, fmt::format("it divides '{}' as no part before it does", name));
+    for (StoredPiece piece : parameter.pieces) {
+      piece.file = file;
+      whole.pieces.push_back(piece);
+    }
+  }
+}
+
+}  // namespace
+
+int64_t StoredParameter::elements() const {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+std::string Manifest::directory() const {
+  return fs::path(path).parent_path().string();
+}
+
+std::string Manifest::file(int index) const {
+  return (fs::path(path).parent_path() / files[static_cast<size_t>(index)].name).string();
+}
+
+std::string tensor_name(const std::string& prefix, const std::string& parameter, int64_t first,
+                        int64_t last, int64_t shard_elements) {
+  const bool whole = first == 0 && last == shard_elements;
+  return whole ? prefix + parameter : fmt::format("{}{}:{}-{}", prefix, parameter, first, last);
+}
+
+std::string part_name(int part, int parts) {
+  return fmt::format("optimizer-{:05d}-of-{:05d}.safetensors", part + 1, parts);
+}
+
+Manifest read_manifest(const std::string& directory) {
+  const fs::path path = fs::path(directory) / manifest_file;
+  if (!fs::exists(path)) return manifest_of_whole((fs::path(directory) / kWholeFile).string());
+  const MappedFile file(path.string());
+  Manifest manifest;
+  manifest.path = path.string();
+  with_json(manifest.path, file.data(), file.data() + file.size(), [&](const Json& json) {
+    if (const int format = json.at("format").get<int>(); format != kFormat)
+      throw std::runtime_error(
+          fmt::format("'{}' has format {} of another version of this program, and {} is read",
+                      manifest.path, format, kFormat));
+    for (const Json& one : json.at("files")) {
+      StoredFile stored{one.at("name").get<std::string>(), one.at("bytes").get<uint64_t>()};
+      if (stored.name.empty() || stored.name.find('/') != std::string::npos)
+        throw damaged(manifest.path, fmt::format("it names the file '{}'", stored.name));
+      manifest.files.push_back(std::move(stored));
+    }
+    parse(json, &manifest);
+  });
+  return manifest;
+}
+
+std::string manifest_text(const Manifest& manifest) {
+  Json json;
+  json["format"] = kFormat;
+  json["dtype"] = manifest.dtype;
+  json["files"] = Json::array();
+  for (const StoredFile& file : manifest.files)
+    json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
+  json["parameters"] = parameters_json(manifest.parameters);
+  return json.dump(1) + "\n";
+}
+
+std::map<std::string, std::string> part_metadata(const Manifest& part) {
+  Json json;
+  json["dtype"] = part.dtype;
+  json["parameters"] = parameters_json(part.parameters);
+  return {{"format", "pt"}, {kMetadata, json.dump()}};
+}
+
+Manifest manifest_of_parts(const std::string& directory, int parts) {
+  Manifest all;
+  all.path = (fs::path(directory) / manifest_file).string();
+  for (int i = 0; i < parts; ++i) {
+    Manifest part;
+    part.path = (fs::path(directory) / part_name(i, parts)).string();
+    if (!fs::exists(part.path))
+      throw std::runtime_error(
+          fmt::format("'{}' is missing: give --save a folder that all hosts share", part.path));
+    const SafetensorsFile file(part.path);
+    part.files = {{part_name(i, parts), fs::file_size(part.path)}};
+    const auto found = file.metadata().find(kMetadata);
+    if (found == file.metadata().end()) throw damaged(part.path, "its header names no pieces");
+    const std::string& text = found->second;
+    with_json(part.path, text.data(), text.data() + text.size(),
+              [&](const Json& json) { parse(json, &part); });
+    check_pieces(part, 0, file);
+    all.files.push_back(part.files[0]);
+    merge(part, i, &all);
+  }
+  return all;
+}
+
+}  // namespace tally::train

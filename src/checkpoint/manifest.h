@@ -1,0 +1,89 @@
+// Where the optimizer's state of every parameter lies in the files of a checkpoint: manifest.json
+// next to the parts that processes wrote, or the names of a single optimizer.safetensors, which
+// holds every parameter as one piece. Private to checkpoint/.
+//
+//   manifest.json   {"format": 1, "dtype": "F32",
+//                    "files": [{"name": "optimizer-00001-of-00008.safetensors", "bytes": 1234},
+//                              ...],
+//                    "parameters": {"h.0.attn.c_attn.weight":
+//                      {"shape": [768, 256], "dimension": 0, "sections": [256, 256, 256],
+//                       "shards": 2, "pieces": [[FILE, SHARD, FIRST, LAST], ...]}, ...}}
+//
+// A shard is an equal share of every section along the dimension (nn/parameters.h, Shard). A piece
+// is the elements FIRST ... LAST - 1 of a shard, row major; FILE counts the files from 0. Its
+// tensors in the file are named by tensor_name().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/checkpoint/safetensors.h"
+#include "src/nn/parameters.h"
+
+namespace tally::train {
+
+struct StoredPiece {
+  int file = 0, shard = 0;
+  int64_t first = 0, last = 0;  // elements of the shard
+};
+
+struct StoredParameter {
+  std::vector<int64_t> shape;  // of the whole
+  int dimension = 0;
+  std::vector<int64_t> sections;
+  int shards = 1;
+  std::vector<StoredPiece> pieces;
+
+  int64_t elements() const;
+  int64_t shard_elements() const { return elements() / shards; }
+  Shard shard(int index) const { return {dimension, sections, index, shards}; }
+};
+
+struct StoredFile {
+  std::string name;
+  uint64_t bytes = 0;
+};
+
+struct Manifest {
+  std::string path;  // the file that it was read from, for messages
+  std::string dtype;
+  std::vector<StoredFile> files;
+  std::map<std::string, StoredParameter> parameters;
+
+  std::string directory() const;
+  std::string file(int index) const;  // its path
+};
+
+inline constexpr const char* manifest_file = "manifest.json";
+// The optimizer's three buffers, as the names of their tensors begin.
+inline constexpr const char* buffer_prefixes[] = {"master.", "exp_avg.", "exp_avg_sq."};
+// "exp_avg.h.0.ln_1.bias"; with ":FIRST-LAST" where the piece is not a whole shard.
+std::string tensor_name(const std::string& prefix, const std::string& parameter, int64_t first,
+                        int64_t last, int64_t shard_elements);
+// "optimizer-00003-of-00008.safetensors" of part 2.
+std::string part_name(int part, int parts);
+
+// The manifest of the checkpoint in `directory`. Throws std::runtime_error with one sentence that
+// names the file.
+Manifest read_manifest(const std::string& directory);
+std::string manifest_text(const Manifest& manifest);
+
+// What a part says of its pieces, for the header of its file, and the manifest of all parts, read
+// from their headers. `manifest.files` has the part alone. The second throws where a part is
+// missing or damaged.
+std::map<std::string, std::string> part_metadata(const Manifest& part);
+Manifest manifest_of_parts(const std::string& directory, int parts);
+
+// Whether the manifest has every element of the model's parameters (undivided), in the type `type`.
+// The padding of the vocabulary may be another one: only the rows of `vocabulary` must be there.
+// Throws std::runtime_error with one sentence.
+void check_manifest(const Manifest& manifest, const std::vector<Parameter>& parameters,
+                    int64_t vocabulary, DType type);
+// Whether the manifest's files are there with their sizes. Throws like check_manifest().
+void check_files(const Manifest& manifest);
+// Whether the file holds the tensors that the manifest says. Throws like check_manifest().
+void check_pieces(const Manifest& manifest, int index, const SafetensorsFile& file);
+
+}  // namespace tally::train

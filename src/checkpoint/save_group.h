@@ -1,0 +1,39 @@
+// The processes of a run that write a checkpoint or a model together.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/parallel/mesh.h"
+
+namespace tally::train {
+
+// One process alone by default. Where each replica is one process that has everything
+// (!divided()), the first process writes alone and the others have no part in it.
+struct SaveGroup {
+  // Collective over all processes of the run: their texts, in the order of ranks.
+  using Exchange = std::function<std::vector<std::string>(const std::string&)>;
+
+  MeshShape shape;
+  MeshPlace place;
+  bool divided_optimizer = false;  // the replicas share the optimizer's state (ZeRO)
+  Exchange exchange;               // needed where divided()
+
+  // Whether no process has everything, so that all of them write.
+  bool divided() const;
+  bool first() const { return rank_of(shape, place) == 0; }
+  // Of several replicas with the same weights the first writes them.
+  bool writes_model() const { return place.replica == 0; }
+  // The files of the optimizer's state, and this process's; -1: it writes none.
+  int parts() const;
+  int part() const;
+};
+
+// Calls `work` and returns what it returned on every process of a divided group, or on this one.
+// Collective where divided(): if `work` throws on one, this throws std::runtime_error with the
+// first rank's failure on all of them. CommunicationError passes through.
+std::vector<std::string> work_together(const SaveGroup& group,
+                                       const std::function<std::string()>& work);
+
+}  // namespace tally::train
