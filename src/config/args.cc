@@ -190,6 +190,15 @@ std::string flags_reference() {
   return out + unsupported_reference();
 }
 
+bool asks_for_plan(int argc, const char* const* argv) {
+  try {
+    for (const std::string& word : words_of(argc, argv))
+      if (word == "--plan" || word.rfind("--plan=", 0) == 0) return true;
+  } catch (const UsageError&) {  // parse_args() reports it
+  }
+  return false;
+}
+
 LaunchOptions parse_launch_options(int argc, const char* const* argv) {
   CLI::App app;
   Flags flags;
