@@ -7,7 +7,9 @@
 #include <random>
 
 #include "src/model/stage.h"
+#include "src/nn/lm_head.h"
 #include "src/optim/optimizer.h"
+#include "src/plan/memory_model.h"
 #include "tests/train/model/tiny_gpt.h"
 
 using namespace tally::train;
@@ -66,32 +68,41 @@ TEST_CASE("the estimate of activations is what the explicit model plans, to the 
   }
 }
 
-TEST_CASE("the estimate of parameters is what table and optimizer allocate, but for rounding") {
+TEST_CASE("the estimate of parameters is what table and optimizer allocate, to the byte") {
   for (const Precision precision : {Precision::f64, Precision::f32, Precision::bf16}) {
     for (const Command command : {Command::train, Command::evaluate}) {
-      Config c = tiny_config();
-      c.precision = precision;
-      c.command = command;
-      CAPTURE(text_of(c));
-      const auto stream = cpu_stream();
-      ParameterTable table;
-      register_gpt(c.model, &table);
-      table.layout(*stream, c.compute_type());
-      std::optional<OptimizerState> state;
-      if (command == Command::train) state.emplace(table, *stream);
-      const auto allocated = static_cast<double>(stream->bytes_allocated());
-      const double estimate = estimate_memory(c).parameters;
-      CHECK(estimate <= allocated);
-      // Every parameter begins at a multiple of 128 elements.
-      const double padding = 128.0 * static_cast<double>(table.all().size()) * 8 * 4;
-      CHECK(estimate >= allocated - padding);
+      for (const bool variant : {false, true}) {
+        Config c = tiny_config();
+        c.precision = precision;
+        c.command = command;
+        c.model.positions = variant ? Positions::rotary : Positions::learned;
+        c.model.tied_embeddings = variant;
+        CAPTURE(text_of(c));
+        const auto stream = cpu_stream();
+        ParameterTable table;
+        register_gpt(c.model, &table);
+        table.layout(*stream, c.compute_type());
+        std::optional<OptimizerState> state;
+        if (command == Command::train) state.emplace(table, *stream);
+        CHECK(estimate_memory(c).parameters == static_cast<double>(stream->bytes_allocated()));
+      }
     }
   }
-  Config c = tiny_config(DType::f32);
-  const double parameters = static_cast<double>(c.model.parameters());
-  CHECK(estimate_memory(c).parameters == parameters * 16);
-  c.precision = Precision::bf16;
-  CHECK(estimate_memory(c).parameters == parameters * 18);
+}
+
+TEST_CASE("the logits that are planned are those that the head holds") {
+  const Config c = tiny_config();
+  for (const bool gpu : {false, true})
+    for (const int64_t tokens : {1, 1000, 8192, 65536})
+      for (const int64_t vocabulary : {96, 50304, 9000000})
+        for (const int64_t layers : {1, 200}) {
+          ModelConfig m = c.model;
+          m.padded_vocabulary = vocabulary;
+          m.layers = layers;
+          m.hidden = 1000;
+          CHECK(logit_rows(tokens, vocabulary, m, DType::bf16, gpu) ==
+                LmHead::rows_at_once(tokens, m, DType::bf16, gpu));
+        }
 }
 
 TEST_CASE("token ids that are read ahead count, as many as a short run has") {

@@ -1,0 +1,119 @@
+// --plan of the program: what it prints and how it ends, and its figures against what the program
+// itself allocates.
+#include <chrono>
+
+#include "tests/train/train/tiny_run.h"
+
+namespace {
+
+json plan_of(const std::string& flags) {
+  const Ended ended = tally_train(flags + " --plan --plan-json");
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  return json::parse(ended.out);
+}
+
+// Bytes that the device held at most, of the record of a run.
+double measured_peak(const Folder& folder, const std::string& flags) {
+  const std::string record = folder / "r.json";
+  const Ended ended = tally_train(flags + " --mock-data --train-iters 2 --record " + record);
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  return read_json(record)["results"]["peak_device_bytes"].get<double>();
+}
+
+}  // namespace
+
+TEST_CASE("the plan of ten runs on the CPU is within 5 % of what each allocates at most") {
+  const Folder folder("plan_memory");
+  const std::string small =
+      "--device cpu --num-layers 4 --hidden-size 128 --num-attention-heads 4 --seq-length 64 "
+      "--micro-batch-size 2 ";
+  const std::string bytes = small + "--tokenizer-type bytes ";
+  for (const std::string& flags :
+       {small, bytes, bytes + "--bf16", bytes + "--fp16 --recompute-granularity selective",
+        bytes + "--precision fp64 --recompute-granularity full",
+        bytes + "--bf16 --num-layers 8 --micro-batch-size 8 --hidden-dropout 0",
+        bytes + "--micro-batch-size 16 --seq-length 128 --recompute-granularity full",
+        bytes + "--global-batch-size 8 --position-embedding-type rope",
+        bytes + "--untie-embeddings-and-output-weights --ffn-hidden-size 300",
+        small + "--bf16 --seq-length 256 --recompute-granularity selective"}) {
+    CAPTURE(flags);
+    const double planned = plan_of(flags)["stages"][0]["bytes"]["allocated"].get<double>();
+    CHECK(planned == doctest::Approx(measured_peak(folder, flags)).epsilon(0.05));
+  }
+}
+
+TEST_CASE("two data parallel processes allocate what their plan says") {
+  const Folder folder("plan_ranks");
+  const std::string flags = mock + "--hidden-size 128 --train-iters 2 ";
+  const std::string record = folder / "r.json";
+  const Ended ended = tally_train(flags + "--nproc-per-node 2 --record " + record);
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  const json plan = plan_of(flags + "--plan-gpus 2");
+  CHECK(plan["layout"]["data"] == 2);
+  CHECK(plan["stages"][0]["bytes"]["allocated"].get<double>() ==
+        doctest::Approx(read_json(record)["results"]["peak_device_bytes"].get<double>())
+            .epsilon(0.05));
+}
+
+TEST_CASE("the exit code says whether the layout fits") {
+  const std::string flags =
+      "--plan --num-layers 40 --hidden-size 5120 --num-attention-heads 40 --seq-length 2048 --bf16 "
+      "--plan-device ";
+  const Ended large = tally_train(flags + "H200 --recompute-granularity full");
+  CHECK(large.code == 3);
+  CHECK(contains(large.out, "fits       no: "));
+  CHECK(contains(large.out, "smallest   "));
+  const std::string shared = " --use-distributed-optimizer --plan-nodes 2";
+  const Ended sharded = tally_train(flags + "h200" + shared);
+  CHECK(sharded.code == 0);
+  CHECK(contains(sharded.out, "fits       yes: "));
+  CHECK(contains(sharded.out, "layout     8 GPUs = tensor 1 x pipeline 1 x data 8, ZeRO 1"));
+  CHECK(contains(sharded.out, "time of a step"));
+  CHECK(tally_train("--plan --model 124M").code == 0);
+  CHECK(tally_train("--plan --model 124M --plan-device 1GB").code == 3);
+}
+
+TEST_CASE("a plan of 175 billion parameters is printed at once, also with a launcher's flags") {
+  const auto start = std::chrono::steady_clock::now();
+  const Ended ended = tally_train(
+      "--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --bf16 "
+      "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 --nproc-per-node 4 "
+      "--micro-batch-size 1 --global-batch-size 96 --sequence-parallel --plan-nodes 96 --plan "
+      "--plan-device A100-40GB --data-path /nowhere/dataset --train-samples 300_000_000 "
+      "--recompute-activations --use-distributed-optimizer");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  CHECK_MESSAGE(ended.code == 0, ended.err);
+  CHECK(contains(ended.out, "384 GPUs = tensor 8 x pipeline 8 x data 6"));
+  CHECK(contains(ended.out, "bubble     43.8 % of the time of its work"));
+  CHECK(seconds.count() < 1);
+}
+
+TEST_CASE("a wrong flag of a plan is one sentence that names it") {
+  const auto error = [](const std::string& flags) {
+    const Ended ended = tally_train(flags);
+    CHECK(ended.code == 2);
+    return ended.err;
+  };
+  CHECK(
+      error("--plan --plan-device H20") ==
+      "tally-train: error: --plan-device: 'H20' is not known: H200, H100, GH200, B200, A100-80GB, "
+      "A100-40GB, or a size of memory as 64GB\n");
+  CHECK(contains(error("--plan --plan-gpus 3 --tensor-model-parallel-size 2"),
+                 "--plan-gpus: world size (3) is not divisible by tensor parallel size (2) times "
+                 "pipeline parallel size (1)"));
+  CHECK(contains(error("--plan --plan-gpus 4 --plan-nodes 1"), "--plan-nodes: contradicts"));
+  CHECK(contains(error("--plan --num-layers 9 --pipeline-model-parallel-size 2"),
+                 "--num-layers: num_layers must be divisible by"));
+  CHECK(contains(error("--plan-zero 1 --mock-data --train-iters 1"),
+                 "--plan-zero: has a meaning with --plan only"));
+  CHECK(contains(error("--plan --plan-zero 3"), "--plan-zero: "));
+  CHECK(contains(error("evaluate --plan --load-hf /nowhere"), "--"));
+}
+
+TEST_CASE("flags of a file may ask for a plan") {
+  const Folder folder("plan_file");
+  std::ofstream(folder / "flags") << "--model 124M --plan # no training\n";
+  const Ended ended = tally_train("@" + folder / "flags");
+  CHECK_MESSAGE(ended.code == 0, ended.err);
+  CHECK(contains(ended.out, "memory of each GPU"));
+}
