@@ -137,13 +137,13 @@ double workspace_bytes(const Config& c, const MemoryTarget& target, double logit
   return gemm + attention_scratch(c, target) + split_bytes(c, logit_rows);
 }
 
-// CUDA's context with the code of our kernels and the libraries', and NCCL's buffers of each group
-// of ranks that a process is in. Measured on an H200 for one process; NCCL's depend on its version
-// and the node.
+// What Stream::bytes_peak() does not count: CUDA's context with the code of our kernels and the
+// libraries', and NCCL's buffers of each group of ranks that a process is in. Estimates, on the safe
+// side; they depend on the driver, on NCCL's version and on the node.
 double context_bytes(const PlanLayout& l, const MemoryTarget& target) {
   if (!target.gpu) return 0;
   const int groups = (l.gpus() > 1) + (l.tensor > 1) + (l.data > 1) + (l.pipeline > 1);
-  return 0.6 * gib + groups * 0.4 * gib;
+  return gib + groups * 0.5 * gib;
 }
 
 double message_bytes(const Config& c, const PlanLayout& l, const Tensors& t) {

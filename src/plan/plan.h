@@ -23,6 +23,8 @@ struct Plan {
   std::optional<SmallestRun> smallest;  // where the kind is known
 
   const StageMemory& worst() const { return worst_stage(stages); }
+  // Single changes with which the layout fits, as flags; empty where it fits or no kind is known.
+  std::vector<std::string> changes;
   // True where no kind was given.
   bool fits() const { return !kind || worst().total() <= kind->memory; }
 };

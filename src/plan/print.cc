@@ -1,5 +1,6 @@
 // The plan as text and as JSON.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -150,7 +151,10 @@ std::string verdict_text(const Plan& p) {
       p.fits()
           ? fmt::format("yes: {} of {} stay free", bytes_text(memory - total), bytes_text(memory))
           : fmt::format("no: {} are needed, and it has {}", bytes_text(total), bytes_text(memory));
-  return fmt::format("\non {}\n  fits       {}\n", p.kind->name, verdict) + smallest_text(p);
+  const std::string changes =
+      p.changes.empty() ? "" : fmt::format("  try        {}\n", fmt::join(p.changes, ", or "));
+  return fmt::format("\non {}\n  fits       {}\n", p.kind->name, verdict) + changes +
+         smallest_text(p);
 }
 
 json stage_json(const StageMemory& s, const StepVolumes& v) {
@@ -221,6 +225,7 @@ std::string plan_json(const Plan& p) {
   const SmallestRun& s = *p.smallest;
   out["device"] = {{"name", p.kind->name}, {"bytes", p.kind->memory}};
   out["fits"] = p.fits();
+  out["changes"] = p.changes;
   out["smallest"] = {{"nodes", s.nodes},
                      {"tensor", s.tensor},
                      {"pipeline", s.pipeline},

@@ -46,6 +46,19 @@ TEST_CASE("one stage has the parameters of the model, several have a copy of the
   CHECK(sum == static_cast<double>(parse(untied).model.parameters()));
 }
 
+// Shoeybi et al. 2019, section 3: norms, positions and the biases of row-parallel layers are whole
+// on every rank.
+TEST_CASE("two tensor parallel ranks have the model's parameters, and twice what is not divided") {
+  const std::string model = "--plan --model 124M --ffn-hidden-size 1000 ";
+  const ModelConfig m = parse(model).model;
+  const int64_t norms = 4 * m.hidden, biases = 2 * m.hidden;
+  const int64_t whole = m.layers * (norms + biases) + 2 * m.hidden + m.max_positions * m.hidden;
+  // The vocabulary's padding is a multiple of 128 in each rank.
+  const StageMemory half =
+      first_stage(model + "--tensor-model-parallel-size 2 " + "--make-vocab-size-divisible-by 64");
+  CHECK(2 * half.parameters == static_cast<double>(m.parameters() + whole));
+}
+
 // Megatron-LM's docs/source/api-guide/dist_optimizer.md: bf16 weights with float32 gradients take
 // 18 bytes a parameter, with the distributed optimizer 6 + 12 / d; float32 takes 16 and 8 + 8 / d.
 TEST_CASE("states: bytes of a parameter by ZeRO stage") {

@@ -24,22 +24,18 @@ double measured_peak(const Folder& folder, const std::string& flags) {
 
 TEST_CASE("the plan of ten runs on the CPU is within 5 % of what each allocates at most") {
   const Folder folder("plan_memory");
-  const std::string small =
-      "--device cpu --num-layers 4 --hidden-size 128 --num-attention-heads 4 --seq-length 64 "
-      "--micro-batch-size 2 ";
-  const std::string bytes = small + "--tokenizer-type bytes ";
-  for (const std::string& flags :
-       {small, bytes, bytes + "--bf16", bytes + "--fp16 --recompute-granularity selective",
-        bytes + "--precision fp64 --recompute-granularity full",
-        bytes + "--bf16 --num-layers 8 --micro-batch-size 8 --hidden-dropout 0",
-        bytes + "--micro-batch-size 16 --seq-length 128 --recompute-granularity full",
-        bytes + "--global-batch-size 8 --position-embedding-type rope",
-        bytes + "--untie-embeddings-and-output-weights --ffn-hidden-size 300",
-        small + "--bf16 --seq-length 256 --recompute-granularity selective"}) {
+  std::istringstream lines(
+      read_text(std::string(TALLY_SOURCE_DIR) + "/tests/train/plan/cpu_runs.txt"));
+  int runs = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.front() == '#') continue;
+    const std::string flags = line + " --device cpu";
     CAPTURE(flags);
     const double planned = plan_of(flags)["stages"][0]["bytes"]["allocated"].get<double>();
     CHECK(planned == doctest::Approx(measured_peak(folder, flags)).epsilon(0.05));
+    ++runs;
   }
+  CHECK(runs == 10);
 }
 
 TEST_CASE("two data parallel processes allocate what their plan says") {
@@ -63,6 +59,11 @@ TEST_CASE("the exit code says whether the layout fits") {
   CHECK(large.code == 3);
   CHECK(contains(large.out, "fits       no: "));
   CHECK(contains(large.out, "smallest   "));
+  // None of the single changes is enough for 13 billion parameters in one GPU.
+  CHECK_FALSE(contains(large.out, "try  "));
+  const Ended batch = tally_train("--plan --model 124M --micro-batch-size 64 --plan-device 20GB");
+  CHECK(batch.code == 3);
+  CHECK(contains(batch.out, "try        --recompute-granularity full, or --micro-batch-size 1\n"));
   const std::string shared = " --use-distributed-optimizer --plan-nodes 2";
   const Ended sharded = tally_train(flags + "h200" + shared);
   CHECK(sharded.code == 0);

@@ -124,6 +124,12 @@ TEST_CASE("a step is its parts, and more micro batches shrink the bubble alone")
   const StepTime t = step_time(c, m);
   CHECK(t.bubble == Approx((t.work + t.ends) * 7 / 16));
   CHECK(t.seconds() == t.work + t.bubble + t.messages + t.ends + t.data + t.optimizer);
+  // Attention and links do not depend on the GEMMs' efficiency alone: half of it is less than twice
+  // the time.
+  Machine slow = m;
+  slow.efficiency /= 2;
+  CHECK(step_time(c, slow).work > t.work);
+  CHECK(step_time(c, slow).work < 2 * t.work);
   Config four = c;
   four.global_batch *= 4;
   const StepTime more = step_time(four, m);
