@@ -118,6 +118,21 @@ TEST_CASE("layers of 22B: every figure of the table within 7 % from the first") 
   }
 }
 
+TEST_CASE("messages that take longer than the weight gradients count in the backward pass") {
+  const Config c = parse(model_22b + "--sequence-parallel");
+  Machine m = a100(c);
+  const double fast = layer_time(c, m, {}).backward;
+  m.nvlink = 4e9;
+  const double slow = layer_time(c, m, {}).backward;
+  m.nvlink = 2e9;
+  const double slower = layer_time(c, m, {}).backward;
+  const double bytes = layer_backward_volume(c) + layer_gather_volume(c);
+  const double link = group_bandwidth(m, 8, 1);
+  CHECK(slower - slow == Approx(bytes / link / 2));
+  CHECK(slow - fast < bytes / link / 2);
+  CHECK(slow > fast);
+}
+
 TEST_CASE("a step is its parts, and more micro batches shrink the bubble alone") {
   const Config c = parse(jupiter_175b);
   const Machine m = machine_of(c, gpu_kind("A100-40GB"));
