@@ -58,7 +58,6 @@ void resolve_plan(const Flags& f, Config* c) {
       if (given) fail(flag, "has a meaning with --plan only: give --plan or leave it out");
     return;
   }
-  if (c->command == Command::evaluate) fail("--plan", "plans training, and this is 'evaluate'");
   if (f.reference) fail("--plan", "plans the explicit model: leave out --reference");
   if (f.skip_train) fail("--plan", "plans training: leave out --skip-train");
   p.device = f.plan_device.value_or("");

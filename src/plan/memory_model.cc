@@ -279,11 +279,12 @@ double most_bytes(const Config& c, const MemoryTarget& target) {
 SmallestRun smallest_run(const Config& config, const GpuKind& kind, int gpus_per_node) {
   constexpr int most_nodes = 4096;
   std::vector<std::pair<int, int>> layouts;  // tensor, pipeline
-  for (int tensor = 1; tensor <= gpus_per_node; ++tensor)
+  for (int tensor = 1; tensor <= gpus_per_node; ++tensor) {
+    if (gpus_per_node % tensor != 0) continue;
     for (int pipeline = 1; pipeline <= config.model.layers; ++pipeline)
-      if (gpus_per_node % tensor == 0 && config.model.layers % pipeline == 0 &&
-          possible(with_layout(config, tensor, pipeline, 1)))
+      if (config.model.layers % pipeline == 0 && possible(with_layout(config, tensor, pipeline, 1)))
         layouts.emplace_back(tensor, pipeline);
+  }
   SmallestRun best;
   for (int nodes = 1; nodes <= most_nodes && best.nodes == 0; ++nodes) {
     const int64_t gpus = int64_t{nodes} * gpus_per_node;

@@ -45,7 +45,9 @@ bool asks_for_help(int argc, char** argv) {
 
 int print_plan(int argc, char** argv) {
   try {
-    const Plan plan = make_plan(parse_args(argc, argv, stored_models()));
+    const Command command =
+        std::strcmp(argv[1], "evaluate") == 0 ? Command::evaluate : Command::train;
+    const Plan plan = make_plan(parse_args(argc, argv, stored_models(), 1, command));
     if (is_primary()) {
       for (const std::string& text : plan.config.notices) print_note(text);
       if (const int code = print_and_end(plan.config.plan.json ? plan_json(plan) : plan_text(plan));

@@ -156,6 +156,16 @@ TEST_CASE("the smallest run of 175 billion parameters has 32 H200, without recom
   CHECK(smallest_run(parse("--plan --model 124M --bf16"), gpu_kind("0.5GB"), 4).nodes == 0);
 }
 
+TEST_CASE("a device is a name in any case or a size of memory in GiB") {
+  CHECK(gpu_kind("h200").memory == 143771.0 * (1 << 20));
+  CHECK(gpu_kind("A100-40gb").memory == 40.0 * (1 << 30));
+  for (const char* size : {"64", "64GB", "64 GB", "64gib"})
+    CHECK(gpu_kind(size).memory == 64.0 * (1 << 30));
+  CHECK(gpu_kind("94.5GB").memory == 94.5 * (1 << 30));
+  for (const char* wrong : {"H2000", "-3", "0", "64MB", "GB", "nan", "inf"})
+    CHECK_THROWS_AS(gpu_kind(wrong), UsageError);
+}
+
 TEST_CASE("the JUPITER benchmark's layouts fit an A100 of 40 GB, and 13B does not fit it whole") {
   CHECK(make_plan(parse(jupiter_13b + "--plan-device A100-40GB")).fits());
   CHECK(make_plan(parse(jupiter_175b + "--plan-device A100-40GB")).fits());
