@@ -27,6 +27,9 @@ struct StepState {
   // Written by the host before a step, summed over the ranks together with loss_sum: see
   // stop_vote().
   double stop_votes;
+  // Zeroed by the host before a step: the sum of squares of the parts of a gradient that several
+  // processes share.
+  double gradient_squares;
 
   // Written by the host before a step unless the scale is dynamic. A dynamic scale depends on
   // whether a step overflowed, so the device keeps it from step to step (update_dynamic_scale), and

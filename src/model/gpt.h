@@ -1,5 +1,6 @@
-// The explicit GPT as one stage:
+// The explicit GPT, or a part of it as a stage of a pipeline:
 //   r_0 = embeddings;  blocks (nn/block.h);  loss = cross entropy(ln_f(r_L) W_head^T)
+// Stages meet at the residual stream between two blocks.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ class Gpt final : public Stage {
  public:
   // Throws std::invalid_argument when the sequence is longer than the model has positions, and
   // OutOfMemory.
-  Gpt(const Config& config, const ParameterTable& table, const Compute& compute);
+  Gpt(const Config& config, const ModelPart& part, const ParameterTable& table,
+      const Compute& compute, Communicator* tensor);
 
   std::unique_ptr<ActivationSet> make_activations() override;
   void forward(const Batch& batch, const Pass& pass, ActivationSet& set) override;
@@ -32,6 +34,7 @@ class Gpt final : public Stage {
   struct Activations;
 
   void bind(const ParameterTable& table, SavedGelu form);
+  void bind_vectors(const ParameterTable& table);
   void bind_update(const ParameterTable& table, int sms);
   void plan_scratch();
   void check(const Batch& batch) const;
@@ -39,9 +42,12 @@ class Gpt final : public Stage {
   LossFactor loss_factor(const Batch& batch, const Pass& pass) const;
   void start_gradients(bool first);
   void run_blocks(Activations& a, const Dropout& dropout, bool updates);
-  void backward_blocks(Activations& a, const Dropout& dropout);
+  void end_blocks(Activations& a, const Dropout& dropout);
+  void backward_head(Activations& a, const Dropout& dropout, const BackwardFlow& flow);
+  void backward_blocks(Activations& a, const Dropout& dropout, const BackwardFlow& flow);
 
   const ModelConfig config_;
+  const ModelPart part_;
   const bool documents_;  // within a sequence, which attention keeps apart
   const DType type_;
   BlockSizes sizes_;
@@ -54,7 +60,7 @@ class Gpt final : public Stage {
   std::vector<Block> blocks_;
   ResidualNorm final_norm_;
   LmHead head_;
-  Tensor vector_gradients_;  // those of biases and norms, flat
+  std::vector<Tensor> vector_gradients_;  // those of biases and norms, flat
 
   // Scratch that the sets share. Some of it has two uses that do not overlap.
   BlockActivations shared_;

@@ -6,6 +6,27 @@
 namespace tally::train {
 namespace {
 
+// Adds the parameters of a part, divided among its shards.
+class Registration {
+ public:
+  Registration(const ModelPart& part, ParameterTable* table) : part_(part), table_(*table) {}
+
+  // A matrix or vector that every shard has as a whole.
+  void undivided(Parameter p) const {
+    p.copy = part_.shard > 0;
+    table_.add(std::move(p));
+  }
+  // Divided along a dimension, in equal shares of every section.
+  void divided(Parameter p, int dimension, std::vector<int64_t> sections = {}) const {
+    if (part_.shards > 1) p.shard = {dimension, std::move(sections), part_.shard, part_.shards};
+    table_.add(std::move(p));
+  }
+
+ private:
+  const ModelPart& part_;
+  ParameterTable& table_;
+};
+
 Parameter matrix(std::string name, int64_t rows, int64_t columns, double std) {
   Parameter p;
   p.name = std::move(name);
@@ -23,38 +44,59 @@ Parameter vector(std::string name, int64_t n, double value) {
   return p;
 }
 
-}  // namespace
+void register_norm(const Registration& add, const std::string& name, int64_t c) {
+  add.undivided(vector(name + ".weight", c, 1));
+  add.undivided(vector(name + ".bias", c, 0));
+}
 
-void register_gpt(const ModelConfig& config, ParameterTable* table) {
+void register_block(const Registration& add, const ModelConfig& config, int64_t layer) {
   const int64_t c = config.hidden, f = config.ffn;
   const double std = config.init_std;
   // GPT-2: what is added to the residual stream starts smaller by the root of the number of
   // additions.
   const double output_std = std / std::sqrt(2.0 * static_cast<double>(config.layers));
-  table->add(matrix("wte.weight", config.padded_vocabulary, c, std));
-  if (config.positions == Positions::learned) {
-    table->add(matrix("wpe.weight", config.max_positions, c, std));
+  const std::string h = "h." + std::to_string(layer) + ".";
+  register_norm(add, h + "ln_1", c);
+  // Each shard has its heads of Q, of K and of V.
+  add.divided(matrix(h + "attn.c_attn.weight", 3 * c, c, std), 0, {c, c, c});
+  add.divided(vector(h + "attn.c_attn.bias", 3 * c, 0), 0, {c, c, c});
+  add.divided(matrix(h + "attn.c_proj.weight", c, c, output_std), 1);
+  add.undivided(vector(h + "attn.c_proj.bias", c, 0));
+  register_norm(add, h + "ln_2", c);
+  add.divided(matrix(h + "mlp.c_fc.weight", f, c, std), 0);
+  add.divided(vector(h + "mlp.c_fc.bias", f, 0), 0);
+  add.divided(matrix(h + "mlp.c_proj.weight", c, f, output_std), 1);
+  add.undivided(vector(h + "mlp.c_proj.bias", c, 0));
+}
+
+}  // namespace
+
+ModelPart whole_model(const ModelConfig& config) {
+  ModelPart part;
+  part.layers = config.layers;
+  return part;
+}
+
+void register_gpt(const ModelConfig& config, const ModelPart& part, ParameterTable* table) {
+  const Registration add(part, table);
+  const int64_t c = config.hidden, v = config.padded_vocabulary;
+  // The last stage of a pipeline has a copy of the embedding that its head is tied to.
+  if (part.first || (part.last && config.tied_embeddings)) {
+    Parameter p = matrix("wte.weight", v, c, config.init_std);
+    p.copy = !part.first;
+    add.divided(std::move(p), 0);
   }
-  const auto linear = [&](const std::string& name, int64_t out, int64_t in, double s) {
-    table->add(matrix(name + ".weight", out, in, s));
-    table->add(vector(name + ".bias", out, 0));
-  };
-  const auto norm = [&](const std::string& name) {
-    table->add(vector(name + ".weight", c, 1));
-    table->add(vector(name + ".bias", c, 0));
-  };
-  for (int64_t l = 0; l < config.layers; ++l) {
-    const std::string h = "h." + std::to_string(l) + ".";
-    norm(h + "ln_1");
-    linear(h + "attn.c_attn", 3 * c, c, std);
-    linear(h + "attn.c_proj", c, c, output_std);
-    norm(h + "ln_2");
-    linear(h + "mlp.c_fc", f, c, std);
-    linear(h + "mlp.c_proj", c, f, output_std);
-  }
-  norm("ln_f");
-  if (!config.tied_embeddings)
-    table->add(matrix("lm_head.weight", config.padded_vocabulary, c, std));
+  if (part.first && config.positions == Positions::learned)
+    add.undivided(matrix("wpe.weight", config.max_positions, c, config.init_std));
+  for (int64_t l = part.first_layer; l < part.first_layer + part.layers; ++l)
+    register_block(add, config, l);
+  if (!part.last) return;
+  register_norm(add, "ln_f", c);
+  if (!config.tied_embeddings) add.divided(matrix("lm_head.weight", v, c, config.init_std), 0);
+}
+
+void register_gpt(const ModelConfig& config, ParameterTable* table) {
+  register_gpt(config, whole_model(config), table);
 }
 
 }  // namespace tally::train

@@ -13,6 +13,7 @@
 #include "src/device/tensor.h"
 #include "src/nn/deferred_update.h"
 #include "src/nn/parameters.h"
+#include "src/parallel/communicator.h"
 
 namespace tally::train {
 
@@ -43,12 +44,30 @@ struct Pass {
   bool factor_in_state = false;
 };
 
+// The part of a model that a stage holds: neighbouring layers with what is below the first and above
+// the last layer of the model, and of each of them one shard.
+struct ModelPart {
+  int64_t first_layer = 0, layers = 0;
+  bool first = true, last = true;  // with the embeddings; with the head
+  int shard = 0, shards = 1;       // tensor parallelism
+
+  bool whole() const { return first && last && shards == 1; }
+};
+ModelPart whole_model(const ModelConfig& config);
+
 // The state that a micro batch's forward pass leaves for its backward pass. A schedule owns as many
 // sets as it has micro batches in flight.
 class ActivationSet {
  public:
   virtual ~ActivationSet() = default;
   virtual size_t bytes() const = 0;
+
+  // Where stages of a pipeline meet, [M,C] each in the compute type; M tokens of a micro batch, or
+  // this process's part of them (sequence parallelism). The memory is the set's.
+  Tensor input;     // forward() reads it: the output of the stage before; undefined on the first
+  Tensor output;    // forward() writes it; undefined on the last stage
+  Tensor gradient;  // backward() finds the gradient at `output` there and leaves that at `input`;
+                    // undefined where a stage is the whole model
 };
 
 class Stage {
@@ -60,12 +79,12 @@ class Stage {
   // Fills `set`, which this stage made. The batch's memory and the pass's state stay as they are
   // until the backward pass is done. Enqueues only: no allocation, no synchronisation.
   virtual void forward(const Batch& batch, const Pass& pass, ActivationSet& set) = 0;
-  // Loss and gradients of the micro batch that `set` holds. Gradients are added to the parameter
+  // Gradients of the micro batch that `set` holds, and on the last stage its loss. Gradients are added to the parameter
   // table's (overwritten for Batch::first) and carry weight * state->loss_scale. The mean loss *
   // weight is added to state->loss_sum. Enqueues only.
   virtual void backward(ActivationSet& set) = 0;
-  // Forward and loss only, without dropout: adds the mean loss * pass.weight to state->loss_sum.
-  // Overwrites `set`.
+  // Forward and loss only, without dropout: the last stage adds the mean loss * pass.weight to
+  // state->loss_sum. Overwrites `set`.
   virtual void evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) = 0;
   // Scratch that all sets share.
   virtual size_t scratch_bytes() const = 0;
@@ -92,11 +111,17 @@ class Stage {
   GradientHook gradient_hook_;
 };
 
-// Registers GPT's parameters in `table` (before layout()).
-void register_gpt(const ModelConfig& config, ParameterTable* table);
-// The explicit model (model/gpt.h). `table` is laid out; it and the stream outlive the model.
+// Registers the parameters of a part of GPT in `table` (before layout()). A process that holds
+// several parts calls it for each, in the order of their layers.
+void register_gpt(const ModelConfig& config, const ModelPart& part, ParameterTable* table);
+void register_gpt(const ModelConfig& config, ParameterTable* table);  // the whole model
+// The explicit model (model/gpt.h). `table` is laid out. `tensor`: the processes that share the part
+// (tensor parallelism), whose number is part.shards; null: one. All of them outlive the model.
+std::unique_ptr<Stage> make_gpt(const Config& config, const ModelPart& part,
+                                const ParameterTable& table, const Compute& compute,
+                                Communicator* tensor);
 std::unique_ptr<Stage> make_gpt(const Config& config, const ParameterTable& table,
-                                const Compute& compute);
+                                const Compute& compute);  // the whole model
 // The autograd reference over the same parameters (reference/gpt.cc).
 std::unique_ptr<Stage> make_reference_gpt(const Config& config, const ParameterTable& table,
                                           const Compute& compute);

@@ -41,7 +41,8 @@ void SelfAttention::forward(LayerContext* c, const Tensor& x, const TokenLayout&
                             const Dropout& dropout, const DeferredUpdate* update,
                             const AttentionActivations& a) const {
   const AttentionGeometry& g = geometry_;
-  qkv_.forward(*c, x, a.qkv.view({g.batch * g.tokens, 3 * g.hidden()}));
+  qkv_.forward(*c, c->tensor.gather(c->compute, x),
+               a.qkv.view({g.batch * g.tokens, 3 * g.width()}));
   if (rotary_positions()) {
     rotary(c->compute, a.qkv, layout.positions, g.rotary_base, g.rotary_fraction, false);
   }
@@ -60,21 +61,24 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Token
                              const AttentionActivations& a, const Dropout& dropout,
                              const Tensor& qkv_grad, const BackwardFlow& flow) const {
   const AttentionGeometry& g = geometry_;
-  const Tensor& dy = flow.at_branch(dropout);
+  const Tensor dy = c.tensor.gather(c.compute, flow.at_branch(dropout));
   projection_.backward_weight(c, dy, a.out);
-  projection_.backward_input(c, dy, flow.normed);
+  const Tensor dx = c.tensor.partial_of(flow.normed);
+  const Tensor dout = Tensor(dx.data, dx.dtype, {g.batch * g.tokens, g.width()});
+  projection_.backward_input(c, dy, dout);
   // Attention can sum dQ's columns itself, but before the inverse rotation.
   const Tensor q_sums =
-      c.fusions.qkv_bias && !rotary_positions() ? qkv_.bias.gradient.rows(0, g.hidden()) : Tensor();
+      c.fusions.qkv_bias && !rotary_positions() ? qkv_.bias.gradient.rows(0, g.width()) : Tensor();
   const AttentionArgs args = arguments(c, layout, a, dropout);
-  attention_backward(c.compute, args, packed_gradients(args.shape, flow.normed, qkv_grad, q_sums));
+  attention_backward(c.compute, args, packed_gradients(args.shape, dout, qkv_grad, q_sums));
   if (rotary_positions()) {
     rotary(c.compute, qkv_grad, layout.positions, g.rotary_base, g.rotary_fraction, true);
   }
-  const Tensor dqkv = qkv_grad.view({g.batch * g.tokens, 3 * g.hidden()});
+  const Tensor dqkv = qkv_grad.view({g.batch * g.tokens, 3 * g.width()});
   backward_qkv_bias(c, dropout, dqkv);
-  qkv_.backward_weight(c, dqkv, x);
-  qkv_.backward_input(c, dqkv, flow.normed);
+  qkv_.backward_weight(c, dqkv, c.tensor.gather(c.compute, x));
+  qkv_.backward_input(c, dqkv, dx);
+  c.tensor.reduce(c.compute, flow.normed);
   c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dqkv may still run
 }
 
@@ -84,14 +88,14 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Token
 // sums to 1, and those follow from the sums at the projection's output.
 void SelfAttention::backward_qkv_bias(const LayerContext& c, const Dropout& dropout,
                                       const Tensor& dqkv) const {
-  const int64_t hidden = geometry_.hidden();
+  const int64_t width = geometry_.width();
   if (!c.fusions.qkv_bias) return linear_backward_bias(c.compute, dqkv, 0, qkv_.bias.gradient);
   const auto part = [&](int64_t first, int64_t count) {
-    return qkv_.bias.gradient.rows(first * hidden, count * hidden);
+    return qkv_.bias.gradient.rows(first * width, count * width);
   };
   if (rotary_positions()) linear_backward_bias(c.compute, dqkv, 0, part(0, 2));
   const bool from_sums = dropout.attention == 0;
-  if (!from_sums) linear_backward_bias(c.compute, dqkv, 2 * hidden, part(2, 1));
+  if (!from_sums) linear_backward_bias(c.compute, dqkv, 2 * width, part(2, 1));
   linear_backward_bias_input(c.compute, sums_, projection_.weight.value, projection_.bias.gradient,
                              from_sums ? part(2, 1) : Tensor());
 }

@@ -1,5 +1,6 @@
 // Self-attention between the projection of its input to Q, K and V and the projection of its
-// output, which the residual norm after it computes (Branch).
+// output, which the residual norm after it computes (Branch). Under tensor parallelism the heads are
+// divided: the first projection is column parallel, the second row parallel.
 //   qkv = x w_qkv^T + b;  out = softmax(scale Q K^T + mask) V;  branch = out w_proj^T + b
 #pragma once
 
@@ -13,7 +14,8 @@
 
 namespace tally::train {
 
-// The tensors that the layer saves for the backward pass; B x T tokens, H heads of D.
+// The tensors that the layer saves for the backward pass; B x T tokens, H heads of D of
+// this process.
 struct AttentionActivations {
   Tensor qkv;    // [B,T,3,H,D], rotated where positions are rotary
   Tensor out;    // [B T, H D]
@@ -22,12 +24,13 @@ struct AttentionActivations {
 
 // Sizes that do not change from block to block.
 struct AttentionGeometry {
-  int64_t batch = 0, tokens = 0, heads = 0, head_dim = 0;
+  int64_t batch = 0, tokens = 0;
+  int64_t heads = 0, head_dim = 0;  // heads of this process
   AttentionMask mask = AttentionMask::causal;
   Positions positions = Positions::learned;
   double rotary_base = 10000, rotary_fraction = 1;
 
-  int64_t hidden() const { return heads * head_dim; }
+  int64_t width() const { return heads * head_dim; }  // of this process's heads
   AttentionShape shape(const Dropout& dropout, bool documents) const;
 };
 

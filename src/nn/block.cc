@@ -13,9 +13,7 @@ struct Planner {
   Tensor wide(std::initializer_list<int64_t> shape, const char* what) const {
     return arena->make(sizes.type == DType::f64 ? DType::f64 : DType::f32, shape, what);
   }
-  Tensor hidden(const char* what) const {
-    return make({sizes.tokens(), sizes.attention.hidden()}, what);
-  }
+  Tensor hidden(const char* what) const { return make({sizes.part(), sizes.hidden}, what); }
   Tensor ffn() const { return make({sizes.tokens(), sizes.ffn}, "MLP activations"); }
 
   // What selective recomputation recomputes: three cheap passes.
@@ -28,12 +26,12 @@ struct Planner {
   void costly(BlockActivations* a) const {
     const AttentionGeometry& g = sizes.attention;
     for (NormActivations* n : {&a->in, &a->mid}) {
-      n->mean = wide({sizes.tokens()}, "LayerNorm statistics");
-      n->rstd = wide({sizes.tokens()}, "LayerNorm statistics");
+      n->mean = wide({sizes.part()}, "LayerNorm statistics");
+      n->rstd = wide({sizes.part()}, "LayerNorm statistics");
     }
     a->attention.qkv =
         make({g.batch, g.tokens, 3, g.heads, g.head_dim}, "queries, keys and values");
-    a->attention.out = hidden("attention output");
+    a->attention.out = make({sizes.tokens(), g.width()}, "attention output");
     a->attention.stats = wide({g.batch, g.heads, g.tokens}, "attention statistics");
     a->mid.r = hidden("residual stream");
     a->mlp.saved = ffn();

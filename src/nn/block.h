@@ -15,6 +15,8 @@ namespace tally::train {
 
 // What a block keeps for its backward pass, what the blocks of a stage share, and what is computed
 // again before the backward pass. M = tokens of the micro batch, C = hidden, F = ffn.
+// With sequence parallelism the tensors of norms have this process's part of the tokens; under
+// tensor parallelism attention has its heads and the MLP its share of F.
 //
 //   tensor                        none    selective   full
 //   in.r [M,C]                    kept    kept        kept
@@ -37,11 +39,14 @@ struct BlockActivations {
 
 struct BlockSizes {
   AttentionGeometry attention;
-  int64_t ffn = 0;
+  int64_t hidden = 0;
+  int64_t ffn = 0;         // of this process
+  int64_t part_count = 1;  // processes that divide the tokens outside of GEMMs and attention
   DType type = DType::f32;
   Recompute recompute = Recompute::none;
 
   int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
+  int64_t part() const { return tokens() / part_count; }                 // of them, on this process
 };
 
 // The activations that the blocks of a stage share, once for all of them.

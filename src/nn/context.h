@@ -8,6 +8,7 @@
 #include "src/device/side_stream.h"
 #include "src/device/step_state.h"
 #include "src/device/tensor.h"
+#include "src/nn/tensor_parallel.h"
 
 namespace tally::train {
 
@@ -24,17 +25,25 @@ struct TokenLayout {
 struct Dropout {
   double hidden = 0, attention = 0;
   DropoutSeed seed;
+  // Which of the processes that divide attention's heads this is, and which of those that divide
+  // the tokens elsewhere: each draws masks of its own, as in Megatron-LM.
+  uint64_t heads = 0, tokens = 0;
 
-  // The seed of a site. The embedding has none of its own layer: `layer` 0.
+  // The seed of a site. The embedding has none of its own layer: `layer` 0. All processes add up
+  // the embedding under the same mask.
   DropoutSeed at(DropoutSite site, int64_t layer = 0) const {
-    const uint64_t number = static_cast<uint64_t>(site) + 3 * static_cast<uint64_t>(layer);
+    const uint64_t shard = site == DropoutSite::attention   ? heads
+                           : site == DropoutSite::embedding ? 0
+                                                            : tokens;
+    const uint64_t number =
+        static_cast<uint64_t>(site) + 3 * static_cast<uint64_t>(layer) + (shard << 48U);
     return seed.state ? DropoutSeed(seed.state, number)
                       : DropoutSeed(site_seed(seed.value, number));
   }
 };
 
-// The gradients that flow from layer to layer in a backward pass; M tokens, C hidden. One set
-// serves a whole stage.
+// The gradients that flow from layer to layer in a backward pass; M tokens (with sequence
+// parallelism this process's part of them), C hidden.
 struct BackwardFlow {
   Tensor residual;  // [M,C] gradient at the residual stream
   Tensor normed;    // [M,C] gradient at a norm's output: what a layer gives to the norm below it
@@ -55,6 +64,7 @@ struct LayerContext {
   Fusions fusions;
   Tensor workspace;        // scratch of the operations that ask for some
   bool accumulate = true;  // gradients of matrices are added to; false: overwritten
+  TensorParallel tensor;
 };
 
 }  // namespace tally::train

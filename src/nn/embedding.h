@@ -3,15 +3,17 @@
 
 #include "src/nn/context.h"
 #include "src/nn/parameters.h"
+#include "src/ops/embedding/embedding.h"
 
 namespace tally::train {
 
 class Embedding {
  public:
   Embedding() = default;
-  // `position`: undefined where positions are rotary.
-  Embedding(const ParamGrad& token, const ParamGrad& position)
-      : token_(token), position_(position) {}
+  // `token`: the table, or this process's rows of it, `part`. `position`: undefined where positions
+  // are rotary.
+  Embedding(const ParamGrad& token, const ParamGrad& position, VocabularyPart part = {})
+      : token_(token), position_(position), part_(part) {}
 
   // out[M,C] from ids[B,T] and, where defined, positions[B,T] (i32; else 0 ... T - 1 in each row).
   void forward(const LayerContext& c, const Tensor& ids, const Tensor& positions,
@@ -25,6 +27,7 @@ class Embedding {
 
  private:
   ParamGrad token_, position_;
+  VocabularyPart part_;
 };
 
 }  // namespace tally::train

@@ -9,6 +9,10 @@ void Linear::forward(const LayerContext& c, const Tensor& x, const Tensor& y,
   linear_forward(c.compute, x, weight.value, bias.value, y, residual);
 }
 
+void Linear::forward_part(const LayerContext& c, const Tensor& x, const Tensor& y) const {
+  linear_forward(c.compute, x, weight.value, c.tensor.shard() == 0 ? bias.value : Tensor(), y);
+}
+
 void Linear::backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx) const {
   linear_backward_input(c.compute, dy, weight.value, dx);
 }

@@ -19,6 +19,9 @@ struct Linear {
   // Adds `residual`[M,out] where it is defined.
   void forward(const LayerContext& c, const Tensor& x, const Tensor& y,
                const Tensor& residual = Tensor()) const;
+  // A row-parallel layer: this process's part of y, of which the sum over the processes is y. The
+  // first process's part includes the bias.
+  void forward_part(const LayerContext& c, const Tensor& x, const Tensor& y) const;
   void backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx) const;
   // The weight's gradient only. The bias's gradient, the column sums of dy, is computed by other
   // kernels (Branch, SelfAttention). This GEMM may overlap with what follows: dy and x stay

@@ -26,52 +26,84 @@ void for_pieces(int64_t tokens, const HeadScratch& scratch, const Work& work) {
 // A power of two of tokens, so that every piece but the last has a size that is fast in GEMMs. On a
 // GPU at most half of them, and a quarter where the head is a small part of the model's work:
 // larger pieces make the head faster and need more memory.
-int64_t LmHead::rows_at_once(int64_t tokens, const ModelConfig& model, DType type, bool gpu) {
+int64_t LmHead::rows_at_once(int64_t tokens, const ModelConfig& model, int64_t columns, DType type,
+                             bool gpu) {
   const int64_t vocabulary = model.padded_vocabulary;
   const int64_t pieces =
       12 * vocabulary > model.layers * (4 * model.hidden + 2 * model.ffn) ? 2 : 4;
   const int64_t elements =
       gpu ? logits_on_gpu / static_cast<int64_t>(size_of(type)) : logits_on_cpu;
-  const int64_t limit = std::max<int64_t>(1, elements / vocabulary);
+  const int64_t limit = std::max<int64_t>(1, elements / columns);
   int64_t rows = 1;
   while (rows * 2 <= limit && (!gpu || rows * 2 * pieces <= tokens)) rows *= 2;
   return std::min(rows, tokens);
 }
 
-void LmHead::evaluate(const LayerContext& c, const Tensor& x, const Tensor& labels,
+// The losses of some tokens whose logits several processes have, and with `backward` the gradient in
+// the logits' place.
+void LmHead::divided_loss(const LayerContext& c, const Tensor& logits, const Tensor& labels,
+                          bool backward, LossFactor factor, const HeadScratch& scratch,
+                          StepState* state, const Tensor& losses) const {
+  const int64_t rows = labels.numel(), shards = c.tensor.shards();
+  const Tensor sums(scratch.sums.data, scratch.sums.dtype, {3, rows});
+  const Tensor all(scratch.all_sums.data, scratch.sums.dtype, {shards, 3, rows});
+  cross_entropy_sums(c.compute, logits, labels, columns_, sums);
+  c.tensor.group->all_gather(c.compute, sums, all);
+  cross_entropy_from_sums(c.compute, logits, labels, columns_, all, backward, factor, state,
+                          losses);
+}
+
+// All processes have the same losses; one counts them.
+void LmHead::add(const LayerContext& c, LossFactor factor, const HeadScratch& scratch,
+                 StepState* state) const {
+  if (c.tensor.shard() == 0) add_losses(c.compute, scratch.losses, factor, state);
+}
+
+void LmHead::evaluate(const LayerContext& c, const Tensor& part, const Tensor& labels,
                       LossFactor factor, const HeadScratch& scratch, StepState* state) const {
+  const Tensor x = c.tensor.gather(c.compute, part);
   for_pieces(labels.numel(), scratch, [&](int64_t first, int64_t rows) {
     const Tensor logits = scratch.logits.rows(0, rows);
     linear_forward(c.compute, x.rows(first, rows), weight_.value, Tensor(), logits);
-    cross_entropy(c.compute, logits, labels.rows(first, rows), vocabulary_, false, factor, nullptr,
-                  scratch.losses.rows(first, rows));
+    const Tensor right = labels.rows(first, rows), losses = scratch.losses.rows(first, rows);
+    if (c.tensor.divides()) {
+      divided_loss(c, logits, right, false, factor, scratch, nullptr, losses);
+    } else {
+      cross_entropy(c.compute, logits, right, columns_.count, false, factor, nullptr, losses);
+    }
   });
-  add_losses(c.compute, scratch.losses, factor, state);
+  add(c, factor, scratch, state);
 }
 
-void LmHead::forward_backward(const LayerContext& c, const Tensor& x, const Tensor& labels,
+void LmHead::forward_backward(const LayerContext& c, const Tensor& x_part, const Tensor& labels,
                               LossFactor factor, const HeadScratch& scratch, StepState* state,
-                              const Tensor& dx) const {
+                              const Tensor& dx_part) const {
+  const Tensor x = c.tensor.gather(c.compute, x_part), dx = c.tensor.partial_of(dx_part);
   for_pieces(labels.numel(), scratch, [&](int64_t first, int64_t rows) {
     const Tensor logits = scratch.logits.rows(0, rows), part = x.rows(first, rows);
     const Tensor right = labels.rows(first, rows), losses = scratch.losses.rows(first, rows);
     const Tensor scales = scratch.scales.rows(0, rows), out = dx.rows(first, rows);
-    const bool fused =
-        c.fusions.head && linear_cross_entropy_pays(c.compute, part, weight_.value, right,
-                                                    vocabulary_, losses, scales, logits);
+    const bool fused = c.fusions.head && !c.tensor.divides() &&
+                       linear_cross_entropy_pays(c.compute, part, weight_.value, right,
+                                                 columns_.count, losses, scales, logits);
     if (fused) {
-      linear_cross_entropy(c.compute, part, weight_.value, right, vocabulary_, factor, state,
+      linear_cross_entropy(c.compute, part, weight_.value, right, columns_.count, factor, state,
                            losses, scales, logits);
     } else {
       linear_forward(c.compute, part, weight_.value, Tensor(), logits);
-      cross_entropy(c.compute, logits, right, vocabulary_, true, factor, state, losses);
+      if (c.tensor.divides()) {
+        divided_loss(c, logits, right, true, factor, scratch, state, losses);
+      } else {
+        cross_entropy(c.compute, logits, right, columns_.count, true, factor, state, losses);
+      }
     }
     backward_weight(c, logits, part, weight_, c.accumulate || first > 0);
     linear_backward_input(c.compute, logits, weight_.value, out);
     if (fused) scale_rows(c.compute, scales, out);
     c.side->wait();  // the next piece overwrites the logits
   });
-  add_losses(c.compute, scratch.losses, factor, state);
+  c.tensor.reduce(c.compute, dx_part);
+  add(c, factor, scratch, state);
 }
 
 }  // namespace tally::train

@@ -7,6 +7,7 @@
 
 #include "src/nn/context.h"
 #include "src/nn/parameters.h"
+#include "src/ops/loss/loss.h"
 
 namespace tally::train {
 
@@ -15,19 +16,24 @@ struct HeadScratch {
   Tensor logits;  // [rows,Vp]
   Tensor losses;  // [M] f32 (f64 for f64)
   Tensor scales;  // [rows] the same: of linear_cross_entropy
+  // [3,rows] and [shards,3,rows] the same: of a vocabulary that several processes divide.
+  Tensor sums, all_sums;
 };
 
 class LmHead {
  public:
   LmHead() = default;
-  // `weight`[Vp,C]: the token embedding's where they are tied.
-  LmHead(const ParamGrad& weight, int64_t vocabulary) : weight_(weight), vocabulary_(vocabulary) {}
+  // `weight`[Vp,C]: the token embedding's where they are tied; this process's rows of it where the
+  // vocabulary is divided, of which `columns` tells which they are.
+  LmHead(const ParamGrad& weight, VocabularyColumns columns) : weight_(weight), columns_(columns) {}
 
-  // Tokens whose logits are held at once, for M `tokens`.
-  static int64_t rows_at_once(int64_t tokens, const ModelConfig& model, DType type, bool gpu);
+  // Tokens whose logits are held at once, for M `tokens` and `columns` logits each.
+  static int64_t rows_at_once(int64_t tokens, const ModelConfig& model, int64_t columns, DType type,
+                              bool gpu);
 
   // state->loss_sum += factor * sum of the losses of x[M,C] at labels[M] (a negative label counts
-  // 0). x is scratch afterwards.
+  // 0), on the first of the processes that divide the vocabulary. x is scratch afterwards. With
+  // sequence parallelism x and dx are this process's part of the tokens.
   void evaluate(const LayerContext& c, const Tensor& x, const Tensor& labels, LossFactor factor,
                 const HeadScratch& scratch, StepState* state) const;
   // The same, and the gradient at x in dx[M,C], with factor * state->loss_scale, and the weight's
@@ -39,8 +45,14 @@ class LmHead {
   const ParamGrad& weight() const { return weight_; }
 
  private:
+  void divided_loss(const LayerContext& c, const Tensor& logits, const Tensor& labels,
+                    bool backward, LossFactor factor, const HeadScratch& scratch, StepState* state,
+                    const Tensor& losses) const;
+  void add(const LayerContext& c, LossFactor factor, const HeadScratch& scratch,
+           StepState* state) const;
+
   ParamGrad weight_;
-  int64_t vocabulary_ = 0;
+  VocabularyColumns columns_;
 };
 
 }  // namespace tally::train

@@ -3,7 +3,8 @@
 namespace tally::train {
 
 void Mlp::forward(const LayerContext& c, const Tensor& x, const MlpActivations& a) const {
-  linear_gelu_forward(c.compute, x, fc_.weight.value, fc_.bias.value, a.saved, a.act, form_);
+  linear_gelu_forward(c.compute, c.tensor.gather(c.compute, x), fc_.weight.value, fc_.bias.value,
+                      a.saved, a.act, form_);
 }
 
 void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
@@ -12,14 +13,15 @@ void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
 
 void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
                    const Dropout& dropout, const BackwardFlow& flow) const {
-  const Tensor& dy = flow.at_branch(dropout);
+  const Tensor dy = c.tensor.gather(c.compute, flow.at_branch(dropout));
   projection_.backward_weight(c, dy, a.act);
   // GELU's output has been read for the last time, unless its reader runs on the side stream.
   const Tensor& dpre = c.overlap_weight_gradients ? a.saved : a.act;
   linear_backward_input_gelu(c.compute, dy, projection_.weight.value, a.saved, dpre,
                              fc_.bias.gradient, form_);
-  fc_.backward_weight(c, dpre, x);
-  fc_.backward_input(c, dpre, flow.normed);
+  fc_.backward_weight(c, dpre, c.tensor.gather(c.compute, x));
+  fc_.backward_input(c, dpre, c.tensor.partial_of(flow.normed));
+  c.tensor.reduce(c.compute, flow.normed);
   c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dpre may still run
 }
 

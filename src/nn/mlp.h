@@ -1,4 +1,5 @@
-// The MLP up to its second GEMM, which the residual norm after it computes (Branch).
+// The MLP up to its second GEMM, which the residual norm after it computes (Branch). Under tensor
+// parallelism the first GEMM is column parallel and the second row parallel.
 //   act = gelu(x w_fc^T + b);  branch = act w_proj^T + b
 #pragma once
 
@@ -11,7 +12,8 @@
 
 namespace tally::train {
 
-// The tensors that the layer saves for the backward pass; F = ffn. The backward pass overwrites one
+// The tensors that the layer saves for the backward pass; F = ffn, or this
+// process's share of it. The backward pass overwrites one
 // of them with the gradient at GELU's input.
 struct MlpActivations {
   Tensor saved;  // [M,F] GELU's input or derivative, see SavedGelu

@@ -163,15 +163,21 @@ void ParameterTable::add(Parameter parameter) {
 
 void ParameterTable::layout(Stream& stream, DType compute) {
   if (stream_) throw std::logic_error("the parameters are laid out already");
-  std::stable_partition(parameters_.begin(), parameters_.end(),
-                        [](const Parameter& p) { return p.group == ParameterGroup::decayed; });
+  const auto vectors =
+      std::stable_partition(parameters_.begin(), parameters_.end(),
+                            [](const Parameter& p) { return p.group == ParameterGroup::decayed; });
+  const auto undivided = std::stable_partition(
+      vectors, parameters_.end(), [](const Parameter& p) { return p.shard.count > 1; });
   elements_ = 0;
   decayed_ = 0;
-  for (Parameter& p : parameters_) {
-    p.offset = elements_;
-    elements_ += aligned(p.local_elements());
-    if (p.group == ParameterGroup::decayed) decayed_ = elements_;
+  undivided_ = -1;
+  for (auto p = parameters_.begin(); p != parameters_.end(); ++p) {
+    if (p == undivided) undivided_ = elements_;
+    p->offset = elements_;
+    elements_ += aligned(p->local_elements());
+    if (p->group == ParameterGroup::decayed) decayed_ = elements_;
   }
+  if (undivided_ < 0) undivided_ = elements_;
   stream_ = &stream;
   const auto flat = [&](DType type, const char* what) {
     Tensor t(nullptr, type, {elements_});
@@ -206,6 +212,20 @@ int64_t ParameterTable::count() const {
   int64_t n = 0;
   for (const Parameter& p : parameters_) n += p.local_elements();
   return n;
+}
+
+std::vector<std::pair<int64_t, int64_t>> ParameterTable::counted_ranges() const {
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  for (const Parameter& p : parameters_) {
+    if (p.copy) continue;
+    const int64_t end = p.offset + aligned(p.local_elements());
+    if (!ranges.empty() && ranges.back().second == p.offset) {
+      ranges.back().second = end;
+    } else {
+      ranges.emplace_back(p.offset, end);
+    }
+  }
+  return ranges;
 }
 
 void ParameterTable::initialize(uint64_t seed, const Tensor& master) {

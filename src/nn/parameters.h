@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/device/stream.h"
@@ -32,6 +33,10 @@ struct Parameter {
   std::vector<int64_t> shape;  // of the whole model, as we store it: Linear weights [out, in]
   Shard shard;
   ParameterGroup group = ParameterGroup::undecayed;
+  // Another process of the same replica has the same part (a norm's weight under tensor
+  // parallelism, the tied embedding of the last stage): it counts there, in the norm of the
+  // gradient and in files.
+  bool copy = false;
   double init_std = 0;  // normal(0, std); 0: all are init_value
   double init_value = 0;
   int64_t offset = 0;  // of this process's part, in elements from the start of every flat buffer
@@ -48,8 +53,8 @@ struct ParamGrad {
   int id = -1;  // its place in ParameterTable::all()
 };
 
-// Decayed parameters come first, so that one range of the flat buffers decays. Each range starts at
-// a multiple of 128 elements.
+// Decayed parameters come first, so that one range of the flat buffers decays; of the others those
+// that are divided among processes come first. Each range starts at a multiple of 128 elements.
 class ParameterTable {
  public:
   static constexpr int64_t alignment = 128;  // elements
@@ -73,6 +78,10 @@ class ParameterTable {
   int64_t decayed_elements() const { return decayed_; }
   int64_t elements() const { return elements_; }  // with alignment gaps, which stay zero
   int64_t count() const;                          // true number of parameters of this process
+  // Where the undivided biases and norms begin, which lie behind all others.
+  int64_t undivided_vectors() const { return undivided_; }
+  // The ranges of the flat buffers, first and last element, without copies (Parameter::copy).
+  std::vector<std::pair<int64_t, int64_t>> counted_ranges() const;
 
   // Draws every parameter from its own random stream (seed, name), on the host in f32: the same
   // seed gives the same weights on every device and under every layout. `master`: another flat
@@ -83,7 +92,7 @@ class ParameterTable {
   Stream* stream_ = nullptr;
   std::vector<Parameter> parameters_;
   Tensor weights_, gradients_;
-  int64_t decayed_ = 0, elements_ = 0;
+  int64_t decayed_ = 0, undivided_ = 0, elements_ = 0;
 };
 
 // A parameter's range of a flat buffer of any type, in this process's shape.

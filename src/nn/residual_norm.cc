@@ -9,16 +9,48 @@ void ResidualNorm::norm(const LayerContext& c, const NormActivations& a) const {
   layernorm_forward(c.compute, a.r, weight_.value, bias_.value, epsilon_, a.y, a.mean, a.rstd);
 }
 
+namespace {
+
+// The branch's output before its dropout, in `out`.
+void compute_branch(const LayerContext& c, const Branch& branch, const Tensor& out) {
+  if (!c.tensor.divides()) return branch.linear->forward(c, branch.x, out);
+  branch.linear->forward_part(c, branch.x, c.tensor.partial_of(out));
+  c.tensor.reduce(c.compute, out);
+}
+
+// Whether the GEMM adds the residual.
+bool adds_residual(const LayerContext& c, const Dropout& dropout) {
+  return dropout.hidden == 0 && c.fusions.residual && !c.tensor.divides();
+}
+
+}  // namespace
+
+void ResidualNorm::add(const LayerContext& c, const Branch& branch, const Tensor& residual,
+                       const Dropout& dropout, const Tensor& scratch, const Tensor& r) {
+  if (adds_residual(c, dropout)) return branch.linear->forward(c, branch.x, r, residual);
+  compute_branch(c, branch, scratch);
+  residual_forward(c.compute, residual, scratch, dropout.hidden,
+                   dropout.at(branch.site, branch.layer), r);
+}
+
+void ResidualNorm::backward_add(const LayerContext& c, const Branch& branch, const Dropout& dropout,
+                                const BackwardFlow& flow) {
+  if (dropout.hidden > 0)
+    dropout_backward(c.compute, flow.residual, dropout.hidden,
+                     dropout.at(branch.site, branch.layer), flow.branch);
+  linear_backward_bias(c.compute, flow.at_branch(dropout), 0, branch.bias_gradient);
+}
+
 // Without dropout the GEMM adds the residual, which saves writing and reading the branch's output.
 void ResidualNorm::forward(const LayerContext& c, const Branch& branch, const Tensor& residual,
                            const Dropout& dropout, const Tensor& scratch,
                            const NormActivations& a) const {
-  if (dropout.hidden == 0 && c.fusions.residual) {
+  if (adds_residual(c, dropout)) {
     branch.linear->forward(c, branch.x, a.r, residual);
     norm(c, a);
     return;
   }
-  branch.linear->forward(c, branch.x, scratch);
+  compute_branch(c, branch, scratch);
   residual_layernorm_forward(c.compute, residual, scratch, weight_.value, bias_.value, epsilon_,
                              dropout.hidden, dropout.at(branch.site, branch.layer), a.r, a.y,
                              a.mean, a.rstd);

@@ -10,8 +10,8 @@
 
 namespace tally::train {
 
-// The tensors that the layer saves for the backward pass. M = tokens of the micro batch, C =
-// hidden.
+// The tensors that the layer saves for the backward pass. M = tokens of the micro batch, with
+// sequence parallelism this process's part of them, C = hidden.
 struct NormActivations {
   Tensor r;           // [M,C] the residual stream after the addition
   Tensor y;           // [M,C] its norm
@@ -40,6 +40,13 @@ class ResidualNorm {
   // r and y. `scratch`[M,C] is overwritten where the GEMM cannot add the residual itself.
   void forward(const LayerContext& c, const Branch& branch, const Tensor& residual,
                const Dropout& dropout, const Tensor& scratch, const NormActivations& a) const;
+
+  // r alone, where a stage of a pipeline ends and the next one has the norm.
+  static void add(const LayerContext& c, const Branch& branch, const Tensor& residual,
+                  const Dropout& dropout, const Tensor& scratch, const Tensor& r);
+  // Its backward pass, from flow.residual, the gradient at r, as below.
+  static void backward_add(const LayerContext& c, const Branch& branch, const Dropout& dropout,
+                           const BackwardFlow& flow);
 
   // From flow->normed, the gradient at y, and flow->residual, the gradient at r from later layers
   // (none where `last`): flow->residual becomes the gradient at r. `branch`, where there is one

@@ -11,8 +11,8 @@ set(train_ops_cuda_sources
   embedding/cuda.cu
   gemm/candidates.cc gemm/float64.cu gemm/fused.cc gemm/gemm.cc gemm/plan.cc gemm/plans.cc gemm/split.cu gemm/timing.cc
   linear/cuda.cc linear/cuda_gelu.cc linear/cuda_parts.cc linear/passes.cu
-  loss/cross_entropy.cu loss/fused.cc loss/fused_passes.cu
-  norm/backward.cu norm/forward.cu
+  loss/cross_entropy.cu loss/fused.cc loss/fused_passes.cu loss/vocab_parallel.cu
+  norm/backward.cu norm/forward.cu norm/residual.cu
   optimizer/cuda.cu)
 
 if(TALLY_CUDNN_FRONTEND AND TALLY_CUDNN_INCLUDE AND TALLY_CUDNN_LIBRARY)

@@ -5,13 +5,15 @@
 
 namespace tally::train {
 
-Optimizer::Optimizer(const Config& config, const ParameterTable& table, Stream& stream)
+Optimizer::Optimizer(const Config& config, const ParameterTable& table, Stream& stream,
+                     Communicator* model)
     : hyper_{config.optimizer.beta1, config.optimizer.beta2, config.optimizer.epsilon},
       clip_(config.optimizer.clip),
       weight_decay_(config.optimizer.weight_decay),
       table_(table),
       buffers_(table, stream),
       stream_(stream),
+      model_(model && model->size() > 1 ? model : nullptr),
       scaler_(config) {
   const size_t bytes = norm_workspace(stream, table.elements());
   workspace_ = Tensor(nullptr, DType::u8, {static_cast<int64_t>(bytes)});
@@ -71,8 +73,17 @@ void Optimizer::update(Stream& s, int64_t first, int64_t last, const StepState* 
              zero_gradients, sms);
 }
 
+// Each process adds the squares of its own part. A part that several processes have counts once.
+void Optimizer::take_norm() {
+  if (!model_) return gradient_norm(stream_, table_.gradients(), state_, workspace_);
+  for (const auto& [first, last] : table_.counted_ranges())
+    add_gradient_squares(stream_, table_.gradients().rows(first, last - first), state_, workspace_);
+  model_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));
+  finish_gradient_norm(stream_, state_);
+}
+
 void Optimizer::apply(bool zero_gradients) {
-  gradient_norm(stream_, table_.gradients(), state_, workspace_);
+  take_norm();
   update(stream_, 0, deferred_first_, state_, zero_gradients);
   update(stream_, deferred_last_, table_.elements(), state_, zero_gradients);
   if (deferred_state_) stream_.copy(deferred_state_, state_, sizeof(StepState));

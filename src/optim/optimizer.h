@@ -15,13 +15,16 @@
 #include "src/ops/optimizer/optimizer.h"
 #include "src/optim/loss_scaler.h"
 #include "src/optim/optimizer_state.h"
+#include "src/parallel/communicator.h"
 
 namespace tally::train {
 
 class Optimizer {
  public:
-  // `table` was laid out on `stream`; both outlive this. Throws OutOfMemory.
-  Optimizer(const Config& config, const ParameterTable& table, Stream& stream);
+  // `table` was laid out on `stream`. `model`: the processes among which a replica of the model is
+  // divided; null: this one has all of it. All of them outlive this. Throws OutOfMemory.
+  Optimizer(const Config& config, const ParameterTable& table, Stream& stream,
+            Communicator* model = nullptr);
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -66,6 +69,7 @@ class Optimizer {
  private:
   void fill_kept(StepState* state) const;
   void forget_deferred();
+  void take_norm();
   void update(Stream& s, int64_t first, int64_t last, const StepState* state, bool zero_gradients,
               int sms = 0);
 
@@ -75,6 +79,7 @@ class Optimizer {
   const ParameterTable& table_;
   OptimizerState buffers_;
   Stream& stream_;
+  Communicator* const model_;  // null: one process
   LossScaler scaler_;
   int64_t updates_ = 0;
   StepState* state_ = nullptr;

@@ -12,6 +12,7 @@ OptimizerState::OptimizerState(const ParameterTable& table, Stream& stream) : st
     return t;
   };
   owns_master_ = weights.dtype != type;
+  buffers_.ranges = {{0, table.elements()}};
   buffers_.master = owns_master_ ? flat("master weights") : weights;
   buffers_.first_moment = flat("first moments");
   buffers_.second_moment = flat("second moments");

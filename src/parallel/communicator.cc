@@ -24,6 +24,7 @@ class Single final : public Communicator {
   void do_all_gather(Stream&, const Tensor&, const Tensor&) override {}
   void do_reduce_scatter(Stream&, const Tensor&, const Tensor&, Reduce) override {}
   void do_send_receive(Stream&, const Tensor&, int, const Tensor&, int) override {}
+  void do_start_send(Stream&, const Tensor&, int) override {}
   std::unique_ptr<Communicator> do_split(int, int) override { return std::make_unique<Single>(); }
 };
 
@@ -75,6 +76,11 @@ void Communicator::send(Stream& s, const Tensor& t, int to) {
 
 void Communicator::receive(Stream& s, const Tensor& t, int from) {
   send_receive(s, Tensor(), 0, t, from);
+}
+
+void Communicator::start_send(Stream& s, const Tensor& t, int to) {
+  require(to >= 0 && to < size_ && to != rank_, "start_send", "the peer is not another rank");
+  if (t.numel() > 0) do_start_send(s, t, to);
 }
 
 void Communicator::send_receive(Stream& s, const Tensor& out, int to, const Tensor& in, int from) {

@@ -63,6 +63,10 @@ class Communicator {
   // An all_reduce that overlaps with what is enqueued later. It starts when `s` has reached this
   // point, and `t` must not be touched before wait(s). On the CPU it is done at once.
   void start_all_reduce(Stream& s, const Tensor& t, Reduce op = Reduce::sum);
+  // A send() that overlaps with what is enqueued later, so that neighbours that send to each other do
+  // not wait for each other. On a GPU `t` must not change before wait(s); on the CPU it has been
+  // copied.
+  void start_send(Stream& s, const Tensor& t, int to);
   // Makes what follows on `s` wait for everything that start_...() started.
   virtual void wait(Stream& s);
   // Operations between the two calls may be carried out together. Nothing may be waited for in
@@ -82,6 +86,7 @@ class Communicator {
   virtual void do_start_all_reduce(Stream& s, const Tensor& t, Reduce op) {
     do_all_reduce(s, t, op);
   }
+  virtual void do_start_send(Stream& s, const Tensor& t, int to) = 0;
   virtual void do_broadcast(Stream& s, const Tensor& t, int root) = 0;
   virtual void do_all_gather(Stream& s, const Tensor& part, const Tensor& whole) = 0;
   virtual void do_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part, Reduce op) = 0;

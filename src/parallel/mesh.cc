@@ -59,10 +59,18 @@ Mesh::Mesh(Communicator& world, const MeshShape& shape)
   embedding_ = make(MeshGroup::embedding);
 }
 
-// A group is named by its first rank; its members keep the order of the run.
-std::unique_ptr<Communicator> Mesh::make(MeshGroup group) const {
+// A group is named by its first rank; its members keep the order of the run. Libraries' groups cost
+// memory on a GPU, so none is made for all ranks or for one alone.
+Communicator* Mesh::make(MeshGroup group) {
   const std::vector<int> ranks = ranks_of(shape_, group, world_.rank());
-  return world_.split(ranks.empty() ? -1 : ranks.front(), world_.rank());
+  if (static_cast<int>(ranks.size()) == world_.size()) return &world_;
+  const bool ends_only = group == MeshGroup::embedding && shape_.pipeline > 1;
+  if (ranks.size() == 1 && !ends_only) {
+    made_.push_back(make_single_communicator());
+  } else {
+    made_.push_back(world_.split(ranks.empty() ? -1 : ranks.front(), world_.rank()));
+  }
+  return made_.back().get();
 }
 
 }  // namespace tally::train

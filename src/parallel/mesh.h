@@ -65,15 +65,21 @@ class Mesh {
   Communicator& pipeline() const { return *pipeline_; }  // rank: the stage
   Communicator& model() const { return *model_; }        // rank: stage * tensor + shard
   // Null on a stage between the first and the last.
-  Communicator* embedding() const { return embedding_.get(); }
+  Communicator* embedding() const { return embedding_; }
 
  private:
-  std::unique_ptr<Communicator> make(MeshGroup group) const;
+  Communicator* make(MeshGroup group);
 
   Communicator& world_;
   MeshShape shape_;
   MeshPlace place_;
-  std::unique_ptr<Communicator> tensor_, data_, pipeline_, model_, embedding_;
+  std::vector<std::unique_ptr<Communicator>> made_;
+  // Of `made_`, or the world where a group has all its ranks.
+  Communicator* tensor_ = nullptr;
+  Communicator* data_ = nullptr;
+  Communicator* pipeline_ = nullptr;
+  Communicator* model_ = nullptr;
+  Communicator* embedding_ = nullptr;
 };
 
 }  // namespace tally::train

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <vector>
 
 #include "src/parallel/module.h"
 
@@ -99,7 +101,10 @@ class Mpi final : public Communicator {
  public:
   Mpi(std::shared_ptr<Shared> shared, MPI_Comm comm, int rank, int size)
       : Communicator(rank, size), shared_(std::move(shared)), comm_(comm) {}
-  ~Mpi() override { MPI_Comm_free(&comm_); }
+  ~Mpi() override {
+    for (Sending& sending : sending_) MPI_Wait(&sending.request, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&comm_);
+  }
   Mpi(const Mpi&) = delete;
   Mpi& operator=(const Mpi&) = delete;
 
@@ -170,6 +175,21 @@ class Mpi final : public Communicator {
     check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
           "MPI_Waitall");
   }
+  // MPI sends the copy while this rank computes or waits in other calls of the library.
+  void do_start_send(Stream&, const Tensor& t, int to) override {
+    while (!sending_.empty()) {
+      int done = 0;
+      check(MPI_Test(&sending_.front().request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done == 0) break;
+      sending_.pop_front();
+    }
+    pieces(t, [&](const char* at, int count) {
+      Sending& made = sending_.emplace_back();
+      made.copy.assign(at, at + static_cast<size_t>(count) * size_of(t.dtype));
+      check(MPI_Isend(made.copy.data(), count, type_of(t.dtype), to, 0, comm_, &made.request),
+            "MPI_Isend");
+    });
+  }
   std::unique_ptr<Communicator> do_split(int color, int key) override {
     MPI_Comm made = MPI_COMM_NULL;
     check(MPI_Comm_split(comm_, color < 0 ? MPI_UNDEFINED : color, key, &made), "MPI_Comm_split");
@@ -186,8 +206,15 @@ class Mpi final : public Communicator {
   }
 
  private:
+  // A message that MPI may not have sent yet.
+  struct Sending {
+    std::vector<char> copy;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
   std::shared_ptr<Shared> shared_;
   MPI_Comm comm_;
+  std::deque<Sending> sending_;
 };
 
 }  // namespace

@@ -129,6 +129,10 @@ class Nccl final : public Communicator {
   void do_start_all_reduce(Stream& s, const Tensor& t, Reduce op) override {
     reduce_on(side_.after(native(s)), t, op);
   }
+  void do_start_send(Stream& s, const Tensor& t, int to) override {
+    check(ncclSend(t.data, count_of(t), type_of(t.dtype), to, comm_, side_.after(native(s))),
+          "ncclSend", comm_);
+  }
   void do_broadcast(Stream& s, const Tensor& t, int root) override {
     check(ncclBroadcast(t.data, t.data, count_of(t), type_of(t.dtype), root, comm_, native(s)),
           "ncclBroadcast", comm_);

@@ -6,7 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 #include "src/parallel/module.h"
 #include "src/parallel/tcp.h"
@@ -17,8 +23,71 @@ namespace {
 constexpr auto patience = std::chrono::minutes(10);
 constexpr size_t broadcast_piece = size_t{1} << 20;
 
-// One connection to every other rank of the run; shared by all groups.
-using Mesh = std::vector<Socket>;
+// The connection to another rank. Messages that are not waited for are sent by a thread, in their
+// order and before any later message.
+class Peer {
+ public:
+  Peer() = default;
+  explicit Peer(Socket socket) : socket_(std::move(socket)) {}
+  ~Peer() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  const Socket& socket() const { return socket_; }
+  void start_send(std::vector<char> message) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      waiting_.push_back(std::move(message));
+    }
+    if (!thread_.joinable()) thread_ = std::thread([this] { send_waiting(); });
+    changed_.notify_all();
+  }
+  // Returns when everything has been handed to the system; false when the peer is gone.
+  bool flush() {
+    if (!thread_.joinable()) return true;
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return waiting_.empty() || lost_; });
+    return !lost_;
+  }
+
+ private:
+  void send_waiting() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return !waiting_.empty() || ends_; });
+      if (waiting_.empty() || lost_) return;
+      const std::vector<char>& message = waiting_.front();  // stays in place: one thread removes
+      lock.unlock();
+      bool sent = true;
+      try {
+        send_all(socket_, message.data(), message.size());
+      } catch (const CommunicationError&) {
+        sent = false;
+      }
+      lock.lock();
+      lost_ = !sent;
+      waiting_.pop_front();
+      changed_.notify_all();
+    }
+  }
+
+  Socket socket_;
+  std::thread thread_;  // started by the first message
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::vector<char>> waiting_;
+  bool ends_ = false, lost_ = false;
+};
+
+// One connection to every other rank of the run, null at its own place; shared by all groups.
+using Mesh = std::vector<std::unique_ptr<Peer>>;
 
 std::shared_ptr<Mesh> connect_mesh(const ModuleContext& context) {
   Rendezvous& meeting = *context.meeting;
@@ -34,16 +103,16 @@ std::shared_ptr<Mesh> connect_mesh(const ModuleContext& context) {
     const size_t space = place.find(' ');
     Socket peer = connect_until(place.substr(0, space), std::stoi(place.substr(space)), deadline);
     send_all(peer, &rank, sizeof rank);
-    (*mesh)[static_cast<size_t>(r)] = std::move(peer);
+    (*mesh)[static_cast<size_t>(r)] = std::make_unique<Peer>(std::move(peer));
   }
   for (int left = meeting.size() - 1 - rank; left > 0;) {
     Socket peer = accept_until(listener, deadline);
     if (!peer.open()) throw CommunicationError("not all ranks connected to each other");
     int from = 0;
     if (!receive_all(peer, &from, sizeof from, deadline) || from <= rank ||
-        from >= meeting.size() || (*mesh)[static_cast<size_t>(from)].open())
+        from >= meeting.size() || (*mesh)[static_cast<size_t>(from)])
       continue;  // a stranger
-    (*mesh)[static_cast<size_t>(from)] = std::move(peer);
+    (*mesh)[static_cast<size_t>(from)] = std::make_unique<Peer>(std::move(peer));
     --left;
   }
   return mesh;
@@ -79,20 +148,22 @@ class Sockets final : public Communicator {
   CommunicatorInfo info() const override { return {"sockets", "", {}}; }
 
  private:
-  const Socket& peer(int rank) const {
-    return (*mesh_)[static_cast<size_t>(members_[static_cast<size_t>(rank)])];
+  Peer& peer(int rank) const {
+    return *(*mesh_)[static_cast<size_t>(members_[static_cast<size_t>(rank)])];
   }
+  const Socket& socket(int rank) const { return peer(rank).socket(); }
   int right() const { return (rank() + 1) % size(); }
   int left() const { return (rank() + size() - 1) % size(); }
 
   // Sends and receives at the same time, so that no two ranks wait for each other to read.
   void move(Bytes out, int to, Bytes in, int from) const {
+    if (out.count > 0 && !peer(to).flush()) lost(to);
     while (out.count > 0 || in.count > 0) {
-      pollfd fds[2] = {{out.count > 0 ? peer(to).fd() : -1, POLLOUT, 0},
-                       {in.count > 0 ? peer(from).fd() : -1, POLLIN, 0}};
+      pollfd fds[2] = {{out.count > 0 ? socket(to).fd() : -1, POLLOUT, 0},
+                       {in.count > 0 ? socket(from).fd() : -1, POLLIN, 0}};
       if (poll(fds, 2, -1) < 0) continue;
-      if (fds[0].revents != 0 && !send_some(peer(to), &out)) lost(to);
-      if (fds[1].revents != 0 && !receive_some(peer(from), &in)) lost(from);
+      if (fds[0].revents != 0 && !send_some(socket(to), &out)) lost(to);
+      if (fds[1].revents != 0 && !receive_some(socket(from), &in)) lost(from);
     }
   }
   [[noreturn]] void lost(int rank) const {
@@ -159,6 +230,11 @@ class Sockets final : public Communicator {
       return t.defined() ? Bytes{static_cast<char*>(t.data), t.bytes()} : Bytes{};
     };
     move(bytes(out), to, bytes(in), from);
+  }
+
+  void do_start_send(Stream&, const Tensor& t, int to) override {
+    const auto* data = static_cast<const char*>(t.data);
+    peer(to).start_send({data, data + t.bytes()});
   }
 
   std::unique_ptr<Communicator> do_split(int color, int key) override {

@@ -97,9 +97,13 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
   batch.ids = Tensor(ids.data, DType::i32, {c.micro_batch, c.sequence});
   batch.labels[0] = Tensor(targets.data, DType::i32, {c.micro_batch, c.sequence});
   const auto activations = model->make_activations();
+  const auto communicator = make_single_communicator();
+  const Mesh alone(*communicator, {});
   const auto start = std::chrono::steady_clock::now();
-  result.loss = mean_loss(stream, *model, *activations, batch, *blocks,
-                          static_cast<StepState*>(state.data), *make_single_communicator());
+  result.loss = mean_loss(
+      stream,
+      [&](const Batch& filled, const Pass& pass) { model->evaluate(filled, pass, *activations); },
+      batch, *blocks, static_cast<StepState*>(state.data), alone);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

@@ -83,8 +83,8 @@ std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSou
   return std::make_unique<SampleBlocks>(std::move(samples), sequence);
 }
 
-double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const Batch& batch,
-                 const ScoredBlocks& blocks, StepState* state, Communicator& communicator) {
+double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& batch,
+                 const ScoredBlocks& blocks, StepState* state, const Mesh& mesh) {
   const int64_t rows = batch.ids.dim(0), sequence = batch.ids.dim(1), count = blocks.blocks();
   const int64_t numbers = rows * sequence;
   const auto total = static_cast<double>(blocks.targets());
@@ -92,8 +92,8 @@ double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const
   const int64_t slot = 4 * numbers + 1;  // ids, targets, positions, cu_seqlens
   const HostMemory host(stream, static_cast<size_t>(in_flight * slot) * sizeof(int32_t));
   stream.fill_zero(state, sizeof(StepState));
-  const int64_t stride = rows * communicator.size();
-  for (int64_t first = rows * communicator.rank(), k = 0; first < count; first += stride, ++k) {
+  const int64_t stride = rows * mesh.data().size();
+  for (int64_t first = rows * mesh.data().rank(), k = 0; first < count; first += stride, ++k) {
     if (k > 0 && k % in_flight == 0) stream.synchronize();
     int32_t* ids = host.as<int32_t>() + k % in_flight * slot;
     int32_t* targets = ids + numbers;
@@ -112,26 +112,26 @@ double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const
     }
     Batch filled = batch;
     copy_batch(stream, filled_host, &filled);
-    stage.evaluate(filled, {static_cast<double>(counted) / total, {}, state}, activations);
+    evaluate(filled, {static_cast<double>(counted) / total, {}, state});
   }
-  communicator.all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
+  mesh.world().all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
   StepState result{};
   stream.copy(&result, state, sizeof result);
   stream.synchronize();
   return result.loss_sum;
 }
 
-double mean_batch_loss(Stream& stream, Stage& stage, ActivationSet& activations, Batch& batch,
+double mean_batch_loss(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
                        BatchLoader& loader, int64_t micro_batches, StepState* state,
-                       Communicator& communicator) {
-  const double weight = 1.0 / (static_cast<double>(micro_batches) * communicator.size());
+                       const Mesh& mesh) {
+  const double weight = 1.0 / (static_cast<double>(micro_batches) * mesh.data().size());
   stream.fill_zero(state, sizeof(StepState));
   for (int64_t k = 0; k < micro_batches; ++k) {
     load(stream, &loader, &batch);
-    stage.evaluate(batch, {weight, {}, state}, activations);
+    evaluate(batch, {weight, {}, state});
     if (k % evaluation_in_flight == evaluation_in_flight - 1) stream.synchronize();
   }
-  communicator.all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
+  mesh.world().all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
   StepState result{};
   stream.copy(&result, state, sizeof result);
   stream.synchronize();

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "src/data/dataset.h"
 #include "src/model/stage.h"
-#include "src/parallel/communicator.h"
+#include "src/parallel/mesh.h"
 #include "src/train/loader.h"
 
 namespace tally::train {
@@ -35,18 +36,20 @@ std::unique_ptr<ScoredBlocks> make_text_blocks(std::vector<int32_t> tokens, int6
 std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSource> samples,
                                                  int64_t sequence);
 
-// The mean loss of all scored targets. `batch`: device memory for ids and labels [B, sequence] that
-// the stage was planned for; `activations`: a set of the stage, overwritten; `state`: a StepState
-// in device memory, overwritten. Waits for the end. The ranks of `communicator` divide the blocks,
-// and all get the mean.
-double mean_loss(Stream& stream, Stage& stage, ActivationSet& activations, const Batch& batch,
-                 const ScoredBlocks& blocks, StepState* state, Communicator& communicator);
+// Forward and loss of a micro batch through all stages of the model.
+using EvaluateBatch = std::function<void(const Batch& batch, const Pass& pass)>;
 
-// The mean over `micro_batches` micro batches per rank of their mean losses, as in Megatron-LM. The
+// The mean loss of all scored targets. `batch`: device memory for ids and labels [B, sequence] that
+// the model was planned for; `state`: a StepState in device memory, overwritten. Waits for the end. The replicas of `mesh` divide the blocks, and
+// all its processes get the mean.
+double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& batch,
+                 const ScoredBlocks& blocks, StepState* state, const Mesh& mesh);
+
+// The mean over `micro_batches` micro batches per replica of their mean losses, as in Megatron-LM. The
 // loader holds its batches for evaluation_in_flight calls; the rest as in mean_loss().
 inline constexpr int evaluation_in_flight = 16;
-double mean_batch_loss(Stream& stream, Stage& stage, ActivationSet& activations, Batch& batch,
+double mean_batch_loss(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
                        BatchLoader& loader, int64_t micro_batches, StepState* state,
-                       Communicator& communicator);
+                       const Mesh& mesh);
 
 }  // namespace tally::train

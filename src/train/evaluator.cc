@@ -5,24 +5,24 @@
 
 namespace tally::train {
 
-Evaluator::Evaluator(const Config& config, Stream& stream, Stage& stage, Communicator& communicator)
+Evaluator::Evaluator(const Config& config, Stream& stream, EvaluateBatch evaluate, const Mesh& mesh)
     : config_(config),
       stream_(stream),
-      stage_(stage),
-      communicator_(communicator),
+      evaluate_(std::move(evaluate)),
+      mesh_(mesh),
       arena_(stream),
       state_(static_cast<StepState*>(
           arena_.make(DType::u8, {sizeof(StepState)}, "result of an evaluation").data)) {}
 
 double Evaluator::loss(const std::shared_ptr<const SampleSource>& source, int64_t first,
-                       Batch& batch, ActivationSet& activations) {
+                       Batch& batch) {
   if (config_.epochs > 0)
-    return mean_loss(stream_, stage_, activations, batch,
-                     *make_sample_blocks(source, config_.sequence), state_, communicator_);
+    return mean_loss(stream_, evaluate_, batch, *make_sample_blocks(source, config_.sequence),
+                     state_, mesh_);
   const auto loader =
-      make_loader(config_, communicator_, stream_, source, first, evaluation_in_flight);
-  return mean_batch_loss(stream_, stage_, activations, batch, *loader,
-                         config_.eval_iterations * config_.micro_batches(), state_, communicator_);
+      make_loader(config_, mesh_.data(), stream_, source, first, evaluation_in_flight);
+  return mean_batch_loss(stream_, evaluate_, batch, *loader,
+                         config_.eval_iterations * config_.micro_batches(), state_, mesh_);
 }
 
 }  // namespace tally::train

@@ -7,25 +7,25 @@
 #include "src/data/dataset.h"
 #include "src/device/arena.h"
 #include "src/model/stage.h"
-#include "src/parallel/communicator.h"
+#include "src/parallel/mesh.h"
+#include "src/train/evaluation.h"
 
 namespace tally::train {
 
 class Evaluator {
  public:
   // All outlive it. Throws OutOfMemory.
-  Evaluator(const Config& config, Stream& stream, Stage& stage, Communicator& communicator);
+  Evaluator(const Config& config, Stream& stream, EvaluateBatch evaluate, const Mesh& mesh);
 
   // The mean loss on --eval-iters global batches of `source` from sample `first` on; with --epochs,
-  // on all its blocks. `batch` and `activations` are overwritten. Collective; waits for the device.
-  double loss(const std::shared_ptr<const SampleSource>& source, int64_t first, Batch& batch,
-              ActivationSet& activations);
+  // on all its blocks. `batch` is overwritten. Collective; waits for the device.
+  double loss(const std::shared_ptr<const SampleSource>& source, int64_t first, Batch& batch);
 
  private:
   const Config& config_;
   Stream& stream_;
-  Stage& stage_;
-  Communicator& communicator_;
+  const EvaluateBatch evaluate_;
+  const Mesh& mesh_;
   Arena arena_;
   StepState* state_;
 };

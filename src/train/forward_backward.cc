@@ -17,6 +17,16 @@ bool has_dropout(const Config& c) {
   return c.model.hidden_dropout > 0 || c.model.attention_dropout > 0;
 }
 
+// Of all stages of a process, in the order in which their gradients become final.
+std::vector<int> reported_parameters(const std::vector<Stage*>& stages) {
+  std::vector<int> ids;
+  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+    const std::vector<int> of_stage = (*stage)->reported_parameters();
+    ids.insert(ids.end(), of_stage.begin(), of_stage.end());
+  }
+  return ids;
+}
+
 }  // namespace
 
 bool records_graphs(const Config& config, const Stream& stream) {
@@ -25,54 +35,92 @@ bool records_graphs(const Config& config, const Stream& stream) {
 }
 
 ForwardBackward::ForwardBackward(const Config& config, Stream& stream, ParameterTable& table,
-                                 Stage& stage, Communicator& communicator, StepState* state,
-                                 int places)
+                                 const std::vector<Stage*>& stages, const Mesh& mesh,
+                                 StepState* state, int places)
     : config_(config),
       stream_(stream),
-      stage_(stage),
-      communicator_(communicator),
+      table_(table),
+      mesh_(mesh),
       state_(state),
-      graphs_(records_graphs(config, stream)),
+      graphs_(records_graphs(config, stream) && mesh.shape().pipeline == 1),
       dropout_(has_dropout(config)),
       most_micro_batches_(config.micro_batches()),
-      batch_(config, stream),
-      activations_(stage.make_activations()),
+      pipeline_(config, stream, mesh, stages),
       staging_(stream,
                static_cast<size_t>(places * most_micro_batches_) * sizeof(StepState::MicroBatch)),
-      reducer_(communicator, stream, table,
-               gradient_buckets(table, stage.reported_parameters(), config.gradient_bucket)) {
+      reducer_(mesh.data(), stream, table,
+               gradient_buckets(table, reported_parameters(stages), config.gradient_bucket)) {
   for (auto& graph : recorded_) graph = StepGraph::make(stream);
-  if (communicator.size() > 1)
-    stage.set_gradient_hook([this](int parameter) { reducer_.ready(parameter); });
+  if (mesh.data().size() == 1) return;
+  for (Stage* stage : stages)
+    stage->set_gradient_hook([this](int parameter) {
+      if (reports_) reducer_.ready(parameter);
+    });
 }
 
 ForwardBackward::~ForwardBackward() {
-  stage_.set_gradient_hook({});
+  for (Stage* stage : pipeline_.stages()) stage->set_gradient_hook({});
 }
 
 void ForwardBackward::run(BatchLoader* loader, int64_t consumed, int place) {
+  if (pipeline_.divided()) {
+    run_pipeline(loader, consumed);
+  } else {
+    run_stage(loader, consumed, place);
+  }
+}
+
+void ForwardBackward::run_stage(BatchLoader* loader, int64_t consumed, int place) {
   const int64_t micro_batches = config_.micro_batches_at(consumed);
-  const int ranks = communicator_.size();
+  Batch& batch = pipeline_.batch();
+  ActivationSet& activations = pipeline_.activations();
+  Stage& stage = *pipeline_.stages().front();
   forget_graphs_of_other_weights(micro_batches);
-  // Over all micro batches of all ranks.
-  const double weight = 1.0 / (static_cast<double>(micro_batches) * static_cast<double>(ranks));
   for (int64_t k = 0; k < micro_batches; ++k) {
-    load(stream_, loader, &batch_);
-    batch_.first = k == 0 && config_.fusions.overwrite;
-    const Pass pass = pass_of(consumed, k, weight, place);
-    const bool reduces = k == micro_batches - 1 && ranks > 1;
+    load(stream_, loader, &batch);
+    batch.first = k == 0 && config_.fusions.overwrite;
+    const Pass pass = pass_of(batch, consumed, k, place);
+    reports_ = k == micro_batches - 1 && mesh_.world().size() > 1;
     const auto work = [&] {
-      if (reduces) reducer_.begin();
-      stage_.forward(batch_, pass, *activations_);
-      stage_.backward(*activations_);
-      if (reduces) reducer_.finish();
+      if (reports_) reducer_.begin();
+      stage.forward(batch, pass, activations);
+      stage.backward(activations);
+      if (reports_) finish_gradients();
     };
     if (graphs_) {
-      recorded_[(batch_.first ? 1 : 0) + (reduces ? 2 : 0)]->run(work);
+      recorded_[(batch.first ? 1 : 0) + (reports_ ? 2 : 0)]->run(work);
     } else {
       work();
     }
   }
+}
+
+void ForwardBackward::run_pipeline(BatchLoader* loader, int64_t consumed) {
+  Pipeline::Calls calls;
+  calls.load = [&](int64_t number, Batch* batch) {
+    load(stream_, loader, batch);
+    batch->first = number == 0 && config_.fusions.overwrite;
+  };
+  calls.pass = [&](int64_t number, const Batch& batch) {
+    return pass_of(batch, consumed, number, 0);
+  };
+  calls.last_backward = [this](bool begins) { reports_ = begins; };
+  reducer_.begin();
+  pipeline_.run(config_.micro_batches_at(consumed), calls);
+  finish_gradients();
+}
+
+// Adds up what several processes have of one gradient.
+void ForwardBackward::finish_gradients() {
+  // With sequence parallelism norms and biases have seen a part of the tokens.
+  const int64_t first = table_.undivided_vectors(), end = table_.elements();
+  if (config_.sequence_parallel && first < end)
+    mesh_.tensor().all_reduce(stream_, table_.gradients().rows(first, end - first));
+  reducer_.finish();
+  // The embedding and the head that is tied to it: at the end, because two processes that add equal
+  // numbers get equal bits, and sums over replicas depend on where a gradient lies in its buffer.
+  if (mesh_.shape().pipeline > 1 && config_.model.tied_embeddings && mesh_.embedding())
+    mesh_.embedding()->all_reduce(stream_, table_.get("wte.weight").gradient);
 }
 
 // Drops recorded passes whose micro batch weight differs.
@@ -85,24 +133,28 @@ void ForwardBackward::forget_graphs_of_other_weights(int64_t micro_batches) {
 }
 
 // A recorded pass reads what differs between micro batches from the step's state.
-Pass ForwardBackward::pass_of(int64_t consumed, int64_t micro_batch, double weight, int place) {
+Pass ForwardBackward::pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch,
+                              int place) {
+  // Over all micro batches of all replicas.
+  const double weight = 1.0 / (static_cast<double>(config_.micro_batches_at(consumed)) *
+                               static_cast<double>(mesh_.data().size()));
   const uint64_t seed = dropout_seed(consumed, micro_batch);
-  const bool counts = batch_.counted >= 0;
+  const bool counts = batch.counted >= 0;
   if (!graphs_ || (seed == 0 && !counts)) return {weight, seed, state_};
   auto* staged = staging_.as<StepState::MicroBatch>() + place * most_micro_batches_ + micro_batch;
   staged->dropout_seed = seed;
-  staged->loss_factor = batch_.counted > 0 ? weight / static_cast<double>(batch_.counted) : 0;
+  staged->loss_factor = batch.counted > 0 ? weight / static_cast<double>(batch.counted) : 0;
   stream_.copy(&state_->micro_batch, staged, sizeof *staged);
   return {weight, seed == 0 ? DropoutSeed() : DropoutSeed(state_, 0), state_, counts};
 }
 
 uint64_t ForwardBackward::dropout_seed(int64_t consumed, int64_t micro_batch) const {
   if (!dropout_) return 0;
-  const auto ranks = static_cast<uint64_t>(communicator_.size());
-  const auto rank = static_cast<uint64_t>(communicator_.rank());
-  // Numbered as in one process, so that any number of ranks draws the same masks.
+  const auto replicas = static_cast<uint64_t>(mesh_.data().size());
+  const auto replica = static_cast<uint64_t>(mesh_.place().replica);
+  // Numbered as in one process, so that any number of replicas draws the same masks.
   const auto before = static_cast<uint64_t>(consumed / config_.micro_batch);
-  const uint64_t number = before + static_cast<uint64_t>(micro_batch) * ranks + rank;
+  const uint64_t number = before + static_cast<uint64_t>(micro_batch) * replicas + replica;
   return std::max<uint64_t>(1, mix(mix(config_.seed) ^ number));
 }
 

@@ -1,6 +1,6 @@
-// Loss and gradients of a step: the forward and backward passes of its micro batches one after the
-// other, and the all-reduce of the gradients. On a GPU the passes are recorded as CUDA graphs and
-// replayed.
+// Loss and gradients of a step: the forward and backward passes of its micro batches, one after the
+// other or in a pipeline's order, and the sums of the gradients over the processes. On a GPU the
+// passes of one stage are recorded as CUDA graphs and replayed.
 #pragma once
 
 #include <array>
@@ -12,7 +12,9 @@
 #include "src/device/graph.h"
 #include "src/model/stage.h"
 #include "src/optim/gradient_reducer.h"
+#include "src/parallel/mesh.h"
 #include "src/train/loader.h"
+#include "src/train/pipeline.h"
 
 namespace tally::train {
 
@@ -23,8 +25,9 @@ class ForwardBackward {
  public:
   // `state`: of the steps, in device memory. `places`: steps that may be enqueued before the host
   // waits for their results. All outlive it. Throws OutOfMemory.
-  ForwardBackward(const Config& config, Stream& stream, ParameterTable& table, Stage& stage,
-                  Communicator& communicator, StepState* state, int places);
+  ForwardBackward(const Config& config, Stream& stream, ParameterTable& table,
+                  const std::vector<Stage*>& stages, const Mesh& mesh, StepState* state,
+                  int places);
   ~ForwardBackward();
   ForwardBackward(const ForwardBackward&) = delete;
   ForwardBackward& operator=(const ForwardBackward&) = delete;
@@ -33,27 +36,29 @@ class ForwardBackward {
   // Afterwards the state has this rank's loss and the parameter table all ranks' gradients.
   void run(BatchLoader* loader, int64_t consumed, int place);
 
-  // A micro batch's memory, which evaluations may use between two steps.
-  Batch& batch() { return batch_; }
-  ActivationSet& activations() { return *activations_; }
+  // Evaluations may use it between two steps.
+  Pipeline& pipeline() { return pipeline_; }
 
  private:
+  void run_stage(BatchLoader* loader, int64_t consumed, int place);
+  void run_pipeline(BatchLoader* loader, int64_t consumed);
+  void finish_gradients();
   void forget_graphs_of_other_weights(int64_t micro_batches);
-  Pass pass_of(int64_t consumed, int64_t micro_batch, double weight, int place);
+  Pass pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch, int place);
   uint64_t dropout_seed(int64_t consumed, int64_t micro_batch) const;
 
   const Config& config_;
   Stream& stream_;
-  Stage& stage_;
-  Communicator& communicator_;
+  const ParameterTable& table_;
+  const Mesh& mesh_;
   StepState* const state_;
   const bool graphs_, dropout_;
   const int64_t most_micro_batches_;  // of a step, once the global batch has its full size
 
-  DeviceBatch batch_;                           // every micro batch is copied to the same place
-  std::unique_ptr<ActivationSet> activations_;  // of the micro batch in flight
-  HostMemory staging_;                          // [places, micro batches] StepState::MicroBatch
+  Pipeline pipeline_;
+  HostMemory staging_;  // [places, micro batches] StepState::MicroBatch
   GradientReducer reducer_;
+  bool reports_ = false;  // gradients that become final now are so for the step
   // Indexed by what differs: 1 if the micro batch is the step's first, which overwrites the
   // gradients, plus 2 if it is the last, whose gradients are reduced.
   std::array<std::unique_ptr<StepGraph>, 4> recorded_;

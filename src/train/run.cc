@@ -26,14 +26,10 @@ namespace {
 
 // Refuses flags that this version does not support.
 void check_supported(const Config& c) {
-  if (c.tensor_parallel > 1)
-    throw InputError(fmt::format(
-        "--tensor-model-parallel-size {}: this version is parallel in data only: take 1",
-        c.tensor_parallel));
-  if (c.pipeline_parallel > 1)
-    throw InputError(fmt::format(
-        "--pipeline-model-parallel-size {}: this version is parallel in data only: take 1",
-        c.pipeline_parallel));
+  if (c.reference && c.tensor_parallel * c.pipeline_parallel > 1)
+    throw InputError(
+        "--reference: the autograd model is parallel in data only: leave out "
+        "--tensor-model-parallel-size and --pipeline-model-parallel-size");
   if (c.distributed_optimizer)
     throw InputError(fmt::format(
         "--use-distributed-optimizer: this version keeps the optimizer's state whole in each of "
@@ -86,6 +82,7 @@ class Run {
         data_(std::move(data)),
         stream_(*stream),
         communicator_(std::move(communicator)),
+        mesh_(*communicator_, mesh_shape(config)),
         limit_(limit),
         start_(std::move(start)),
         files_(std::move(files)),
@@ -100,14 +97,14 @@ class Run {
           "  tuning     timing algorithms for this GPU and these sizes: "
           "a minute or two, the first time");
     };
-    Session session(config_, stream_);
+    Session session(config_, stream_, mesh_);
     const auto [iteration, consumed] = session.start(start_, notice_);
     require_same_settings(
         world_.meeting(), host_name(),
         {{"iteration", "the number of steps done before (--load)", fmt::format("{}", iteration)}},
         "let --load name the same checkpoint on every host");
     const auto check_weights = [&](const char* when) {
-      check_same_weights(world_, stream_,
+      check_same_weights(world_, mesh_.shape(), stream_,
                          config_.skip_train ? session.table.weights() : session.buffers().master,
                          when);
     };
@@ -120,7 +117,7 @@ class Run {
         (start_.checkpoint || !config_.load_hf_dir.empty()))
       print_(fmt::format("  weights    {}", start_.checkpoint.value_or(config_.load_hf_dir)));
     if (config_.skip_train) {
-      evaluate_once(config_, session, data_, *communicator_, iteration, print_, &record_);
+      evaluate_once(config_, session, data_, mesh_, iteration, print_, &record_);
       return {};
     }
     LoopHooks hooks;
@@ -136,9 +133,15 @@ class Run {
         if (world_.is_primary()) save(&session, done, samples);
       };
     }
-    const LoopParts parts{
-        config_,     stream_,          session.table,  *session.stage, *session.optimizer,
-        data_.train, data_.validation, *communicator_, data_.test};
+    const LoopParts parts{config_,
+                          stream_,
+                          session.table,
+                          session.stage_list(),
+                          *session.optimizer,
+                          data_.train,
+                          data_.validation,
+                          mesh_,
+                          data_.test};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
     Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
@@ -188,6 +191,7 @@ class Run {
   DataSources data_;
   Stream& stream_;
   std::unique_ptr<Communicator> communicator_;
+  const Mesh mesh_;
   TimeLimit limit_;
   StartingPoint start_;
   SideFiles files_;

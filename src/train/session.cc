@@ -8,15 +8,25 @@
 #include "src/checkpoint/hugging_face.h"
 #include "src/train/device.h"
 #include "src/train/failures.h"
+#include "src/train/pipeline_schedule.h"
 
 namespace tally::train {
 
-Session::Session(const Config& c, Stream& s) : config(c), stream(s) {
-  register_gpt(c.model, &table);
+Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stream(s) {
+  const std::vector<ModelPart> parts = parts_of(c, mesh.place());
+  for (const ModelPart& part : parts) register_gpt(c.model, part, &table);
   table.layout(stream, c.compute_type());
   const Compute compute(stream, compute_options(c));
-  stage = c.reference ? make_reference_gpt(c, table, compute) : make_gpt(c, table, compute);
-  if (!c.skip_train) optimizer = std::make_unique<Optimizer>(c, table, stream);
+  for (const ModelPart& part : parts)
+    stages.push_back(c.reference ? make_reference_gpt(c, table, compute)
+                                 : make_gpt(c, part, table, compute, &mesh.tensor()));
+  if (!c.skip_train) optimizer = std::make_unique<Optimizer>(c, table, stream, &mesh.model());
+}
+
+std::vector<Stage*> Session::stage_list() const {
+  std::vector<Stage*> list;
+  for (const auto& stage : stages) list.push_back(stage.get());
+  return list;
 }
 
 void Session::load_weights(const std::string& folder) {

@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/checkpoint/model_weights.h"
 #include "src/measure/record.h"
 #include "src/model/stage.h"
 #include "src/optim/optimizer.h"
+#include "src/parallel/mesh.h"
 #include "src/train/folders.h"
 
 namespace tally::train {
@@ -17,10 +19,10 @@ struct Progress {
   int64_t iteration = 0, consumed_samples = 0;
 };
 
-// Everything that lives on the device, in the order of its construction. `config` and `stream`
-// outlive it.
+// Everything that lives on the device, in the order of its construction. `config`, `stream`
+// and `mesh` outlive it.
 struct Session {
-  Session(const Config& config, Stream& stream);
+  Session(const Config& config, Stream& stream, const Mesh& mesh);
 
   // Fills weights and optimizer. `notice` is called for differences from the checkpoint's run.
   Progress start(const StartingPoint& from, const Print& notice);
@@ -31,13 +33,14 @@ struct Session {
 
   // Undefined with --skip-train.
   OptimizerBuffers buffers() const { return optimizer ? optimizer->buffers() : OptimizerBuffers(); }
+  std::vector<Stage*> stage_list() const;
   ParameterState parameters() const { return ParameterState(table, buffers()); }
 
   const Config& config;
   Stream& stream;
   ParameterTable table;
-  std::unique_ptr<Stage> stage;
-  std::unique_ptr<Optimizer> optimizer;  // null with --skip-train
+  std::vector<std::unique_ptr<Stage>> stages;  // of this process, in the order of their layers
+  std::unique_ptr<Optimizer> optimizer;        // null with --skip-train
 
  private:
   void load_weights(const std::string& folder);

@@ -4,20 +4,20 @@
 
 #include "src/measure/log_line.h"
 #include "src/train/evaluator.h"
-#include "src/train/loader.h"
+#include "src/train/pipeline.h"
 
 namespace tally::train {
 
 void evaluate_once(const Config& config, Session& session, const DataSources& data,
-                   Communicator& communicator, int64_t iteration, const Print& print,
-                   Record* record) {
-  DeviceBatch batch(config, session.stream);
-  const auto activations = session.stage->make_activations();
-  Evaluator evaluator(config, session.stream, *session.stage, communicator);
+                   const Mesh& mesh, int64_t iteration, const Print& print, Record* record) {
+  Pipeline pipeline(config, session.stream, mesh, session.stage_list());
+  Evaluator evaluator(
+      config, session.stream,
+      [&](const Batch& batch, const Pass& pass) { pipeline.evaluate(batch, pass); }, mesh);
   for (const auto& [name, source] :
        {std::pair{"validation", data.validation}, std::pair{"test", data.test}}) {
     if (!source) continue;
-    const double loss = evaluator.loss(source, 0, batch, *activations);
+    const double loss = evaluator.loss(source, 0, pipeline.batch());
     print(format_validation(fmt::format("iteration {} on {} set", iteration, name), loss));
     record->evaluations.push_back({iteration, loss, name});
   }

@@ -1,7 +1,7 @@
 // --skip-train: a run that evaluates and trains nothing.
 #pragma once
 
-#include "src/parallel/communicator.h"
+#include "src/parallel/mesh.h"
 #include "src/train/data_sources.h"
 #include "src/train/session.h"
 
@@ -11,7 +11,6 @@ namespace tally::train {
 // batches of the validation data and of the test data, from the first sample on. `print` gets
 // Megatron-LM's lines, `record` the losses.
 void evaluate_once(const Config& config, Session& session, const DataSources& data,
-                   Communicator& communicator, int64_t iteration, const Print& print,
-                   Record* record);
+                   const Mesh& mesh, int64_t iteration, const Print& print, Record* record);
 
 }  // namespace tally::train

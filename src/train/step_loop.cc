@@ -24,14 +24,19 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
       hooks_(std::move(hooks)),
       record_(record),
       results_(parts.stream, places(parts.config)),
-      forward_backward_(parts.config, parts.stream, parts.table, parts.stage, parts.communicator,
+      forward_backward_(parts.config, parts.stream, parts.table, parts.stages, parts.mesh,
                         parts.optimizer.state(), places(parts.config)),
       recorded_update_(records_graphs(parts.config, parts.stream) ? StepGraph::make(parts.stream)
                                                                   : nullptr),
-      stop_(parts.communicator.size()),
+      stop_(parts.mesh.world().size()),
       log_(parts.config, hooks_.print, record),
-      evaluator_(parts.config, parts.stream, parts.stage, parts.communicator) {
-  DeferredUpdate* deferred = parts_.stage.deferred_update();
+      evaluator_(
+          parts.config, parts.stream,
+          [this](const Batch& batch, const Pass& pass) {
+            forward_backward_.pipeline().evaluate(batch, pass);
+          },
+          parts.mesh) {
+  DeferredUpdate* deferred = parts_.stages.front()->deferred_update();
   // Gradients that are zeroed at a step's start cannot wait for a deferred update.
   if (!deferred || deferred->first() == deferred->last() || !parts_.config.fusions.overwrite)
     return;
@@ -42,7 +47,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
 }
 
 StepLoop::~StepLoop() {
-  if (DeferredUpdate* deferred = parts_.stage.deferred_update()) deferred->set({});
+  if (DeferredUpdate* deferred = parts_.stages.front()->deferred_update()) deferred->set({});
   parts_.optimizer.defer(0, 0);  // later users update everything at once
 }
 
@@ -50,7 +55,7 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   const Config& c = parts_.config;
   iteration_ = saved_ = iteration;
   consumed_ = consumed_samples;
-  loader_ = make_loader(c, parts_.communicator, parts_.stream, parts_.train, consumed_,
+  loader_ = make_loader(c, parts_.mesh.data(), parts_.stream, parts_.train, consumed_,
                         static_cast<int>(StepResults::run_ahead * c.micro_batches()));
   Ending ending = told_to_stop();
   hooks_.agree_on_algorithms();
@@ -92,11 +97,11 @@ void StepLoop::step() {
 }
 
 void StepLoop::update() {
-  // Each rank has a part of the loss. The gradients are summed already.
+  // Each rank has a part of the loss, or none. The gradients are summed already.
   static_assert(offsetof(StepState, stop_votes) == offsetof(StepState, loss_sum) + sizeof(double));
-  if (parts_.communicator.size() > 1)
-    parts_.communicator.all_reduce(parts_.stream,
-                                   Tensor(&parts_.optimizer.state()->loss_sum, DType::f64, {2}));
+  Communicator& world = parts_.mesh.world();
+  if (world.size() > 1)
+    world.all_reduce(parts_.stream, Tensor(&parts_.optimizer.state()->loss_sum, DType::f64, {2}));
   parts_.optimizer.apply(!parts_.config.fusions.overwrite);
 }
 
@@ -164,7 +169,7 @@ void StepLoop::evaluate(const std::string& where) {
   const int64_t before = c.eval_interval > 0 ? (iteration_ - 1) / c.eval_interval : 0;
   const double loss =
       evaluator_.loss(parts_.validation, before * c.eval_iterations * c.global_batch,
-                      forward_backward_.batch(), forward_backward_.activations());
+                      forward_backward_.pipeline().batch());
   evaluated_ = iteration_;
   record_->evaluations.push_back({iteration_, loss});
   hooks_.print(format_validation(where, loss));
@@ -194,8 +199,7 @@ void StepLoop::finish(bool finished) {
   if (finished && parts_.validation && evaluated_ != iteration_)
     evaluate("the end of training for val data");
   if (finished && parts_.test) {
-    const double loss =
-        evaluator_.loss(parts_.test, 0, forward_backward_.batch(), forward_backward_.activations());
+    const double loss = evaluator_.loss(parts_.test, 0, forward_backward_.pipeline().batch());
     record_->evaluations.push_back({iteration_, loss, "test"});
     hooks_.print(format_validation("the end of training for test data", loss));
   }

@@ -26,13 +26,12 @@ struct LoopParts {
   const Config& config;
   Stream& stream;
   ParameterTable& table;
-  Stage& stage;
+  std::vector<Stage*> stages;  // of this process, in the order of their layers
   Optimizer& optimizer;
   std::shared_ptr<const SampleSource> train;
   std::shared_ptr<const SampleSource> validation;  // null: no evaluation
-  // Between the data parallel processes, of which this is config.rank. Each runs a loop of its own,
-  // and all decide alike.
-  Communicator& communicator;
+  // The processes of the run. Each runs a loop of its own, and all decide alike.
+  const Mesh& mesh;
   // Evaluated once, after the last step; null: no test data.
   std::shared_ptr<const SampleSource> test = nullptr;
 };

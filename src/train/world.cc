@@ -82,6 +82,10 @@ void World::end(const Failure& first, bool report) {
   _exit(first.code);
 }
 
+MeshShape mesh_shape(const Config& config) {
+  return {config.tensor_parallel, config.pipeline_parallel, config.data_parallel};
+}
+
 std::unique_ptr<Communicator> open_communicator(const Config& config, World& world,
                                                 Record* record) {
   record->launcher = world.launch().source;
@@ -106,7 +110,8 @@ std::unique_ptr<Communicator> open_communicator(const Config& config, World& wor
   return made;
 }
 
-void check_same_weights(World& world, Stream& stream, const Tensor& flat, const char* when) {
+void check_same_weights(World& world, const MeshShape& shape, Stream& stream, const Tensor& flat,
+                        const char* when) {
   if (world.size() == 1) return;
   std::vector<char> piece(std::min(hash_piece, flat.bytes()));
   XXH64_hash_t hash = 0;
@@ -118,11 +123,15 @@ void check_same_weights(World& world, Stream& stream, const Tensor& flat, const 
   }
   const auto all = world.meeting().exchange(fmt::format("{:016x}", hash));
   std::vector<size_t> different;
-  for (size_t r = 1; r < all.size(); ++r)
-    if (all[r] != all[0]) different.push_back(r);
+  for (size_t r = 0; r < all.size(); ++r) {
+    MeshPlace first = place_of(shape, static_cast<int>(r));
+    first.replica = 0;
+    if (all[r] != all[static_cast<size_t>(rank_of(shape, first))]) different.push_back(r);
+  }
   if (!different.empty())
-    throw CheckFailed(fmt::format("{}: the weights of rank{} {} differ from those of rank 0", when,
-                                  different.size() == 1 ? "" : "s", fmt::join(different, ", ")));
+    throw CheckFailed(
+        fmt::format("{}: the weights of rank{} {} differ from those of the first replica", when,
+                    different.size() == 1 ? "" : "s", fmt::join(different, ", ")));
 }
 
 }  // namespace tally::train

@@ -11,6 +11,7 @@
 #include "src/measure/record.h"
 #include "src/parallel/communicator.h"
 #include "src/parallel/launch.h"
+#include "src/parallel/mesh.h"
 #include "src/parallel/rendezvous.h"
 
 namespace tally::train {
@@ -49,12 +50,17 @@ class World {
   std::unique_ptr<Rendezvous> meeting_;
 };
 
+// How the processes of a run are arranged.
+MeshShape mesh_shape(const Config& config);
+
 // Makes the communicator that `config`, the device and the launcher ask for, and writes it to
 // `record`. Collective. Throws InputError when the processes do not match.
 std::unique_ptr<Communicator> open_communicator(const Config& config, World& world, Record* record);
 
-// Checks that all processes hold the same bits in `flat` (device memory). Collective. Throws
-// CheckFailed that names the ranks that differ from rank 0.
-void check_same_weights(World& world, Stream& stream, const Tensor& flat, const char* when);
+// Checks that all replicas hold the same bits in `flat` (device memory), the weights of the same part
+// of the model. Collective. Throws CheckFailed that names the ranks that differ from the first
+// replica.
+void check_same_weights(World& world, const MeshShape& shape, Stream& stream, const Tensor& flat,
+                        const char* when);
 
 }  // namespace tally::train

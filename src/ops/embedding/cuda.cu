@@ -1,6 +1,7 @@
 // Token and position embeddings. The backward pass adds the gradient's rows of each table row in a
 // fixed order: they are sorted by table row (stable radix sort) and cut into chunks of equal
 // length. One block sums a chunk. A second kernel finishes table rows whose sums span chunks.
+#include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 
 #include "src/device/cuda/dropout.cuh"
@@ -10,19 +11,32 @@
 namespace tally::train::cuda {
 namespace {
 
+// The rows of the vocabulary that a table holds.
+struct Rows {
+  int32_t first, count;
+  // Negative: this table has no row for it.
+  __device__ inline int32_t of(int32_t id) const {
+    const int32_t row = id - first;
+    return row < count ? row : -1;
+  }
+};
+
 template <typename T, int N>
 __global__ void embedding_kernel(const int32_t* ids, const int32_t* positions, const T* wte,
                                  const T* wpe, T* out, int64_t tokens, int64_t length,
-                                 int64_t columns, Dropout dropout) {
+                                 int64_t columns, Rows rows, Dropout dropout) {
   dropout.resolve();
   const int64_t vectors = columns / N;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= tokens * vectors) return;
   const int64_t token = i / vectors, column = i % vectors * N;
-  const Vector<T, N> w = load<T, N>(wte + ids[token] * columns + column);
-  Acc<T> x[N];
+  Acc<T> x[N] = {};
+  const int32_t row = rows.of(ids[token]);
+  if (row >= 0) {
+    const Vector<T, N> w = load<T, N>(wte + row * columns + column);
 #pragma unroll
-  for (int k = 0; k < N; ++k) x[k] = widen(w.v[k]);
+    for (int k = 0; k < N; ++k) x[k] = widen(w.v[k]);
+  }
   if (wpe) {
     const int64_t position = positions ? positions[token] : token % length;
     const Vector<T, N> p = load<T, N>(wpe + position * columns + column);
@@ -71,7 +85,7 @@ __global__ void number_kernel(int32_t* order, int64_t count) {
 // pieces[chunk, 1]. A chunk inside one token leaves piece 0 only.
 template <typename T, int N>
 __global__ void token_kernel(const int32_t* ids, const int32_t* order, const T* dout, Acc<T>* dwte,
-                             Acc<T>* pieces, int64_t tokens, int64_t columns, int chunk,
+                             Acc<T>* pieces, int64_t tokens, int64_t columns, int chunk, Rows rows,
                              Dropout dropout) {
   const int64_t column = (static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x) * N;
   if (column >= columns) return;
@@ -92,16 +106,19 @@ __global__ void token_kernel(const int32_t* ids, const int32_t* order, const T* 
     for (int k = 0; k < N; ++k) sum[k] += x[k];
     const bool ends_here = i + 1 >= tokens || ids[i + 1] != ids[i];
     if (!ends_here && i + 1 < last) continue;
-    Acc<T>* target = dwte + ids[i] * columns + column;
+    const int32_t row = rows.of(ids[i]);
+    Acc<T>* target = dwte + row * columns + column;
     if (began_before) {
       target = pieces + (2 * static_cast<int64_t>(blockIdx.x)) * columns + column;
     } else if (!ends_here) {
       target = pieces + (2 * static_cast<int64_t>(blockIdx.x) + 1) * columns + column;
+    } else if (row < 0) {
+      target = nullptr;
     }
     const bool whole = !began_before && ends_here;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      target[k] = whole ? target[k] + sum[k] : sum[k];
+      if (target) target[k] = whole ? target[k] + sum[k] : sum[k];
       sum[k] = 0;
     }
     began_before = false;
@@ -111,20 +128,21 @@ __global__ void token_kernel(const int32_t* ids, const int32_t* order, const T* 
 // For the chunk in which a token begins that ends in a later one: adds its pieces in order.
 template <typename A>
 __global__ void join_kernel(const int32_t* ids, const A* pieces, A* dwte, int64_t tokens,
-                            int64_t columns, int chunk) {
+                            int64_t columns, int chunk, Rows rows) {
   const int64_t column = static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
   const int64_t here = blockIdx.x;
   const int64_t next = (here + 1) * chunk;
   if (column >= columns || next >= tokens) return;
   const int32_t id = ids[next - 1];
-  if (ids[next] != id) return;  // no token spans this chunk's end
+  const int32_t row = rows.of(id);
+  if (ids[next] != id || row < 0) return;  // no token spans this chunk's end
   // The whole chunk is in the middle of a token that began in an earlier chunk.
   if (here > 0 && ids[here * chunk - 1] == id) return;
   A sum = pieces[(2 * here + 1) * columns + column];
   for (int64_t c = here + 1; c * chunk < tokens && ids[c * chunk] == id; ++c) {
     sum += pieces[2 * c * columns + column];
   }
-  dwte[id * columns + column] += sum;
+  dwte[row * columns + column] += sum;
 }
 
 struct Sorting {
@@ -161,10 +179,12 @@ int bits_for(int64_t vocabulary) {
 
 template <typename T, int N>
 void add_rows(CudaStream& s, const Tensor& ids, const Tensor& dout, const Dropout& dropout,
-              const Tensor& dwte) {
+              const Tensor& dwte, VocabularyPart part = {}) {
   using A = Acc<T>;
   const int64_t tokens = ids.numel(), columns = dout.dim(-1);
-  const int bits = bits_for(dwte.dim(0));
+  const Rows rows{static_cast<int32_t>(part.first), static_cast<int32_t>(dwte.dim(0))};
+  const int bits =
+      bits_for(std::max(dwte.dim(0), part.whole));  // ids without a row are sorted, too
   const Sorting p = plan_sorting(s.workspace(), tokens, bits, s.stream());
   const size_t room = s.workspace_bytes() > p.bytes ? s.workspace_bytes() - p.bytes : 0;
   // Short chunks balance the work; the pieces' memory limits how short.
@@ -190,12 +210,12 @@ void add_rows(CudaStream& s, const Tensor& ids, const Tensor& dout, const Dropou
   const dim3 grid(static_cast<unsigned>(chunks),
                   static_cast<unsigned>(divide_up(vectors, threads)));
   token_kernel<T, N><<<grid, static_cast<unsigned>(threads), 0, s.stream()>>>(
-      p.ids, p.order, dout.as<T>(), dwte.as<A>(), pieces, tokens, columns, chunk, dropout);
+      p.ids, p.order, dout.as<T>(), dwte.as<A>(), pieces, tokens, columns, chunk, rows, dropout);
   CUDA_LAUNCHED();
   const dim3 join_grid(static_cast<unsigned>(chunks),
                        static_cast<unsigned>(divide_up(columns, 256)));
-  join_kernel<A>
-      <<<join_grid, 256, 0, s.stream()>>>(p.ids, pieces, dwte.as<A>(), tokens, columns, chunk);
+  join_kernel<A><<<join_grid, 256, 0, s.stream()>>>(p.ids, pieces, dwte.as<A>(), tokens, columns,
+                                                    chunk, rows);
   CUDA_LAUNCHED();
 }
 
@@ -203,11 +223,12 @@ void add_rows(CudaStream& s, const Tensor& ids, const Tensor& dout, const Dropou
 
 void embedding_forward(Stream& stream, const Tensor& ids, const Tensor& positions,
                        const Tensor& wte, const Tensor& wpe, double dropout, DropoutSeed seed,
-                       const Tensor& out) {
+                       const Tensor& out, VocabularyPart part) {
   CudaStream& s = cuda_stream(stream);
   const int64_t tokens = ids.numel(), columns = wte.dim(1);
   if (tokens == 0) return;
   const Dropout mask(dropout, seed);
+  const Rows rows{static_cast<int32_t>(part.first), static_cast<int32_t>(wte.dim(0))};
   by_type(wte.dtype, __func__, [&](auto zero) {
     using T = decltype(zero);
     constexpr int N = vector_size<T>;
@@ -215,12 +236,12 @@ void embedding_forward(Stream& stream, const Tensor& ids, const Tensor& position
       const auto blocks = static_cast<unsigned>(divide_up(tokens * columns / N, 256));
       embedding_kernel<T, N><<<blocks, 256, 0, s.stream()>>>(
           ids.as<int32_t>(), positions.as<int32_t>(), wte.as<T>(), wpe.as<T>(), out.as<T>(), tokens,
-          ids.dim(-1), columns, mask);
+          ids.dim(-1), columns, rows, mask);
     } else {
       const auto blocks = static_cast<unsigned>(divide_up(tokens * columns, 256));
       embedding_kernel<T, 1><<<blocks, 256, 0, s.stream()>>>(
           ids.as<int32_t>(), positions.as<int32_t>(), wte.as<T>(), wpe.as<T>(), out.as<T>(), tokens,
-          ids.dim(-1), columns, mask);
+          ids.dim(-1), columns, rows, mask);
     }
     CUDA_LAUNCHED();
   });
@@ -228,7 +249,7 @@ void embedding_forward(Stream& stream, const Tensor& ids, const Tensor& position
 
 void embedding_backward(Stream& stream, const Tensor& ids, const Tensor& positions,
                         const Tensor& dout, double dropout, DropoutSeed seed, const Tensor& dwte,
-                        const Tensor& dwpe, const Tensor& /*workspace*/) {
+                        const Tensor& dwpe, const Tensor& /*workspace*/, VocabularyPart part) {
   CudaStream& s = cuda_stream(stream);
   const int64_t tokens = ids.numel(), columns = dout.dim(-1);
   if (tokens == 0) return;
@@ -238,7 +259,7 @@ void embedding_backward(Stream& stream, const Tensor& ids, const Tensor& positio
     using T = decltype(zero);
     const auto with = [&](auto width) {
       constexpr int N = decltype(width)::value;
-      if (dwte.defined()) add_rows<T, N>(s, ids, dout, mask, dwte);
+      if (dwte.defined()) add_rows<T, N>(s, ids, dout, mask, dwte, part);
       if (!dwpe.defined()) return;
       if (positions.defined()) return add_rows<T, N>(s, positions, dout, mask, dwpe);
       const auto blocks = static_cast<unsigned>(divide_up(length * (columns / N), 128));

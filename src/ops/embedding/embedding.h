@@ -2,7 +2,9 @@
 //   out = dropout(wte[ids] + wpe[positions])
 //   dwte[ids] += dout,  dwpe[positions] += dout, both under the dropout mask
 //   ids[B,T] i32; positions[B,T] i32, undefined: 0 ... T - 1 in each row
-//   wte[V,C]; wpe[P,C], undefined with rotary positions; out[B,T,C]
+//   wte[V,C]: rows part.first ... part.first + V - 1 of the vocabulary; an id outside them has a row of zeros
+//   here, and its row and gradient are another process's (vocabulary-parallel embedding)
+//   wpe[P,C], undefined with rotary positions; out[B,T,C]
 // wte, wpe, out and dout have the compute type (f64, f32, bf16, f16). dwte and dwpe have the
 // gradient type (f32, f64 for f64). Sums are taken in the gradient type.
 //
@@ -34,12 +36,19 @@
 
 namespace tally::train {
 
+// The rows of the vocabulary that a table holds: from `first` on; the vocabulary has `whole`, and 0
+// means that the table holds all.
+struct VocabularyPart {
+  int64_t first = 0, whole = 0;
+};
+
 void embedding_forward(Stream& s, const Tensor& ids, const Tensor& positions, const Tensor& wte,
-                       const Tensor& wpe, double dropout, DropoutSeed seed, const Tensor& out);
+                       const Tensor& wpe, double dropout, DropoutSeed seed, const Tensor& out,
+                       VocabularyPart part = {});
 // `workspace`: embedding_workspace() bytes.
 void embedding_backward(Stream& s, const Tensor& ids, const Tensor& positions, const Tensor& dout,
                         double dropout, DropoutSeed seed, const Tensor& dwte, const Tensor& dwpe,
-                        const Tensor& workspace);
+                        const Tensor& workspace, VocabularyPart part = {});
 size_t embedding_workspace(Stream& s, int64_t tokens, int64_t vocabulary);
 
 }  // namespace tally::train

@@ -24,6 +24,18 @@ bool linear_cross_entropy_pays(const Compute& c, const Tensor& x, const Tensor& 
                        linear_cross_entropy_pays(c, x, w, labels, vocabulary, losses, scales, e));
 }
 
+void cross_entropy_sums(Stream& s, const Tensor& logits, const Tensor& labels,
+                        VocabularyColumns columns, const Tensor& sums) {
+  TALLY_BACKEND(s, cross_entropy_sums(s, logits, labels, columns, sums));
+}
+
+void cross_entropy_from_sums(Stream& s, const Tensor& logits, const Tensor& labels,
+                             VocabularyColumns columns, const Tensor& all_sums, bool backward,
+                             LossFactor factor, const StepState* state, const Tensor& losses) {
+  TALLY_BACKEND(s, cross_entropy_from_sums(s, logits, labels, columns, all_sums, backward, factor,
+                                           state, losses));
+}
+
 void add_losses(Stream& s, const Tensor& losses, LossFactor factor, StepState* state) {
   TALLY_BACKEND(s, add_losses(s, losses, factor, state));
 }

@@ -9,6 +9,8 @@
 //   cross_entropy.cu      cross_entropy for every type on every GPU. A 16-bit row that fits a
 //                         block's shared memory and consists of whole 16-byte vectors is read once
 //                         and written once; other rows are read twice.
+//   vocab_parallel*       cross_entropy_sums and _from_sums for every type: the CPU, and GPUs with a
+//                         block a row, which is read twice and written once
 //   fused.cc              linear_cross_entropy for bf16 on compute capability 9.0 (fused linear
 //                         cross-entropy): the exponentials are taken in the epilogue of a CUTLASS
 //                         GEMM (fused_gemm.h), kernels around it sum and repair rows
@@ -61,6 +63,23 @@ void linear_cross_entropy(const Compute& c, const Tensor& x, const Tensor& w, co
 bool linear_cross_entropy_pays(const Compute& c, const Tensor& x, const Tensor& w,
                                const Tensor& labels, int64_t vocabulary, const Tensor& losses,
                                const Tensor& scales, const Tensor& e);
+
+// Vocabulary-parallel cross-entropy (Shoeybi et al., arXiv:1909.08053, section 3): `shards`
+// processes hold the logits of neighbouring columns of the same rows. Each takes three sums of a
+// row, they are gathered, and each finishes its columns.
+struct VocabularyColumns {
+  int64_t first = 0;  // the vocabulary's column that the logits begin with
+  int64_t count = 0;  // columns that are no padding; may be 0
+};
+// sums[3,M], f32 (f64 for f64): the largest logit of the row (-infinity where count is 0), the sum
+// of exp(logit - largest), and the label's logit, 0 where another process has it.
+void cross_entropy_sums(Stream& s, const Tensor& logits, const Tensor& labels,
+                        VocabularyColumns columns, const Tensor& sums);
+// losses[M] as cross_entropy(), the same on every process, from all_sums[shards,3,M]. With
+// `backward`, logits become their gradient as in cross_entropy().
+void cross_entropy_from_sums(Stream& s, const Tensor& logits, const Tensor& labels,
+                             VocabularyColumns columns, const Tensor& all_sums, bool backward,
+                             LossFactor factor, const StepState* state, const Tensor& losses);
 
 // state->loss_sum += factor * sum(losses), in a fixed order, in f64.
 void add_losses(Stream& s, const Tensor& losses, LossFactor factor, StepState* state);

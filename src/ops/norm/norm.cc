@@ -27,6 +27,16 @@ void layernorm_backward(Stream& s, const Tensor& dy, const Tensor& x, const Tens
                                       dropout, seed, ddelta, workspace, dbias));
 }
 
+void residual_forward(Stream& s, const Tensor& x, const Tensor& delta, double dropout,
+                      DropoutSeed seed, const Tensor& r) {
+  TALLY_BACKEND(s, residual_forward(s, x, delta, dropout, seed, r));
+}
+
+void dropout_backward(Stream& s, const Tensor& dr, double dropout, DropoutSeed seed,
+                      const Tensor& ddelta) {
+  TALLY_BACKEND(s, dropout_backward(s, dr, dropout, seed, ddelta));
+}
+
 size_t layernorm_workspace(Stream& s, int64_t rows, int64_t columns) {
   return TALLY_BACKEND(s, layernorm_workspace(s, rows, columns));
 }

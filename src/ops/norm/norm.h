@@ -18,6 +18,8 @@
 //   blocks (forward.cu,           GPUs, every other width and f64. Forward: a warp a row up to 256
 //   backward.cu)                  vectors, a block a row beyond. Backward: a block for a row or
 //                                 two.
+//   residual*                     the addition without a norm, every type: an element or a vector a
+//                                 thread
 // A vector is 16 bytes, or one value where C is not a whole number of vectors or an address is not
 // aligned to 16 bytes. The width alone decides (with_row_shape() in rows.cuh, choose() in
 // forward.cu and backward.cu). Nothing is timed, and no option changes the kernel.
@@ -48,6 +50,13 @@ void residual_layernorm_forward(Stream& s, const Tensor& x, const Tensor& delta,
                                 const Tensor& gamma, const Tensor& beta, double epsilon,
                                 double dropout, DropoutSeed seed, const Tensor& r, const Tensor& y,
                                 const Tensor& mean, const Tensor& rstd);
+
+// The addition alone, where a stage of a pipeline ends: r = x + dropout(delta).
+void residual_forward(Stream& s, const Tensor& x, const Tensor& delta, double dropout,
+                      DropoutSeed seed, const Tensor& r);
+// Its backward pass: ddelta = dr under the mask. The gradient of x is dr.
+void dropout_backward(Stream& s, const Tensor& dr, double dropout, DropoutSeed seed,
+                      const Tensor& ddelta);
 
 // dx = residual_grad (where defined) + the gradient at LayerNorm's input. dgamma and dbeta are
 // added to. `ddelta`, where defined, gets dx under the dropout mask, the gradient of `delta` above;

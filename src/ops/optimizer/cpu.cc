@@ -49,7 +49,9 @@ TALLY_CLONES void update(int64_t n, const Coefficients& c, A* __restrict g, A* _
 
 }  // namespace
 
-void gradient_norm(Stream&, const Tensor& gradients, StepState* state, const Tensor& workspace) {
+namespace {
+
+double squares(const Tensor& gradients, const Tensor& workspace) {
   const int64_t n = gradients.numel(), blocks = norm_blocks(n);
   double* partial = workspace.as<double>();
   with_type(gradients.dtype, "gradient_norm", [&]<typename G>() {
@@ -63,12 +65,31 @@ void gradient_norm(Stream&, const Tensor& gradients, StepState* state, const Ten
   });
   double sum = 0;
   for (int64_t b = 0; b < blocks; ++b) sum += partial[b];
+  return sum;
+}
+
+void norm_of(double sum, StepState* state) {
   const double norm = std::sqrt(sum) / static_cast<double>(state->loss_scale);
   state->found_inf = std::isfinite(norm) ? 0.0F : 1.0F;
   state->grad_norm = static_cast<float>(norm);
   const double clip = state->clip > 0 ? std::min(1.0, state->clip / (norm + 1e-6)) : 1.0;
   state->clip_factor = clip / static_cast<double>(state->loss_scale);
   update_dynamic_scale(state);
+}
+
+}  // namespace
+
+void gradient_norm(Stream&, const Tensor& gradients, StepState* state, const Tensor& workspace) {
+  norm_of(squares(gradients, workspace), state);
+}
+
+void add_gradient_squares(Stream&, const Tensor& gradients, StepState* state,
+                          const Tensor& workspace) {
+  state->gradient_squares += squares(gradients, workspace);
+}
+
+void finish_gradient_norm(Stream&, StepState* state) {
+  norm_of(state->gradient_squares, state);
 }
 
 size_t norm_workspace(Stream&, int64_t elements) {

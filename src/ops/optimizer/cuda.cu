@@ -29,13 +29,8 @@ __global__ void __launch_bounds__(norm_threads)
   if (threadIdx.x == 0) parts[blockIdx.x] = total;
 }
 
-__global__ void __launch_bounds__(norm_threads)
-    norm_kernel(const double* parts, int count, StepState* state) {
-  __shared__ double shared[64];
-  double sum = 0;
-  for (int i = threadIdx.x; i < count; i += blockDim.x) sum += parts[i];
-  sum = block_sum(sum, shared);
-  if (threadIdx.x != 0) return;
+// The norm of the gradient whose sum of squares is `sum`.
+__device__ void norm_of(double sum, StepState* state) {
   const double norm = sqrt(sum) / static_cast<double>(state->loss_scale);
   const double clip = state->clip;
   const double ratio = clip > 0 ? clip / (norm + 1e-6) : 1.0;
@@ -43,6 +38,26 @@ __global__ void __launch_bounds__(norm_threads)
   state->clip_factor = (ratio < 1 ? ratio : 1.0) / static_cast<double>(state->loss_scale);
   state->found_inf = isfinite(sum) ? 0.0F : 1.0F;
   update_dynamic_scale(state);
+}
+
+// Adds up the parts. `whole`: they are the whole gradient, whose norm is taken; else their sum is
+// added to that of other parts.
+__global__ void __launch_bounds__(norm_threads)
+    norm_kernel(const double* parts, int count, bool whole, StepState* state) {
+  __shared__ double shared[64];
+  double sum = 0;
+  for (int i = threadIdx.x; i < count; i += blockDim.x) sum += parts[i];
+  sum = block_sum(sum, shared);
+  if (threadIdx.x != 0) return;
+  if (whole) {
+    norm_of(sum, state);
+  } else {
+    state->gradient_squares += sum;
+  }
+}
+
+__global__ void finish_norm_kernel(StepState* state) {
+  norm_of(state->gradient_squares, state);
 }
 
 // T: gradients, master weights, moments; W: the weights that the model computes with.
@@ -211,10 +226,7 @@ int64_t norm_blocks(const CudaStream& s) {
   return static_cast<int64_t>(s.sms()) * 4;
 }
 
-}  // namespace
-
-void gradient_norm(Stream& stream, const Tensor& gradients, StepState* state,
-                   const Tensor& /*workspace*/) {
+void sum_squares(Stream& stream, const Tensor& gradients, bool whole, StepState* state) {
   CudaStream& s = cuda_stream(stream);
   const auto blocks = static_cast<unsigned>(norm_blocks(s));
   auto* parts = static_cast<double*>(s.workspace());
@@ -226,7 +238,24 @@ void gradient_norm(Stream& stream, const Tensor& gradients, StepState* state,
                                                             gradients.numel(), parts);
   }
   CUDA_LAUNCHED();
-  norm_kernel<<<1, norm_threads, 0, s.stream()>>>(parts, static_cast<int>(blocks), state);
+  norm_kernel<<<1, norm_threads, 0, s.stream()>>>(parts, static_cast<int>(blocks), whole, state);
+  CUDA_LAUNCHED();
+}
+
+}  // namespace
+
+void gradient_norm(Stream& s, const Tensor& gradients, StepState* state,
+                   const Tensor& /*workspace*/) {
+  sum_squares(s, gradients, true, state);
+}
+
+void add_gradient_squares(Stream& s, const Tensor& gradients, StepState* state,
+                          const Tensor& /*workspace*/) {
+  sum_squares(s, gradients, false, state);
+}
+
+void finish_gradient_norm(Stream& stream, StepState* state) {
+  finish_norm_kernel<<<1, 1, 0, cuda_stream(stream).stream()>>>(state);
   CUDA_LAUNCHED();
 }
 

@@ -9,6 +9,15 @@ void gradient_norm(Stream& s, const Tensor& gradients, StepState* state, const T
   TALLY_BACKEND(s, gradient_norm(s, gradients, state, workspace));
 }
 
+void add_gradient_squares(Stream& s, const Tensor& gradients, StepState* state,
+                          const Tensor& workspace) {
+  TALLY_BACKEND(s, add_gradient_squares(s, gradients, state, workspace));
+}
+
+void finish_gradient_norm(Stream& s, StepState* state) {
+  TALLY_BACKEND(s, finish_gradient_norm(s, state));
+}
+
 size_t norm_workspace(Stream& s, int64_t elements) {
   return TALLY_BACKEND(s, norm_workspace(s, elements));
 }

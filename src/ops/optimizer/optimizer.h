@@ -44,6 +44,12 @@ struct AdamW {
 // Writes state->grad_norm, clip_factor and found_inf, and adapts a dynamic loss scale
 // (update_dynamic_scale()). `workspace`: norm_workspace() bytes.
 void gradient_norm(Stream& s, const Tensor& gradients, StepState* state, const Tensor& workspace);
+// The same in steps, where other processes have parts of the gradient:
+// state->gradient_squares += sum of squares; all processes' sums are added up; then the norm from
+// state->gradient_squares. The host zeroes the sum before every step.
+void add_gradient_squares(Stream& s, const Tensor& gradients, StepState* state,
+                          const Tensor& workspace);
+void finish_gradient_norm(Stream& s, StepState* state);
 size_t norm_workspace(Stream& s, int64_t elements);
 
 // Updates all elements, those of [0, decayed) with weight decay, unless state->found_inf is set.

@@ -80,7 +80,8 @@ TEST_CASE("ranks that start from different weights or steps do not train") {
   INFO(ended.err);
   CHECK(ended.code == 5);
   CHECK(count(ended.err, "tally-train: error:") == 1);
-  CHECK(contains(ended.err, "at the start: the weights of rank 1 differ from those of rank 0"));
+  CHECK(contains(ended.err,
+                 "at the start: the weights of rank 1 differ from those of the first replica"));
   CHECK(!contains(ended.out, "consumed samples"));
 
   fs::create_directories(folder / "empty");

@@ -46,6 +46,7 @@ Seen run(Config c, bool late) {
   const OptimizerBuffers& kept = optimizer.buffers();
   table.initialize(1, kept.master);
   const auto communicator = make_single_communicator();
+  const Mesh mesh(*communicator, {});
   const auto tokens = std::make_shared<Tokens>(c.sequence);
   Seen seen;
   LoopHooks hooks;
@@ -61,8 +62,8 @@ Seen run(Config c, bool late) {
   Record record;
   record.config = c;
   {
-    StepLoop loop({c, *stream, table, model->stage(), optimizer, tokens, tokens, *communicator},
-                  hooks, &record);
+    StepLoop loop({c, *stream, table, {&model->stage()}, optimizer, tokens, tokens, mesh}, hooks,
+                  &record);
     loop.run(0, 0);
   }
   // A later user without the loop: a step of its own.

@@ -47,17 +47,22 @@ struct Fixture {
     config.eval_iterations = 2;
     config.epochs = epochs;
     batch = std::make_unique<DeviceBatch>(config, *stream);
-    evaluator = std::make_unique<Evaluator>(config, *stream, stage, *communicator);
+    evaluator = std::make_unique<Evaluator>(
+        config, *stream,
+        [this](const Batch& filled, const Pass& pass) {
+          stage.evaluate(filled, pass, *activations);
+        },
+        mesh);
   }
   double loss(int64_t samples, int64_t first) {
     stage.samples.clear();
-    return evaluator->loss(std::make_shared<Numbers>(config.sequence, samples), first, *batch,
-                           *activations);
+    return evaluator->loss(std::make_shared<Numbers>(config.sequence, samples), first, *batch);
   }
 
   Config config;
   std::unique_ptr<Stream> stream = make_stream(Device{});
   std::unique_ptr<Communicator> communicator = make_single_communicator();
+  Mesh mesh{*communicator, {}};
   FirstTokens stage;
   std::unique_ptr<ActivationSet> activations = stage.make_activations();
   std::unique_ptr<DeviceBatch> batch;

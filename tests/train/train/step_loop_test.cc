@@ -110,11 +110,11 @@ struct Fixture {
     const LoopParts parts{config,
                           *stream,
                           *table,
-                          *model,
+                          {model.get()},
                           optimizer,
                           train ? train : numbers,
                           config.eval_interval > 0 ? numbers : validation,
-                          *communicator};
+                          mesh};
     StepLoop loop(parts, hooks, &record);
     allocations = stream->allocations();
     const Ending ending = loop.run(iteration, consumed);
@@ -126,6 +126,7 @@ struct Fixture {
   Config config;
   LoopHooks hooks;
   std::unique_ptr<Communicator> communicator = make_single_communicator();
+  Mesh mesh{*communicator, {}};
   std::unique_ptr<Stream> stream;
   std::unique_ptr<ParameterTable> table;
   std::unique_ptr<FakeStage> model;

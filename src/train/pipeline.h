@@ -1,0 +1,64 @@
+// The stages of the model that this process holds, with what their micro batches need: one set of
+// activations and one micro batch's tokens for each that is in flight, and the links to the
+// neighbours. Without pipeline parallelism that is one stage, one set and one micro batch.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/model/stage.h"
+#include "src/parallel/mesh.h"
+#include "src/parallel/pipeline_links.h"
+#include "src/train/loader.h"
+#include "src/train/pipeline_schedule.h"
+
+namespace tally::train {
+
+class Pipeline {
+ public:
+  // `stages`: this process's, in the order of their layers. All outlive this. Collective over
+  // mesh.pipeline(). Throws OutOfMemory.
+  Pipeline(const Config& config, Stream& stream, const Mesh& mesh, std::vector<Stage*> stages);
+
+  // Whether there are several processes of which each has a part of the layers.
+  bool divided() const { return mesh_.shape().pipeline > 1; }
+  const std::vector<Stage*>& stages() const { return stages_; }
+  // The first stage's set and the memory of its micro batch. Evaluations may use them between two
+  // steps.
+  ActivationSet& activations() { return *sets_.front().front(); }
+  Batch& batch() { return *batches_.front(); }
+
+  // Calls of a step's schedule.
+  struct Calls {
+    // Fills the next micro batch, `number` of the step.
+    std::function<void(int64_t number, Batch* batch)> load;
+    // The arguments of a micro batch's passes.
+    std::function<Pass(int64_t number, const Batch& batch)> pass;
+    // A stage's backward pass of the step's last micro batch begins, or has ended.
+    std::function<void(bool begins)> last_backward;
+  };
+  // Does all forward and backward passes of a step of a divided pipeline, and exchanges their ends.
+  // Enqueues; on the CPU waits for the neighbours.
+  void run(int64_t micro_batches, const Calls& calls);
+  // A micro batch through all stages, forward and loss only; see Stage::evaluate(). `batch` stays
+  // as it is until the stages have done it.
+  void evaluate(const Batch& batch, const Pass& pass);
+
+ private:
+  ActivationSet& set_of(const PipelineStep& step);
+  void forward(const PipelineStep& step, const Calls& calls);
+  void backward(const PipelineStep& step, const Calls& calls, bool last);
+
+  Stream& stream_;
+  const Mesh& mesh_;
+  const std::vector<Stage*> stages_;
+  std::vector<ModelPart> parts_;  // of the stages
+  std::unique_ptr<PipelineLinks> links_;
+  std::vector<std::vector<std::unique_ptr<ActivationSet>>> sets_;  // of each stage
+  std::vector<std::unique_ptr<DeviceBatch>> batches_;
+  int64_t loaded_ = 0;  // micro batches of the step
+};
+
+}  // namespace tally::train

@@ -1,0 +1,260 @@
+// One rank of a test of the layouts of a training: layout_ranks BACKEND RANKS. Every way to divide
+// the ranks among tensor, sequence, pipeline and data parallelism, with every recomputation, trains
+// five steps and is held against the same steps in one process: loss, norm of the gradient, every
+// gradient put together from its parts, and the parameters at the end. Exit code 0 when all is
+// right, 77 when there are too few GPUs.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "src/device/convert.h"
+#include "src/parallel/launch.h"
+#include "src/parallel/rendezvous.h"
+#include "src/parallel/supervisor.h"
+#include "src/train/forward_backward.h"
+#include "src/train/session.h"
+#include "tests/train/parallel/gathered.h"
+
+using namespace tally::train;
+
+namespace {
+
+constexpr int steps = 5;
+
+struct Layout {
+  MeshShape shape;
+  bool sequence = false;
+  int chunks = 1;
+  Recompute recompute = Recompute::none;
+  DType type = DType::f64;
+  bool tied = true;    // and learned positions; else an untied head and rotary positions
+  double dropout = 0;  // without tensor parallelism: it draws other masks there
+  std::string text() const {
+    return fmt::format("TP {}{} PP {}{} DP {}, recompute {}, {}, {}{}", shape.tensor,
+                       sequence ? " SP" : "", shape.pipeline,
+                       chunks > 1 ? fmt::format(" x {}", chunks) : "", shape.data,
+                       recompute_name(recompute), dtype_name(type), tied ? "tied" : "untied",
+                       dropout > 0 ? ", dropout" : "");
+  }
+};
+
+// Sizes that eight ranks can divide in every way, a vocabulary that ends within a shard, and shards
+// that have padding alone.
+Config config_of(const Layout& l, int rank) {
+  Config c;
+  ModelConfig& m = c.model;
+  m.layers = 8;
+  m.hidden = 32;
+  m.heads = 8;
+  m.ffn = 64;
+  m.max_positions = 16;
+  m.vocabulary = 41;
+  m.padded_vocabulary = 64;
+  m.init_std = 0.1;
+  m.tied_embeddings = l.tied;
+  m.positions = l.tied ? Positions::learned : Positions::rotary;
+  m.hidden_dropout = m.attention_dropout = l.dropout;
+  c.sequence = 16;
+  c.micro_batch = 2;
+  c.global_batch = 16;
+  c.train_iterations = steps;
+  c.optimizer.clip = 0.1;
+  c.optimizer.epsilon = 1e-4;  // so that a gradient that is zero but for rounding moves nothing
+  c.optimizer.weight_decay = 0.1;
+  c.precision = l.type == DType::f64   ? Precision::f64
+                : l.type == DType::f32 ? Precision::f32
+                                       : Precision::bf16;
+  c.recompute = l.recompute;
+  c.tensor_parallel = l.shape.tensor;
+  c.pipeline_parallel = l.shape.pipeline;
+  c.data_parallel = l.shape.data;
+  c.world_size = l.shape.size();
+  c.sequence_parallel = l.sequence;
+  c.virtual_pipeline_layers = l.chunks > 1 ? m.layers / l.shape.pipeline / l.chunks : 0;
+  c.rank = rank;
+  c.gradient_bucket = 1000;
+  c.cuda_graph = false;
+  return c;
+}
+
+struct Outcome {
+  std::vector<double> losses, norms;
+  std::vector<Gathered> gradients;  // of each step
+  Gathered parameters;
+};
+
+// Trains on this rank; every rank returns the whole outcome.
+Outcome train(const Layout& l, Stream& stream, Communicator& world, const Exchange& exchange) {
+  const Config config = config_of(l, world.rank());
+  const Mesh mesh(world, l.shape);
+  Session session(config, stream, mesh);
+  ParameterTable& table = session.table;
+  table.initialize(7, session.buffers().master);
+  Optimizer& optimizer = *session.optimizer;
+  ForwardBackward passes(config, stream, table, session.stage_list(), mesh, optimizer.state(), 1);
+  const std::shared_ptr<const SampleSource> source =
+      make_mock_samples(config.model.vocabulary, config.sequence, 3);
+  const auto loader = make_loader(config, mesh.data(), stream, source, 0,
+                                  static_cast<int>(2 * config.micro_batches()));
+  Outcome outcome;
+  for (int step = 0; step < steps; ++step) {
+    optimizer.begin_step(0.01);
+    passes.run(loader.get(), step * config.global_batch, 0);
+    if (world.size() > 1)
+      world.all_reduce(stream, Tensor(&optimizer.state()->loss_sum, DType::f64, {1}));
+    stream.synchronize();
+    outcome.gradients.push_back(gather(table, table.gradients(), stream, exchange));
+    optimizer.apply(false);
+    const StepState state = optimizer.finish_step();
+    outcome.losses.push_back(state.loss_sum);
+    outcome.norms.push_back(state.grad_norm);
+  }
+  outcome.parameters = gather(table, session.buffers().master, stream, exchange);
+  return outcome;
+}
+
+// Compares with one process; returns what differs, or "".
+std::string difference(const Outcome& got, const Outcome& expected, double tolerance) {
+  for (int step = 0; step < steps; ++step) {
+    const auto at = static_cast<size_t>(step);
+    const auto near = [&](double a, double b, double within) {
+      return std::abs(a - b) <= within * std::abs(b);
+    };
+    if (!near(got.losses[at], expected.losses[at], tolerance))
+      return fmt::format("step {}: loss {:.15g} instead of {:.15g}", step, got.losses[at],
+                         expected.losses[at]);
+    if (const std::string d = difference(got.gradients[at], expected.gradients[at], tolerance);
+        !d.empty())
+      return fmt::format("step {}: gradient of {}", step, d);
+    // It is a float.
+    if (!near(got.norms[at], expected.norms[at], std::max(tolerance, 1e-7)))
+      return fmt::format("step {}: gradient norm {:.9g} instead of {:.9g}", step, got.norms[at],
+                         expected.norms[at]);
+  }
+  if (const std::string d = difference(got.parameters, expected.parameters, tolerance); !d.empty())
+    return fmt::format("after {} steps: {}", steps, d);
+  return "";
+}
+
+// All layouts of so many ranks.
+std::vector<Layout> layouts_of(int ranks, bool gpu) {
+  std::vector<Layout> all;
+  const auto add_variants = [&](Layout l) {
+    const std::vector<DType> types = gpu ? std::vector{DType::f64, DType::f32, DType::bf16}
+                                         : std::vector{DType::f64, DType::f32};
+    for (const DType type : types)
+      for (const bool tied : {true, false})
+        for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+          l.type = type;
+          l.tied = tied;
+          l.recompute = recompute;
+          // With eight ranks some are enough.
+          if (ranks > 4 && (recompute != Recompute::selective || type != DType::f64)) continue;
+          all.push_back(l);
+        }
+    if (l.shape.tensor > 1 || ranks > 4) return;
+    l.type = DType::f64;
+    l.tied = true;
+    l.recompute = Recompute::none;
+    l.dropout = 0.1;
+    all.push_back(l);
+  };
+  for (int tensor = 1; tensor <= ranks; tensor *= 2)
+    for (int pipeline = 1; tensor * pipeline <= ranks; pipeline *= 2) {
+      Layout l;
+      l.shape = {tensor, pipeline, ranks / tensor / pipeline};
+      for (const bool sequence : {false, true})
+        for (const int chunks : {1, 2}) {
+          l.sequence = sequence;
+          l.chunks = chunks;
+          // Without sequence parallelism eight ranks add nothing to four.
+          const bool sensible = (!sequence || tensor > 1) && (chunks == 1 || pipeline == 4) &&
+                                (ranks < 8 || sequence || tensor == 1);
+          if (sensible) add_variants(l);
+        }
+    }
+  return all;
+}
+
+double tolerance_of(DType type) {
+  return type == DType::f64 ? 1e-10 : type == DType::f32 ? 2e-5 : 3e-2;
+}
+
+int check_layouts(Communicator& world, Stream& stream, Rendezvous& meeting, bool gpu) {
+  const Exchange exchange = [&](const std::string& mine) { return meeting.exchange(mine); };
+  const Exchange alone = [](const std::string& mine) { return std::vector<std::string>{mine}; };
+  const auto single = make_single_communicator();
+  std::map<std::string, Outcome> expected;  // of one process
+  int failures = 0, count = 0;
+  for (const Layout& layout : layouts_of(world.size(), gpu)) {
+    Layout one = layout;
+    one.shape = {};
+    one.sequence = false;
+    one.chunks = 1;
+    one.recompute = Recompute::none;
+    const auto [place, made] = expected.try_emplace(one.text());
+    if (made) place->second = train(one, stream, *single, alone);
+    const Outcome got = train(layout, stream, world, exchange);
+    const std::string wrong = difference(got, place->second, tolerance_of(layout.type));
+    ++count;
+    if (wrong.empty()) continue;
+    ++failures;
+    if (world.rank() == 0) fmt::print("{}: {}\n", layout.text(), wrong);
+  }
+  if (world.rank() == 0)
+    fmt::print("{} layouts of {} ranks, {} differ\n", count, world.size(), failures);
+  return failures;
+}
+
+int run(const std::string& backend, const Launch& launch) {
+  const bool gpu = backend == "nccl";
+  if (gpu && cuda_device_count() < launch.local_size) {
+    if (launch.rank == 0) fmt::print("SKIPPED: {} GPUs\n", cuda_device_count());
+    return 77;
+  }
+  RendezvousOptions o;
+  o.rank = launch.rank;
+  o.size = launch.size;
+  o.address = launch.address;
+  o.port = launch.port;
+  o.listening_fd = launch.listening_fd;
+  o.host = "test";
+  o.run = launch.run;
+  o.timeout_seconds = 60;
+  const auto meeting = Rendezvous::meet(o, [](const Failure& f) {
+    fmt::print(stderr, "layout_ranks: rank {}: {}\n", f.rank, f.message);
+    _exit(1);
+  });
+  const Device device{gpu ? DeviceKind::cuda : DeviceKind::cpu, gpu ? launch.local_rank : 0};
+  set_threads(1);
+  const auto stream = make_stream(device);
+  int failures = 0;
+  {
+    const auto world = make_communicator(backend, *meeting, device, "");
+    failures = check_layouts(*world, *stream, *meeting, gpu);
+    world->barrier(*stream);
+  }
+  meeting->done();
+  return failures > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::string backend = argc > 1 ? argv[1] : "";
+    LaunchOptions options;
+    options.processes = argc > 2 ? std::atoi(argv[2]) : 0;
+    const Launch launch =
+        discover_launch(options, [](const char* name) { return std::getenv(name); });
+    if (options.processes > 1 && !launch.supervised)
+      return supervise(options.processes, options, launch, argv);
+    return run(backend, launch);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "layout_ranks: {}\n", e.what());
+    return 1;
+  }
+}
