@@ -25,12 +25,40 @@ int64_t layers_of_chunk(const Config& c) {
   return c.virtual_pipeline_layers > 0 ? c.virtual_pipeline_layers : layers_of_stage(c);
 }
 
-int64_t sets_in_flight(const PlanLayout& l, int stage) {
-  const int64_t behind = l.pipeline - 1 - stage;
-  const int64_t all = l.micro_batches * l.chunks;
+namespace {
+
+// Forward passes of a stage before its first backward pass.
+int64_t passes_ahead(const PlanLayout& l, int stage, int64_t micro_batches) {
+  const int64_t behind = l.pipeline - 1 - stage, all = micro_batches * l.chunks;
+  if (l.chunks == 1) return std::min(all, behind);
+  if (micro_batches == l.pipeline) return all;
+  return std::min(all, 2 * behind + (l.chunks - 1) * l.pipeline);
+}
+
+}  // namespace
+
+int64_t sets_in_flight(const PlanLayout& l, int stage, int64_t chunk) {
   if (l.pipeline == 1) return 1;
-  if (l.chunks == 1) return std::min(all, behind + 1);
-  return std::min(all, 2 * behind + (l.chunks - 1) * l.pipeline + 1);
+  // More micro batches than these repeat the steady state.
+  const int64_t micro_batches = std::min<int64_t>(l.micro_batches, int64_t{4} * l.pipeline);
+  const int64_t all = micro_batches * l.chunks, ahead = passes_ahead(l, stage, micro_batches);
+  // The k-th pass belongs to this chunk; backward passes go through the chunks in reverse.
+  const auto mine = [&](int64_t k, bool forward) {
+    const int64_t turn = k / l.pipeline % l.chunks;
+    return (forward ? turn : l.chunks - 1 - turn) == chunk;
+  };
+  int64_t held = 0, most = 0;
+  for (int64_t k = 0; k < all + ahead; ++k) {
+    if (k < all && mine(k, true)) most = std::max(most, ++held);
+    if (k >= ahead && mine(k - ahead, false)) --held;
+  }
+  return most;
+}
+
+int64_t sets_in_flight(const PlanLayout& l, int stage) {
+  int64_t sets = 0;
+  for (int64_t chunk = 0; chunk < l.chunks; ++chunk) sets += sets_in_flight(l, stage, chunk);
+  return sets;
 }
 
 double bubble_over_work(const PlanLayout& l) {

@@ -24,11 +24,15 @@ int64_t layers_of_stage(const Config& config);
 // Layers of one chunk of a stage.
 int64_t layers_of_chunk(const Config& config);
 
-// Sets of activations that a stage holds at most. A set is what one micro batch leaves in one chunk
-// of the stage. 1F1B: min(m, p - i) of them in stage i of p, with m micro batches (Narayanan et al.
-// 2021, arXiv:2104.04473, section 2.2.1). Interleaved: Megatron-LM's warm-up, 2 (p - i - 1) + (v -
-// 1) p, and the one that is under way (schedules.py); for stage 0 that is 1 + (p - 1) / (p v) times
-// the layers of the stage x p (Korthikanti et al. 2022, arXiv:2205.05198, section 4.2.3).
+// Sets of activations that stage i of p holds at most for one of its chunks. A set is what a micro
+// batch leaves in a chunk from its forward pass to its backward pass. The schedules are those of
+// src/train/pipeline_schedule.h; a test compares.
+//   1F1B         min(m, p - i) of m micro batches (Narayanan et al. 2021, arXiv:2104.04473, 2.2.1)
+//   interleaved  the warm-up has 2 (p - i - 1) + (v - 1) p passes; together the sets of stage 0 hold
+//                about 1 + (p - 1) / (p v) times the activations of all layers (Korthikanti et al.
+//                2022, arXiv:2205.05198, section 4.2.3)
+int64_t sets_in_flight(const PlanLayout& layout, int stage, int64_t chunk);
+// Of all chunks of the stage.
 int64_t sets_in_flight(const PlanLayout& layout, int stage);
 
 // Idle time of the pipeline over the time of its work: (p - 1) / (v m) (Narayanan et al. 2021,

@@ -119,7 +119,7 @@ double attention_scratch(const Config& c, const MemoryTarget& target) {
 }
 
 // tf32x3: both operands of the largest GEMM, split in two (src/ops/gemm/split.cu): once for the
-// main stream, and once for the weight gradients on the side stream. `logit_rows`: 0 on a stage
+// main stream, and without tensor parallelism once for the weight gradients on the side stream. `logit_rows`: 0 on a stage
 // without the head.
 double split_bytes(const Config& c, double logit_rows) {
   if (c.precision != Precision::tf32x3) return 0;
@@ -128,13 +128,13 @@ double split_bytes(const Config& c, double logit_rows) {
   const double vocabulary = real(c.model.padded_vocabulary) / c.tensor_parallel;
   const double main = std::max((tokens + hidden) * ffn, (logit_rows + hidden) * vocabulary);
   const double side = std::max((ffn + hidden) * tokens, (vocabulary + hidden) * logit_rows);
-  return 2 * 4 * (main + side);
+  return 2 * 4 * (main + (c.tensor_parallel == 1 ? side : 0));
 }
 
-double workspace_bytes(const Config& c, const MemoryTarget& target, double logit_rows) {
+// Of the stream, which all chunks share.
+double gemm_workspace(const MemoryTarget& target) {
   if (!target.gpu) return 0;
-  const double gemm = target.memory > 0 ? std::min(256 * mib, target.memory / 64) : 256 * mib;
-  return gemm + attention_scratch(c, target) + split_bytes(c, logit_rows);
+  return target.memory > 0 ? std::min(256 * mib, target.memory / 64) : 256 * mib;
 }
 
 // What Stream::bytes_peak() does not count: CUDA's context with the code of our kernels and the
@@ -147,13 +147,12 @@ double context_bytes(const PlanLayout& l, const MemoryTarget& target) {
 }
 
 double message_bytes(const Config& c, const PlanLayout& l, const Tensors& t) {
-  // Sequence parallelism gathers the input of a column-parallel layer.
-  const double gathered = l.sequence ? t.whole : 0;
-  // A pipeline stage receives a gradient, and sends while the next micro batch is computed.
-  const double pipeline = l.pipeline > 1 ? 2 * t.stream : 0;
+  // Sequence parallelism: all tokens at the input of a column-parallel layer, and the sums of a
+  // row-parallel one, in every chunk.
+  const double sequence = l.sequence ? 2 * real(l.chunks) * t.whole : 0;
   // ZeRO 2 sums the gradients of a bucket in a buffer of its own, and fills the next meanwhile.
   const double bucket = real(c.gradient_bucket) * t.wide;
-  return gathered + pipeline + (l.zero == 2 ? 2 * bucket : 0);
+  return sequence + (l.zero == 2 ? 2 * bucket : 0);
 }
 
 void add_states(const Config& c, const PlanLayout& l, bool trains, StageMemory* s) {
@@ -166,29 +165,43 @@ void add_states(const Config& c, const PlanLayout& l, bool trains, StageMemory* 
   if (trains) s->optimizer = e.aligned * (2 * wide + master) / (l.zero >= 1 ? l.data : 1);
 }
 
-// Gpt::plan_scratch() without the shared activations.
-void add_scratch(const Config& c, const Tensors& t, const MemoryTarget& target, StageMemory* s) {
-  const bool last = s->stage + 1 == c.pipeline_parallel;
-  const double gradients = t.stream + t.whole + (c.model.hidden_dropout > 0 ? t.stream : 0);
-  const double sums = real(s->layers) * real(c.model.hidden) * t.wide;
+// One chunk of a stage: a Gpt of its own, with its activations and its scratch. The first and the
+// last chunk of the model have the embedding and the head.
+void add_chunk(const Config& c, int64_t chunk, const Tensors& t, const MemoryTarget& target,
+               StageMemory* s) {
+  const PlanLayout l = layout_of(c);
+  const BlockBytes block(t);
+  const bool first = s->stage == 0 && chunk == 0;
+  const bool last = s->stage + 1 == l.pipeline && chunk + 1 == l.chunks;
+  const double layers = real(layers_of_chunk(c));
+  // Besides its blocks a set has the residual stream behind them, with the last norm's statistics,
+  // and where there is a neighbour the gradient that comes from or goes to it.
+  const double ends = t.stream + (last ? 2 * t.statistics : 0) + (first && last ? 0 : t.stream);
+  const int64_t sets = sets_in_flight(l, s->stage, chunk);
+  s->sets += sets;
+  s->activations += real(sets) * (layers * block.kept(c.recompute) + ends);
+  // Gpt::plan_scratch().
+  const double gradients = (c.model.hidden_dropout > 0 ? 3 : 2) * t.stream;
   const double rows = last ? real(logit_rows(c.micro_batch * c.sequence,
                                              c.model.padded_vocabulary / c.tensor_parallel, c.model,
                                              c.compute_type(), target.gpu))
                            : 0;
-  const double losses = last ? (t.tokens + rows) * t.wide : 0;
-  s->shared += gradients + sums + losses;
+  const double losses = last ? t.tokens + rows : 0;
+  const double divided = l.tensor > 1 ? 3 * rows * (1 + l.tensor) : 0;
+  s->shared += block.shared(c.recompute) + gradients +
+               (layers * real(c.model.hidden) + losses + divided) * t.wide;
   const double logits = rows * real(c.model.padded_vocabulary) / t.inner * t.type;
-  s->logits = std::max(logits, 3 * t.hidden);
-  s->workspace = workspace_bytes(c, target, rows);
+  s->logits += std::max(logits, 3 * t.hidden);
+  if (target.gpu) s->workspace += attention_scratch(c, target) + split_bytes(c, rows);
 }
 
 }  // namespace
 
-int64_t logit_rows(int64_t tokens, int64_t vocabulary, const ModelConfig& m, DType type, bool gpu) {
+int64_t logit_rows(int64_t tokens, int64_t columns, const ModelConfig& m, DType type, bool gpu) {
   const int64_t pieces = 12 * m.padded_vocabulary > m.layers * (4 * m.hidden + 2 * m.ffn) ? 2 : 4;
   const int64_t elements =
       gpu ? (int64_t{1} << 32) / static_cast<int64_t>(size_of(type)) : int64_t{1} << 23;
-  const int64_t limit = std::max<int64_t>(1, elements / std::max<int64_t>(1, vocabulary));
+  const int64_t limit = std::max<int64_t>(1, elements / std::max<int64_t>(1, columns));
   int64_t rows = 1;
   while (rows * 2 <= limit && (!gpu || rows * 2 * pieces <= tokens)) rows *= 2;
   return std::min(rows, tokens);
@@ -201,18 +214,12 @@ MemoryTarget target_of(const GpuKind& kind) {
 StageMemory stage_memory(const Config& c, int stage, const MemoryTarget& target, bool trains) {
   const PlanLayout l = layout_of(c);
   const Tensors t(c);
-  const BlockBytes block(t);
   StageMemory s;
   s.stage = stage;
   s.layers = layers_of_stage(c);
-  s.sets = sets_in_flight(l, stage);
   add_states(c, l, trains, &s);
-  // Each set also has the residual stream after its last block, and its statistics.
-  const double set =
-      real(layers_of_chunk(c)) * block.kept(c.recompute) + t.stream + 2 * t.statistics;
-  s.activations = real(s.sets) * set;
-  s.shared = block.shared(c.recompute);
-  add_scratch(c, t, target, &s);
+  for (int64_t chunk = 0; chunk < l.chunks; ++chunk) add_chunk(c, chunk, t, target, &s);
+  s.workspace += gemm_workspace(target);
   s.messages = message_bytes(c, l, t);
   s.context = context_bytes(l, target);
   return s;
@@ -239,7 +246,11 @@ double megatron_activation_bytes(const Config& c) {
   const double layer = c.recompute == Recompute::full        ? sbh * 2.0 / l.outer_shards()
                        : c.recompute == Recompute::selective ? sbh * (outer + 24 / t)
                                                              : sbh * (outer + (24 + scores) / t);
-  return layer * real(layers_of_chunk(c)) * real(sets_in_flight(l, 0));
+  // 1F1B: p micro batches at most; interleaved: more of them by 1 + (p - 1) / (p v).
+  const double p = l.pipeline, v = real(l.chunks);
+  const double stages = l.chunks > 1 ? p * (1 + (p - 1) / (p * v))
+                                     : real(std::min<int64_t>(l.pipeline, l.micro_batches));
+  return layer * real(layers_of_stage(c)) * stages;
 }
 
 namespace {

@@ -39,7 +39,7 @@ struct StageMemory {
   double shared = 0;       // what is recomputed, and the gradients on their way back
   double logits = 0;       // those held at once; also the gradient of queries, keys and values
   double workspace = 0;    // scratch of kernels
-  double messages = 0;     // buffers of tensor, pipeline and data parallelism
+  double messages = 0;     // buffers of sequence parallelism and ZeRO 2
   double context = 0;      // the driver's, kernels' code, and NCCL's buffers; not in bytes_peak()
 
   double states() const { return weights + gradients + optimizer; }
@@ -56,9 +56,8 @@ std::vector<StageMemory> all_stages(const Config& config, const MemoryTarget& ta
 // The stage that needs most.
 const StageMemory& worst_stage(const std::vector<StageMemory>& stages);
 
-// Tokens whose logits are held at once, as LmHead::rows_at_once().
-int64_t logit_rows(int64_t tokens, int64_t vocabulary, const ModelConfig& model, DType type,
-                   bool gpu);
+// Tokens whose logits are held at once, as LmHead::rows_at_once(), for `columns` logits each.
+int64_t logit_rows(int64_t tokens, int64_t columns, const ModelConfig& model, DType type, bool gpu);
 
 // Megatron-LM's own activations of stage 0 for the same layout, bytes, for comparison: 16-bit
 // types, masks of dropout of one byte. Per layer, with sequence s, micro batch b, hidden h, heads a

@@ -36,17 +36,25 @@ TEST_CASE("the plan of ten runs on the CPU is within 5 % of what each allocates 
   CHECK(runs == 10);
 }
 
-TEST_CASE("two data parallel processes allocate what their plan says") {
+// The record has what rank 0 allocates, which is in stage 0.
+TEST_CASE("several processes allocate what their plan says") {
   const Folder folder("plan_ranks");
-  const std::string flags = mock + "--hidden-size 128 --train-iters 2 ";
-  const std::string record = folder / "r.json";
-  const Ended ended = tally_train(flags + "--nproc-per-node 2 --record " + record);
-  REQUIRE_MESSAGE(ended.code == 0, ended.err);
-  const json plan = plan_of(flags + "--plan-gpus 2");
-  CHECK(plan["layout"]["data"] == 2);
-  CHECK(plan["stages"][0]["bytes"]["allocated"].get<double>() ==
-        doctest::Approx(read_json(record)["results"]["peak_device_bytes"].get<double>())
-            .epsilon(0.05));
+  const std::string model =
+      "--num-layers 4 --hidden-size 128 --num-attention-heads 4 --seq-length 64 --device cpu "
+      "--micro-batch-size 2 --global-batch-size 8 --tokenizer-type bytes ";
+  const std::string tensor = "--tensor-model-parallel-size 2 --sequence-parallel ";
+  for (const auto& [processes, layout] :
+       {std::pair{2, std::string()}, std::pair{2, tensor},
+        std::pair{4, tensor + "--pipeline-model-parallel-size 2 "},
+        std::pair{4, std::string("--pipeline-model-parallel-size 4 --bf16")}}) {
+    CAPTURE(layout);
+    const double measured =
+        measured_peak(folder, model + layout + fmt::format(" --nproc-per-node {}", processes));
+    const json plan = plan_of(model + layout + fmt::format(" --plan-gpus {}", processes));
+    CHECK(plan["layout"]["gpus"] == processes);
+    const auto planned = plan["stages"][0]["bytes"]["allocated"].get<double>();
+    CHECK(planned == doctest::Approx(measured).epsilon(0.05));
+  }
 }
 
 TEST_CASE("the exit code says whether the layout fits") {
