@@ -34,7 +34,8 @@ std::string help_text() {
       "'tally-train evaluate' gives the loss and the perplexity of a stored model on a text.\n"
       "Other commands: 'tally-train prepare --help' makes a dataset from text; 'tally-train "
       "--version'.\n"
-      "Exit codes: 0 completed or ended by --exit-interval, 2 bad input, 3 out of memory, 4 time "
+      "Exit codes: 0 completed or ended by --exit-interval, 2 bad input, 3 out of memory (or of a "
+      "plan's device), 4 time "
       "limit or asked to stop (SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, output that cannot be "
       "written), 5 a check failed (a loss that is not finite), 1 anything else.");
   return app.help();
@@ -169,7 +170,8 @@ std::string flags_reference() {
       "| exit code | meaning |\n|---|---|\n| 0 | completed, or ended by `--exit-interval` |\n| 2 | "
       "bad input: flags, dataset, "
       "checkpoint, text |\n"
-      "| 3 | out of memory |\n| 4 | stopped before the last step: `--exit-duration-in-mins`, "
+      "| 3 | out of memory; with `--plan`, the layout does not fit `--plan-device` |\n| 4 | "
+      "stopped before the last step: `--exit-duration-in-mins`, "
       "SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, or standard output or error that cannot be "
       "written |\n| 5 | a check failed: a loss that is not finite |\n| 1 | anything else, such as "
       "a "
@@ -189,6 +191,15 @@ std::string flags_reference() {
                        option->get_default_str(), option->get_description());
   }
   return out + unsupported_reference();
+}
+
+bool asks_for_plan(int argc, const char* const* argv) {
+  try {
+    for (const std::string& word : words_of(argc, argv))
+      if (word == "--plan" || word.rfind("--plan=", 0) == 0) return true;
+  } catch (const UsageError&) {  // parse_args() reports it
+  }
+  return false;
 }
 
 LaunchOptions parse_launch_options(int argc, const char* const* argv) {

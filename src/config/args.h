@@ -32,6 +32,9 @@ Config parse_args(int argc, const char* const* argv, const StoredModels& stored,
 // parse_args() will refuse are no error here. --nproc-per-node 1 counts as not given.
 LaunchOptions parse_launch_options(int argc, const char* const* argv);
 
+// Whether the flags, those of @FILE included, ask for a plan (--plan). Touches nothing else.
+bool asks_for_plan(int argc, const char* const* argv);
+
 // Checks the parallel layout, with Megatron-LM's sentences where it has one (docs/flags.md lists
 // them). Exposed for tests of larger world sizes. Throws UsageError.
 void check_parallel_layout(const Config& config);

@@ -120,6 +120,18 @@ struct Rehearsal {
   double network_rate = 0, network_seconds = 0, node_rate = 0, node_seconds = 0;
 };
 
+// --plan: what a layout would need is printed, and nothing is trained (src/plan/).
+struct PlanRequest {
+  bool asked = false;
+  std::string device;     // --plan-device: a GPU's name or its memory; "": not given
+  int gpus_per_node = 4;  // --plan-gpus-per-node
+  // 0, 1, 2: what data parallel ranks share of the optimizer's work; -1: as the run's flags say.
+  int zero = -1;
+  double network = 0;     // --plan-network: GB/s of each GPU to other nodes; 0: the GPU's default
+  double efficiency = 0;  // --plan-efficiency: share of the peak rate that GEMMs reach; 0: default
+  bool json = false;      // --plan-json
+};
+
 struct Config {
   Command command = Command::train;
   ModelConfig model;
@@ -173,6 +185,7 @@ struct Config {
   bool distributed_optimizer = false, shard_gradients = false;
   int64_t virtual_pipeline_layers = 0;      // --num-layers-per-virtual-pipeline-stage; 0: off
   bool exit_on_missing_checkpoint = false;  // else an empty --load directory is accepted
+  PlanRequest plan;
   std::vector<std::string> command_line;
   std::vector<std::string>
       notices;  // sentences to print at the start: what was ignored or adjusted

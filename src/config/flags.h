@@ -69,18 +69,25 @@ struct Flags {
   std::optional<std::string> no_fusion;
   bool no_gelu_fusion = false;
 
+  bool plan = false, plan_json = false;
+  std::optional<std::string> plan_device;
+  std::optional<int> plan_gpus, plan_nodes, plan_gpus_per_node, plan_zero;
+  std::optional<double> plan_network, plan_efficiency;
+
   std::vector<std::string> ignored;  // accepted for compatibility: "--flag (why)"
 };
 
 // Declare flags on `app`, in groups, storing into `flags`: what is trained and how (flags.cc), what
-// is read, written and run on (flags_run.cc), what is accepted without effect (flags_ignored.cc).
+// is read, written and run on (flags_run.cc), what is planned (flags_plan.cc), what is accepted without effect (flags_ignored.cc).
 void declare_training_flags(CLI::App* app, Flags* flags);
 void declare_run_flags(CLI::App* app, Flags* flags);
+void declare_plan_flags(CLI::App* app, Flags* flags);
 void declare_ignored_flags(CLI::App* app, Flags* flags);
 // All of them.
 inline void declare_flags(CLI::App* app, Flags* flags) {
   declare_training_flags(app, flags);
   declare_run_flags(app, flags);
+  declare_plan_flags(app, flags);
   declare_ignored_flags(app, flags);
 }
 // Defaults that depend on other flags, presets, and all checks.

@@ -58,7 +58,10 @@ void check_parallel_layout(const Config& c) {
          c.micro_batches(), pp);
 }
 
-Config resolve(const Flags& f, const StoredModels& stored, int world_size, Command command) {
+Config resolve(const Flags& given, const StoredModels& stored, int world_size, Command command) {
+  if (given.plan && command == Command::evaluate)
+    fail("--plan", "plans training, and this is 'evaluate'");
+  const Flags f = given.plan ? flags_of_plan(given) : given;
   Config c;
   c.command = command;
   c.seed = f.seed;
@@ -66,7 +69,8 @@ Config resolve(const Flags& f, const StoredModels& stored, int world_size, Comma
   resolve_model(f, stored, folder, &c);
   resolve_precision(f, &c);
   resolve_recompute(f, &c);
-  resolve_parallel(f, world_size, &c);
+  resolve_parallel(f, f.plan ? planned_world_size(f) : world_size, &c);
+  resolve_plan(f, &c);
   resolve_data(f, &c);
   resolve_tokenizer_files(folder, &c);
   if (command == Command::evaluate) {

@@ -1,6 +1,6 @@
 // The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_run.cc (precision,
 // device, processes), resolve_data.cc (data, length, schedule), resolve_rampup.cc,
-// resolve_output.cc (checkpoints, evaluation, output). Each reads flags and writes its part of the
+// resolve_output.cc (checkpoints, evaluation, output), resolve_plan.cc (--plan). Each reads flags and writes its part of the
 // Config; all throw UsageError with the flag's name in front.
 #pragma once
 
@@ -19,6 +19,13 @@ template <typename... Args>
   throw UsageError(fmt::format("{}: {}", flag, fmt::format(text, std::forward<Args>(args)...)));
 }
 std::string lower(std::string text);
+
+// --plan: flags that a plan can do without get values that change no figure of it.
+Flags flags_of_plan(const Flags& f);
+// The GPUs that are planned for.
+int planned_world_size(const Flags& f);
+// Comes after resolve_parallel().
+void resolve_plan(const Flags& f, Config* c);
 
 // The folder of a stored model that the run starts from; empty: it starts from random weights.
 std::string model_folder(const Flags& f, const StoredModels& stored, Command command);

@@ -1,4 +1,4 @@
-// Answers --help, --version and reference before LibTorch's libraries run their constructors, which
+// Answers --help, --version, --plan and reference before LibTorch's libraries run their constructors, which
 // takes a quarter of a second and longer with CUDA.
 //
 // The loader calls the program's .preinit_array before the constructors of any library, the C
@@ -25,7 +25,7 @@ TALLY_BARE bool wants_text(int argc, char** argv) {
   if (argc < 2) return false;
   if (equal(argv[1], "--version") || equal(argv[1], "reference")) return true;
   for (int i = 1; i < argc; ++i)
-    if (equal(argv[i], "--help") || equal(argv[i], "-h")) return true;
+    if (equal(argv[i], "--help") || equal(argv[i], "-h") || equal(argv[i], "--plan")) return true;
   return false;
 }
 

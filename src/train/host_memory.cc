@@ -40,9 +40,14 @@ std::string gibibytes(double bytes) {
   return fmt::format("{:.2f} GiB", bytes / (1 << 30));
 }
 
-// For all processes of the run on this host.
-double needed_bytes(const Config& c, int processes) {
-  return estimate_memory(c).total() * std::max(1, processes);
+// For all processes of the run on this host. Those of different pipeline stages differ.
+double needed_bytes(Config c, int processes) {
+  if (c.pipeline_parallel == 1) return estimate_memory(c).total() * std::max(1, processes);
+  double sum = 0;
+  const int first = c.rank - c.local_rank;
+  for (c.rank = first; c.rank < first + std::max(1, processes); ++c.rank)
+    sum += estimate_memory(c).total();
+  return sum;
 }
 
 Config with_micro_batch(Config c, int64_t micro_batch) {

@@ -1,6 +1,7 @@
 // tally-train: the training benchmark.
 //   tally-train [train] FLAGS   trains (docs/flags.md)
 //   tally-train evaluate FLAGS  gives a stored model's loss and perplexity on a text
+//   tally-train --plan FLAGS    prints what a run would need (docs/planner.md)
 //   tally-train prepare FLAGS   makes a dataset from text
 //   tally-train reference       prints docs/flags.md
 #include <fmt/format.h>

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
 #include "src/data/prepare.h"
 #include "src/measure/build_info.h"
+#include "src/plan/plan.h"
 #include "src/train/output.h"
 
 namespace tally::train {
@@ -41,6 +43,23 @@ bool asks_for_help(int argc, char** argv) {
   });
 }
 
+int print_plan(int argc, char** argv) {
+  try {
+    const Command command =
+        std::strcmp(argv[1], "evaluate") == 0 ? Command::evaluate : Command::train;
+    const Plan plan = make_plan(parse_args(argc, argv, stored_models(), 1, command));
+    if (is_primary()) {
+      for (const std::string& text : plan.config.notices) print_note(text);
+      if (const int code = print_and_end(plan.config.plan.json ? plan_json(plan) : plan_text(plan));
+          code != 0)
+        return code;
+    }
+    return plan.fits() ? 0 : 3;
+  } catch (const UsageError& e) {
+    return is_primary() ? bad_command(e.what()) : 2;
+  }
+}
+
 }  // namespace
 
 std::optional<int> run_text_command(int argc, char** argv) {
@@ -61,7 +80,8 @@ std::optional<int> run_text_command(int argc, char** argv) {
   if (!command && first[0] != '-' && first[0] != '@')
     return bad_command(
         fmt::format("'{}' is not a command: train, evaluate, prepare, reference", first));
-  if (!asks_for_help(argc, argv)) return std::nullopt;
+  if (!asks_for_help(argc, argv))
+    return asks_for_plan(argc, argv) ? std::optional(print_plan(argc, argv)) : std::nullopt;
   return is_primary() ? print_and_end(help_text()) : 0;
 }
 

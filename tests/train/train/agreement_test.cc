@@ -157,7 +157,10 @@ const std::set<std::string> may_differ{
     // Refused above 1 or without effect at 1.
     "--tensor-model-parallel-size", "--pipeline-model-parallel-size",
     "--num-layers-per-virtual-pipeline-stage", "--sequence-parallel", "--use-distributed-optimizer",
-    "--data-parallel-sharding-strategy", "--context-parallel-size", "--expert-model-parallel-size"};
+    "--data-parallel-sharding-strategy", "--context-parallel-size", "--expert-model-parallel-size",
+    // A plan is printed before ranks meet.
+    "--plan", "--plan-device", "--plan-gpus", "--plan-nodes", "--plan-gpus-per-node", "--plan-zero",
+    "--plan-network", "--plan-efficiency", "--plan-json"};
 
 bool is_ignored(const std::string& flag) {
   for (const char* value : {"", " 1"}) {

@@ -7,7 +7,10 @@
 #include <random>
 
 #include "src/model/stage.h"
+#include "src/nn/lm_head.h"
 #include "src/optim/optimizer.h"
+#include "src/plan/memory_model.h"
+#include "src/train/pipeline_schedule.h"
 #include "tests/train/model/tiny_gpt.h"
 
 using namespace tally::train;
@@ -24,6 +27,48 @@ size_t planned(const Config& c) {
   register_gpt(c.model, &table);
   table.layout(*stream, c.compute_type());
   return one_set(make_gpt(c, table, *stream))->bytes();
+}
+
+// A model that two tensor parallel ranks, four stages and two chunks can divide.
+Config divided_config(int tensor, int pipeline, int chunks) {
+  Config c = tiny_config(DType::f32);
+  c.model.layers = 8;
+  c.model.heads = 4;
+  c.model.hidden = 64;
+  c.model.ffn = 128;
+  c.model.padded_vocabulary = 256;
+  c.sequence = c.model.max_positions = 64;
+  c.tensor_parallel = tensor;
+  c.pipeline_parallel = pipeline;
+  c.virtual_pipeline_layers = chunks > 1 ? 8 / pipeline / chunks : 0;
+  c.world_size = tensor * pipeline;
+  c.micro_batch = 2;
+  c.global_batch = 2 * 8;
+  return c;
+}
+
+// What a process of a stage allocates for parameters, activations and the optimizer's state.
+size_t allocated_by_stage(const Config& c, int stage) {
+  const auto stream = cpu_stream();
+  MeshPlace place;
+  place.stage = stage;
+  const std::vector<ModelPart> parts = parts_of(c, place);
+  ParameterTable table;
+  for (const ModelPart& part : parts) register_gpt(c.model, part, &table);
+  table.layout(*stream, c.compute_type());
+  const OptimizerState state(table, *stream);
+  size_t bytes = stream->bytes_allocated();
+  const auto schedule = pipeline_schedule(stage, c.pipeline_parallel,
+                                          static_cast<int>(parts.size()), c.micro_batches());
+  const Compute compute(*stream);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto gpt = make_gpt(c, parts[i], table, compute, nullptr);
+    const auto set = gpt->make_activations();
+    const int64_t sets =
+        c.pipeline_parallel > 1 ? micro_batches_in_flight(schedule, static_cast<int>(i)) : 1;
+    bytes += gpt->scratch_bytes() + static_cast<size_t>(sets) * set->bytes();
+  }
+  return bytes;
 }
 
 std::string text_of(const Config& c) {
@@ -66,32 +111,80 @@ TEST_CASE("the estimate of activations is what the explicit model plans, to the 
   }
 }
 
-TEST_CASE("the estimate of parameters is what table and optimizer allocate, but for rounding") {
+TEST_CASE("the estimate of parameters is what table and optimizer allocate, to the byte") {
   for (const Precision precision : {Precision::f64, Precision::f32, Precision::bf16}) {
     for (const Command command : {Command::train, Command::evaluate}) {
-      Config c = tiny_config();
-      c.precision = precision;
-      c.command = command;
-      CAPTURE(text_of(c));
-      const auto stream = cpu_stream();
-      ParameterTable table;
-      register_gpt(c.model, &table);
-      table.layout(*stream, c.compute_type());
-      std::optional<OptimizerState> state;
-      if (command == Command::train) state.emplace(table, *stream);
-      const auto allocated = static_cast<double>(stream->bytes_allocated());
-      const double estimate = estimate_memory(c).parameters;
-      CHECK(estimate <= allocated);
-      // Every parameter begins at a multiple of 128 elements.
-      const double padding = 128.0 * static_cast<double>(table.all().size()) * 8 * 4;
-      CHECK(estimate >= allocated - padding);
+      for (const bool variant : {false, true}) {
+        Config c = tiny_config();
+        c.precision = precision;
+        c.command = command;
+        c.model.positions = variant ? Positions::rotary : Positions::learned;
+        c.model.tied_embeddings = variant;
+        CAPTURE(text_of(c));
+        const auto stream = cpu_stream();
+        ParameterTable table;
+        register_gpt(c.model, &table);
+        table.layout(*stream, c.compute_type());
+        std::optional<OptimizerState> state;
+        if (command == Command::train) state.emplace(table, *stream);
+        CHECK(estimate_memory(c).parameters == static_cast<double>(stream->bytes_allocated()));
+      }
     }
   }
-  Config c = tiny_config(DType::f32);
-  const double parameters = static_cast<double>(c.model.parameters());
-  CHECK(estimate_memory(c).parameters == parameters * 16);
-  c.precision = Precision::bf16;
-  CHECK(estimate_memory(c).parameters == parameters * 18);
+}
+
+TEST_CASE("the logits that are planned are those that the head holds") {
+  const Config c = tiny_config();
+  for (const bool gpu : {false, true})
+    for (const int64_t tokens : {1, 1000, 8192, 65536})
+      for (const int64_t vocabulary : {96, 50304, 9000000})
+        for (const int64_t layers : {1, 200}) {
+          ModelConfig m = c.model;
+          m.padded_vocabulary = vocabulary;
+          m.layers = layers;
+          m.hidden = 1000;
+          for (const int64_t shards : {1, 4})
+            CHECK(logit_rows(tokens, vocabulary / shards, m, DType::bf16, gpu) ==
+                  LmHead::rows_at_once(tokens, m, vocabulary / shards, DType::bf16, gpu));
+        }
+}
+
+TEST_CASE("the sets of activations that are planned are those of the pipeline's schedule") {
+  for (const int stages : {2, 3, 4, 8})
+    for (const int chunks : {1, 2, 3})
+      for (const int64_t rounds : {1, 2, 3, 9})
+        for (int stage = 0; stage < stages; ++stage) {
+          PlanLayout l;
+          l.pipeline = stages;
+          l.chunks = chunks;
+          l.micro_batches = chunks > 1 ? rounds * stages : rounds;
+          const auto schedule = pipeline_schedule(stage, stages, chunks, l.micro_batches);
+          for (int chunk = 0; chunk < chunks; ++chunk)
+            CHECK(sets_in_flight(l, stage, chunk) == micro_batches_in_flight(schedule, chunk));
+        }
+}
+
+TEST_CASE("the memory of a stage of a divided model is what it plans and allocates, to the byte") {
+  for (const int tensor : {1, 2})
+    for (const int pipeline : {1, 2, 4})
+      for (const bool sequence : {false, true})
+        for (const int chunks : {1, 2})
+          for (const Recompute recompute :
+               {Recompute::none, Recompute::selective, Recompute::full}) {
+            if ((sequence && tensor == 1) || (chunks > 1 && pipeline < 4)) continue;
+            Config c = divided_config(tensor, pipeline, chunks);
+            c.sequence_parallel = sequence;
+            c.recompute = recompute;
+            c.model.tied_embeddings = recompute != Recompute::full;
+            c.model.hidden_dropout = recompute == Recompute::none ? 0.1 : 0;
+            for (int stage = 0; stage < pipeline; ++stage) {
+              CAPTURE(tensor);
+              CAPTURE(stage);
+              CAPTURE(chunks);
+              const StageMemory plan = stage_memory(c, stage, {});
+              CHECK(plan.allocated() == static_cast<double>(allocated_by_stage(c, stage)));
+            }
+          }
 }
 
 TEST_CASE("token ids that are read ahead count, as many as a short run has") {

@@ -1,0 +1,81 @@
+#include "src/plan/gpus.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "engine/base/text.h"
+#include "src/config/args.h"
+
+namespace tally::train {
+namespace {
+
+constexpr double mib = 1 << 20, gib = 1 << 30, gb = 1e9;
+
+struct Row {
+  const char* name;
+  double memory_mib, bandwidth_gb, nvlink_gb, network_gb, efficiency, fp32_efficiency;
+  int capability;
+};
+
+// Memory: nvidia-smi's total. Bandwidth and NVLink (half of the sum of both directions): NVIDIA's
+// datasheets. Network: one 200 Gbit/s adapter for each A100 (JUWELS Booster, DGX A100), one of 400
+// Gbit/s for each later GPU (DGX H100). Efficiency: of the A100s that of Megatron-LM; H100 and
+// GH200 have the H200's chip.
+constexpr std::array<Row, 6> rows{{{"H200", 143771, 4800, 450, 50, 0.71, 0.92, 90},
+                                   {"H100", 81559, 3350, 450, 50, 0.71, 0.92, 90},
+                                   {"GH200", 97871, 4000, 450, 50, 0.71, 0.92, 90},
+                                   {"B200", 183359, 8000, 900, 50, 0, 0, 100},
+                                   {"A100-80GB", 81920, 2039, 300, 25, 0.63, 0, 80},
+                                   {"A100-40GB", 40960, 1555, 300, 25, 0.58, 0, 80}}};
+
+std::string upper(std::string text) {
+  for (char& c : text)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return text;
+}
+
+// "64GB", "64 GB", "64GiB" or "64"; 0 for anything else. Sizes of GPUs are binary whatever they are
+// called: an A100-40GB has 40 GiB.
+double size_of_memory(const std::string& text) {
+  char* end = nullptr;
+  const double size = std::strtod(text.c_str(), &end);
+  std::string unit = upper(end);
+  while (!unit.empty() && unit.front() == ' ') unit.erase(unit.begin());
+  const bool known = unit.empty() || unit == "GB" || unit == "GIB" || unit == "G";
+  return known && size > 0 && size < 1e6 ? size * gib : 0;
+}
+
+}  // namespace
+
+std::vector<std::string> gpu_kind_names() {
+  std::vector<std::string> names;
+  for (const Row& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
+GpuKind gpu_kind(const std::string& name) {
+  const std::string wanted = upper(name);
+  for (const Row& row : rows)
+    if (wanted == row.name)
+      return {row.name,
+              row.memory_mib * mib,
+              row.bandwidth_gb * gb,
+              row.nvlink_gb * gb,
+              row.network_gb * gb,
+              row.efficiency,
+              row.fp32_efficiency,
+              row.capability};
+  if (const double memory = size_of_memory(name); memory > 0) {
+    GpuKind kind;
+    kind.name = fmt::format("{:.4g} GB", memory / gib);
+    kind.memory = memory;
+    return kind;
+  }
+  throw UsageError(fmt::format("--plan-device: '{}' is not known: {}, or a size of memory as 64GB",
+                               name, fmt::join(gpu_kind_names(), ", ")));
+}
+
+}  // namespace tally::train
