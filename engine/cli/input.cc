@@ -35,6 +35,30 @@ bool split_settings(const Invocation& invocation, const std::vector<std::string>
   return true;
 }
 
+// Which of the files beside a path that names none was probably meant, as a hint: the one with
+// another extension, else the one with the nearest name.
+std::string meant_file(const std::string& path) {
+  const std::filesystem::path wanted(path), folder = wanted.parent_path();
+  std::vector<std::filesystem::path> names;
+  std::vector<std::string> stems;
+  std::error_code error;
+  for (std::filesystem::directory_iterator file(folder.empty() ? "." : folder, error), end;
+       !error && file != end; file.increment(error)) {
+    const std::string extension = file->path().extension();
+    if (extension == ".yaml" || extension == ".yml" || extension == ".xml")
+      names.push_back(file->path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::filesystem::path& name : names) stems.push_back(name.stem());
+  const std::string stem = wanted.stem();
+  for (const std::string& meant : {stem, nearest(stem, stems)}) {
+    const auto found = std::find(stems.begin(), stems.end(), meant);
+    if (found != stems.end())
+      return fmt::format("did you mean '{}'?", (folder / names[found - stems.begin()]).string());
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string program_directory() {
@@ -137,7 +161,8 @@ std::unique_ptr<Input> load_input(const Invocation& invocation, const std::strin
                                   const InputArgs& args, bool strict,
                                   bool (*unchecked)(const Element& root)) {
   if (::access(path.c_str(), F_OK) != 0) {
-    print_error(invocation, fmt::format("Benchmark configuration file not found: \"{}\"", path));
+    print_error(invocation, fmt::format("Benchmark configuration file not found: \"{}\"", path),
+                meant_file(path));
     return std::make_unique<Input>();
   }
   return load(invocation, path, nullptr, args, strict, unchecked);

@@ -176,7 +176,8 @@ class ReferenceGpt final : public Stage {
   // [T,T] or, with documents, [B,1,T,T]: true where a row's token does not see a column's.
   at::Tensor hidden(const Batch& batch) const {
     const int64_t b = batch.ids.dim(0), t = batch.ids.dim(1);
-    const at::Tensor future =
+    // Not const: it is moved from where it is returned.
+    at::Tensor future =
         at::ones({t, t}, at::TensorOptions().dtype(at::kBool).device(device_)).triu(1);
     if (!batch.cu_seqlens.defined()) return future;
     const at::Tensor tokens =

@@ -1,4 +1,5 @@
-"""scripts_test.py SOURCE: what scripts/lib.sh says of a build directory, with a cache that CMake itself has written."""
+"""scripts_test.py SOURCE: what the scripts say of a build directory, with a cache that CMake itself has written, and of
+themselves."""
 import os
 import shutil
 import subprocess
@@ -53,6 +54,18 @@ class Moved(unittest.TestCase):
         status, words = check(self.checkout, os.path.join(self.checkout, "other"))
         self.assertEqual(status, 1)
         self.assertIn("other was configured as", words)
+
+
+class Help(unittest.TestCase):
+    def test_each_script_says_what_it_does_and_does_nothing(self):
+        for name in ("quickstart", "test", "build", "setup", "lint"):
+            with self.subTest(name):
+                # Nothing can be set up or built there.
+                environment = dict(os.environ, TALLY_DEPS="/dev/null/deps", TALLY_BUILD="/dev/null/build")
+                done = subprocess.run([os.path.join(SOURCE, "scripts", name), "--help"], env=environment,
+                                      capture_output=True, text=True, timeout=20)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertEqual(done.stdout.split()[0].rstrip(":"), f"scripts/{name}")
 
 
 if __name__ == "__main__":

@@ -114,12 +114,17 @@ class Report(unittest.TestCase):
         rounds = {"part": "engine-shell", "name": "1,000", "tally": {"value": 0.89, "low": 0.85, "high": 0.98, "unit": "s"},
                   "peer": {"name": "ninja", "value": 0.75, "low": 0.72, "high": 0.88, "unit": "s"}, "ratio": 1.30,
                   "ratio_of": "rounds"}
-        record["rows"] = [time, ranks, rounds]
+        # bench/cpu/run gives each round's value and no bounds.
+        values = {"part": "cpu", "name": "2 layers", "ratio": 1.169, "ratio_of": "rounds",
+                  "tally": {"value": 21592, "values": [22252, 21592, 21567], "unit": "tokens/s"},
+                  "peer": {"name": "PyTorch", "value": 18852, "values": [18852, 18472, 19456], "unit": "tokens/s"}}
+        record["rows"] = [time, ranks, rounds, values]
         self.put(record)
         self.assertEqual(report(self.folder.name).stderr, "")
         for row, wrong, sentence in ((time, 0.89, "rows[0].ratio is 0.89, but 344 / 305 is 1.128"),
                                      (ranks, 1.937, "rows[1].ratio is 1.937, but 1216380 / (2 * 628003) is 0.9685"),
-                                     (rounds, 1.5, "rows[2].ratio is 1.5, but 0.89 / 0.75 is 1.187")):
+                                     (rounds, 1.5, "rows[2].ratio is 1.5, but 0.89 / 0.75 is 1.187"),
+                                     (values, 1.3, "rows[3].ratio is 1.3, but 21592 / 18852 is 1.145")):
             right, row["ratio"] = row["ratio"], wrong
             self.refused(record, sentence)
             row["ratio"] = right
