@@ -260,12 +260,12 @@ class PythonHelper {
 
 class RealEvaluator : public Evaluator {
  public:
-  RealEvaluator(std::string directory, std::string shell, std::string programs)
+  RealEvaluator(std::string directory, std::string shell, const std::string& programs)
       : directory_(std::move(directory)), shell_(std::move(shell)) {
     if (programs.empty()) return;
     const char* path = getenv("PATH");
     path_ = "PATH=" + std::string(path != nullptr ? path : "/usr/bin:/bin") + ":";
-    path_ += std::move(programs);
+    path_ += programs;
   }
 
   std::vector<Evaluation> evaluate(Mode mode,
@@ -377,9 +377,8 @@ class RealEvaluator : public Evaluator {
 }  // namespace
 
 std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell,
-                                          std::string programs) {
-  return std::make_unique<RealEvaluator>(std::move(directory), std::move(shell),
-                                         std::move(programs));
+                                          const std::string& programs) {
+  return std::make_unique<RealEvaluator>(std::move(directory), std::move(shell), programs);
 }
 
 }  // namespace tally

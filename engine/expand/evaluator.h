@@ -35,6 +35,6 @@ class Evaluator {
 // uses the directory where it was started). `shell` is /bin/sh or $JUBE_EXEC_SHELL. `programs` is a
 // folder that is appended to the PATH of shell and perl values; empty means none.
 std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell = "/bin/sh",
-                                          std::string programs = {});
+                                          const std::string& programs = {});
 
 }  // namespace tally
