@@ -10,7 +10,7 @@ Pipeline::Pipeline(const Config& config, Stream& stream, const Mesh& mesh,
       mesh_(mesh),
       stages_(std::move(stages)),
       parts_(parts_of(config, mesh.place())) {
-  if (divided()) links_ = std::make_unique<PipelineLinks>(mesh.pipeline());
+  if (divided()) links_ = std::make_unique<PipelineLinks>(mesh.pipeline(), stream);
   const auto chunks = static_cast<int>(stages_.size());
   const auto schedule = pipeline_schedule(mesh.place().stage, mesh.shape().pipeline, chunks,
                                           divided() ? config.micro_batches() : 1);

@@ -42,7 +42,7 @@ struct Measured {
 Measured measure(const Config& c, Session& session, const Mesh& mesh, RehearsalLedger* ledger) {
   Stream& stream = session.stream;
   Optimizer& optimizer = *session.optimizer;
-  session.table.initialize(c.seed, session.buffers().master);
+  session.start({}, [](const std::string&) {});
   ForwardBackward passes(c, stream, session.table, session.stage_list(), mesh, optimizer, 1);
   const std::shared_ptr<const SampleSource> source =
       make_mock_samples(c.model.vocabulary, c.sequence, c.seed);

@@ -167,7 +167,7 @@ void check_collectives(Communicator& c, Stream& s, DType type, int64_t count) {
 // Stages that send to both sides before they receive from either, twice, and add something up after.
 void check_links(Communicator& c, Stream& s, int64_t count) {
   if (c.size() == 1) return;
-  PipelineLinks links(c);
+  PipelineLinks links(c, s);
   const int last = c.size() - 1;
   // Two neighbours share one connection for both links of a ring of two, so that nothing goes round.
   const bool ring = c.size() > 2;

@@ -158,6 +158,8 @@ const std::set<std::string> may_differ{
     "--tensor-model-parallel-size", "--pipeline-model-parallel-size",
     "--num-layers-per-virtual-pipeline-stage", "--sequence-parallel", "--use-distributed-optimizer",
     "--data-parallel-sharding-strategy", "--context-parallel-size", "--expert-model-parallel-size",
+    // A rehearsal has one process.
+    "--rehearse", "--network",
     // A plan is printed before ranks meet.
     "--plan", "--plan-device", "--plan-gpus", "--plan-nodes", "--plan-gpus-per-node", "--plan-zero",
     "--plan-network", "--plan-efficiency", "--plan-json"};
