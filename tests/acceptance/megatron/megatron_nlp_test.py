@@ -35,7 +35,7 @@ COMMON = {
     "--exit-duration-in-mins": "1190",
     "--log-interval": "10", "--save-interval": "1500", "--eval-interval": "1000", "--eval-iters": "5",
     "--tensorboard-dir": "tensorboard", "--tensorboard-queue-size": "5", "--log-timers-to-tensorboard": None,
-    "--log-batch-size-to-tensorboard": None, "--log-validation-ppl-to-tensorboard": None,
+    "--use-distributed-optimizer": None, "--log-batch-size-to-tensorboard": None, "--log-validation-ppl-to-tensorboard": None,
     "--save": "checkpoints", "--data-path": "data/text", "--split": "7,3,1", "--distributed-backend": "nccl",
 }
 MODELS = {
@@ -176,7 +176,7 @@ class Scripts(Case):
             "srun", "setup_venv/venv/bin/python", "-u", "-m", "torch.distributed.run", "--nproc_per_node", "4",
             "--nnodes", "8", "--rdzv_endpoint", "$MASTER_ADDR:$MASTER_PORT", "--rdzv_backend", "c10d",
             "--max_restarts", "0", "--tee", "3"])
-        self.check_flags("13", words[at + 1:], {"--use-distributed-optimizer": None})
+        self.check_flags("13", words[at + 1:], {})
         code, _, err = tally("run", WORKFLOW, "-n", "--tag", "13", "175", cwd=self.root)
         self.assertEqual(code, 2)
         self.assertIn("check_tags", err)

@@ -43,7 +43,7 @@ MUTATIONS = {
         *LAYOUTS, "src/model/gpt_parameters.cc", "p.copy = !part.first;", "p.copy = false;"),
     "the norm is that of this process's part": (
         *LAYOUTS, "src/optim/optimizer.cc",
-        "model_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));", ""),
+        "parts_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));", ""),
     "the loss is divided by the micro batches twice": (
         *LAYOUTS, "src/train/forward_backward.cc",
         "const double weight = 1.0 /",
@@ -56,7 +56,7 @@ MUTATIONS = {
         *LAYOUTS, "src/nn/lm_head.cc", "if (c.tensor.shard() == 0) add_losses", "add_losses"),
     "attention's shards take neighbouring rows of Q, K and V": (
         *LAYOUTS, "src/model/gpt_parameters.cc",
-        '"attn.c_attn.weight", 3 * c, c, std), 0, {c, c, c})', '"attn.c_attn.weight", 3 * c, c, std), 0)'),
+        '"attn.c_attn.weight", 3 * c, c, std)), 0, {c, c, c})', '"attn.c_attn.weight", 3 * c, c, std)), 0)'),
     "the input's gradient of a column-parallel layer is not added up": (
         *LAYOUTS, "src/nn/mlp.cc", "  c.tensor.reduce(c.compute, flow.normed);\n", ""),
     "a pipeline holds a micro batch too few": (
@@ -67,6 +67,42 @@ MUTATIONS = {
         *LAYOUTS, "src/nn/residual_norm.cc",
         "    dropout_backward(c.compute, flow.residual, dropout.hidden,",
         "    dropout_backward(c.compute, flow.residual, 0 * dropout.hidden,"),
+    "ZeRO: the norm is that of this process's shares": (
+        "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc",
+        "parts_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));", ""),
+    "ZeRO: the norm is added up over one replica": (
+        "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc", "sharding ? mesh->world() : mesh->model()", "mesh->model()"),
+    "ZeRO: all of a share decays": (
+        "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc",
+        "table_.decayed_elements() - range.first, 0, range.count()", "table_.decayed_elements(), 0, range.count()"),
+    "ZeRO: every share uses the first one's moments": (
+        "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc", "    at += r.own.count();\n", "    at += 0 * r.own.count();\n"),
+    "ZeRO: the weights are not gathered before they are read": (
+        "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc", "  if (gathers_later_) gather_->all();\n", ""),
+    "ZeRO: a block is computed before its weights have come": (
+        "layout_ranks", "sockets 3 first", "src/model/gpt.cc", "    if (a.batch.first) weights_are_needed(block);\n", ""),
+    "ZeRO: what is in no bucket is not gathered": (
+        "layout_ranks", "sockets 3 first", "src/optim/weight_gather.cc",
+        "    if (r.parameters.empty()) replicas.all_gather(stream_, part(r), whole(r));\n", ""),
+    "ZeRO: every replica owns the first share": (
+        "layout_ranks", "sockets 3 first", "src/optim/sharding.cc", "whole.first + replicas_.rank() * share", "whole.first"),
+    "ZeRO: gradients in no bucket are not reduced": (
+        "layout_ranks", "sockets 3 first", "src/optim/gradient_reducer.cc",
+        "      communicator_.reduce_scatter(stream_, r->gradient, r->own_gradient);\n", ""),
+    "ZeRO 2: only the last micro batch's gradients count": (
+        "layout_ranks", "sockets 3 first", "src/optim/gradient_reducer.cc", "if (!first_)", "if (false)"),
+    "ZeRO 2: the last step's gradients count": (
+        "layout_ranks", "sockets 3 first", "src/optim/gradient_reducer.cc", "if (!first_)", "if (true)"),
+    "ZeRO 2: a block's gradients are added to another's": (
+        "layout_ranks", "sockets 3 first", "src/nn/linear.cc", "if (weight.overwrite) accumulate = false;", ""),
+    "ZeRO 2: only the last backward pass is reduced": (
+        "layout_ranks", "sockets 3 first", "src/optim/gradient_reducer.cc", "(last || every_pass_)", "last"),
+    "ZeRO: the tied embedding has no range of its own": (
+        "layout_ranks", "sockets 4 first", "src/optim/sharding.cc", "alone_.count() > 0 && rest.first", "false && rest.first"),
+    "ZeRO 2: all blocks share one block's gradients": (
+        "train_optim_test", "", "src/nn/parameters.cc", "blocks.size() % 2", "blocks.size() % 1"),
+    "ZeRO: shares of less than a vector": (
+        "train_optim_test", "", "src/optim/sharding.cc", "int64_t{16} * replicas", "int64_t{1} * replicas"),
     "stages number the layers of their dropout from 0": (
         *LAYOUTS, "src/model/gpt.cc", "form, layer, projection_sums_", "form, l, projection_sums_"),
 }

@@ -89,6 +89,20 @@ with tempfile.TemporaryDirectory() as work:
         if not worst <= tolerance or theirs[-1] > theirs[0] - 1:
             sys.exit(f"FAILED: more than {tolerance}, or nothing was learnt: {ours} and {theirs}")
 
+    # A layer's shards, stages of layers, and replicas, from the same weights.
+    layouts = {"TP 2 x PP 3": ("6", "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "3"),
+               "TP 2 with sequence parallelism, two replicas that share the optimizer": (
+                   "4", "--tensor-model-parallel-size", "2", "--sequence-parallel", "--use-distributed-optimizer")}
+    theirs = train_in_pytorch(GPT2LMHeadModel.from_pretrained(at("start")).train().double(), tokens, "cosine")
+    for name, (processes, *layout) in layouts.items():
+        run("--nproc-per-node", processes, *flags, "--micro-batch-size", str(count // 4), "--precision", "fp64",
+            "--lr-decay-style", "cosine", *layout)
+        ours = json.load(open(at("r.json"), encoding="utf-8"))["steps"]["loss"]
+        worst = max(abs(a - b) for a, b in zip(ours, theirs))
+        print(f"{name}: losses differ by at most {worst:.2e}")
+        if len(ours) != STEPS or not worst <= 1e-10:
+            sys.exit(f"FAILED: {name}: {ours} and {theirs}")
+
     # float16: with a hysteresis of 1 Megatron-LM's rule is that of torch.amp.GradScaler.
     run(*flags, "--precision", "fp16", "--hysteresis", "1", "--loss-scale-window", "3", "--initial-loss-scale",
         str(2.0 ** 24))
