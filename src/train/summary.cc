@@ -26,12 +26,20 @@ std::string device_text(const Record& r) {
                      bytes_text(d.total_bytes), d.driver, d.runtime);
 }
 
+// How the processes divide the work.
+std::string layout_text(const Config& c) {
+  if (c.tensor_parallel * c.pipeline_parallel == 1) return "data parallel";
+  return fmt::format("tensor {}{} x pipeline {} x data {}", c.tensor_parallel,
+                     c.sequence_parallel ? " with sequence parallelism" : "", c.pipeline_parallel,
+                     c.data_parallel);
+}
+
 std::string processes_text(const Record& r) {
   const std::set<std::string> hosts(r.hosts.begin(), r.hosts.end());
-  std::string out =
-      fmt::format("  processes  {} on {} host{} (data parallel), started by {}, joined by {}{}{}\n",
-                  r.config.world_size, hosts.size(), hosts.size() == 1 ? "" : "s", r.launcher,
-                  r.backend, r.backend_version.empty() ? "" : " ", r.backend_version);
+  std::string out = fmt::format(
+      "  processes  {} on {} host{} ({}), started by {}, joined by {}{}{}\n", r.config.world_size,
+      hosts.size(), hosts.size() == 1 ? "" : "s", layout_text(r.config), r.launcher, r.backend,
+      r.backend_version.empty() ? "" : " ", r.backend_version);
   if (r.backend == "nccl")
     out += fmt::format(
         "  NCCL       {}, settings: {}\n", r.backend_version,
@@ -61,7 +69,7 @@ std::string start_summary(const Record& r) {
                          : fmt::format(", recompute: {}", recompute_name(c.recompute)));
   out += fmt::format("  batch      {} samples of {} tokens a step, {} x {} at a time{}; {} steps\n",
                      c.global_batch, c.sequence, c.micro_batches(), c.micro_batch,
-                     c.world_size > 1 ? " in each process" : "", c.train_iterations);
+                     c.data_parallel > 1 ? " in each replica" : "", c.train_iterations);
   if (c.rampup.start > 0)
     out +=
         fmt::format("  ramp-up    {} samples a step at first, {} more at a time until {} samples\n",
