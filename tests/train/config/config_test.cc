@@ -378,3 +378,37 @@ TEST_CASE("docs/flags.md is the table that parses") {
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   CHECK_MESSAGE(text == flags_reference(), "renew it: tally-train reference > docs/flags.md");
 }
+
+TEST_CASE("--rehearse: a layout without its other ranks") {
+  const Config c = parse(
+      "--train-iters 3 --seq-length 64 --num-layers 8 --rehearse 2x4x3:1 --save s --load l "
+      "--network 25,10,400,5 --global-batch-size 12");
+  CHECK(c.rehearsal.asked);
+  CHECK(c.rehearsal.stage == 1);
+  CHECK(c.tensor_parallel == 2);
+  CHECK(c.pipeline_parallel == 4);
+  CHECK(c.data_parallel == 3);
+  CHECK(c.world_size == 24);
+  CHECK(c.data.mock);
+  CHECK(c.save_dir.empty());
+  CHECK(c.load_dir.empty());
+  CHECK(c.rehearsal.network_rate == 25e9);
+  CHECK(c.rehearsal.network_seconds == doctest::Approx(10e-6));
+  CHECK(c.rehearsal.node_rate == 400e9);
+  CHECK(parse("--train-iters 3 --rehearse 1x1x2 --network 5,1").rehearsal.node_rate == 5e9);
+  for (const char* wrong : {"2", "2x4", "2x4x0", "ax1x1", "1x1x1:", "1x1x1:0:0", "1x1x1x1"})
+    CHECK(error_of(base + "--rehearse " + wrong) ==
+          std::string("--rehearse: '") + wrong +
+              "' is no layout: TPxPPxDP or TPxPPxDP:STAGE, as 2x4x4:0");
+  CHECK(error_of(base + "--rehearse 1x4x1:4") ==
+        "--rehearse: '1x4x1:4': there are 4 stages, numbered from 0");
+  CHECK(error_of(base + "--rehearse 2x1x1", 2) ==
+        "--rehearse: is the work of one rank on one device, and 2 processes were started");
+  CHECK(error_of(base + "--rehearse 2x1x1 --tensor-model-parallel-size 4") ==
+        "--rehearse: its layout has 2 and --tensor-model-parallel-size is 4: leave "
+        "--tensor-model-parallel-size out");
+  CHECK(error_of(base + "--network 5,1") ==
+        "--network: says what a rehearsal is to assume: give --rehearse with it");
+  for (const char* wrong : {"5", "5,1,2", "0,1", "a,1", "5,-1"})
+    CHECK(error_of(base + "--rehearse 1x1x2 --network " + wrong).find("--network: '") == 0);
+}
