@@ -240,7 +240,7 @@ Config parse_args(int argc, const char* const* argv, const StoredModels& stored,
   }
   if (const auto extra = app.remaining(); !extra.empty()) unknown(extra);
   refuse_empty(app);
-  const Rehearsal rehearsal = resolve_rehearsal(&flags, &world_size);
+  const Rehearsal rehearsal = resolve_rehearsal(&flags, command, &world_size);
   Config config = resolve(flags, stored, world_size, command);
   config.rehearsal = rehearsal;
   config.command_line.assign(argv, argv + argc);

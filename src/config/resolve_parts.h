@@ -34,7 +34,7 @@ void resolve_model(const Flags& f, const StoredModels& stored, const std::string
 void resolve_precision(const Flags& f, Config* c);
 void resolve_recompute(const Flags& f, Config* c);
 // Takes the layout of --rehearse over into `f` and its number of ranks into `world_size`.
-Rehearsal resolve_rehearsal(Flags* f, int* world_size);
+Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size);
 void resolve_parallel(const Flags& f, int world_size, Config* c);
 void resolve_data(const Flags& f, Config* c);
 // vocab.json and merges.txt of a stored model, unless flags name others.

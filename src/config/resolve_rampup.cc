@@ -61,6 +61,11 @@ Ramp walk(const Config& c) {
            "current global batch size ({}) is not divisible by micro-batch-size ({}) times data "
            "parallel size ({})",
            batch, c.micro_batch, c.data_parallel);
+    if (c.virtual_pipeline_layers > 0 && batch / together % c.pipeline_parallel != 0)
+      fail(flag,
+           "number of microbatches ({}) is not divisible by pipeline-model-parallel-size ({}) when "
+           "using interleaved schedule, at a global batch size of {}",
+           batch / together, c.pipeline_parallel, batch);
     // Samples after which the batch grows, up to a rounding error. Steps that end well before that
     // point need not be counted one by one.
     const int64_t stage = (batch - r.start) / r.increment + 1;

@@ -56,11 +56,16 @@ void resolve_network(const std::string& text, Rehearsal* r) {
 
 }  // namespace
 
-Rehearsal resolve_rehearsal(Flags* f, int* world_size) {
+Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size) {
   Rehearsal r;
   if (!f->network.empty() && f->rehearse.empty())
     fail("--network", "says what a rehearsal is to assume: give {} with it", rehearse);
   if (f->rehearse.empty()) return r;
+  if (command == Command::evaluate)
+    fail(rehearse, "rehearses training, and evaluate trains nothing");
+  if (f->skip_train) fail(rehearse, "rehearses training: leave out --skip-train");
+  if (f->reference) fail(rehearse, "rehearses the explicit model: leave out --reference");
+  if (f->plan) fail(rehearse, "measures what --plan estimates: give one of them");
   const std::string& text = f->rehearse;
   const std::vector<std::string> ends = parts_of(text, ':');
   const std::vector<std::string> sizes = ends.empty() ? ends : parts_of(ends.front(), 'x');
@@ -89,6 +94,12 @@ Rehearsal resolve_rehearsal(Flags* f, int* world_size) {
   f->save.clear();
   f->load.clear();
   f->save_hf.clear();
+  f->load_hf.clear();
+  f->record.clear();
+  f->finetune = f->no_load_optimizer = false;
+  f->epochs.reset();  // of a dataset
+  if (!f->train_iterations && !f->train_samples) f->train_iterations = 3;
+  f->rampup.clear();  // the step of the full batch
   f->save_interval.reset();
   f->eval_interval.reset();
   f->eval_iterations.reset();

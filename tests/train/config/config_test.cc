@@ -407,6 +407,15 @@ TEST_CASE("--rehearse: a layout without its other ranks") {
   CHECK(error_of(base + "--rehearse 2x1x1 --tensor-model-parallel-size 4") ==
         "--rehearse: its layout has 2 and --tensor-model-parallel-size is 4: leave "
         "--tensor-model-parallel-size out");
+  CHECK(error_of(base + "--rehearse 2x1x1 --skip-train") ==
+        "--rehearse: rehearses training: leave out --skip-train");
+  CHECK(error_of(base + "--rehearse 2x1x1 --reference") ==
+        "--rehearse: rehearses the explicit model: leave out --reference");
+  CHECK(error_of(base + "--rehearse 2x1x1 --plan") ==
+        "--rehearse: measures what --plan estimates: give one of them");
+  CHECK(parse("--train-samples 300 --rehearse 1x1x2 --global-batch-size 16 "
+              "--rampup-batch-size 4 4 100")
+            .rampup.start == 0);
   CHECK(error_of(base + "--network 5,1") ==
         "--network: says what a rehearsal is to assume: give --rehearse with it");
   for (const char* wrong : {"5", "5,1,2", "0,1", "a,1", "5,-1"})

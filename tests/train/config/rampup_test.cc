@@ -100,3 +100,17 @@ TEST_CASE("what Megatron-LM refuses is refused in its words") {
         "--rampup-batch-size: expected no batch-size rampup for iteration-based training: give the "
         "length as --train-samples");
 }
+
+// The interleaved schedule takes micro batches in groups of as many as there are stages.
+TEST_CASE("every batch of a ramp-up is one that the interleaved schedule can divide") {
+  const std::string flags =
+      "--mock-data --train-samples 200 --num-layers 8 --micro-batch-size 1 --global-batch-size 16 "
+      "--pipeline-model-parallel-size 4 ";
+  const std::string interleaved = flags + "--num-layers-per-virtual-pipeline-stage 1 ";
+  CHECK(error_of(interleaved + "--rampup-batch-size 6 10 60", 4) ==
+        "--rampup-batch-size: number of microbatches (6) is not divisible by "
+        "pipeline-model-parallel-size (4) when using interleaved schedule, at a global batch size "
+        "of 6");
+  CHECK(error_of(interleaved + "--rampup-batch-size 4 4 60", 4) == "(no error)");
+  CHECK(error_of(flags + "--rampup-batch-size 6 10 60", 4) == "(no error)");
+}
