@@ -76,7 +76,7 @@ TrainingState check_checkpoint(const std::string& directory, const ModelConfig& 
 // master weights and moments bit for bit, weights rounded from the master weights as every step
 // does it; without an optimizer (evaluation) the weights from model.safetensors. The padding of the
 // vocabulary may be another one: rows that are not stored become 0. Everything is checked before
-// anything is changed. Nothing when there is no checkpoint.
+// anything is changed. std::nullopt when there is no checkpoint.
 std::optional<TrainingState> load_checkpoint(const std::string& root, const ModelConfig& config,
                                              const ParameterState& parameters, Stream& stream);
 

@@ -76,16 +76,9 @@ void copy_overlap(const std::vector<ElementRun>& from, const char* data,
 std::vector<HeldPiece> held_pieces(const std::vector<Parameter>& parameters,
                                    const std::vector<FlatRange>& ranges) {
   std::vector<HeldPiece> pieces;
-  for (const Parameter& p : parameters) {
-    int64_t at = 0;  // where the range begins in the buffers
-    for (const FlatRange& range : ranges) {
-      const int64_t first = std::max(range.first, p.offset);
-      const int64_t last = std::min(range.last, p.offset + p.local_elements());
-      if (first < last)
-        pieces.push_back({&p, first - p.offset, last - p.offset, at + first - range.first});
-      at += range.last - range.first;
-    }
-  }
+  for (const Parameter& p : parameters)
+    for (const HeldElements& held : held_elements(p, ranges))
+      pieces.push_back({&p, held.in_parameter, held.in_parameter + held.count, held.in_buffer});
   return pieces;
 }
 

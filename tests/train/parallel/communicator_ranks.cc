@@ -20,6 +20,7 @@
 #include "src/parallel/pipeline_links.h"
 #include "src/parallel/rendezvous.h"
 #include "src/parallel/supervisor.h"
+#include "tests/train/parallel/meet.h"
 
 using namespace tally::train;
 
@@ -320,19 +321,7 @@ int run(const std::string& backend, const Launch& launch) {
     if (launch.rank == 0) fmt::print("SKIPPED: {} GPUs\n", cuda_device_count());
     return 77;
   }
-  RendezvousOptions o;
-  o.rank = launch.rank;
-  o.size = launch.size;
-  o.address = launch.address;
-  o.port = launch.port;
-  o.listening_fd = launch.listening_fd;
-  o.host = "test";
-  o.run = launch.run;
-  o.timeout_seconds = 60;
-  const auto meeting = Rendezvous::meet(o, [](const Failure& f) {
-    fmt::print(stderr, "communicator_ranks: rank {}: {}\n", f.rank, f.message);
-    _exit(1);
-  });
+  const auto meeting = meet(launch, "communicator_ranks");
   const bool gpu = backend == "nccl";
   const Device device{gpu ? DeviceKind::cuda : DeviceKind::cpu, gpu ? launch.local_rank : 0};
   const auto stream = make_stream(device);

@@ -17,6 +17,7 @@
 #include "src/train/forward_backward.h"
 #include "src/train/session.h"
 #include "tests/train/parallel/gathered.h"
+#include "tests/train/parallel/meet.h"
 
 using namespace tally::train;
 
@@ -275,19 +276,7 @@ int run(const std::string& backend, const Launch& launch, bool first) {
     if (launch.rank == 0) fmt::print("SKIPPED: {} GPUs\n", cuda_device_count());
     return 77;
   }
-  RendezvousOptions o;
-  o.rank = launch.rank;
-  o.size = launch.size;
-  o.address = launch.address;
-  o.port = launch.port;
-  o.listening_fd = launch.listening_fd;
-  o.host = "test";
-  o.run = launch.run;
-  o.timeout_seconds = 60;
-  const auto meeting = Rendezvous::meet(o, [](const Failure& f) {
-    fmt::print(stderr, "layout_ranks: rank {}: {}\n", f.rank, f.message);
-    _exit(1);
-  });
+  const auto meeting = meet(launch, "layout_ranks");
   const Device device{gpu ? DeviceKind::cuda : DeviceKind::cpu, gpu ? launch.local_rank : 0};
   set_threads(1);
   const auto stream = make_stream(device);
