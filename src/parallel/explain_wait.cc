@@ -42,7 +42,7 @@ std::string describe(const RankActivity& rank) {
     text = fmt::format("waits in {} of {}", rank.operation,
                        title(rank.groups[static_cast<size_t>(rank.group)]));
   }
-  return rank.iteration > 0 ? fmt::format("{}, in iteration {}", text, rank.iteration) : text;
+  return rank.iteration > 0 ? fmt::format("is in iteration {} and {}", rank.iteration, text) : text;
 }
 
 // One rank that waits, and what it waits for.
@@ -54,6 +54,7 @@ struct Wait {
   // The cause rather than a consequence: somebody who waits for nobody is missing, or the ranks
   // have called different operations.
   bool is_cause = false;
+  int consequences = 0;  // missing ranks that wait themselves
 };
 
 // The peer of "receive from rank 3".
@@ -75,7 +76,9 @@ Wait find_missing(const std::vector<RankActivity>& ranks, int rank) {
     const GroupCalls* theirs = group_of(other, mine.id);
     if (theirs == nullptr || theirs->calls < mine.calls) {
       wait.missing.push_back(r);
-      wait.is_cause = wait.is_cause || !other.known || other.operation.empty();
+      const bool waits = other.known && !other.operation.empty();
+      wait.is_cause = wait.is_cause || !waits;
+      wait.consequences += waits ? 1 : 0;
     } else if (peer < 0 && theirs->calls == mine.calls && theirs->last != me.operation) {
       wait.elsewhere.push_back(r);
       wait.what.push_back(theirs->last);
@@ -91,7 +94,8 @@ std::string sentence(const std::vector<RankActivity>& ranks, const Wait& wait) {
   if (me.group < 0) {
     std::vector<std::string> last;
     for (const GroupCalls& g : me.groups)
-      if (g.calls > 0 && g.id != "exchange") last.push_back(fmt::format("{} of {}", g.last, title(g)));
+      if (g.calls > 0 && g.id != "exchange")
+        last.push_back(fmt::format("{} of {}", g.last, title(g)));
     text = fmt::format("it has waited for its {} for {:.0f} s", me.operation, me.seconds);
     if (!last.empty())
       text += fmt::format(", which may wait in the last {}", fmt::join(last, ", "));
@@ -114,18 +118,23 @@ std::string sentence(const std::vector<RankActivity>& ranks, const Wait& wait) {
 
 std::optional<Failure> explain_wait(const std::vector<RankActivity>& ranks, double limit_seconds) {
   std::optional<Wait> chosen;
-  for (const RankActivity& rank : ranks)
+  bool too_long = false;
+  for (const RankActivity& rank : ranks) {
     if (rank.operation.empty() && !rank.task.empty()) return std::nullopt;
+    too_long = too_long || (!rank.operation.empty() && rank.seconds > limit_seconds);
+  }
+  if (!too_long) return std::nullopt;
   for (size_t r = 0; r < ranks.size(); ++r) {
-    if (ranks[r].operation.empty() || ranks[r].seconds <= limit_seconds) continue;
+    // The rank that waits for the cause may have begun a little later than the first one.
+    if (ranks[r].operation.empty() || ranks[r].seconds <= limit_seconds / 2) continue;
     Wait wait = find_missing(ranks, static_cast<int>(r));
     const auto better = [&](const Wait& old) {
       if (wait.is_cause != old.is_cause) return wait.is_cause;
+      if (wait.consequences != old.consequences) return wait.consequences < old.consequences;
       return ranks[r].seconds > ranks[static_cast<size_t>(old.rank)].seconds;
     };
     if (!chosen || better(*chosen)) chosen = std::move(wait);
   }
-  if (!chosen) return std::nullopt;
   Failure f;
   f.rank = chosen->rank;
   f.message = sentence(ranks, *chosen);

@@ -41,8 +41,8 @@ int64_t oom_kills() {
   for (std::string line; std::getline(groups, line);)
     if (line.rfind("0::", 0) == 0) group = line.substr(3);
   // "oom_kill 3"
-  for (const std::string& file : {"/sys/fs/cgroup" + group + "/memory.events",
-                                  std::string("/proc/vmstat")}) {
+  for (const std::string& file :
+       {"/sys/fs/cgroup" + group + "/memory.events", std::string("/proc/vmstat")}) {
     std::ifstream in(file);
     std::string name;
     for (int64_t count = 0; in >> name >> count;)

@@ -52,11 +52,7 @@ void Star::receive_all_ranks(Deadline deadline) {
   };
   while (!missing().empty()) {
     Socket visitor = accept_until(listener, deadline);
-    if (!visitor.open())
-      throw CommunicationError(fmt::format(
-          "{} of {} ranks did not connect to {}:{} within {:.0f} s: missing {}{}", missing().size(),
-          options_.size, options_.address, options_.port, options_.timeout_seconds,
-          missing().size() == 1 ? "rank " : "ranks ", fmt::join(missing(), ", ")));
+    if (!visitor.open()) give_up(missing());
     admit(std::move(visitor), deadline);
   }
   address_ = local_address(peers_[1]);
@@ -64,6 +60,17 @@ void Star::receive_all_ranks(Deadline deadline) {
   put(&welcome, options_.host);
   put(&welcome, process_name());
   for (size_t r = 1; r < peers_.size(); ++r) send_message(peers_[r], Message::welcome, welcome);
+}
+
+// One message for all: those that have come learn that this rank reports it.
+void Star::give_up(const std::vector<int>& missing) {
+  const std::string why = fmt::format(
+      "{} of {} ranks did not connect to {}:{} within {:.0f} s: missing {}{}", missing.size(),
+      options_.size, options_.address, options_.port, options_.timeout_seconds,
+      missing.size() == 1 ? "rank " : "ranks ", fmt::join(missing, ", "));
+  sending_ = std::vector<std::timed_mutex>(peers_.size());
+  send_to_all(Message::failure, encode(Failure{0, options_.host, 1, why}));
+  throw CommunicationError(why);
 }
 
 // Receives a visitor's hello. Strangers (another run on the same port, a port scanner) are
@@ -105,10 +112,9 @@ void Star::admit(Socket visitor, Deadline deadline) {
 void Star::visit_zero(Deadline deadline) {
   peers_.push_back(connect_until(options_.address, options_.port, deadline));
   address_ = local_address(peers_[0]);
-  send_message(
-      peers_[0], Message::hello,
-      encode(Hello{own_protocol(), options_.run, options_.rank, options_.size, options_.host,
-                   process_name()}));
+  send_message(peers_[0], Message::hello,
+               encode(Hello{own_protocol(), options_.run, options_.rank, options_.size,
+                            options_.host, process_name()}));
   Message type{};
   std::string body;
   // Rank 0 gives up first, and its closed connection shows that.
@@ -116,6 +122,10 @@ void Star::visit_zero(Deadline deadline) {
     throw CommunicationError(
         fmt::format("rank 0 at {}:{} gave up before all {} ranks had connected", options_.address,
                     options_.port, options_.size));
+  if (type == Message::failure) {
+    wait_for_end_of_zero();
+    throw ReportedByZero(decode_failure(body).message);
+  }
   if (type != Message::welcome)
     throw CommunicationError(
         fmt::format("rank 0 at {}:{}: {}", options_.address, options_.port, body));

@@ -49,6 +49,7 @@ class Star final : public Rendezvous {
 
   // Set-up.
   void receive_all_ranks(Deadline deadline);
+  [[noreturn]] void give_up(const std::vector<int>& missing);
   void admit(Socket visitor, Deadline deadline);
   void visit_zero(Deadline deadline);
 

@@ -138,8 +138,7 @@ void Star::handle(size_t peer, Message type, std::string body) {
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (is_exchange(type))
-      inbox_[type == Message::background][peer].push_back(std::move(body));
+    if (is_exchange(type)) inbox_[type == Message::background][peer].push_back(std::move(body));
     if (type == Message::done) done_[peer] = 1;
   }
   changed_.notify_all();

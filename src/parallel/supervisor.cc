@@ -348,8 +348,9 @@ void Supervisor::note_end(const Rank& rank, pid_t pid, int status) {
                             strsignal(WTERMSIG(status)));
     if (WTERMSIG(status) == SIGKILL && oom_kills() > oom_kills_) {
       f.code = out_of_memory;
-      f.message += ", because the host or its control group had no memory left: take a smaller "
-                   "--micro-batch-size, or more hosts; tally-train --plan says what a run needs";
+      f.message +=
+          ", because the host or its control group had no memory left: take a smaller "
+          "--micro-batch-size, or more hosts; tally-train --plan says what a run needs";
     }
     failure_ = f.code;
     cause_ = fmt::format("rank {}: {}", f.rank, f.message);

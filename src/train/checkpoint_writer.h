@@ -69,7 +69,7 @@ class CheckpointWriter {
   std::vector<Parameter> parameters_, model_;  // of the copied state
   std::thread thread_;
   std::atomic<bool> done_{false};
-  std::optional<SaveResult> result_;    // the thread's until it has set done_
+  std::optional<SaveResult> result_;  // the thread's until it has set done_
   // Likewise: what ends the run, because the other processes know nothing of it and wait.
   std::exception_ptr fatal_;
 };

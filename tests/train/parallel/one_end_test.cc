@@ -49,17 +49,17 @@ EndOfEight run_with(const Fault& fault, const Folder& folder) {
                           fault.library, fault.rank, file);
   std::optional<Clock::time_point> begun;
   // The program's output ends when the last process that has it ends.
-  end.ended = tally_train(
-      eight + "--train-iters 100000000 --save-interval 4 --save " + folder / "s" + " " +
-          fault.flags,
-      prefix, [&](const std::string& out, int supervisor) {
-        if (begun || !contains(out, "saved checkpoint at iteration")) return;
-        for (int r = 0; r < 8; ++r)
-          end.ranks.push_back(pid_of_rank(supervisor, std::to_string(r)));
-        begun = Clock::now();
-        std::ofstream(file) << "now";
-        if (fault.act) fault.act(end.ranks[static_cast<size_t>(std::stoi(fault.rank))]);
-      });
+  end.ended = tally_train(eight + "--train-iters 100000000 --save-interval 4 --save " +
+                              folder / "s" + " " + fault.flags,
+                          prefix, [&](const std::string& out, int supervisor) {
+                            if (begun || !contains(out, "saved checkpoint at iteration")) return;
+                            for (int r = 0; r < 8; ++r)
+                              end.ranks.push_back(pid_of_rank(supervisor, std::to_string(r)));
+                            begun = Clock::now();
+                            std::ofstream(file) << "now";
+                            if (fault.act)
+                              fault.act(end.ranks[static_cast<size_t>(std::stoi(fault.rank))]);
+                          });
   REQUIRE(begun);
   end.seconds = std::chrono::duration<double>(Clock::now() - *begun).count();
   return end;
@@ -82,8 +82,8 @@ void check_end(const EndOfEight& end, int code, const std::string& message) {
 void check_checkpoint(const Folder& folder) {
   const int saved = std::stoi(read_text(folder.path / "s" / "latest_checkpointed_iteration.txt"));
   CHECK(saved >= 4);
-  const Ended resumed = tally_train(eight + fmt::format("--train-iters {} --load ", saved + 2) +
-                                    folder / "s");
+  const Ended resumed =
+      tally_train(eight + fmt::format("--train-iters {} --load ", saved + 2) + folder / "s");
   INFO(resumed.err);
   CHECK(resumed.code == 0);
   CHECK(contains(resumed.out, fmt::format("resumed    after {} steps", saved)));
@@ -152,7 +152,8 @@ TEST_CASE("one of eight ranks does not come to an operation") {
   // Some rank waits for rank 3 directly, and the sentence names both, the group and the operation.
   CHECK(contains(end.ended.err, ": it has waited for "));
   CHECK(contains(end.ended.err, " group (ranks "));
-  CHECK(contains(end.ended.err, "; rank 3 did not come: it waits for no other rank, in iteration "));
-  CHECK(contains(end.ended.err, "; --distributed-timeout-minutes sets the limit"));
+  CHECK(contains(end.ended.err, "; rank 3 did not come: it is in iteration "));
+  CHECK(contains(end.ended.err,
+                 " and waits for no other rank; --distributed-timeout-minutes sets the limit"));
   check_checkpoint(folder);
 }

@@ -211,6 +211,16 @@ TEST_CASE("missing ranks are named; strangers are rejected") {
   CHECK(turned.get().find("another run listens there") != std::string::npos);
 }
 
+TEST_CASE("ranks that have come leave it to rank 0 to report that others have not") {
+  Meeting m(3);
+  m.options.timeout_seconds = 1;
+  auto one = std::async(std::launch::async,
+                        [&] { CHECK_THROWS_AS(Rendezvous::meet(m.of(1), {}), ReportedByZero); });
+  CHECK_THROWS_WITH_AS(Rendezvous::meet(m.of(0), {}), doctest::Contains("missing rank 2"),
+                       CommunicationError);
+  one.get();
+}
+
 TEST_CASE("a rank of another version is rejected with a message") {
   Meeting m(2);
   m.options.timeout_seconds = 0.3;
