@@ -5,10 +5,13 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "tests/train/parallel/ranks.h"
@@ -38,6 +41,35 @@ struct EndOfEight {
   double seconds = 0;  // from the fault to the end of the last process
 };
 
+// Ends the run that does not end by itself, so that the test fails and does not hang.
+class Bound {
+ public:
+  void start(pid_t supervisor) {
+    thread_ = std::thread([this, supervisor] {
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (!changed_.wait_for(lock, std::chrono::seconds(40), [this] { return over_; }))
+        kill(supervisor, SIGKILL);  // its ranks end with it
+    });
+  }
+  ~Bound() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  Bound() = default;
+  Bound(const Bound&) = delete;
+  Bound& operator=(const Bound&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
 // Begins the fault when the first checkpoint is on disk.
 EndOfEight run_with(const Fault& fault, const Folder& folder) {
   EndOfEight end;
@@ -48,6 +80,7 @@ EndOfEight run_with(const Fault& fault, const Folder& folder) {
                           " FAULT={} FAULT_RANK={} FAULT_FILE={};",
                           fault.library, fault.rank, file);
   std::optional<Clock::time_point> begun;
+  Bound bound;
   // The program's output ends when the last process that has it ends.
   end.ended = tally_train(eight + "--train-iters 100000000 --save-interval 4 --save " +
                               folder / "s" + " " + fault.flags,
@@ -56,6 +89,7 @@ EndOfEight run_with(const Fault& fault, const Folder& folder) {
                             for (int r = 0; r < 8; ++r)
                               end.ranks.push_back(pid_of_rank(supervisor, std::to_string(r)));
                             begun = Clock::now();
+                            bound.start(supervisor);
                             std::ofstream(file) << "now";
                             if (fault.act)
                               fault.act(end.ranks[static_cast<size_t>(std::stoi(fault.rank))]);
