@@ -88,7 +88,7 @@ std::string planned(const Layout& layout, const std::string& program, bool* answ
   spec.patience = patience;
   const CommandResult result = run_command(spec);
   *answers = result.status >= 0;
-  const std::string summary = layout.step->kinds->plan_summary(result.out);
+  std::string summary = layout.step->kinds->plan_summary(result.out);
   if (!summary.empty()) return summary;
   return "no plan: " + first_line(error_text(result, layout.request.programs.back()));
 }

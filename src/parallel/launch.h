@@ -23,8 +23,8 @@ struct LaunchOptions {
   // waiting has its own default.
   std::optional<double> timeout_minutes;
   double start_seconds() const { return timeout_minutes.value_or(10) * 60; }
-  // How long a process may be silent while its host answers, and how long a host may be. Less than a
-  // second would depend on scheduling.
+  // How long a process may be silent while its host answers, and how long a host may be. Less than
+  // a second would depend on scheduling.
   double silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(0.1) * 60); }
   double host_silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(1) * 60); }
   // How long an operation of a group may wait for its ranks.

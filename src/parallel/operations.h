@@ -45,8 +45,8 @@ class OperationWatch {
   void set_iteration(int64_t iteration);
   // `task` is a literal; null ends it.
   void set_task(const char* task);
-  // How long the main thread has been in its operation; 0: it is in none. To be called regularly, by
-  // one thread. `restart`: this process was suspended meanwhile, which does not count.
+  // How long the main thread has been in its operation; 0: it is in none. To be called regularly,
+  // by one thread. `restart`: this process was suspended meanwhile, which does not count.
   double seconds_in_operation(Clock::time_point now, bool restart);
   RankActivity activity(Clock::time_point now);
 
@@ -99,9 +99,9 @@ class TaskScope {
 std::string encode(const RankActivity& activity);
 RankActivity decode_activity(const std::string& body);
 
-// The failure when `ranks` (by rank) wait for longer than the limit, with one sentence that names the
-// rank that waits, its group, its operation and who did not come. Nothing where no rank waits so
-// long, or where one does work that may take any time.
+// The failure when `ranks` (by rank) wait for longer than the limit, with one sentence that names
+// the rank that waits, its group, its operation and who did not come. Nothing where no rank waits
+// so long, or where one does work that may take any time.
 std::optional<Failure> explain_wait(const std::vector<RankActivity>& ranks, double limit_seconds);
 
 }  // namespace tally::train

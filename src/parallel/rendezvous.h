@@ -31,8 +31,8 @@ struct RendezvousOptions {
   double timeout_seconds = 600;  // to wait for all ranks at the start
   // A rank that sends no sign of life for so long has failed. Every rank sends heartbeats from a
   // thread of its own, also while it computes, tunes or writes a checkpoint. The first limit is for
-  // a process whose host answers, or that is known to be stopped; the second for hosts and networks,
-  // and for a process of this host that is not stopped but gets no processor.
+  // a process whose host answers, or that is known to be stopped; the second for hosts and
+  // networks, and for a process of this host that is not stopped but gets no processor.
   double silence_seconds = 6;
   double host_silence_seconds = 60;
   // An operation of a group, or an exchange, that waits longer has failed.

@@ -65,7 +65,7 @@ class Star final : public Rendezvous {
   void lose(size_t peer, const std::string& message, bool news_may_come = false);
   void close_peer(size_t peer);
   void wait_for_end_of_zero();
-  void learn(const Failure& failure);
+  void learn(const Failure& failure);  // not the one in pending_
   void find_late(Clock::time_point now, bool restart);
   void ask_all(Clock::time_point now);
   void conclude(bool all_answered);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "src/parallel/process_state.h"
 #include "src/parallel/star.h"
@@ -14,8 +15,8 @@
 namespace tally::train {
 namespace {
 
-// What the supervisor knows of a rank that was killed arrives within milliseconds of the loss of its
-// connection, unless the host is very busy.
+// What the supervisor knows of a rank that was killed arrives within milliseconds of the loss of
+// its connection, unless the host is very busy.
 constexpr auto patience_for_news = std::chrono::seconds(1);
 // An answer needs one message, from a thread that does nothing else.
 constexpr auto patience_for_answers = std::chrono::seconds(2);
@@ -51,7 +52,8 @@ void Star::watch() {
       silence.heard(i, Clock::now());
       if (!peers_[i].open()) fds[i].fd = -1;
     }
-    if (pending_ && Clock::now() >= pending_->until) learn(pending_->failure);
+    if (pending_ && Clock::now() >= pending_->until)
+      learn(std::exchange(pending_, std::nullopt)->failure);
     if (inquiry_ && Clock::now() >= inquiry_->until) conclude(false);
     if (Clock::now() < next_look) continue;
     look(&silence);
@@ -189,16 +191,15 @@ void Star::wait_for_end_of_zero() {
 }
 
 void Star::learn(const Failure& failure) {
-  const Failure first = failure;  // `failure` may be the pending one
   pending_.reset();
   std::unique_lock<std::mutex> lock(mutex_);
   if (failure_ || stopping_) return;
-  failure_ = first;
+  failure_ = failure;
   const bool failing = failing_;
   lock.unlock();
-  if (options_.rank == 0) send_to_all(Message::failure, encode(first));
+  if (options_.rank == 0) send_to_all(Message::failure, encode(failure));
   changed_.notify_all();
-  if (!failing) on_failure_(first);
+  if (!failing) on_failure_(failure);
 }
 
 // Rank 0 decides, because only it can ask the others.

@@ -44,8 +44,8 @@ class CheckpointWriter {
   // OutOfMemory or DeviceError.
   void start(const TrainingState& state, const ParameterState& parameters, Stream& stream);
   // The result of the last start() that was not returned yet: waits for it, or returns nothing
-  // while the files are being written. Throws what other processes cannot know of: CommunicationError,
-  // no memory for what they exchange.
+  // while the files are being written. Throws what other processes cannot know of:
+  // CommunicationError, no memory for what they exchange.
   std::optional<SaveResult> wait();
   std::optional<SaveResult> finished();
 

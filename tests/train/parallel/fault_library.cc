@@ -8,15 +8,15 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
+#include <string_view>
 #include <vector>
 
 namespace {
 
 bool is(const char* variable, const char* value) {
   const char* text = std::getenv(variable);
-  return text != nullptr && value != nullptr && std::strcmp(text, value) == 0;
+  return text != nullptr && value != nullptr && std::string_view(text) == value;
 }
 
 // Whether this is the rank and the time has come.

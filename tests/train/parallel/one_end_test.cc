@@ -1,5 +1,5 @@
-// One fault on one rank of eight: one message of the first cause, all ranks gone within ten seconds,
-// and the checkpoint from before is whole.
+// One fault on one rank of eight: one message of the first cause, all ranks gone within ten
+// seconds, and the checkpoint from before is whole.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sys/resource.h>

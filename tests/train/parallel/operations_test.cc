@@ -27,8 +27,8 @@ struct Four {
   }
   // All ranks as they are `seconds` later.
   std::vector<RankActivity> after(double seconds) {
-    const auto now = start + std::chrono::duration_cast<Clock::duration>(
-                                 std::chrono::duration<double>(seconds));
+    const auto now =
+        start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     std::vector<RankActivity> all;
     for (OperationWatch& watch : watches) watch.seconds_in_operation(start, false);
     for (OperationWatch& watch : watches)
@@ -56,16 +56,19 @@ TEST_CASE("the rank that waits for the one that does not come is named, not thos
   CHECK(ranks.message(59).empty());
   CHECK(ranks.message(61) ==
         "rank 3: it has waited for 61 s in all-gather of the tensor parallel group (ranks 2, 3); "
-        "rank 2 did not come: it is in iteration 17 and waits for no other rank" + end);
+        "rank 2 did not come: it is in iteration 17 and waits for no other rank" +
+            end);
 }
 
 TEST_CASE("ranks that call different operations") {
   Four ranks;
   for (const size_t r : {0, 1, 3}) ranks.watches[r].begin(0, "all-reduce");
   ranks.watches[2].begin(0, "broadcast");
-  CHECK(ranks.message(61) ==
-        "rank 0: it has waited for 61 s in all-reduce of the group of all ranks (ranks 0, 1, 2, 3); "
-        "rank 2 called broadcast instead" + end);
+  CHECK(
+      ranks.message(61) ==
+      "rank 0: it has waited for 61 s in all-reduce of the group of all ranks (ranks 0, 1, 2, 3); "
+      "rank 2 called broadcast instead" +
+          end);
 }
 
 TEST_CASE("a message that is not sent") {
@@ -73,7 +76,8 @@ TEST_CASE("a message that is not sent") {
   ranks.watches[1].begin(1, "receive from", 0);
   CHECK(ranks.message(61) ==
         "rank 1: it has waited for 61 s in receive from rank 0 of the tensor parallel group "
-        "(ranks 0, 1); rank 0 did not come: it waits for no other rank" + end);
+        "(ranks 0, 1); rank 0 did not come: it waits for no other rank" +
+            end);
 }
 
 TEST_CASE("nobody waits too long for a rank that writes a checkpoint") {
@@ -97,7 +101,8 @@ TEST_CASE("ranks that have passed an operation have come; what did not answer is
   all[2].known = false;
   CHECK(explain_wait(all, limit)->message ==
         "it has waited for 61 s in broadcast of the group of all ranks (ranks 0, 1, 2, 3); rank 2 "
-        "did not come: it does not answer" + end);
+        "did not come: it does not answer" +
+            end);
 }
 
 TEST_CASE("a GPU that does not finish: the last operations of each group are named") {
@@ -109,7 +114,8 @@ TEST_CASE("a GPU that does not finish: the last operations of each group are nam
   }
   CHECK(ranks.message(61) ==
         "rank 0: it has waited for its device for 61 s, which may wait in the last reduce-scatter "
-        "of the tensor parallel group (ranks 0, 1)" + end);
+        "of the tensor parallel group (ranks 0, 1)" +
+            end);
 }
 
 TEST_CASE("time in which this process was suspended does not count") {
