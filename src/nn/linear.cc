@@ -28,7 +28,7 @@ void Linear::backward(const LayerContext& c, const Tensor& dy, const Tensor& x,
     return backward_input(c, dy, dx);
   }
   backward_input(c, dy, c.tensor.partial_of(dx));
-  c.tensor.wait(c.compute);
+  c.tensor.wait(c.compute);  // for x
   c.tensor.start_reduce(c.compute, dx);
   backward_weight(c, dy, x);
   c.tensor.wait(c.compute);

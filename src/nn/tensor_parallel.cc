@@ -28,7 +28,8 @@ void TensorParallel::start_reduce(Stream& s, const Tensor& part) const {
   if (sequence) {
     group->start_reduce_scatter(s, partial, part);
   } else {
-    group->start_all_reduce(s, part);
+    // Over NVLink it takes less time than the SMs that it would take from a GEMM.
+    group->all_reduce(s, part);
   }
 }
 

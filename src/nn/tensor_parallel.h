@@ -33,7 +33,8 @@ struct TensorParallel {
   // part = the sum over the processes of partial_of(part): of this process's tokens, or of all.
   void reduce(Stream& s, const Tensor& part) const;
 
-  // The same, overlapped with what is enqueued later: before wait() the result must not be read,
+  // The same; with sequence parallelism they overlap with what is enqueued later: before wait() the
+  // result must not be read,
   // nor the operand overwritten. start_gather() fills `second`.
   Tensor start_gather(Stream& s, const Tensor& part) const;
   void start_reduce(Stream& s, const Tensor& part) const;
