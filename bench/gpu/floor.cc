@@ -3,7 +3,11 @@
 // fewest bytes of everything else at the rate of a device copy. bench/gpu/run calls it in the
 // session that it measures.
 //
-//   tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY]
+//   tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY [TENSOR]]
+//
+// VOCABULARY 0 leaves out the head, as the inner stages of a pipeline do. With TENSOR over 1 it is
+// the bound of one tensor and sequence parallel rank's share: its columns and rows of each GEMM,
+// its heads, its tokens of the norms; weight gradients add to those of earlier micro batches.
 //
 // Prints one JSON object. bf16 operands; weight gradients in float32.
 #include <algorithm>
@@ -28,7 +32,7 @@ namespace {
 constexpr double sustained_seconds = 0.25;  // a GPU at its power limit lowers its clock
 
 struct Shape {
-  int64_t layers, hidden, heads, tokens, batch, vocabulary;
+  int64_t layers, hidden, heads, tokens, batch, vocabulary, tensor;
   int64_t rows() const { return batch * tokens; }
 };
 
@@ -90,18 +94,21 @@ class Floor {
   Floor(Stream& s, const Shape& shape) : stream_(s), n_(shape) {}
 
   nlohmann::ordered_json measure() {
-    const int64_t c = n_.hidden, m = n_.rows();
+    const int64_t c = n_.hidden, m = n_.rows(), t = n_.tensor;
     // The model's pieces of the head: at most a GiB of logits, a quarter of the tokens.
     int64_t piece = 1;
-    while (piece * 2 * n_.vocabulary <= (int64_t{1} << 29) && piece * 8 <= m) piece *= 2;
-    products("qkv", m, 3 * c, c, n_.layers);
-    products("projection", m, c, c, n_.layers);
-    products("mlp up", m, 4 * c, c, n_.layers);
-    products("mlp down", m, c, 4 * c, n_.layers);
-    products("head", piece, n_.vocabulary, c, static_cast<double>(m) / static_cast<double>(piece));
+    while (piece * 2 * n_.vocabulary / t <= (int64_t{1} << 29) && piece * 8 <= m) piece *= 2;
+    const auto layers = static_cast<double>(n_.layers);
+    products("qkv", m, 3 * c / t, c, layers);
+    products("projection", m, c, c / t, layers);
+    products("mlp up", m, 4 * c / t, c, layers);
+    products("mlp down", m, c, 4 * c / t, layers);
+    if (n_.vocabulary > 0)
+      products("head", piece, n_.vocabulary / t, c,
+               static_cast<double>(m) / static_cast<double>(piece));
     attention();
     const double rate = copy_rate();
-    const double bytes = least_bytes(), rest = bytes / rate;
+    const double update = optimizer_bytes(), bytes = passes_bytes() + update, rest = bytes / rate;
     const double total = products_ + attention_ + rest;
     return {{"products_ms", 1e3 * products_},
             {"products_tflops", flops_ / products_ / 1e12},
@@ -109,6 +116,7 @@ class Floor {
             {"rest_ms", 1e3 * rest},
             {"rest_bytes", bytes},
             {"copy_bytes_per_second", rate},
+            {"passes_ms", 1e3 * (total - update / rate)},
             {"floor_ms", 1e3 * total},
             {"tokens_per_second", static_cast<double>(m) / total},
             {"calls", rows_}};
@@ -136,7 +144,7 @@ class Floor {
     };
     one("forward", [&] { linear_forward(stream_, x, w, Tensor(), y); });
     one("input gradient", [&] { linear_backward_input(stream_, dy, w, dx); });
-    const bool accumulate = name == "head";
+    const bool accumulate = name == "head" || n_.tensor > 1;
     one("weight gradient",
         [&] { linear_backward_weight(stream_, dy, x, dw, Tensor(), accumulate); });
   }
@@ -146,7 +154,7 @@ class Floor {
     AttentionShape a;
     a.batch = n_.batch;
     a.tokens = n_.tokens;
-    a.heads = n_.heads;
+    a.heads = n_.heads / n_.tensor;
     a.head_dim = n_.hidden / n_.heads;
     a.scale = 1 / std::sqrt(static_cast<double>(a.head_dim));
     const Tensor qkv = b.random({a.batch, a.tokens, 3, a.heads, a.head_dim});
@@ -193,18 +201,25 @@ class Floor {
     return 2.0 * static_cast<double>(to.bytes()) / seconds;
   }
 
-  // The bytes that a step must move besides its GEMMs and attention, if the GEMMs do every
+  // The bytes that the passes must move besides their GEMMs and attention, if the GEMMs do every
   // addition, bias and GELU: both norms of a block forward (in, out) and backward (two gradients
-  // and the input in, one gradient out), the final norm, the embedding both ways, the logits once
-  // in and once out, and the optimizer's 30 bytes a parameter with 4 more for the gradient's norm.
-  double least_bytes() const {
-    const double stream = 2.0 * static_cast<double>(n_.rows() * n_.hidden);
-    const auto layers = static_cast<double>(n_.layers);
-    const double logits = 2.0 * static_cast<double>(n_.rows() * n_.vocabulary);
-    const auto c = static_cast<double>(n_.hidden);
-    const double parameters =
-        layers * 12 * c * c + static_cast<double>(n_.vocabulary + n_.tokens) * c;
-    return stream * (layers * 12 + 5 + 3) + 2 * logits + 34 * parameters;
+  // and the input in, one gradient out); with the head also the final norm, the embedding both
+  // ways, and the logits once in and once out.
+  double passes_bytes() const {
+    const auto t = static_cast<double>(n_.tensor);
+    const double stream = 2.0 * static_cast<double>(n_.rows() * n_.hidden) / t;
+    const double logits = 2.0 * static_cast<double>(n_.rows() * n_.vocabulary) / t;
+    const double ends = n_.vocabulary > 0 ? 5 + 3 : 0;
+    return stream * (static_cast<double>(n_.layers) * 12 + ends) + 2 * logits;
+  }
+
+  // The optimizer's 30 bytes a parameter, with 4 more for the gradient's norm.
+  double optimizer_bytes() const {
+    const auto c = static_cast<double>(n_.hidden), t = static_cast<double>(n_.tensor);
+    const double positions = n_.vocabulary > 0 ? static_cast<double>(n_.tokens) : 0;
+    const double matrices =
+        static_cast<double>(n_.layers) * 12 * c * c + static_cast<double>(n_.vocabulary) * c;
+    return 34 * (matrices / t + positions * c);
   }
 
   Stream& stream_;
@@ -216,7 +231,7 @@ class Floor {
 int64_t number(const char* text) {
   char* end = nullptr;
   const long long n = std::strtoll(text, &end, 10);
-  return *end == 0 ? n : 0;
+  return *end == 0 && end != text ? n : -1;
 }
 
 }  // namespace
@@ -226,17 +241,26 @@ int main(int argc, char** argv) {
   using namespace tally::train;
   Shape shape{};
   shape.vocabulary = 50304;
-  int64_t* const fields[] = {&shape.layers, &shape.hidden, &shape.heads,
-                             &shape.tokens, &shape.batch,  &shape.vocabulary};
-  for (int i = 1; i < argc && i <= 6; ++i) *fields[i - 1] = number(argv[i]);
+  shape.tensor = 1;
+  int64_t* const fields[] = {&shape.layers, &shape.hidden,     &shape.heads, &shape.tokens,
+                             &shape.batch,  &shape.vocabulary, &shape.tensor};
+  for (int i = 1; i < argc && i <= 7; ++i) *fields[i - 1] = number(argv[i]);
   for (const int64_t* field : fields) {
-    if (*field > 0 && argc >= 6 && argc <= 7) continue;
-    std::fprintf(stderr, "usage: tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY]\n");
+    if ((*field > 0 || (*field == 0 && field == &shape.vocabulary)) && argc >= 6 && argc <= 8)
+      continue;
+    std::fprintf(stderr,
+                 "usage: tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY [TENSOR]]\n");
     return 2;
   }
   if (shape.hidden % shape.heads != 0) {
     std::fprintf(stderr, "tally-floor: %lld heads do not divide %lld\n",
                  static_cast<long long>(shape.heads), static_cast<long long>(shape.hidden));
+    return 2;
+  }
+  if (shape.heads % shape.tensor != 0 || shape.vocabulary % shape.tensor != 0) {
+    std::fprintf(stderr, "tally-floor: %lld ranks do not divide %lld heads and %lld words\n",
+                 static_cast<long long>(shape.tensor), static_cast<long long>(shape.heads),
+                 static_cast<long long>(shape.vocabulary));
     return 2;
   }
   try {

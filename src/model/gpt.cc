@@ -203,6 +203,7 @@ void Gpt::plan_scratch() {
   if (config_.hidden_dropout > 0) flow_.branch = make(type_, {part, c}, "gradient under dropout");
   if (context_.tensor.sequence) {
     context_.tensor.gathered = make(type_, {m, c}, "all tokens of a part");
+    context_.tensor.second = make(type_, {m, c}, "all tokens of a part");
     context_.tensor.partial = make(type_, {m, c}, "partial sums");
   }
   const int64_t rows =

@@ -62,6 +62,7 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Token
                              const Tensor& qkv_grad, const BackwardFlow& flow) const {
   const AttentionGeometry& g = geometry_;
   const Tensor dy = c.tensor.gather(c.compute, flow.at_branch(dropout));
+  const Tensor all = c.tensor.start_gather(c.compute, x);
   projection_.backward_weight(c, dy, a.out);
   const Tensor dx = c.tensor.partial_of(flow.normed);
   const Tensor dout = Tensor(dx.data, dx.dtype, {g.batch * g.tokens, g.width()});
@@ -76,9 +77,7 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Token
   }
   const Tensor dqkv = qkv_grad.view({g.batch * g.tokens, 3 * g.width()});
   backward_qkv_bias(c, dropout, dqkv);
-  qkv_.backward_weight(c, dqkv, c.tensor.gather(c.compute, x));
-  qkv_.backward_input(c, dqkv, dx);
-  c.tensor.reduce(c.compute, flow.normed);
+  qkv_.backward(c, dqkv, all, flow.normed);
   c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dqkv may still run
 }
 

@@ -21,6 +21,19 @@ void Linear::backward_weight(const LayerContext& c, const Tensor& dy, const Tens
   train::backward_weight(c, dy, x, weight, c.accumulate);
 }
 
+void Linear::backward(const LayerContext& c, const Tensor& dy, const Tensor& x,
+                      const Tensor& dx) const {
+  if (!c.tensor.divides()) {
+    backward_weight(c, dy, x);
+    return backward_input(c, dy, dx);
+  }
+  backward_input(c, dy, c.tensor.partial_of(dx));
+  c.tensor.wait(c.compute);  // for x
+  c.tensor.start_reduce(c.compute, dx);
+  backward_weight(c, dy, x);
+  c.tensor.wait(c.compute);
+}
+
 void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
                      const ParamGrad& weight, bool accumulate) {
   if (weight.overwrite) accumulate = false;

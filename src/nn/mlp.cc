@@ -14,14 +14,13 @@ void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
 void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
                    const Dropout& dropout, const BackwardFlow& flow) const {
   const Tensor dy = c.tensor.gather(c.compute, flow.at_branch(dropout));
+  const Tensor all = c.tensor.start_gather(c.compute, x);
   projection_.backward_weight(c, dy, a.act);
   // GELU's output has been read for the last time, unless its reader runs on the side stream.
   const Tensor& dpre = c.overlap_weight_gradients ? a.saved : a.act;
   linear_backward_input_gelu(c.compute, dy, projection_.weight.value, a.saved, dpre,
                              fc_.bias.gradient, form_);
-  fc_.backward_weight(c, dpre, c.tensor.gather(c.compute, x));
-  fc_.backward_input(c, dpre, c.tensor.partial_of(flow.normed));
-  c.tensor.reduce(c.compute, flow.normed);
+  fc_.backward(c, dpre, all, flow.normed);
   c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dpre may still run
 }
 

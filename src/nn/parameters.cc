@@ -85,12 +85,18 @@ std::vector<float> drawn(const Parameter& p, uint64_t seed) {
                             static_cast<float>(p.init_value));
   if (p.init_std <= 0) return values;
   const uint64_t key = site_seed(seed, hash_of(p.name));
-  for (const ElementRun& run : runs_of(p.shape, p.shard)) {
-    in_parallel(run.count, [&](int64_t begin, int64_t end) {
-      draw_normal(key, p.init_std, run.global + begin, end - begin,
-                  values.data() + run.local + begin);
-    });
-  }
+  const std::vector<ElementRun> runs = runs_of(p.shape, p.shard);
+  // A part of a row may be short: the threads divide the elements, not the runs.
+  in_parallel(p.local_elements(), [&](int64_t begin, int64_t end) {
+    auto run = std::upper_bound(runs.begin(), runs.end(), begin,
+                                [](int64_t at, const ElementRun& r) { return at < r.local; });
+    for (--run; run != runs.end() && run->local < end; ++run) {
+      const int64_t first = std::max(begin, run->local);
+      const int64_t last = std::min(end, run->local + run->count);
+      draw_normal(key, p.init_std, run->global + first - run->local, last - first,
+                  values.data() + first);
+    }
+  });
   return values;
 }
 

@@ -18,8 +18,9 @@ namespace tally::train {
 struct TensorParallel {
   Communicator* group = nullptr;  // null: this process has the whole layer
   bool sequence = false;          // sequence parallelism
-  // With sequence parallelism, [M,C] each: all tokens of a part, and partial sums for all tokens.
-  Tensor gathered, partial;
+  // With sequence parallelism, [M,C] each: all tokens of a part, of a second part at the same time,
+  // and partial sums for all tokens.
+  Tensor gathered, second, partial;
 
   int shards() const { return group ? group->size() : 1; }
   int shard() const { return group ? group->rank() : 0; }
@@ -31,6 +32,13 @@ struct TensorParallel {
   Tensor partial_of(const Tensor& part) const { return sequence ? partial : part; }
   // part = the sum over the processes of partial_of(part): of this process's tokens, or of all.
   void reduce(Stream& s, const Tensor& part) const;
+
+  // The same; with sequence parallelism they overlap with what is enqueued later: before wait() the
+  // result must not be read,
+  // nor the operand overwritten. start_gather() fills `second`.
+  Tensor start_gather(Stream& s, const Tensor& part) const;
+  void start_reduce(Stream& s, const Tensor& part) const;
+  void wait(Stream& s) const;
 };
 
 }  // namespace tally::train

@@ -149,7 +149,7 @@ double context_bytes(const PlanLayout& l, const MemoryTarget& target) {
 double message_bytes(const PlanLayout& l, const Tensors& t) {
   // Sequence parallelism: all tokens at the input of a column-parallel layer, and the sums of a
   // row-parallel one, in every chunk.
-  return l.sequence ? 2 * real(l.chunks) * t.whole : 0;
+  return l.sequence ? 3 * real(l.chunks) * t.whole : 0;
 }
 
 // Gradients that a process keeps, as a number of elements. ZeRO 2: its share of the blocks' matrices
