@@ -22,7 +22,8 @@ bool is(const char* variable, const char* value) {
 // Whether this is the rank and the time has come.
 bool begins(const char* fault) {
   static const bool mine = is("FAULT_RANK", std::getenv("RANK"));
-  return mine && is("FAULT", fault) && access(std::getenv("FAULT_FILE"), F_OK) == 0;
+  const char* file = std::getenv("FAULT_FILE");
+  return mine && file != nullptr && is("FAULT", fault) && access(file, F_OK) == 0;
 }
 
 template <typename F>
