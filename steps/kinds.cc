@@ -11,6 +11,7 @@
 #include "engine/base/text.h"
 #include "steps/container.h"
 #include "steps/pack.h"
+#include "steps/training_plan.h"
 
 namespace tally {
 namespace {
@@ -307,6 +308,12 @@ class TallyKinds : public StepKinds {
   bool is_expected(const Step& step, const std::string& outcome,
                    const Lookup& lookup) const override {
     return tally::is_expected(step, outcome, lookup);
+  }
+  PlanRequest plan_request(const Step& step, const Lookup& lookup) const override {
+    return tally::plan_request(step, lookup);
+  }
+  std::string plan_summary(const std::string& answer) const override {
+    return tally::plan_summary(answer);
   }
   bool pack_rule(const Step& step, const Lookup& lookup, PackRule* rule,
                  std::string* error) const override {

@@ -25,6 +25,7 @@
 #include "engine/plan/estimate.h"
 #include "engine/plan/generated_files.h"
 #include "engine/plan/plan.h"
+#include "engine/plan/training_plans.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -150,6 +151,11 @@ int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark
                                   shell_of_commands());
   }
   print_plan(plan, prepared.expander, prepared.pool, print, std::cout);
+  if (args.script < 0) {
+    const std::string own = program_directory();
+    print_training_plans(plan, prepared.expander, {own, own + "/../lib/tally"}, print.most,
+                         std::cout);
+  }
   std::cout.flush();
   if (refuse(invocation, prepared, node_hours_limit(args), "a run would submit nothing")) {
     return kBadInput;

@@ -24,6 +24,14 @@ bool StepKinds::is_expected(const Step&, const std::string&, const Lookup&) cons
   return false;
 }
 
+PlanRequest StepKinds::plan_request(const Step&, const Lookup&) const {
+  return {};
+}
+
+std::string StepKinds::plan_summary(const std::string&) const {
+  return {};
+}
+
 bool StepKinds::pack_rule(const Step&, const Lookup&, PackRule* rule, std::string*) const {
   *rule = PackRule();
   return true;

@@ -36,6 +36,14 @@ struct PackRule {
   std::string nodes, tasks_per_node, gpus_per_node;
   std::optional<double> seconds;  // time limit of one workpackage
 };
+// A question to the planner of a step's program.
+struct PlanRequest {
+  // Its file names, the best first and the one that people know last; empty: the step has none that
+  // plans.
+  std::vector<std::string> programs;
+  std::vector<std::string> arguments;  // make it plan and end
+  std::string why_not;                 // why it cannot be asked, a clause; else empty
+};
 struct PackMember {
   std::string directory;                                         // absolute
   std::string script;                                            // its own job script there
@@ -69,6 +77,11 @@ class StepKinds {
   // Whether the step takes this outcome as a result.
   virtual bool is_expected(const Step& step, const std::string& outcome,
                            const Lookup& lookup) const;
+
+  // What a dry run asks the program's planner about the step, and the line that it prints of the
+  // answer (the planner's standard output); empty when that is no answer.
+  virtual PlanRequest plan_request(const Step& step, const Lookup& lookup) const;
+  virtual std::string plan_summary(const std::string& answer) const;
 
   // How the step's workpackages share jobs. Returns false and sets *error when the step's numbers
   // are not valid.

@@ -36,7 +36,7 @@ std::vector<std::string> work_together(const SaveGroup& group,
     const bool failed = all[rank].empty() || all[rank].front() != good;
     if (!all[rank].empty()) all[rank].erase(0, 1);
     if (!failed) continue;
-    throw std::runtime_error(fmt::format("rank {}: {}", rank, all[rank]));
+    throw SharedFailure(fmt::format("rank {}: {}", rank, all[rank]));
   }
   return all;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,15 @@ struct SaveGroup {
   int part() const;
 };
 
+// A failure that all processes of a group know of.
+struct SharedFailure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // Calls `work` and returns what it returned on every process of a divided group, or on this one.
-// Collective where divided(): if `work` throws on one, this throws std::runtime_error with the
-// first rank's failure on all of them. CommunicationError passes through.
+// Collective where divided(): if `work` throws on one, this throws SharedFailure with the first
+// rank's failure on all of them. Of what it throws otherwise (CommunicationError, no memory for the
+// exchange itself) the others know nothing.
 std::vector<std::string> work_together(const SaveGroup& group,
                                        const std::function<std::string()>& work);
 

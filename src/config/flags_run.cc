@@ -170,8 +170,10 @@ void declare_launch(CLI::App* app, Flags* f) {
          "What carries gradients: nccl (GPUs), mpi or sockets (CPUs; gloo is the same) (default: "
          "nccl on "
          "GPUs; else mpi where an MPI launcher started the processes, sockets where none did)");
-  g.number("--distributed-timeout-minutes", &f->launch.timeout_minutes, 0.0,
-           "How long processes wait for each other at the start");
+  g.number(
+      "--distributed-timeout-minutes", &f->launch.timeout_minutes, 0.0,
+      "How long processes wait for each other: at the start and in an operation (10 where it is "
+      "not given), for a host that does not answer (1), for a process that is stopped (0.1)");
   g.toggle("--prefix-output", &f->launch.prefix,
            "Begin every line of output with the process's rank: [rank3]:");
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "src/parallel/operations.h"
+
 namespace tally::train {
 namespace {
 
@@ -34,36 +36,50 @@ class Single final : public Communicator {
 
 void Communicator::all_reduce(Stream& s, const Tensor& t, Reduce op) {
   require(can_reduce(t.dtype), "all_reduce", "numbers of this type cannot be added");
-  if (size_ > 1 && t.numel() > 0) do_all_reduce(s, t, op);
+  if (size_ == 1 || t.numel() == 0) return;
+  const OperationScope scope(watch_, group_, "all-reduce");
+  do_all_reduce(s, t, op);
 }
 
 void Communicator::start_all_reduce(Stream& s, const Tensor& t, Reduce op) {
   require(can_reduce(t.dtype), "all_reduce", "numbers of this type cannot be added");
-  if (size_ > 1 && t.numel() > 0) do_start_all_reduce(s, t, op);
+  if (size_ == 1 || t.numel() == 0) return;
+  const OperationScope scope(watch_, group_, "all-reduce");
+  do_start_all_reduce(s, t, op);
 }
 
 void Communicator::wait(Stream&) {}
 
 void Communicator::broadcast(Stream& s, const Tensor& t, int root) {
   require(root >= 0 && root < size_, "broadcast", "there is no such rank");
-  if (size_ > 1 && t.numel() > 0) do_broadcast(s, t, root);
+  if (size_ == 1 || t.numel() == 0) return;
+  const OperationScope scope(watch_, group_, "broadcast");
+  do_broadcast(s, t, root);
 }
 
 void Communicator::all_gather(Stream& s, const Tensor& part, const Tensor& whole) {
-  if (has_parts(s, part, whole)) do_all_gather(s, part, whole);
+  if (!has_parts(s, part, whole)) return;
+  const OperationScope scope(watch_, group_, "all-gather");
+  do_all_gather(s, part, whole);
 }
 
 void Communicator::start_all_gather(Stream& s, const Tensor& part, const Tensor& whole) {
-  if (has_parts(s, part, whole)) do_start_all_gather(s, part, whole);
+  if (!has_parts(s, part, whole)) return;
+  const OperationScope scope(watch_, group_, "all-gather");
+  do_start_all_gather(s, part, whole);
 }
 
 void Communicator::reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part, Reduce op) {
-  if (has_shares(s, whole, part)) do_reduce_scatter(s, whole, part, op);
+  if (!has_shares(s, whole, part)) return;
+  const OperationScope scope(watch_, group_, "reduce-scatter");
+  do_reduce_scatter(s, whole, part, op);
 }
 
 void Communicator::start_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part,
                                         Reduce op) {
-  if (has_shares(s, whole, part)) do_start_reduce_scatter(s, whole, part, op);
+  if (!has_shares(s, whole, part)) return;
+  const OperationScope scope(watch_, group_, "reduce-scatter");
+  do_start_reduce_scatter(s, whole, part, op);
 }
 
 // Whether there is something to gather from other ranks; one rank alone copies its part.
@@ -94,7 +110,9 @@ void Communicator::receive(Stream& s, const Tensor& t, int from) {
 
 void Communicator::start_send(Stream& s, const Tensor& t, int to) {
   require(to >= 0 && to < size_ && to != rank_, "start_send", "the peer is not another rank");
-  if (t.numel() > 0) do_start_send(s, t, to);
+  if (t.numel() == 0) return;
+  const OperationScope scope(watch_, group_, "send to", rank_of_run(to));
+  do_start_send(s, t, to);
 }
 
 void Communicator::send_receive(Stream& s, const Tensor& out, int to, const Tensor& in, int from) {
@@ -102,12 +120,17 @@ void Communicator::send_receive(Stream& s, const Tensor& out, int to, const Tens
     return !t.defined() || (peer >= 0 && peer < size_ && peer != rank_);
   };
   require(other(out, to) && other(in, from), "send_receive", "the peer is not another rank");
-  if (out.defined() || in.defined()) do_send_receive(s, out, to, in, from);
+  if (!out.defined() && !in.defined()) return;
+  const bool receives = in.defined();
+  const OperationScope scope(watch_, group_, receives ? "receive from" : "send to",
+                             rank_of_run(receives ? from : to));
+  do_send_receive(s, out, to, in, from);
 }
 
 void Communicator::barrier(Stream& s) {
   s.synchronize();
   if (size_ == 1) return;
+  const OperationScope scope(watch_, group_, "barrier");
   // In device memory of the caller's device; set-up and ends of runs can afford an allocation.
   void* one = s.allocate(sizeof(int32_t), "barrier");
   s.fill_zero(one, sizeof(int32_t));
@@ -123,9 +146,34 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
 
 std::unique_ptr<Communicator> Communicator::subgroup(const std::vector<int>& ranks,
                                                      const char* name) {
-  auto made = do_subgroup(ranks);
-  if (made) made->name_ = name;
+  const std::string id = id_ + "/" + std::to_string(groups_made_++);
+  std::unique_ptr<Communicator> made;
+  {
+    const OperationScope scope(size_ > 1 ? watch_ : nullptr, group_, "making of a group");
+    made = do_subgroup(ranks);
+  }
+  if (!made) return made;
+  made->name_ = name;
+  if (watch_ == nullptr || made->size() == 1) return made;
+  std::vector<int> ranks_of_run;
+  for (const int r : ranks) ranks_of_run.push_back(rank_of_run(r));
+  made->report_to(watch_, id, std::move(ranks_of_run));
   return made;
+}
+
+void Communicator::report_to(OperationWatch* watch, std::vector<int> ranks) {
+  report_to(watch, name_, std::move(ranks));
+}
+
+void Communicator::report_to(OperationWatch* watch, std::string id, std::vector<int> ranks) {
+  watch_ = watch;
+  id_ = std::move(id);
+  ranks_of_run_ = std::move(ranks);
+  group_ = watch_->add_group(id_, name_, ranks_of_run_);
+}
+
+int Communicator::rank_of_run(int rank) const {
+  return ranks_of_run_.empty() ? rank : ranks_of_run_[static_cast<size_t>(rank)];
 }
 
 // The first rank of a group is in no other.

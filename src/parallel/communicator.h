@@ -33,6 +33,8 @@ struct CommunicatorInfo {
   std::vector<std::string> settings;  // "NCCL_NVLS_ENABLE=0": variables that the library reads
 };
 
+class OperationWatch;
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -87,6 +89,11 @@ class Communicator {
   // all ranks, and a rank that is in no group passes an empty list.
   std::unique_ptr<Communicator> subgroup(const std::vector<int>& ranks, const char* name);
   const std::string& name() const { return name_; }
+  // From now on `watch` knows what this process waits for in this communicator and in the groups
+  // that are made of it. `ranks`: those of the run, in this one's order. `watch` outlives them.
+  void report_to(OperationWatch* watch, std::vector<int> ranks);
+  // Null where nobody watches.
+  OperationWatch* watch() const { return watch_; }
 
  protected:
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
@@ -113,11 +120,18 @@ class Communicator {
   virtual std::unique_ptr<Communicator> do_subgroup(const std::vector<int>& ranks);
 
  private:
+  void report_to(OperationWatch* watch, std::string id, std::vector<int> ranks);
+  int rank_of_run(int rank) const;
   bool has_parts(Stream& s, const Tensor& part, const Tensor& whole) const;
   bool has_shares(Stream& s, const Tensor& whole, const Tensor& part) const;
 
   int rank_, size_;
   std::string name_ = "world";
+  OperationWatch* watch_ = nullptr;
+  int group_ = -1;  // of watch_
+  std::string id_;  // the same on all ranks of this communicator
+  int groups_made_ = 0;
+  std::vector<int> ranks_of_run_;  // empty: not known
 };
 
 // One rank: nothing is sent.

@@ -14,5 +14,9 @@ struct LaunchError : std::runtime_error {
 struct CommunicationError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+// Rank 0 reports why the ranks could not meet, so this one has nothing to say. Exit code 1.
+struct ReportedByZero : CommunicationError {
+  using CommunicationError::CommunicationError;
+};
 
 }  // namespace tally::train

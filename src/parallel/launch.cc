@@ -224,6 +224,7 @@ Launch discover_launch(const LaunchOptions& options, const Environment& environm
   }
   if (const auto fd = v.number("TALLY_RENDEZVOUS_FD"); supervised && fd && launch.rank == 0)
     launch.listening_fd = *fd;
+  if (const auto fd = v.number("TALLY_SUPERVISOR_FD"); supervised && fd) launch.supervisor_fd = *fd;
   return launch;
 }
 

@@ -23,8 +23,12 @@ struct LaunchOptions {
   // waiting has its own default.
   std::optional<double> timeout_minutes;
   double start_seconds() const { return timeout_minutes.value_or(10) * 60; }
-  // How long a peer may be silent. Less than a second would depend on scheduling.
-  double silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(1) * 60); }
+  // How long a process may be silent while its host answers, and how long a host may be. Less than
+  // a second would depend on scheduling.
+  double silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(0.1) * 60); }
+  double host_silence_seconds() const { return std::max(1.0, timeout_minutes.value_or(1) * 60); }
+  // How long an operation of a group may wait for its ranks.
+  double operation_seconds() const { return std::max(1.0, timeout_minutes.value_or(10) * 60); }
   // From a request to stop to SIGKILL. It must be long enough for a large checkpoint.
   double stop_seconds() const { return timeout_minutes.value_or(10) * 60; }
 };
@@ -40,6 +44,7 @@ struct Launch {
   std::string address;
   int port = 0;
   int listening_fd = -1;    // rank 0 under --nproc-per-node: listens already
+  int supervisor_fd = -1;   // where the parent tells of ranks that were killed
   bool supervised = false;  // started by a tally-train, which watches
   bool mpi = false;         // an MPI launcher started exactly these processes
 };

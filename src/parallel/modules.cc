@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <numeric>
 
 #include "src/parallel/module.h"
+#include "src/parallel/operations.h"
 
 namespace tally::train {
 namespace {
@@ -66,7 +68,11 @@ std::unique_ptr<Communicator> make_communicator(const std::string& name, Rendezv
   context.device = device;
   context.interface = interface;
   context.reduce = reduce_elements;
-  return name == "sockets" ? make_sockets_communicator(context) : open_module(name, context);
+  auto made = name == "sockets" ? make_sockets_communicator(context) : open_module(name, context);
+  std::vector<int> ranks(static_cast<size_t>(meeting.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  made->report_to(&meeting.operations(), std::move(ranks));
+  return made;
 }
 
 }  // namespace tally::train

@@ -2,96 +2,42 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <condition_variable>
-#include <cstdint>
-#include <deque>
-#include <mutex>
-#include <optional>
-#include <thread>
+#include <numeric>
 
-#include "src/parallel/heartbeat.h"
-#include "src/parallel/rendezvous_wire.h"
-#include "src/parallel/tcp.h"
+#include "src/parallel/process_state.h"
+#include "src/parallel/star.h"
 
 namespace tally::train {
-namespace {
 
-using Clock = std::chrono::steady_clock;
-
-class Star final : public Rendezvous {
- public:
-  Star(const RendezvousOptions& options, OnFailure on_failure)
-      : options_(options),
-        on_failure_(std::move(on_failure)),
-        inbox_{Inbox(static_cast<size_t>(options.size)), Inbox(static_cast<size_t>(options.size))},
-        hosts_(static_cast<size_t>(options.size)),
-        done_(static_cast<size_t>(options.size)) {
-    if (options_.size == 1) return;
-    const Deadline deadline = in_seconds(options_.timeout_seconds);
-    if (options_.rank == 0) {
-      receive_all_ranks(deadline);
-    } else {
-      visit_zero(deadline);
-    }
-    sending_ = std::vector<std::timed_mutex>(peers_.size());
-    wake_ = Socket(eventfd(0, EFD_CLOEXEC));
-    thread_ = std::thread([this] { watch(); });
+Star::Star(const RendezvousOptions& options, OnFailure on_failure)
+    : options_(options),
+      on_failure_(std::move(on_failure)),
+      supervisor_(options.supervisor_fd),
+      inbox_{Inbox(static_cast<size_t>(options.size)), Inbox(static_cast<size_t>(options.size))},
+      hosts_(static_cast<size_t>(options.size)),
+      done_(static_cast<size_t>(options.size)) {
+  if (options_.size == 1) return;
+  std::vector<int> all(static_cast<size_t>(options_.size));
+  std::iota(all.begin(), all.end(), 0);
+  exchanges_ = operations_.add_group("exchange", "world", std::move(all));
+  const Deadline deadline = in_seconds(options_.timeout_seconds);
+  if (options_.rank == 0) {
+    receive_all_ranks(deadline);
+  } else {
+    visit_zero(deadline);
   }
-
-  ~Star() override { stop(); }
-  Star(const Star&) = delete;
-  Star& operator=(const Star&) = delete;
-
-  int rank() const override { return options_.rank; }
-  int size() const override { return options_.size; }
-  const std::string& address() const override { return address_; }
-  std::vector<std::string> exchange(const std::string& mine, ExchangeKind kind) override;
-  Failure fail(int code, const std::string& message, bool consequence) override;
-  void done() override;
-
- private:
-  void receive_all_ranks(Deadline deadline);
-  void admit(Socket visitor, Deadline deadline);
-  void visit_zero(Deadline deadline);
-  void watch();
-  void take(size_t peer);
-  void send_heartbeats();
-  void find_silent(const SilenceWatch& silence, Clock::time_point now);
-  void lose(size_t peer, const std::string& message);
-  void wait_for_end_of_zero();
-  void learn(const Failure& failure);
-  void send_to_all(Message type, const std::string& body);
-  std::string wait_for(std::unique_lock<std::mutex>* lock, ExchangeKind kind, size_t peer);
-  void stop();
-
-  const RendezvousOptions options_;
-  const OnFailure on_failure_;
-  std::string address_ = "127.0.0.1";
-  std::vector<Socket> peers_;  // rank 0: by rank, its own place closed; others: rank 0 alone
-  Socket wake_;
-  std::thread thread_;
-
-  // One mutex for each peer: a peer that does not read delays only what is sent to it.
-  std::vector<std::timed_mutex> sending_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  using Inbox = std::vector<std::deque<std::string>>;  // by rank of the sender
-  std::array<Inbox, 2> inbox_;                         // by kind of exchange
-  std::vector<std::string> hosts_;
-  std::vector<char> done_;
-  std::optional<Failure> failure_;
-  bool failing_ = false, stopping_ = false;
-};
+  sending_ = std::vector<std::timed_mutex>(peers_.size());
+  wake_ = Socket(eventfd(0, EFD_CLOEXEC));
+  thread_ = std::thread([this] { watch(); });
+}
 
 void Star::receive_all_ranks(Deadline deadline) {
   peers_.resize(static_cast<size_t>(options_.size));
+  local_.resize(peers_.size());
   hosts_[0] = options_.host;
   if (options_.listening_fd < 0) check_host_name(options_.address, deadline);
   const Socket listener =
@@ -106,15 +52,25 @@ void Star::receive_all_ranks(Deadline deadline) {
   };
   while (!missing().empty()) {
     Socket visitor = accept_until(listener, deadline);
-    if (!visitor.open())
-      throw CommunicationError(fmt::format(
-          "{} of {} ranks did not connect to {}:{} within {:.0f} s: missing {}{}", missing().size(),
-          options_.size, options_.address, options_.port, options_.timeout_seconds,
-          missing().size() == 1 ? "rank " : "ranks ", fmt::join(missing(), ", ")));
+    if (!visitor.open()) give_up(missing());
     admit(std::move(visitor), deadline);
   }
   address_ = local_address(peers_[1]);
-  for (size_t r = 1; r < peers_.size(); ++r) send_message(peers_[r], Message::welcome, "");
+  std::string welcome;
+  put(&welcome, options_.host);
+  put(&welcome, process_name());
+  for (size_t r = 1; r < peers_.size(); ++r) send_message(peers_[r], Message::welcome, welcome);
+}
+
+// One message for all: those that have come learn that this rank reports it.
+void Star::give_up(const std::vector<int>& missing) {
+  const std::string why = fmt::format(
+      "{} of {} ranks did not connect to {}:{} within {:.0f} s: missing {}{}", missing.size(),
+      options_.size, options_.address, options_.port, options_.timeout_seconds,
+      missing.size() == 1 ? "rank " : "ranks ", fmt::join(missing, ", "));
+  sending_ = std::vector<std::timed_mutex>(peers_.size());
+  send_to_all(Message::failure, encode(Failure{0, options_.host, 1, why}));
+  throw CommunicationError(why);
 }
 
 // Receives a visitor's hello. Strangers (another run on the same port, a port scanner) are
@@ -149,15 +105,16 @@ void Star::admit(Socket visitor, Deadline deadline) {
     return;
   }
   hosts_[static_cast<size_t>(rank)] = hello.host;
+  local_[static_cast<size_t>(rank)] = local_process(hello.process);
   peers_[static_cast<size_t>(rank)] = std::move(visitor);
 }
 
 void Star::visit_zero(Deadline deadline) {
   peers_.push_back(connect_until(options_.address, options_.port, deadline));
   address_ = local_address(peers_[0]);
-  send_message(
-      peers_[0], Message::hello,
-      encode(Hello{own_protocol(), options_.run, options_.rank, options_.size, options_.host}));
+  send_message(peers_[0], Message::hello,
+               encode(Hello{own_protocol(), options_.run, options_.rank, options_.size,
+                            options_.host, process_name()}));
   Message type{};
   std::string body;
   // Rank 0 gives up first, and its closed connection shows that.
@@ -165,134 +122,35 @@ void Star::visit_zero(Deadline deadline) {
     throw CommunicationError(
         fmt::format("rank 0 at {}:{} gave up before all {} ranks had connected", options_.address,
                     options_.port, options_.size));
+  if (type == Message::failure) {
+    wait_for_end_of_zero();
+    throw ReportedByZero(decode_failure(body).message);
+  }
   if (type != Message::welcome)
     throw CommunicationError(
         fmt::format("rank 0 at {}:{}: {}", options_.address, options_.port, body));
-}
-
-// The thread that reads the peers' messages and sends heartbeats, whatever other threads are doing.
-void Star::watch() {
-  SilenceWatch silence(peers_.size(), options_.silence_seconds, Clock::now());
-  Clock::time_point next_heartbeat = Clock::now();
-  std::vector<pollfd> fds;
-  for (const Socket& peer : peers_) fds.push_back({peer.fd(), POLLIN, 0});
-  fds.push_back({wake_.fd(), POLLIN, 0});
-  for (;;) {
-    if (Clock::now() >= next_heartbeat) {
-      send_heartbeats();
-      next_heartbeat = Clock::now() + silence.interval();
-    }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_heartbeat - Clock::now());
-    const int ready =
-        poll(fds.data(), fds.size(), static_cast<int>(std::max<int64_t>(0, left.count())));
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (stopping_) return;
-    }
-    for (size_t i = 0; ready > 0 && i < peers_.size(); ++i) {
-      if (fds[i].revents == 0) continue;
-      take(i);
-      silence.heard(i, Clock::now());
-      if (!peers_[i].open()) fds[i].fd = -1;
-    }
-    silence.round(Clock::now());
-    find_silent(silence, Clock::now());
-  }
-}
-
-void Star::send_heartbeats() {
-  for (size_t i = 0; i < peers_.size(); ++i) {
-    // A message that is being received is a sign of life, too.
-    const std::unique_lock<std::timed_mutex> lock(sending_[i], std::try_to_lock);
-    if (lock.owns_lock() && peers_[i].open()) send_heartbeat(peers_[i]);
-  }
-}
-
-void Star::find_silent(const SilenceWatch& silence, Clock::time_point now) {
-  for (size_t i = 0; i < peers_.size(); ++i) {
-    if (!peers_[i].open() || !silence.silent(i, now)) continue;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (done_[i] != 0) continue;
-    }
-    return lose(i, fmt::format("it has sent no sign of life for {:.0f} s: it was stopped (SIGSTOP, "
-                               "a debugger), or its host hangs; --distributed-timeout-minutes sets "
-                               "the limit",
-                               options_.silence_seconds));
-  }
-}
-
-// Reads one message of a peer, or notices its end.
-void Star::take(size_t peer) {
-  Message type{};
-  std::string body;
-  // Waits for the rest of a message that has begun; the other peers wait meanwhile.
-  const double patience = std::min(30.0, options_.silence_seconds / 2);
-  const bool whole = receive_message(peers_[peer], in_seconds(patience), &type, &body);
-  if (whole && type == Message::heartbeat) return;
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (whole && is_exchange(type)) inbox_[type == Message::background][peer].push_back(body);
-  if (whole && type == Message::done) done_[peer] = 1;
-  const bool lost = !whole && done_[peer] == 0;
-  lock.unlock();
-  changed_.notify_all();
-  if (whole && type == Message::failure) {
-    if (options_.rank != 0) wait_for_end_of_zero();
-    learn(decode_failure(body));
-  }
-  if (whole) return;
-  {
-    const std::lock_guard<std::timed_mutex> no_sending(sending_[peer]);
-    peers_[peer] = Socket();
-  }
-  if (lost) lose(peer, "its connection closed unexpectedly: it was killed, or its node failed");
-}
-
-void Star::lose(size_t peer, const std::string& message) {
-  Failure f;
-  f.rank = static_cast<int>(peer);
-  f.host = hosts_[peer].empty() ? options_.address : hosts_[peer];
-  f.message = message;
-  f.known_to_zero = options_.rank == 0;
-  learn(f);
-}
-
-// Rank 0 reports for all. A launcher may end the others as soon as one has failed (srun
-// --kill-on-bad-exit), so no rank ends before rank 0 has, unless that takes too long.
-void Star::wait_for_end_of_zero() {
-  const Deadline deadline = in_seconds(4);
-  Message type{};
-  std::string body;
-  while (receive_message(peers_[0], deadline, &type, &body)) {
-  }
-}
-
-void Star::learn(const Failure& failure) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (failure_ || stopping_) return;
-  failure_ = failure;
-  const bool failing = failing_;
-  lock.unlock();
-  if (options_.rank == 0) send_to_all(Message::failure, encode(failure));
-  changed_.notify_all();
-  if (!failing) on_failure_(failure);
+  Reader in(body);
+  hosts_[0] = in.text();
+  local_.push_back(local_process(in.text()));
 }
 
 void Star::send_to_all(Message type, const std::string& body) {
-  for (size_t i = 0; i < peers_.size(); ++i) {
-    std::unique_lock<std::timed_mutex> lock(sending_[i], std::defer_lock);
-    // An exchange waits for a slow peer. The end of a run does not wait for a peer that hangs while
-    // another thread sends to it.
-    if (is_exchange(type)) {
-      lock.lock();
-    } else if (!lock.try_lock_for(std::chrono::seconds(1))) {
-      continue;
-    }
-    if (!peers_[i].open()) continue;
-    try {
-      send_message(peers_[i], type, body);
-    } catch (const CommunicationError&) {  // the peer is gone; watch() handles that
-    }
+  for (size_t i = 0; i < peers_.size(); ++i) send_to(i, type, body);
+}
+
+void Star::send_to(size_t peer, Message type, const std::string& body) {
+  std::unique_lock<std::timed_mutex> lock(sending_[peer], std::defer_lock);
+  // An exchange waits for a slow peer. The end of a run does not wait for a peer that hangs while
+  // another thread sends to it.
+  if (is_exchange(type)) {
+    lock.lock();
+  } else if (!lock.try_lock_for(std::chrono::seconds(1))) {
+    return;
+  }
+  if (!peers_[peer].open()) return;
+  try {
+    send_message(peers_[peer], type, body);
+  } catch (const CommunicationError&) {  // the peer is gone; watch() handles that
   }
 }
 
@@ -315,6 +173,8 @@ std::vector<std::string> Star::exchange(const std::string& mine, ExchangeKind ki
   const auto count = static_cast<size_t>(options_.size);
   std::vector<std::string> all(count);
   if (count == 1) return {mine};
+  const OperationScope scope(kind == ExchangeKind::main ? &operations_ : nullptr, exchanges_,
+                             "the exchange of settings and results");
   if (options_.rank != 0) send_to_all(type, mine);
   std::unique_lock<std::mutex> lock(mutex_);
   if (options_.rank != 0) {
@@ -388,8 +248,6 @@ void Star::stop() {
   thread_.join();
   peers_.clear();
 }
-
-}  // namespace
 
 std::unique_ptr<Rendezvous> Rendezvous::meet(const RendezvousOptions& options,
                                              OnFailure on_failure) {

@@ -30,9 +30,19 @@ struct RendezvousOptions {
   std::string run;               // identifies the run (a job id); other runs are rejected
   double timeout_seconds = 600;  // to wait for all ranks at the start
   // A rank that sends no sign of life for so long has failed. Every rank sends heartbeats from a
-  // thread of its own, also while it computes, tunes or writes a checkpoint.
-  double silence_seconds = 60;
+  // thread of its own, also while it computes, tunes or writes a checkpoint. The first limit is for
+  // a process whose host answers, or that is known to be stopped; the second for hosts and
+  // networks, and for a process of this host that is not stopped but gets no processor.
+  double silence_seconds = 6;
+  double host_silence_seconds = 60;
+  // An operation of a group, or an exchange, that waits longer has failed.
+  double operation_seconds = 600;
+  // A packet socket to the supervisor of this host's ranks, from which failures arrive (encode() in
+  // rendezvous_wire.h); not owned. -1: none.
+  int supervisor_fd = -1;
 };
+
+class OperationWatch;
 
 // Exchanges of one kind follow each other on all ranks. Those of a background thread (a checkpoint
 // that is being written) are between any of the main thread's.
@@ -54,6 +64,8 @@ class Rendezvous {
   virtual int size() const = 0;
   // This host's numeric address as rank 0 sees it.
   virtual const std::string& address() const = 0;
+  // What this rank does with others, for all that make it wait.
+  virtual OperationWatch& operations() = 0;
   // Collective: every rank's text, in the order of ranks. For set-up, not for steps. One thread at a
   // time for each kind.
   virtual std::vector<std::string> exchange(const std::string& mine,

@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -19,7 +21,7 @@ struct Header {
 }  // namespace
 
 const std::string& own_protocol() {
-  static const std::string protocol = "tallyrv2";
+  static const std::string protocol = "tallyrv3";
   return protocol;
 }
 
@@ -57,6 +59,7 @@ std::string encode(const Hello& hello) {
   put(&body, hello.rank);
   put(&body, hello.size);
   put(&body, hello.host);
+  put(&body, hello.process);
   return body;
 }
 
@@ -68,6 +71,7 @@ Hello decode_hello(const std::string& body) {
   hello.rank = in.number();
   hello.size = in.number();
   hello.host = in.text();
+  hello.process = in.text();
   return hello;
 }
 
@@ -103,6 +107,31 @@ void send_heartbeat(const Socket& to) {
   const auto type = Message::heartbeat;
   // A peer that is gone is noticed by the reader.
   [[maybe_unused]] const ssize_t n = send(to.fd(), &type, sizeof type, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool MessageBuffer::receive(const Socket& from) {
+  std::array<char, 1 << 16> piece;
+  const ssize_t n = recv(from.fd(), piece.data(), piece.size(), MSG_DONTWAIT);
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  bytes_.append(piece.data(), static_cast<size_t>(n));
+  return n > 0;
+}
+
+bool MessageBuffer::next(Message* type, std::string* body) {
+  if (bytes_.empty() || broken_) return false;
+  *type = static_cast<Message>(bytes_.front());
+  if (*type == Message::heartbeat) {
+    bytes_.erase(0, 1);
+    return true;
+  }
+  Header header;
+  if (bytes_.size() < sizeof header) return false;
+  std::memcpy(static_cast<void*>(&header), bytes_.data(), sizeof header);
+  broken_ = header.bytes > largest_message;
+  if (broken_ || bytes_.size() - sizeof header < header.bytes) return false;
+  body->assign(bytes_, sizeof header, header.bytes);
+  bytes_.erase(0, sizeof header + header.bytes);
+  return true;
 }
 
 bool receive_message(const Socket& from, Deadline deadline, Message* type, std::string* body) {

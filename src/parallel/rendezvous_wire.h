@@ -20,6 +20,9 @@ enum class Message : char {
   failure = 'F',     // of a rank
   done = 'D',        // the end of a good run
   heartbeat = 'B',   // the sender is alive
+  late = 'L',        // to rank 0: the sender waits too long for others
+  question = 'Q',    // from rank 0: what are you doing?
+  activity = 'A',    // the answer
 };
 
 inline bool is_exchange(Message type) {
@@ -31,6 +34,7 @@ struct Hello {
   std::string protocol, run;
   int rank = 0, size = 0;
   std::string host;
+  std::string process;  // process_name()
 };
 
 // The protocol of this program; another version may have another one.
@@ -61,6 +65,21 @@ void send_message(const Socket& to, Message type, const std::string& body);
 // Never blocks. A heartbeat that does not fit the send buffer is dropped, because the peer has
 // unread messages anyway.
 void send_heartbeat(const Socket& to);
+// What has arrived from a peer, to be read without waiting for the rest of a message.
+class MessageBuffer {
+ public:
+  // Takes what is there; false when the peer closed.
+  bool receive(const Socket& from);
+  // The next whole message, if there is one.
+  bool next(Message* type, std::string* body);
+  // What arrives is no message.
+  bool broken() const { return broken_; }
+
+ private:
+  std::string bytes_;
+  bool broken_ = false;
+};
+
 // False when the peer closed, the deadline passed, or this is no message.
 bool receive_message(const Socket& from, Deadline deadline, Message* type, std::string* body);
 

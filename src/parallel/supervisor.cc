@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 #include <optional>
 #include <vector>
 
+#include "src/parallel/process_state.h"
+#include "src/parallel/rendezvous_wire.h"
 #include "src/parallel/tcp.h"
 
 namespace tally::train {
@@ -30,6 +33,7 @@ constexpr auto grace = std::chrono::seconds(3);
 constexpr int look_every_milliseconds = 500;
 // Exit codes of orderly ends: completed, or stopped by a time limit or a signal (docs/flags.md).
 constexpr int completed = 0, stopped = 4;
+constexpr int out_of_memory = 3;
 
 // False when it cannot be written: the disk is full, or the reader has closed the pipe.
 bool write_whole(int fd, const std::string& text) {
@@ -103,6 +107,9 @@ struct Rank {
   int rank = 0;
   pid_t pid = -1;                     // -1: has ended
   std::vector<PrefixedLines> output;  // stdout, stderr; none: inherited
+  // To the rank: failures of others, which only this process can know (rendezvous.h). From it: one
+  // byte when the first failure has been reported.
+  Socket news;
 };
 
 class Supervisor {
@@ -133,8 +140,10 @@ class Supervisor {
     for (int i = 0; i < processes_; ++i) start(i, argv);
     listener_ = Socket();
     while (running()) {
+      oom_kills_ = oom_kills();
       wait();
       reap();
+      if (failure_) kill_stopped();
       if (kill_at_ && Clock::now() >= *kill_at_) kill_all();
     }
     for (Rank& r : ranks_) {
@@ -143,13 +152,15 @@ class Supervisor {
         lines.finish();
       }
     }
+    if (failure_ && !cause_.empty() && !was_reported())
+      write_whole(STDERR_FILENO, "tally-train: error: " + cause_ + "\n");
     if (!failure_ && !stopped_) report_lost_lines();
     return failure_.value_or(stopped_ ? stopped : completed);
   }
 
  private:
   void block_signals();
-  std::vector<std::string> environment_of(int index) const;
+  std::vector<std::string> environment_of(int index, int news) const;
   void start(int index, char** argv);
   void wait();
   void reap();
@@ -163,7 +174,10 @@ class Supervisor {
       if (r.pid > 0) kill(r.pid, signal);
   }
   void ask_to_stop(int signal);
+  void kill_stopped() const;
   void kill_all();
+  void tell_others(const Failure& failure) const;
+  bool was_reported() const;
 
   const int processes_;
   const double stop_seconds_;
@@ -174,6 +188,8 @@ class Supervisor {
   sigset_t previous_{};
   std::vector<Rank> ranks_;
   std::optional<int> failure_;
+  std::string cause_;  // of failure_, where a rank was killed; the ranks report it if they can
+  int64_t oom_kills_ = 0;
   bool stopped_ = false;
   int asked_to_stop_ = 0;  // the first signal that was passed on; 0: none
   // When the ranks that are left are killed.
@@ -188,7 +204,7 @@ void Supervisor::block_signals() {
   signals_ = Socket(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-std::vector<std::string> Supervisor::environment_of(int index) const {
+std::vector<std::string> Supervisor::environment_of(int index, int news) const {
   const bool alone = processes_ == 1;  // started only to prefix its output: its place is our own
   std::vector<std::string> all;
   const std::vector<std::string> ours{
@@ -199,6 +215,7 @@ std::vector<std::string> Supervisor::environment_of(int index) const {
       fmt::format("LOCAL_WORLD_SIZE={}", alone ? outer_.local_size : processes_),
       fmt::format("MASTER_ADDR={}", address_),
       fmt::format("MASTER_PORT={}", port_),
+      fmt::format("TALLY_SUPERVISOR_FD={}", news),
       fmt::format("TALLY_RENDEZVOUS_FD={}",
                   index == 0 && listener_.open() ? std::to_string(listener_.fd()) : "")};
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -214,7 +231,12 @@ std::vector<std::string> Supervisor::environment_of(int index) const {
 
 void Supervisor::start(int index, char** argv) {
   Rank& rank = ranks_[static_cast<size_t>(index)];
-  std::vector<std::string> environment = environment_of(index);
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw LaunchError(fmt::format("a pair of sockets cannot be made: {}", std::strerror(errno)));
+  rank.news = Socket(ends[0]);
+  const Socket its_end(ends[1]);
+  std::vector<std::string> environment = environment_of(index, its_end.fd());
   std::vector<char*> pointers;
   for (std::string& entry : environment) pointers.push_back(entry.data());
   pointers.push_back(nullptr);
@@ -233,6 +255,7 @@ void Supervisor::start(int index, char** argv) {
       dup2(rank.output[1].into(), STDERR_FILENO);
     }
     if (index == 0 && listener_.open()) fcntl(listener_.fd(), F_SETFD, 0);
+    fcntl(its_end.fd(), F_SETFD, 0);
     execve("/proc/self/exe", argv, pointers.data());
     _exit(127);
   }
@@ -262,22 +285,41 @@ void Supervisor::ask_to_stop(int signal) {
   kill_at_ = in_seconds(stop_seconds_);
 }
 
-// The grace period after a failure or a request to stop is over.
+// They cannot notice that the run has failed.
+void Supervisor::kill_stopped() const {
+  for (const Rank& r : ranks_)
+    if (r.pid > 0 && is_stopped(r.pid)) kill(r.pid, SIGKILL);
+}
+
+void Supervisor::tell_others(const Failure& failure) const {
+  const std::string packet = encode(failure);
+  for (const Rank& r : ranks_)
+    if (r.pid > 0) send(r.news.fd(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool Supervisor::was_reported() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) {
+    char byte = 0;
+    return recv(r.news.fd(), &byte, 1, MSG_DONTWAIT) == 1;
+  });
+}
+
+// The grace period after a failure or a request to stop is over. After a failure, its cause is
+// reported, and not what follows from it.
 void Supervisor::kill_all() {
   std::vector<int> left;
   for (const Rank& r : ranks_)
     if (r.pid > 0) left.push_back(r.rank);
   send_all(SIGKILL);
   kill_at_.reset();
-  const std::string since =
-      failure_ ? fmt::format("{} s of the failure", grace.count())
-               : fmt::format("{:.0f} s of the request to stop (signal {}, {})", stop_seconds_,
-                             asked_to_stop_, strsignal(asked_to_stop_));
+  if (failure_) return;
+  failure_ = 1;
+  const std::string since = fmt::format("{:.0f} s of the request to stop (signal {}, {})",
+                                        stop_seconds_, asked_to_stop_, strsignal(asked_to_stop_));
   const bool one = left.size() == 1;
   write_whole(STDERR_FILENO,
               fmt::format("tally-train: error: rank{} {} did not end within {} and {} killed\n",
                           one ? "" : "s", fmt::join(left, ", "), since, one ? "was" : "were"));
-  if (!failure_) failure_ = 1;
 }
 
 void Supervisor::reap() {
@@ -299,11 +341,21 @@ void Supervisor::note_end(const Rank& rank, pid_t pid, int status) {
   if (failure_) return;  // consequences of the first failure
   failure_ = code;
   kill_at_ = Clock::now() + grace;
-  if (WIFSIGNALED(status))
-    write_whole(
-        STDERR_FILENO,
-        fmt::format("tally-train: error: rank {} (process {}) was killed by signal {} ({})\n",
-                    rank.rank, pid, WTERMSIG(status), strsignal(WTERMSIG(status))));
+  if (WIFSIGNALED(status)) {
+    Failure f;
+    f.rank = rank.rank;
+    f.message = fmt::format("process {} was killed by signal {} ({})", pid, WTERMSIG(status),
+                            strsignal(WTERMSIG(status)));
+    if (WTERMSIG(status) == SIGKILL && oom_kills() > oom_kills_) {
+      f.code = out_of_memory;
+      f.message +=
+          ", because the host or its control group had no memory left: take a smaller "
+          "--micro-batch-size, or more hosts; tally-train --plan says what a run needs";
+    }
+    failure_ = f.code;
+    cause_ = fmt::format("rank {}: {}", f.rank, f.message);
+    tell_others(f);
+  }
   if (code == 127)
     write_whole(STDERR_FILENO, "tally-train: error: the program could not start itself again\n");
 }

@@ -175,6 +175,13 @@ Socket connect_until(const std::string& host, int port, Deadline deadline) {
   }
 }
 
+double seconds_since_answer(const Socket& socket) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return info.tcpi_last_ack_recv / 1000.0;
+}
+
 void send_all(const Socket& socket, const void* data, size_t bytes) {
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {

@@ -47,6 +47,10 @@ Socket accept_until(const Socket& listener, Deadline deadline);
 // and as check_host_name() does when the name is unknown.
 Socket connect_until(const std::string& host, int port, Deadline deadline);
 
+// How long ago the system of the peer's host acknowledged something, whatever the peer's process
+// does; 0 where the system does not say.
+double seconds_since_answer(const Socket& socket);
+
 // All bytes, or CommunicationError (send) or false (receive: the peer closed or the deadline
 // passed).
 void send_all(const Socket& socket, const void* data, size_t bytes);

@@ -109,9 +109,10 @@ void CheckpointWriter::write(const TrainingState& state, const ParameterState& p
                              Stream& stream) {
   try {
     result_->folder = save_checkpoint(root_, state, config_, parameters, stream, side_, group_);
-  } catch (const CommunicationError&) {
-    lost_connection_ = std::current_exception();
+  } catch (const SharedFailure& e) {
+    result_->error = e.what();
   } catch (const std::exception& e) {
+    if (group_.divided()) fatal_ = std::current_exception();
     result_->error = e.what();
   }
   done_ = true;
@@ -119,7 +120,7 @@ void CheckpointWriter::write(const TrainingState& state, const ParameterState& p
 
 std::optional<SaveResult> CheckpointWriter::wait() {
   if (thread_.joinable()) thread_.join();
-  if (lost_connection_) std::rethrow_exception(std::exchange(lost_connection_, nullptr));
+  if (fatal_) std::rethrow_exception(std::exchange(fatal_, nullptr));
   return std::exchange(result_, std::nullopt);
 }
 

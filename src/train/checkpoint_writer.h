@@ -44,7 +44,8 @@ class CheckpointWriter {
   // OutOfMemory or DeviceError.
   void start(const TrainingState& state, const ParameterState& parameters, Stream& stream);
   // The result of the last start() that was not returned yet: waits for it, or returns nothing
-  // while the files are being written. Throws CommunicationError.
+  // while the files are being written. Throws what other processes cannot know of:
+  // CommunicationError, no memory for what they exchange.
   std::optional<SaveResult> wait();
   std::optional<SaveResult> finished();
 
@@ -68,8 +69,9 @@ class CheckpointWriter {
   std::vector<Parameter> parameters_, model_;  // of the copied state
   std::thread thread_;
   std::atomic<bool> done_{false};
-  std::optional<SaveResult> result_;    // the thread's until it has set done_
-  std::exception_ptr lost_connection_;  // likewise
+  std::optional<SaveResult> result_;  // the thread's until it has set done_
+  // Likewise: what ends the run, because the other processes know nothing of it and wait.
+  std::exception_ptr fatal_;
 };
 
 }  // namespace tally::train

@@ -14,6 +14,7 @@
 
 #include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
+#include "src/parallel/errors.h"
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
 #include "src/train/failures.h"
@@ -116,6 +117,8 @@ int dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return dispatch(argc, argv);
+  } catch (const ReportedByZero&) {
+    return 1;
   } catch (const std::exception& e) {
     print_error(e.what());
     return 1;

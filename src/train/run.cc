@@ -8,6 +8,7 @@
 #include "src/measure/build_info.h"
 #include "src/measure/system_info.h"
 #include "src/parallel/communicator.h"
+#include "src/parallel/operations.h"
 #include "src/train/agreement.h"
 #include "src/train/checkpoint_writer.h"
 #include "src/train/data_sources.h"
@@ -101,7 +102,7 @@ class Run {
           "a minute or two, the first time");
     };
     Session session(config_, stream_, mesh_);
-    const auto [iteration, consumed] = session.start(start_, notice_);
+    const auto [iteration, consumed] = start(&session);
     require_same_settings(
         world_.meeting(), host_name(),
         {{"iteration", "the number of steps done before (--load)", fmt::format("{}", iteration)}},
@@ -148,13 +149,17 @@ class Run {
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
     Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
-    if (writer_) report(writer_->wait());
+    if (writer_) {
+      const TaskScope task(world_.meeting().operations(), "writes a checkpoint");
+      report(writer_->wait());
+    }
     record_.device_bytes_peak = stream_.bytes_peak();
     if (!record_.steps.empty() && session.optimizer->updates() == updates)
       notice_(
           "no step changed the weights: the gradients of each overflowed; start with a lower "
           "--initial-loss-scale");
     if (!config_.save_hf_dir.empty() && writes()) {
+      const TaskScope task(world_.meeting().operations(), "writes the model");
       session.save_to_hugging_face(files_, save_group(config_, world_, ExchangeKind::main));
       print_(fmt::format("  saved the model in Hugging Face's layout to {}", config_.save_hf_dir));
     }
@@ -179,10 +184,15 @@ class Run {
   bool writes() const {
     return world_.is_primary() || save_group(config_, world_, ExchangeKind::main).divided();
   }
+  Progress start(Session* session) {
+    const TaskScope task(world_.meeting().operations(), "reads or makes the weights");
+    return session->start(start_, notice_);
+  }
   // A disk may be full for an hour. Training continues, the next save tries again, and the run
   // fails only if the last save failed.
   void save(Session* session, const Progress& done) {
     if (!writer_) return;
+    const TaskScope task(world_.meeting().operations(), "writes a checkpoint");
     report(writer_->wait());
     writer_->start(session->state(done, record_), session->parameters(), stream_);
     report(writer_->finished());
@@ -301,7 +311,10 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     StartingPoint from = find_start(config, notice);
     check_model_folders(config, world, from, notice);
     SideFiles files = side_files(config, world, from);
-    DataSources data = open_data(config);
+    DataSources data = [&] {
+      const TaskScope task(world.meeting().operations(), "opens the data");
+      return open_data(config);
+    }();
     require_same_settings(world.meeting(), host_name(), {{"dataset", "the dataset", data.content}},
                           "let --data-path name the same dataset on every host");
     take_save_folder(config, world, from, &save_folder, notice);

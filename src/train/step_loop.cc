@@ -28,6 +28,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
                         parts.optimizer, places(parts.config)),
       recorded_update_(records_graphs(parts.config, parts.stream) ? StepGraph::make(parts.stream)
                                                                   : nullptr),
+      watch_(parts.mesh.world().watch()),
       stop_(parts.mesh.world().size()),
       log_(parts.config, hooks_.print, record),
       evaluator_(
@@ -68,6 +69,7 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   parts_.stream.synchronize();
   log_.start();
   while (ending.outcome == Outcome::completed && iteration_ < c.train_iterations) {
+    if (watch_) watch_->set_iteration(iteration_ + 1);
     step();
     if (iteration_ - iteration <= StepGraph::eager_calls) hooks_.agree_on_algorithms();
     do_what_is_due(due());
@@ -145,7 +147,10 @@ void StepLoop::do_what_is_due(const Due& due) {
 void StepLoop::take_results() {
   if (results_.pending() == 0) return;
   const int done = results_.done(), pending = results_.pending();
-  results_.wait();
+  {
+    const OperationScope scope(watch_, -1, "device");
+    results_.wait();
+  }
   for (int k = done; k < pending; ++k) stop_.count(results_.state(k));
   parts_.optimizer.learn(results_.state(pending - 1));
   for (const Step& step : results_.take(iteration_ - pending + 1)) {

@@ -12,6 +12,7 @@
 #include "src/measure/record.h"
 #include "src/model/stage.h"
 #include "src/optim/optimizer.h"
+#include "src/parallel/operations.h"
 #include "src/train/evaluator.h"
 #include "src/train/failures.h"
 #include "src/train/forward_backward.h"
@@ -88,6 +89,7 @@ class StepLoop {
   StepResults results_;
   ForwardBackward forward_backward_;
   std::unique_ptr<StepGraph> recorded_update_;  // null: not recorded
+  OperationWatch* watch_;                       // null: one process
   StopVote stop_;
   TrainingLog log_;
   Evaluator evaluator_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -47,6 +48,9 @@ World::World(const Launch& launch, const LaunchOptions& options) : launch_(launc
   o.run = launch.run;
   o.timeout_seconds = options.start_seconds();
   o.silence_seconds = options.silence_seconds();
+  o.host_silence_seconds = options.host_silence_seconds();
+  o.operation_seconds = options.operation_seconds();
+  o.supervisor_fd = launch.supervisor_fd;
   meeting_ = Rendezvous::meet(o, [this](const Failure& f) {
     // Rank 0 reports for all; rank 1 reports that rank 0 was lost.
     end(f, rank() == 0 || (!f.known_to_zero && rank() == 1));
@@ -78,6 +82,11 @@ void World::end(const Failure& first, bool report) {
     print_error(named(first));
     const std::lock_guard<std::mutex> lock(mutex_);
     if (on_failure_) on_failure_(first);
+  }
+  // The supervisor reports what no rank has.
+  if (launch_.supervisor_fd >= 0 && (report || first.known_to_zero)) {
+    const char reported = 'R';
+    [[maybe_unused]] const ssize_t n = send(launch_.supervisor_fd, &reported, 1, MSG_NOSIGNAL);
   }
   _exit(first.code);
 }

@@ -131,8 +131,8 @@ TEST_CASE("a rank that is stopped ends the run, with its number, within the limi
     CHECK(ended.code == 1);
     CHECK(contains(ended.err, fmt::format("tally-train: error: rank {} on ", rank)));
     CHECK(contains(ended.err, "it has sent no sign of life for 3 s: it was stopped (SIGSTOP"));
-    // The stopped process is killed.
-    CHECK(contains(ended.err, fmt::format("rank {} did not end within 3 s of the failure", rank)));
+    // The stopped process is killed, and nothing is said about it.
+    CHECK(count(ended.err, "tally-train: error:") == 1);
     // A limit against hanging for ever, far from what it takes.
     CHECK(Clock::now() - stopped < std::chrono::seconds(60));
     if (rank != "1") continue;

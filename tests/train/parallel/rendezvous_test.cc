@@ -211,6 +211,16 @@ TEST_CASE("missing ranks are named; strangers are rejected") {
   CHECK(turned.get().find("another run listens there") != std::string::npos);
 }
 
+TEST_CASE("ranks that have come leave it to rank 0 to report that others have not") {
+  Meeting m(3);
+  m.options.timeout_seconds = 1;
+  auto one = std::async(std::launch::async,
+                        [&] { CHECK_THROWS_AS(Rendezvous::meet(m.of(1), {}), ReportedByZero); });
+  CHECK_THROWS_WITH_AS(Rendezvous::meet(m.of(0), {}), doctest::Contains("missing rank 2"),
+                       CommunicationError);
+  one.get();
+}
+
 TEST_CASE("a rank of another version is rejected with a message") {
   Meeting m(2);
   m.options.timeout_seconds = 0.3;
@@ -266,13 +276,13 @@ TEST_CASE("ranks that are busy for longer than the limit are not silent") {
 TEST_CASE("silence is counted from the last message, and not while this process was stopped") {
   using std::chrono::seconds;
   const SilenceWatch::Clock::time_point start{};
-  SilenceWatch watch(2, 12, start);
+  SilenceWatch watch(2, 12, 36, start);
   CHECK(watch.interval() == seconds(3));
-  CHECK(SilenceWatch(1, 600, start).interval() == seconds(5));
+  CHECK(SilenceWatch(1, 600, 600, start).interval() == seconds(5));
   const auto round = [&](int second) {
     watch.round(start + seconds(second));
-    return std::make_pair(watch.silent(0, start + seconds(second)),
-                          watch.silent(1, start + seconds(second)));
+    return std::make_pair(watch.process_silent(0, start + seconds(second)),
+                          watch.process_silent(1, start + seconds(second)));
   };
   for (int second = 3; second <= 12; second += 3) {
     watch.heard(0, start + seconds(second));
@@ -283,6 +293,26 @@ TEST_CASE("silence is counted from the last message, and not while this process 
   CHECK(round(3600) == std::make_pair(false, false));
   for (int second = 3603; second <= 3612; second += 3) round(second);
   CHECK(round(3613) == std::make_pair(true, true));
+}
+
+TEST_CASE("a host that does not answer has more time than a process whose host does") {
+  using std::chrono::seconds;
+  const SilenceWatch::Clock::time_point start{};
+  SilenceWatch watch(2, 6, 60, start);
+  const auto silent = [&](int second, bool answers) {
+    const auto now = start + seconds(second);
+    watch.round(now);
+    watch.host_answers(0, answers, now);
+    watch.host_answers(1, true, now);
+    return watch.process_silent(0, now);
+  };
+  // The network fails for half a minute. Then messages that were lost are sent again.
+  for (int second = 1; second <= 30; ++second) CHECK(!silent(second, false));
+  CHECK(watch.process_silent(1, start + seconds(30)));
+  for (int second = 31; second <= 36; ++second) CHECK(!silent(second, true));
+  CHECK(silent(37, true));
+  CHECK(!watch.host_silent(0, start + seconds(60)));
+  CHECK(watch.host_silent(0, start + seconds(61)));
 }
 
 TEST_CASE("a host name that nobody knows") {

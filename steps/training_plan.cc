@@ -1,0 +1,138 @@
+#include "steps/training_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+constexpr const char* trainer = "tally-train";
+
+// Words of a command line without anything that a shell would expand; nothing where there is
+// something, or where a quote is left open.
+std::optional<std::vector<std::string>> plain_words(const std::string& line) {
+  std::vector<std::string> words;
+  std::string word;
+  bool begun = false;
+  char quote = 0;
+  const auto finish = [&] {
+    if (begun) words.push_back(std::move(word));
+    word.clear();
+    begun = false;
+  };
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote != '\'' && (c == '$' || c == '`')) return std::nullopt;
+    if (quote == 0 && std::string_view("|&;<>()*?[{~#").find(c) != std::string_view::npos)
+      return std::nullopt;
+    if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
+      finish();
+    } else if (quote == 0 && (c == '\'' || c == '"')) {
+      quote = c;
+      begun = true;
+    } else if (c == quote) {
+      quote = 0;
+    } else {
+      if (c == '\\' && quote != '\'' && i + 1 < line.size()) ++i;
+      word += line[i];
+      begun = true;
+    }
+  }
+  if (quote != 0) return std::nullopt;
+  finish();
+  return words;
+}
+
+std::string file_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string value_of(const Lookup& lookup, std::string_view name) {
+  const std::string* found = lookup(name);
+  return found != nullptr ? std::string(strip(*found)) : std::string();
+}
+
+long long number_of(const Lookup& lookup, std::string_view name) {
+  return std::strtoll(value_of(lookup, name).c_str(), nullptr, 10);
+}
+
+std::string gigabytes(double bytes) {
+  return fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
+std::string memory(const nlohmann::json& plan) {
+  const auto& worst = plan.at("stages").at(plan.at("worst_stage").get<size_t>());
+  std::string text = gigabytes(worst.at("bytes").at("total").get<double>()) + " a GPU";
+  if (!plan.contains("device")) return text;
+  const auto& device = plan.at("device");
+  return fmt::format("{} of the {} of {}: {}", text, gigabytes(device.at("bytes").get<double>()),
+                     device.at("name").get<std::string>(),
+                     plan.at("fits").get<bool>() ? "fits" : "DOES NOT FIT");
+}
+
+}  // namespace
+
+PlanRequest plan_request(const Step& step, const Lookup& lookup) {
+  PlanRequest request;
+  const std::string launch = value_of(lookup, "launch");
+  if (step.kind != StepKind::run || launch.find(trainer) == std::string::npos) return request;
+  const auto words = plain_words(launch);
+  if (!words) {
+    request.why_not = "its launch line is known only to the shell that runs it";
+    return request;
+  }
+  const auto program = std::find_if(words->begin(), words->end(), [](const std::string& word) {
+    return file_name(word) == trainer;
+  });
+  if (program == words->end()) return request;
+  const std::string first = program + 1 == words->end() ? "" : program[1];
+  // Other commands than training.
+  if (first.empty() || (first.front() != '-' && first.front() != '@' && first != "train"))
+    return request;
+  // The first needs no LibTorch, which a login node may not have.
+  request.programs = {"tally-train-help", trainer};
+  request.arguments.assign(program + 1, words->end());
+  const long long nodes = number_of(lookup, "nodes");
+  const long long gpus = number_of(lookup, "gpuspernode");
+  for (const char* word : {"--plan", "--plan-json"}) request.arguments.emplace_back(word);
+  if (gpus > 0) {
+    request.arguments.push_back(fmt::format("--plan-nodes={}", std::max(1LL, nodes)));
+    request.arguments.push_back(fmt::format("--plan-gpus-per-node={}", gpus));
+  }
+  if (const std::string device = value_of(lookup, "plan_device"); !device.empty())
+    request.arguments.push_back("--plan-device=" + device);
+  return request;
+}
+
+std::string plan_summary(const std::string& json) {
+  try {
+    const auto plan = nlohmann::json::parse(json);
+    const auto& layout = plan.at("layout");
+    const auto size = [&](const char* key) { return layout.at(key).get<long long>(); };
+    std::string text =
+        fmt::format("{:.1f} billion parameters on {} GPUs (tensor {} x pipeline {} x data {}), {}",
+                    plan.at("parameters").get<double>() / 1e9, size("gpus"), size("tensor"),
+                    size("pipeline"), size("data"), memory(plan));
+    text += fmt::format(", bubble {:.1f} %", plan.at("bubble").get<double>() * 100);
+    if (plan.contains("changes") && !plan.at("changes").empty())
+      text += ", would fit with " + plan.at("changes").at(0).get<std::string>();
+    if (plan.contains("smallest") && plan.at("smallest").is_object()) {
+      // 0: none.
+      const auto nodes = plan.at("smallest").at("nodes").get<long long>();
+      text += nodes > 0
+                  ? fmt::format(", the model fits from {} node{} on", nodes, nodes == 1 ? "" : "s")
+                  : ", no layout of the model fits such nodes";
+    }
+    return text;
+  } catch (const nlohmann::json::exception&) {
+    return "";
+  }
+}
+
+}  // namespace tally
