@@ -43,10 +43,13 @@ void declare(CLI::App* app, Arguments* a) {
   app->add_option("--output-prefix", a->output_prefix,
                   "As Megatron-LM names them: PREFIX_KEY_document.bin and .idx")
       ->excludes(output);
-  app->add_option("--tokenizer-type", a->tokenizer, "GPT2BPETokenizer or bytes")
+  app->add_option("--tokenizer-type", a->tokenizer,
+                  "GPT2BPETokenizer, BertWordPieceLowerCase, BertWordPieceCase or bytes")
       ->capture_default_str();
-  app->add_option("--vocab-file", a->vocab_file,
-                  "vocab.json, or a tokenizer.json alone (GPT2BPETokenizer)");
+  app->add_option(
+      "--vocab-file", a->vocab_file,
+      "vocab.json of GPT2BPETokenizer, vocab.txt of BERT's tokenizers, or a tokenizer.json "
+      "alone");
   app->add_option("--merge-file", a->merge_file, "merges.txt (GPT2BPETokenizer)");
   app->add_option("--json-keys", a->options.keys,
                   "Keys of the text in JSON lines; each makes a dataset")
