@@ -12,6 +12,7 @@
 #include <exception>
 #include <limits>
 
+#include "src/data/bert_prepare.h"
 #include "src/data/help_formatter.h"
 #include "src/data/indexed_writer.h"
 #include "src/data/prepare.h"
@@ -25,6 +26,10 @@ struct Arguments {
   PrepareOptions options;
   std::string output, output_prefix, tokenizer = "GPT2BPETokenizer", vocab_file, merge_file;
   std::string dtype = "auto";
+  std::string task = "gpt";
+  BertPrepareOptions bert;
+  int64_t max_predictions = 0;  // 0: by the length of sequences
+  bool split_sentences = false;
 };
 
 int usable_cores() {
@@ -39,7 +44,10 @@ void declare(CLI::App* app, Arguments* a) {
          "Text or JSON lines (by name: .jsonl, .ndjson, .json), gzip'd or not; - is standard input")
       ->required()
       ->expected(1, std::numeric_limits<int>::max() / 2);
-  auto* output = app->add_option("--output", a->output, "Writes OUTPUT.bin and OUTPUT.idx");
+  auto* output =
+      app->add_option("--output", a->output,
+                      "Writes OUTPUT.bin and OUTPUT.idx; --task bert: the folder in which "
+                      "a folder of shards is made");
   app->add_option("--output-prefix", a->output_prefix,
                   "As Megatron-LM names them: PREFIX_KEY_document.bin and .idx")
       ->excludes(output);
@@ -69,6 +77,62 @@ void declare(CLI::App* app, Arguments* a) {
                   "Type of the tokens: auto (u16 below 65500 tokens), u16 or i32")
       ->check(CLI::IsMember({"auto", "u16", "i32"}))
       ->capture_default_str();
+}
+
+void declare_bert(CLI::App* app, Arguments* a) {
+  app->add_option(
+         "--task", a->task,
+         "gpt: an indexed dataset; bert: pairs of sentences with masked tokens, as HDF5 files")
+      ->check(CLI::IsMember({"gpt", "bert"}))
+      ->capture_default_str();
+  const std::string group = "With --task bert";
+  app->add_flag("--split-sentences", a->split_sentences,
+                "Find the sentences of a document (else every line is one)")
+      ->group(group);
+  app->add_option("--seq-length", a->bert.sequence,
+                  "Tokens of a sample: 128 in phase 1, 512 in phase 2")
+      ->check(CLI::Range(8, 65536))
+      ->capture_default_str()
+      ->group(group);
+  app->add_option(
+         "--max-predictions-per-seq", a->max_predictions,
+         "Most masked tokens of a sample (default: 20 for each 128 tokens of --seq-length)")
+      ->check(CLI::Range(1, 65536))
+      ->group(group);
+  app->add_option("--masked-lm-prob", a->bert.masked_probability, "Share of the tokens to mask")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  app->add_option("--short-seq-prob", a->bert.short_sequence_probability,
+                  "Probability of a sample that is to be shorter")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  app->add_option("--dupe-factor", a->bert.dupe_factor,
+                  "Times that the text is gone through, with other pairs and masks")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str()
+      ->group(group);
+  app->add_option("--seed", a->bert.seed, "Seed of pairs, masks and order")
+      ->capture_default_str()
+      ->group(group);
+  app->add_option("--shards", a->bert.shards, "Files to write")
+      ->check(CLI::Range(int64_t{1}, kMostShards))
+      ->capture_default_str()
+      ->group(group);
+}
+
+// Flags that do nothing for the task are mistakes.
+void check_task(const CLI::App& app, const std::string& task) {
+  const bool bert = task == "bert";
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    const bool of_gpt = name == "--output-prefix" || name == "--append-eod" || name == "--dtype" ||
+                        name == "--split-documents-on-blank-lines";
+    const bool of_bert = option->get_group() == "With --task bert";
+    if (option->count() > 0 && (bert ? of_gpt : of_bert))
+      throw BadInput(fmt::format("{} does nothing with --task {}: leave it out", name, task));
+  }
 }
 
 // "--worker is not a flag; did you mean '--workers'?", or nothing when every flag is known.
@@ -151,6 +215,14 @@ void check_outputs(const PrepareOptions& options) {
   }
 }
 
+void warn_of_replacements(int64_t replaced) {
+  if (replaced == 0) return;
+  fmt::print(stderr,
+             "warning: {} invalid UTF-8 sequence{} in the input became U+FFFD: is the text in "
+             "another encoding?\n",
+             replaced, replaced == 1 ? "" : "s");
+}
+
 void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
   std::string names;
   for (const std::string& prefix : options.prefixes) names += (names.empty() ? "" : ", ") + prefix;
@@ -158,13 +230,34 @@ void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
   fmt::print("{}: {} document{}, {} tokens from {} in {:.1f} s ({}/s), {} written\n", names,
              s.documents, s.documents == 1 ? "" : "s", s.tokens, bytes_text(s.input_bytes),
              s.seconds, bytes_text(static_cast<int64_t>(rate)), bytes_text(s.output_bytes));
-  if (s.replaced > 0) {
-    fmt::print(
-        stderr,
-        "warning: {} invalid UTF-8 sequence{} in the input became U+FFFD: is the text in another "
-        "encoding?\n",
-        s.replaced, s.replaced == 1 ? "" : "s");
-  }
+  warn_of_replacements(s.replaced);
+}
+
+void run_bert(Arguments* a, const Tokenizer& tokenizer) {
+  const auto* wordpiece = dynamic_cast<const WordPieceTokenizer*>(&tokenizer);
+  if (wordpiece == nullptr)
+    throw BadInput(
+        "--task bert needs --tokenizer-type BertWordPieceLowerCase or BertWordPieceCase");
+  if (a->output.empty())
+    throw BadInput("--output DIR is required: a folder of shards is made in it");
+  if (a->options.keys.size() != 1) throw BadInput("--task bert takes one of --json-keys");
+  BertPrepareOptions& o = a->bert;
+  o.inputs = a->options.inputs;
+  o.key = a->options.keys[0];
+  o.format = a->options.format;
+  o.workers = a->options.workers;
+  o.output = a->output;
+  o.sentences = a->split_sentences ? SentenceRule::unicode : SentenceRule::lines;
+  o.lower_case = a->tokenizer == "BertWordPieceLowerCase";
+  o.max_predictions = a->max_predictions > 0 ? a->max_predictions : (o.sequence * 20 + 127) / 128;
+  const BertPrepareSummary s = prepare_bert(*wordpiece, o);
+  fmt::print(
+      "{}: {} samples in {} file{} from {} document{} of {} sentences and {} tokens ({}) in {:.1f} "
+      "s, {} written\n",
+      s.folder, s.samples, s.shards, s.shards == 1 ? "" : "s", s.documents,
+      s.documents == 1 ? "" : "s", s.sentences, s.tokens, bytes_text(s.input_bytes), s.seconds,
+      bytes_text(s.output_bytes));
+  warn_of_replacements(s.replaced);
 }
 
 }  // namespace
@@ -172,10 +265,13 @@ void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
 int prepare_main(int argc, char** argv) {
   Arguments arguments;
   arguments.options.workers = usable_cores();
-  CLI::App app("Makes an indexed dataset (Megatron-LM's .bin and .idx) from text.",
-               "tally-train prepare");
+  CLI::App app(
+      "Makes an indexed dataset (Megatron-LM's .bin and .idx) or BERT's pre-training data from "
+      "text.",
+      "tally-train prepare");
   app.formatter(std::make_shared<HelpFormatter>());
   declare(&app, &arguments);
+  declare_bert(&app, &arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -186,8 +282,13 @@ int prepare_main(int argc, char** argv) {
     return 2;
   }
   try {
+    check_task(app, arguments.task);
     check_inputs(arguments.options.inputs);
     const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(arguments);
+    if (arguments.task == "bert") {
+      run_bert(&arguments, *tokenizer);
+      return 0;
+    }
     complete(&arguments, *tokenizer);
     check_outputs(arguments.options);
     print_summary(arguments.options, prepare(*tokenizer, arguments.options));
