@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "src/data/bert_shards.h"
+#include "src/data/classification.h"
 #include "src/data/prepare.h"
 #include "src/data/squad_predictions.h"
 #include "src/data/wordpiece.h"
@@ -157,6 +158,31 @@ void squad_score(const std::vector<std::string>& a) {
   print(scores_of(squad_scores(file.examples, predictions, version_2)));
 }
 
+// FILE csv|tsv|jsonl|auto COLUMN...: [[text, line, column], ...] a row
+void table(const std::vector<std::string>& a) {
+  const TableFormat format = a[1] == "csv"     ? TableFormat::csv
+                             : a[1] == "tsv"   ? TableFormat::tsv
+                             : a[1] == "jsonl" ? TableFormat::jsonl
+                                               : TableFormat::automatic;
+  for (const auto& row : read_table(a[0], format, {a.begin() + 2, a.end()})) {
+    Json cells = Json::array();
+    for (const TableCell& cell : row) cells.push_back({cell.text, cell.line, cell.column});
+    print(cells);
+  }
+}
+
+// VOCAB TRAINING EVALUATION SEQUENCE PAIR_COLUMN: the samples of EVALUATION
+void classify(const std::vector<std::string>& a) {
+  const auto bert = make_wordpiece_tokenizer(a[0], true);
+  LabelledTextOptions options;
+  options.pair_column = a[4];
+  const std::vector<std::string> classes = class_names(read_labelled_texts(a[1], options));
+  print(classes);
+  const auto source = make_classification_samples(read_labelled_texts(a[2], options), classes,
+                                                  *bert, std::stoll(a[3]), false, 1);
+  print_samples(*source, 0, source->samples_per_epoch());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -170,6 +196,10 @@ int main(int argc, char** argv) {
       squad_features(arguments);
     } else if (command == "squad-predict") {
       squad_predict(arguments);
+    } else if (command == "table") {
+      table(arguments);
+    } else if (command == "classify") {
+      classify(arguments);
     } else if (command == "squad-score") {
       squad_score(arguments);
     } else {

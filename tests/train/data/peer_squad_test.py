@@ -37,7 +37,7 @@ def check(condition, what):
 def run(*arguments, code=0):
     done = subprocess.run([tool, *map(str, arguments)], capture_output=True, text=True, timeout=120)
     check(done.returncode == code, f"{arguments[:4]}: exit code {done.returncode}: {done.stderr}")
-    return [json.loads(line) for line in done.stdout.splitlines()] if code == 0 else done.stderr
+    return [json.loads(line) for line in done.stdout.split("\n") if line] if code == 0 else done.stderr
 
 
 def file_of(name, value):
