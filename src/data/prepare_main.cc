@@ -6,14 +6,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <exception>
 #include <limits>
 
 #include "src/data/bert_prepare.h"
-#include "src/data/help_formatter.h"
+#include "src/data/data_command.h"
 #include "src/data/indexed_writer.h"
 #include "src/data/prepare.h"
 #include "src/data/progress.h"
@@ -24,7 +21,8 @@ namespace {
 
 struct Arguments {
   PrepareOptions options;
-  std::string output, output_prefix, tokenizer = "GPT2BPETokenizer", vocab_file, merge_file;
+  std::string output, output_prefix;
+  TokenizerFlags tokenizer;
   std::string dtype = "auto";
   std::string task = "gpt";
   BertPrepareOptions bert;
@@ -51,14 +49,7 @@ void declare(CLI::App* app, Arguments* a) {
   app->add_option("--output-prefix", a->output_prefix,
                   "As Megatron-LM names them: PREFIX_KEY_document.bin and .idx")
       ->excludes(output);
-  app->add_option("--tokenizer-type", a->tokenizer,
-                  "GPT2BPETokenizer, BertWordPieceLowerCase, BertWordPieceCase or bytes")
-      ->capture_default_str();
-  app->add_option(
-      "--vocab-file", a->vocab_file,
-      "vocab.json of GPT2BPETokenizer, vocab.txt of BERT's tokenizers, or a tokenizer.json "
-      "alone");
-  app->add_option("--merge-file", a->merge_file, "merges.txt (GPT2BPETokenizer)");
+  declare_tokenizer_flags(app, &a->tokenizer);
   app->add_option("--json-keys", a->options.keys,
                   "Keys of the text in JSON lines; each makes a dataset")
       ->expected(1, std::numeric_limits<int>::max() / 2)
@@ -135,46 +126,6 @@ void check_task(const CLI::App& app, const std::string& task) {
   }
 }
 
-// "--worker is not a flag; did you mean '--workers'?", or nothing when every flag is known.
-std::string unknown_flag(const CLI::App& app, int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    std::string word = argv[i];
-    word = word.substr(0, word.find('='));
-    if (word.size() < 3 || word.compare(0, 2, "--") != 0) continue;
-    if (app.get_option_no_throw(word) != nullptr) continue;
-    std::string sentence = fmt::format("{}: unknown flag", word);
-    for (const CLI::Option* option : app.get_options()) {
-      const std::string name = option->get_name();
-      if (name.compare(0, word.size(), word) == 0 || word.compare(0, name.size(), name) == 0) {
-        return fmt::format("{}; did you mean '{}'?", sentence, name);
-      }
-    }
-    return sentence;
-  }
-  return {};
-}
-
-std::unique_ptr<Tokenizer> tokenizer_of(const Arguments& a) {
-  try {
-    return make_tokenizer(a.tokenizer, a.vocab_file, a.merge_file);
-  } catch (const std::runtime_error& error) {
-    throw BadInput(error.what());
-  }
-}
-
-// A missing input is a mistake in the command, so it is found before anything is written.
-void check_inputs(const std::vector<std::string>& inputs) {
-  for (const std::string& path : inputs) {
-    if (path == "-") continue;
-    struct stat info {};
-    int error = ::stat(path.c_str(), &info) != 0 ? errno : S_ISDIR(info.st_mode) ? EISDIR : 0;
-    if (error == 0 && ::access(path.c_str(), R_OK) != 0) error = errno;
-    if (error != 0) {
-      throw BadInput(fmt::format("--input '{}' cannot be read: {}", path, std::strerror(error)));
-    }
-  }
-}
-
 // Resolves flags that depend on each other.
 void complete(Arguments* a, const Tokenizer& tokenizer) {
   if (a->output.empty() == a->output_prefix.empty()) {
@@ -248,7 +199,7 @@ void run_bert(Arguments* a, const Tokenizer& tokenizer) {
   o.workers = a->options.workers;
   o.output = a->output;
   o.sentences = a->split_sentences ? SentenceRule::unicode : SentenceRule::lines;
-  o.lower_case = a->tokenizer == "BertWordPieceLowerCase";
+  o.lower_case = a->tokenizer.type == "BertWordPieceLowerCase";
   o.max_predictions = a->max_predictions > 0 ? a->max_predictions : (o.sequence * 20 + 127) / 128;
   const BertPrepareSummary s = prepare_bert(*wordpiece, o);
   fmt::print(
@@ -269,37 +220,17 @@ int prepare_main(int argc, char** argv) {
       "Makes an indexed dataset (Megatron-LM's .bin and .idx) or BERT's pre-training data from "
       "text.",
       "tally-train prepare");
-  app.formatter(std::make_shared<HelpFormatter>());
   declare(&app, &arguments);
   declare_bert(&app, &arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    const std::string unknown = unknown_flag(app, argc, argv);
-    fmt::print(stderr, "tally-train prepare: error: {} (--help lists the flags)\n",
-               unknown.empty() ? error.what() : unknown);
-    return 2;
-  }
-  try {
+  return run_data_command(&app, argc, argv, [&] {
     check_task(app, arguments.task);
     check_inputs(arguments.options.inputs);
-    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(arguments);
-    if (arguments.task == "bert") {
-      run_bert(&arguments, *tokenizer);
-      return 0;
-    }
+    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(arguments.tokenizer);
+    if (arguments.task == "bert") return run_bert(&arguments, *tokenizer);
     complete(&arguments, *tokenizer);
     check_outputs(arguments.options);
     print_summary(arguments.options, prepare(*tokenizer, arguments.options));
-    return 0;
-  } catch (const BadInput& error) {
-    fmt::print(stderr, "tally-train prepare: error: {}\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tally-train prepare: error: {}\n", error.what());
-    return 1;
-  }
+  });
 }
 
 }  // namespace tally::train

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "src/data/prepare.h"
+#include "src/data/tokenize.h"
 #include "src/data/tokenizer.h"
 
 // data_tool prepare FLAG...
+// data_tool tokenize FLAG...
 // data_tool encode VOCAB MERGES < text > i32 numbers
 // data_tool decode VOCAB MERGES < i32 numbers > text
 // The type "BertWordPieceLowerCase" or "BertWordPieceCase" in the place of MERGES makes VOCAB one
@@ -16,6 +18,7 @@
 int main(int argc, char** argv) {
   using namespace tally::train;
   if (argc > 1 && std::strcmp(argv[1], "prepare") == 0) return prepare_main(argc - 1, argv + 1);
+  if (argc > 1 && std::strcmp(argv[1], "tokenize") == 0) return tokenize_main(argc - 1, argv + 1);
   if (argc != 4) return 2;
   const auto tokenizer = is_wordpiece(argv[3]) ? make_tokenizer(argv[3], argv[2], "")
                                                : make_gpt2_tokenizer(argv[2], argv[3]);

@@ -101,4 +101,16 @@ for lower in (True, False):
                               check=True).stdout.decode()
         pieces = [peer.id_to_token(int(t)) for t in expected[:2000]]
         assert back == " ".join(pieces).replace(" ##", ""), "decoding differs"
+        # The command prints a line of tokens for each line of text.
+        lines = real[:300_000].split("\n")
+        path = os.path.join(folder, "lines.txt")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("\n".join(lines))
+        for flags, form in ([], lambda e: [str(i) for i in e.ids]), (["--pieces"], lambda e: e.tokens):
+            out = subprocess.run([tool, "tokenize", "--tokenizer-type", kind, "--vocab-file", vocab, "--input", path,
+                                  *flags], stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
+            expected = [" ".join(form(peer.encode(line, add_special_tokens=False))) for line in lines]
+            assert out == expected + [""], "tokenize prints something else"
+done = subprocess.run([tool, "tokenize", "--tokenizer-type", "BertWordPieceCase"], capture_output=True, text=True)
+assert done.returncode == 2 and done.stderr.startswith("tally-train tokenize: error: BertWordPieceCase needs --vocab-file")
 print("all equal")
