@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "src/data/bert_shards.h"
+#include "src/data/encoder_loader.h"
 #include "src/data/hdf5_chunk.h"
 #include "src/data/sentence_pairs.h"
 #include "tests/train/data/temp_dir.h"
@@ -140,6 +141,32 @@ TEST_CASE("a batch pads its samples and counts masked places through all rows") 
   CHECK(batch.ids.size() == 12);
   CHECK(error_of([&] { fill_batch(list, 0, 2, 4, 0, &batch); }) ==
         "a sample has 8 tokens, and rows of the batch have 4: raise --seq-length");
+}
+
+TEST_CASE("loaders of all ranks together give every sample once, whatever the threads") {
+  std::vector<EncoderSample> samples;
+  for (int32_t i = 0; i < 30; ++i) samples.push_back(sample_of(100 + i, 1 + i % 9, 3));
+  const auto list = std::make_shared<List>(samples);
+  for (const int workers : {1, 4}) {
+    std::vector<int32_t> seen(40);
+    for (int rank = 0; rank < 2; ++rank) {
+      EncoderLoader loader(list, {2, 0, rank, 2, 6}, 0, workers, 3);
+      for (int64_t round = 0; round < 10; ++round) {
+        const EncoderBatch& batch = loader.next();
+        REQUIRE(batch.rows == 2);
+        for (int64_t row = 0; row < 2; ++row) {
+          const int64_t number = 6 + 2 * (2 * round + rank) + row;
+          CHECK(batch.ids[static_cast<size_t>(row * batch.sequence) + 1] == 100 + number % 30);
+          ++seen[static_cast<size_t>(number - 6)];
+        }
+      }
+    }
+    CHECK(seen == std::vector<int32_t>(40, 1));
+  }
+  EncoderLoader narrow(list, {2, 8, 0, 1, 0}, 0, 2);
+  CHECK(narrow.next().sequence == 8);
+  CHECK(error_of([&] { narrow.next(); }).find("rows of the batch have 8") != std::string::npos);
+  CHECK_THROWS_AS(EncoderLoader(list, {2, 8, 1, 1, 0}, 0), std::invalid_argument);
 }
 
 TEST_CASE("stored integers of every size") {

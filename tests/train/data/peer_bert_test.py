@@ -41,7 +41,7 @@ def check(condition, what):
 
 
 def run(*arguments, code=0):
-    limit = 6 << 30
+    limit = int(os.environ.get("TALLY_TEST_MEMORY", 6 << 30))
     done = subprocess.run([tool, *map(str, arguments)], capture_output=True, text=True, timeout=120,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
     if code is not None:
