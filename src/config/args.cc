@@ -33,7 +33,8 @@ std::string help_text() {
   app.footer(
       "'tally-train evaluate' gives the loss and the perplexity of a stored model on a text.\n"
       "Other commands: 'tally-train prepare --help' makes a dataset from text; 'tally-train "
-      "--version'.\n"
+      "tokenize "
+      "--help' prints its tokens; 'tally-train --version'.\n"
       "Exit codes: 0 completed or ended by --exit-interval, 2 bad input, 3 out of memory (or of a "
       "plan's device), 4 time "
       "limit or asked to stop (SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, output that cannot be "

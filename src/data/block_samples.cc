@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/data/dataset.h"
-#include "src/data/permutation.h"
+#include "src/data/order.h"
 #include "src/data/split.h"
 
 namespace tally::train {
@@ -20,20 +20,12 @@ class BlockSamples final : public SampleSource {
         starts_(std::move(starts)),
         range_(range),
         sequence_(sequence),
-        shuffled_(shuffled),
-        seed_(seed) {}
+        order_(range.end - range.begin, shuffled, seed) {}
 
-  int64_t samples_per_epoch() const override { return range_.end - range_.begin; }
+  int64_t samples_per_epoch() const override { return order_.size(); }
 
   void sample(int64_t index, int32_t* out) const override {
-    const int64_t count = samples_per_epoch(), epoch = index / count;
-    int64_t block = index % count;
-    if (shuffled_) {
-      const Permutation order(static_cast<uint64_t>(count),
-                              mix64(mix64(seed_) ^ mix64(static_cast<uint64_t>(epoch))));
-      block = static_cast<int64_t>(order(static_cast<uint64_t>(block)));
-    }
-    read((range_.begin + block) * sequence_, sequence_ + 1, out);
+    read((range_.begin + order_(index)) * sequence_, sequence_ + 1, out);
   }
 
  private:
@@ -54,8 +46,7 @@ class BlockSamples final : public SampleSource {
   std::vector<int64_t> starts_;  // of every document in the joined text, and its end
   Range range_;                  // of blocks
   int64_t sequence_;
-  bool shuffled_;
-  uint64_t seed_;
+  EpochOrder order_;
 };
 
 // A block's last target is the token after it, so the text's last token does not start a block.

@@ -21,6 +21,9 @@ class IndexedDataset {
   int64_t sequences() const;
   int64_t documents() const;
   int64_t tokens() const;
+  // The first sequence of a document, and with `document` = documents() the number of sequences in
+  // documents.
+  int64_t document_begin(int64_t document) const;
   int64_t length(int64_t sequence) const;
   // Copies `count` tokens of a sequence from `offset` on, widened to i32. Throws std::runtime_error
   // with one sentence when a file was cut short, changed or lost since it was opened.

@@ -12,8 +12,8 @@ constexpr std::string_view kBlanks = " \t\r\v\f";
 
 }  // namespace
 
-DocumentSplitter::DocumentSplitter(const Tokenizer& tokenizer, Sink sink, size_t chunk_bytes)
-    : tokenizer_(tokenizer),
+DocumentSplitter::DocumentSplitter(Cut cut, Sink sink, size_t chunk_bytes)
+    : cut_(std::move(cut)),
       sink_(std::move(sink)),
       chunk_bytes_(chunk_bytes),
       next_cut_(chunk_bytes) {}
@@ -116,7 +116,7 @@ void DocumentSplitter::end_document() {
 }
 
 void DocumentSplitter::cut_open_document() {
-  const size_t cut = tokenizer_.safe_cut(std::string_view(chunk_.text).substr(open_));
+  const size_t cut = cut_(std::string_view(chunk_.text).substr(open_));
   if (cut == 0) {  // one endless word: look again when it is twice as long, so that the search
                    // stays linear
     next_cut_ = 2 * (chunk_.text.size() - open_);

@@ -7,8 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "src/data/tokenizer.h"
-
 namespace tally::train {
 
 // A part of a document, or all of it.
@@ -37,8 +35,10 @@ enum class DocumentRule {
 class DocumentSplitter {
  public:
   using Sink = std::function<void(Chunk&&)>;
-  // A document is cut only where tokenizer.safe_cut() allows it.
-  DocumentSplitter(const Tokenizer& tokenizer, Sink sink, size_t chunk_bytes = size_t{1} << 20);
+  // The last place > 0 where a text may be cut, 0 for none, as Tokenizer::safe_cut().
+  using Cut = std::function<size_t(std::string_view)>;
+  // A document is cut only where `cut` allows it.
+  DocumentSplitter(Cut cut, Sink sink, size_t chunk_bytes = size_t{1} << 20);
   void start(const std::string& source, DocumentRule rule);
   void append(std::string_view text);
   void finish();
@@ -51,7 +51,7 @@ class DocumentSplitter {
   void emit(size_t end);
   void cut_open_document();
 
-  const Tokenizer& tokenizer_;
+  Cut cut_;
   Sink sink_;
   size_t chunk_bytes_;
   DocumentRule rule_ = DocumentRule::whole_file;

@@ -1,11 +1,8 @@
 // GPT-2's byte-pair encoding: files, words, cache.
-#define XXH_INLINE_ALL
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -17,6 +14,7 @@
 #include "src/data/tokenizer.h"
 #include "src/data/tokenizer_json.h"
 #include "src/data/utf8.h"
+#include "src/data/word_cache.h"
 
 namespace tally::train {
 namespace {
@@ -79,40 +77,6 @@ nlohmann::json read_vocabulary(const std::string& path) {
                     path, json_fault(error)));
   }
 }
-
-// A cache of words and their tokens: one entry per slot, the newest wins. Few distinct words make
-// up most of a text.
-class WordCache {
- public:
-  bool find(std::string_view word, std::vector<int32_t>* out) {
-    if (word.size() > kText) return false;
-    Slot& slot = slots_[slot_of(word)];
-    if (slot.length != word.size() || std::memcmp(slot.text, word.data(), word.size()) != 0)
-      return false;
-    out->insert(out->end(), slot.tokens, slot.tokens + slot.count);
-    return true;
-  }
-  void insert(std::string_view word, const std::vector<int32_t>& tokens) {
-    if (word.size() > kText || tokens.size() > kTokens) return;
-    Slot& slot = slots_[slot_of(word)];
-    slot.length = static_cast<uint8_t>(word.size());
-    slot.count = static_cast<uint8_t>(tokens.size());
-    std::memcpy(slot.text, word.data(), word.size());
-    std::copy(tokens.begin(), tokens.end(), slot.tokens);
-  }
-
- private:
-  static constexpr size_t kText = 30, kTokens = 8, kSlots = size_t{1} << 15;
-  struct Slot {  // one cache line
-    uint8_t length = 0, count = 0;
-    char text[kText];
-    int32_t tokens[kTokens];
-  };
-  static size_t slot_of(std::string_view word) {
-    return XXH3_64bits(word.data(), word.size()) & (kSlots - 1);
-  }
-  std::vector<Slot> slots_ = std::vector<Slot>(kSlots);
-};
 
 class Gpt2Tokenizer : public Tokenizer {
  public:
@@ -253,7 +217,7 @@ class Gpt2Encoder : public Tokenizer::Encoder {
       word_.clear();
       for (char c : word) word_.push_back(tokenizer_.byte_token(c));
       merger_.merge(&word_);
-      cache_.insert(word, word_);
+      cache_.insert(word, word_.data(), word_.size());
       out->insert(out->end(), word_.begin(), word_.end());
     }
   }

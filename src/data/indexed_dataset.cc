@@ -199,6 +199,14 @@ int64_t IndexedDataset::tokens() const {
   return impl_->tokens;
 }
 
+int64_t IndexedDataset::document_begin(int64_t document) const {
+  if (document < 0 || document >= impl_->document_entries)
+    throw std::out_of_range(
+        fmt::format("document {} of a dataset of {} documents", document, documents()));
+  const char* entries = impl_->offsets + static_cast<size_t>(impl_->sequences) * 8;
+  return load<int64_t>(entries + static_cast<size_t>(document) * 8);
+}
+
 int64_t IndexedDataset::length(int64_t sequence) const {
   if (sequence < 0 || sequence >= impl_->sequences) {
     throw std::out_of_range(

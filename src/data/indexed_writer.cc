@@ -95,8 +95,12 @@ void IndexedDatasetWriter::end_sequence() {
   open_tokens_ = 0;
 }
 
-void IndexedDatasetWriter::end_document() {
+void IndexedDatasetWriter::end_sentence() {
   if (open_tokens_ > 0) end_sequence();
+}
+
+void IndexedDatasetWriter::end_document() {
+  end_sentence();
   if (open_sequences_ == 0) return;
   open_sequences_ = 0;
   document_ends_.append_value(sequences_);

@@ -28,6 +28,8 @@ class IndexedDatasetWriter {
   IndexedDatasetWriter(const std::string& prefix, DType dtype);
   // Appends to the open sequence. Throws when a token does not fit the type.
   void append(const int32_t* tokens, int64_t count);
+  // Ends the open sequence of a document that has several, as sentences. An empty one is left out.
+  void end_sentence();
   // Ends the open document. An empty one is left out. A document beyond 2^31 - 1 tokens becomes
   // several sequences.
   void end_document();

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "src/data/indexed_writer.h"
-#include "src/data/json_fault.h"
+#include "src/data/json_lines.h"
 #include "src/data/ordered_pool.h"
 #include "src/data/progress.h"
 #include "src/data/text_input.h"
@@ -56,29 +56,12 @@ class ChunkEncoder {
  private:
   void encode_line(const Chunk& chunk, int64_t line, std::string_view text, EncodedChunk* out) {
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) return;
-    const auto bad = [&](const std::string& why) {
-      return BadInput(fmt::format("{}:{}: {}", chunk.source, line, why));
-    };
-    nlohmann::json object;
-    try {
-      object = nlohmann::json::parse(text.begin(), text.end());
-    } catch (const nlohmann::json::exception& error) {
-      throw bad(fmt::format("this line is not a JSON object (one per line is expected): {}",
-                            json_fault(error)));
-    }
-    if (!object.is_object()) throw bad("this line is not a JSON object (one per line is expected)");
+    const std::string place = fmt::format("{}:{}", chunk.source, line);
+    const nlohmann::json object = parse_json_line(text, place);
     for (size_t k = 0; k < keys_.size(); ++k) {
-      const auto value = object.find(keys_[k]);
-      if (value == object.end()) {
-        throw bad(fmt::format(
-            "the object has no key \"{}\": name the key of the text with --json-keys", keys_[k]));
-      }
-      if (!value->is_string()) {
-        throw bad(fmt::format("the value of \"{}\" is a {}, and a text is expected", keys_[k],
-                              value->type_name()));
-      }
+      const std::string& value = text_of_key(object, keys_[k], place, "--json-keys");
       Tokens& tokens = (*out)[k];
-      encoder_->encode(value->get_ref<const std::string&>(), &tokens.tokens);
+      encoder_->encode(value, &tokens.tokens);
       tokens.ends.push_back({tokens.tokens.size(), true});
     }
   }
@@ -145,7 +128,8 @@ class Preparation {
           return [encoder](Chunk&& chunk) { return (*encoder)(chunk); };
         },
         [this](EncodedChunk&& encoded) { receive(encoded); });
-    DocumentSplitter splitter(tokenizer_, [&](Chunk&& chunk) { pool.push(std::move(chunk)); });
+    DocumentSplitter splitter([this](std::string_view text) { return tokenizer_.safe_cut(text); },
+                              [&](Chunk&& chunk) { pool.push(std::move(chunk)); });
     for (const std::string& input : options_.inputs) read_input(input, &splitter);
     pool.drain();
     finish();

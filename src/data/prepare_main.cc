@@ -6,13 +6,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <exception>
 #include <limits>
 
-#include "src/data/help_formatter.h"
+#include "src/data/bert_prepare.h"
+#include "src/data/data_command.h"
 #include "src/data/indexed_writer.h"
 #include "src/data/prepare.h"
 #include "src/data/progress.h"
@@ -23,8 +21,13 @@ namespace {
 
 struct Arguments {
   PrepareOptions options;
-  std::string output, output_prefix, tokenizer = "GPT2BPETokenizer", vocab_file, merge_file;
+  std::string output, output_prefix;
+  TokenizerFlags tokenizer;
   std::string dtype = "auto";
+  std::string task = "gpt";
+  BertPrepareOptions bert;
+  int64_t max_predictions = 0;  // 0: by the length of sequences
+  bool split_sentences = false;
 };
 
 int usable_cores() {
@@ -39,15 +42,14 @@ void declare(CLI::App* app, Arguments* a) {
          "Text or JSON lines (by name: .jsonl, .ndjson, .json), gzip'd or not; - is standard input")
       ->required()
       ->expected(1, std::numeric_limits<int>::max() / 2);
-  auto* output = app->add_option("--output", a->output, "Writes OUTPUT.bin and OUTPUT.idx");
+  auto* output =
+      app->add_option("--output", a->output,
+                      "Writes OUTPUT.bin and OUTPUT.idx; --task bert: the folder in which "
+                      "a folder of shards is made");
   app->add_option("--output-prefix", a->output_prefix,
                   "As Megatron-LM names them: PREFIX_KEY_document.bin and .idx")
       ->excludes(output);
-  app->add_option("--tokenizer-type", a->tokenizer, "GPT2BPETokenizer or bytes")
-      ->capture_default_str();
-  app->add_option("--vocab-file", a->vocab_file,
-                  "vocab.json, or a tokenizer.json alone (GPT2BPETokenizer)");
-  app->add_option("--merge-file", a->merge_file, "merges.txt (GPT2BPETokenizer)");
+  declare_tokenizer_flags(app, &a->tokenizer);
   app->add_option("--json-keys", a->options.keys,
                   "Keys of the text in JSON lines; each makes a dataset")
       ->expected(1, std::numeric_limits<int>::max() / 2)
@@ -68,43 +70,59 @@ void declare(CLI::App* app, Arguments* a) {
       ->capture_default_str();
 }
 
-// "--worker is not a flag; did you mean '--workers'?", or nothing when every flag is known.
-std::string unknown_flag(const CLI::App& app, int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    std::string word = argv[i];
-    word = word.substr(0, word.find('='));
-    if (word.size() < 3 || word.compare(0, 2, "--") != 0) continue;
-    if (app.get_option_no_throw(word) != nullptr) continue;
-    std::string sentence = fmt::format("{}: unknown flag", word);
-    for (const CLI::Option* option : app.get_options()) {
-      const std::string name = option->get_name();
-      if (name.compare(0, word.size(), word) == 0 || word.compare(0, name.size(), name) == 0) {
-        return fmt::format("{}; did you mean '{}'?", sentence, name);
-      }
-    }
-    return sentence;
-  }
-  return {};
+void declare_bert(CLI::App* app, Arguments* a) {
+  app->add_option(
+         "--task", a->task,
+         "gpt: an indexed dataset; bert: pairs of sentences with masked tokens, as HDF5 files")
+      ->check(CLI::IsMember({"gpt", "bert"}))
+      ->capture_default_str();
+  const std::string group = "With --task bert";
+  app->add_flag("--split-sentences", a->split_sentences,
+                "Find the sentences of a document (else every line is one)")
+      ->group(group);
+  app->add_option("--seq-length", a->bert.sequence,
+                  "Tokens of a sample: 128 in phase 1, 512 in phase 2")
+      ->check(CLI::Range(8, 65536))
+      ->capture_default_str()
+      ->group(group);
+  app->add_option(
+         "--max-predictions-per-seq", a->max_predictions,
+         "Most masked tokens of a sample (default: 20 for each 128 tokens of --seq-length)")
+      ->check(CLI::Range(1, 65536))
+      ->group(group);
+  app->add_option("--masked-lm-prob", a->bert.masked_probability, "Share of the tokens to mask")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  app->add_option("--short-seq-prob", a->bert.short_sequence_probability,
+                  "Probability of a sample that is to be shorter")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  app->add_option("--dupe-factor", a->bert.dupe_factor,
+                  "Times that the text is gone through, with other pairs and masks")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str()
+      ->group(group);
+  app->add_option("--seed", a->bert.seed, "Seed of pairs, masks and order")
+      ->capture_default_str()
+      ->group(group);
+  app->add_option("--shards", a->bert.shards, "Files to write")
+      ->check(CLI::Range(int64_t{1}, kMostShards))
+      ->capture_default_str()
+      ->group(group);
 }
 
-std::unique_ptr<Tokenizer> tokenizer_of(const Arguments& a) {
-  try {
-    return make_tokenizer(a.tokenizer, a.vocab_file, a.merge_file);
-  } catch (const std::runtime_error& error) {
-    throw BadInput(error.what());
-  }
-}
-
-// A missing input is a mistake in the command, so it is found before anything is written.
-void check_inputs(const std::vector<std::string>& inputs) {
-  for (const std::string& path : inputs) {
-    if (path == "-") continue;
-    struct stat info {};
-    int error = ::stat(path.c_str(), &info) != 0 ? errno : S_ISDIR(info.st_mode) ? EISDIR : 0;
-    if (error == 0 && ::access(path.c_str(), R_OK) != 0) error = errno;
-    if (error != 0) {
-      throw BadInput(fmt::format("--input '{}' cannot be read: {}", path, std::strerror(error)));
-    }
+// Flags that do nothing for the task are mistakes.
+void check_task(const CLI::App& app, const std::string& task) {
+  const bool bert = task == "bert";
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    const bool of_gpt = name == "--output-prefix" || name == "--append-eod" || name == "--dtype" ||
+                        name == "--split-documents-on-blank-lines";
+    const bool of_bert = option->get_group() == "With --task bert";
+    if (option->count() > 0 && (bert ? of_gpt : of_bert))
+      throw BadInput(fmt::format("{} does nothing with --task {}: leave it out", name, task));
   }
 }
 
@@ -148,6 +166,14 @@ void check_outputs(const PrepareOptions& options) {
   }
 }
 
+void warn_of_replacements(int64_t replaced) {
+  if (replaced == 0) return;
+  fmt::print(stderr,
+             "warning: {} invalid UTF-8 sequence{} in the input became U+FFFD: is the text in "
+             "another encoding?\n",
+             replaced, replaced == 1 ? "" : "s");
+}
+
 void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
   std::string names;
   for (const std::string& prefix : options.prefixes) names += (names.empty() ? "" : ", ") + prefix;
@@ -155,13 +181,34 @@ void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
   fmt::print("{}: {} document{}, {} tokens from {} in {:.1f} s ({}/s), {} written\n", names,
              s.documents, s.documents == 1 ? "" : "s", s.tokens, bytes_text(s.input_bytes),
              s.seconds, bytes_text(static_cast<int64_t>(rate)), bytes_text(s.output_bytes));
-  if (s.replaced > 0) {
-    fmt::print(
-        stderr,
-        "warning: {} invalid UTF-8 sequence{} in the input became U+FFFD: is the text in another "
-        "encoding?\n",
-        s.replaced, s.replaced == 1 ? "" : "s");
-  }
+  warn_of_replacements(s.replaced);
+}
+
+void run_bert(Arguments* a, const Tokenizer& tokenizer) {
+  const auto* wordpiece = dynamic_cast<const WordPieceTokenizer*>(&tokenizer);
+  if (wordpiece == nullptr)
+    throw BadInput(
+        "--task bert needs --tokenizer-type BertWordPieceLowerCase or BertWordPieceCase");
+  if (a->output.empty())
+    throw BadInput("--output DIR is required: a folder of shards is made in it");
+  if (a->options.keys.size() != 1) throw BadInput("--task bert takes one of --json-keys");
+  BertPrepareOptions& o = a->bert;
+  o.inputs = a->options.inputs;
+  o.key = a->options.keys[0];
+  o.format = a->options.format;
+  o.workers = a->options.workers;
+  o.output = a->output;
+  o.sentences = a->split_sentences ? SentenceRule::unicode : SentenceRule::lines;
+  o.lower_case = a->tokenizer.type == "BertWordPieceLowerCase";
+  o.max_predictions = a->max_predictions > 0 ? a->max_predictions : (o.sequence * 20 + 127) / 128;
+  const BertPrepareSummary s = prepare_bert(*wordpiece, o);
+  fmt::print(
+      "{}: {} samples in {} file{} from {} document{} of {} sentences and {} tokens ({}) in {:.1f} "
+      "s, {} written\n",
+      s.folder, s.samples, s.shards, s.shards == 1 ? "" : "s", s.documents,
+      s.documents == 1 ? "" : "s", s.sentences, s.tokens, bytes_text(s.input_bytes), s.seconds,
+      bytes_text(s.output_bytes));
+  warn_of_replacements(s.replaced);
 }
 
 }  // namespace
@@ -169,33 +216,21 @@ void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
 int prepare_main(int argc, char** argv) {
   Arguments arguments;
   arguments.options.workers = usable_cores();
-  CLI::App app("Makes an indexed dataset (Megatron-LM's .bin and .idx) from text.",
-               "tally-train prepare");
-  app.formatter(std::make_shared<HelpFormatter>());
+  CLI::App app(
+      "Makes an indexed dataset (Megatron-LM's .bin and .idx) or BERT's pre-training data from "
+      "text.",
+      "tally-train prepare");
   declare(&app, &arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    const std::string unknown = unknown_flag(app, argc, argv);
-    fmt::print(stderr, "tally-train prepare: error: {} (--help lists the flags)\n",
-               unknown.empty() ? error.what() : unknown);
-    return 2;
-  }
-  try {
+  declare_bert(&app, &arguments);
+  return run_data_command(&app, argc, argv, [&] {
+    check_task(app, arguments.task);
     check_inputs(arguments.options.inputs);
-    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(arguments);
+    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(arguments.tokenizer);
+    if (arguments.task == "bert") return run_bert(&arguments, *tokenizer);
     complete(&arguments, *tokenizer);
     check_outputs(arguments.options);
     print_summary(arguments.options, prepare(*tokenizer, arguments.options));
-    return 0;
-  } catch (const BadInput& error) {
-    fmt::print(stderr, "tally-train prepare: error: {}\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tally-train prepare: error: {}\n", error.what());
-    return 1;
-  }
+  });
 }
 
 }  // namespace tally::train

@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "src/data/wordpiece.h"
+
 namespace tally::train {
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
@@ -56,12 +58,25 @@ bool is_tokenizer_json(const std::string& path) {
   return path.substr(slash == std::string::npos ? 0 : slash + 1) == name;
 }
 
+bool is_wordpiece(const std::string& type) {
+  return type == "BertWordPieceLowerCase" || type == "BertWordPieceCase";
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& type, const std::string& vocab_file,
                                           const std::string& merge_file) {
   if (type == "bytes") return make_byte_tokenizer();
+  if (is_wordpiece(type)) {
+    if (vocab_file.empty()) {
+      throw std::runtime_error(fmt::format(
+          "{} needs --vocab-file: give the vocab.txt or tokenizer.json of a BERT model", type));
+    }
+    return make_wordpiece_tokenizer(vocab_file, type == "BertWordPieceLowerCase");
+  }
   if (type != "GPT2BPETokenizer") {
     throw std::runtime_error(
-        fmt::format("--tokenizer-type '{}' is not known: choose GPT2BPETokenizer or bytes", type));
+        fmt::format("--tokenizer-type '{}' is not known: choose GPT2BPETokenizer, "
+                    "BertWordPieceLowerCase, BertWordPieceCase or bytes",
+                    type));
   }
   if (merge_file.empty() && is_tokenizer_json(vocab_file))
     return make_gpt2_tokenizer(vocab_file, vocab_file);

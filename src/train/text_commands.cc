@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
 #include "src/data/prepare.h"
+#include "src/data/tokenize.h"
 #include "src/measure/build_info.h"
 #include "src/plan/plan.h"
 #include "src/train/output.h"
@@ -65,10 +67,13 @@ int print_plan(int argc, char** argv) {
 std::optional<int> run_text_command(int argc, char** argv) {
   if (argc < 2) return bad_command("no flags were given: 'tally-train --help' lists them");
   const char* first = argv[1];
-  if (std::strcmp(first, "prepare") == 0) {
+  using DataCommand = std::pair<const char*, int (*)(int, char**)>;
+  for (const auto& [name, run] :
+       {DataCommand{"prepare", prepare_main}, DataCommand{"tokenize", tokenize_main}}) {
+    if (std::strcmp(first, name) != 0) continue;
     std::vector<char*> rest(argv, argv + argc);
     rest.erase(rest.begin() + 1);
-    return prepare_main(static_cast<int>(rest.size()), rest.data());
+    return run(static_cast<int>(rest.size()), rest.data());
   }
   if (std::strcmp(first, "reference") == 0) {
     return print_and_end(flags_reference());
@@ -79,7 +84,7 @@ std::optional<int> run_text_command(int argc, char** argv) {
   const bool command = std::strcmp(first, "evaluate") == 0 || std::strcmp(first, "train") == 0;
   if (!command && first[0] != '-' && first[0] != '@')
     return bad_command(
-        fmt::format("'{}' is not a command: train, evaluate, prepare, reference", first));
+        fmt::format("'{}' is not a command: train, evaluate, prepare, tokenize, reference", first));
   if (!asks_for_help(argc, argv))
     return asks_for_plan(argc, argv) ? std::optional(print_plan(argc, argv)) : std::nullopt;
   return is_primary() ? print_and_end(help_text()) : 0;

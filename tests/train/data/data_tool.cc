@@ -1,22 +1,27 @@
 // The program of the Python tests: prepare, and encoding and decoding between files.
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <vector>
 
 #include "src/data/prepare.h"
+#include "src/data/tokenize.h"
 #include "src/data/tokenizer.h"
 
 // data_tool prepare FLAG...
+// data_tool tokenize FLAG...
 // data_tool encode VOCAB MERGES < text > i32 numbers
 // data_tool decode VOCAB MERGES < i32 numbers > text
+// The type "BertWordPieceLowerCase" or "BertWordPieceCase" in the place of MERGES makes VOCAB one
+// of BERT.
 int main(int argc, char** argv) {
   using namespace tally::train;
   if (argc > 1 && std::strcmp(argv[1], "prepare") == 0) return prepare_main(argc - 1, argv + 1);
+  if (argc > 1 && std::strcmp(argv[1], "tokenize") == 0) return tokenize_main(argc - 1, argv + 1);
   if (argc != 4) return 2;
-  const auto tokenizer = make_gpt2_tokenizer(argv[2], argv[3]);
+  const auto tokenizer = is_wordpiece(argv[3]) ? make_tokenizer(argv[3], argv[2], "")
+                                               : make_gpt2_tokenizer(argv[2], argv[3]);
   const std::string in{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   if (std::strcmp(argv[1], "encode") == 0) {
     const std::vector<int32_t> tokens = tokenizer->encode(in);

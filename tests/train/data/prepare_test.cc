@@ -89,15 +89,15 @@ TEST_CASE("the cutting of blocks never shows: every block size gives the same do
   const auto tokenizer = make_byte_tokenizer();
   for (size_t block = 1; block <= text.size(); ++block) {
     Documents documents = {""};
-    DocumentSplitter splitter(
-        *tokenizer,
-        [&](Chunk&& chunk) {
-          for (const Piece& piece : chunk.pieces) {
-            documents.back() += chunk.text.substr(piece.begin, piece.end - piece.begin);
-            if (piece.ends_document) documents.emplace_back();
-          }
-        },
-        3);
+    DocumentSplitter splitter([&](std::string_view part) { return tokenizer->safe_cut(part); },
+                              [&](Chunk&& chunk) {
+                                for (const Piece& piece : chunk.pieces) {
+                                  documents.back() +=
+                                      chunk.text.substr(piece.begin, piece.end - piece.begin);
+                                  if (piece.ends_document) documents.emplace_back();
+                                }
+                              },
+                              3);
     splitter.start("a", DocumentRule::blank_lines);
     for (size_t at = 0; at < text.size(); at += block) splitter.append(text.substr(at, block));
     splitter.finish();

@@ -199,7 +199,8 @@ TEST_CASE("vocabulary files: one sentence for each fault") {
   CHECK(fault(v.vocab_file, dir.write("empty.txt", "")).find("--merge-file") != std::string::npos);
   CHECK(error_of([] {
           make_tokenizer("BertWordPiece", "", "");
-        }).find("choose GPT2BPETokenizer or bytes") != std::string::npos);
+        }).find("choose GPT2BPETokenizer, BertWordPieceLowerCase, BertWordPieceCase or bytes") !=
+        std::string::npos);
   CHECK(error_of([] { make_tokenizer("GPT2BPETokenizer", "", ""); }).find("needs --vocab-file") !=
         std::string::npos);
 }

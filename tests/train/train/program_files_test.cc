@@ -14,7 +14,8 @@ TEST_CASE("a missing dataset, and no command") {
   ended = tally_train("evaluat");
   CHECK(ended.code == 2);
   CHECK(ended.err ==
-        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, reference\n");
+        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, tokenize, "
+        "reference\n");
 }
 
 TEST_CASE("a dataset that is shorter than one sample") {

@@ -1,0 +1,152 @@
+#include "src/data/classification.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "src/data/order.h"
+#include "src/data/text_input.h"
+
+namespace tally::train {
+namespace {
+
+constexpr int64_t kMostClasses = 100000;
+
+// The number that `label` writes, -1 where it is none.
+int64_t whole_number(const std::string& label) {
+  if (label.empty() || label.size() > 9 || label.find_first_not_of("0123456789") != label.npos ||
+      (label.size() > 1 && label[0] == '0'))
+    return -1;
+  return std::stoll(label);
+}
+
+// Cuts the longer of two texts until both have at most `room` tokens together.
+void truncate_pair(size_t room, std::vector<int32_t>* a, std::vector<int32_t>* b) {
+  while (a->size() + b->size() > room) (a->size() > b->size() ? a : b)->pop_back();
+}
+
+class ClassificationSamples final : public EncoderSource {
+ public:
+  ClassificationSamples(int64_t rows, int64_t sequence, bool shuffle, uint64_t seed)
+      : order_(rows, shuffle, seed), sequence_(sequence) {}
+
+  void add(const std::vector<int32_t>& ids, size_t a_length, int32_t label) {
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    rows_.push_back({ids_.size(), a_length, label});
+  }
+
+  int64_t samples_per_epoch() const override { return order_.size(); }
+  int64_t sequence() const override { return sequence_; }
+  void sample(int64_t index, EncoderSample* out) const override {
+    const auto at = static_cast<size_t>(order_(index));
+    const size_t begin = at == 0 ? 0 : rows_[at - 1].end;
+    const Row& row = rows_[at];
+    out->ids.assign(ids_.begin() + static_cast<std::ptrdiff_t>(begin),
+                    ids_.begin() + static_cast<std::ptrdiff_t>(row.end));
+    out->token_types.assign(out->ids.size(), 1);
+    std::fill_n(out->token_types.begin(), row.a_length, 0);
+    out->masked_positions.clear();
+    out->masked_labels.clear();
+    out->next_sentence = out->start = out->end = -1;
+    out->label = row.label;
+  }
+
+ private:
+  struct Row {
+    size_t end, a_length;  // in ids_; tokens of [CLS] text [SEP]
+    int32_t label;
+  };
+  EpochOrder order_;
+  int64_t sequence_;
+  std::vector<int32_t> ids_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace
+
+LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOptions& options) {
+  LabelledTexts texts;
+  texts.pairs = !options.pair_column.empty();
+  texts.labels = !options.label_column.empty();
+  std::vector<std::string> columns{options.text_column};
+  if (texts.pairs) columns.push_back(options.pair_column);
+  if (texts.labels) columns.push_back(options.label_column);
+  for (auto& cells : read_table(path, options.format, columns)) {
+    const TableCell& last = cells.back();
+    LabelledText row;
+    row.place =
+        fmt::format("{}:{}:{}", path == "-" ? "standard input" : path, last.line, last.column);
+    if (texts.labels) row.label = last.text;
+    if (texts.pairs) row.pair = std::move(cells[1].text);
+    row.text = std::move(cells[0].text);
+    texts.rows.push_back(std::move(row));
+  }
+  if (texts.rows.empty()) throw BadInput(fmt::format("{}:1:1: the file has no rows", path));
+  return texts;
+}
+
+std::vector<std::string> class_names(const LabelledTexts& texts) {
+  std::set<std::string> names;
+  int64_t greatest = -1;
+  bool numbers = true;
+  for (const LabelledText& row : texts.rows) {
+    if (row.label.empty()) throw BadInput(fmt::format("{}: this row has no label", row.place));
+    names.insert(row.label);
+    const int64_t number = whole_number(row.label);
+    numbers = numbers && number >= 0;
+    greatest = std::max(greatest, number);
+    if (numbers && greatest >= kMostClasses)
+      throw BadInput(fmt::format(
+          "{}: the label {} is too great for the number of a class: they begin at 0, and there are "
+          "at most {}",
+          row.place, row.label, kMostClasses));
+  }
+  if (!numbers) return {names.begin(), names.end()};
+  std::vector<std::string> all;
+  for (int64_t i = 0; i <= greatest; ++i) all.push_back(std::to_string(i));
+  return all;
+}
+
+std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& texts,
+                                                           const std::vector<std::string>& classes,
+                                                           const WordPieceTokenizer& tokenizer,
+                                                           int64_t sequence, bool shuffle,
+                                                           uint64_t seed) {
+  const size_t special = texts.pairs ? 3 : 2;
+  if (sequence < static_cast<int64_t>(special) || texts.rows.empty())
+    throw std::invalid_argument("make_classification_samples: no room for a token, or no texts");
+  const size_t room = static_cast<size_t>(sequence) - special;
+  std::unordered_map<std::string, int32_t> numbers;
+  for (size_t i = 0; i < classes.size(); ++i) numbers[classes[i]] = static_cast<int32_t>(i);
+  auto samples = std::make_unique<ClassificationSamples>(static_cast<int64_t>(texts.rows.size()),
+                                                         sequence, shuffle, seed);
+  const auto encoder = tokenizer.make_encoder();
+  const BertTokens& tokens = tokenizer.tokens();
+  std::vector<int32_t> a, b, ids;
+  for (const LabelledText& row : texts.rows) {
+    a.clear();
+    b.clear();
+    encoder->encode(row.text, &a);
+    encoder->encode(row.pair, &b);
+    truncate_pair(room, &a, &b);
+    ids.assign(1, tokens.cls);
+    ids.insert(ids.end(), a.begin(), a.end());
+    ids.push_back(tokens.sep);
+    const size_t a_length = ids.size();
+    if (texts.pairs) {
+      ids.insert(ids.end(), b.begin(), b.end());
+      ids.push_back(tokens.sep);
+    }
+    const auto label = numbers.find(row.label);
+    if (texts.labels && label == numbers.end())
+      throw BadInput(fmt::format("{}: the label \"{}\" is none of the {} classes", row.place,
+                                 row.label, classes.size()));
+    samples->add(ids, a_length, texts.labels ? label->second : -1);
+  }
+  return samples;
+}
+
+}  // namespace tally::train

@@ -1,0 +1,52 @@
+// Texts, or pairs of texts, and their classes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/data/encoder_samples.h"
+#include "src/data/table_reader.h"
+#include "src/data/wordpiece.h"
+
+namespace tally::train {
+
+struct LabelledText {
+  std::string text, pair;  // pair: empty where the file has single texts
+  std::string label;
+  std::string place;  // FILE:LINE:COLUMN of the label
+};
+
+struct LabelledTextOptions {
+  TableFormat format = TableFormat::automatic;
+  std::string text_column = "text";
+  std::string pair_column;             // empty: single texts
+  std::string label_column = "label";  // empty: no labels
+};
+
+struct LabelledTexts {
+  std::vector<LabelledText> rows;
+  bool pairs = false, labels = true;
+};
+
+// Reads a table of texts. Throws BadInput with one sentence that begins with FILE:LINE:COLUMN.
+LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOptions& options);
+
+// The classes of the rows, in the order of their numbers: where all labels are whole numbers from 0
+// on, "0" to the greatest one; else the different labels in the order of their bytes. Throws
+// BadInput where a row has no label, or where a number is 100,000 or more.
+std::vector<std::string> class_names(const LabelledTexts& texts);
+
+// Samples [CLS] text [SEP] or [CLS] text [SEP] pair [SEP] with the number of the label in `classes`
+// (-1 where the texts have no labels). What is longer than `sequence` loses tokens at the end; of a
+// pair, one after the other from the longer text, from the second of equals (run_classifier.py of
+// google-research/bert). In the rows' order, or with `shuffle` in an order of every epoch. Throws
+// BadInput with the place of a label that is not in `classes`.
+std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& texts,
+                                                           const std::vector<std::string>& classes,
+                                                           const WordPieceTokenizer& tokenizer,
+                                                           int64_t sequence, bool shuffle,
+                                                           uint64_t seed);
+
+}  // namespace tally::train

@@ -1,0 +1,44 @@
+// A JSON file as a whole, with the places of its values for messages.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace tally::train {
+
+// A value of a JSON file, and where it is.
+class JsonNode {
+ public:
+  // The value of a whole file.
+  JsonNode(const nlohmann::json& value, const std::string& path) : JsonNode(value, path, ": ") {}
+
+  const nlohmann::json& value() const { return value_; }
+  // "FILE: data[3].paragraphs[0]"
+  const std::string& place() const { return place_; }
+  bool has(const char* key) const { return value_.is_object() && value_.contains(key); }
+
+  // Each throws std::runtime_error with one sentence where this value or the one of `key` is
+  // missing or of another type.
+  JsonNode list(const char* key) const;
+  JsonNode at(size_t index) const;  // of a list
+  const std::string& text(const char* key) const;
+  int64_t number(const char* key) const;  // an integer
+  bool flag(const char* key) const;
+
+ private:
+  JsonNode(const nlohmann::json& value, std::string place, const char* joint)
+      : value_(value), place_(std::move(place)), joint_(joint) {}
+  const nlohmann::json& member(const char* key, bool fits(const nlohmann::json&),
+                               const char* what) const;
+
+  const nlohmann::json& value_;
+  std::string place_;
+  const char* joint_;  // between the place and a key
+};
+
+// Parses a file. Throws std::runtime_error with one sentence, "FILE:LINE:COLUMN: why" where it is not
+// JSON. Strings are valid UTF-8.
+nlohmann::json read_json_file(const std::string& path);
+
+}  // namespace tally::train

@@ -1,0 +1,88 @@
+// The command line of `tally-train tokenize`.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "src/data/data_command.h"
+#include "src/data/text_input.h"
+#include "src/data/tokenize.h"
+#include "src/data/wordpiece.h"
+
+namespace tally::train {
+namespace {
+
+// A token as a line shows it: a vocabulary's own writing where it has one.
+std::string piece_of(const Tokenizer& tokenizer, int32_t token) {
+  const auto* wordpiece = dynamic_cast<const WordPieceTokenizer*>(&tokenizer);
+  return wordpiece != nullptr ? wordpiece->piece(token) : tokenizer.decode({token});
+}
+
+class LinePrinter {
+ public:
+  LinePrinter(const Tokenizer& tokenizer, bool pieces)
+      : tokenizer_(tokenizer), encoder_(tokenizer.make_encoder()), pieces_(pieces) {}
+
+  void print(const std::string& line) {
+    tokens_.clear();
+    encoder_->encode(line, &tokens_);
+    std::string out;
+    for (const int32_t token : tokens_) {
+      if (!out.empty()) out += ' ';
+      out += pieces_ ? piece_of(tokenizer_, token) : std::to_string(token);
+    }
+    out += '\n';
+    if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size()) fail();
+  }
+  void finish() const {
+    if (std::fflush(stdout) != 0) fail();
+  }
+
+ private:
+  [[noreturn]] static void fail() {
+    throw std::runtime_error(
+        fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+  }
+
+  const Tokenizer& tokenizer_;
+  std::unique_ptr<Tokenizer::Encoder> encoder_;
+  bool pieces_;
+  std::vector<int32_t> tokens_;
+};
+
+void print_tokens(const std::string& path, LinePrinter* printer) {
+  TextInput input(path);
+  std::string block, rest;
+  while (input.read(size_t{1} << 18, &block)) {
+    rest += block;
+    size_t begin = 0;
+    for (size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1)
+      printer->print(rest.substr(begin, end - begin));
+    rest.erase(0, begin);
+  }
+  if (!rest.empty()) printer->print(rest);
+}
+
+}  // namespace
+
+int tokenize_main(int argc, char** argv) {
+  CLI::App app("Prints the tokens of each line of a text.", "tally-train tokenize");
+  TokenizerFlags flags;
+  std::string input = "-";
+  bool pieces = false;
+  app.add_option("--input", input, "Text, gzip'd or not; - is standard input")
+      ->capture_default_str();
+  declare_tokenizer_flags(&app, &flags);
+  app.add_flag("--pieces", pieces, "Print pieces of text instead of numbers");
+  return run_data_command(&app, argc, argv, [&] {
+    check_inputs({input});
+    const auto tokenizer = tokenizer_of(flags);
+    LinePrinter printer(*tokenizer, pieces);
+    print_tokens(input, &printer);
+    printer.finish();
+  });
+}
+
+}  // namespace tally::train

@@ -1,0 +1,148 @@
+"""Labelled texts: CSV against Python's csv module, TSV and JSON lines against what was written; samples against
+Hugging Face's tokenizers, and truncated ones against run_classifier.py of google-research/bert."""
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+tool, root = sys.argv[1], sys.argv[2]
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    from tokenizers.implementations import BertWordPieceTokenizer
+    import original_bert
+    classifier = original_bert.load("run_classifier")
+except ImportError:
+    classifier = None
+if classifier is None:
+    print("SKIPPED: tokenizers or the package bert-tensorflow is missing (scripts/setup --tests provides them)")
+    sys.exit(77)
+folder_ = tempfile.TemporaryDirectory()
+folder = folder_.name
+draw = random.Random(7)
+
+
+def check(condition, what):
+    if not condition:
+        sys.exit("FAILED " + what)
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([tool, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    check(done.returncode == code, f"{arguments}: exit code {done.returncode}: {done.stderr}")
+    return [json.loads(line) for line in done.stdout.split("\n") if line] if code == 0 else done.stderr
+
+
+def written(name, data):
+    path = os.path.join(folder, name)
+    with open(path, "wb") as f:
+        f.write(data if isinstance(data, bytes) else data.encode("utf-8"))
+    return path
+
+
+def texts(rows):
+    return [[cell[0] for cell in row] for row in rows]
+
+
+# --- Tables ----------------------------------------------------------------------------------------------------
+BITS = ["a", "word", " ", ",", "\"", "\"\"", "\n", "\r\n", "\t", "'", "caf\xe9", "\u4e2d", "\\", "#", ";", "{}", "\u2028"]
+for trial in range(60):
+    names = ["id", "label", "text", "two words", "c\xf4t\xe9"]
+    draw.shuffle(names)
+    rows = [["".join(draw.choice(BITS) for _ in range(draw.randint(0, 6))) for _ in names] for _ in range(20)]
+    out = io.StringIO(newline="")
+    end = draw.choice(["\n", "\r\n"])
+    csv.writer(out, quoting=draw.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]), lineterminator=end).writerows([names] + rows)
+    data = out.getvalue()
+    if draw.random() < 0.3:
+        data = data.removesuffix(end)
+    if draw.random() < 0.3:
+        data = "\ufeff" + data
+    columns = draw.sample(names, draw.randint(1, 5))
+    path = written("t.csv", data)
+    got = run("table", path, draw.choice(["auto", "csv"]), *columns)
+    expected = [dict(zip(names, r)) for r in csv.reader(io.StringIO(data.removeprefix("\ufeff"), newline=""))][1:]
+    check(texts(got) == [[r[c] for c in columns] for r in expected], f"CSV {trial} differs")
+    # Where cells begin: the text before is whole lines, and as many bytes on the line.
+    raw = data.encode("utf-8").split(b"\n")
+    for row in got:
+        for text, line, column in row:
+            at = raw[line - 1][column - 1:]
+            check(at.startswith((b'"', text.split("\n")[0].split("\r")[0].encode())), f"{text!r} is not at {line}:{column}")
+    plain = [[c.replace("\t", " ").replace("\n", " ").replace("\r", " ") for c in r] for r in rows]
+    plain = [r if any(r) else ["x"] * 5 for r in plain]
+    path = written("t.tsv", "\n".join("\t".join(r) for r in [names] + plain))
+    check(texts(run("table", path, "auto", *columns)) == [[dict(zip(names, r))[c] for c in columns] for r in plain],
+          f"TSV {trial} differs")
+    lines = "\n".join(json.dumps(dict(zip(names, r)), ensure_ascii=trial % 2 == 0) for r in rows) + "\n\n"
+    path = os.path.join(folder, "t.jsonl.gz")
+    with gzip.open(path, "wb") as f:
+        f.write(lines.encode("utf-8"))
+    check(texts(run("table", path, "auto", *columns)) == [[dict(zip(names, r))[c] for c in columns] for r in rows],
+          f"JSON lines {trial} differ")
+check(texts(run("table", written("n.jsonl", '{"a":1,"b":true}\n{"a":-1.5,"b":"x"}'), "auto", "a", "b")) ==
+      [["1", "true"], ["-1.5", "x"]], "numbers")
+for name, data, message in [
+        ("e.csv", "a,b\n1,\"x\n\ny", ":2:3: this quote is not closed"),
+        ("e.csv", "a,b\n1,\"x\n\"y,\n", ":3:2: text after the end of a quoted field"),
+        ("e.csv", "a,b\n1,x\"y\n", ":2:4: a quote within a field"),
+        ("e.csv", "a,b\n1,2\n3\n", ":3:1: this row has 1 field, and the first row has 2"),
+        ("e.csv", "a,b\n1,2,3\n", ":2:5: this row has 3 fields, and the first row has 2"),
+        ("e.csv", "c,b\n1,2\n", ":1:1: there is no column \"a\": the columns are c, b"),
+        ("e.csv", "a,b,a\n", ":1:5: a second column is named \"a\""),
+        ("e.csv", "", ":1:1: the file is empty"),
+        ("e.csv", b"a,b\n1,\xe9\n", ":2:3: this byte is not valid UTF-8"),
+        ("e.tsv", b"\xff", ":1:1: this byte is not valid UTF-8"),
+        ("e.tsv", "a\tb\n\n1\n", ":3:1: this row has 1 field"),
+        ("e.jsonl", '{"a":"x"}\n{"a": \n', ":2:7: unexpected end of input"),
+        ("e.jsonl", '{"a":"x"}\n\n[1]\n', ":3:1: this line is not a JSON object"),
+        ("e.jsonl", '{"b":"x"}\n', ":1:1: the object has no key \"a\""),
+        ("e.jsonl", '{"a":[]}\n', ":1:1: the value of \"a\" is a array"),
+        ("e.dat", "a\n", "' does not say what it is")]:
+    path = written(name, data)
+    error = run("table", path, "auto", "a", code=2)
+    check(path + message in error and error.count("\n") == 1, f"expected {message}, got {error}")
+
+# --- Samples ---------------------------------------------------------------------------------------------------
+words = ["the", "river", "stone", "well", "known", "cafe", "##ing", "##s", "r", "##i", "##v", ",", "."]
+vocab = written("vocab.txt", "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + words) + "\n")
+peer = BertWordPieceTokenizer(vocab, lowercase=True)
+
+
+def sentence(most):
+    return " ".join(draw.choice(["The", "river", "stones", "welling", "caf\xe9,", "zzz", "known."]) for _ in range(
+        draw.randint(0, most)))
+
+
+for pair in (False, True):
+    rows = [{"text": sentence(40), "label": draw.choice(["joy", "anger", "sad ness"]), **({"second": sentence(40)} if pair
+                                                                                         else {})} for _ in range(300)]
+    path = written("s.jsonl", "\n".join(map(json.dumps, rows)))
+    for sequence in (200, 24, 5):
+        classes, head, *got = run("classify", vocab, path, path, sequence, "second" if pair else "")
+        check(classes == ["anger", "joy", "sad ness"], str(classes))
+        check(head["samples"] == 300 and head["sequence"] == sequence, str(head))
+        for row, g in zip(rows, got):
+            a = peer.encode(row["text"], add_special_tokens=False).ids
+            b = peer.encode(row["second"], add_special_tokens=False).ids if pair else []
+            classifier._truncate_seq_pair(a, b, sequence - (3 if pair else 2))
+            ids = [2] + a + [3] + (b + [3] if pair else [])
+            check(g["ids"] == ids and g["types"] == [0] * (len(a) + 2) + [1] * (len(ids) - len(a) - 2), f"{row}: {g}")
+            check(g["label"] == classes.index(row["label"]), f"{row}: {g}")
+            if sequence == 200:
+                whole = peer.encode(row["text"], row.get("second"))
+                check((whole.ids, whole.type_ids) == (g["ids"], g["types"]), f"{row}: {g}")
+numbers = written("n.csv", "label,text\n3,the\n0,river\n10,stone\n")
+check(run("classify", vocab, numbers, numbers, 8, "")[0] == [str(i) for i in range(11)], "numbers of classes")
+for data, message in [("label,text\n1,a\n,b\n", ":3:1: this row has no label"), ("label,text\n", ":1:1: the file has no rows"),
+                      ("label,text\n100000,b\n", ":2:1: the label 100000 is too great")]:
+    path = written("e.csv", data)
+    check(path + message in run("classify", vocab, path, path, 8, "", code=2), message)
+other = written("o.csv", "text,label\n\"a\nb\",x\n")
+error = run("classify", vocab, numbers, other, 8, "", code=2)
+check(other + ":3:4: the label \"x\" is none of the 11 classes" in error, error)
+print("all equal")
