@@ -14,7 +14,7 @@ namespace tally {
 PlanRequest plan_request(const Step& step, const Lookup& lookup);
 
 // One line of a plan in JSON (docs/planner.md): parameters, layout, memory of a GPU, whether it
-// fits, bubble, the smallest number of nodes. Empty when `json` is no plan.
+// fits, bubble, the smallest number of nodes. Empty when `json` is not a plan.
 std::string plan_summary(const std::string& json);
 
 }  // namespace tally

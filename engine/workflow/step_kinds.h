@@ -79,7 +79,7 @@ class StepKinds {
                            const Lookup& lookup) const;
 
   // What a dry run asks the program's planner about the step, and the line that it prints of the
-  // answer (the planner's standard output); empty when that is no answer.
+  // answer (the planner's standard output); empty when it cannot be read as one.
   virtual PlanRequest plan_request(const Step& step, const Lookup& lookup) const;
   virtual std::string plan_summary(const std::string& answer) const;
 

@@ -40,7 +40,7 @@ class WordPieceTokenizer final : public Tokenizer {
 
   const BertTokens& tokens() const { return tokens_; }
   const BertWordRules& rules() const { return rules_; }
-  // The piece as the vocabulary writes it. Throws std::out_of_range for a number that is no token.
+  // The piece as the vocabulary writes it. Throws std::out_of_range for a number without a token.
   const std::string& piece(int32_t token) const;
   // Appends the pieces of one word, as bert_words() gives them.
   void encode_word(std::string_view word, std::vector<int32_t>* out) const;

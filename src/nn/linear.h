@@ -28,8 +28,8 @@ struct Linear {
   // untouched until LayerContext::side has been waited for.
   void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x) const;
   // Both gradients of a column-parallel layer. x has all tokens, and may still be on its way
-  // (TensorParallel::start_gather); dx is this process's part of them. The sum of dx over the
-  // processes overlaps with the weight's gradient.
+  // (TensorParallel::start_gather); dx is this process's part of them. With
+  // sequence parallelism the sum of dx over the processes overlaps with the weight's gradient.
   void backward(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx) const;
 };
 

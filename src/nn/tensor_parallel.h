@@ -34,8 +34,7 @@ struct TensorParallel {
   void reduce(Stream& s, const Tensor& part) const;
 
   // The same; with sequence parallelism they overlap with what is enqueued later: before wait() the
-  // result must not be read,
-  // nor the operand overwritten. start_gather() fills `second`.
+  // result must not be read, nor the operand overwritten. start_gather() fills `second`.
   Tensor start_gather(Stream& s, const Tensor& part) const;
   void start_reduce(Stream& s, const Tensor& part) const;
   void wait(Stream& s) const;

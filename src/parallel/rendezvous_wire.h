@@ -72,7 +72,7 @@ class MessageBuffer {
   bool receive(const Socket& from);
   // The next whole message, if there is one.
   bool next(Message* type, std::string* body);
-  // What arrives is no message.
+  // What arrives is not a message.
   bool broken() const { return broken_; }
 
  private:
@@ -80,7 +80,7 @@ class MessageBuffer {
   bool broken_ = false;
 };
 
-// False when the peer closed, the deadline passed, or this is no message.
+// False when the peer closed, the deadline passed, or this is not a message.
 bool receive_message(const Socket& from, Deadline deadline, Message* type, std::string* body);
 
 }  // namespace tally::train

@@ -11,12 +11,7 @@ import tempfile
 
 tool, root = sys.argv[1], sys.argv[2]
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-
-def skip(why):
-    print("SKIPPED: " + why + " (scripts/setup --tests provides it)")
-    sys.exit(77)
-
+from peer_support import check, skip
 
 try:
     import h5py
@@ -29,15 +24,9 @@ from philox_draws import Draws
 
 original = original_bert.load("create_pretraining_data") or skip("the package bert-tensorflow is missing")
 tokenization = sys.modules["bert.tokenization"]
-tokenization.validate_case_matches_checkpoint = lambda *a: None
 folder_ = tempfile.TemporaryDirectory()
 folder = folder_.name
 KEYS = ["input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids", "next_sentence_labels"]
-
-
-def check(condition, what):
-    if not condition:
-        sys.exit("FAILED " + what)
 
 
 def run(*arguments, code=0):
@@ -345,6 +334,9 @@ check("cannot be read: No such file" in run("shards", vocab, "fixed", "ordered",
 check("is there already" in run("prepare", "--task", "bert", "--tokenizer-type", "BertWordPieceLowerCase",
                                 "--vocab-file", vocab, "--input", text, "--output", folder + "/one", "--dupe-factor",
                                 2, code=2).stderr, "an output is overwritten")
+
+check("--task bert needs --tokenizer-type" in run("prepare", "--task", "bert", "--input", text, "--output",
+                                                  folder + "/none", code=2).stderr, "no WordPiece tokenizer")
 
 # Truncated and damaged files: an error or the data, in bounded memory; never a crash.
 whole = open(shard(), "rb").read()

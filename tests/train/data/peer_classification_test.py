@@ -1,17 +1,19 @@
 """Labelled texts: CSV against Python's csv module, TSV and JSON lines against what was written; samples against
 Hugging Face's tokenizers, and truncated ones against run_classifier.py of google-research/bert."""
 import csv
+import functools
 import gzip
 import io
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 
 tool, root = sys.argv[1], sys.argv[2]
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from peer_support import check, run_tool, skip
+
 try:
     from tokenizers.implementations import BertWordPieceTokenizer
     import original_bert
@@ -19,22 +21,13 @@ try:
 except ImportError:
     classifier = None
 if classifier is None:
-    print("SKIPPED: tokenizers or the package bert-tensorflow is missing (scripts/setup --tests provides them)")
-    sys.exit(77)
+    skip("tokenizers or the package bert-tensorflow is missing")
 folder_ = tempfile.TemporaryDirectory()
 folder = folder_.name
 draw = random.Random(7)
 
 
-def check(condition, what):
-    if not condition:
-        sys.exit("FAILED " + what)
-
-
-def run(*arguments, code=0):
-    done = subprocess.run([tool, *map(str, arguments)], capture_output=True, text=True, timeout=60)
-    check(done.returncode == code, f"{arguments}: exit code {done.returncode}: {done.stderr}")
-    return [json.loads(line) for line in done.stdout.split("\n") if line] if code == 0 else done.stderr
+run = functools.partial(run_tool, tool)
 
 
 def written(name, data):

@@ -1,19 +1,21 @@
 """SQuAD: features and predictions against run_squad.py of google-research/bert; scores against the rules of SQuAD's
 evaluation, written down here a second time, on edge cases and at random."""
 import collections
+import functools
 import json
 import math
 import os
 import random
 import re
 import string
-import subprocess
 import sys
 import tempfile
 import types
 
 tool, root = sys.argv[1], sys.argv[2]
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from peer_support import check, run_tool, skip
+
 try:
     import numpy
     import original_bert
@@ -21,23 +23,13 @@ try:
 except ImportError as error:
     original = None
 if original is None:
-    print("SKIPPED: numpy or the package bert-tensorflow is missing (scripts/setup --tests provides them)")
-    sys.exit(77)
+    skip("numpy or the package bert-tensorflow is missing")
 tokenization = sys.modules["bert.tokenization"]
-tokenization.validate_case_matches_checkpoint = lambda *a: None
 folder_ = tempfile.TemporaryDirectory()
 folder = folder_.name
 
 
-def check(condition, what):
-    if not condition:
-        sys.exit("FAILED " + what)
-
-
-def run(*arguments, code=0):
-    done = subprocess.run([tool, *map(str, arguments)], capture_output=True, text=True, timeout=120)
-    check(done.returncode == code, f"{arguments[:4]}: exit code {done.returncode}: {done.stderr}")
-    return [json.loads(line) for line in done.stdout.split("\n") if line] if code == 0 else done.stderr
+run = functools.partial(run_tool, tool)
 
 
 def file_of(name, value):

@@ -8,14 +8,9 @@ import sys
 import time
 import unicodedata
 
+from peer_support import skip
+
 tool, root = sys.argv[1], sys.argv[2]
-
-
-def skip(why):
-    print("SKIPPED: " + why + " (scripts/setup --tests provides it)")
-    sys.exit(77)
-
-
 try:
     import numpy
     from tokenizers import ByteLevelBPETokenizer
