@@ -45,6 +45,11 @@ int64_t resolve_vocabulary(const Flags& f, std::string* tokenizer) {
     if (!f.vocabulary) fail("--tokenizer-type", "NullTokenizer needs --vocab-size");
     return *f.vocabulary;
   }
+  if (kind.rfind("bertwordpiece", 0) == 0)
+    fail("--tokenizer-type",
+         "{} is the tokenizer of BERT's models, and tally-train trains GPT-style models only: "
+         "GPT2BPETokenizer, bytes, NullTokenizer",
+         *tokenizer);
   fail("--tokenizer-type", "'{}' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer",
        *tokenizer);
 }

@@ -185,10 +185,7 @@ void print_summary(const PrepareOptions& options, const PrepareSummary& s) {
 }
 
 void run_bert(Arguments* a, const Tokenizer& tokenizer) {
-  const auto* wordpiece = dynamic_cast<const WordPieceTokenizer*>(&tokenizer);
-  if (wordpiece == nullptr)
-    throw BadInput(
-        "--task bert needs --tokenizer-type BertWordPieceLowerCase or BertWordPieceCase");
+  const auto& wordpiece = dynamic_cast<const WordPieceTokenizer&>(tokenizer);
   if (a->output.empty())
     throw BadInput("--output DIR is required: a folder of shards is made in it");
   if (a->options.keys.size() != 1) throw BadInput("--task bert takes one of --json-keys");
@@ -201,7 +198,7 @@ void run_bert(Arguments* a, const Tokenizer& tokenizer) {
   o.sentences = a->split_sentences ? SentenceRule::unicode : SentenceRule::lines;
   o.lower_case = a->tokenizer.type == "BertWordPieceLowerCase";
   o.max_predictions = a->max_predictions > 0 ? a->max_predictions : (o.sequence * 20 + 127) / 128;
-  const BertPrepareSummary s = prepare_bert(*wordpiece, o);
+  const BertPrepareSummary s = prepare_bert(wordpiece, o);
   fmt::print(
       "{}: {} samples in {} file{} from {} document{} of {} sentences and {} tokens ({}) in {:.1f} "
       "s, {} written\n",
@@ -225,8 +222,12 @@ int prepare_main(int argc, char** argv) {
   return run_data_command(&app, argc, argv, [&] {
     check_task(app, arguments.task);
     check_inputs(arguments.options.inputs);
+    const bool bert = arguments.task == "bert";
+    if (bert && !is_wordpiece(arguments.tokenizer.type))
+      throw BadInput(
+          "--task bert needs --tokenizer-type BertWordPieceLowerCase or BertWordPieceCase");
     const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(arguments.tokenizer);
-    if (arguments.task == "bert") return run_bert(&arguments, *tokenizer);
+    if (bert) return run_bert(&arguments, *tokenizer);
     complete(&arguments, *tokenizer);
     check_outputs(arguments.options);
     print_summary(arguments.options, prepare(*tokenizer, arguments.options));

@@ -305,6 +305,10 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"--device cuda:x", 1, "--device: 'cuda:x' is not known: auto, cpu, cuda, cuda:N"},
       {"--tokenizer-type Foo", 1,
        "--tokenizer-type: 'Foo' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer"},
+      {"--tokenizer-type BertWordPieceCase", 1,
+       "--tokenizer-type: BertWordPieceCase is the tokenizer of BERT's models, and tally-train "
+       "trains "
+       "GPT-style models only: GPT2BPETokenizer, bytes, NullTokenizer"},
       {"--save-interval 5", 1, "--save-interval: needs --save DIR"},
       {"--exit-on-missing-checkpoint", 1, "--exit-on-missing-checkpoint: needs --load DIR"},
       {"--position-embedding-type alibi", 1,
