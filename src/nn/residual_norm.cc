@@ -36,8 +36,8 @@ void ResidualNorm::add(const LayerContext& c, const Branch& branch, const Tensor
 void ResidualNorm::backward_add(const LayerContext& c, const Branch& branch, const Dropout& dropout,
                                 const BackwardFlow& flow) {
   if (dropout.hidden > 0)
-    dropout_backward(c.compute, flow.residual, dropout.hidden,
-                     dropout.at(branch.site, branch.layer), flow.branch);
+    apply_dropout(c.compute, flow.residual, dropout.hidden, dropout.at(branch.site, branch.layer),
+                  flow.branch);
   linear_backward_bias(c.compute, flow.at_branch(dropout), 0, branch.bias_gradient);
 }
 
