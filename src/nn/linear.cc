@@ -13,19 +13,20 @@ void Linear::forward_part(const LayerContext& c, const Tensor& x, const Tensor& 
   linear_forward(c.compute, x, weight.value, c.tensor.shard() == 0 ? bias.value : Tensor(), y);
 }
 
-void Linear::backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx) const {
-  linear_backward_input(c.compute, dy, weight.value, dx);
+void Linear::backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx,
+                            const Tensor& addend) const {
+  linear_backward_input(c.compute, dy, weight.value, dx, addend);
 }
 
 void Linear::backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x) const {
   train::backward_weight(c, dy, x, weight, c.accumulate);
 }
 
-void Linear::backward(const LayerContext& c, const Tensor& dy, const Tensor& x,
-                      const Tensor& dx) const {
+void Linear::backward(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
+                      const Tensor& addend) const {
   if (!c.tensor.divides()) {
     backward_weight(c, dy, x);
-    return backward_input(c, dy, dx);
+    return backward_input(c, dy, dx, addend);
   }
   backward_input(c, dy, c.tensor.partial_of(dx));
   c.tensor.wait(c.compute);  // for x
