@@ -35,6 +35,12 @@ void Linear::backward(const LayerContext& c, const Tensor& dy, const Tensor& x, 
   c.tensor.wait(c.compute);
 }
 
+void Linear::backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x,
+                            const Tensor& dx) const {
+  linear_backward_weight(c.compute, dy, x, weight.gradient, bias.gradient, c.accumulate);
+  backward_input(c, dy, dx);
+}
+
 void backward_weight(const LayerContext& c, const Tensor& dy, const Tensor& x,
                      const ParamGrad& weight, bool accumulate) {
   if (weight.overwrite) accumulate = false;

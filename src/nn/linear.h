@@ -35,6 +35,9 @@ struct Linear {
   // `addend`[M,in], where defined, is added to dx, in one process alone.
   void backward(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
                 const Tensor& addend = Tensor()) const;
+  // All three gradients of a layer that one process has, as heads need them.
+  void backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x,
+                      const Tensor& dx) const;
 };
 
 // The weight's gradient of a Linear without bias; `accumulate` as LayerContext's, unless the
