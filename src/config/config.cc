@@ -2,11 +2,22 @@
 
 namespace tally::train {
 
+// The tables besides the words, and the head.
+int64_t ModelConfig::encoder_parameters() const {
+  const int64_t dense = hidden * hidden + hidden;
+  const int64_t tables = (max_positions + token_types) * hidden;
+  if (task == Task::classification) return tables + dense + classes * (hidden + 1);
+  if (task == Task::question_answering) return tables + 2 * (hidden + 1);
+  const int64_t next = predicts_next_sentence() ? dense + 2 * (hidden + 1) : 0;
+  return tables + dense + 2 * hidden + padded_vocabulary + next;
+}
+
 int64_t ModelConfig::parameters() const {
   const int64_t norm = 2 * hidden;
   const int64_t attention = 3 * hidden * hidden + 3 * hidden + hidden * hidden + hidden;
   const int64_t mlp = 2 * ffn * hidden + ffn + hidden;
   int64_t n = padded_vocabulary * hidden + layers * (2 * norm + attention + mlp) + norm;
+  if (encoder()) return n + encoder_parameters();
   if (positions == Positions::learned) n += max_positions * hidden;
   if (!tied_embeddings) n += padded_vocabulary * hidden;
   return n;

@@ -8,14 +8,17 @@ namespace {
 
 void declare_model(CLI::App* app, Flags* f) {
   FlagGroup g(app, "Model");
-  g.text("--model", &f->model, "NAME",
-         "Sizes of GPT-2: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl (1.5B); "
-         "the flags below override it (default: the sizes of gpt2)");
+  g.text(
+      "--model", &f->model, "NAME",
+      "Sizes of GPT-2: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl (1.5B); of "
+      "encoders: bert-base (110M), bert-large (340M), distilbert (66M); the flags below override "
+      "it (default: the sizes of gpt2)");
   g.number("--num-layers", &f->layers, 1, "Transformer layers");
   g.number("--hidden-size", &f->hidden, 1, "Width of the residual stream");
   g.number("--num-attention-heads", &f->heads, 1, "Attention heads; must divide --hidden-size");
   g.number("--ffn-hidden-size", &f->ffn, 1, "Width of the MLP (default: 4 x --hidden-size)");
-  g.number("--seq-length", &f->sequence, 1, "Tokens of a sample (default: 1024)");
+  g.number("--seq-length", &f->sequence, 1,
+           "Tokens of a sample (default: 1024; encoders: 128, with --task squad 384)");
   g.number(
       "--max-position-embeddings", &f->max_positions, 1,
       "Rows of the learned position table, at least --seq-length (default: --seq-length; 1024 or "

@@ -12,20 +12,25 @@ struct Preset {
   const char* name;
   const char* size;  // the other name
   int64_t layers, hidden, heads;
+  const char* kind = "gpt";
 };
 
-// Radford et al. 2019, with the head counts of the released models.
-constexpr std::array<Preset, 4> presets{{{"gpt2", "124M", 12, 768, 12},
+// Radford et al. 2019, with the head counts of the released models; Devlin et al. 2018; Sanh et al.
+// 2019.
+constexpr std::array<Preset, 7> presets{{{"gpt2", "124M", 12, 768, 12},
                                          {"gpt2-medium", "355M", 24, 1024, 16},
                                          {"gpt2-large", "774M", 36, 1280, 20},
-                                         {"gpt2-xl", "1.5B", 48, 1600, 25}}};
+                                         {"gpt2-xl", "1.5B", 48, 1600, 25},
+                                         {"bert-base", "110M", 12, 768, 12, "bert"},
+                                         {"bert-large", "340M", 24, 1024, 16, "bert"},
+                                         {"distilbert", "66M", 6, 768, 12, "distilbert"}}};
 
 const Preset& find_preset(const std::string& name) {
   for (const Preset& p : presets)
     if (lower(name) == p.name || lower(name) == lower(p.size)) return p;
   fail("--model",
        "'{}' is not a known model: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl "
-       "(1.5B)",
+       "(1.5B), bert-base (110M), bert-large (340M), distilbert (66M)",
        name);
 }
 
@@ -47,8 +52,8 @@ int64_t resolve_vocabulary(const Flags& f, std::string* tokenizer) {
   }
   if (kind.rfind("bertwordpiece", 0) == 0)
     fail("--tokenizer-type",
-         "{} is the tokenizer of BERT's models, and tally-train trains GPT-style models only: "
-         "GPT2BPETokenizer, bytes, NullTokenizer",
+         "{} is the tokenizer of BERT's models, and this is a GPT: GPT2BPETokenizer, bytes, "
+         "NullTokenizer",
          *tokenizer);
   fail("--tokenizer-type", "'{}' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer",
        *tokenizer);
@@ -74,6 +79,8 @@ void model_of_flags(const Flags& f, Config* c) {
   m.hidden = f.hidden.value_or(preset.hidden);
   m.heads = f.heads.value_or(preset.heads);
   m.ffn = f.ffn.value_or(4 * m.hidden);
+  m.kind = preset.kind;
+  if (m.encoder()) return encoder_of_flags(f, c);
   c->sequence = f.sequence.value_or(1024);
   m.max_positions =
       f.max_positions.value_or(f.model ? std::max<int64_t>(1024, c->sequence) : c->sequence);
@@ -130,6 +137,8 @@ void agree(const char* flag, const std::optional<T>& given, const T& stored,
 void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m) {
   if (!f.model) return;
   const Preset& preset = find_preset(*f.model);
+  if (m->kind != preset.kind)
+    fail("--model", "{} contradicts {}/config.json, which says {}", *f.model, folder, m->kind);
   if (f.layers.value_or(preset.layers) != m->layers ||
       f.hidden.value_or(preset.hidden) != m->hidden || f.heads.value_or(preset.heads) != m->heads ||
       f.ffn.value_or(4 * m->hidden) != m->ffn)
@@ -173,14 +182,11 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   ModelConfig& m = c->model;
   ModelConfigRequest request;
   request.defaults.init_std = f.init_std;
+  request.defaults.task = resolve_task(f);
+  request.defaults.classes = f.classes.value_or(2);
   request.vocabulary_multiple = f.vocabulary_multiple * f.tensor_parallel;
   request.dropout = c->command == Command::train && !f.hidden_dropout;
   m = stored.read_config(folder, request);
-  if (m.encoder())
-    throw std::runtime_error(
-        fmt::format("{}/config.json describes an encoder ({}), and tally-train trains GPT-style "
-                    "models only",
-                    folder, m.kind));
   check_size_of_folder(m, folder);
   agree("--num-layers", f.layers, m.layers, folder);
   agree("--hidden-size", f.hidden, m.hidden, folder);
@@ -190,6 +196,7 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   agree("--max-position-embeddings", f.max_positions, m.max_positions, folder);
   agree("--vocab-size", f.vocabulary, m.vocabulary, folder);
   agree("--layernorm-epsilon", f.layernorm_epsilon, m.layernorm_epsilon, folder);
+  if (m.encoder()) return encoder_of_folder(f, c);
   if ((f.positions || f.rotary) && resolve_positions(f) != m.positions)
     fail("--position-embedding-type", "contradicts {}/config.json, which says {}", folder,
          m.positions == Positions::rotary ? "rope" : "learned_absolute");

@@ -1,4 +1,4 @@
-// The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_run.cc (precision,
+// The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_encoder.cc, resolve_run.cc (precision,
 // device, processes), resolve_data.cc (data, length, schedule), resolve_rampup.cc,
 // resolve_output.cc (checkpoints, evaluation, output), resolve_plan.cc (--plan). Each reads flags and writes its part of the
 // Config; all throw UsageError with the flag's name in front.
@@ -31,6 +31,13 @@ void resolve_plan(const Flags& f, Config* c);
 std::string model_folder(const Flags& f, const StoredModels& stored, Command command);
 void resolve_model(const Flags& f, const StoredModels& stored, const std::string& folder,
                    Config* c);
+// The parts of an encoder's model: its sizes where no folder has them, what a folder leaves open;
+// its flags, and what it does not support. Task::language_model: --task was not given.
+Task resolve_task(const Flags& f);
+void encoder_of_flags(const Flags& f, Config* c);
+void encoder_of_folder(const Flags& f, Config* c);
+// Comes after resolve_data().
+void resolve_encoder(const Flags& f, Config* c);
 void resolve_precision(const Flags& f, Config* c);
 void resolve_recompute(const Flags& f, Config* c);
 // Takes the layout of --rehearse over into `f` and its number of ranks into `world_size`.

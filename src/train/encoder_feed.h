@@ -1,0 +1,69 @@
+// Micro batches of encoders on the device: without padding as one row of all real tokens, or as
+// padded rows. Samples of equal length are rows of that length either way: attention then needs no
+// borders between them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/data/encoder_loader.h"
+#include "src/device/arena.h"
+#include "src/device/events.h"
+#include "src/train/loader.h"
+
+namespace tally::train {
+
+// How tokens are laid out.
+struct FeedOptions {
+  bool pad = false;
+  // Padded rows have a multiple of so many tokens, at most --seq-length, and the longest sample.
+  int64_t row_step = 1;
+  // The number of masked tokens is rounded up to a multiple of this by tokens whose labels do not
+  // count: few different sizes of GEMMs are then tuned on a GPU.
+  int64_t masked_step = 1;
+};
+// --pad: rows of --seq-length. On a GPU always padded rows, of few different lengths: its attention
+// within documents (unfused) computes a row's scores as a whole.
+FeedOptions feed_options(const Config& config, bool gpu);
+
+// The arrays of one micro batch, as Batch describes them, in host memory.
+struct EncoderArrays {
+  int64_t rows = 0, columns = 0;  // of ids
+  bool packed = false;            // with positions
+  std::vector<int32_t> ids, token_types, positions, cu_seqlens, firsts, lengths, masked;
+  std::vector<int32_t> labels[2];
+  int64_t counted[2] = {0, 0};  // labels that count
+  int64_t real_tokens = 0;
+};
+// Throws std::runtime_error with one sentence where a token is not in the vocabulary.
+void lay_out(const EncoderBatch& batch, const ModelConfig& model, const FeedOptions& options,
+             EncoderArrays* out);
+
+class EncoderFeed final : public MicroBatches {
+ public:
+  // `hold`: see BatchLoader. `stream` outlives it.
+  EncoderFeed(const Config& config, const BatchOrder& order, Stream& stream,
+              std::shared_ptr<const EncoderSource> source, int hold);
+
+  void load(Batch* batch) override;
+  double tokens_per_sample() const override;
+
+ private:
+  Tensor place(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const;
+
+  const Config& config_;
+  Stream& stream_;
+  const FeedOptions options_;
+  EncoderLoader loader_;
+  const int64_t slots_, slot_numbers_;
+  HostMemory host_;  // [slots, slot_numbers]
+  Arena arena_;
+  Tensor device_;  // [slot_numbers]
+  EncoderArrays arrays_;
+  int64_t loaded_ = 0;
+  double real_tokens_ = 0;
+};
+
+}  // namespace tally::train
