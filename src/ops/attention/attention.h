@@ -8,7 +8,8 @@
 //
 // Which version serves what; the first that serves is taken (cuda.cc), and the start of a run names
 // it:
-//   aten      every type and head size on the CPU (cpu.cc): blocks of 128 queries, GEMMs by ATen
+//   aten      every type and head size on the CPU (cpu.cc): blocks of 128 queries and the keys that
+//             one of them sees, GEMMs by ATen
 //   hopper    flash attention of our own for bf16 and f16 on compute capability 9.0: heads of 64,
 //             whole blocks of 128 tokens, no dropout (hopper.h, hopper*). The last bits of dQ
 //             differ from run to run.

@@ -14,8 +14,8 @@
 namespace tally::train::cpu {
 namespace {
 
-// Query rows handled at once. This bounds the scratch to so many rows of scores a thread. With a
-// causal mask the columns right of the block are never computed.
+// Query rows handled at once. This bounds the scratch to so many rows of scores a thread. Columns
+// that no row of the block sees are never computed.
 constexpr int64_t block_rows = 128;
 
 // One head's matrix [T, D] inside a packed tensor with `stride` elements between tokens.
@@ -45,14 +45,17 @@ at::Tensor widened(const at::Tensor& t, at::ScalarType type) {
   return t.scalar_type() == type ? t : t.to(type);
 }
 
-// Rows [first, first + rows) of one head's attention matrix over `columns` keys.
-struct Block {
-  int64_t first, rows, columns;
-};
-
 // Keys [first, last) that a query sees.
 struct Seen {
   int64_t first, last;
+};
+
+// Rows [first, first + rows) of one head's attention matrix over keys [key, key + columns): those
+// that any of the rows sees.
+struct Block {
+  int64_t first, rows, key, columns;
+  // The columns that a row sees, of these.
+  Seen within(const Seen& s) const { return {s.first - key, s.last - key}; }
 };
 
 // The keys that each query of a sequence sees.
@@ -76,11 +79,15 @@ std::vector<Seen> seen_of(const AttentionArgs& a, int64_t sequence) {
   return seen;
 }
 
-std::vector<Block> blocks_of(const AttentionShape& s) {
+// Documents lie one after the other, so that the first row sees the first key, and the last row the
+// last one.
+std::vector<Block> blocks_of(const std::vector<Seen>& seen) {
+  const auto tokens = static_cast<int64_t>(seen.size());
   std::vector<Block> blocks;
-  for (int64_t i = 0; i < s.tokens; i += block_rows) {
-    const int64_t rows = std::min(block_rows, s.tokens - i);
-    blocks.push_back({i, rows, s.causal() ? i + rows : s.tokens});
+  for (int64_t i = 0; i < tokens; i += block_rows) {
+    const int64_t rows = std::min(block_rows, tokens - i);
+    const int64_t key = seen[static_cast<size_t>(i)].first;
+    blocks.push_back({i, rows, key, seen[static_cast<size_t>(i + rows - 1)].last - key});
   }
   return blocks;
 }
@@ -130,7 +137,7 @@ struct Attention {
   void probabilities(const Block& b, const Seen* seen, const A* lse, at::Tensor& scores) const {
     A* p = scores.data_ptr<A>();
     for (int64_t i = 0; i < b.rows; ++i, p += b.columns) {
-      const Seen& s = seen[b.first + i];
+      const Seen s = b.within(seen[b.first + i]);
       probability_row(p, s, b.columns, static_cast<A>(shape.scale), lse[i]);
     }
   }
@@ -144,7 +151,8 @@ struct Attention {
       const Seen& s = seen[b.first + i];
       const int64_t element = (head * shape.tokens + b.first + i) * shape.tokens + s.first;
       draw_mask(shape.dropout, seed, static_cast<uint64_t>(element), s.last - s.first, mask.data());
-      for (int64_t j = s.first; j < s.last; ++j) p[j] *= mask[static_cast<size_t>(j - s.first)];
+      A* const x = p + (s.first - b.key);
+      for (int64_t j = 0; j < s.last - s.first; ++j) x[j] *= mask[static_cast<size_t>(j)];
     }
   }
 
@@ -156,17 +164,17 @@ struct Attention {
     A* lse = args.stats.as<A>() + index * shape.tokens;
     const std::vector<Seen> seen = seen_of(args, head.b);
     std::vector<A> mask;
-    for (const Block& b : blocks_of(shape)) {
+    for (const Block& b : blocks_of(seen)) {
       at::Tensor p = scratch(b.rows, b.columns);
-      at::mm_out(p, q.narrow(0, b.first, b.rows), k.narrow(0, 0, b.columns).t());
+      at::mm_out(p, q.narrow(0, b.first, b.rows), k.narrow(0, b.key, b.columns).t());
       A* row = p.data_ptr<A>();
       for (int64_t i = 0; i < b.rows; ++i, row += b.columns) {
-        const Seen& s = seen[static_cast<size_t>(b.first + i)];
+        const Seen s = b.within(seen[static_cast<size_t>(b.first + i)]);
         lse[b.first + i] = softmax_row(row, s, b.columns, static_cast<A>(shape.scale));
       }
       if (shape.dropout > 0) drop(index, b, seen.data(), p, mask);
       at::Tensor rows = o.narrow(0, b.first, b.rows);
-      product(p, v.narrow(0, 0, b.columns), rows);
+      product(p, v.narrow(0, b.key, b.columns), rows);
     }
   }
 
@@ -194,13 +202,13 @@ struct Attention {
     const A* lse = args.stats.as<A>() + index * shape.tokens;
     const std::vector<Seen> seen = seen_of(args, head.b);
     std::vector<A> mask;
-    for (const Block& b : blocks_of(shape)) {
+    for (const Block& b : blocks_of(seen)) {
       const at::Tensor qb = q.narrow(0, b.first, b.rows), gb = g.narrow(0, b.first, b.rows);
-      const at::Tensor kb = k.narrow(0, 0, b.columns), vb = v.narrow(0, 0, b.columns);
+      const at::Tensor kb = k.narrow(0, b.key, b.columns), vb = v.narrow(0, b.key, b.columns);
       at::Tensor p = at::mm(qb, kb.t());
       probabilities(b, seen.data(), lse + b.first, p);
       at::Tensor dp = at::mm(gb, vb.t());
-      at::Tensor dvb = dv.narrow(0, 0, b.columns), dkb = dk.narrow(0, 0, b.columns);
+      at::Tensor dvb = dv.narrow(0, b.key, b.columns), dkb = dk.narrow(0, b.key, b.columns);
       if (shape.dropout > 0) {
         at::Tensor dropped = p.clone();
         drop(index, b, seen.data(), dropped, mask);

@@ -13,7 +13,7 @@
 
 namespace tally::train::cuda {
 
-// Operands are bf16 with fp32 accumulation, and GELU is its tanh form in fp32.
+// Operands are bf16 with fp32 accumulation, and GELU is computed in fp32.
 struct FusedGemm {
   int64_t tokens = 0, features = 0, inner = 0;
   const void* x = nullptr;  // [tokens, inner]
@@ -50,7 +50,8 @@ struct FusedKernels {
 };
 FusedKernels bias_kernels();
 FusedKernels bias_residual_kernels();
-FusedKernels gelu_forward_kernels(SavedGelu keeps);
-FusedKernels gelu_backward_kernels(SavedGelu keeps);
+// Of GELU's erf form only those that save its derivative.
+FusedKernels gelu_forward_kernels(SavedGelu form, GeluKind kind = GeluKind::tanh);
+FusedKernels gelu_backward_kernels(SavedGelu form, GeluKind kind = GeluKind::tanh);
 
 }  // namespace tally::train::cuda

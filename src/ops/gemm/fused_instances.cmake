@@ -6,7 +6,7 @@ set(cluster_2x1 "cute::Shape<cute::_2, cute::_1, cute::_1>")
 set(cluster_1x2 "cute::Shape<cute::_1, cute::_2, cute::_1>")
 set(epilogue_64x64 "cute::Shape<cute::_64, cute::_64>")
 
-foreach(work bias bias_residual gelu gelu_derivative)
+foreach(work bias bias_residual gelu gelu_derivative erf_gelu_derivative)
   foreach(cluster 2x1 1x2)
     tally_fused_gemm(NAME ${work}_${cluster} KIND FusedKernel HEADER src/ops/gemm/fused_kernel.cuh
       TEMPLATE "fused::Kernel<fused::Work::${work}, false, ${tile_128x128}, ${cluster_${cluster}}>"

@@ -79,6 +79,54 @@ struct TanhGeluGradient<cutlass::Array<float, N>> {
   }
 };
 
+// gelu(v) = v Phi(v), Phi by formula 7.1.26 of Abramowitz and Stegun, whose error of erf is below
+// 1.5e-7: with x = |v| / sqrt(2) and t = 1 / (1 + 0.3275911 x),
+//   1 - erf(x) = (a1 t + a2 t^2 + a3 t^3 + a4 t^4 + a5 t^5) exp(-x^2)
+// The exponential serves the derivative, Phi(v) + v exp(-v^2/2) / sqrt(2 pi), too.
+struct Normal {
+  float distribution, density;  // Phi(v), phi(v)
+};
+__device__ inline Normal normal_of(float v) {
+  constexpr float half_log2_e = -0.72134752F, inverse_root_2pi = 0.39894228F;
+  float e, t;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(half_log2_e * v * v));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(fmaf(0.23164189F, fabsf(v), 1.0F)));
+  float p = fmaf(1.061405429F, t, -1.453152027F);
+  p = fmaf(p, t, 1.421413741F);
+  p = fmaf(p, t, -0.284496736F);
+  p = fmaf(p, t, 0.254829592F);
+  const float tail = 0.5F * p * t * e;  // Phi(-|v|)
+  return {v < 0.0F ? tail : 1.0F - tail, inverse_root_2pi * e};
+}
+
+template <typename T>
+struct ErfGelu;
+template <int N>
+struct ErfGelu<cutlass::Array<float, N>> {
+  static constexpr bool kIsHeavy = true;
+  CUTLASS_DEVICE cutlass::Array<float, N> operator()(const cutlass::Array<float, N>& v) const {
+    cutlass::Array<float, N> y;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) y[i] = v[i] * normal_of(v[i]).distribution;
+    return y;
+  }
+};
+template <typename T>
+struct ErfGeluDerivative;
+template <int N>
+struct ErfGeluDerivative<cutlass::Array<float, N>> {
+  static constexpr bool kIsHeavy = true;
+  CUTLASS_DEVICE cutlass::Array<float, N> operator()(const cutlass::Array<float, N>& v) const {
+    cutlass::Array<float, N> y;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const Normal n = normal_of(v[i]);
+      y[i] = fmaf(v[i], n.density, n.distribution);
+    }
+    return y;
+  }
+};
+
 namespace fused {
 
 using Element = cutlass::bfloat16_t;
@@ -119,8 +167,9 @@ using ForwardFusion =
                                                           Element, Element, void, float>;
 
 // out = gelu(z), aux = gelu'(z), z = acc + bias: its callbacks are below.
+template <template <typename> class Gelu, template <typename> class Derivative>
 struct BiasGeluDerivative
-    : cutlass::epilogue::fusion::LinCombPerRowBiasEltActAux<ColumnMajor, TanhGelu, Element, float,
+    : cutlass::epilogue::fusion::LinCombPerRowBiasEltActAux<ColumnMajor, Gelu, Element, float,
                                                             Element, Element, void, float> {};
 
 }  // namespace fused
@@ -129,27 +178,28 @@ struct BiasGeluDerivative
 namespace cutlass::epilogue::fusion {
 
 // z = beta C + alpha acc + bias once, then two trees over it: the output's and the derivative's.
-template <int StagesD, class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
+template <template <typename> class Gelu, template <typename> class Derivative, int StagesD,
+          class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
 using BiasGeluDerivativeTree = Sm90SplitTreeVisitor<
     Sm90LinCombPerRowBias<CtaTile, float, float, bfloat16_t, void, float>,
-    Sm90EVT<Sm90Compute<tally::train::cuda::TanhGelu, bfloat16_t, float,
-                        FloatRoundStyle::round_to_nearest>,
-            Sm90AccFetch>,
+    Sm90EVT<Sm90Compute<Gelu, bfloat16_t, float, FloatRoundStyle::round_to_nearest>, Sm90AccFetch>,
     Sm90EVT<
         Sm90AuxStore<StagesD, EpilogueTile, bfloat16_t, FloatRoundStyle::round_to_nearest,
                      cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>, SmemLayoutAtom, CopyOpR2S>,
-        Sm90EVT<Sm90Compute<tally::train::cuda::TanhGeluDerivative, float, float,
-                            FloatRoundStyle::round_to_nearest>,
+        Sm90EVT<Sm90Compute<Derivative, float, float, FloatRoundStyle::round_to_nearest>,
                 Sm90AccFetch>>>;
 
 template <int StagesC, int StagesD, int FragmentSize, bool ReuseSmemC, bool DelayTmaStore,
-          class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
+          template <typename> class Gelu, template <typename> class Derivative, class CtaTile,
+          class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
 struct FusionCallbacks<
     epilogue::Sm90TmaWarpSpecialized<StagesC, StagesD, FragmentSize, ReuseSmemC, DelayTmaStore>,
-    tally::train::cuda::fused::BiasGeluDerivative, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S>
-    : BiasGeluDerivativeTree<StagesD, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S> {
-  using Impl = BiasGeluDerivativeTree<StagesD, CtaTile, EpilogueTile, SmemLayoutAtom, CopyOpR2S>;
-  using Operation = tally::train::cuda::fused::BiasGeluDerivative;
+    tally::train::cuda::fused::BiasGeluDerivative<Gelu, Derivative>, CtaTile, EpilogueTile,
+    SmemLayoutAtom, CopyOpR2S> : BiasGeluDerivativeTree<Gelu, Derivative, StagesD, CtaTile,
+                                                        EpilogueTile, SmemLayoutAtom, CopyOpR2S> {
+  using Impl = BiasGeluDerivativeTree<Gelu, Derivative, StagesD, CtaTile, EpilogueTile,
+                                      SmemLayoutAtom, CopyOpR2S>;
+  using Operation = tally::train::cuda::fused::BiasGeluDerivative<Gelu, Derivative>;
   // The members that the callbacks of the plain GELU have.
   struct Arguments {
     float alpha = 1, beta = 0;
@@ -175,7 +225,15 @@ namespace fused {
 
 // The epilogue: + bias; + bias + residual; GELU of that, whose input or derivative is saved too;
 // times GELU's derivative, computed from its input or saved.
-enum class Work { bias, bias_residual, gelu, gelu_derivative, gelu_gradient, times_derivative };
+enum class Work {
+  bias,
+  bias_residual,
+  gelu,
+  gelu_derivative,
+  erf_gelu_derivative,  // the erf form
+  gelu_gradient,
+  times_derivative
+};
 
 template <Work work, typename Tile>
 struct FusionOf {
@@ -187,7 +245,11 @@ struct FusionOf<Work::times_derivative, Tile> {
 };
 template <typename Tile>
 struct FusionOf<Work::gelu_derivative, Tile> {
-  using type = BiasGeluDerivative;
+  using type = BiasGeluDerivative<TanhGelu, TanhGeluDerivative>;
+};
+template <typename Tile>
+struct FusionOf<Work::erf_gelu_derivative, Tile> {
+  using type = BiasGeluDerivative<ErfGelu, ErfGeluDerivative>;
 };
 template <typename Tile>
 struct FusionOf<Work::gelu, Tile> {
@@ -278,7 +340,8 @@ struct Kernel {
       a.epilogue.thread = {{{{}, {}, {}}, {p.parts, 0.0F, {}}},  // the sums of acc gelu'(source)
                            {}};                                  // rounded
     }
-    if constexpr (work == Work::gelu || work == Work::gelu_derivative) {
+    if constexpr (work == Work::gelu || work == Work::gelu_derivative ||
+                  work == Work::erf_gelu_derivative) {
       a.epilogue.thread.aux_ptr = static_cast<Element*>(p.pre);
       a.epilogue.thread.dAux = packed(decltype(a.epilogue.thread.dAux){}, m, n);
     }

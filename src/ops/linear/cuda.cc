@@ -6,20 +6,25 @@
 #include "src/ops/linear/passes.h"
 
 namespace tally::train::cuda {
+namespace {
+
+// Lets the GEMM add `addend` to `out`. It is copied there first where no kernel reads it elsewhere.
+void add_to_gemm(const CudaCompute& c, const Tensor& addend, const Tensor& out, GemmProblem* p) {
+  p->beta = 1;
+  p->addend = addend.data;
+  if (addend.data == out.data || gemm_supported(c, *p)) return;
+  c.stream.copy(out.data, addend.data, out.bytes());
+  p->addend = out.data;
+}
+
+}  // namespace
 
 void linear_forward(const Compute& compute, const Tensor& x, const Tensor& w, const Tensor& b,
                     const Tensor& y, const Tensor& residual) {
   const CudaCompute c = cuda_compute(compute);
   CudaStream& s = c.stream;
   GemmProblem plain = gemm_problem(x, w, true, y);
-  if (residual.defined()) {
-    plain.beta = 1;
-    plain.addend = residual.data;
-    if (residual.data != y.data && !gemm_supported(c, plain)) {
-      s.copy(y.data, residual.data, y.bytes());
-      plain.addend = y.data;
-    }
-  }
+  if (residual.defined()) add_to_gemm(c, residual, y, &plain);
   if (!b.defined()) return gemm(c, plain);
   const GemmProblem fused = with_epilogue(plain, Epilogue::bias, b, nullptr);
   const auto two_passes = [&] {
@@ -45,8 +50,12 @@ bool float64_gemms_serve(const Compute& c) {
   return float64_gemms_serve(cuda_compute(c));
 }
 
-void linear_backward_input(const Compute& c, const Tensor& dy, const Tensor& w, const Tensor& dx) {
-  gemm(cuda_compute(c), gemm_problem(dy, w, false, dx));
+void linear_backward_input(const Compute& compute, const Tensor& dy, const Tensor& w,
+                           const Tensor& dx, const Tensor& addend) {
+  const CudaCompute c = cuda_compute(compute);
+  GemmProblem p = gemm_problem(dy, w, false, dx);
+  if (addend.defined()) add_to_gemm(c, addend, dx, &p);
+  gemm(c, p);
 }
 
 void linear_backward_weight(const Compute& compute, const Tensor& dy, const Tensor& x,

@@ -15,6 +15,7 @@ namespace {
 struct GeluGradient {
   Tensor dy, w, saved, dpre;  // [M,K], [K,F], [M,F], [M,F]
   SavedGelu form;
+  GeluKind kind;
   int64_t rows() const { return dy.dim(0); }
   int64_t columns() const { return w.dim(1); }
 };
@@ -41,7 +42,7 @@ int64_t rows_a_piece(const GeluGradient& g, int64_t bytes) {
 // Runs GELU's kernel over rows from `first` on, once the result of their GEMM is in `part`.
 void gelu_pass(CudaStream& s, const GeluGradient& g, int64_t first, const Tensor& part,
                const Tensor& out, const Tensor& db) {
-  gelu_backward(s, part, g.saved.rows(first, part.dim(0)), out, db, g.form);
+  gelu_gradient(s, part, g.saved.rows(first, part.dim(0)), out, db, g.form, g.kind);
 }
 
 // Runs the whole backward pass in one CUTLASS kernel.
@@ -81,7 +82,7 @@ void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Tens
   const GemmProblem plain = gemm_problem(g.dy, g.w, false, g.dpre);
   const FusedGemm own = fused_gemm(plain, Tensor(), g.saved.data, g.dpre);
   for (const FusedKernel* kernel :
-       serving(s, c.options.fused_gelu, gelu_backward_kernels(g.form), own, g.dpre.dtype)) {
+       serving(s, c.options.fused_gelu, gelu_backward_kernels(g.form, g.kind), own, g.dpre.dtype)) {
     variants.emplace_back(
         [&, kernel](const Tensor& sums) { gelu_backward_fused(c, *kernel, own, g, sums); });
   }
@@ -92,7 +93,9 @@ void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Tens
       variant(db.defined() ? Tensor(s.second_workspace(), db.dtype, {g.columns()}) : Tensor());
     });
   }
-  const char* op = g.form == SavedGelu::derivative ? "slope-apart" : "dgelu-apart";
+  const char* op = g.form == SavedGelu::derivative ? "slope-apart"
+                   : g.kind == GeluKind::erf       ? "derf-apart"
+                                                   : "dgelu-apart";
   const std::string key = shape_key(op, c, plain) + fmt::format("/{}", variants.size());
   variants[static_cast<size_t>(fastest(c, key, timed))](db);
 }
@@ -121,7 +124,9 @@ void gelu_backward_in_place(const CudaCompute& c, const GeluGradient& g, const T
     pieces.push_back(piece);
     variants.emplace_back([&run, piece] { run(piece, true); });
   }
-  const char* op = g.form == SavedGelu::derivative ? "slope" : "dgelu";
+  const char* op = g.form == SavedGelu::derivative ? "slope"
+                   : g.kind == GeluKind::erf       ? "derf"
+                                                   : "dgelu";
   const std::string key = shape_key(op, c, gemm_problem(g.dy, g.w, false, g.dpre)) +
                           fmt::format("/{}", variants.size());
   run(pieces[static_cast<size_t>(fastest(c, key, variants))], false);
@@ -129,7 +134,7 @@ void gelu_backward_in_place(const CudaCompute& c, const GeluGradient& g, const T
 
 }  // namespace
 
-SavedGelu faster_saved_gelu(const Compute& c, DType type, int64_t n, int64_t k) {
+SavedGelu faster_saved_gelu(const Compute& c, DType type, int64_t n, int64_t k, GeluKind kind) {
   const CudaStream& s = cuda_stream(c.stream);
   FusedGemm p;
   p.tokens = 1;
@@ -138,14 +143,14 @@ SavedGelu faster_saved_gelu(const Compute& c, DType type, int64_t n, int64_t k) 
   const auto served = [&](const FusedKernels& kernels) {
     return !serving(s, c.options.fused_gelu, kernels, p, type).empty();
   };
-  return served(gelu_forward_kernels(SavedGelu::derivative)) &&
-                 served(gelu_backward_kernels(SavedGelu::derivative))
+  return served(gelu_forward_kernels(SavedGelu::derivative, kind)) &&
+                 served(gelu_backward_kernels(SavedGelu::derivative, kind))
              ? SavedGelu::derivative
              : SavedGelu::input;
 }
 
 void linear_gelu_forward(const Compute& compute, const Tensor& x, const Tensor& w, const Tensor& b,
-                         const Tensor& saved, const Tensor& y, SavedGelu form) {
+                         const Tensor& saved, const Tensor& y, SavedGelu form, GeluKind kind) {
   const CudaCompute c = cuda_compute(compute);
   CudaStream& s = c.stream;
   const bool derivative = form == SavedGelu::derivative;
@@ -154,20 +159,21 @@ void linear_gelu_forward(const Compute& compute, const Tensor& x, const Tensor& 
   if (b.defined()) {
     const GemmProblem biased = with_epilogue(plain, Epilogue::bias, b, nullptr);
     if (gemm_supported(c, biased)) {
-      variants.emplace_back([&s, c, biased, &saved, &y, form] {
+      variants.emplace_back([&s, c, biased, &saved, &y, form, kind] {
         gemm(c, biased);
-        gelu(s, Tensor(), saved, y, form);
+        gelu(s, Tensor(), saved, y, form, kind);
       });
     }
     GemmProblem fused = with_epilogue(plain, Epilogue::gelu_aux_bias, b, saved.data);
     fused.out = y.data;
-    // The library's GELU is an approximation that is accurate enough for 16-bit results only.
-    if (c.options.fused_gelu && !derivative && size_of(y.dtype) == 2 && gemm_supported(c, fused)) {
+    // The library's GELU is the tanh form, accurate enough for 16-bit results only.
+    if (c.options.fused_gelu && !derivative && kind == GeluKind::tanh && size_of(y.dtype) == 2 &&
+        gemm_supported(c, fused)) {
       variants.emplace_back([c, fused] { gemm(c, fused); });
     }
     const FusedGemm own = fused_gemm(plain, b, saved.data, y);
     for (const FusedKernel* kernel :
-         serving(s, c.options.fused_gelu, gelu_forward_kernels(form), own, y.dtype)) {
+         serving(s, c.options.fused_gelu, gelu_forward_kernels(form, kind), own, y.dtype)) {
       variants.emplace_back([c, own, kernel] {
         CUDA_CHECK(kernel->launch(own, c.sms_for_gemms(), c.stream.stream()));
       });
@@ -175,25 +181,31 @@ void linear_gelu_forward(const Compute& compute, const Tensor& x, const Tensor& 
   }
   variants.emplace_back([&] {
     gemm(c, plain);
-    gelu(s, b, saved, y, form);
+    gelu(s, b, saved, y, form, kind);
   });
-  const std::string key =
-      shape_key(derivative ? "gelu-slope" : "gelu", c, plain) + std::to_string(variants.size());
+  const std::string op =
+      std::string(kind == GeluKind::erf ? "erf-gelu" : "gelu") + (derivative ? "-slope" : "");
+  const std::string key = shape_key(op.c_str(), c, plain) + std::to_string(variants.size());
   variants[static_cast<size_t>(fastest(c, key, variants))]();
 }
 
-void gelu_forward(Stream& stream, const Tensor& pre, const Tensor& y) {
-  gelu(cuda_stream(stream), Tensor(), pre, y, SavedGelu::input);
+void gelu_forward(Stream& stream, const Tensor& pre, const Tensor& y, GeluKind kind) {
+  gelu(cuda_stream(stream), Tensor(), pre, y, SavedGelu::input, kind);
+}
+
+void gelu_backward(Stream& stream, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
+                   GeluKind kind) {
+  gelu_gradient(cuda_stream(stream), dy, pre, dpre, Tensor(), SavedGelu::input, kind);
 }
 
 void linear_backward_input_gelu(const Compute& compute, const Tensor& dy, const Tensor& w,
                                 const Tensor& saved, const Tensor& dpre, const Tensor& db,
-                                SavedGelu form) {
+                                SavedGelu form, GeluKind kind) {
   const CudaCompute c = cuda_compute(compute);
   const int64_t columns = w.dim(1), inner = dy.dim(-1), rows = inner ? dy.numel() / inner : 0;
   if (rows == 0 || columns == 0) return;
-  const GeluGradient g{dy.view({rows, inner}), w, saved.view({rows, columns}),
-                       dpre.view({rows, columns}), form};
+  const GeluGradient g{dy.view({rows, inner}),     w,    saved.view({rows, columns}),
+                       dpre.view({rows, columns}), form, kind};
   if (dpre.data == saved.data) {
     gelu_backward_in_place(c, g, db);
   } else {

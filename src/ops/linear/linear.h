@@ -1,7 +1,7 @@
 // The GEMMs of a training step with what is fused to them: bias, residual, GELU.
 //   y = x w^T + b (+ residual);  dx = dy w;  dw += dy^T x;  db += column sums of dy
 //   x[M,K], w[N,K] (as PyTorch's Linear), b[N], y[M,N], row-major; M rows are tokens
-// GELU is the tanh form (Hendrycks and Gimpel, arXiv:1606.08415).
+// GELU (Hendrycks and Gimpel, arXiv:1606.08415) has two forms, see GeluKind.
 //
 // x, w, b, y and dx have the compute type (f64, f32, bf16, f16). dw and db have the gradient type
 // (f32 for bf16 and f16, else the compute type). Accumulation is in f32 at least. An undefined
@@ -10,10 +10,11 @@
 // Which version serves what:
 //   CPU (cpu.cc)          every type, by ATen; 16-bit types compute in float32
 //   cuBLASLt (cuda*.cc)   every type on every GPU, through gemm.h; with a bias in the epilogue
-//                         where the library has it, and GELU for 16-bit types whose input is saved
+//                         where the library has it, and GELU's tanh form for 16-bit types whose
+//                         input is saved
 //   CUTLASS               bf16 on compute capability 9.0, 16-byte aligned, K and N multiples of 8:
 //   (gemm/fused*)         bias; bias and residual; bias and GELU; GELU's gradient (width a multiple
-//                         of 128)
+//                         of 128). The erf form only where GELU's derivative is saved.
 //   float64 (gemm/)       f32 GEMMs on the float64 tensor cores of compute capability 9.0, see
 //                         gemm.h
 //   passes (passes.cu)    bias, GELU and column sums as kernels of their own, for what no epilogue
@@ -50,30 +51,38 @@ void linear_forward(const Compute& c, const Tensor& x, const Tensor& w, const Te
 // derivative there. The derivative makes the backward pass a multiplication. The input lets GELU's
 // output be computed again.
 enum class SavedGelu : uint8_t { input, derivative };
-// The faster of them on this device for x[M,K], w[N,K]: the derivative where both directions have a
-// fused kernel for it, which timing found faster at every size tried (bench/notes/gemm.md).
-SavedGelu faster_saved_gelu(const Compute& c, DType type, int64_t n, int64_t k);
+// tanh (GPT): gelu(v) = 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3)))
+// erf (BERT): gelu(v) = v Phi(v), with the normal distribution Phi(v) = 0.5 (1 + erf(v / sqrt(2)))
+enum class GeluKind : uint8_t { tanh, erf };
+// The faster SavedGelu on this device for x[M,K], w[N,K]: the derivative where both directions have
+// a fused kernel for it, which timing found faster at every size tried (bench/notes/gemm.md).
+SavedGelu faster_saved_gelu(const Compute& c, DType type, int64_t n, int64_t k,
+                            GeluKind kind = GeluKind::tanh);
 
 // Whether f32 GEMMs may run on float64 tensor cores here (ComputeOptions::float64_gemms). Such a
 // GEMM of a layer uses every SM until its end.
 bool float64_gemms_serve(const Compute& c);
 
-// v = x w^T + b, y = gelu(v), tanh form: 0.5 v (1 + tanh(sqrt(2/pi) (v + 0.044715 v^3))), and
-// saved = v or gelu'(v).
+// v = x w^T + b, y = gelu(v), and saved = v or gelu'(v).
 void linear_gelu_forward(const Compute& c, const Tensor& x, const Tensor& w, const Tensor& b,
-                         const Tensor& saved, const Tensor& y, SavedGelu form = SavedGelu::input);
+                         const Tensor& saved, const Tensor& y, SavedGelu form = SavedGelu::input,
+                         GeluKind kind = GeluKind::tanh);
 
 // y = gelu(pre): the second half of linear_gelu_forward, for activation recomputation.
-void gelu_forward(Stream& s, const Tensor& pre, const Tensor& y);
+void gelu_forward(Stream& s, const Tensor& pre, const Tensor& y, GeluKind kind = GeluKind::tanh);
+// dpre = dy * gelu'(pre). dpre may be the memory of dy or pre.
+void gelu_backward(Stream& s, const Tensor& dy, const Tensor& pre, const Tensor& dpre,
+                   GeluKind kind = GeluKind::tanh);
 
-// dx = dy w
-void linear_backward_input(const Compute& c, const Tensor& dy, const Tensor& w, const Tensor& dx);
+// dx = dy w, and + addend[M,K] where it is defined (not dx's memory).
+void linear_backward_input(const Compute& c, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                           const Tensor& addend = Tensor());
 
 // dpre = (dy w) * gelu'(v), and db += column sums of dpre where db is defined (b of the layer
 // before). `dpre` may be the same memory as `saved`; other memory is faster.
 void linear_backward_input_gelu(const Compute& c, const Tensor& dy, const Tensor& w,
                                 const Tensor& saved, const Tensor& dpre, const Tensor& db,
-                                SavedGelu form = SavedGelu::input);
+                                SavedGelu form = SavedGelu::input, GeluKind kind = GeluKind::tanh);
 
 // dw += dy^T x, or dw = dy^T x without `accumulate`; and db += column sums of dy where db is
 // defined.

@@ -46,8 +46,42 @@ __device__ inline Acc<T> gelu_derivative(Acc<T> v) {
   return p + v * p * (A(1) - p) * derivative_of_2u;
 }
 
-// Without GELU, or with what was saved of it, see SavedGelu.
-enum class Gelu { none, input, derivative };
+// gelu(v) = v Phi(v) and Phi(v) + v phi(v). erfc keeps the relative accuracy of Phi for negative v.
+__device__ inline float normal_distribution(float v) {
+  return 0.5F * erfcf(v * -0.70710678118654752F);
+}
+__device__ inline double normal_distribution(double v) {
+  return 0.5 * erfc(v * -0.70710678118654752440);
+}
+template <typename T>
+__device__ inline Acc<T> erf_gelu_of(Acc<T> v) {
+  return v * normal_distribution(v);
+}
+template <typename T>
+__device__ inline Acc<T> erf_gelu_derivative(Acc<T> v) {
+  using A = Acc<T>;
+  constexpr A density = A(0.39894228040143267793994605993438);  // 1 / sqrt(2 pi)
+  return normal_distribution(v) + v * density * exponential(A(-0.5) * v * v, T{});
+}
+
+// Without GELU, or with what was saved of it, see SavedGelu: its input (of each GeluKind), or its
+// derivative, whose backward pass does not depend on the kind.
+enum class Gelu { none, input, derivative, erf_input, erf_derivative };
+constexpr bool saves_derivative(Gelu g) {
+  return g == Gelu::derivative || g == Gelu::erf_derivative;
+}
+constexpr bool is_erf(Gelu g) {
+  return g == Gelu::erf_input || g == Gelu::erf_derivative;
+}
+
+template <typename T, Gelu with>
+__device__ inline Acc<T> value_of(Acc<T> v) {
+  return is_erf(with) ? erf_gelu_of<T>(v) : gelu_of<T>(v);
+}
+template <typename T, Gelu with>
+__device__ inline Acc<T> derivative_of(Acc<T> v) {
+  return is_erf(with) ? erf_gelu_derivative<T>(v) : gelu_derivative<T>(v);
+}
 
 template <typename T, int N, Gelu with>
 __global__ void bias_gelu_kernel(const T* bias, T* pre, T* y, int64_t count, int64_t columns) {
@@ -64,11 +98,11 @@ __global__ void bias_gelu_kernel(const T* bias, T* pre, T* y, int64_t count, int
     Vector<T, N> out;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      out.v[k] = narrow<T>(gelu_of<T>(widen(x.v[k])));
-      if (with == Gelu::derivative) x.v[k] = narrow<T>(gelu_derivative<T>(widen(x.v[k])));
+      out.v[k] = narrow<T>(value_of<T, with>(widen(x.v[k])));
+      if (saves_derivative(with)) x.v[k] = narrow<T>(derivative_of<T, with>(widen(x.v[k])));
     }
     store<T, N>(y + i, out);
-    if (with == Gelu::derivative) store<T, N>(pre + i, x);
+    if (saves_derivative(with)) store<T, N>(pre + i, x);
   }
 }
 
@@ -107,7 +141,7 @@ __global__ void __launch_bounds__(32 * sum_rows)
         for (int k = 0; k < N; ++k) {
           const A saved = widen(x[d].v[k]);
           g[d].v[k] = narrow<T>(widen(g[d].v[k]) *
-                                (with == Gelu::derivative ? saved : gelu_derivative<T>(saved)));
+                                (saves_derivative(with) ? saved : derivative_of<T, with>(saved)));
         }
         store<T, N>(dpre + at * stride + column, g[d]);
       }
@@ -255,22 +289,28 @@ void add_bias(CudaStream& s, const Tensor& b, const Tensor& y) {
           [&](auto zero) { launch_bias_gelu<decltype(zero), Gelu::none>(s, b, y, Tensor()); });
 }
 
-void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y, SavedGelu form) {
+void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y, SavedGelu form,
+          GeluKind kind) {
+  const bool derivative = form == SavedGelu::derivative;
   by_type(y.dtype, __func__, [&](auto zero) {
     using T = decltype(zero);
-    if (form == SavedGelu::derivative) {
-      launch_bias_gelu<T, Gelu::derivative>(s, b, pre, y);
+    if (kind == GeluKind::erf) {
+      derivative ? launch_bias_gelu<T, Gelu::erf_derivative>(s, b, pre, y)
+                 : launch_bias_gelu<T, Gelu::erf_input>(s, b, pre, y);
     } else {
-      launch_bias_gelu<T, Gelu::input>(s, b, pre, y);
+      derivative ? launch_bias_gelu<T, Gelu::derivative>(s, b, pre, y)
+                 : launch_bias_gelu<T, Gelu::input>(s, b, pre, y);
     }
   });
 }
 
-void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& saved, const Tensor& dpre,
-                   const Tensor& db, SavedGelu form) {
+void gelu_gradient(CudaStream& s, const Tensor& dy, const Tensor& saved, const Tensor& dpre,
+                   const Tensor& db, SavedGelu form, GeluKind kind) {
   const Columns all{0, dy.dim(-1)};
   if (form == SavedGelu::derivative) {
     sum_by_type<Gelu::derivative>(s, __func__, dy, saved, dpre, all, db);
+  } else if (kind == GeluKind::erf) {
+    sum_by_type<Gelu::erf_input>(s, __func__, dy, saved, dpre, all, db);
   } else {
     sum_by_type<Gelu::input>(s, __func__, dy, saved, dpre, all, db);
   }

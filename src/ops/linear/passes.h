@@ -10,11 +10,12 @@ namespace tally::train::cuda {
 void add_bias(CudaStream& s, const Tensor& b, const Tensor& y);
 // y = gelu(pre); with b: pre += b first (written back). With SavedGelu::derivative, gelu'(pre)
 // overwrites pre.
-void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y, SavedGelu form);
+void gelu(CudaStream& s, const Tensor& b, const Tensor& pre, const Tensor& y, SavedGelu form,
+          GeluKind kind);
 // dpre = dy * gelu'(v) from what was saved of v, and db += column sums of dpre where db is defined.
 // dpre may be dy or `saved`. Uses s.workspace().
-void gelu_backward(CudaStream& s, const Tensor& dy, const Tensor& saved, const Tensor& dpre,
-                   const Tensor& db, SavedGelu form);
+void gelu_gradient(CudaStream& s, const Tensor& dy, const Tensor& saved, const Tensor& dpre,
+                   const Tensor& db, SavedGelu form, GeluKind kind);
 // db += column sums of dy, from column `first` on. Uses s.workspace().
 void column_sums(CudaStream& s, const Tensor& dy, int64_t first, const Tensor& db);
 // db[N] += sums[N], and out[K] += sums w[N,K] where it is defined

@@ -32,9 +32,8 @@ void residual_forward(Stream& s, const Tensor& x, const Tensor& delta, double dr
   TALLY_BACKEND(s, residual_forward(s, x, delta, dropout, seed, r));
 }
 
-void dropout_backward(Stream& s, const Tensor& dr, double dropout, DropoutSeed seed,
-                      const Tensor& ddelta) {
-  TALLY_BACKEND(s, dropout_backward(s, dr, dropout, seed, ddelta));
+void apply_dropout(Stream& s, const Tensor& x, double dropout, DropoutSeed seed, const Tensor& y) {
+  TALLY_BACKEND(s, apply_dropout(s, x, dropout, seed, y));
 }
 
 size_t layernorm_workspace(Stream& s, int64_t rows, int64_t columns) {

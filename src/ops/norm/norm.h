@@ -54,9 +54,9 @@ void residual_layernorm_forward(Stream& s, const Tensor& x, const Tensor& delta,
 // The addition alone, where a stage of a pipeline ends: r = x + dropout(delta).
 void residual_forward(Stream& s, const Tensor& x, const Tensor& delta, double dropout,
                       DropoutSeed seed, const Tensor& r);
-// Its backward pass: ddelta = dr under the mask. The gradient of x is dr.
-void dropout_backward(Stream& s, const Tensor& dr, double dropout, DropoutSeed seed,
-                      const Tensor& ddelta);
+// y = dropout(x), with the mask of `seed`; y may be x's memory. It is the backward pass, too: of
+// dropout itself, and of `delta` above, whose gradient is that of r under the mask.
+void apply_dropout(Stream& s, const Tensor& x, double dropout, DropoutSeed seed, const Tensor& y);
 
 // dx = residual_grad (where defined) + the gradient at LayerNorm's input. dgamma and dbeta are
 // added to. `ddelta`, where defined, gets dx under the dropout mask, the gradient of `delta` above;

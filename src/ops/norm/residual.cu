@@ -58,9 +58,9 @@ void residual_forward(Stream& stream, const Tensor& x, const Tensor& delta, doub
   start(stream, __func__, x, delta, dropout, seed, r);
 }
 
-void dropout_backward(Stream& stream, const Tensor& dr, double dropout, DropoutSeed seed,
-                      const Tensor& ddelta) {
-  start(stream, __func__, Tensor(), dr, dropout, seed, ddelta);
+void apply_dropout(Stream& stream, const Tensor& x, double dropout, DropoutSeed seed,
+                   const Tensor& y) {
+  start(stream, __func__, Tensor(), x, dropout, seed, y);
 }
 
 }  // namespace tally::train::cuda

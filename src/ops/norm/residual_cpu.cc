@@ -32,12 +32,11 @@ void residual_forward(Stream&, const Tensor& x, const Tensor& delta, double drop
   });
 }
 
-void dropout_backward(Stream&, const Tensor& dr, double dropout, DropoutSeed seed,
-                      const Tensor& ddelta) {
-  with_type(dr.dtype, "dropout_backward", [&]<typename T>() {
+void apply_dropout(Stream&, const Tensor& x, double dropout, DropoutSeed seed, const Tensor& y) {
+  with_type(x.dtype, "apply_dropout", [&]<typename T>() {
     using A = accumulate_t<T>;
-    masked<A>(dr.numel(), dropout, seed, [&](int64_t i, A factor) {
-      ddelta.as<T>()[i] = static_cast<T>(static_cast<A>(dr.as<T>()[i]) * factor);
+    masked<A>(x.numel(), dropout, seed, [&](int64_t i, A factor) {
+      y.as<T>()[i] = static_cast<T>(static_cast<A>(x.as<T>()[i]) * factor);
     });
   });
 }

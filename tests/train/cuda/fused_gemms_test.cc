@@ -64,8 +64,14 @@ TEST_CASE("cuda: the GEMM with bias and residual in its epilogue" * NEEDS_GPU) {
 }
 
 TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
-  for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
-    const auto kernels = cuda::gelu_forward_kernels(keeps);
+  struct Case {
+    SavedGelu keeps;
+    GeluKind gelu;
+  };
+  for (const auto& [keeps, gelu] :
+       {Case{SavedGelu::input, GeluKind::tanh}, Case{SavedGelu::derivative, GeluKind::tanh},
+        Case{SavedGelu::derivative, GeluKind::erf}}) {
+    const auto kernels = cuda::gelu_forward_kernels(keeps, gelu);
     for (const Size& n : all_sizes()) {
       Both b(bf16);
       auto& s = cuda::cuda_stream(*b.gpu);
@@ -73,7 +79,7 @@ TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
       const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
                  bias = b.input({n.features});
       const Pair pre = b.output({n.tokens, n.features}), y = b.output({n.tokens, n.features});
-      linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps);
+      linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, keeps, gelu);
       const cuda::FusedGemm p = problem(n, x, w, bias, pre, y);
       for (int i = 0; i < kernels.count; ++i) {
         CAPTURE(std::string(kernels.list[i]->name));
@@ -121,6 +127,7 @@ TEST_CASE("cuda: fused GEMMs refuse what they do not serve" * NEEDS_GPU) {
   for (const auto& kernels : {cuda::bias_kernels(), cuda::bias_residual_kernels(),
                               cuda::gelu_forward_kernels(SavedGelu::input),
                               cuda::gelu_forward_kernels(SavedGelu::derivative),
+                              cuda::gelu_forward_kernels(SavedGelu::derivative, GeluKind::erf),
                               cuda::gelu_backward_kernels(SavedGelu::input),
                               cuda::gelu_backward_kernels(SavedGelu::derivative)}) {
     const bool with_sums = kernels.list == cuda::gelu_backward_kernels(SavedGelu::input).list ||

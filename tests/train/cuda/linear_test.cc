@@ -71,33 +71,41 @@ TEST_CASE("cuda: bias sums, of a range of columns and through a GEMM" * NEEDS_GP
   }
 }
 
-TEST_CASE("cuda: linear_gelu_forward and gelu_forward" * NEEDS_GPU) {
-  for (const Kind& kind : kinds()) {
-    for (const Shape& n : shapes) {
-      for (const bool repeatable : {false, true}) {
-        Both b(kind);
-        b.gpu.options.deterministic = repeatable;
-        const Pair x = b.input({n.rows, n.in}), w = b.input({n.out, n.in}, 0.3),
-                   bias = b.input({n.out});
-        const Pair pre = b.output({n.rows, n.out}), y = b.output({n.rows, n.out});
-        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu);
-        linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu);
-        CHECK_CLOSE(b, pre, kind.tolerance);
-        CHECK_CLOSE(b, y, kind.tolerance);
-        const Pair slope = b.output({n.rows, n.out}), same = b.output({n.rows, n.out});
-        linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, slope.cpu, same.cpu,
-                            SavedGelu::derivative);
-        linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, slope.gpu, same.gpu,
-                            SavedGelu::derivative);
-        CHECK_CLOSE(b, slope, kind.tolerance);
-        CHECK_CLOSE(b, same, kind.tolerance);
-        const Pair again = b.output({n.rows, n.out});
-        gelu_forward(*b.cpu, pre.cpu, again.cpu);
-        gelu_forward(*b.gpu, pre.gpu, again.gpu);
-        CHECK_CLOSE(b, again, kind.tolerance);
-      }
+void check_gelu(const Kind& kind, bool erf) {
+  for (const Shape& n : shapes) {
+    for (const bool repeatable : {false, true}) {
+      Both b(kind);
+      b.gpu.options.deterministic = repeatable;
+      const Pair x = b.input({n.rows, n.in}), w = b.input({n.out, n.in}, 0.3),
+                 bias = b.input({n.out});
+      const Pair pre = b.output({n.rows, n.out}), y = b.output({n.rows, n.out});
+      const GeluKind gelu = erf ? GeluKind::erf : GeluKind::tanh;
+      linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, pre.cpu, y.cpu, SavedGelu::input, gelu);
+      linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, pre.gpu, y.gpu, SavedGelu::input, gelu);
+      CHECK_CLOSE(b, pre, kind.tolerance);
+      CHECK_CLOSE(b, y, kind.tolerance);
+      const Pair slope = b.output({n.rows, n.out}), same = b.output({n.rows, n.out});
+      linear_gelu_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, slope.cpu, same.cpu,
+                          SavedGelu::derivative, gelu);
+      linear_gelu_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, slope.gpu, same.gpu,
+                          SavedGelu::derivative, gelu);
+      CHECK_CLOSE(b, slope, kind.tolerance);
+      CHECK_CLOSE(b, same, kind.tolerance);
+      const Pair again = b.output({n.rows, n.out});
+      gelu_forward(*b.cpu, pre.cpu, again.cpu, gelu);
+      gelu_forward(*b.gpu, pre.gpu, again.gpu, gelu);
+      CHECK_CLOSE(b, again, kind.tolerance);
+      const Pair dy = b.input({n.rows, n.out}), dpre = b.output({n.rows, n.out});
+      gelu_backward(*b.cpu, dy.cpu, pre.cpu, dpre.cpu, gelu);
+      gelu_backward(*b.gpu, dy.gpu, pre.gpu, dpre.gpu, gelu);
+      CHECK_CLOSE(b, dpre, kind.tolerance);
     }
   }
+}
+
+TEST_CASE("cuda: linear_gelu_forward, gelu_forward and gelu_backward" * NEEDS_GPU) {
+  for (const Kind& kind : kinds())
+    for (const bool erf : {false, true}) check_gelu(kind, erf);
 }
 
 TEST_CASE("cuda: linear_backward_input" * NEEDS_GPU) {
@@ -109,28 +117,35 @@ TEST_CASE("cuda: linear_backward_input" * NEEDS_GPU) {
       linear_backward_input(*b.cpu, dy.cpu, w.cpu, dx.cpu);
       linear_backward_input(*b.gpu, dy.gpu, w.gpu, dx.gpu);
       CHECK_CLOSE(b, dx, kind.tolerance);
+      const Pair addend = b.input({n.rows, n.in}), sum = b.output({n.rows, n.in});
+      linear_backward_input(*b.cpu, dy.cpu, w.cpu, sum.cpu, addend.cpu);
+      linear_backward_input(*b.gpu, dy.gpu, w.gpu, sum.gpu, addend.gpu);
+      CHECK_CLOSE(b, sum, kind.tolerance);
+    }
+  }
+}
+
+void check_gelu_gradient(const Kind& kind, GeluKind gelu) {
+  for (const Shape& n : shapes) {
+    for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
+      for (const bool in_place : {false, true}) {
+        Both b(kind);
+        const Pair dy = b.input({n.rows, n.out}), w = b.input({n.out, n.in}),
+                   pre = b.input({n.rows, n.in});
+        const Pair db = b.sum({n.in});
+        const Pair dpre = in_place ? pre : b.output({n.rows, n.in});
+        linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, dpre.cpu, db.cpu, keeps, gelu);
+        linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, dpre.gpu, db.gpu, keeps, gelu);
+        CHECK_CLOSE(b, dpre, kind.tolerance);
+        CHECK_CLOSE(b, db, kind.tolerance);
+      }
     }
   }
 }
 
 TEST_CASE("cuda: linear_backward_input_gelu, out of place and in place" * NEEDS_GPU) {
-  for (const Kind& kind : kinds()) {
-    for (const Shape& n : shapes) {
-      for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
-        for (const bool in_place : {false, true}) {
-          Both b(kind);
-          const Pair dy = b.input({n.rows, n.out}), w = b.input({n.out, n.in}),
-                     pre = b.input({n.rows, n.in});
-          const Pair db = b.sum({n.in});
-          const Pair dpre = in_place ? pre : b.output({n.rows, n.in});
-          linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, dpre.cpu, db.cpu, keeps);
-          linear_backward_input_gelu(*b.gpu, dy.gpu, w.gpu, pre.gpu, dpre.gpu, db.gpu, keeps);
-          CHECK_CLOSE(b, dpre, kind.tolerance);
-          CHECK_CLOSE(b, db, kind.tolerance);
-        }
-      }
-    }
-  }
+  for (const Kind& kind : kinds())
+    for (const GeluKind gelu : {GeluKind::tanh, GeluKind::erf}) check_gelu_gradient(kind, gelu);
 }
 
 // More bytes than the second workspace holds, so several pieces of rows.

@@ -85,8 +85,8 @@ TEST_CASE("cuda: the addition to the residual stream alone" * NEEDS_GPU) {
         residual_forward(*b.cpu, x.cpu, delta.cpu, dropout, 5, r.cpu);
         residual_forward(*b.gpu, x.gpu, delta.gpu, dropout, 5, r.gpu);
         CHECK_CLOSE(b, r, kind.tolerance);
-        dropout_backward(*b.cpu, x.cpu, dropout, 5, ddelta.cpu);
-        dropout_backward(*b.gpu, x.gpu, dropout, 5, ddelta.gpu);
+        apply_dropout(*b.cpu, x.cpu, dropout, 5, ddelta.cpu);
+        apply_dropout(*b.gpu, x.gpu, dropout, 5, ddelta.gpu);
         CHECK_CLOSE(b, ddelta, kind.tolerance);
       }
 }

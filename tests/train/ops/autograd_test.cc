@@ -45,14 +45,20 @@ TEST_CASE("linear and GELU") {
   Numbers x({11, 7}, 1), w1({9, 7}, 2), b1({9}, 3), w2({5, 9}, 4), b2({5}, 5), dy({11, 5}, 6);
   Numbers pre = zeros({11, 9}), act = pre, y = zeros({11, 5}), dpre = pre, dx = zeros({11, 7});
   Numbers dw1 = zeros({9, 7}), db1 = zeros({9}), dw2 = zeros({5, 9}), db2 = zeros({5});
-  linear_gelu_forward(s, x, w1, b1, pre, act);
+  GeluKind kind = GeluKind::tanh;
+  SUBCASE("tanh") {}
+  SUBCASE("erf") {
+    kind = GeluKind::erf;
+  }
+  const char* theirs = kind == GeluKind::tanh ? "tanh" : "none";
+  linear_gelu_forward(s, x, w1, b1, pre, act, SavedGelu::input, kind);
   linear_forward(s, act, w2, b2, y);
   linear_backward_weight(s, dy, act, dw2, db2);
-  linear_backward_input_gelu(s, dy, w2, pre, dpre, db1);
+  linear_backward_input_gelu(s, dy, w2, pre, dpre, db1, SavedGelu::input, kind);
   linear_backward_weight(s, dpre, x, dw1, Tensor());
   linear_backward_input(s, dpre, w1, dx);
   const at::Tensor tx = leaf(x), tw1 = leaf(w1), tb1 = leaf(b1), tw2 = leaf(w2), tb2 = leaf(b2);
-  const at::Tensor ty = at::linear(at::gelu(at::linear(tx, tw1, tb1), "tanh"), tw2, tb2);
+  const at::Tensor ty = at::linear(at::gelu(at::linear(tx, tw1, tb1), theirs), tw2, tb2);
   ty.backward(view(dy));
   same(y, ty);
   same(dx, tx.grad());

@@ -6,6 +6,7 @@
 #include "src/ops/linear/linear.h"
 #include "src/ops/loss/loss.h"
 #include "src/ops/norm/norm.h"
+#include "src/ops/rows/rows.h"
 #include "tests/train/ops/numbers.h"
 
 using namespace tally::train;
@@ -97,38 +98,109 @@ TEST_CASE_FIXTURE(Fixture, "LayerNorm's backward pass sums the gradient of what 
 }
 
 TEST_CASE_FIXTURE(Fixture, "linear after GELU: the gradient before GELU, in place too") {
+  GeluKind kind = GeluKind::tanh;
+  SUBCASE("tanh") {}
+  SUBCASE("erf") {
+    kind = GeluKind::erf;
+  }
   Numbers x({6, 4}, 1), w1({5, 4}, 2), b1({5}, 3), w2({3, 5}, 4), dy({6, 3}, 5);
   Numbers pre = zeros({6, 5}), act = zeros({6, 5}), y = zeros({6, 3});
   const auto second = [&] {
-    gelu_forward(s, pre, act);
+    gelu_forward(s, pre, act, kind);
     linear_forward(s, act, w2, Tensor(), y);
     return dot(y, dy);
   };
   const auto both = [&] {
-    linear_gelu_forward(s, x, w1, b1, pre, act);
+    linear_gelu_forward(s, x, w1, b1, pre, act, SavedGelu::input, kind);
     linear_forward(s, act, w2, Tensor(), y);
     return dot(y, dy);
   };
   both();
   Numbers dpre = zeros({6, 5}), db = ones({5});
-  linear_backward_input_gelu(s, dy, w2, pre, dpre, db);
+  linear_backward_input_gelu(s, dy, w2, pre, dpre, db, SavedGelu::input, kind);
   check(pre, second, dpre);
   check(b1, both, db, 1);
   both();
   Numbers in_place = pre;
-  linear_backward_input_gelu(s, dy, w2, in_place, in_place, Tensor());
+  linear_backward_input_gelu(s, dy, w2, in_place, in_place, Tensor(), SavedGelu::input, kind);
   CHECK(in_place.values() == dpre.values());
   // Saving GELU's derivative instead of its input leaves the same output and the same gradient.
   Numbers slope = zeros({6, 5}), same = zeros({6, 5}), from_slope = zeros({6, 5});
-  linear_gelu_forward(s, x, w1, b1, slope, same, SavedGelu::derivative);
+  linear_gelu_forward(s, x, w1, b1, slope, same, SavedGelu::derivative, kind);
   CHECK(same.values() == act.values());
-  linear_backward_input_gelu(s, dy, w2, slope, from_slope, Tensor(), SavedGelu::derivative);
+  linear_backward_input_gelu(s, dy, w2, slope, from_slope, Tensor(), SavedGelu::derivative, kind);
   check(pre, second, from_slope);
+  // The plain backward pass of GELU.
+  both();
+  Numbers dact = zeros({6, 5}), plain = zeros({6, 5});
+  linear_backward_input(s, dy, w2, dact);
+  gelu_backward(s, dact, pre, plain, kind);
+  CHECK(relative_error(plain.values(), dpre.values()) < 1e-14);
   // gelu_forward computes the activations of linear_gelu_forward again.
   both();
   Numbers again = zeros({6, 5});
-  gelu_forward(s, pre, again);
+  gelu_forward(s, pre, again, kind);
   CHECK(again.values() == act.values());
+}
+
+TEST_CASE_FIXTURE(Fixture, "linear: an addend of the input's gradient") {
+  const Numbers dy({5, 4}, 1), w({4, 7}, 2), addend({5, 7}, 3);
+  Numbers plain({5, 7}, 4), dx({5, 7}, 5);
+  linear_backward_input(s, dy, w, plain);
+  linear_backward_input(s, dy, w, dx, addend);
+  for (size_t i = 0; i < dx.size(); ++i) CHECK(dx[i] == doctest::Approx(plain[i] + addend[i]));
+}
+
+TEST_CASE_FIXTURE(Fixture, "chosen rows, rows of a table, activations") {
+  std::vector<int32_t> chosen = {4, 0, 2}, types = {0, 1, 1, 0, 2};
+  const Tensor rows(chosen.data(), DType::i32, {3}), ids(types.data(), DType::i32, {5});
+  Numbers x({5, 6}, 1), out = zeros({3, 6}), dout({3, 6}, 2), dx = ones({5, 6});
+  const auto gathered = [&] {
+    gather_rows(s, x, rows, out);
+    return dot(out, dout);
+  };
+  add_to_rows(s, dout, rows, dx);
+  check(x, gathered, dx, 1);
+
+  Numbers table({3, 6}, 3), dy({5, 6}, 4), dtable = ones({3, 6});
+  const auto added = [&] {
+    Numbers sum = x;
+    add_embedding(s, ids, table, sum);
+    return dot(sum, dy);
+  };
+  check(x, added, dy);
+  embedding_backward(s, ids, Tensor(), dy, 0, 0, dtable, Tensor(), Tensor());
+  check(table, added, dtable, 1);
+
+  // Columns as rows over sequences: two of 2 and 1 tokens, and two tokens of none.
+  std::vector<int32_t> begins = {0, 3}, sizes = {2, 1};
+  const Tensor firsts(begins.data(), DType::i32, {2}), lengths(sizes.data(), DType::i32, {2});
+  Numbers column({5, 2}, 5), across = zeros({2, 2, 3}), g({2, 2, 3}, 6), dcolumn({5, 2}, 7);
+  for (const size_t beyond : {2UL, 4UL, 5UL, 8UL, 10UL, 11UL}) g[beyond] = 0;
+  const auto turned = [&] {
+    columns_to_rows(s, column, firsts, lengths, across);
+    for (double& v : across.values()) v = std::isinf(v) ? 0 : v;
+    return dot(across, g);
+  };
+  rows_to_columns(s, g, firsts, lengths, dcolumn);
+  check(column, turned, dcolumn);
+  columns_to_rows(s, column, firsts, lengths, across);
+  for (const size_t beyond : {2UL, 4UL, 5UL, 8UL, 10UL, 11UL}) CHECK(across[beyond] == -INFINITY);
+
+  for (const Activation kind : {Activation::tanh, Activation::relu}) {
+    Numbers y = zeros({5, 6}), din = zeros({5, 6});
+    const auto activated = [&] {
+      activation_forward(s, kind, x, y);
+      return dot(y, dy);
+    };
+    activated();
+    activation_backward(s, kind, dy, y, din);
+    check(x, activated, din);
+    activated();
+    Numbers in_place = dy;
+    activation_backward(s, kind, in_place, y, in_place);
+    CHECK(in_place.values() == din.values());
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "attention: queries, keys and values") {

@@ -120,7 +120,7 @@ TEST_CASE("the addition alone has the mask of the addition with a norm") {
     residual_layernorm_forward(*stream, x, delta, gamma, beta, 1e-5, dropout, 7, r, y, mean, rstd);
     residual_forward(*stream, x, delta, dropout, 7, alone);
     CHECK(alone.values() == r.values());
-    dropout_backward(*stream, dr, dropout, 7, ddelta);
+    apply_dropout(*stream, dr, dropout, 7, ddelta);
     for (size_t i = 0; i < ddelta.size(); ++i) {
       const double factor = (r[i] - x[i]) / delta[i];
       CHECK(ddelta[i] == doctest::Approx(dr[i] * factor));

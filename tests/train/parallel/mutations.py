@@ -132,8 +132,8 @@ MUTATIONS = {
         "k < std::max<int64_t>(1, micro_batches_in_flight(schedule, chunk) - 1)"),
     "a gradient between stages is not under the branch's dropout": (
         *LAYOUTS, "src/nn/residual_norm.cc",
-        "    dropout_backward(c.compute, flow.residual, dropout.hidden,",
-        "    dropout_backward(c.compute, flow.residual, 0 * dropout.hidden,"),
+        "    apply_dropout(c.compute, flow.residual, dropout.hidden,",
+        "    apply_dropout(c.compute, flow.residual, 0 * dropout.hidden,"),
     "ZeRO: the norm is that of this process's shares": (
         "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc",
         "parts_->all_reduce(stream_, Tensor(&state_->gradient_squares, DType::f64, {1}));", ""),
