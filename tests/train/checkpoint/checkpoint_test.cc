@@ -38,7 +38,8 @@ struct Run {
       : config(model), stream(make_stream(Device{})) {
     register_gpt(config, &table);
     table.layout(*stream, compute);
-    if (with_optimizer) optimizer = std::make_unique<OptimizerState>(table, *stream);
+    if (with_optimizer)
+      optimizer = std::make_unique<OptimizerState>(table, *stream, OptimizerKind::adam);
     table.initialize(seed, buffers().master);
     std::mt19937_64 random(seed);
     std::normal_distribution<double> normal;
