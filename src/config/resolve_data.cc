@@ -256,6 +256,8 @@ void resolve_data(const Flags& f, Config* c) {
   if (c->data.mock && !c->data.paths.empty())
     fail("--mock-data", "contradicts --data-path {}", c->data.paths.front());
   if (c->data.mock || !c->data.paths.empty() || !f.text.empty()) return;
+  if (c->command == Command::evaluate && c->model.encoder())
+    fail("--data-path", "is missing: name the data of the model's task (docs/encoders.md)");
   if (c->command == Command::evaluate)
     fail("--text",
          "is missing: name a plain text, or with --data-path a dataset made by 'tally-train "

@@ -53,11 +53,6 @@ const char* encoder_flag(const Flags& f) {
 // What an encoder does not support, in one clear error.
 void refuse_for_encoders(const Flags& f, const Config& c) {
   const std::string& kind = c.model.kind;
-  if (c.command == Command::evaluate)
-    fail("--load-hf",
-         "evaluate scores a text with a language model, and this is {}: train with --skip-train "
-         "and --eval-iters to evaluate it",
-         kind);
   for (const auto& [flag, size] :
        {std::pair{"--tensor-model-parallel-size", c.tensor_parallel},
         std::pair{"--pipeline-model-parallel-size", c.pipeline_parallel}})

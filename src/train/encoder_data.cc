@@ -51,7 +51,25 @@ class Opener {
                                                  : questions(paths.front(), use);
   }
 
+  // Questions may have several answers, or none.
+  EncoderExam open_questions(const std::string& path) const {
+    EncoderExam exam;
+    exam.tokenizer = tokenizer_;
+    exam.examples = read_squad(path, false, c_.data.squad_2).examples;
+    exam.features = std::make_shared<const std::vector<SquadFeature>>(
+        make_squad_features(exam.examples, *tokenizer_, squad_options(), false));
+    exam.source = make_squad_samples(exam.features, c_.sequence, false, c_.seed);
+    return exam;
+  }
+
  private:
+  SquadOptions squad_options() const {
+    SquadOptions o;
+    o.sequence = c_.sequence;
+    o.stride = c_.data.document_stride;
+    o.question = c_.data.question_tokens;
+    return o;
+  }
   void make_tokenizer() {
     tokenizer_ =
         make_wordpiece_tokenizer(c_.data.vocab_file, c_.data.tokenizer == "BertWordPieceLowerCase");
@@ -109,8 +127,14 @@ class Opener {
     o.pair_column = c_.data.pair_column;
     o.label_column = c_.data.label_column;
     const LabelledTexts rows = read_labelled_texts(path, o);
-    if (use.training || classes_.empty()) classes_ = class_names(rows);
+    const bool alone = !use.training && classes_.empty();
+    if (use.training || alone) classes_ = class_names(rows);
     const auto count = static_cast<int64_t>(classes_.size());
+    if (alone && count < c_.model.classes && classes_.front() != "0")
+      throw std::runtime_error(fmt::format(
+          "{}: {} has {} of the model's {} classes, and their numbers are not known: add the "
+          "others, or number the labels from 0",
+          use.flag, path, count, c_.model.classes));
     if (count > c_.model.classes)
       throw std::runtime_error(fmt::format("{}: {} has {} classes: give --num-classes {}", use.flag,
                                            path, count, count));
@@ -120,19 +144,15 @@ class Opener {
 
   Source questions(const std::string& path, const Use& use) const {
     const SquadFile file = read_squad(path, true, c_.data.squad_2);
-    SquadOptions o;
-    o.sequence = c_.sequence;
-    o.stride = c_.data.document_stride;
-    o.question = c_.data.question_tokens;
     auto features = std::make_shared<const std::vector<SquadFeature>>(
-        make_squad_features(file.examples, *tokenizer_, o, true));
+        make_squad_features(file.examples, *tokenizer_, squad_options(), true));
     if (features->empty())
       throw std::runtime_error(fmt::format("{}: {} has no question", use.flag, path));
     return make_squad_samples(features, c_.sequence, use.training, c_.seed);
   }
 
   const Config& c_;
-  std::unique_ptr<WordPieceTokenizer> tokenizer_;
+  std::shared_ptr<const WordPieceTokenizer> tokenizer_;
   std::vector<std::string> classes_;
 };
 
@@ -160,6 +180,14 @@ Samples open_split(Opener* opener, const Config& c, const std::vector<std::strin
 
 }  // namespace
 
+EncoderExam open_encoder_exam(const Config& c) {
+  Opener opener(c);
+  if (c.model.task == Task::question_answering) return opener.open_questions(c.data.paths.front());
+  EncoderExam exam;
+  exam.source = opener.open(c.data.paths, validation);
+  return exam;
+}
+
 DataSources open_encoder_data(const Config& c) {
   DataSources data;
   Opener opener(c);
@@ -169,11 +197,11 @@ DataSources open_encoder_data(const Config& c) {
   // A folder of shards may have files for evaluation.
   const bool same = !c.data.separate && (c.data.mock || c.model.task == Task::pretraining);
   const std::vector<std::string>& paths = same ? c.data.paths : c.data.validation.paths;
-  if (!same && paths.empty())
+  if (!same && paths.empty() && c.data.test.paths.empty())
     throw std::runtime_error(
         "--valid-data-path: is missing: --eval-interval evaluates on it, with --train-data-path "
         "for training");
-  data.validation = open_split(&opener, c, paths, validation, &data);
+  if (same || !paths.empty()) data.validation = open_split(&opener, c, paths, validation, &data);
   if (!c.data.test.paths.empty())
     data.test = open_split(&opener, c, c.data.test.paths, test, &data);
   return data;

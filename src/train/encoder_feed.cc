@@ -146,20 +146,17 @@ void lay_out(const EncoderBatch& batch, const ModelConfig& model, const FeedOpti
   check_ids(*out, model);
 }
 
-EncoderFeed::EncoderFeed(const Config& config, const BatchOrder& order, Stream& stream,
-                         std::shared_ptr<const EncoderSource> source, int hold)
+EncoderUpload::EncoderUpload(const Config& config, Stream& stream, int64_t slots)
     : config_(config),
       stream_(stream),
-      options_(feed_options(config, stream.device().is_cuda())),
-      loader_(std::move(source), order, 0, 2),
-      slots_(hold + 1),
+      slots_(slots),
       slot_numbers_(most_numbers(config)),
       host_(stream, static_cast<size_t>(slots_ * slot_numbers_) * sizeof(int32_t)),
       arena_(stream),
       device_(arena_.make(DType::i32, {slot_numbers_}, "micro batch")) {}
 
 // Copies the numbers behind those before; their tensor on the device.
-Tensor EncoderFeed::place(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const {
+Tensor EncoderUpload::place(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const {
   const auto count = static_cast<int64_t>(values.size());
   Tensor t(device_.as<int32_t>() + *at, DType::i32, {count});
   std::copy(values.begin(), values.end(), host + *at);
@@ -167,10 +164,8 @@ Tensor EncoderFeed::place(const std::vector<int32_t>& values, int32_t* host, int
   return t;
 }
 
-void EncoderFeed::load(Batch* batch) {
-  lay_out(loader_.next(), config_.model, options_, &arrays_);
-  const EncoderArrays& a = arrays_;
-  int32_t* host = host_.as<int32_t>() + loaded_ % slots_ * slot_numbers_;
+void EncoderUpload::put(const EncoderArrays& a, Batch* batch) {
+  int32_t* host = host_.as<int32_t>() + copies_++ % slots_ * slot_numbers_;
   int64_t at = 0;
   const auto matrix = [&](const std::vector<int32_t>& values) {
     return place(values, host, &at).view({a.rows, a.columns});
@@ -187,8 +182,20 @@ void EncoderFeed::load(Batch* batch) {
   batch->counted = a.counted[0];
   batch->counted_second = a.counted[1];
   stream_.copy(device_.data, host, static_cast<size_t>(at) * sizeof(int32_t));
+}
+
+EncoderFeed::EncoderFeed(const Config& config, const BatchOrder& order, Stream& stream,
+                         std::shared_ptr<const EncoderSource> source, int hold)
+    : config_(config),
+      options_(feed_options(config, stream.device().is_cuda())),
+      loader_(std::move(source), order, 0, 2),
+      upload_(config, stream, hold + 1) {}
+
+void EncoderFeed::load(Batch* batch) {
+  lay_out(loader_.next(), config_.model, options_, &arrays_);
+  upload_.put(arrays_, batch);
   ++loaded_;
-  real_tokens_ += static_cast<double>(a.real_tokens);
+  real_tokens_ += static_cast<double>(arrays_.real_tokens);
 }
 
 double EncoderFeed::tokens_per_sample() const {

@@ -41,9 +41,29 @@ struct EncoderArrays {
 void lay_out(const EncoderBatch& batch, const ModelConfig& model, const FeedOptions& options,
              EncoderArrays* out);
 
+// Moves arrays to the device.
+class EncoderUpload {
+ public:
+  // `slots`: copies that may be under way. `config` and `stream` outlive it.
+  EncoderUpload(const Config& config, Stream& stream, int64_t slots);
+  // Enqueues the copy. The tensors of *batch are valid until the next call.
+  void put(const EncoderArrays& arrays, Batch* batch);
+
+ private:
+  Tensor place(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const;
+
+  const Config& config_;
+  Stream& stream_;
+  const int64_t slots_, slot_numbers_;
+  HostMemory host_;  // [slots, slot_numbers]
+  Arena arena_;
+  Tensor device_;  // [slot_numbers]
+  int64_t copies_ = 0;
+};
+
 class EncoderFeed final : public MicroBatches {
  public:
-  // `hold`: see BatchLoader. `stream` outlives it.
+  // `hold`: see BatchLoader. `config` and `stream` outlive it.
   EncoderFeed(const Config& config, const BatchOrder& order, Stream& stream,
               std::shared_ptr<const EncoderSource> source, int hold);
 
@@ -51,16 +71,10 @@ class EncoderFeed final : public MicroBatches {
   double tokens_per_sample() const override;
 
  private:
-  Tensor place(const std::vector<int32_t>& values, int32_t* host, int64_t* at) const;
-
   const Config& config_;
-  Stream& stream_;
   const FeedOptions options_;
   EncoderLoader loader_;
-  const int64_t slots_, slot_numbers_;
-  HostMemory host_;  // [slots, slot_numbers]
-  Arena arena_;
-  Tensor device_;  // [slot_numbers]
+  EncoderUpload upload_;
   EncoderArrays arrays_;
   int64_t loaded_ = 0;
   double real_tokens_ = 0;

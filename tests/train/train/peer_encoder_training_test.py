@@ -178,6 +178,42 @@ def weights(folder):
         return f.read()
 
 
+def span_of(out, s):
+    """The best answer that lies in the paragraph, of all pairs of tokens."""
+    begin, end = s["ids"].index(SEP) + 1, len(s["ids"]) - 1
+    scores = {(i, j): (out.start_logits[0, i] + out.end_logits[0, j]).item()
+              for i in range(begin, end) for j in range(i, end)}
+    return max(scores, key=scores.get)
+
+
+def evaluates(work, folder, data, task, model, samples):
+    """tally-train evaluate against predictions by transformers."""
+    run("evaluate", "--device", "cpu", "--load-hf", folder, "--data-path", data, "--vocab-file", f"{work}/vocab.txt",
+        "--seq-length", SEQUENCE, "--micro-batch-size", 3, "--max-query-length", 8, "--record", f"{work}/e.json")
+    with open(f"{work}/e.json", encoding="utf-8") as f:
+        results = json.load(f)["results"]
+    check(results["samples"] == SAMPLES and results["tokens"] == sum(len(s["ids"]) for s in samples), "samples")
+    right = 0
+    with torch.no_grad():
+        for s in samples:
+            inputs = {"input_ids": torch.tensor([s["ids"]])}
+            if type(model).__name__.startswith("Bert"):
+                inputs["token_type_ids"] = torch.tensor([s["types"]])
+            out = model(**inputs)
+            if task == "classify":
+                right += out.logits.argmax().item() == s["class"]
+            else:
+                a, b = span_of(out, s)
+                right += s["ids"][a:b + 1] == s["ids"][s["start"]:s["end"] + 1]
+        expected = loss_of(model, task, samples).item()
+    if task == "classify":
+        check(results["accuracy"] == right / SAMPLES, f"accuracy {results['accuracy']}, expected {right / SAMPLES}")
+        check(abs(results["loss"] - expected) <= 1e-5 * expected, f"loss {results['loss']}, expected {expected}")
+    else:
+        check(abs(results["exact_match"] - 100 * right / SAMPLES) < 1e-9, f"{results}, {right} are right")
+        check(results["f1"] >= results["exact_match"], "F1")
+
+
 def compare(architecture, task, data_of, **more):
     with tempfile.TemporaryDirectory() as work:
         model = random_model(architecture, **more)
@@ -193,6 +229,9 @@ def compare(architecture, task, data_of, **more):
         with torch.no_grad():
             a, b = loss_of(trained, task, samples).item(), loss_of(model, task, samples).item()
         check(abs(a - b) <= 5e-4 * max(b, 0.1), f"{architecture}: the trained model's loss is {a}, PyTorch's {b}")
+        if task != "pretrain":
+            evaluates(work, f"{work}/trained", data, task, trained, samples)
+            evaluates(work, f"{work}/model", data, task, random_model(architecture, **more).eval(), samples)
         # Padded rows, autograd's reference, and two processes train alike.
         for name, extra in {"--pad": ["--pad"], "--reference": ["--reference"],
                             "two processes": ["--nproc-per-node", 2, "--micro-batch-size", SAMPLES // 2],
