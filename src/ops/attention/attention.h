@@ -21,7 +21,8 @@
 //             float64 tensor cores (compute capability 9.0; "flash-float64"), TF32, or three TF32
 //             GEMMs.
 //   unfused   everything else on a GPU: GEMMs with a softmax kernel between them (unfused.cu)
-// Documents (cu_seqlens) and operands that are not packed in one tensor: aten and unfused only.
+// Documents (cu_seqlens): aten, cudnn where their number and length are known, and unfused.
+// Operands that are not packed in one tensor: aten and unfused only.
 //
 // What the choice depends on, besides type, shape and GPU. Nothing is timed.
 //   --no-fusion attention     hopper is left out
@@ -53,7 +54,10 @@ struct AttentionShape {
   double scale = 0;    // 1 / sqrt(head_dim)
   double dropout = 0;  // probability, element ((b H + h) T + i) T + j of `seed`'s mask (philox.h)
   bool documents = false;  // cu_seqlens is given
-  bool packed = true;      // q, k and v lie as packed_attention() lays them
+  // Where they are known, how many documents cu_seqlens has at most and how long each is at most:
+  // cuDNN needs both, and serves documents only with them.
+  int64_t most_documents = 0, longest = 0;
+  bool packed = true;  // q, k and v lie as packed_attention() lays them
 
   bool causal() const { return mask == AttentionMask::causal; }
 };
@@ -70,7 +74,7 @@ struct AttentionArgs {
   HeadRows q, k, v;
   Tensor out;    // [B,T,H,D]
   Tensor stats;  // [B,H,T] f32 (f64 for f64): log-sum-exp of each row's scaled scores, for the
-                 // backward pass
+                 // backward pass; cudnn has those of documents as [B T,H]
   // i32: where documents begin among the B T tokens, ascending, then B T up to the tensor's end.
   // Tokens see their document only. A document lies within a sequence. Undefined: a document is a
   // sequence.

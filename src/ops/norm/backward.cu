@@ -10,6 +10,7 @@
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/linear/passes.h"
 #include "src/ops/norm/backends.h"
+#include "src/ops/norm/backward_long.cuh"
 #include "src/ops/norm/backward_warp.cuh"
 
 namespace tally::train::cuda {
@@ -225,6 +226,24 @@ void start_warps(CudaStream& s, const NormBackwardArguments& a, const Dropout& d
 }
 
 template <typename T, int N>
+void start_long(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, const Sums& sums) {
+  norm_backward_row_kernel<T, N>
+      <<<static_cast<unsigned>(a.rows), long_row_threads, 0, s.stream()>>>(a, dropout);
+  CUDA_LAUNCHED();
+  // Two blocks an SM, of a few rows each.
+  const int64_t wide = divide_up(a.columns, int64_t{long_column_threads} * N);
+  const auto room = static_cast<int64_t>(s.workspace_bytes() / sizeof(Acc<T>)) / (3 * a.columns);
+  const int64_t parts =
+      std::max<int64_t>(1, std::min({divide_up(2 * int64_t{s.sms()}, wide), a.rows, room}));
+  give_parts<Acc<T>>(s, a, parts);
+  const dim3 grid(static_cast<unsigned>(wide), static_cast<unsigned>(parts));
+  norm_backward_columns_kernel<T, N><<<grid, long_column_threads, 0, s.stream()>>>(
+      a, static_cast<const T*>(a.ddelta ? a.ddelta : a.dx), sums.dbias.defined());
+  CUDA_LAUNCHED();
+  add_parts(s, a.gamma_parts, parts, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
+}
+
+template <typename T, int N>
 void choose(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout,
             const Sums& sums) {
   const int64_t vectors = a.columns / N;
@@ -235,11 +254,7 @@ void choose(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropou
   if (vectors <= 256) return start<T, N, 1, 2, 256>(s, a, dropout, sums);
   if (vectors <= 640) return start<T, N, 1, 2, 640>(s, a, dropout, sums);
   if (vectors <= 1024) return start<T, N, 2, 1, 512>(s, a, dropout, sums);
-  if (vectors <= 2048) return start<T, N, 4, 1, 512>(s, a, dropout, sums);
-  if (vectors <= 8192) return start<T, N, 8, 1, 1024>(s, a, dropout, sums);
-  throw DeviceError("layernorm_backward: rows of " + std::to_string(a.columns) +
-                    " are too long for the GPU's kernel, which takes up to " +
-                    std::to_string(8192 * N));
+  start_long<T, N>(s, a, dropout, sums);
 }
 
 }  // namespace

@@ -17,7 +17,9 @@
 //                                 3592 to 5120; f32: C = 768, 1024.
 //   blocks (forward.cu,           GPUs, every other width and f64. Forward: a warp a row up to 256
 //   backward.cu)                  vectors, a block a row beyond. Backward: a block for a row or
-//                                 two.
+//                                 two of up to 1,024 vectors.
+//   long rows                     GPUs, backward over more vectors: one kernel for the rows' gradient
+//   (backward_long.cuh)           and one for the sums over rows
 //   residual*                     the addition without a norm, every type: an element or a vector a
 //                                 thread
 // A vector is 16 bytes, or one value where C is not a whole number of vectors or an address is not
@@ -31,8 +33,8 @@
 //   --no-fusion bias-sums     `dbias` is undefined: the bias's gradient is a pass of its own
 //
 // Sums over rows have a fixed order, so results repeat bit for bit on the same GPU. DeviceError on
-// a GPU: a row has more than 8,192 vectors (65,536 values of 16 bits, 32,768 of f32), or the type
-// is not a floating-point type (on the CPU: std::invalid_argument).
+// a GPU: a row has more than 8,192 vectors forward (65,536 values of 16 bits, 32,768 of f32), or the
+// type is not a floating-point type (on the CPU: std::invalid_argument).
 #pragma once
 
 #include "src/device/step_state.h"

@@ -212,6 +212,24 @@ TEST_CASE("cuda: attention within documents, every type, mask and dropout" * NEE
   }
 }
 
+// More documents are announced than there are, and the longest is no multiple of a tile.
+TEST_CASE("cuda: attention within documents by cuDNN" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    if (size_of(kind.type) != 2) continue;
+    for (const bool causal : {true, false}) {
+      for (const int64_t head_dim : {32, 64, 128}) {
+        for (const bool repeatable : {false, true}) {
+          const Ways ways{.repeatable = repeatable, .known_documents = true};
+          CHECK(check(kind, shape_of(1, 512, 3, head_dim, causal, 0), ways,
+                      {1, 128, 127, 60, 150, 46}) == "cudnn");
+          CHECK(check(kind, shape_of(3, 96, 2, head_dim, causal, 0), ways,
+                      {96, 40, 56, 90, 1, 5}) == "cudnn");
+        }
+      }
+    }
+  }
+}
+
 // Each part in memory of its own, and gradients too.
 void check_unpacked(const Kind& kind, AttentionShape a) {
   Both b(kind);
