@@ -17,6 +17,9 @@ enum class Command { train, evaluate };
 // tf32x3: float32 whose GEMMs are three TF32 GEMMs, with float32's accuracy.
 enum class Precision { f64, f32, tf32x3, tf32, bf16, f16 };
 enum class Positions { learned, rotary };
+// What an encoder is trained for: masked tokens (and the next sentence); classes of texts; answers
+// in a paragraph. GPT is a language model.
+enum class Task { language_model, pretraining, classification, question_answering };
 enum class Recompute { none, selective, full };
 // The format of the log lines: Megatron-LM's at the commit of the JUPITER benchmark and with its
 // patch, or today's.
@@ -56,7 +59,8 @@ inline constexpr std::array<std::pair<const char*, bool Fusions::*>, 12> fusion_
 static_assert(sizeof(Fusions) == fusion_names.size() * sizeof(bool), "a fusion has no name");
 
 struct ModelConfig {
-  std::string kind = "gpt";
+  std::string kind = "gpt";  // gpt, bert, distilbert
+  Task task = Task::language_model;
   std::string preset;  // "gpt2-medium" when --model named one, else empty
   int64_t layers = 12, hidden = 768, heads = 12, ffn = 3072;
   int64_t max_positions = 1024;
@@ -68,6 +72,16 @@ struct ModelConfig {
   double init_std = 0.02;  // output layers of a block: / sqrt(2 layers)
   double hidden_dropout = 0.1, attention_dropout = 0.1;  // Megatron's defaults
   bool tied_embeddings = true;
+  // Encoders. GELU's tanh form instead of the erf form; rows of the table of token types (BERT).
+  bool tanh_gelu = false;
+  int64_t token_types = 2;
+  bool next_sentence = true;  // BERT's pre-training predicts it, too
+  int64_t classes = 2;        // of classification
+  double classifier_dropout = 0.1;
+  bool encoder() const { return kind != "gpt"; }
+  bool predicts_next_sentence() const {
+    return kind == "bert" && task == Task::pretraining && next_sentence;
+  }
   int64_t head_dim() const { return hidden / heads; }
   int64_t parameters() const;  // number of parameters, with the padded vocabulary
 };

@@ -19,20 +19,27 @@
 namespace tally::train {
 
 // One micro batch in device memory, all i32; B sequences of T tokens. Fields that a model does not
-// use stay undefined.
+// use stay undefined. Encoders take sequences of different lengths as rows that are padded to T
+// tokens, or one after the other as a single sequence of all tokens, with positions and cu_seqlens.
 struct Batch {
   Tensor ids;          // [B,T]
   Tensor positions;    // [B,T] rows of the position table; undefined: 0 ... T - 1 in each sequence
   Tensor token_types;  // [B,T] rows of the token type table, for models that have one
-  // Labels of each head. [0]: [B,T] of the language model's head, where a negative label does not
-  // count.
+  // Labels of each head. A negative label does not count.
+  //   language model      [0]: [B,T]
+  //   pre-training        [0]: [K] tokens that are masked; [1]: [S] the next sentence
+  //   classification      [0]: [S]
+  //   question answering  [0], [1]: [S] the answer's first and last token in the sequence
   std::array<Tensor, 2> labels;
+  Tensor rows;             // pre-training: [K] the masked tokens among all, ascending
+  Tensor firsts, lengths;  // encoders: [S] the first token of each sequence, and how many it has
   // [n + 1] where n documents begin among the B T tokens, ascending, and B T at the end (repeated
   // up to the tensor's size): tokens attend within their document only. None crosses a sequence.
   // Undefined: a document is a sequence.
   Tensor cu_seqlens;
-  int64_t counted = -1;  // labels that count, set by the loader; -1: all
-  bool first = false;    // of its step: gradients are overwritten, whatever they were
+  int64_t counted = -1;         // labels[0] that count, set by the loader; -1: all
+  int64_t counted_second = -1;  // the same of labels[1]
+  bool first = false;           // of its step: gradients are overwritten, whatever they were
 };
 
 // The arguments of a micro batch's pass besides the batch.
@@ -104,6 +111,10 @@ class Stage {
   using WeightHook = std::function<void(int parameter)>;
   void set_weight_hook(WeightHook hook) { weight_hook_ = std::move(hook); }
 
+  // The head's logits in the last evaluate(), in device memory: classification [S,classes],
+  // question answering [2,S,T] (start and end; -infinity beyond the sequence). Undefined: none.
+  virtual Tensor logits() const { return {}; }
+
   // The update that may overlap with the forward pass (deferred update); null where the model has
   // none.
   virtual DeferredUpdate* deferred_update() { return nullptr; }
@@ -125,6 +136,25 @@ class Stage {
 // Of all stages of a process, which are in the order of their layers: the parameters that they
 // report, in the order in which their gradients become final.
 std::vector<int> reported_parameters(const std::vector<Stage*>& stages);
+
+// The model of config.kind: its parameters, the explicit model and the autograd reference, as the
+// functions of each kind below. An encoder is one part.
+void register_model(const ModelConfig& config, const ModelPart& part, ParameterTable* table);
+void register_model(const ModelConfig& config, ParameterTable* table);  // the whole model
+std::unique_ptr<Stage> make_model(const Config& config, const ModelPart& part,
+                                  const ParameterTable& table, const Compute& compute,
+                                  Communicator* tensor);
+std::unique_ptr<Stage> make_model(const Config& config, const ParameterTable& table,
+                                  const Compute& compute);  // the whole model
+std::unique_ptr<Stage> make_reference(const Config& config, const ParameterTable& table,
+                                      const Compute& compute);
+
+// BERT and DistilBERT (model/encoder.h, reference/encoder.cc).
+void register_encoder(const ModelConfig& config, ParameterTable* table);
+std::unique_ptr<Stage> make_encoder(const Config& config, const ParameterTable& table,
+                                    const Compute& compute);
+std::unique_ptr<Stage> make_reference_encoder(const Config& config, const ParameterTable& table,
+                                              const Compute& compute);
 
 // Registers the parameters of a part of GPT in `table` (before layout()). A process that holds
 // several parts calls it for each, in the order of their layers.

@@ -6,10 +6,11 @@
 
 namespace tally::train {
 
-AttentionShape AttentionGeometry::shape(const Dropout& dropout, bool documents) const {
+AttentionShape AttentionGeometry::shape(int64_t sequences, int64_t length, const Dropout& dropout,
+                                        bool documents) const {
   AttentionShape s;
-  s.batch = batch;
-  s.tokens = tokens;
+  s.batch = sequences;
+  s.tokens = length;
   s.heads = heads;
   s.head_dim = head_dim;
   s.mask = mask;
@@ -19,10 +20,11 @@ AttentionShape AttentionGeometry::shape(const Dropout& dropout, bool documents) 
   return s;
 }
 
-SelfAttention::SelfAttention(const ParameterTable& table, const std::string& name,
-                             const AttentionGeometry& geometry, int64_t layer, const Tensor& sums)
-    : qkv_(table, name + ".c_attn"),
-      projection_(table, name + ".c_proj"),
+SelfAttention::SelfAttention(const ParameterTable& table, const std::string& qkv,
+                             const std::string& projection, const AttentionGeometry& geometry,
+                             int64_t layer, const Tensor& sums)
+    : qkv_(table, qkv),
+      projection_(table, projection),
       geometry_(geometry),
       layer_(layer),
       sums_(sums) {}
@@ -30,9 +32,10 @@ SelfAttention::SelfAttention(const ParameterTable& table, const std::string& nam
 AttentionArgs SelfAttention::arguments(const LayerContext& c, const TokenLayout& layout,
                                        const AttentionActivations& a,
                                        const Dropout& dropout) const {
-  AttentionArgs args =
-      packed_attention(geometry_.shape(dropout, layout.cu_seqlens.defined()), a.qkv, a.out, a.stats,
-                       c.workspace, dropout.at(DropoutSite::attention, layer_));
+  const AttentionShape shape =
+      geometry_.shape(layout.batch, layout.tokens, dropout, layout.cu_seqlens.defined());
+  AttentionArgs args = packed_attention(shape, a.qkv, a.out, a.stats, c.workspace,
+                                        dropout.at(DropoutSite::attention, layer_));
   args.cu_seqlens = layout.cu_seqlens;
   return args;
 }
@@ -41,8 +44,7 @@ void SelfAttention::forward(LayerContext* c, const Tensor& x, const TokenLayout&
                             const Dropout& dropout, const DeferredUpdate* update,
                             const AttentionActivations& a) const {
   const AttentionGeometry& g = geometry_;
-  qkv_.forward(*c, c->tensor.gather(c->compute, x),
-               a.qkv.view({g.batch * g.tokens, 3 * g.width()}));
+  qkv_.forward(*c, c->tensor.gather(c->compute, x), a.qkv.view({layout.count(), 3 * g.width()}));
   if (rotary_positions()) {
     rotary(c->compute, a.qkv, layout.positions, g.rotary_base, g.rotary_fraction, false);
   }
@@ -65,7 +67,7 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Token
   const Tensor all = c.tensor.start_gather(c.compute, x);
   projection_.backward_weight(c, dy, a.out);
   const Tensor dx = c.tensor.partial_of(flow.normed);
-  const Tensor dout = Tensor(dx.data, dx.dtype, {g.batch * g.tokens, g.width()});
+  const Tensor dout = Tensor(dx.data, dx.dtype, {layout.count(), g.width()});
   projection_.backward_input(c, dy, dout);
   // Attention can sum dQ's columns itself, but before the inverse rotation.
   const Tensor q_sums =
@@ -75,9 +77,9 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Token
   if (rotary_positions()) {
     rotary(c.compute, qkv_grad, layout.positions, g.rotary_base, g.rotary_fraction, true);
   }
-  const Tensor dqkv = qkv_grad.view({g.batch * g.tokens, 3 * g.width()});
+  const Tensor dqkv = qkv_grad.view({layout.count(), 3 * g.width()});
   backward_qkv_bias(c, dropout, dqkv);
-  qkv_.backward(c, dqkv, all, flow.normed);
+  qkv_.backward(c, dqkv, all, flow.normed, flow.at_branch_input());
   c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dqkv may still run
 }
 

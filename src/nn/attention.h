@@ -24,21 +24,22 @@ struct AttentionActivations {
 
 // Sizes that do not change from block to block.
 struct AttentionGeometry {
-  int64_t batch = 0, tokens = 0;
+  int64_t batch = 0, tokens = 0;    // the most of a micro batch
   int64_t heads = 0, head_dim = 0;  // heads of this process
   AttentionMask mask = AttentionMask::causal;
   Positions positions = Positions::learned;
   double rotary_base = 10000, rotary_fraction = 1;
 
   int64_t width() const { return heads * head_dim; }  // of this process's heads
-  AttentionShape shape(const Dropout& dropout, bool documents) const;
+  // Of a micro batch of `batch` sequences of `tokens` tokens.
+  AttentionShape shape(int64_t batch, int64_t tokens, const Dropout& dropout, bool documents) const;
 };
 
 class SelfAttention {
  public:
-  // Parameters `name`.c_attn and `name`.c_proj. `sums`[C]: memory of its own for the column sums of
+  // Parameters `qkv` and `projection`. `sums`[C]: memory of its own for the column sums of
   // the gradient at the projection's output (gradient type), zero before each backward pass.
-  SelfAttention(const ParameterTable& table, const std::string& name,
+  SelfAttention(const ParameterTable& table, const std::string& qkv, const std::string& projection,
                 const AttentionGeometry& geometry, int64_t layer, const Tensor& sums);
 
   // a.out from x[M,C]. `update`, where not null: the deferred update to finish before attention and

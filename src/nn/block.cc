@@ -58,28 +58,48 @@ BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActi
   return a;
 }
 
-Block::Block(const ParameterTable& table, const std::string& name, const BlockSizes& sizes,
-             double epsilon, SavedGelu form, int64_t layer, const Tensor& sums)
-    : in_norm_(table, name + ".ln_1", epsilon),
-      mid_norm_(table, name + ".ln_2", epsilon),
-      attention_(table, name + ".attn", sizes.attention, layer, sums),
-      mlp_(table, name + ".mlp", form, layer),
-      recompute_(sizes.recompute) {}
+NormActivations first_tokens(const NormActivations& planned, int64_t tokens) {
+  return {planned.r.rows(0, tokens), planned.y.rows(0, tokens), planned.mean.rows(0, tokens),
+          planned.rstd.rows(0, tokens)};
+}
+
+BlockActivations first_tokens(const BlockActivations& planned, const TokenLayout& layout) {
+  const int64_t b = layout.batch, t = layout.tokens;
+  const Tensor &qkv = planned.attention.qkv, &stats = planned.attention.stats;
+  BlockActivations a;
+  a.in = first_tokens(planned.in, layout.count());
+  a.attention.qkv = Tensor(qkv.data, qkv.dtype, {b, t, 3, qkv.dim(3), qkv.dim(4)});
+  a.attention.out = planned.attention.out.rows(0, layout.count());
+  a.attention.stats = Tensor(stats.data, stats.dtype, {b, stats.dim(1), t});
+  a.mid = first_tokens(planned.mid, layout.count());
+  a.mlp = {planned.mlp.saved.rows(0, layout.count()), planned.mlp.act.rows(0, layout.count())};
+  return a;
+}
+
+Block::Block(const ParameterTable& table, const BlockNames& names, const BlockSizes& sizes,
+             double epsilon, const MlpGelu& gelu, int64_t layer, const Tensor& sums)
+    : in_norm_(table, names.in_norm, epsilon),
+      mid_norm_(table, names.mid_norm, epsilon),
+      attention_(table, names.qkv, names.projection, sizes.attention, layer, sums),
+      mlp_(table, names.fc, names.mlp_projection, gelu, layer),
+      recompute_(sizes.recompute),
+      post_norm_(sizes.post_norm) {}
 
 void Block::forward(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
                     const DeferredUpdate* update, const Tensor& scratch,
                     const BlockActivations& a) const {
   attention_.forward(c, a.in.y, layout, dropout, update, a.attention);
-  mid_norm_.forward(*c, attention_.branch(*c, a.attention), a.in.r, dropout, scratch, a.mid);
+  mid_norm_.forward(*c, attention_.branch(*c, a.attention), post_norm_ ? a.in.y : a.in.r, dropout,
+                    scratch, a.mid);
   mlp_.forward(*c, a.mid.y, a.mlp);
 }
 
 void Block::recompute(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
                       const Tensor& scratch, const BlockActivations& a) const {
   if (recompute_ == Recompute::none) return;
-  in_norm_.norm(*c, a.in);
+  in_norm_.norm(*c, dropout, a.in);
   if (recompute_ == Recompute::full) return forward(c, layout, dropout, nullptr, scratch, a);
-  mid_norm_.norm(*c, a.mid);
+  mid_norm_.norm(*c, dropout, a.mid);
   mlp_.recompute_act(*c, a.mlp);
 }
 

@@ -1,7 +1,13 @@
-// A transformer block with the norm before each branch (GPT):
+// A transformer block with the norm before each branch (GPT; pre-norm):
 //   r_mid = r_in + projection(attention(ln_1(r_in))),  r_out = r_mid + mlp(ln_2(r_mid))
-// The last addition belongs to the norm that follows it: the next block's ln_1 or the model's last
-// norm. So forward() ends at the MLP's branch, and r_out is the next NormActivations::r.
+// or after each addition (BERT; post-norm):
+//   y_mid = ln(y_in + projection(attention(y_in))),  y_out = ln(y_mid + mlp(y_mid))
+// In both, a norm follows each addition, and a branch reads a norm's output y. They differ in the
+// addition's other operand: the sum r before the norm, or its output y. So a block has the norm
+// before its attention, which in a post-norm model is the last one of the block before it or that
+// of the embeddings, and the norm before its MLP. The last addition belongs to the norm that
+// follows it: the next block's first norm or the model's last norm. So forward() ends at the MLP's
+// branch, and the last sum is the next NormActivations::r.
 #pragma once
 
 #include <string>
@@ -37,6 +43,11 @@ struct BlockActivations {
   MlpActivations mlp;
 };
 
+// Names of its parameters.
+struct BlockNames {
+  std::string in_norm, qkv, projection, mid_norm, fc, mlp_projection;
+};
+
 struct BlockSizes {
   AttentionGeometry attention;
   int64_t hidden = 0;
@@ -44,6 +55,7 @@ struct BlockSizes {
   int64_t part_count = 1;  // processes that divide the tokens outside of GEMMs and attention
   DType type = DType::f32;
   Recompute recompute = Recompute::none;
+  bool post_norm = false;
 
   int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
   int64_t part() const { return tokens() / part_count; }                 // of them, on this process
@@ -55,23 +67,32 @@ BlockActivations plan_shared_activations(const BlockSizes& sizes, Arena* arena);
 BlockActivations plan_block_activations(const BlockSizes& sizes, const BlockActivations& shared,
                                         Arena* arena);
 
+// The part of planned activations that a micro batch of fewer tokens uses. Without sequence
+// parallelism.
+BlockActivations first_tokens(const BlockActivations& planned, const TokenLayout& layout);
+NormActivations first_tokens(const NormActivations& planned, int64_t tokens);
+
 class Block {
  public:
-  // Parameters `name`.ln_1, .attn, .ln_2 and .mlp. `sums` as SelfAttention's.
-  Block(const ParameterTable& table, const std::string& name, const BlockSizes& sizes,
-        double epsilon, SavedGelu form, int64_t layer, const Tensor& sums);
+  // `sums` as SelfAttention's.
+  Block(const ParameterTable& table, const BlockNames& names, const BlockSizes& sizes,
+        double epsilon, const MlpGelu& gelu, int64_t layer, const Tensor& sums);
 
   const ResidualNorm& in_norm() const { return in_norm_; }
+  ResidualNorm& in_norm() { return in_norm_; }
   // From a.in to the MLP's branch. `scratch`[M,C] as ResidualNorm's; `layout` and
   // `update` as SelfAttention's.
   void forward(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
                const DeferredUpdate* update, const Tensor& scratch,
                const BlockActivations& a) const;
   Branch branch(const BlockActivations& a) const { return mlp_.branch(a.mlp); }
+  // The operand that the branch is added to.
+  const Tensor& residual(const BlockActivations& a) const { return post_norm_ ? a.mid.y : a.mid.r; }
   // Recomputes what the block shares with the others, from what it kept.
   void recompute(LayerContext* c, const TokenLayout& layout, const Dropout& dropout,
                  const Tensor& scratch, const BlockActivations& a) const;
-  // From the gradient at r_out to that at r_in, both in flow.residual. `below`: the branch that was
+  // From the gradient at the sum r after the block to that at the sum before it, both in
+  // flow.residual. `below`: the branch that was
   // added to give r_in; null where there is none.
   void backward(const LayerContext& c, const TokenLayout& layout, const Dropout& dropout,
                 const BlockActivations& a, const Branch* below, const Tensor& qkv_grad,
@@ -85,6 +106,7 @@ class Block {
   SelfAttention attention_;
   Mlp mlp_;
   Recompute recompute_;
+  bool post_norm_;
 };
 
 }  // namespace tally::train

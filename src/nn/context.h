@@ -13,12 +13,23 @@
 namespace tally::train {
 
 // Where dropout happens. Each site of each layer draws its own mask from a micro batch's seed.
-enum class DropoutSite : uint64_t { embedding = 0, attention = 1, projection = 2, mlp = 3 };
+// `head`: with the number of layers as its layer.
+enum class DropoutSite : uint64_t {
+  embedding = 0,
+  attention = 1,
+  projection = 2,
+  mlp = 3,
+  head = 4
+};
 
-// How a micro batch's tokens are laid out, as Batch has it.
+// How a micro batch's tokens are laid out, as Batch has it: B sequences of T tokens. A micro batch
+// without padding is one sequence of all its tokens, which cu_seqlens keeps apart.
 struct TokenLayout {
-  Tensor positions;   // [B,T] i32; undefined: 0 ... T - 1 in each sequence
-  Tensor cu_seqlens;  // i32, where documents begin; undefined: a document is a sequence
+  int64_t batch = 0, tokens = 0;  // B, T: at most as many tokens as the model was planned for
+  Tensor positions;               // [B,T] i32; undefined: 0 ... T - 1 in each sequence
+  Tensor cu_seqlens;              // i32, where documents begin; undefined: a document is a sequence
+
+  int64_t count() const { return batch * tokens; }
 };
 
 // One micro batch's dropout. Without dropout both probabilities are 0.
@@ -48,11 +59,16 @@ struct BackwardFlow {
   Tensor residual;  // [M,C] gradient at the residual stream
   Tensor normed;    // [M,C] gradient at a norm's output: what a layer gives to the norm below it
   Tensor branch;    // [M,C] `residual` under the mask of a branch's dropout; undefined without
+  // The blocks have their norms after the additions (block.h): what a branch reads is also the
+  // residual operand of the addition that follows.
+  bool post_norm = false;
 
   // The gradient at the output of a branch that was added to the residual stream.
   const Tensor& at_branch(const Dropout& dropout) const {
     return dropout.hidden > 0 ? branch : residual;
   }
+  // Added to the gradient that a branch gives to its input.
+  Tensor at_branch_input() const { return post_norm ? residual : Tensor(); }
 };
 
 struct LayerContext {

@@ -22,7 +22,9 @@ struct Linear {
   // A row-parallel layer: this process's part of y, of which the sum over the processes is y. The
   // first process's part includes the bias.
   void forward_part(const LayerContext& c, const Tensor& x, const Tensor& y) const;
-  void backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx) const;
+  // Adds `addend`[M,in] where it is defined.
+  void backward_input(const LayerContext& c, const Tensor& dy, const Tensor& dx,
+                      const Tensor& addend = Tensor()) const;
   // The weight's gradient only. The bias's gradient, the column sums of dy, is computed by other
   // kernels (Branch, SelfAttention). This GEMM may overlap with what follows: dy and x stay
   // untouched until LayerContext::side has been waited for.
@@ -30,7 +32,12 @@ struct Linear {
   // Both gradients of a column-parallel layer. x has all tokens, and may still be on its way
   // (TensorParallel::start_gather); dx is this process's part of them. With
   // sequence parallelism the sum of dx over the processes overlaps with the weight's gradient.
-  void backward(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx) const;
+  // `addend`[M,in], where defined, is added to dx, in one process alone.
+  void backward(const LayerContext& c, const Tensor& dy, const Tensor& x, const Tensor& dx,
+                const Tensor& addend = Tensor()) const;
+  // All three gradients of a layer that one process has, as heads need them.
+  void backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x,
+                      const Tensor& dx) const;
 };
 
 // The weight's gradient of a Linear without bias; `accumulate` as LayerContext's, unless the

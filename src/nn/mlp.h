@@ -20,14 +20,18 @@ struct MlpActivations {
   Tensor act;    // [M,F] GELU's output
 };
 
+// Which GELU it is, and what is saved of it.
+struct MlpGelu {
+  GeluKind kind = GeluKind::tanh;
+  SavedGelu saved = SavedGelu::input;
+};
+
 class Mlp {
  public:
-  // Parameters `name`.c_fc and `name`.c_proj.
-  Mlp(const ParameterTable& table, const std::string& name, SavedGelu form, int64_t layer)
-      : fc_(table, name + ".c_fc"),
-        projection_(table, name + ".c_proj"),
-        form_(form),
-        layer_(layer) {}
+  // Parameters `fc` and `projection`.
+  Mlp(const ParameterTable& table, const std::string& fc, const std::string& projection,
+      const MlpGelu& gelu, int64_t layer)
+      : fc_(table, fc), projection_(table, projection), gelu_(gelu), layer_(layer) {}
 
   void forward(const LayerContext& c, const Tensor& x, const MlpActivations& a) const;
   // Recomputes GELU's output from its saved input (SavedGelu::input).
@@ -44,7 +48,7 @@ class Mlp {
 
  private:
   Linear fc_, projection_;
-  SavedGelu form_;
+  MlpGelu gelu_;
   int64_t layer_;
 };
 

@@ -5,8 +5,17 @@
 
 namespace tally::train {
 
-void ResidualNorm::norm(const LayerContext& c, const NormActivations& a) const {
+// y under the mask of the embeddings' dropout, and its gradient alike.
+void ResidualNorm::mask_output(const LayerContext& c, const Dropout& dropout,
+                               const Tensor& y) const {
+  if (drops_output_ && dropout.hidden > 0)
+    apply_dropout(c.compute, y, dropout.hidden, dropout.at(DropoutSite::embedding), y);
+}
+
+void ResidualNorm::norm(const LayerContext& c, const Dropout& dropout,
+                        const NormActivations& a) const {
   layernorm_forward(c.compute, a.r, weight_.value, bias_.value, epsilon_, a.y, a.mean, a.rstd);
+  mask_output(c, dropout, a.y);
 }
 
 namespace {
@@ -47,7 +56,7 @@ void ResidualNorm::forward(const LayerContext& c, const Branch& branch, const Te
                            const NormActivations& a) const {
   if (adds_residual(c, dropout)) {
     branch.linear->forward(c, branch.x, a.r, residual);
-    norm(c, a);
+    norm(c, dropout, a);
     return;
   }
   compute_branch(c, branch, scratch);
@@ -58,13 +67,15 @@ void ResidualNorm::forward(const LayerContext& c, const Branch& branch, const Te
 
 void ResidualNorm::backward(const LayerContext& c, const NormActivations& a, const Branch* branch,
                             const Dropout& dropout, bool last, const BackwardFlow& flow) const {
+  mask_output(c, dropout, flow.normed);
   const bool masked = branch && dropout.hidden > 0;
   const bool sums = branch && c.fusions.bias_sums;
-  layernorm_backward(
-      c.compute, flow.normed, a.r, weight_.value, a.mean, a.rstd, last ? Tensor() : flow.residual,
-      flow.residual, weight_.gradient, bias_.gradient, dropout.hidden,
-      masked ? dropout.at(branch->site, branch->layer) : DropoutSeed(),
-      masked ? flow.branch : Tensor(), c.workspace, sums ? branch->bias_gradient : Tensor());
+  layernorm_backward(c.compute, flow.normed, a.r, weight_.value, a.mean, a.rstd,
+                     last || flow.post_norm ? Tensor() : flow.residual, flow.residual,
+                     weight_.gradient, bias_.gradient, dropout.hidden,
+                     masked ? dropout.at(branch->site, branch->layer) : DropoutSeed(),
+                     masked ? flow.branch : Tensor(), c.workspace,
+                     sums ? branch->bias_gradient : Tensor());
   if (branch && !sums)
     linear_backward_bias(c.compute, flow.at_branch(dropout), 0, branch->bias_gradient);
 }

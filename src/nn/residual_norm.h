@@ -35,8 +35,12 @@ class ResidualNorm {
   ResidualNorm(const ParameterTable& table, const std::string& name, double epsilon)
       : weight_(table.get(name + ".weight")), bias_(table.get(name + ".bias")), epsilon_(epsilon) {}
 
+  // Of embeddings that have dropout after their norm instead of before it (BERT): y is under the
+  // mask, in norm() and backward().
+  void drop_output() { drops_output_ = true; }
+
   // y from r alone: at the start of a stage, and for recomputation.
-  void norm(const LayerContext& c, const NormActivations& a) const;
+  void norm(const LayerContext& c, const Dropout& dropout, const NormActivations& a) const;
   // r and y. `scratch`[M,C] is overwritten where the GEMM cannot add the residual itself.
   void forward(const LayerContext& c, const Branch& branch, const Tensor& residual,
                const Dropout& dropout, const Tensor& scratch, const NormActivations& a) const;
@@ -49,15 +53,19 @@ class ResidualNorm {
                            const BackwardFlow& flow);
 
   // From flow->normed, the gradient at y, and flow->residual, the gradient at r from later layers
-  // (none where `last`): flow->residual becomes the gradient at r. `branch`, where there is one
+  // (none where `last`, or where the blocks have
+  // their norms after the additions): flow->residual becomes the gradient at r. `branch`, where there is one
   // below, gets its gradient (in flow->branch with dropout, else flow->residual itself) and its
   // bias_gradient.
   void backward(const LayerContext& c, const NormActivations& a, const Branch* branch,
                 const Dropout& dropout, bool last, const BackwardFlow& flow) const;
 
  private:
+  void mask_output(const LayerContext& c, const Dropout& dropout, const Tensor& y) const;
+
   ParamGrad weight_, bias_;
   double epsilon_ = 1e-5;
+  bool drops_output_ = false;
 };
 
 }  // namespace tally::train

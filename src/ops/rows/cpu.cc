@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "src/device/cpu/types.h"
 #include "src/ops/rows/backends.h"
@@ -30,6 +31,20 @@ void for_elements(int64_t n, const Work& work) {
   });
 }
 
+// Calls work(element of [K,B,T], element of [M,K]; -1: beyond the sequence's end).
+template <typename Work>
+void for_columns(const Tensor& rows, const Tensor& firsts, const Tensor& lengths,
+                 const Work& work) {
+  const int64_t columns = rows.dim(0), sequences = rows.dim(1), tokens = rows.dim(2);
+  for (int64_t k = 0; k < columns; ++k) {
+    for (int64_t b = 0; b < sequences; ++b) {
+      const int64_t first = firsts.as<int32_t>()[b], length = lengths.as<int32_t>()[b];
+      for (int64_t j = 0; j < tokens; ++j)
+        work((k * sequences + b) * tokens + j, j < length ? (first + j) * columns + k : -1);
+    }
+  }
+}
+
 }  // namespace
 
 void gather_rows(Stream&, const Tensor& x, const Tensor& rows, const Tensor& out) {
@@ -56,6 +71,26 @@ void add_embedding(Stream&, const Tensor& ids, const Tensor& table, const Tensor
   with_type(x.dtype, "add_embedding", [&]<typename T>() {
     for_rows(ids.numel(), [&](int64_t i) {
       add_row(table.as<T>() + ids.as<int32_t>()[i] * columns, columns, x.as<T>() + i * columns);
+    });
+  });
+}
+
+void columns_to_rows(Stream&, const Tensor& x, const Tensor& firsts, const Tensor& lengths,
+                     const Tensor& out) {
+  with_type(x.dtype, "columns_to_rows", [&]<typename T>() {
+    const T nothing = static_cast<T>(-std::numeric_limits<float>::infinity());
+    for_columns(out, firsts, lengths, [&](int64_t to, int64_t from) {
+      out.as<T>()[to] = from < 0 ? nothing : x.as<T>()[from];
+    });
+  });
+}
+
+void rows_to_columns(Stream& s, const Tensor& g, const Tensor& firsts, const Tensor& lengths,
+                     const Tensor& dx) {
+  s.fill_zero(dx.data, dx.bytes());
+  with_type(g.dtype, "rows_to_columns", [&]<typename T>() {
+    for_columns(g, firsts, lengths, [&](int64_t from, int64_t to) {
+      if (to >= 0) dx.as<T>()[to] = g.as<T>()[from];
     });
   });
 }

@@ -56,6 +56,37 @@ void move_rows(Stream& stream, const char* op, const Tensor& from, const Tensor&
   });
 }
 
+// Element [k,b,j] of rows and its place in columns[M,K]; see rows.h. `back`: from rows to columns.
+template <typename T, bool back>
+__global__ void columns_kernel(T* columns, T* rows, const int32_t* firsts, const int32_t* lengths,
+                               int64_t k, int64_t sequences, int64_t tokens) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= k * sequences * tokens) return;
+  const int64_t j = i % tokens, b = i / tokens % sequences, column = i / tokens / sequences;
+  const bool inside = j < lengths[b];
+  T* const at = columns + (firsts[b] + j) * k + column;
+  if constexpr (back) {
+    if (inside) *at = rows[i];
+  } else {
+    rows[i] = inside ? *at : narrow<T>(Acc<T>(-INFINITY));
+  }
+}
+
+template <bool back>
+void move_columns(CudaStream& s, const char* op, const Tensor& columns, const Tensor& rows,
+                  const Tensor& firsts, const Tensor& lengths) {
+  const int64_t count = rows.numel();
+  if (count == 0) return;
+  by_type(rows.dtype, op, [&](auto zero) {
+    using T = decltype(zero);
+    columns_kernel<T, back>
+        <<<static_cast<unsigned>(divide_up(count, threads)), threads, 0, s.stream()>>>(
+            columns.as<T>(), rows.as<T>(), firsts.as<int32_t>(), lengths.as<int32_t>(), rows.dim(0),
+            rows.dim(1), rows.dim(2));
+    CUDA_LAUNCHED();
+  });
+}
+
 template <typename T>
 __device__ inline Acc<T> activated(Activation kind, Acc<T> v) {
   if (kind == Activation::tanh) return tanh(v);
@@ -103,6 +134,17 @@ void add_to_rows(Stream& s, const Tensor& x, const Tensor& rows, const Tensor& o
 
 void add_embedding(Stream& s, const Tensor& ids, const Tensor& table, const Tensor& x) {
   move_rows<true>(s, __func__, table, ids, x, Tensor());
+}
+
+void columns_to_rows(Stream& s, const Tensor& x, const Tensor& firsts, const Tensor& lengths,
+                     const Tensor& out) {
+  move_columns<false>(cuda_stream(s), __func__, x, out, firsts, lengths);
+}
+
+void rows_to_columns(Stream& s, const Tensor& g, const Tensor& firsts, const Tensor& lengths,
+                     const Tensor& dx) {
+  s.fill_zero(dx.data, dx.bytes());
+  move_columns<true>(cuda_stream(s), __func__, dx, g, firsts, lengths);
 }
 
 void activation_forward(Stream& s, Activation kind, const Tensor& x, const Tensor& y) {

@@ -17,6 +17,16 @@ void add_embedding(Stream& s, const Tensor& ids, const Tensor& table, const Tens
   TALLY_BACKEND(s, add_embedding(s, ids, table, x));
 }
 
+void columns_to_rows(Stream& s, const Tensor& x, const Tensor& firsts, const Tensor& lengths,
+                     const Tensor& out) {
+  TALLY_BACKEND(s, columns_to_rows(s, x, firsts, lengths, out));
+}
+
+void rows_to_columns(Stream& s, const Tensor& g, const Tensor& firsts, const Tensor& lengths,
+                     const Tensor& dx) {
+  TALLY_BACKEND(s, rows_to_columns(s, g, firsts, lengths, dx));
+}
+
 void activation_forward(Stream& s, Activation kind, const Tensor& x, const Tensor& y) {
   TALLY_BACKEND(s, activation_forward(s, kind, x, y));
 }

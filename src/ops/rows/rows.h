@@ -5,6 +5,8 @@
 //   add_embedding         x[i] += table[ids[i]], as BERT adds token types
 //   activation_forward    y = tanh(x) or max(x, 0)
 //   activation_backward   dx = dy (1 - y^2), or dy where y > 0 and else 0
+//   columns_to_rows       out[k,b,j] = x[firsts[b] + j, k] for j < lengths[b], else -infinity
+//   rows_to_columns       its backward pass: dx[firsts[b] + j, k] = g[k,b,j], and 0 elsewhere
 //   x[M,C], out[K,C] and table[R,C]: the compute type (f64, f32, bf16, f16); rows[K], ids[M]: i32
 // The gradient of add_embedding's table is that of any embedding: embedding_backward() in
 // embedding.h with the ids of the table's rows.
@@ -30,6 +32,13 @@ void gather_rows(Stream& s, const Tensor& x, const Tensor& rows, const Tensor& o
 // The rows are distinct.
 void add_to_rows(Stream& s, const Tensor& x, const Tensor& rows, const Tensor& out);
 void add_embedding(Stream& s, const Tensor& ids, const Tensor& table, const Tensor& x);
+
+// The few columns of x[M,K] as rows over the tokens of each sequence, out[K,B,T]: sequence b has
+// lengths[b] <= T tokens from row firsts[b] on. The rows go through a softmax.
+void columns_to_rows(Stream& s, const Tensor& x, const Tensor& firsts, const Tensor& lengths,
+                     const Tensor& out);
+void rows_to_columns(Stream& s, const Tensor& g, const Tensor& firsts, const Tensor& lengths,
+                     const Tensor& dx);
 
 enum class Activation : uint8_t { tanh, relu };
 // y may be x's memory.

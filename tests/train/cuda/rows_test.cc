@@ -25,6 +25,22 @@ TEST_CASE("cuda: chosen rows and rows of a table" * NEEDS_GPU) {
   }
 }
 
+TEST_CASE("cuda: columns as rows over sequences, and back" * NEEDS_GPU) {
+  for (const Kind& kind : types()) {
+    Both b(kind);
+    const Pair x = b.input({12, 2}), out = b.output({2, 3, 5}), dx = b.output({12, 2});
+    const Pair firsts = b.put({3}, DType::i32, DType::i32, {0, 4, 7});
+    const Pair lengths = b.put({3}, DType::i32, DType::i32, {3, 1, 5});
+    columns_to_rows(*b.cpu, x.cpu, firsts.cpu, lengths.cpu, out.cpu);
+    columns_to_rows(*b.gpu, x.gpu, firsts.gpu, lengths.gpu, out.gpu);
+    CHECK(Both::read(out.gpu, *b.gpu) == Both::read(out.cpu, *b.cpu));
+    const Pair g = b.input({2, 3, 5});
+    rows_to_columns(*b.cpu, g.cpu, firsts.cpu, lengths.cpu, dx.cpu);
+    rows_to_columns(*b.gpu, g.gpu, firsts.gpu, lengths.gpu, dx.gpu);
+    CHECK(Both::read(dx.gpu, *b.gpu) == Both::read(dx.cpu, *b.cpu));
+  }
+}
+
 TEST_CASE("cuda: activations of heads" * NEEDS_GPU) {
   for (const Kind& kind : types()) {
     for (const Activation activation : {Activation::tanh, Activation::relu}) {

@@ -172,6 +172,21 @@ TEST_CASE_FIXTURE(Fixture, "chosen rows, rows of a table, activations") {
   embedding_backward(s, ids, Tensor(), dy, 0, 0, dtable, Tensor(), Tensor());
   check(table, added, dtable, 1);
 
+  // Columns as rows over sequences: two of 2 and 1 tokens, and two tokens of none.
+  std::vector<int32_t> begins = {0, 3}, sizes = {2, 1};
+  const Tensor firsts(begins.data(), DType::i32, {2}), lengths(sizes.data(), DType::i32, {2});
+  Numbers column({5, 2}, 5), across = zeros({2, 2, 3}), g({2, 2, 3}, 6), dcolumn({5, 2}, 7);
+  for (const size_t beyond : {2UL, 4UL, 5UL, 8UL, 10UL, 11UL}) g[beyond] = 0;
+  const auto turned = [&] {
+    columns_to_rows(s, column, firsts, lengths, across);
+    for (double& v : across.values()) v = std::isinf(v) ? 0 : v;
+    return dot(across, g);
+  };
+  rows_to_columns(s, g, firsts, lengths, dcolumn);
+  check(column, turned, dcolumn);
+  columns_to_rows(s, column, firsts, lengths, across);
+  for (const size_t beyond : {2UL, 4UL, 5UL, 8UL, 10UL, 11UL}) CHECK(across[beyond] == -INFINITY);
+
   for (const Activation kind : {Activation::tanh, Activation::relu}) {
     Numbers y = zeros({5, 6}), din = zeros({5, 6});
     const auto activated = [&] {

@@ -1,0 +1,338 @@
+#include "src/model/transformer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "src/ops/norm/norm.h"
+
+namespace tally::train {
+namespace {
+
+// SMs for updates that overlap with the forward pass: as many as move the updates' bytes in the
+// pass's time. A parameter moves 30 bytes while the GEMMs do 2 operations for it and each token. An
+// H200 does those at 650 TFLOP/s and moves 75 GB/s through one SM. SMs are reserved in pairs,
+// because the GEMMs' kernels run on pairs. 0: updates do not overlap, because they would take too
+// many SMs, or because 32-bit GEMMs cannot reserve any.
+int sms_for_updates(const Config& config, DType type, const Stream& stream) {
+  constexpr double sm_tokens = 131072;
+  if (!config.fusions.deferred_update || !stream.device().is_cuda() || size_of(type) != 2) return 0;
+  const double tokens = static_cast<double>(config.micro_batch * config.sequence);
+  const int few = 2 * static_cast<int>(std::ceil(sm_tokens / tokens / 2));
+  return few <= 16 ? few : 0;
+}
+
+// In the reverse of their order in memory, which is the order in which blocks finish their backward
+// pass.
+std::array<const Linear*, 4> matrices_of(const Block& block) {
+  return {&block.mlp().projection(), &block.mlp().fc(), &block.attention().projection(),
+          &block.attention().qkv()};
+}
+
+}  // namespace
+
+DType wide_type(DType type) {
+  return type == DType::f64 ? DType::f64 : DType::f32;
+}
+
+BlockSizes block_sizes(const Config& config, const ModelPart& part, DType type) {
+  BlockSizes s;
+  s.attention.batch = config.micro_batch;
+  s.attention.tokens = config.sequence;
+  s.attention.heads = config.model.heads / part.shards;
+  s.attention.head_dim = config.model.head_dim();
+  s.attention.positions = config.model.positions;
+  s.attention.rotary_base = config.model.rotary_base;
+  s.attention.rotary_fraction = config.model.rotary_fraction;
+  s.hidden = config.model.hidden;
+  s.ffn = config.model.ffn / part.shards;
+  s.part_count = config.sequence_parallel ? part.shards : 1;
+  s.type = type;
+  s.recompute = config.recompute;
+  return s;
+}
+
+Transformer::Transformer(const Config& config, const ModelPart& part, const ParameterTable& table,
+                         const Compute& compute, Communicator* tensor, const BlockSizes& sizes,
+                         bool documents)
+    : config_(config.model),
+      part_(part),
+      documents_(documents),
+      type_(table.weights().dtype),
+      sizes_(sizes),
+      context_{compute, nullptr, false, config.fusions, Tensor(), true, {}},
+      arena_(compute.stream),
+      update_sms_(sms_for_updates(config, type_, compute.stream)),
+      // A CPU updates with all its cores, at the same places.
+      updates_(part.first && part.last && config.fusions.deferred_update &&
+               (update_sms_ > 0 || !compute.stream.device().is_cuda())),
+      // Selective recomputation computes GELU's output again from its input.
+      saves_derivative_(config.fusions.gelu_derivative &&
+                        config.recompute != Recompute::selective) {
+  if (part.shards > 1) context_.tensor.group = tensor;
+  context_.tensor.sequence = sizes_.part_count > 1;
+  // Each process has the column sums of its own tokens only.
+  if (context_.tensor.sequence) context_.fusions.qkv_bias = false;
+  // The processes' exchanges would wait for a side stream's GEMMs.
+  context_.overlap_weight_gradients = config.fusions.overlap && part.shards == 1 &&
+                                      size_of(type_) == 4 && !float64_gemms_serve(compute);
+  side_ = SideStream::make(compute.stream, context_.overlap_weight_gradients || update_sms_ > 0);
+  context_.side = side_.get();
+}
+
+Tensor Transformer::plan_scratch(int64_t head_elements, size_t workspace) {
+  const AttentionGeometry& g = sizes_.attention;
+  const int64_t m = sizes_.tokens(), part = sizes_.part(), c = config_.hidden;
+  const auto make = [&](DType type, std::initializer_list<int64_t> shape, const char* what) {
+    return arena_.make(type, shape, what);
+  };
+  shared_ = plan_shared_activations(sizes_, &arena_);
+  flow_.post_norm = sizes_.post_norm;
+  flow_.residual = make(type_, {part, c}, "gradient of the residual stream");
+  flow_.normed = make(type_, {part, c}, "gradient of a branch");
+  if (config_.hidden_dropout > 0) flow_.branch = make(type_, {part, c}, "gradient under dropout");
+  if (context_.tensor.sequence) {
+    context_.tensor.gathered = make(type_, {m, c}, "all tokens of a part");
+    context_.tensor.second = make(type_, {m, c}, "all tokens of a part");
+    context_.tensor.partial = make(type_, {m, c}, "partial sums");
+  }
+  const Tensor both = make(type_, {std::max(head_elements, 3 * m * g.width())}, "logits");
+  qkv_grad_ = both.view({g.batch, g.tokens, 3, g.heads, g.head_dim});
+  projection_sums_ = make(wide_type(type_), {part_.layers, c}, "sums of gradients");
+  Dropout dropout;
+  dropout.attention = config_.attention_dropout;
+  const AttentionShape shape = g.shape(g.batch, g.tokens, dropout, documents_);
+  const size_t bytes = std::max({attention_workspace(context_.compute, shape, type_),
+                                 layernorm_workspace(context_.compute, part, c), workspace});
+  context_.workspace = make(DType::u8, {static_cast<int64_t>(bytes)}, "workspace");
+  return both;
+}
+
+void Transformer::bind_blocks(const ParameterTable& table,
+                              const std::function<BlockNames(int64_t layer)>& names,
+                              const std::string& final_norm, GeluKind kind,
+                              const std::function<bool(const std::string& name)>& mine) {
+  const MlpGelu gelu{kind, saves_derivative_ ? faster_saved_gelu(context_.compute, type_,
+                                                                 sizes_.ffn, config_.hidden, kind)
+                                             : SavedGelu::input};
+  for (int64_t l = 0; l < part_.layers; ++l) {
+    const int64_t layer = part_.first_layer + l;
+    blocks_.emplace_back(table, names(layer), sizes_, config_.layernorm_epsilon, gelu, layer,
+                         projection_sums_.rows(l, 1).view({config_.hidden}));
+  }
+  if (part_.last) final_norm_ = ResidualNorm(table, final_norm, config_.layernorm_epsilon);
+  bind_vectors(table, mine);
+  if (updates_) bind_update(table, names);
+}
+
+// The gradients of this part's biases and norms, as few ranges.
+void Transformer::bind_vectors(const ParameterTable& table,
+                               const std::function<bool(const std::string& name)>& mine) {
+  int64_t first = 0, last = 0;
+  const auto end_range = [&] {
+    if (first < last) vector_gradients_.push_back(table.gradients({first, last}));
+  };
+  for (size_t i = 0; i < table.all().size(); ++i) {
+    const Parameter& p = table.all()[i];
+    if (p.group == ParameterGroup::decayed || !mine(p.name)) continue;
+    const int64_t end = i + 1 < table.all().size() ? table.all()[i + 1].offset : table.elements();
+    if (p.offset != last) {
+      end_range();
+      first = p.offset;
+    }
+    last = end;
+  }
+  end_range();
+}
+
+// Defines the pieces. The piece that overlaps with block l ends where block l + 1's attention
+// projection begins. The last block's piece includes what lies behind the blocks: an untied head.
+void Transformer::bind_update(const ParameterTable& table,
+                              const std::function<BlockNames(int64_t layer)>& names) {
+  std::vector<int64_t> pieces;
+  for (int64_t l = 1; l < config_.layers; ++l)
+    pieces.push_back(table.find(names(l).projection + ".weight").offset);
+  pieces.push_back(table.end_of(table.find(names(config_.layers - 1).mlp_projection + ".weight")));
+  pieces.push_back(table.decayed_elements());
+  update_ = std::make_unique<DeferredUpdate>(std::move(pieces), update_sms_);
+}
+
+std::unique_ptr<ActivationSet> Transformer::make_activations() {
+  auto a = std::make_unique<Activations>(context_.compute.stream);
+  const auto residual = [&](const char* what) {
+    return a->arena.make(type_, {sizes_.part(), sizes_.hidden}, what);
+  };
+  const auto statistics = [&] {
+    return a->arena.make(wide_type(type_), {sizes_.part()}, "LayerNorm statistics");
+  };
+  for (int64_t l = 0; l < part_.layers; ++l)
+    a->planned.push_back(plan_block_activations(sizes_, shared_, &a->arena));
+  if (part_.last) {
+    a->planned_final.r = residual("residual stream");
+    a->planned_final.mean = statistics();
+    a->planned_final.rstd = statistics();
+    a->planned_final.y = flow_.residual;
+  } else {
+    a->output = residual("output of a stage");
+  }
+  if (!part_.first) a->input = a->planned.front().in.r;
+  if (!part_.first || !part_.last) a->gradient = residual("gradient between stages");
+  a->blocks = a->planned;
+  a->final = a->planned_final;
+  return a;
+}
+
+TokenLayout Transformer::layout_of(const Batch& batch) const {
+  return {batch.ids.dim(0), batch.ids.dim(1), batch.positions, batch.cu_seqlens};
+}
+
+Dropout Transformer::dropout_of(const Pass& pass) const {
+  if (!pass.dropout.state && pass.dropout.value == 0) return {};
+  const auto shard = static_cast<uint64_t>(part_.shard);
+  return {config_.hidden_dropout, config_.attention_dropout, pass.dropout, shard,
+          context_.tensor.sequence ? shard : 0};
+}
+
+LossFactor Transformer::loss_factor(const Pass& pass, int64_t counted, int64_t labels) {
+  if (pass.factor_in_state) return LossFactor(pass.state);
+  if (counted < 0) counted = labels;
+  return counted > 0 ? pass.weight / static_cast<double>(counted) : 0.0;
+}
+
+void Transformer::take(const Batch& batch, const Pass& pass, Activations* a) const {
+  check(batch);
+  a->batch = batch;
+  a->pass = pass;
+  a->layout = layout_of(batch);
+  const AttentionGeometry& g = sizes_.attention;
+  if (a->layout.batch == g.batch && a->layout.tokens == g.tokens) {
+    a->blocks = a->planned;
+    a->final = a->planned_final;
+    return;
+  }
+  for (size_t l = 0; l < blocks_.size(); ++l) a->blocks[l] = first_tokens(a->planned[l], a->layout);
+  a->final = first_tokens(a->planned_final, a->layout.count());
+}
+
+BackwardFlow Transformer::flow_of(const Activations& a) const {
+  BackwardFlow flow = flow_;
+  if (a.gradient.defined()) flow.residual = a.gradient;
+  if (a.layout.count() == sizes_.tokens()) return flow;
+  for (Tensor* t : {&flow.residual, &flow.normed, &flow.branch}) *t = t->rows(0, a.layout.count());
+  return flow;
+}
+
+void Transformer::forward(const Batch& batch, const Pass& pass, ActivationSet& set) {
+  auto& a = static_cast<Activations&>(set);
+  take(batch, pass, &a);
+  run_blocks(a, dropout_of(pass), batch.first && update_ && update_->active());
+}
+
+void Transformer::evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) {
+  auto& a = static_cast<Activations&>(set);
+  take(batch, pass, &a);
+  run_blocks(a, Dropout(), false);
+  if (part_.last) evaluate_head(a);
+}
+
+void Transformer::run_blocks(Activations& a, const Dropout& dropout, bool updates) {
+  const DeferredUpdate* update = updates ? update_.get() : nullptr;
+  const Tensor scratch = flow_of(a).normed;
+  if (part_.first) embed(a, dropout, a.blocks.front().in.r);
+  blocks_.front().in_norm().norm(context_, dropout, a.blocks.front().in);
+  for (size_t l = 0; l < blocks_.size(); ++l) {
+    const Block& block = blocks_[l];
+    if (a.batch.first) weights_are_needed(block);
+    block.forward(&context_, a.layout, dropout, update, scratch, a.blocks[l]);
+    if (l + 1 == blocks_.size()) break;
+    blocks_[l + 1].in_norm().forward(context_, block.branch(a.blocks[l]),
+                                     block.residual(a.blocks[l]), dropout, scratch,
+                                     a.blocks[l + 1].in);
+  }
+  end_blocks(a, dropout);
+  if (update) update->finish(&context_);
+  latest_ = &a;
+}
+
+// The last addition.
+void Transformer::end_blocks(Activations& a, const Dropout& dropout) {
+  const BlockActivations& top = a.blocks.back();
+  const Branch branch = blocks_.back().branch(top);
+  const Tensor &residual = blocks_.back().residual(top), scratch = flow_of(a).normed;
+  if (part_.last) {
+    final_norm_.forward(context_, branch, residual, dropout, scratch, a.final);
+  } else {
+    ResidualNorm::add(context_, branch, residual, dropout, scratch, a.output);
+  }
+}
+
+void Transformer::weights_are_needed(const Block& block) const {
+  const auto matrices = matrices_of(block);
+  for (auto w = matrices.rbegin(); w != matrices.rend(); ++w) weight_is_needed((*w)->weight);
+}
+
+// A step's first micro batch finds the last step's gradients. GEMMs overwrite the matrices'
+// gradients; those that are summed otherwise start at zero.
+void Transformer::start_gradients(bool first) {
+  Stream& stream = context_.compute.stream;
+  const auto clear = [&](const Tensor& t) { stream.fill_zero(t.data, t.bytes()); };
+  context_.accumulate = !first;
+  if (context_.fusions.qkv_bias) clear(projection_sums_);
+  if (!first) return;
+  for (const Tensor& t : vector_gradients_) clear(t);
+  clear_gradients();
+}
+
+void Transformer::backward(ActivationSet& set) {
+  auto& a = static_cast<Activations&>(set);
+  const Dropout dropout = dropout_of(a.pass);
+  start_gradients(a.batch.first);
+  const BackwardFlow flow = flow_of(a);
+  if (part_.last) {
+    backward_final(a, dropout, flow);
+  } else {
+    ResidualNorm::backward_add(context_, blocks_.back().branch(a.blocks.back()), dropout, flow);
+  }
+  backward_blocks(a, dropout, flow);
+  if (part_.first) backward_embedding(a, dropout, flow.residual);
+  side_->wait();
+  latest_ = nullptr;
+}
+
+void Transformer::backward_final(Activations& a, const Dropout& dropout, const BackwardFlow& flow) {
+  if (latest_ != &a) final_norm_.norm(context_, dropout, a.final);
+  backward_head(a, dropout, flow.normed);
+  const Branch top = blocks_.back().branch(a.blocks.back());
+  final_norm_.backward(context_, a.final, &top, dropout, true, flow);
+}
+
+void Transformer::backward_blocks(Activations& a, const Dropout& dropout,
+                                  const BackwardFlow& flow) {
+  const Tensor& planned = qkv_grad_;
+  const Tensor qkv_grad(
+      planned.data, planned.dtype,
+      {a.layout.batch, a.layout.tokens, 3, sizes_.attention.heads, sizes_.attention.head_dim});
+  for (size_t l = blocks_.size(); l-- > 0;) {
+    const Block& block = blocks_[l];
+    const bool still_there = latest_ == &a && l + 1 == blocks_.size();
+    if (sizes_.recompute != Recompute::none) side_->wait();  // blocks share what the GEMMs read
+    if (!still_there) block.recompute(&context_, a.layout, dropout, flow.normed, a.blocks[l]);
+    const Branch below = l > 0 ? blocks_[l - 1].branch(a.blocks[l - 1]) : Branch();
+    block.backward(context_, a.layout, dropout, a.blocks[l], l > 0 ? &below : nullptr, qkv_grad,
+                   flow);
+    if (!reports_gradients()) continue;
+    side_->wait();
+    for (const Linear* w : matrices_of(block)) gradient_is_final(w->weight);
+  }
+}
+
+std::vector<int> Transformer::reported_parameters() const {
+  std::vector<int> ids;
+  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block)
+    for (const Linear* w : matrices_of(*block)) ids.push_back(w->weight.id);
+  return ids;
+}
+
+}  // namespace tally::train

@@ -1,0 +1,125 @@
+// What the explicit models share: a stack of transformer blocks (nn/block.h) between what is below
+// them (embeddings) and above them (heads), which each model adds.
+//   r_0 = below(batch);  blocks;  loss = above(norm(r_L))
+// Stages of a pipeline meet at the residual stream between two blocks.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/device/arena.h"
+#include "src/model/stage.h"
+#include "src/nn/block.h"
+
+namespace tally::train {
+
+// The sizes of a part's blocks.
+BlockSizes block_sizes(const Config& config, const ModelPart& part, DType type);
+// f32, or f64 for f64: the type of statistics and losses.
+DType wide_type(DType type);
+
+class Transformer : public Stage {
+ public:
+  std::unique_ptr<ActivationSet> make_activations() override;
+  void forward(const Batch& batch, const Pass& pass, ActivationSet& set) override;
+  void backward(ActivationSet& set) override;
+  void evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) override;
+  size_t scratch_bytes() const override { return arena_.bytes(); }
+  std::vector<int> reported_parameters() const override;
+  // Covers all matrices of the blocks from the second block's attention projection on, and what
+  // lies behind the blocks.
+  DeferredUpdate* deferred_update() override { return update_ ? update_.get() : nullptr; }
+
+ protected:
+  // The state of a micro batch.
+  struct Activations final : ActivationSet {
+    explicit Activations(Stream& stream) : arena(stream) {}
+    size_t bytes() const override { return arena.bytes(); }
+
+    Arena arena;
+    std::vector<BlockActivations> planned;
+    NormActivations planned_final;
+    // Of the micro batch that the set holds: `planned`, or its first tokens.
+    Batch batch;
+    Pass pass;
+    TokenLayout layout;
+    std::vector<BlockActivations> blocks;
+    NormActivations final;
+  };
+
+  // A derived class's constructor calls plan_scratch(), then bind_blocks(). `documents`: whether
+  // cu_seqlens keeps tokens apart.
+  Transformer(const Config& config, const ModelPart& part, const ParameterTable& table,
+              const Compute& compute, Communicator* tensor, const BlockSizes& sizes,
+              bool documents);
+  // Plans what micro batches share. Returns memory of at least `head_elements` elements that what
+  // is above the blocks may use while no block runs. `workspace`: bytes that it and what is below
+  // the blocks need.
+  Tensor plan_scratch(int64_t head_elements, size_t workspace);
+  // `final_norm`: its name. `mine`: whether a bias or norm of the table is this part's.
+  void bind_blocks(const ParameterTable& table,
+                   const std::function<BlockNames(int64_t layer)>& names,
+                   const std::string& final_norm, GeluKind gelu,
+                   const std::function<bool(const std::string& name)>& mine);
+
+  // Throws std::invalid_argument where the model was not planned for the batch.
+  virtual void check(const Batch& batch) const = 0;
+  virtual TokenLayout layout_of(const Batch& batch) const;
+  // Clears the gradients outside of the blocks that are added to, but for biases and norms.
+  virtual void clear_gradients() = 0;
+  // Writes r[M,C], the first block's input before its norm.
+  virtual void embed(const Activations& a, const Dropout& dropout, const Tensor& r) = 0;
+  virtual void backward_embedding(const Activations& a, const Dropout& dropout,
+                                  const Tensor& dr) = 0;
+  // Adds the loss of y = a.final.y. y is scratch afterwards.
+  virtual void evaluate_head(const Activations& a) = 0;
+  // The same, and writes the gradient at y to dy[M,C].
+  virtual void backward_head(const Activations& a, const Dropout& dropout, const Tensor& dy) = 0;
+
+  // The factor of losses of which `counted` count (-1: all `labels`).
+  static LossFactor loss_factor(const Pass& pass, int64_t counted, int64_t labels);
+
+  const ModelConfig config_;
+  const ModelPart part_;
+  const bool documents_;
+  const DType type_;
+  const BlockSizes sizes_;
+  LayerContext context_;
+  Arena arena_;
+  std::vector<Block> blocks_;
+
+ private:
+  void bind_vectors(const ParameterTable& table,
+                    const std::function<bool(const std::string& name)>& mine);
+  void bind_update(const ParameterTable& table,
+                   const std::function<BlockNames(int64_t layer)>& names);
+  Dropout dropout_of(const Pass& pass) const;
+  BackwardFlow flow_of(const Activations& a) const;
+  void take(const Batch& batch, const Pass& pass, Activations* a) const;
+  void start_gradients(bool first);
+  void run_blocks(Activations& a, const Dropout& dropout, bool updates);
+  void end_blocks(Activations& a, const Dropout& dropout);
+  void backward_final(Activations& a, const Dropout& dropout, const BackwardFlow& flow);
+  void weights_are_needed(const Block& block) const;
+  void backward_blocks(Activations& a, const Dropout& dropout, const BackwardFlow& flow);
+
+  const int update_sms_;
+  const bool updates_, saves_derivative_;
+  std::unique_ptr<SideStream> side_;
+  std::unique_ptr<DeferredUpdate> update_;
+  ResidualNorm final_norm_;
+  std::vector<Tensor> vector_gradients_;  // those of biases and norms, flat
+
+  // Scratch that the sets share. Some of it has two uses that do not overlap.
+  BlockActivations shared_;
+  // The set whose forward pass ran last: its last block's shared activations and the last norm's
+  // output are still valid.
+  const Activations* latest_ = nullptr;
+  BackwardFlow flow_;  // forward: `residual` is the last norm's output, `normed` a branch's output
+  Tensor qkv_grad_;    // [B,T,3,H,D]; the same memory as plan_scratch() returns
+  Tensor projection_sums_;  // [layers,C], see SelfAttention
+};
+
+}  // namespace tally::train

@@ -1,0 +1,72 @@
+// BERT's masked language model (Devlin et al., arXiv:1810.04805, section 3.1): the logits of the
+// masked tokens alone, however many a micro batch has.
+//   z = ln(gelu(x[rows] w_dense^T + b_dense));  loss = cross entropy(z w_decoder^T + b_decoder)
+// The decoder's weight is the token embedding's.
+#pragma once
+
+#include <string>
+
+#include "src/device/arena.h"
+#include "src/nn/linear.h"
+#include "src/ops/linear/linear.h"
+
+namespace tally::train {
+
+// Names of its parameters but for the decoder's weight.
+struct MaskedLmNames {
+  std::string dense, norm, decoder_bias;
+};
+
+// What the head's results depend on.
+struct MaskedLmOptions {
+  int64_t vocabulary = 0;  // logits that count, of the decoder's Vp rows
+  double epsilon = 1e-12;
+  GeluKind gelu = GeluKind::erf;
+};
+
+// The masked tokens of a micro batch.
+struct MaskedTokens {
+  Tensor rows, labels;  // [K] i32; a negative label does not count
+  LossFactor factor;
+};
+
+class MaskedLmHead {
+ public:
+  MaskedLmHead() = default;
+  MaskedLmHead(const ParameterTable& table, const MaskedLmNames& names, const ParamGrad& decoder,
+               const MaskedLmOptions& options);
+
+  // Plans memory for up to `tokens` masked tokens, with logits of `rows` of them at once in
+  // `logits`[rows,Vp].
+  void plan(Arena* arena, int64_t tokens, const Tensor& logits);
+
+  // state->loss_sum += factor * sum of the losses of the masked tokens of x[M,C].
+  void evaluate(const LayerContext& c, const Tensor& x, const MaskedTokens& tokens,
+                StepState* state) const;
+  // The same, and adds the gradient at x, with factor * state->loss_scale, to dx[M,C]. The
+  // decoder's gradient is overwritten where LayerContext says so.
+  void forward_backward(const LayerContext& c, const Tensor& x, const MaskedTokens& tokens,
+                        StepState* state, const Tensor& dx) const;
+
+ private:
+  // Activations of K masked tokens, [K,C] but for the statistics and losses [K].
+  struct Scratch {
+    Tensor x, pre, act, z, dz, mean, rstd, losses;
+    Scratch first(int64_t tokens) const;
+  };
+
+  void transform(const LayerContext& c, const Tensor& x, const Tensor& rows,
+                 const Scratch& s) const;
+  void logits_of(const LayerContext& c, const Tensor& z, const Tensor& logits) const;
+  void backward_transform(const LayerContext& c, const Tensor& rows, const Scratch& s,
+                          const Tensor& dx) const;
+  void clear_gradients(const LayerContext& c) const;
+
+  Linear dense_;
+  ParamGrad norm_weight_, norm_bias_, decoder_, decoder_bias_;
+  MaskedLmOptions options_;
+  Tensor logits_;
+  Scratch planned_;
+};
+
+}  // namespace tally::train

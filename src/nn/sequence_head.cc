@@ -1,0 +1,53 @@
+#include "src/nn/sequence_head.h"
+
+#include "src/ops/norm/norm.h"
+
+namespace tally::train {
+
+void SequenceHead::plan(Arena* arena, int64_t sequences) {
+  const DType type = dense_.weight.value.dtype;
+  const int64_t c = dense_.weight.value.dim(0), classes = output_.weight.value.dim(0);
+  for (Tensor* t : {&planned_.x, &planned_.hidden, &planned_.dropped})
+    *t = arena->make(type, {sequences, c}, "first tokens");
+  planned_.logits = arena->make(type, {sequences, classes}, "logits of classes");
+  planned_.losses = arena->make(dense_.weight.gradient.dtype, {sequences}, "losses of classes");
+}
+
+SequenceHead::Scratch SequenceHead::forward(const LayerContext& c, const Tensor& x,
+                                            const SequenceLabels& s, double dropout,
+                                            DropoutSeed seed) const {
+  const int64_t n = s.firsts.numel();
+  const Scratch a{planned_.x.rows(0, n), planned_.hidden.rows(0, n), planned_.dropped.rows(0, n),
+                  planned_.logits.rows(0, n), planned_.losses.rows(0, n)};
+  gather_rows(c.compute, x, s.firsts, a.x);
+  dense_.forward(c, a.x, a.hidden);
+  activation_forward(c.compute, activation_, a.hidden, a.hidden);
+  if (dropout > 0) apply_dropout(c.compute, a.hidden, dropout, seed, a.dropped);
+  output_.forward(c, dropout > 0 ? a.dropped : a.hidden, a.logits);
+  return a;
+}
+
+void SequenceHead::evaluate(const LayerContext& c, const Tensor& x, const SequenceLabels& s,
+                            StepState* state) {
+  const Scratch a = forward(c, x, s, 0, {});
+  cross_entropy(c.compute, a.logits, s.labels, a.logits.dim(1), false, s.factor, nullptr, a.losses);
+  add_losses(c.compute, a.losses, s.factor, state);
+  evaluated_ = a.logits;
+}
+
+void SequenceHead::forward_backward(const LayerContext& c, const Tensor& x, const SequenceLabels& s,
+                                    DropoutSeed seed, StepState* state, const Tensor& dx) const {
+  const double dropout = seed.state || seed.value != 0 ? dropout_ : 0;
+  const Scratch a = forward(c, x, s, dropout, seed);
+  cross_entropy(c.compute, a.logits, s.labels, a.logits.dim(1), true, s.factor, state, a.losses);
+  add_losses(c.compute, a.losses, s.factor, state);
+  // The GEMM that reads them for the weight's gradient comes before their gradient takes their place.
+  const Tensor& dhidden = a.dropped;
+  output_.backward_whole(c, a.logits, dropout > 0 ? a.dropped : a.hidden, dhidden);
+  if (dropout > 0) apply_dropout(c.compute, dhidden, dropout, seed, dhidden);
+  activation_backward(c.compute, activation_, dhidden, a.hidden, dhidden);
+  dense_.backward_whole(c, dhidden, a.x, a.hidden);
+  add_to_rows(c.compute, a.hidden, s.firsts, dx);
+}
+
+}  // namespace tally::train

@@ -1,0 +1,51 @@
+// Extractive question answering (arXiv:1810.04805, section 4.2): where the answer begins and ends.
+//   start, end = x w^T + b;  loss = (cross entropy(start) + cross entropy(end)) / 2
+// Each cross-entropy is over the tokens of the sequence, without padding.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "src/device/arena.h"
+#include "src/nn/linear.h"
+#include "src/ops/loss/loss.h"
+
+namespace tally::train {
+
+// The sequences of a micro batch and the places of their answers.
+struct SpanLabels {
+  Tensor firsts, lengths;            // [S] i32
+  std::array<Tensor, 2> labels;      // start, end: [S] i32; a negative label does not count
+  std::array<LossFactor, 2> factor;  // of each, with the half
+};
+
+class SpanHead {
+ public:
+  SpanHead() = default;
+  // Parameters `name`.weight[2,C] and `name`.bias[2].
+  SpanHead(const ParameterTable& table, const std::string& name) : output_(table, name) {}
+
+  // Plans memory for up to `sequences` sequences, `tokens` in each and `all` together.
+  void plan(Arena* arena, int64_t sequences, int64_t tokens, int64_t all);
+
+  // state->loss_sum += factors * sums of the losses of x[M,C]. Leaves logits().
+  void evaluate(const LayerContext& c, const Tensor& x, const SpanLabels& s, StepState* state);
+  // The same, and writes the gradient at x, with factor * state->loss_scale, to dx[M,C].
+  void forward_backward(const LayerContext& c, const Tensor& x, const SpanLabels& s,
+                        StepState* state, const Tensor& dx) const;
+
+  const Tensor& logits() const { return evaluated_; }  // [2,S,T] of the last evaluate()
+
+ private:
+  void losses(const LayerContext& c, const SpanLabels& s, const Tensor& spans, bool backward,
+              StepState* state) const;
+  Tensor spans_of(const LayerContext& c, const Tensor& x, const SpanLabels& s) const;
+
+  Linear output_;
+  Tensor columns_;  // [all,2]: the logits as the GEMM gives them, and their gradient
+  Tensor spans_;    // [2,S,T]: the same by sequence
+  Tensor losses_;   // [2,S]
+  Tensor evaluated_;
+};
+
+}  // namespace tally::train

@@ -1,0 +1,168 @@
+#include "src/reference/autograd_stage.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/searchsorted.h>
+#include <ATen/ops/softmax.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "src/device/convert.h"
+#include "src/device/cpu/aten_views.h"
+#include "src/device/philox.h"
+
+namespace tally::train {
+
+// Autograd's graph of one micro batch. Its memory is not planned.
+struct AutogradStage::Graph final : ActivationSet {
+  size_t bytes() const override { return 0; }
+
+  std::map<std::string, at::Tensor> weights;  // leaves that collect the gradients
+  at::Tensor loss;                            // weighted
+  Batch batch;
+  Pass pass;
+};
+
+AutogradStage::AutogradStage(const Config& config, const ParameterTable& table, Stream& stream)
+    : config_(config.model),
+      type_(table.weights().dtype == DType::f64 ? at::kDouble : at::kFloat),
+      table_(table),
+      stream_(stream),
+      device_(stream.device().is_cuda()
+                  ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(stream.device().index))
+                  : at::Device(at::kCPU)) {}
+
+std::unique_ptr<ActivationSet> AutogradStage::make_activations() {
+  return std::make_unique<Graph>();
+}
+
+void AutogradStage::forward(const Batch& batch, const Pass& pass, ActivationSet& set) {
+  if (pass.dropout.state) throw std::invalid_argument("the reference model cannot be recorded");
+  auto& graph = static_cast<Graph&>(set);
+  graph.batch = batch;
+  graph.pass = pass;
+  graph.loss = run(batch, pass.weight, pass.dropout.value, true);
+  graph.weights = std::move(weights_);
+  finish();
+}
+
+void AutogradStage::backward(ActivationSet& set) {
+  auto& graph = static_cast<Graph&>(set);
+  StepState* state = graph.pass.state;
+  stream_.synchronize();  // LibTorch works on a stream of its own
+  if (graph.batch.first) {
+    stream_.fill_zero(table_.gradients().data, table_.gradients().bytes());
+    stream_.synchronize();
+  }
+  view(Tensor(&state->loss_sum, DType::f64, {1})).add_(graph.loss.detach());
+  const at::Tensor scale = view(Tensor(&state->loss_scale, DType::f32, {1})).to(type_);
+  (graph.loss * scale).sum().backward();
+  for (const Parameter& p : table_.all()) {
+    const at::Tensor gradient = graph.weights.at(p.name).grad();
+    if (gradient.defined()) view(table_.get(p.name).gradient).add_(gradient);
+  }
+  graph.weights.clear();
+  graph.loss = at::Tensor();
+  finish();
+}
+
+void AutogradStage::evaluate(const Batch& batch, const Pass& pass, ActivationSet&) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor loss = run(batch, pass.weight, 0, false);
+  view(Tensor(&pass.state->loss_sum, DType::f64, {1})).add_(loss);
+  weights_.clear();
+  finish();
+}
+
+at::Tensor AutogradStage::run(const Batch& batch, double weight, uint64_t seed, bool gradients) {
+  stream_.synchronize();  // LibTorch works on a stream of its own
+  weights_.clear();
+  for (const Parameter& p : table_.all()) {
+    at::Tensor copy = view(table_.get(p.name).value).to(type_, false, true);
+    weights_[p.name] = copy.requires_grad_(gradients);
+  }
+  seed_ = seed;
+  return loss_of(batch, weight);
+}
+
+void AutogradStage::finish() const {
+  if (device_.is_cuda()) {
+    c10::impl::VirtualGuardImpl(at::kCUDA).synchronizeDevice(device_.index());
+  }
+}
+
+at::TensorOptions AutogradStage::options(at::ScalarType type) const {
+  return at::TensorOptions().dtype(type).device(device_);
+}
+
+at::Tensor AutogradStage::view(const Tensor& t) const {
+  return at::from_blob(t.data, at::IntArrayRef(t.shape.data(), static_cast<size_t>(t.rank)),
+                       options(cpu::scalar_type(t.dtype)));
+}
+
+at::Tensor AutogradStage::indices(const Tensor& t) const {
+  return view(t).to(at::kLong);
+}
+
+at::Tensor AutogradStage::linear(const at::Tensor& x, const std::string& name) const {
+  return at::linear(x, w(name + ".weight"), w(name + ".bias"));
+}
+
+at::Tensor AutogradStage::norm(const at::Tensor& x, const std::string& name) const {
+  return at::layer_norm(x, {config_.hidden}, w(name + ".weight"), w(name + ".bias"),
+                        config_.layernorm_epsilon);
+}
+
+at::Tensor AutogradStage::dropout(const at::Tensor& x, double p, uint64_t site) const {
+  if (seed_ == 0 || p == 0) return x;
+  const at::Tensor mask = at::empty(x.sizes(), at::TensorOptions().dtype(type_).device(at::kCPU));
+  dropout_mask(
+      p, site_seed(seed_, site),
+      Tensor(mask.data_ptr(), type_ == at::kDouble ? DType::f64 : DType::f32, {mask.numel()}));
+  return x * mask.to(device_);
+}
+
+at::Tensor AutogradStage::cross_entropy(const at::Tensor& logits, const Tensor& labels,
+                                        int64_t counted, double weight) const {
+  const at::Tensor right = indices(labels).clamp_min(-1).view({-1});
+  if (counted < 0) counted = right.numel();
+  return at::cross_entropy_loss(logits, right, {}, at::Reduction::Sum, -1) *
+         (counted > 0 ? weight / static_cast<double>(counted) : 0.0);
+}
+
+at::Tensor AutogradStage::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                 const at::Tensor& hidden, uint64_t site) const {
+  const int64_t b = q.size(0), t = q.size(1), h = q.size(2), d = q.size(3);
+  at::Tensor scores = at::matmul(q.transpose(1, 2), k.transpose(1, 2).transpose(2, 3)) /
+                      std::sqrt(static_cast<double>(d));
+  if (hidden.defined())
+    scores = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+  const at::Tensor p = at::softmax(scores, -1);
+  const at::Tensor out = at::matmul(dropout(p, config_.attention_dropout, site), v.transpose(1, 2));
+  return out.transpose(1, 2).reshape({b, t, h * d});
+}
+
+at::Tensor AutogradStage::apart(const Batch& batch) const {
+  const int64_t b = batch.ids.dim(0), t = batch.ids.dim(1);
+  const at::Tensor tokens = at::arange(b * t, options(at::kInt));
+  const at::Tensor document =
+      at::searchsorted(view(batch.cu_seqlens), tokens, false, true).view({b, 1, t});
+  return document.unsqueeze(3).ne(document.unsqueeze(2));
+}
+
+at::Tensor AutogradStage::positions_of(const Batch& batch) const {
+  if (batch.positions.defined()) return indices(batch.positions);
+  return at::arange(batch.ids.dim(1), options(at::kLong)).view({1, -1});
+}
+
+}  // namespace tally::train

@@ -1,0 +1,67 @@
+// What the autograd models share: a plain autograd program over the explicit model's parameters. It
+// computes in float32 (float64 for float64) whatever the compute type, from the weights in their
+// compute type.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "src/model/stage.h"
+
+namespace tally::train {
+
+class AutogradStage : public Stage {
+ public:
+  AutogradStage(const Config& config, const ParameterTable& table, Stream& stream);
+
+  std::unique_ptr<ActivationSet> make_activations() override;
+  void forward(const Batch& batch, const Pass& pass, ActivationSet& set) override;
+  void backward(ActivationSet& set) override;
+  void evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) override;
+  size_t scratch_bytes() const override { return 0; }
+
+ protected:
+  // The batch's loss times `weight`.
+  virtual at::Tensor loss_of(const Batch& batch, double weight) = 0;
+
+  at::Tensor view(const Tensor& t) const;     // the same memory
+  at::Tensor indices(const Tensor& t) const;  // as int64
+  at::Tensor w(const std::string& name) const { return weights_.at(name); }
+  at::Tensor linear(const at::Tensor& x, const std::string& name) const;
+  at::Tensor norm(const at::Tensor& x, const std::string& name) const;
+  // The explicit model's dropout masks, so that the two can be compared. Sites are numbered the
+  // same.
+  at::Tensor dropout(const at::Tensor& x, double p, uint64_t site) const;
+  // The mean cross-entropy over `counted` labels (-1: all), times `weight`; a negative label does
+  // not count.
+  at::Tensor cross_entropy(const at::Tensor& logits, const Tensor& labels, int64_t counted,
+                           double weight) const;
+  // Softmax attention of q, k and v [B,T,H,D] to the output before its projection. `hidden`: true
+  // where a query does not see a key; undefined: it sees all.
+  at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                    const at::Tensor& hidden, uint64_t site) const;
+  // [B,1,T,T]: true where two tokens are in different documents.
+  at::Tensor apart(const Batch& batch) const;
+  // [B or 1, T] of a batch, as a table's rows.
+  at::Tensor positions_of(const Batch& batch) const;
+  at::TensorOptions options(at::ScalarType type) const;
+
+  const ModelConfig config_;
+  const at::ScalarType type_;
+
+ private:
+  struct Graph;
+  at::Tensor run(const Batch& batch, double weight, uint64_t seed, bool gradients);
+  void finish() const;
+
+  const ParameterTable& table_;
+  Stream& stream_;
+  const at::Device device_;
+  std::map<std::string, at::Tensor> weights_;
+  uint64_t seed_ = 0;
+};
+
+}  // namespace tally::train
