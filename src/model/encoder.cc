@@ -13,6 +13,7 @@ namespace {
 BlockSizes encoder_sizes(const Config& config, DType type) {
   BlockSizes sizes = block_sizes(config, whole_model(config.model), type);
   sizes.attention.mask = AttentionMask::none;
+  sizes.attention.most_documents = 2 * sizes.attention.batch;  // sequences and their padding
   sizes.post_norm = true;
   return sizes;
 }

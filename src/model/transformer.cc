@@ -103,9 +103,14 @@ Tensor Transformer::plan_scratch(int64_t head_elements, size_t workspace) {
   projection_sums_ = make(wide_type(type_), {part_.layers, c}, "sums of gradients");
   Dropout dropout;
   dropout.attention = config_.attention_dropout;
-  const AttentionShape shape = g.shape(g.batch, g.tokens, dropout, documents_);
-  const size_t bytes = std::max({attention_workspace(context_.compute, shape, type_),
-                                 layernorm_workspace(context_.compute, part, c), workspace});
+  // Encoders may meet micro batches with documents and without.
+  size_t attention = 0;
+  for (const bool documents : {documents_, documents_ && g.most_documents == 0})
+    attention = std::max(
+        attention, attention_workspace(context_.compute,
+                                       g.shape(g.batch, g.tokens, dropout, documents), type_));
+  const size_t bytes =
+      std::max({attention, layernorm_workspace(context_.compute, part, c), workspace});
   context_.workspace = make(DType::u8, {static_cast<int64_t>(bytes)}, "workspace");
   return both;
 }

@@ -17,6 +17,10 @@ AttentionShape AttentionGeometry::shape(int64_t sequences, int64_t length, const
   s.scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
   s.dropout = dropout.attention;
   s.documents = documents;
+  if (documents) {
+    s.most_documents = most_documents;
+    s.longest = tokens;
+  }
   return s;
 }
 

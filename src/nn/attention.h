@@ -25,6 +25,7 @@ struct AttentionActivations {
 // Sizes that do not change from block to block.
 struct AttentionGeometry {
   int64_t batch = 0, tokens = 0;    // the most of a micro batch
+  int64_t most_documents = 0;       // in a micro batch, of up to `tokens` each; 0: not known
   int64_t heads = 0, head_dim = 0;  // heads of this process
   AttentionMask mask = AttentionMask::causal;
   Positions positions = Positions::learned;

@@ -166,8 +166,8 @@ std::shared_ptr<fe::graph::Graph> backward_graph(const AttentionShape& a, DType 
   b.set_common(&options);
   options.set_deterministic_algorithm(repeatable);
   if (a.documents) {
-    options.set_max_total_seq_len_q(a.batch * a.tokens)
-        .set_max_total_seq_len_kv(a.batch * a.tokens);
+    const int64_t most = batch_of(a) * tokens_of(a);
+    options.set_max_total_seq_len_q(most).set_max_total_seq_len_kv(most);
   }
   const auto [dq, dk, dv] =
       graph->sdpa_backward(b.packed("q", id_q), b.packed("k", id_k), b.packed("v", id_v),
@@ -178,10 +178,11 @@ std::shared_ptr<fe::graph::Graph> backward_graph(const AttentionShape& a, DType 
   return graph;
 }
 
+// The tokens of documents may differ from call to call.
 std::string key_of(const ComputeOptions& o, const AttentionShape& a, DType dtype) {
-  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}/{}/{}/{}/{}", a.batch, a.tokens, a.heads, a.head_dim,
-                     a.causal(), a.scale, a.dropout, dtype_name(dtype), o.deterministic,
-                     a.documents, a.most_documents, a.longest);
+  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}/{}/{}", a.documents, batch_of(a), tokens_of(a),
+                     a.heads, a.head_dim, a.causal(), a.scale, a.dropout, dtype_name(dtype),
+                     o.deterministic);
 }
 
 class Frontend final : public CudnnAttention {

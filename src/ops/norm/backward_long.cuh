@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(long_column_threads)
   using A = Acc<T>;
   const int64_t c = (int64_t{blockIdx.x} * long_column_threads + threadIdx.x) * N;
   if (c >= a.columns) return;
-  const int64_t rows = divide_up(a.rows, int64_t{gridDim.y}), first = blockIdx.y * rows,
+  const int64_t rows = (a.rows + gridDim.y - 1) / gridDim.y, first = blockIdx.y * rows,
                 end = min(first + rows, a.rows);
   A gamma_sum[N] = {}, beta_sum[N] = {}, bias_sum[N] = {};
 #pragma unroll 4
