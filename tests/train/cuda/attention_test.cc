@@ -217,15 +217,13 @@ TEST_CASE("cuda: attention within documents by cuDNN" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) continue;
     for (const bool causal : {true, false}) {
-      for (const int64_t head_dim : {32, 64, 128}) {
-        for (const bool repeatable : {false, true}) {
-          const Ways ways{.repeatable = repeatable, .known_documents = true};
-          CHECK(check(kind, shape_of(1, 512, 3, head_dim, causal, 0), ways,
-                      {1, 128, 127, 60, 150, 46}) == "cudnn");
-          CHECK(check(kind, shape_of(3, 96, 2, head_dim, causal, 0), ways,
-                      {96, 40, 56, 90, 1, 5}) == "cudnn");
-        }
+      for (const int64_t head_dim : {32, 64, 128}) {  // cuDNN takes a second for each shape
+        const Ways ways{.repeatable = head_dim == 32, .known_documents = true};
+        CHECK(check(kind, shape_of(1, 512, 3, head_dim, causal, 0), ways,
+                    {1, 128, 127, 60, 150, 46}) == "cudnn");
       }
+      CHECK(check(kind, shape_of(3, 96, 2, 64, causal, 0), {.known_documents = true},
+                  {96, 40, 56, 90, 1, 5}) == "cudnn");
     }
   }
 }
