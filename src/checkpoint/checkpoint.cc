@@ -129,7 +129,8 @@ class Save {
 
   void finish() {
     if (group_.divided() && has_optimizer()) {
-      const Manifest manifest = manifest_of_parts(folder_.string(), group_.parts());
+      const Manifest manifest =
+          manifest_of_parts(folder_.string(), group_.parts(), parameters_.optimizer.kind);
       check_manifest(manifest, whole_model(parameters_), config_.vocabulary,
                      parameters_.optimizer.master.dtype);
       write_text(path(manifest_file), manifest_text(manifest));
@@ -166,7 +167,8 @@ TrainingState read_training_state(const std::string& directory) {
 }
 
 TrainingState check_checkpoint(const std::string& directory, const ModelConfig& config,
-                               const std::vector<Parameter>& parameters, DType master) {
+                               const std::vector<Parameter>& parameters, DType master,
+                               OptimizerKind kind) {
   TrainingState state = read_training_state(directory);
   if (!state.optimizer)
     throw std::runtime_error(
@@ -174,6 +176,12 @@ TrainingState check_checkpoint(const std::string& directory, const ModelConfig& 
                     "--no-load-optim to resume with its weights alone, or --finetune to start at "
                     "iteration 0 with them",
                     directory));
+  if (state.optimizer_kind != optimizer_name(kind))
+    throw std::runtime_error(
+        fmt::format("'{}' has the state of --optimizer {}, and this run's optimizer is {}: give "
+                    "--optimizer {}, --no-load-optim to resume with its weights alone, or "
+                    "--finetune to start at iteration 0 with them",
+                    directory, state.optimizer_kind, optimizer_name(kind), state.optimizer_kind));
   const Manifest manifest = read_manifest(directory);
   check_manifest(manifest, parameters, config.vocabulary, master);
   check_files(manifest);
@@ -189,7 +197,7 @@ std::optional<TrainingState> load_checkpoint(const std::string& root, const Mode
     load_model_weights(*directory, config, parameters, stream);
     return state;
   }
-  StoredOptimizer stored(*directory);
+  StoredOptimizer stored(*directory, parameters.optimizer.kind);
   check_manifest(stored.manifest(), whole_model(parameters), config.vocabulary,
                  parameters.optimizer.master.dtype);
   stored.open(*parameters.parameters);

@@ -2,8 +2,9 @@
 //   ROOT/latest_checkpointed_iteration.txt   the number of the last good one, as Megatron names it
 //   ROOT/iter_0000010/model.safetensors      weights in Hugging Face's layout (model_weights.h)
 //                     config.json            the model (model_config_file.h)
-//                     optimizer.safetensors  "master.NAME", "exp_avg.NAME", "exp_avg_sq.NAME" in
-//                                            our layout
+//                     optimizer.safetensors  "master.NAME", "exp_avg.NAME", "exp_avg_sq.NAME" (of
+//                                            SGD "momentum_buffer.NAME" instead of the two) in our
+//                                            layout
 //                     state.json             counters, loss scale, the run's configuration
 //                     and the tokenizer's files
 // Processes of which none has everything (SaveGroup::divided) write
@@ -38,9 +39,10 @@ struct TrainingState {
   int64_t loss_scale_good_steps = 0;
   int64_t loss_scale_hysteresis = 0;
   uint64_t seed = 0;
-  int64_t sequence = 0;     // consumed samples mean nothing under another one
-  bool optimizer = true;    // its state is saved with the weights
-  std::string config_json;  // of the run, to be read by people; any JSON text or empty
+  int64_t sequence = 0;                 // consumed samples mean nothing under another one
+  bool optimizer = true;                // its state is saved with the weights
+  std::string optimizer_kind = "adam";  // optimizer_name()
+  std::string config_json;              // of the run, to be read by people; any JSON text or empty
 };
 
 // Writes the checkpoint of state.iteration under `root`, which is made when missing; one run at a
@@ -67,10 +69,11 @@ void check_goes_on(const std::string& root, const std::optional<std::string>& re
 TrainingState read_training_state(const std::string& directory);
 
 // Whether a training can be resumed from the checkpoint in `directory`, with master weights and
-// moments of the type `master`: for a check before anything is allocated. `parameters`: of the
+// moments of the type `master`, by an optimizer of this kind: for a check before anything is allocated. `parameters`: of the
 // whole model. Throws std::runtime_error with one sentence that names the file.
 TrainingState check_checkpoint(const std::string& directory, const ModelConfig& config,
-                               const std::vector<Parameter>& parameters, DType master);
+                               const std::vector<Parameter>& parameters, DType master,
+                               OptimizerKind kind);
 
 // Reads the last good checkpoint under `root` into `parameters`, which may be a part of the model:
 // master weights and moments bit for bit, weights rounded from the master weights as every step

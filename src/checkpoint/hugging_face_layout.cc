@@ -1,8 +1,10 @@
 #include "src/checkpoint/hugging_face_layout.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "src/checkpoint/model_weights.h"
 
@@ -31,12 +33,17 @@ void transpose(const char* from, int64_t rows, int64_t columns, char* to) {
 
 }  // namespace
 
-std::string saved_name(const std::string& name) {
-  return name == "lm_head.weight" ? name : saved_prefix + name;
+const char* saved_prefix(const ModelConfig& config) {
+  return config.kind == "bert"         ? "bert."
+         : config.kind == "distilbert" ? "distilbert."
+                                       : "transformer.";
 }
 
 bool has_vocabulary_rows(const std::string& name) {
-  return name == "wte.weight" || name == "lm_head.weight";
+  for (const char* table : {"wte.weight", "lm_head.weight", "embeddings.word_embeddings.weight",
+                            "cls.predictions.bias", "vocab_projector.bias"})
+    if (name == table) return true;
+  return false;
 }
 
 bool is_conv1d(const std::string& name) {
@@ -47,29 +54,99 @@ bool is_conv1d(const std::string& name) {
   return false;
 }
 
-std::vector<int64_t> hugging_face_shape(const Parameter& parameter, const ModelConfig& config) {
+namespace {
+
+bool begins_with(const std::string& text, const std::string& begin) {
+  return text.rfind(begin, 0) == 0;
+}
+
+std::string saved_name(const std::string& name, const ModelConfig& config) {
+  return name == "lm_head.weight" || is_of_head(name, config) ? name : saved_prefix(config) + name;
+}
+
+std::vector<int64_t> stored_shape(const Parameter& parameter, const ModelConfig& config) {
   std::vector<int64_t> shape = parameter.shape;
   if (is_conv1d(parameter.name)) std::swap(shape[0], shape[1]);
   if (has_vocabulary_rows(parameter.name)) shape[0] = config.vocabulary;
   return shape;
 }
 
-std::vector<ElementRun> stored_runs(const Parameter& parameter, const ModelConfig& config) {
+int64_t elements_of(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+// A parameter that is one tensor.
+StoredPart whole(const Parameter& parameter, const ModelConfig& config) {
   std::vector<int64_t> shape = parameter.shape;
   Shard shard = parameter.shard;
   if (is_conv1d(parameter.name)) {
     std::swap(shape[0], shape[1]);
     shard.dimension = 1 - shard.dimension;
   }
-  const std::vector<int64_t> stored = hugging_face_shape(parameter, config);
-  const int64_t end =
-      std::accumulate(stored.begin(), stored.end(), int64_t{1}, std::multiplies<>());
-  std::vector<ElementRun> runs;
+  StoredPart part{saved_name(parameter.name, config), stored_shape(parameter, config), {}};
+  const int64_t end = elements_of(part.shape);
   for (ElementRun run : runs_of(shape, shard)) {
     run.count = std::min(run.count, end - run.global);
-    if (run.count > 0) runs.push_back(run);
+    if (run.count > 0) part.runs.push_back(run);
   }
-  return runs;
+  return part;
+}
+
+// Q, K and V of an encoder. No process has a part of them only.
+std::vector<StoredPart> queries_keys_values(const Parameter& parameter, const ModelConfig& config) {
+  const size_t at = parameter.name.rfind("qkv");
+  const bool bert = config.kind == "bert";
+  std::vector<StoredPart> parts;
+  for (const char* name :
+       {bert ? "query" : "q_lin", bert ? "key" : "k_lin", bert ? "value" : "v_lin"}) {
+    StoredPart part;
+    part.name = saved_name(
+        parameter.name.substr(0, at) + name + parameter.name.substr(at + std::strlen("qkv")),
+        config);
+    part.shape = parameter.shape;
+    part.shape[0] /= 3;
+    const int64_t n = elements_of(part.shape);
+    part.runs = {{0, static_cast<int64_t>(parts.size()) * n, n}};
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string StoredPart::bare_name(const ModelConfig& config) const {
+  const std::string prefix = saved_prefix(config);
+  return begins_with(name, prefix) ? name.substr(prefix.size()) : name;
+}
+
+std::vector<StoredPart> stored_parts(const Parameter& parameter, const ModelConfig& config) {
+  if (config.encoder() && parameter.name.find(".qkv.") != std::string::npos)
+    return queries_keys_values(parameter, config);
+  return {whole(parameter, config)};
+}
+
+std::vector<std::string> other_names(const std::string& bare_name) {
+  if (bare_name == "cls.predictions.bias") return {"cls.predictions.decoder.bias"};
+  for (const auto& [ours, old] : {std::pair("LayerNorm.weight", "LayerNorm.gamma"),
+                                  std::pair("LayerNorm.bias", "LayerNorm.beta")})
+    if (ends_with(bare_name, ours))
+      return {bare_name.substr(0, bare_name.size() - std::strlen(ours)) + old};
+  return {};
+}
+
+bool is_of_head(const std::string& name, const ModelConfig& config) {
+  if (!config.encoder()) return false;
+  // BERT's pooler has the prefix.
+  for (const char* body : {"embeddings.", "encoder.", "transformer.", "pooler."})
+    if (begins_with(name, body)) return false;
+  return true;
+}
+
+bool is_ignored(const std::string& name, const ModelConfig& config) {
+  if (!config.encoder())
+    return ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias");
+  return is_of_head(name, config) || begins_with(name, "pooler.") ||
+         name == "embeddings.position_ids";
 }
 
 void transpose(const char* from, int64_t rows, int64_t columns, size_t element, char* to) {

@@ -9,14 +9,32 @@
 
 namespace tally::train {
 
-// "transformer.h.0.ln_1.bias"
-std::string saved_name(const std::string& name);
-inline constexpr const char* saved_prefix = "transformer.";
+// What names begin with in the files of models with a head: "transformer.h.0.ln_1.bias",
+// "bert.embeddings.LayerNorm.bias". Heads' own names do not have it.
+const char* saved_prefix(const ModelConfig& config);
 
-// This process's part of a parameter as elements of the stored tensor. `local` counts the elements
-// of the part in the stored order: transposed where is_conv1d(). Without the padding rows of the
-// vocabulary, which are the last of the part.
-std::vector<ElementRun> stored_runs(const Parameter& parameter, const ModelConfig& config);
+// A tensor of a file that holds a parameter, or a part of it: encoders store Q, K and V apart.
+struct StoredPart {
+  std::string name;            // with the prefix
+  std::vector<int64_t> shape;  // transposed where is_conv1d(), without the vocabulary's padding
+  // This process's part of it. `global` counts the tensor's elements, `local` those of the
+  // process's part of the parameter in the stored order: transposed where is_conv1d(). Without the
+  // padding rows of the vocabulary, which are the last of the part.
+  std::vector<ElementRun> runs;
+
+  std::string bare_name(const ModelConfig& config) const;  // without the prefix
+};
+std::vector<StoredPart> stored_parts(const Parameter& parameter, const ModelConfig& config);
+
+// Other names of a stored tensor, without prefix: LayerNorm's gamma and beta of old files, the
+// decoder's name of the masked language model's bias.
+std::vector<std::string> other_names(const std::string& bare_name);
+// Whether a model may be made without this parameter of the file, with a new head on an encoder
+// that was trained for something else. `name`: without prefix.
+bool is_of_head(const std::string& name, const ModelConfig& config);
+// Whether files may hold this tensor although the model has no place for it: attention's masks of
+// old files, another head. `name`: without prefix.
+bool is_ignored(const std::string& name, const ModelConfig& config);
 
 // to[columns, rows] = from[rows, columns]; elements of `element` bytes.
 void transpose(const char* from, int64_t rows, int64_t columns, size_t element, char* to);

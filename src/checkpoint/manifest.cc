@@ -115,7 +115,7 @@ Manifest manifest_of_whole(const std::string& path) {
   Manifest manifest;
   manifest.path = path;
   manifest.files = {{kWholeFile, fs::file_size(path)}};
-  const std::string prefix = buffer_prefixes[0];
+  const std::string prefix = master_prefix;
   for (const auto& [name, tensor] : file.tensors()) {
     if (name.rfind(prefix, 0) != 0) continue;
     StoredParameter& p = manifest.parameters[name.substr(prefix.size())];
@@ -158,6 +158,11 @@ std::string Manifest::directory() const {
 
 std::string Manifest::file(int index) const {
   return (fs::path(path).parent_path() / files[static_cast<size_t>(index)].name).string();
+}
+
+std::vector<std::string> buffer_prefixes(OptimizerKind kind) {
+  if (kind == OptimizerKind::sgd) return {master_prefix, "momentum_buffer."};
+  return {master_prefix, "exp_avg.", "exp_avg_sq."};
 }
 
 std::string tensor_name(const std::string& prefix, const std::string& parameter, int64_t first,
@@ -210,7 +215,7 @@ std::map<std::string, std::string> part_metadata(const Manifest& part) {
   return {{"format", "pt"}, {kMetadata, json.dump()}};
 }
 
-Manifest manifest_of_parts(const std::string& directory, int parts) {
+Manifest manifest_of_parts(const std::string& directory, int parts, OptimizerKind kind) {
   Manifest all;
   all.path = (fs::path(directory) / manifest_file).string();
   for (int i = 0; i < parts; ++i) {
@@ -226,7 +231,7 @@ Manifest manifest_of_parts(const std::string& directory, int parts) {
     const std::string& text = found->second;
     with_json(part.path, text.data(), text.data() + text.size(),
               [&](const Json& json) { parse(json, &part); });
-    check_pieces(part, 0, file);
+    check_pieces(part, 0, kind, file);
     all.files.push_back(part.files[0]);
     merge(part, i, &all);
   }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "src/checkpoint/safetensors.h"
+#include "src/config/config.h"
 #include "src/nn/parameters.h"
 
 namespace tally::train {
@@ -57,8 +58,10 @@ struct Manifest {
 };
 
 inline constexpr const char* manifest_file = "manifest.json";
-// The optimizer's three buffers, as the names of their tensors begin.
-inline constexpr const char* buffer_prefixes[] = {"master.", "exp_avg.", "exp_avg_sq."};
+// How the names of the tensors of an optimizer's buffers begin: of the master weights, and of all,
+// in the order of OptimizerBuffers.
+inline constexpr const char* master_prefix = "master.";
+std::vector<std::string> buffer_prefixes(OptimizerKind kind);
 // "exp_avg.h.0.ln_1.bias"; with ":FIRST-LAST" where the piece is not a whole shard.
 std::string tensor_name(const std::string& prefix, const std::string& parameter, int64_t first,
                         int64_t last, int64_t shard_elements);
@@ -74,7 +77,7 @@ std::string manifest_text(const Manifest& manifest);
 // from their headers. `manifest.files` has the part alone. The second throws where a part is
 // missing or damaged.
 std::map<std::string, std::string> part_metadata(const Manifest& part);
-Manifest manifest_of_parts(const std::string& directory, int parts);
+Manifest manifest_of_parts(const std::string& directory, int parts, OptimizerKind kind);
 
 // Whether the manifest has every element of the model's parameters (undivided), in the type `type`.
 // The padding of the vocabulary may be another one: only the rows of `vocabulary` must be there.
@@ -83,7 +86,8 @@ void check_manifest(const Manifest& manifest, const std::vector<Parameter>& para
                     int64_t vocabulary, DType type);
 // Whether the manifest's files are there with their sizes. Throws like check_manifest().
 void check_files(const Manifest& manifest);
-// Whether the file holds the tensors that the manifest says. Throws like check_manifest().
-void check_pieces(const Manifest& manifest, int index, const SafetensorsFile& file);
+// Whether the file holds the tensors that the manifest says of an optimizer of this kind. Throws like check_manifest().
+void check_pieces(const Manifest& manifest, int index, OptimizerKind kind,
+                  const SafetensorsFile& file);
 
 }  // namespace tally::train

@@ -57,15 +57,14 @@ void check_manifest(const Manifest& manifest, const std::vector<Parameter>& para
   for (const Parameter& parameter : parameters) {
     const auto found = manifest.parameters.find(parameter.name);
     if (found == manifest.parameters.end())
-      throw bad(manifest, fmt::format("'{}{}' is missing", buffer_prefixes[0], parameter.name));
+      throw bad(manifest, fmt::format("'{}{}' is missing", master_prefix, parameter.name));
     const StoredParameter& stored = found->second;
     if (!fits(stored, parameter, vocabulary) || manifest.dtype != safetensors_name(type))
-      throw bad(
-          manifest,
-          fmt::format("'{}{}' is {}, and {} is needed: resume with the model and precision "
-                      "that it was saved with",
-                      buffer_prefixes[0], parameter.name, shape_text(manifest.dtype, stored.shape),
-                      shape_text(safetensors_name(type), parameter.shape)));
+      throw bad(manifest,
+                fmt::format("'{}{}' is {}, and {} is needed: resume with the model and precision "
+                            "that it was saved with",
+                            master_prefix, parameter.name, shape_text(manifest.dtype, stored.shape),
+                            shape_text(safetensors_name(type), parameter.shape)));
     check_coverage(manifest, parameter.name, stored);
   }
   if (manifest.parameters.size() != parameters.size())
@@ -88,7 +87,9 @@ void check_files(const Manifest& manifest) {
   }
 }
 
-void check_pieces(const Manifest& manifest, int index, const SafetensorsFile& file) {
+void check_pieces(const Manifest& manifest, int index, OptimizerKind kind,
+                  const SafetensorsFile& file) {
+  const std::vector<std::string> prefixes = buffer_prefixes(kind);
   const auto wrong = [&](const std::string& why) {
     return std::runtime_error(fmt::format("'{}' does not fit this run: {}", file.path(), why));
   };
@@ -96,7 +97,7 @@ void check_pieces(const Manifest& manifest, int index, const SafetensorsFile& fi
   for (const auto& [name, parameter] : manifest.parameters) {
     for (const StoredPiece& piece : parameter.pieces) {
       if (piece.file != index) continue;
-      for (const char* prefix : buffer_prefixes) {
+      for (const std::string& prefix : prefixes) {
         const std::string tensor =
             tensor_name(prefix, name, piece.first, piece.last, parameter.shard_elements());
         const auto found = file.tensors().find(tensor);

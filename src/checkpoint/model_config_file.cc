@@ -7,13 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "src/checkpoint/config_reader.h"
+#include "src/checkpoint/encoder_config.h"
 #include "src/data/json_fault.h"
 #include "src/data/mapped_file.h"
 
 namespace tally::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = ConfigJson;
 
 const char* torch_name(DType dtype) {
   switch (dtype) {
@@ -28,51 +30,7 @@ const char* torch_name(DType dtype) {
   }
 }
 
-// A config.json while it is read.
-class Reader {
- public:
-  Reader(std::string path, Json json) : path_(std::move(path)), json_(std::move(json)) {}
-  std::runtime_error bad(const std::string& why) const {
-    return std::runtime_error(fmt::format("'{}' {}", path_, why));
-  }
-  bool has(const char* key) const { return json_.contains(key) && !json_[key].is_null(); }
-  template <typename T>
-  T get(const char* key, const T& missing) const {
-    if (!has(key)) return missing;
-    try {
-      return json_[key].template get<T>();
-    } catch (const Json::exception&) {
-      throw bad(fmt::format("has {} for \"{}\", which is not of the expected kind",
-                            json_[key].dump(), key));
-    }
-  }
-  double probability(const char* key) const {
-    const auto value = get<double>(key, 0.1);
-    if (!(value >= 0 && value < 1))
-      throw bad(fmt::format("has the {} {}, which is not in [0, 1)", key, value));
-    return value;
-  }
-  int64_t size(const char* key) const {
-    if (has(key) && !json_[key].is_number_integer())
-      throw bad(
-          fmt::format("has {} for \"{}\", which is not a whole number", json_[key].dump(), key));
-    const auto value = get<int64_t>(key, 0);
-    if (value < 1) throw bad(fmt::format("gives no positive \"{}\"", key));
-    return value;
-  }
-  // Throws for a model that is computed differently from ours.
-  void refuse(const char* key, bool bad_value) const {
-    if (get<bool>(key, !bad_value) == bad_value) {
-      throw bad(fmt::format("has \"{}\": {}, which is not supported", key, bad_value));
-    }
-  }
-
- private:
-  std::string path_;
-  Json json_;
-};
-
-Reader open_config(const std::string& path) {
+ConfigReader open_config(const std::string& path) {
   const std::string name = std::filesystem::is_directory(path)
                                ? (std::filesystem::path(path) / "config.json").string()
                                : path;
@@ -90,8 +48,12 @@ Reader open_config(const std::string& path) {
 }  // namespace
 
 std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side) {
-  const bool gpt2 = config.positions == Positions::learned;
   Json json = side.config.empty() ? Json::object() : Json::parse(side.config);
+  if (config.encoder()) {
+    write_encoder_config(config, torch_name(weights), &json);
+    return json.dump(2) + "\n";
+  }
+  const bool gpt2 = config.positions == Positions::learned;
   // Keeps those fields of the loaded file that say the same in other words or that we do not know.
   const auto keep = [&](const char* key, const Json& value) {
     if (!json.contains(key)) json[key] = value;
@@ -129,11 +91,15 @@ std::string model_config_json(const ModelConfig& config, DType weights, const Si
 
 ModelConfig read_model_config(const std::string& path, const ModelConfig& defaults,
                               int64_t vocabulary_multiple, bool dropout) {
-  const Reader in = open_config(path);
+  const ConfigReader in = open_config(path);
   const auto type = in.get<std::string>("model_type", "");
   if (type.empty()) throw in.bad("gives no \"model_type\"");
+  if (type == "bert" || type == "distilbert")
+    return read_encoder_config(in, type, defaults, vocabulary_multiple);
   if (type != "gpt2" && type != "tally_gpt") {
-    throw in.bad(fmt::format("describes a model of type \"{}\", and only gpt2 is supported", type));
+    throw in.bad(fmt::format(
+        "describes a model of type \"{}\", and only gpt2, bert and distilbert are supported",
+        type));
   }
   const auto activation = in.get<std::string>("activation_function", "gelu_new");
   if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {

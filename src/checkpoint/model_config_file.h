@@ -1,4 +1,4 @@
-// Hugging Face's config.json of GPT-2.
+// Hugging Face's config.json of GPT-2, BERT and DistilBERT.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace tally::train {
 
-// The text of a config.json that transformers' GPT2LMHeadModel reads. Rotary positions, which GPT-2
+// The text of a config.json that transformers' GPT2LMHeadModel reads, or the model of an encoder and
+// its task (encoder_config.h). Rotary positions, which GPT-2
 // does not have, are written under the model type "tally_gpt", which transformers does not claim.
 // Where the model comes from a folder, what its config.json says and training does not change stays
 // (special tokens, its activation's name, fields of others).

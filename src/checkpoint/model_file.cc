@@ -53,8 +53,8 @@ class SharedFile {
 SafetensorsLayout layout_of(const ModelConfig& config, const ParameterState& state) {
   std::vector<TensorSource> tensors;
   for (const Parameter& p : state.model ? *state.model : *state.parameters)
-    tensors.push_back(
-        {saved_name(p.name), state.weights.dtype, hugging_face_shape(p, config), nullptr});
+    for (const StoredPart& part : stored_parts(p, config))
+      tensors.push_back({part.name, state.weights.dtype, part.shape, nullptr});
   return safetensors_layout(&tensors);
 }
 
@@ -88,12 +88,14 @@ void write_model_part(const std::string& path, const ModelConfig& config,
   const size_t element = size_of(state.weights.dtype);
   for (const Parameter& p : *state.parameters) {
     if (p.copy) continue;
-    const size_t at = layout.offsets.at(saved_name(p.name));
-    const std::vector<char> part = fetch_part(state, p, stream);
-    for (const ElementRun& run : stored_runs(p, config))
-      file.write(at + static_cast<size_t>(run.global) * element,
-                 part.data() + static_cast<size_t>(run.local) * element,
-                 static_cast<size_t>(run.count) * element);
+    const std::vector<char> held = fetch_part(state, p, stream);
+    for (const StoredPart& part : stored_parts(p, config)) {
+      const size_t at = layout.offsets.at(part.name);
+      for (const ElementRun& run : part.runs)
+        file.write(at + static_cast<size_t>(run.global) * element,
+                   held.data() + static_cast<size_t>(run.local) * element,
+                   static_cast<size_t>(run.count) * element);
+    }
   }
   file.sync();
 }

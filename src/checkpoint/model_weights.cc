@@ -14,16 +14,14 @@
 namespace tally::train {
 namespace {
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-// The host's copy of a parameter in Hugging Face's layout.
-void fetch(const ParameterState& state, const Parameter& parameter, Stream& stream, size_t bytes,
-           char* out) {
+// The host's copy of a parameter as a stored tensor, of which this process has all.
+void fetch(const ParameterState& state, const Parameter& parameter, const StoredPart& part,
+           Stream& stream, size_t bytes, char* out) {
   const Tensor range = parameter_range(state.weights, parameter);
   if (!is_conv1d(parameter.name)) {
-    stream.copy(out, range.data, bytes);  // without the padding rows, which come last
+    // Without the padding rows, which come last.
+    const auto first = static_cast<size_t>(part.runs.front().local) * size_of(range.dtype);
+    stream.copy(out, static_cast<const char*>(range.data) + first, bytes);
     stream.synchronize();
     return;
   }
@@ -37,15 +35,22 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// Matches each parameter to a stored tensor, with all checks made.
+// Matches each parameter to stored tensors, with all checks made.
 class Matches {
  public:
   Matches(const WeightFiles& files, const ModelConfig& config, const ParameterState& state)
       : files_(files), config_(config) {
-    for (const Parameter& parameter : *state.parameters) found_.push_back(find(parameter));
+    for (const Parameter& parameter : *state.parameters) {
+      found_.emplace_back();
+      for (const StoredPart& part : stored_parts(parameter, config)) find(part);
+      for (const StoredTensor* part : found_.back())
+        if (part && part->dtype != found_.back().front()->dtype)
+          throw bad(fmt::format("the parts of '{}' have different types", parameter.name));
+    }
     check_rest(state);
   }
-  const StoredTensor& of(size_t parameter) const { return *found_[parameter]; }
+  // In the order of stored_parts(); null: the files do not have a new head.
+  const std::vector<const StoredTensor*>& of(size_t parameter) const { return found_[parameter]; }
 
  private:
   std::runtime_error bad(const std::string& why) const {
@@ -53,13 +58,23 @@ class Matches {
         fmt::format("the weights in '{}' do not fit this model: {}", files_.path(), why));
   }
 
-  const StoredTensor* find(const Parameter& parameter) {
-    auto it = files_.tensors().find(parameter.name);
-    if (it == files_.tensors().end()) it = files_.tensors().find(saved_prefix + parameter.name);
-    if (it == files_.tensors().end()) throw bad(fmt::format("'{}' is missing", parameter.name));
+  void find(const StoredPart& part) {
+    const std::string bare = part.bare_name(config_);
+    std::vector<std::string> names = other_names(bare);
+    names.insert(names.begin(), bare);
+    auto it = files_.tensors().end();
+    for (const std::string& name : names) {
+      if (it == files_.tensors().end()) it = files_.tensors().find(name);
+      if (it == files_.tensors().end()) it = files_.tensors().find(saved_prefix(config_) + name);
+    }
+    if (it == files_.tensors().end()) {
+      // A new head is made for what the model was not trained for.
+      if (!is_ignored(bare, config_)) throw bad(fmt::format("'{}' is missing", bare));
+      return found_.back().push_back(nullptr);
+    }
     used_.push_back(it->first);
     const StoredTensor& stored = *it->second;
-    const std::vector<int64_t> shape = hugging_face_shape(parameter, config_);
+    const std::vector<int64_t>& shape = part.shape;
     if (stored.shape != shape) {
       throw bad(
           fmt::format("'{}' has the shape {}, and {} is needed (vocabulary, hidden size, positions "
@@ -71,25 +86,27 @@ class Matches {
       throw bad(fmt::format("'{}' has the type {}, and F64, F32, BF16 or F16 is needed", it->first,
                             stored.dtype));
     }
-    return &stored;
+    found_.back().push_back(&stored);
   }
 
   void check_rest(const ParameterState& state) {
     std::sort(used_.begin(), used_.end());
     for (const auto& [name, tensor] : files_.tensors()) {
       if (std::binary_search(used_.begin(), used_.end(), name)) continue;
-      const bool mask = ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias");
-      if (mask || of_another_process(name, state)) continue;
+      if (is_ignored(bare_name(name), config_) || of_another_process(bare_name(name), state))
+        continue;
       if (name != "lm_head.weight" || !config_.tied_embeddings)
         throw bad(fmt::format("'{}' has no place in it", name));
       check_tied(*tensor);
     }
   }
 
+  std::string bare_name(const std::string& name) const {
+    return StoredPart{name, {}, {}}.bare_name(config_);
+  }
+
   // Whether the stored name is one of the model's whose parameter this process does not have.
-  static bool of_another_process(const std::string& name, const ParameterState& state) {
-    const bool prefixed = name.rfind(saved_prefix, 0) == 0;
-    const std::string ours = prefixed ? name.substr(std::strlen(saved_prefix)) : name;
+  static bool of_another_process(const std::string& ours, const ParameterState& state) {
     const auto is_it = [&](const Parameter& p) { return p.name == ours; };
     return state.model && std::any_of(state.model->begin(), state.model->end(), is_it);
   }
@@ -97,7 +114,7 @@ class Matches {
   void check_tied(const StoredTensor& head) {
     auto it = files_.tensors().find("wte.weight");
     if (it == files_.tensors().end())
-      it = files_.tensors().find(saved_prefix + std::string("wte.weight"));
+      it = files_.tensors().find(saved_prefix(config_) + std::string("wte.weight"));
     if (it == files_.tensors().end()) return;  // another process finds that it is missing
     const StoredTensor& embedding = *it->second;
     if (head.dtype != embedding.dtype || head.bytes != embedding.bytes ||
@@ -109,18 +126,20 @@ class Matches {
 
   const WeightFiles& files_;
   const ModelConfig& config_;
-  std::vector<const StoredTensor*> found_;
+  std::vector<std::vector<const StoredTensor*>> found_;
   std::vector<std::string> used_;
 };
 
-// This process's part of a stored tensor in our layout and the stored type; padding rows are 0.
-std::vector<char> part_of(const StoredTensor& stored, const Parameter& parameter,
-                          const ModelConfig& config, size_t element) {
+// This process's part of stored tensors in our layout and the stored type; padding rows are 0.
+std::vector<char> part_of(const std::vector<const StoredTensor*>& stored,
+                          const Parameter& parameter, const ModelConfig& config, size_t element) {
   std::vector<char> part(static_cast<size_t>(parameter.local_elements()) * element, 0);
-  for (const ElementRun& run : stored_runs(parameter, config))
-    std::memcpy(part.data() + static_cast<size_t>(run.local) * element,
-                stored.data + static_cast<size_t>(run.global) * element,
-                static_cast<size_t>(run.count) * element);
+  const std::vector<StoredPart> parts = stored_parts(parameter, config);
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (const ElementRun& run : parts[i].runs)
+      std::memcpy(part.data() + static_cast<size_t>(run.local) * element,
+                  stored[i]->data + static_cast<size_t>(run.global) * element,
+                  static_cast<size_t>(run.count) * element);
   if (!is_conv1d(parameter.name)) return part;
   std::vector<char> turned(part.size());
   const std::vector<int64_t> shape = parameter.local_shape();
@@ -147,15 +166,14 @@ void save_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream) {
   std::vector<TensorSource> sources;
   for (const Parameter& parameter : *state.parameters) {
-    TensorSource source;
-    source.name = saved_name(parameter.name);
-    source.dtype = state.weights.dtype;
-    source.shape = hugging_face_shape(parameter, config);
-    const size_t bytes = source.bytes();
-    source.fill = [&state, &parameter, &stream, bytes](char* out) {
-      fetch(state, parameter, stream, bytes, out);
-    };
-    sources.push_back(std::move(source));
+    for (const StoredPart& part : stored_parts(parameter, config)) {
+      TensorSource source{part.name, state.weights.dtype, part.shape, nullptr};
+      const size_t bytes = source.bytes();
+      source.fill = [&state, &parameter, part, &stream, bytes](char* out) {
+        fetch(state, parameter, part, stream, bytes, out);
+      };
+      sources.push_back(std::move(source));
+    }
   }
   write_safetensors(path, std::move(sources));
 }
@@ -168,22 +186,30 @@ void check_model_weights(const std::string& path, const ModelConfig& config,
   const Matches matches(files, config, state);
 }
 
-void load_model_weights(const std::string& path, const ModelConfig& config,
-                        const ParameterState& state, Stream& stream) {
+std::vector<std::string> load_model_weights(const std::string& path, const ModelConfig& config,
+                                            const ParameterState& state, Stream& stream) {
   const WeightFiles files(path);
   const Matches matches(files, config, state);
   const bool master =
       state.optimizer.master.defined() && state.optimizer.master.data != state.weights.data;
   const std::vector<HeldPiece> held = held_pieces(*state.parameters, state.optimizer.ranges);
   auto piece = held.begin();
+  std::vector<std::string> missing;
   for (size_t i = 0; i < state.parameters->size(); ++i) {
     const Parameter& p = (*state.parameters)[i];
-    const DType type = *dtype_of_safetensors(matches.of(i).dtype);
-    const std::vector<char> part = part_of(matches.of(i), p, config, size_of(type));
+    const std::vector<const StoredTensor*>& stored = matches.of(i);
+    if (std::find(stored.begin(), stored.end(), nullptr) != stored.end()) {
+      missing.push_back(p.name);
+      while (piece != held.end() && piece->parameter == &p) ++piece;
+      continue;
+    }
+    const DType type = *dtype_of_safetensors(stored.front()->dtype);
+    const std::vector<char> part = part_of(stored, p, config, size_of(type));
     place(part, type, 0, p.local_elements(), state.weights, p.offset, stream);
     for (; master && piece != held.end() && piece->parameter == &p; ++piece)
       place(part, type, piece->first, piece->last, state.optimizer.master, piece->at, stream);
   }
+  return missing;
 }
 
 }  // namespace tally::train

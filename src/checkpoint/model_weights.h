@@ -1,5 +1,5 @@
 // A model's weights in Hugging Face's layout: GPT-2's linear layers ("Conv1D") keep [in, out] where
-// we keep [out, in]; the vocabulary has no padding.
+// we keep [out, in]; encoders keep Q, K and V apart; the vocabulary has no padding.
 #pragma once
 
 #include <map>
@@ -32,11 +32,9 @@ struct ParameterState {
 bool has_vocabulary_rows(const std::string& name);
 // Whether Hugging Face stores it transposed.
 bool is_conv1d(const std::string& name);
-// Its shape in Hugging Face's files: transposed, or without the vocabulary's padding.
-std::vector<int64_t> hugging_face_shape(const Parameter& parameter, const ModelConfig& config);
 
-// All weights under the names of GPT2LMHeadModel ("transformer.h.0...."; lm_head only when untied),
-// in the compute type, to PATH.
+// All weights in the compute type to PATH, under the names of GPT2LMHeadModel ("transformer.h.0....";
+// lm_head only when untied), or of BERT's and DistilBERT's models with the task's head.
 void save_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream);
 
@@ -53,12 +51,13 @@ void write_model_part(const std::string& path, const ModelConfig& config,
 void check_model_weights(const std::string& path, const ModelConfig& config,
                          const std::vector<Parameter>& parameters);
 
-// Reads this process's part of GPT-2's weights into `weights` and `master` (where defined), rounded
+// Reads this process's part of a model's weights into `weights` and `master` (where defined), rounded
 // to their types; padding rows of the vocabulary become 0. PATH as in WeightFiles. Names may have
-// the prefix "transformer."; the causal masks of old files and a tied lm_head are ignored. All
-// names, shapes and types are checked before anything is changed; std::runtime_error with one
-// sentence names what does not fit.
-void load_model_weights(const std::string& path, const ModelConfig& config,
-                        const ParameterState& state, Stream& stream);
+// the prefix "transformer.", "bert." or "distilbert."; the causal masks of old files, a tied output
+// layer and an encoder's other heads are ignored. An encoder's head that the files do not have stays
+// as it is; returns the names of its parameters. All names, shapes and types are checked before
+// anything is changed; std::runtime_error with one sentence names what does not fit.
+std::vector<std::string> load_model_weights(const std::string& path, const ModelConfig& config,
+                                            const ParameterState& state, Stream& stream);
 
 }  // namespace tally::train

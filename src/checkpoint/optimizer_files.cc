@@ -8,8 +8,11 @@
 namespace tally::train {
 namespace {
 
-std::array<Tensor, 3> buffers_of(const ParameterState& state) {
-  return {state.optimizer.master, state.optimizer.first_moment, state.optimizer.second_moment};
+// In the order of buffer_prefixes().
+std::vector<Tensor> buffers_of(const ParameterState& state) {
+  const OptimizerBuffers& o = state.optimizer;
+  if (o.kind == OptimizerKind::sgd) return {o.master, o.first_moment};
+  return {o.master, o.first_moment, o.second_moment};
 }
 
 Tensor elements_of(const Tensor& flat, int64_t at, int64_t count) {
@@ -85,6 +88,7 @@ std::vector<HeldPiece> held_pieces(const std::vector<Parameter>& parameters,
 void save_whole_optimizer(const std::string& path, const ParameterState& state, Stream& stream) {
   std::vector<TensorSource> sources;
   const auto buffers = buffers_of(state);
+  const auto prefixes = buffer_prefixes(state.optimizer.kind);
   const std::vector<HeldPiece> pieces = held_pieces(*state.parameters, state.optimizer.ranges);
   auto begin = pieces.begin();
   for (const Parameter& p : *state.parameters) {
@@ -92,7 +96,7 @@ void save_whole_optimizer(const std::string& path, const ParameterState& state, 
                                   [&](const HeldPiece& piece) { return piece.parameter != &p; });
     for (size_t i = 0; i < buffers.size(); ++i)
       sources.push_back(
-          source_of(buffer_prefixes[i] + p.name, p.shape, buffers[i], {begin, end}, 0, stream));
+          source_of(prefixes[i] + p.name, p.shape, buffers[i], {begin, end}, 0, stream));
     begin = end;
   }
   write_safetensors(path, std::move(sources));
@@ -103,6 +107,7 @@ void save_optimizer_part(const std::string& path, const ParameterState& state, S
   Manifest part;
   part.dtype = safetensors_name(state.optimizer.master.dtype);
   const auto buffers = buffers_of(state);
+  const auto prefixes = buffer_prefixes(state.optimizer.kind);
   for (const HeldPiece& piece : held_pieces(*state.parameters, state.optimizer.ranges)) {
     const Parameter& p = *piece.parameter;
     if (p.copy) continue;
@@ -115,10 +120,10 @@ void save_optimizer_part(const std::string& path, const ParameterState& state, S
     const int64_t count = piece.last - piece.first;
     const bool whole = count == p.local_elements();
     for (size_t i = 0; i < buffers.size(); ++i)
-      sources.push_back(source_of(
-          tensor_name(buffer_prefixes[i], p.name, piece.first, piece.last, p.local_elements()),
-          whole ? p.local_shape() : std::vector<int64_t>{count}, buffers[i], {piece}, piece.first,
-          stream));
+      sources.push_back(
+          source_of(tensor_name(prefixes[i], p.name, piece.first, piece.last, p.local_elements()),
+                    whole ? p.local_shape() : std::vector<int64_t>{count}, buffers[i], {piece},
+                    piece.first, stream));
   }
   write_safetensors(path, std::move(sources), part_metadata(part));
 }
@@ -130,13 +135,13 @@ void StoredOptimizer::open(const std::vector<Parameter>& parameters) {
     for (const StoredPiece& piece : stored.pieces) {
       if ((same && piece.shard != p.shard.index) || files_.count(piece.file) != 0) continue;
       auto file = std::make_unique<SafetensorsFile>(manifest_.file(piece.file));
-      check_pieces(manifest_, piece.file, *file);
+      check_pieces(manifest_, piece.file, kind_, *file);
       files_[piece.file] = std::move(file);
     }
   }
 }
 
-const char* StoredOptimizer::data_of(const char* prefix, const std::string& name,
+const char* StoredOptimizer::data_of(const std::string& prefix, const std::string& name,
                                      const StoredPiece& piece) const {
   const int64_t elements = manifest_.parameters.at(name).shard_elements();
   return files_.at(piece.file)
@@ -145,7 +150,7 @@ const char* StoredOptimizer::data_of(const char* prefix, const std::string& name
       .data;
 }
 
-const char* StoredOptimizer::elements(const char* prefix, const Parameter& p, int64_t first,
+const char* StoredOptimizer::elements(const std::string& prefix, const Parameter& p, int64_t first,
                                       int64_t last, std::vector<char>* staging) const {
   const StoredParameter& stored = manifest_.parameters.at(p.name);
   const size_t element = size_of(*dtype_of_safetensors(manifest_.dtype));
@@ -169,12 +174,13 @@ const char* StoredOptimizer::elements(const char* prefix, const Parameter& p, in
 void load_optimizer(const StoredOptimizer& stored, const ParameterState& state, Stream& stream) {
   std::vector<char> staging;
   const auto buffers = buffers_of(state);
+  const auto prefixes = buffer_prefixes(state.optimizer.kind);
   const auto pieces = held_pieces(*state.parameters, state.optimizer.ranges);
   for (size_t i = 0; i < buffers.size(); ++i) {
     for (const HeldPiece& piece : pieces) {
       const Tensor to = elements_of(buffers[i], piece.at, piece.last - piece.first);
       const char* from =
-          stored.elements(buffer_prefixes[i], *piece.parameter, piece.first, piece.last, &staging);
+          stored.elements(prefixes[i], *piece.parameter, piece.first, piece.last, &staging);
       stream.copy(to.data, from, to.bytes());
       stream.synchronize();  // before `staging` is filled again
     }
@@ -185,7 +191,7 @@ void load_optimizer(const StoredOptimizer& stored, const ParameterState& state, 
   const DType type = buffers[0].dtype;
   for (const Parameter& p : *state.parameters) {
     const Tensor to = parameter_range(state.weights, p);
-    const char* from = stored.elements(buffer_prefixes[0], p, 0, p.local_elements(), &staging);
+    const char* from = stored.elements(master_prefix, p, 0, p.local_elements(), &staging);
     std::vector<char> narrow(to.bytes());
     convert_elements(Tensor(const_cast<char*>(from), type, {to.numel()}),
                      Tensor(narrow.data(), to.dtype, {to.numel()}));

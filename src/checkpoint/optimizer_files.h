@@ -1,7 +1,6 @@
 // The optimizer's state in files: a whole one, or a part for each process. Private to checkpoint/.
 #pragma once
 
-#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,18 +31,21 @@ void save_optimizer_part(const std::string& path, const ParameterState& state, S
 class StoredOptimizer {
  public:
   // Throws std::runtime_error with one sentence, as read_manifest() and check_manifest().
-  explicit StoredOptimizer(const std::string& directory) : manifest_(read_manifest(directory)) {}
+  StoredOptimizer(const std::string& directory, OptimizerKind kind)
+      : kind_(kind), manifest_(read_manifest(directory)) {}
   const Manifest& manifest() const { return manifest_; }
   // Opens and checks the files that elements of `parameters` may be read from.
   void open(const std::vector<Parameter>& parameters);
   // Elements [first, last) of this process's part of `parameter` in one of the buffers: inside a
   // file, or put together in `staging`. Rows of the padding that are not stored are 0.
-  const char* elements(const char* prefix, const Parameter& parameter, int64_t first, int64_t last,
-                       std::vector<char>* staging) const;
+  const char* elements(const std::string& prefix, const Parameter& parameter, int64_t first,
+                       int64_t last, std::vector<char>* staging) const;
 
  private:
-  const char* data_of(const char* prefix, const std::string& name, const StoredPiece& piece) const;
+  const char* data_of(const std::string& prefix, const std::string& name,
+                      const StoredPiece& piece) const;
 
+  OptimizerKind kind_;
   Manifest manifest_;
   std::map<int, std::unique_ptr<SafetensorsFile>> files_;
 };

@@ -29,6 +29,7 @@ std::string state_text(const TrainingState& s) {
   json["seed"] = s.seed;
   json["sequence"] = s.sequence;
   json["optimizer"] = s.optimizer;
+  json["optimizer_kind"] = s.optimizer_kind;
   json["config"] = s.config_json.empty() ? Json() : Json::parse(s.config_json);
   return json.dump(2) + "\n";
 }
@@ -54,6 +55,8 @@ TrainingState read_state(const std::string& path) {
     s.seed = json.at("seed").get<uint64_t>();
     s.sequence = json.at("sequence").get<int64_t>();
     s.optimizer = json.value("optimizer", true);
+    // Before there were others, every optimizer was AdamW.
+    s.optimizer_kind = json.value("optimizer_kind", "adam");
     if (!json.at("config").is_null()) s.config_json = json.at("config").dump();
   } catch (const Json::exception& error) {
     throw std::runtime_error(fmt::format("'{}' is damaged: {}", path, json_fault(error)));

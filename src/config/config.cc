@@ -67,6 +67,18 @@ const char* recompute_name(Recompute r) {
   return "?";
 }
 
+const char* optimizer_name(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::adam:
+      return "adam";
+    case OptimizerKind::lamb:
+      return "lamb";
+    case OptimizerKind::sgd:
+      return "sgd";
+  }
+  return "?";
+}
+
 int64_t pad_vocabulary(int64_t vocabulary, int64_t multiple) {
   return (vocabulary + multiple - 1) / multiple * multiple;
 }

@@ -21,6 +21,8 @@ enum class Positions { learned, rotary };
 // in a paragraph. GPT is a language model.
 enum class Task { language_model, pretraining, classification, question_answering };
 enum class Recompute { none, selective, full };
+// --optimizer: AdamW, LAMB, or SGD with momentum.
+enum class OptimizerKind { adam, lamb, sgd };
 // The format of the log lines: Megatron-LM's at the commit of the JUPITER benchmark and with its
 // patch, or today's.
 enum class LogFormat { jupiter, megatron };
@@ -87,12 +89,14 @@ struct ModelConfig {
 };
 
 struct OptimizerConfig {
+  OptimizerKind kind = OptimizerKind::adam;
   double lr = 1e-4, min_lr = 0;
   // The weight decay of the first step, and where it differs that of the last.
   double weight_decay = 0.01, end_weight_decay = 0.01;
   std::string weight_decay_style = "constant";  // constant, linear, cosine
   int64_t weight_decay_samples = 0;             // from the first to the last
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, clip = 1.0;
+  double sgd_momentum = 0.9;
   std::string decay_style = "linear";  // constant, linear, cosine
   double warmup_init = 0;              // the rate that the warm-up starts at
   // In samples, however they were given. A fraction of the decay need not be a whole number.
@@ -215,8 +219,9 @@ struct Config {
 constexpr bool uses_tf32(Precision p) {
   return p == Precision::tf32 || p == Precision::tf32x3;
 }
-const char* precision_name(Precision p);  // "fp64", "fp32", "tf32x3", "tf32", "bf16", "fp16"
-const char* recompute_name(Recompute r);  // "none", "selective", "full"
+const char* precision_name(Precision p);         // "fp64", "fp32", "tf32x3", "tf32", "bf16", "fp16"
+const char* recompute_name(Recompute r);         // "none", "selective", "full"
+const char* optimizer_name(OptimizerKind kind);  // "adam", "lamb", "sgd"
 // The smallest multiple of `multiple` that holds `vocabulary`: Megatron's padding.
 int64_t pad_vocabulary(int64_t vocabulary, int64_t multiple);
 

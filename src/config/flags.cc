@@ -83,7 +83,10 @@ void declare_training(CLI::App* app, Flags* f) {
 
 void declare_optimizer(CLI::App* app, Flags* f) {
   FlagGroup g(app, "Optimizer");
-  g.text("--optimizer", &f->optimizer, "NAME", "adam: AdamW with decoupled weight decay");
+  g.text("--optimizer", &f->optimizer, "NAME",
+         "adam (AdamW with decoupled weight decay), lamb (its steps scaled by the norm of each "
+         "matrix, "
+         "as in NVIDIA's BERT) or sgd (with momentum; weight decay is added to the gradient)");
   g.number("--lr", &f->adam.lr, 0.0, "Highest learning rate");
   g.number("--min-lr", &f->adam.min_lr, 0.0, "Learning rate after the decay");
   g.text("--lr-decay-style", &f->adam.decay_style, "STYLE", "constant, linear or cosine");
@@ -105,9 +108,12 @@ void declare_optimizer(CLI::App* app, Flags* f) {
   g.number("--start-weight-decay", &f->start_weight_decay, 0.0, "Weight decay of the first step");
   g.number("--end-weight-decay", &f->end_weight_decay, 0.0,
            "Weight decay at the end, at least --start-weight-decay");
-  g.probability("--adam-beta1", &f->adam.beta1, "Decay of Adam's first moment");
-  g.probability("--adam-beta2", &f->adam.beta2, "Decay of Adam's second moment");
-  g.number("--adam-eps", &f->adam.epsilon, 0.0, "Epsilon of Adam");
+  g.probability("--adam-beta1", &f->adam.beta1, "Decay of the first moment of Adam and LAMB");
+  g.probability("--adam-beta2", &f->adam.beta2, "Decay of the second moment of Adam and LAMB");
+  g.number("--adam-eps", &f->adam_epsilon, 0.0,
+           "Epsilon of Adam and LAMB (default: 1e-08; 1e-06 with --optimizer lamb, as in apex)");
+  g.probability("--sgd-momentum", &f->sgd_momentum, "Momentum of --optimizer sgd")
+      ->default_str("0.9");
   g.number("--clip-grad", &f->adam.clip, 0.0, "Largest norm of the whole gradient; 0: no clipping");
 }
 

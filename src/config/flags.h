@@ -32,6 +32,7 @@ struct Flags {
 
   std::string optimizer = "adam";
   OptimizerConfig adam;
+  std::optional<double> adam_epsilon, sgd_momentum;
   std::optional<int64_t> decay_iterations, decay_samples, warmup_iterations, warmup_samples;
   std::optional<double> warmup_fraction, start_weight_decay, end_weight_decay;
 

@@ -68,8 +68,8 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
        "--nccl-all-reduce-for-prefill --mlp-chunks-for-prefill --disable-chunked-prefill "
        "--enable-chunked-prefill"},
       // Training.
-      {"the optimizer is AdamW with its state in fp32 on the device: leave it out",
-       "--sgd-momentum --muon-* --optimizer-cpu-offload --optimizer-offload-fraction "
+      {"the optimizer is AdamW, LAMB or SGD with its state in fp32 on the device: leave it out",
+       "--muon-* --optimizer-cpu-offload --optimizer-offload-fraction "
        "--use-torch-optimizer-for-cpu-offload --overlap-cpu-optimizer-d2h-h2d "
        "--dump-param-to-param-group-map --no-pin-cpu-grads --no-pin-cpu-params "
        "--use-precision-aware-optimizer --main-grads-dtype --main-params-dtype --exp-avg-dtype "

@@ -98,17 +98,37 @@ void resolve_length(const Flags& f, Config* c) {
   c->exit_duration_minutes = f.exit_duration_minutes.value_or(0);
 }
 
+namespace {
+
+OptimizerKind optimizer_kind(const std::string& name) {
+  if (name == "adamw") return OptimizerKind::adam;
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::lamb, OptimizerKind::sgd})
+    if (name == optimizer_name(kind)) return kind;
+  fail("--optimizer", "'{}' is not known: adam, lamb, sgd", name);
+}
+
+void resolve_optimizer(const Flags& f, OptimizerConfig* o) {
+  o->kind = optimizer_kind(f.optimizer);
+  const bool sgd = o->kind == OptimizerKind::sgd;
+  if (f.sgd_momentum && !sgd)
+    fail("--sgd-momentum", "goes with --optimizer sgd; this run's is {}", optimizer_name(o->kind));
+  if (f.adam_epsilon && sgd) fail("--adam-eps", "goes with --optimizer adam or lamb, not sgd");
+  o->sgd_momentum = f.sgd_momentum.value_or(0.9);
+  o->epsilon = f.adam_epsilon.value_or(o->kind == OptimizerKind::lamb ? 1e-6 : 1e-8);
+  if (o->epsilon == 0) fail("--adam-eps", "must be greater than 0");
+}
+
+}  // namespace
+
 void resolve_schedule(const Flags& f, Config* c) {
-  if (f.optimizer != "adam" && f.optimizer != "adamw")
-    fail("--optimizer", "'{}' is not known: adam", f.optimizer);
   OptimizerConfig& o = c->optimizer;
   resolve_weight_decay(f, c);
+  resolve_optimizer(f, &o);
   if (o.decay_style != "constant" && o.decay_style != "linear" && o.decay_style != "cosine")
     fail("--lr-decay-style", "'{}' is not known: constant, linear, cosine", o.decay_style);
   if (o.min_lr > o.lr) fail("--min-lr", "{} is greater than --lr {}", o.min_lr, o.lr);
   if (o.warmup_init > o.lr)
     fail("--lr-warmup-init", "{} is greater than --lr {}", o.warmup_init, o.lr);
-  if (o.epsilon == 0) fail("--adam-eps", "must be greater than 0");
   const bool by_samples = f.train_samples.has_value();
   if (by_samples && f.decay_iterations)
     fail("--lr-decay-iters",

@@ -176,6 +176,11 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   request.vocabulary_multiple = f.vocabulary_multiple * f.tensor_parallel;
   request.dropout = c->command == Command::train && !f.hidden_dropout;
   m = stored.read_config(folder, request);
+  if (m.encoder())
+    throw std::runtime_error(
+        fmt::format("{}/config.json describes an encoder ({}), and tally-train trains GPT-style "
+                    "models only",
+                    folder, m.kind));
   check_size_of_folder(m, folder);
   agree("--num-layers", f.layers, m.layers, folder);
   agree("--hidden-size", f.hidden, m.hidden, folder);

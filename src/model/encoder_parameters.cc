@@ -51,14 +51,16 @@ class Registration {
  public:
   Registration(double std, ParameterTable* table) : std_(std), table_(*table) {}
 
-  // A matrix; `block`: see Parameter::block.
-  void matrix(const std::string& name, int64_t rows, int64_t columns, int64_t block = -1) const {
+  // A matrix; `block` and `padding_rows`: see Parameter.
+  void matrix(const std::string& name, int64_t rows, int64_t columns, int64_t block = -1,
+              int64_t padding_rows = 0) const {
     Parameter p;
     p.name = name;
     p.shape = {rows, columns};
     p.group = ParameterGroup::decayed;
     p.init_std = std_;
     p.block = block;
+    p.padding_rows = padding_rows;
     table_.add(std::move(p));
   }
   void vector(const std::string& name, int64_t n, double value = 0) const {
@@ -123,7 +125,8 @@ void register_encoder(const ModelConfig& config, ParameterTable* table) {
   const Registration add(config.init_std, table);
   const EncoderNames& names = encoder_names(config);
   const int64_t c = config.hidden, f = config.ffn;
-  add.matrix(names.words, config.padded_vocabulary, c);
+  add.matrix(names.words, config.padded_vocabulary, c, -1,
+             config.padded_vocabulary - config.vocabulary);
   add.matrix(names.positions, config.max_positions, c);
   if (!names.token_types.empty()) add.matrix(names.token_types, config.token_types, c);
   add.norm(names.embedding_norm, c);

@@ -36,6 +36,12 @@ Parameter matrix(std::string name, int64_t rows, int64_t columns, double std) {
   return p;
 }
 
+Parameter vocabulary_matrix(std::string name, const ModelConfig& config) {
+  Parameter p = matrix(std::move(name), config.padded_vocabulary, config.hidden, config.init_std);
+  p.padding_rows = config.padded_vocabulary - config.vocabulary;
+  return p;
+}
+
 Parameter vector(std::string name, int64_t n, double value) {
   Parameter p;
   p.name = std::move(name);
@@ -83,10 +89,10 @@ ModelPart whole_model(const ModelConfig& config) {
 
 void register_gpt(const ModelConfig& config, const ModelPart& part, ParameterTable* table) {
   const Registration add(part, table);
-  const int64_t c = config.hidden, v = config.padded_vocabulary;
+  const int64_t c = config.hidden;
   // The last stage of a pipeline has a copy of the embedding that its head is tied to.
   if (part.first || (part.last && config.tied_embeddings)) {
-    Parameter p = matrix("wte.weight", v, c, config.init_std);
+    Parameter p = vocabulary_matrix("wte.weight", config);
     p.copy = !part.first;
     add.divided(std::move(p), 0);
   }
@@ -96,7 +102,7 @@ void register_gpt(const ModelConfig& config, const ModelPart& part, ParameterTab
     register_block(add, config, l);
   if (!part.last) return;
   register_norm(add, "ln_f", c);
-  if (!config.tied_embeddings) add.divided(matrix("lm_head.weight", v, c, config.init_std), 0);
+  if (!config.tied_embeddings) add.divided(vocabulary_matrix("lm_head.weight", config), 0);
 }
 
 void register_gpt(const ModelConfig& config, ParameterTable* table) {

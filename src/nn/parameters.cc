@@ -138,6 +138,12 @@ int64_t Parameter::local_elements() const {
   return elements() / shard.count;
 }
 
+int64_t Parameter::local_padding() const {
+  const int64_t rows = shape[0] / shard.count, first = shard.index * rows;
+  const int64_t padding = std::clamp<int64_t>(first + rows - (shape[0] - padding_rows), 0, rows);
+  return padding_rows == 0 ? 0 : padding * (local_elements() / rows);
+}
+
 Tensor parameter_range(const Tensor& flat, const Parameter& parameter) {
   Tensor t;
   t.data =

@@ -47,6 +47,9 @@ struct Parameter {
   // The transformer block whose matrix it is, whose gradient is computed by one GEMM in each
   // backward pass; -1: not such a matrix.
   int64_t block = -1;
+  // Rows at the end of the whole that no token has: the padding of the vocabulary. A divided
+  // parameter with padding is divided along its rows, in one section.
+  int64_t padding_rows = 0;
   double init_std = 0;  // normal(0, std); 0: all are init_value
   double init_value = 0;
   int64_t offset = 0;  // of this process's part, in elements from the start of every flat buffer
@@ -55,7 +58,8 @@ struct Parameter {
   // The shape of this process's part.
   std::vector<int64_t> local_shape() const;
   int64_t local_elements() const;
-  int64_t elements() const;  // of the whole parameter
+  int64_t local_padding() const;  // elements of this process's part that lie in padding_rows
+  int64_t elements() const;       // of the whole parameter
 };
 
 // A parameter as a layer uses it: its weights and its gradient.

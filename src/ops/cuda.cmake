@@ -13,7 +13,7 @@ set(train_ops_cuda_sources
   linear/cuda.cc linear/cuda_gelu.cc linear/cuda_parts.cc linear/passes.cu
   loss/cross_entropy.cu loss/fused.cc loss/fused_passes.cu loss/vocab_parallel.cu
   norm/backward.cu norm/forward.cu norm/residual.cu
-  optimizer/cuda.cu
+  optimizer/cuda.cu optimizer/lamb.cu optimizer/sgd.cu
   rows/cuda.cu)
 
 if(TALLY_CUDNN_FRONTEND AND TALLY_CUDNN_INCLUDE AND TALLY_CUDNN_LIBRARY)

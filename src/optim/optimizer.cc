@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 namespace tally::train {
 
@@ -18,16 +19,19 @@ Communicator* with_parts(const Mesh* mesh, const Sharding* sharding) {
 
 Optimizer::Optimizer(const Config& config, const ParameterTable& table, Stream& stream,
                      const Mesh* mesh, const Sharding* sharding)
-    : hyper_{config.optimizer.beta1, config.optimizer.beta2, config.optimizer.epsilon},
+    : kind_(config.optimizer.kind),
+      hyper_{config.optimizer.beta1, config.optimizer.beta2, config.optimizer.epsilon},
+      momentum_(config.optimizer.sgd_momentum),
       clip_(config.optimizer.clip),
       weight_decay_(config.optimizer.weight_decay),
       table_(table),
-      buffers_(table, stream, sharding ? sharding->owned() : std::vector<FlatRange>()),
+      buffers_(table, stream, kind_, sharding ? sharding->owned() : std::vector<FlatRange>()),
       stream_(stream),
       parts_(with_parts(mesh, sharding)),
       sharding_(sharding),
       scaler_(config) {
   if (sharding) gather_.emplace(stream, table, *sharding);
+  if (kind_ == OptimizerKind::lamb) lamb_.emplace(hyper_, table, buffers(), stream, mesh, sharding);
   const size_t bytes = norm_workspace(stream, table.elements());
   workspace_ = Tensor(nullptr, DType::u8, {static_cast<int64_t>(bytes)});
   workspace_.data = stream.allocate(bytes, "workspace of the gradient norm");
@@ -80,9 +84,24 @@ void Optimizer::update(Stream& s, int64_t first, int64_t last, const StepState* 
                        bool zero_gradients, int sms) {
   if (first >= last) return;
   const auto range = [&](const Tensor& flat) { return flat.rows(first, last - first); };
-  adamw_step(s, hyper_, state, decayed_of({first, last}), range(table_.gradients()),
-             range(buffers().master), range(buffers().first_moment), range(buffers().second_moment),
-             range(table_.weights()), zero_gradients, sms);
+  update(s,
+         {{first, last},
+          range(table_.gradients()),
+          range(buffers().master),
+          range(buffers().first_moment),
+          range(buffers().second_moment),
+          range(table_.weights())},
+         state, zero_gradients, sms);
+}
+
+void Optimizer::update(Stream& s, const Elements& e, const StepState* state, bool zero_gradients,
+                       int sms) {
+  const int64_t decayed = decayed_of(e.range);
+  if (kind_ == OptimizerKind::sgd)
+    return sgd_step(s, momentum_, state, decayed, e.gradients, e.master, e.first_moment, e.weights,
+                    zero_gradients);
+  adamw_step(s, hyper_, state, decayed, e.gradients, e.master, e.first_moment, e.second_moment,
+             e.weights, zero_gradients, sms);
 }
 
 int64_t Optimizer::decayed_of(const FlatRange& range) const {
@@ -94,9 +113,10 @@ void Optimizer::update_owned() {
   int64_t at = 0;
   for (const Sharding::Range& r : sharding_->ranges()) {
     const auto own = [&](const Tensor& state) { return state.rows(at, r.own.count()); };
-    adamw_step(stream_, hyper_, state_, decayed_of(r.own), r.own_gradient, own(buffers().master),
-               own(buffers().first_moment), own(buffers().second_moment),
-               table_.weights().rows(r.own.first, r.own.count()), false);
+    update(stream_,
+           {r.own, r.own_gradient, own(buffers().master), own(buffers().first_moment),
+            own(buffers().second_moment), table_.weights().rows(r.own.first, r.own.count())},
+           state_, false, 0);
     at += r.own.count();
   }
 }
@@ -123,19 +143,22 @@ void Optimizer::take_norm() {
 
 void Optimizer::apply(bool zero_gradients) {
   take_norm();
+  if (lamb_) lamb_->step(state_, zero_gradients);
   if (sharding_) {
-    update_owned();
+    if (!lamb_) update_owned();
     // Not only the shares: what other processes own holds this one's addends.
     if (zero_gradients) stream_.fill_zero(table_.gradients().data, table_.gradients().bytes());
     if (!gathers_later_) gather_->all();
     return;
   }
+  if (lamb_) return;
   update(stream_, 0, deferred_first_, state_, zero_gradients);
   update(stream_, deferred_last_, table_.elements(), state_, zero_gradients);
   if (deferred_state_) stream_.copy(deferred_state_, state_, sizeof(StepState));
 }
 
 void Optimizer::defer(int64_t first, int64_t last) {
+  if (first < last && !can_defer()) throw std::logic_error("only AdamW's updates can be deferred");
   deferred_first_ = first;
   deferred_last_ = last;
   if (first >= last || deferred_state_) return;

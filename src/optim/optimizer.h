@@ -1,5 +1,5 @@
-// AdamW over a parameter table, with the device-side state of a step. It owns master weights and
-// moments.
+// AdamW, LAMB or SGD over a parameter table, with the device-side state of a step. It owns master
+// weights and moments.
 //
 //   optimizer.begin_step(learning_rate(config.optimizer, samples));  // the host fills the StepState
 //   stage.forward(batch, {weight, seed, optimizer.state()}, set);    // for every micro batch
@@ -14,6 +14,7 @@
 #include "src/config/config.h"
 #include "src/nn/parameters.h"
 #include "src/ops/optimizer/optimizer.h"
+#include "src/optim/lamb.h"
 #include "src/optim/loss_scaler.h"
 #include "src/optim/optimizer_state.h"
 #include "src/optim/sharding.h"
@@ -49,9 +50,12 @@ class Optimizer {
   // The step's gradients to new weights. The gradients are zero afterwards unless the next step's
   // first micro batch overwrites them (Batch::first). Enqueues only.
   void apply(bool zero_gradients = true);
+  // Whether updates may be deferred. LAMB's may not, because its ratios need the norms of whole
+  // parameters first; SGD has no kernel for few SMs.
+  bool can_defer() const { return kind_ == OptimizerKind::adam; }
   // From here on apply() does not update the parameters [first, last) of the flat buffers and
   // leaves their gradients, until update_deferred() or complete(). Call it before the first step,
-  // or after complete().
+  // or after complete(). Throws std::logic_error unless can_defer().
   void defer(int64_t first, int64_t last);
   // The deferred update of [first, last) for the last applied step, on `s`, where it may overlap
   // with other work, see adamw_step(). Does nothing after complete(). Enqueues only.
@@ -84,9 +88,16 @@ class Optimizer {
   void update_owned();
   void update(Stream& s, int64_t first, int64_t last, const StepState* state, bool zero_gradients,
               int sms = 0);
+  // Neighbouring elements of the flat buffers, which a kernel updates together.
+  struct Elements {
+    FlatRange range;
+    Tensor gradients, master, first_moment, second_moment, weights;
+  };
+  void update(Stream& s, const Elements& e, const StepState* state, bool zero_gradients, int sms);
 
+  const OptimizerKind kind_;
   const AdamW hyper_;
-  const double clip_;
+  const double momentum_, clip_;
   double weight_decay_;
   const ParameterTable& table_;
   OptimizerState buffers_;
@@ -94,6 +105,7 @@ class Optimizer {
   Communicator* const parts_;  // the processes that have parts of a gradient; null: this one alone
   const Sharding* const sharding_;
   std::optional<WeightGather> gather_;
+  std::optional<Lamb> lamb_;  // of OptimizerKind::lamb
   LossScaler scaler_;
   int64_t updates_ = 0;
   StepState* state_ = nullptr;

@@ -2,7 +2,7 @@
 
 namespace tally::train {
 
-OptimizerState::OptimizerState(const ParameterTable& table, Stream& stream,
+OptimizerState::OptimizerState(const ParameterTable& table, Stream& stream, OptimizerKind kind,
                                std::vector<FlatRange> ranges)
     : stream_(stream) {
   const Tensor weights = table.weights();
@@ -17,11 +17,12 @@ OptimizerState::OptimizerState(const ParameterTable& table, Stream& stream,
     stream.fill_zero(t.data, t.bytes());
     return t;
   };
+  buffers_.kind = kind;
   owns_master_ = weights.dtype != type || !whole;
   buffers_.ranges = std::move(ranges);
   buffers_.master = owns_master_ ? flat("master weights") : weights;
   buffers_.first_moment = flat("first moments");
-  buffers_.second_moment = flat("second moments");
+  if (kind != OptimizerKind::sgd) buffers_.second_moment = flat("second moments");
 }
 
 OptimizerState::~OptimizerState() {

@@ -170,7 +170,8 @@ void add_states(const Config& c, const PlanLayout& l, bool trains, StageMemory* 
   s->parameters = e.count;
   s->weights = e.aligned * weight;
   s->gradients = (trains ? kept_gradients(c, l, e.aligned) : e.aligned) * wide;
-  if (trains) s->optimizer = e.aligned * (2 * wide + master) / (l.zero >= 1 ? l.data : 1);
+  const double moments = c.optimizer.kind == OptimizerKind::sgd ? 1 : 2;
+  if (trains) s->optimizer = e.aligned * (moments * wide + master) / (l.zero >= 1 ? l.data : 1);
 }
 
 // One chunk of a stage: a Gpt of its own, with its activations and its scratch. The first and the

@@ -34,7 +34,7 @@ struct StageMemory {
   double parameters = 0;  // a number, not bytes: of this process's part
   double weights = 0;     // bytes, as all that follows
   double gradients = 0;
-  double optimizer = 0;    // master weights where the weights are 16 bits, and two moments
+  double optimizer = 0;    // master weights where the weights are 16 bits, and the moments
   double activations = 0;  // what all sets keep for their backward pass
   double shared = 0;       // what is recomputed, and the gradients on their way back
   double logits = 0;       // those held at once; also the gradient of queries, keys and values

@@ -108,6 +108,15 @@ LayerTime layer_time(const Config& c, const Machine& m, const ProgramTraits& tra
   return t;
 }
 
+// What the update of one parameter moves, and the norm of its gradient, which reads it once. The
+// update reads gradient, master weight and moments, and writes all but the gradient. LAMB writes its
+// direction in the gradient's place and reads it and the master weight again.
+double update_bytes(const Config& c, double type) {
+  const double moments = c.optimizer.kind == OptimizerKind::sgd ? 1 : 2;
+  const double again = c.optimizer.kind == OptimizerKind::lamb ? 3 * 4 : 0;
+  return (2 + moments) * 4 + (1 + moments) * 4 + type + 4 + again;
+}
+
 StepTime step_time(const Config& c, const Machine& m, const ProgramTraits& traits) {
   const PlanLayout l = layout_of(c);
   const Sizes s(c, l);
@@ -132,9 +141,8 @@ StepTime step_time(const Config& c, const Machine& m, const ProgramTraits& trait
   t.data = volumes.data / group_bandwidth(m, l.data, replicas_apart);
   if (volumes.embedding > 0)
     t.data += volumes.embedding / group_bandwidth(m, l.pipeline, stages_apart);
-  // The update reads gradient, master weights and moments, and writes all but the gradient.
   const double updated = memory.parameters / (l.zero > 0 ? l.data : 1);
-  t.optimizer = updated * (4 * 4 + 3 * 4 + s.type + 4) / bandwidth;
+  t.optimizer = updated * update_bytes(c, s.type) / bandwidth;
   return t;
 }
 

@@ -22,7 +22,7 @@ std::vector<Tensor*> written_buffers(ParameterState* state, bool optimizer,
   if (!state_too) return buffers;
   if (!shared) buffers.push_back(&o.master);
   buffers.push_back(&o.first_moment);
-  buffers.push_back(&o.second_moment);
+  if (o.second_moment.defined()) buffers.push_back(&o.second_moment);
   return buffers;
 }
 

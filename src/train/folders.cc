@@ -25,7 +25,8 @@ TrainingState check_start(const Config& c, const StartingPoint& start,
     check_model_weights(folder, c.model, parameters);
     const bool wide = c.compute_type() == DType::f64;
     if (start.optimizer)
-      state = check_checkpoint(folder, c.model, parameters, wide ? DType::f64 : DType::f32);
+      state = check_checkpoint(folder, c.model, parameters, wide ? DType::f64 : DType::f32,
+                               c.optimizer.kind);
   });
   for (const std::string& note : differences(saved, c)) notice(note);
   return state;

@@ -102,6 +102,7 @@ TrainingState Session::state(const Progress& done, const Record& record) const {
   state.seed = config.seed;
   state.sequence = config.sequence;
   state.optimizer = config.save_optimizer;
+  state.optimizer_kind = optimizer_name(config.optimizer.kind);
   state.config_json =
       configuration_json(record).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
   return state;

@@ -44,6 +44,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
     parts_.optimizer.defer_gather(true);
     return;
   }
+  if (!parts_.optimizer.can_defer()) return;
   DeferredUpdate* deferred = parts_.stages.front()->deferred_update();
   if (!deferred || deferred->first() == deferred->last()) return;
   parts_.optimizer.defer(deferred->first(), deferred->last());

@@ -122,12 +122,45 @@ class Gpt(nn.Module):
         return F.cross_entropy(logits.reshape(-1, self.vocabulary), targets.reshape(-1).long())
 
 
-def adamw(named, o):
+class Lamb(torch.optim.Optimizer):
+    """You et al., arXiv:1904.00962, algorithm 2, with bias correction; as apex's FusedLAMB with use_nvlamb=False, the
+    ratio of norms is taken for parameters with weight decay alone."""
+
+    def __init__(self, groups, lr, betas, eps):
+        super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                s = self.state[p]
+                if not s:
+                    s.update(t=0, m=torch.zeros_like(p), v=torch.zeros_like(p))
+                s["t"] += 1
+                s["m"] = beta1 * s["m"] + (1 - beta1) * p.grad
+                s["v"] = beta2 * s["v"] + (1 - beta2) * p.grad * p.grad
+                m, v = s["m"] / (1 - beta1 ** s["t"]), s["v"] / (1 - beta2 ** s["t"])
+                update = m / (v.sqrt() + group["eps"]) + group["weight_decay"] * p
+                # The padding of the vocabulary, which depends on the layout, does not count and stays.
+                rows = group["vocabulary"] if p.shape[0] == group["padded"] else p.shape[0]
+                update[rows:] = 0
+                norms = p[:rows].norm(), update.norm()
+                ratio = norms[0] / norms[1] if group["weight_decay"] and norms[0] > 0 and norms[1] > 0 else 1
+                p -= group["lr"] * ratio * update
+
+
+def make_optimizer(kind, named, o, vocabulary):
     decayed = [p for _, p in named if p.dim() >= 2]
     rest = [p for _, p in named if p.dim() < 2]
     groups = [{"params": decayed, "weight_decay": o["weight_decay"]},
               {"params": rest, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=1.0, betas=(o["beta1"], o["beta2"]), eps=o["epsilon"])
+    if kind == "lamb":
+        groups = [{**g, "vocabulary": vocabulary, "padded": dict(named)["wte.weight"].shape[0]} for g in groups]
+    if kind == "sgd":
+        return torch.optim.SGD(groups, lr=1.0, momentum=o["momentum"])
+    return {"adam": torch.optim.AdamW, "lamb": Lamb}[kind](groups, lr=1.0, betas=(o["beta1"], o["beta2"]),
+                                                           eps=o["epsilon"])
 
 
 def scheduled(o, samples):
@@ -151,7 +184,7 @@ def compare_gpt(tool, precision, variant):
     assert not missing.missing_keys and not missing.unexpected_keys
     gradients = part(arrays, "gradient")
     o = manifest["optimizer"]
-    optimizer = adamw(list(model.named_parameters()), o)
+    optimizer = make_optimizer("adam", list(model.named_parameters()), o, manifest["vocabulary"])
     for step, ours in enumerate(manifest["steps"]):
         loss = 0
         for i in range(2):
@@ -178,28 +211,28 @@ def compare_gpt(tool, precision, variant):
               1e-9 if f64 else 5e-3)
 
 
-def compare_adamw(tool, precision):
+def compare_optimizer(tool, kind, precision):
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run([tool, "adamw", precision, directory], check=True)
+        subprocess.run([tool, "optimizer", kind, precision, directory], check=True)
         manifest, arrays = read(pathlib.Path(directory))
     f64 = precision == "f64"
     named = [(n, nn.Parameter(w)) for n, w in part(arrays, "weight").items()]
     o = manifest["optimizer"]
-    optimizer = adamw(named, o)
+    optimizer = make_optimizer(kind, named, o, manifest["vocabulary"])
     clipped = 0
     for step, ours in enumerate(manifest["steps"]):
         for name, p in named:
             p.grad = arrays[f"gradient {step} {name}"]
         norm = nn.utils.clip_grad_norm_([p for _, p in named], o["clip"]).item()
         clipped += norm > o["clip"]
-        check(f"adamw {precision}: norm of step {step}", abs(ours["norm"] - norm) / norm, 1e-6)
+        check(f"{kind} {precision}: norm of step {step}", abs(ours["norm"] - norm) / norm, 1e-6)
         for group in optimizer.param_groups:
             group["lr"] = ours["lr"]
         optimizer.step()
     assert 0 < clipped < len(manifest["steps"]), "the test is to clip some steps and not others"
     trained = part(arrays, "trained")
     for name, p in named:
-        check(f"adamw {precision}: {name}", relative(trained[name], p.detach()),
+        check(f"{kind} {precision}: {name}", relative(trained[name], p.detach()),
               1e-12 if f64 else 1e-6)
 
 
@@ -216,7 +249,8 @@ def main():
     for precision in ("f64", "f32"):
         for variant in variants:
             compare_gpt(tool, precision, variant)
-        compare_adamw(tool, precision)
+        for kind in ("adam", "lamb", "sgd"):
+            compare_optimizer(tool, kind, precision)
     print(f"{len(failures)} differences" if failures else "equal to PyTorch")
     return bool(failures)
 

@@ -33,4 +33,21 @@ void adamw_step(Stream& s, const AdamW& hyper, const StepState* state, int64_t d
                               zero_gradients, sms));
 }
 
+void sgd_step(Stream& s, double momentum, const StepState* state, int64_t decayed,
+              const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& weights,
+              bool zero_gradients) {
+  TALLY_BACKEND(
+      s, sgd_step(s, momentum, state, decayed, gradients, master, m, weights, zero_gradients));
+}
+
+void lamb_direction(Stream& s, const AdamW& hyper, const StepState* state,
+                    const LambBuffers& buffers, const LambTables& tables) {
+  TALLY_BACKEND(s, lamb_direction(s, hyper, state, buffers, tables));
+}
+
+void lamb_step(Stream& s, const StepState* state, const LambBuffers& buffers,
+               const LambTables& tables, bool zero_gradients) {
+  TALLY_BACKEND(s, lamb_step(s, state, buffers, tables, zero_gradients));
+}
+
 }  // namespace tally::train

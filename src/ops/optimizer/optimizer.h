@@ -1,8 +1,17 @@
-// The norm of the gradient and AdamW over flat buffers, in which every parameter is one range.
+// The norm of the gradient, and AdamW, LAMB and SGD over flat buffers, in which every parameter is
+// one range.
 //   norm = sqrt(sum g^2) / loss_scale;  clip_factor = min(1, clip / (norm + 1e-6)) / loss_scale
 //   g *= clip_factor;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
 //   w -= lr (decay w + (m / bias_correction1) / (sqrt(v / bias_correction2) + eps))
 // AdamW with decoupled weight decay: Loshchilov and Hutter, arXiv:1711.05101, as torch.optim.AdamW.
+// LAMB: You et al., arXiv:1904.00962, as apex's FusedLAMB (csrc/multi_tensor_lamb.cu) with the
+// settings of NVIDIA's BERT: decoupled weight decay, bias correction, averaged gradients and
+// use_nvlamb off. The gradient is clipped and m and v are AdamW's, then for each parameter
+//   u = (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w
+//   w -= lr r u;  r = |w| / |u| over the whole parameter, or 1 where either norm is 0 or the
+//   parameter has no weight decay
+// SGD with momentum and coupled weight decay, as torch.optim.SGD without dampening and Nesterov:
+//   g = clip_factor g + decay w;  m = momentum m + g;  w -= lr m
 // Clipping: Pascanu, Mikolov and Bengio, arXiv:1211.5063, as torch.nn.utils.clip_grad_norm_.
 //
 //   gradients, master weights, moments: f32 (f64 for f64), one dimension; weights: the compute type
@@ -23,6 +32,9 @@
 // vectors and a block's shared memory holds the stages; else the whole GPU. Both leave the same
 // bits. With --no-fusion deferred-update `sms` is 0. No kernel is timed, and --deterministic
 // changes nothing.
+//
+// LAMB and SGD have one CUDA version each, for every type: lamb.cu (a block a piece, the piece's
+// sums of squares reduced in a fixed order) and sgd.cu. Both divide exactly.
 //
 // The norm is summed in a fixed order: on a GPU per thread in f32 (f64 for f64) and then in f64,
 // on the CPU in f64. A gradient that is not finite sets state->found_inf, and the update is left
@@ -62,5 +74,42 @@ void add_gradients(Stream& s, const Tensor& from, const Tensor& to);
 void adamw_step(Stream& s, const AdamW& hyper, const StepState* state, int64_t decayed,
                 const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& v,
                 const Tensor& weights, bool zero_gradients, int sms = 0);
+
+// The same by SGD with momentum; `m` is the momentum buffer.
+void sgd_step(Stream& s, double momentum, const StepState* state, int64_t decayed,
+              const Tensor& gradients, const Tensor& master, const Tensor& m, const Tensor& weights,
+              bool zero_gradients);
+
+// At most this many neighbouring elements of one parameter, which LAMB treats together.
+inline constexpr int64_t lamb_piece_elements = 32768;
+struct LambPiece {
+  void* gradient;  // of the first element; f32, f64 for f64
+  int64_t state;   // its place in master weights and moments, a multiple of 16
+  int64_t weight;  // its place in the weights, a multiple of 16
+  int32_t count;
+  int32_t norm;  // the parameter's row of LambTables::norms; -1: it has no weight decay
+};
+// In device memory.
+struct LambTables {
+  const LambPiece* pieces = nullptr;  // those of a row of `norms` are neighbours
+  int64_t count = 0;                  // of `pieces`
+  // [rows + 1] the first piece of each row of `norms`; those behind the last row's have no row.
+  const int64_t* first_piece = nullptr;
+  Tensor piece_sums;  // [count,2] f64, scratch
+  Tensor norms;       // [rows,2] f64: sums of squares of w and of u
+};
+struct LambBuffers {
+  Tensor master, m, v, weights;
+};
+
+// LAMB in two steps, because processes may have parts of a parameter, whose sums of squares are
+// added up in between. Both do nothing but what is said here where state->found_inf is set.
+// Updates the moments, writes u in place of the gradients and this process's sums to tables.norms.
+void lamb_direction(Stream& s, const AdamW& hyper, const StepState* state,
+                    const LambBuffers& buffers, const LambTables& tables);
+// Updates the weights; zeroes u, which is in the gradients' place, or without an update the
+// gradients, where `zero_gradients`.
+void lamb_step(Stream& s, const StepState* state, const LambBuffers& buffers,
+               const LambTables& tables, bool zero_gradients);
 
 }  // namespace tally::train

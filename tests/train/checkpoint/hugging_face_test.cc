@@ -53,9 +53,9 @@ TEST_CASE("writing a model is tried in advance and leaves nothing") {
   CHECK(contains(fault(dir / "file"), "exists but is not a directory"));
   CHECK(contains(fault(dir / "file/model"), "'" + dir / "file/model'"));
   CHECK(contains(fault(dir / ""), "holds files but no config.json"));
-  dir.write("config.json", R"({"model_type":"bert"})");
+  dir.write("config.json", R"({"model_type":"t5"})");
   CHECK(contains(fault(dir / ""), "already holds a model"));
-  CHECK(contains(fault(dir / "", true), "a model of type \"bert\""));
+  CHECK(contains(fault(dir / "", true), "a model of type \"t5\""));
   dir.write("config.json", model_config_json(tiny_config(), DType::f32));
   CHECK(contains(fault(dir / ""), "only a run that resumes its training (--load) replaces"));
   CHECK(fault(dir / "", true).empty());

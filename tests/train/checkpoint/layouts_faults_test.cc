@@ -78,8 +78,9 @@ Faults faults_of(const std::string& root) {
   part.set(part.expected(3));
   Faults faults;
   const std::vector<Parameter>& all = part.table.all();
-  faults.check =
-      error_of([&] { check_checkpoint(root + "/iter_0000005", part.config, all, DType::f32); });
+  faults.check = error_of([&] {
+    check_checkpoint(root + "/iter_0000005", part.config, all, DType::f32, OptimizerKind::adam);
+  });
   faults.load = error_of([&] { load_checkpoint(root, part.config, part.state(), *part.stream); });
   if (!faults.load.empty()) CHECK((part.actual() == part.expected(3)));
   return faults;

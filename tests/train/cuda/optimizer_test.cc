@@ -78,6 +78,94 @@ TEST_CASE("cuda: gradient_norm and adamw_step" * NEEDS_GPU) {
   }
 }
 
+TEST_CASE("cuda: sgd_step" * NEEDS_GPU) {
+  for (const Kind& kind : types()) {
+    for (const int64_t n : {int64_t{5}, int64_t{128 * 1024 + 3}}) {
+      Both b(kind);
+      const Run r(b, n, step_values(0.5));
+      r.norm();
+      for (const bool zero : {false, true}) {
+        sgd_step(*b.cpu, 0.9, r.state.cpu.as<StepState>(), n / 2, r.gradients.cpu, r.master.cpu,
+                 r.m.cpu, r.weights.cpu, zero);
+        sgd_step(*b.gpu, 0.9, r.state.gpu.as<StepState>(), n / 2, r.gradients.gpu, r.master.gpu,
+                 r.m.gpu, r.weights.gpu, zero);
+        const double tolerance = kind.type == DType::f64 ? 1e-10 : 1e-5;
+        CHECK_CLOSE(b, r.master, tolerance);
+        CHECK_CLOSE(b, r.m, tolerance);
+        CHECK_CLOSE(b, r.weights, kind.tolerance);
+      }
+      for (const double g : Both::read(r.gradients.gpu, *b.gpu)) REQUIRE(g == 0);
+    }
+  }
+}
+
+// Two parameters with weight decay, the first in three pieces, and one without.
+struct LambRun : Run {
+  static constexpr int64_t first = 2 * lamb_piece_elements + 16, second = 112, third = 1003;
+  static constexpr int64_t at_third = first + second;
+  LambRun(Both& b, const StepState& s) : Run(b, at_third + third, s) {
+    sums = b.put({5, 2}, DType::f64, DType::f64, {});
+    norms = b.put({2, 2}, DType::f64, DType::f64, {});
+    rows = b.put({3}, DType::f64, DType::f64, {});
+    constexpr auto words = static_cast<int64_t>(5 * sizeof(LambPiece) / 8);
+    pieces = b.put({words}, DType::f64, DType::f64, {});
+    cpu = tables(*b.cpu, pieces.cpu, rows.cpu, gradients.cpu);
+    gpu = tables(*b.gpu.stream, pieces.gpu, rows.gpu, gradients.gpu);
+    cpu.piece_sums = sums.cpu;
+    gpu.piece_sums = sums.gpu;
+    cpu.norms = norms.cpu;
+    gpu.norms = norms.gpu;
+  }
+  static LambTables tables(Stream& s, const Tensor& pieces, const Tensor& rows, const Tensor& g) {
+    std::vector<LambPiece> list;
+    const auto add = [&](int64_t at, int64_t count, int norm) {
+      list.push_back({g.rows(at, count).data, at, at, static_cast<int32_t>(count), norm});
+    };
+    add(0, lamb_piece_elements, 0);
+    add(lamb_piece_elements, lamb_piece_elements, 0);
+    add(2 * lamb_piece_elements, 16, 0);
+    add(first, second, 1);
+    add(at_third, third, -1);
+    const std::vector<int64_t> begins{0, 3, 4};
+    s.copy(pieces.data, list.data(), list.size() * sizeof(LambPiece));
+    s.copy(rows.data, begins.data(), begins.size() * sizeof(int64_t));
+    s.synchronize();
+    LambTables t;
+    t.pieces = pieces.as<LambPiece>();
+    t.first_piece = rows.as<int64_t>();
+    t.count = static_cast<int64_t>(list.size());
+    return t;
+  }
+  void lamb(bool zero) const {
+    const LambBuffers on_cpu{master.cpu, m.cpu, v.cpu, weights.cpu};
+    const LambBuffers on_gpu{master.gpu, m.gpu, v.gpu, weights.gpu};
+    lamb_direction(*both.cpu, AdamW{}, state.cpu.as<StepState>(), on_cpu, cpu);
+    lamb_direction(*both.gpu, AdamW{}, state.gpu.as<StepState>(), on_gpu, gpu);
+    lamb_step(*both.cpu, state.cpu.as<StepState>(), on_cpu, cpu, zero);
+    lamb_step(*both.gpu, state.gpu.as<StepState>(), on_gpu, gpu, zero);
+  }
+  Pair sums, norms, rows, pieces;
+  LambTables cpu, gpu;
+};
+
+TEST_CASE("cuda: lamb_direction and lamb_step" * NEEDS_GPU) {
+  for (const Kind& kind : types()) {
+    Both b(kind);
+    const LambRun r(b, step_values(0.5));
+    r.norm();
+    const double tolerance = kind.type == DType::f64 ? 1e-10 : 1e-5;
+    for (const bool zero : {false, true}) {
+      r.lamb(zero);
+      CHECK_CLOSE(b, r.norms, tolerance);
+      CHECK_CLOSE(b, r.master, tolerance);
+      CHECK_CLOSE(b, r.m, tolerance);
+      CHECK_CLOSE(b, r.v, tolerance);
+      CHECK_CLOSE(b, r.weights, kind.tolerance);
+    }
+    for (const double g : Both::read(r.gradients.gpu, *b.gpu)) REQUIRE(g == 0);
+  }
+}
+
 TEST_CASE("cuda: add_gradients" * NEEDS_GPU) {
   for (const Kind& kind : types()) {
     for (const int64_t n : {int64_t{5}, int64_t{128 * 1024 + 3}}) {

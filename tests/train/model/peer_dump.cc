@@ -1,6 +1,6 @@
 // Writes what a Python peer needs to repeat our numbers: weights, batches, losses, gradients.
 //   peer_dump gpt f64|f32 learned|rotary tied|own explicit|reference none|selective|full DIR
-//   peer_dump adamw f64|f32 DIR
+//   peer_dump optimizer adam|lamb|sgd f64|f32 DIR
 // Every array is a raw little-endian file that DIR/manifest.json names, with its type and shape.
 #include <cstdio>
 #include <fstream>
@@ -65,6 +65,7 @@ void describe(const Config& c, json& m) {
                     {"clip", c.optimizer.clip},
                     {"beta1", c.optimizer.beta1},
                     {"beta2", c.optimizer.beta2},
+                    {"momentum", c.optimizer.sgd_momentum},
                     {"epsilon", c.optimizer.epsilon}};
 }
 
@@ -119,9 +120,13 @@ int dump_gpt(char** a) {
 }
 
 // The optimizer alone on given gradients, some of them clipped.
-int dump_adamw(char** a) {
-  const DType type = std::string(a[2]) == "f64" ? DType::f64 : DType::f32;
-  const Config c = training_config(type);
+int dump_optimizer(char** a) {
+  const DType type = std::string(a[3]) == "f64" ? DType::f64 : DType::f32;
+  Config c = training_config(type);
+  const std::string name = a[2];
+  c.optimizer.kind = name == "lamb"  ? OptimizerKind::lamb
+                     : name == "sgd" ? OptimizerKind::sgd
+                                     : OptimizerKind::adam;
   auto stream = make_stream(Device{});
   ParameterTable table;
   register_gpt(c.model, &table);
@@ -129,7 +134,7 @@ int dump_adamw(char** a) {
   table.initialize(c.seed);
   perturb(table, *stream);
   Optimizer optimizer(c, table, *stream);
-  Dump dump(*stream, a[3]);
+  Dump dump(*stream, a[4]);
   describe(c, dump.manifest);
   for (const Parameter& p : table.all()) dump.array("weight " + p.name, table.get(p.name).value);
   std::mt19937_64 random(3);
@@ -160,7 +165,7 @@ int dump_adamw(char** a) {
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "gpt" && argc == 8) return dump_gpt(argv);
-  if (mode == "adamw" && argc == 4) return dump_adamw(argv);
+  if (mode == "optimizer" && argc == 5) return dump_optimizer(argv);
   std::fprintf(stderr, "usage: see the top of peer_dump.cc\n");
   return 2;
 }

@@ -233,6 +233,35 @@ TEST_CASE("the gradient's norm is unscaled, and clipping acts on it") {
   CHECK(s.buffers().second_moment.as<double>()[200] == doctest::Approx(1e-3 * 0.64).epsilon(1e-6));
 }
 
+TEST_CASE("SGD has no second moments, and only AdamW's updates can be deferred") {
+  for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::lamb, OptimizerKind::sgd}) {
+    Config c = tiny_config();
+    c.optimizer.kind = kind;
+    const Setup s(DType::f32, c);
+    CHECK(s.buffers().first_moment.numel() == s.table.elements());
+    CHECK(s.buffers().second_moment.defined() == (kind != OptimizerKind::sgd));
+    CHECK(s.optimizer->can_defer() == (kind == OptimizerKind::adam));
+    if (kind != OptimizerKind::adam) CHECK_THROWS_AS(s.optimizer->defer(0, 128), std::logic_error);
+  }
+}
+
+TEST_CASE("LAMB and SGD skip the update of a gradient that is not finite") {
+  for (const OptimizerKind kind : {OptimizerKind::lamb, OptimizerKind::sgd}) {
+    Config c = tiny_config();
+    c.optimizer.kind = kind;
+    const Setup s(DType::f32, c);
+    const std::vector<double> before = read_doubles(*s.stream, s.table.weights());
+    s.optimizer->begin_step(1e-2);
+    s.table.gradients().as<float>()[3] = std::numeric_limits<float>::infinity();
+    s.optimizer->apply();
+    CHECK(s.optimizer->finish_step().found_inf == 1);
+    CHECK(s.optimizer->updates() == 0);
+    CHECK(read_doubles(*s.stream, s.table.weights()) == before);
+    for (const double v : read_doubles(*s.stream, s.buffers().first_moment)) REQUIRE(v == 0);
+    for (const double v : read_doubles(*s.stream, s.table.gradients())) REQUIRE(v == 0);
+  }
+}
+
 TEST_CASE("16-bit weights follow their float32 masters") {
   Setup s(DType::bf16);
   std::vector<float> masters(static_cast<size_t>(s.table.elements()));

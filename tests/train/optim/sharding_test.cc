@@ -137,7 +137,8 @@ TEST_CASE("the memory of a process is what its shares promise") {
     for (const bool shard_gradients : {false, true}) {
       CAPTURE(shard_gradients);
       Replica replica(c, row.type, 0, row.replicas, shard_gradients, 20000);
-      const OptimizerState state(replica.table, *replica.stream, replica.sharding->owned());
+      const OptimizerState state(replica.table, *replica.stream, OptimizerKind::adam,
+                                 replica.sharding->owned());
       const int64_t alignment = sharded_layout(row.replicas, false).alignment;
       int64_t block = 0;
       for (const Parameter& p : replica.table.all())
@@ -175,12 +176,13 @@ TEST_CASE("master weights of shares are drawn with the weights") {
     ParameterTable whole;
     register_gpt(c.model, &whole);
     whole.layout(*stream, type, sharded_layout(3, false));
-    const OptimizerState all(whole, *stream);
+    const OptimizerState all(whole, *stream, OptimizerKind::adam);
     whole.initialize(5, all.buffers().master);
     const std::vector<double> expected = read_doubles(*stream, all.buffers().master);
     for (int rank = 0; rank < 3; ++rank) {
       Replica replica(c, type, rank, 3, false, 20000);
-      const OptimizerState state(replica.table, *replica.stream, replica.sharding->owned());
+      const OptimizerState state(replica.table, *replica.stream, OptimizerKind::adam,
+                                 replica.sharding->owned());
       const OptimizerBuffers& own = state.buffers();
       replica.table.initialize(5, own.master, own.ranges);
       const std::vector<double> master = read_doubles(*replica.stream, own.master);

@@ -34,13 +34,14 @@ struct Layout {
   DType type = DType::f64;
   bool tied = true;  // and learned positions; else an untied head and rotary positions
   int64_t global_batch = 16;
+  OptimizerKind optimizer = OptimizerKind::adam;
   double dropout = 0;  // without tensor parallelism: it draws other masks there
   std::string text() const {
-    return fmt::format("TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}, {}{}", shape.tensor,
+    return fmt::format("TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}, {}, {}{}", shape.tensor,
                        sequence ? " SP" : "", shape.pipeline,
                        chunks > 1 ? fmt::format(" x {}", chunks) : "", shape.data, zero,
                        recompute_name(recompute), dtype_name(type), tied ? "tied" : "untied",
-                       dropout > 0 ? ", dropout" : "");
+                       optimizer_name(optimizer), dropout > 0 ? ", dropout" : "");
   }
 };
 
@@ -64,6 +65,7 @@ Config config_of(const Layout& l, int rank) {
   c.micro_batch = 2;
   c.global_batch = l.global_batch;
   c.train_iterations = steps;
+  c.optimizer.kind = l.optimizer;
   c.optimizer.clip = 0.1;
   c.optimizer.epsilon = 1e-4;  // so that a gradient that is zero but for rounding moves nothing
   c.optimizer.weight_decay = 0.1;
@@ -214,11 +216,16 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
           if (l.shape.data == 1 || !plain || (type == DType::f32 && !tied)) continue;
           for (l.zero = 1; l.zero <= 2; ++l.zero) all.push_back(l);
         }
-    l.zero = 0;
-    if (l.shape.tensor > 1 || ranks > 4) return;
     l.type = DType::f64;
     l.tied = true;
     l.recompute = Recompute::none;
+    for (const OptimizerKind kind : {OptimizerKind::lamb, OptimizerKind::sgd}) {
+      l.optimizer = kind;
+      for (l.zero = 0; l.zero <= (l.shape.data > 1 ? 2 : 0); ++l.zero) all.push_back(l);
+    }
+    l.optimizer = OptimizerKind::adam;
+    l.zero = 0;
+    if (l.shape.tensor > 1 || ranks > 4) return;
     l.dropout = 0.1;
     all.push_back(l);
   };

@@ -144,6 +144,10 @@ MUTATIONS = {
         "table_.decayed_elements() - range.first, 0, range.count()", "table_.decayed_elements(), 0, range.count()"),
     "ZeRO: every share uses the first one's moments": (
         "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc", "    at += r.own.count();\n", "    at += 0 * r.own.count();\n"),
+    "LAMB: the norm of a share is taken for the parameter's": (
+        "layout_ranks", "sockets 3 first", "src/optim/lamb.cc", "sharers_.push_back(&sharding->replicas());", ";"),
+    "LAMB: the norm of a shard is taken for the parameter's": (
+        "layout_ranks", "sockets 2 first", "src/optim/lamb.cc", "sharers_.push_back(&mesh->tensor());", ";"),
     "ZeRO: the weights are not gathered before they are read": (
         "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc", "  if (gathers_later_) gather_->all();\n", ""),
     "ZeRO: a block is computed before its weights have come": (

@@ -52,6 +52,20 @@ TEST_CASE("a training goes on under one layout after the other, with the numbers
   CHECK(fs::exists(folder / "s/iter_0000008/optimizer-00002-of-00002.safetensors"));
 }
 
+TEST_CASE("LAMB and SGD go on under another layout") {
+  for (const std::string kind : {"lamb", "sgd"}) {
+    const Folder folder("resume_" + kind);
+    const std::string run = exact + "--optimizer " + kind + " ";
+    const json whole = losses(run + "--train-iters 6 ", folder);
+    const std::string places = run + "--save " + folder / "s --load " + folder / "s ";
+    losses(places + tensor + "--train-iters 2 ", folder);
+    losses(places + "--nproc-per-node 4 --use-distributed-optimizer --train-iters 4 ", folder);
+    const json last = losses(places + "--train-iters 6 ", folder);
+    for (size_t i = 0; i < 2; ++i)
+      CHECK(last[i].get<double>() == doctest::Approx(whole[4 + i].get<double>()).epsilon(1e-11));
+  }
+}
+
 TEST_CASE("the model that several ranks write is one process's, and ranks read their parts of it") {
   const Folder folder("export_layouts");
   const std::string run = exact + "--train-iters 2 ";

@@ -78,6 +78,8 @@ const std::map<std::string, Pair> flags{
     {"--recompute-granularity", {"", "full"}},
     {"--exit-interval", {"", "3"}},
     {"--exit-duration-in-mins", {"", "3"}},
+    {"--optimizer", {"", "lamb"}},
+    {"--sgd-momentum", {"--optimizer sgd", "0.8"}},
     {"--lr", {"", "2e-4"}},
     {"--min-lr", {"", "1e-6"}},
     {"--lr-decay-style", {"", "cosine"}},
@@ -148,7 +150,6 @@ const std::set<std::string> may_differ{
     "--vocab-file", "--merge-file", "--record",  // rank 0 alone uses them
     "--load", "--load-hf",                       // need a model on the disk; tested below
     "--epochs",            // needs a dataset; sets the number of steps, which is compared
-    "--optimizer",         // knows one
     "--text", "--stride",  // of evaluate, which is one process
     "--device",            // the kind of device is compared when it has been opened
     // Where the processes are; the rendezvous compares their number.

@@ -56,7 +56,7 @@ size_t allocated_by_stage(const Config& c, int stage) {
   ParameterTable table;
   for (const ModelPart& part : parts) register_gpt(c.model, part, &table);
   table.layout(*stream, c.compute_type());
-  const OptimizerState state(table, *stream);
+  const OptimizerState state(table, *stream, c.optimizer.kind);
   size_t bytes = stream->bytes_allocated();
   const auto schedule = pipeline_schedule(stage, c.pipeline_parallel,
                                           static_cast<int>(parts.size()), c.micro_batches());
@@ -120,13 +120,14 @@ TEST_CASE("the estimate of parameters is what table and optimizer allocate, to t
         c.command = command;
         c.model.positions = variant ? Positions::rotary : Positions::learned;
         c.model.tied_embeddings = variant;
+        c.optimizer.kind = variant ? OptimizerKind::sgd : OptimizerKind::adam;
         CAPTURE(text_of(c));
         const auto stream = cpu_stream();
         ParameterTable table;
         register_gpt(c.model, &table);
         table.layout(*stream, c.compute_type());
         std::optional<OptimizerState> state;
-        if (command == Command::train) state.emplace(table, *stream);
+        if (command == Command::train) state.emplace(table, *stream, c.optimizer.kind);
         CHECK(estimate_memory(c).parameters == static_cast<double>(stream->bytes_allocated()));
       }
     }

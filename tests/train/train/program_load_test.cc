@@ -83,6 +83,31 @@ TEST_CASE("--no-save-optim and --no-load-optim: weights and counters without the
   CHECK(losses(folder)[1] != with[1]);
 }
 
+TEST_CASE("LAMB and SGD: a training that was interrupted ends with the same bytes") {
+  const Folder folder("optimizers");
+  for (const std::string kind : {"lamb", "sgd"}) {
+    const std::string steps = run + "--bf16 --lr-decay-iters 6 --optimizer " + kind + " --save ";
+    const std::string whole = folder / kind, broken = whole + "_broken";
+    REQUIRE(tally_train(steps + whole + " --train-iters 6").code == 0);
+    REQUIRE(tally_train(steps + broken + " --train-iters 3").code == 0);
+    const Ended ended = tally_train(steps + broken + " --train-iters 6 --load " + broken);
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    for (const std::string name : {"model.safetensors", "optimizer.safetensors"})
+      CHECK((read_text(whole + "/iter_0000006/" + name) ==
+             read_text(broken + "/iter_0000006/" + name)));
+  }
+  const std::string place = folder / "sgd", state = place + "/iter_0000006";
+  const Ended refused =
+      tally_train(run + "--bf16 --lr-decay-iters 6 --train-iters 7 --load " + place);
+  CHECK(refused.code == 2);
+  CHECK(
+      refused.err ==
+      "tally-train: error: --load: '" + state +
+          "' has the state of --optimizer sgd, and this run's optimizer is adam: give --optimizer "
+          "sgd, --no-load-optim to resume with its weights alone, or --finetune to start at "
+          "iteration 0 with them\n");
+}
+
 TEST_CASE("a checkpoint of another precision is named with the flag to set") {
   const Folder folder("differs");
   const std::string saved = folder / "s", more = run + "--train-iters 3 --load " + saved;

@@ -1,0 +1,61 @@
+// A model's config.json while it is read. Private to checkpoint/.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace tally::train {
+
+using ConfigJson = nlohmann::ordered_json;
+
+// A config.json while it is read.
+class ConfigReader {
+ public:
+  ConfigReader(std::string path, ConfigJson json)
+      : path_(std::move(path)), json_(std::move(json)) {}
+  std::runtime_error bad(const std::string& why) const {
+    return std::runtime_error(fmt::format("'{}' {}", path_, why));
+  }
+  bool has(const char* key) const { return json_.contains(key) && !json_[key].is_null(); }
+  template <typename T>
+  T get(const char* key, const T& missing) const {
+    if (!has(key)) return missing;
+    try {
+      return json_[key].template get<T>();
+    } catch (const ConfigJson::exception&) {
+      throw bad(fmt::format("has {} for \"{}\", which is not of the expected kind",
+                            json_[key].dump(), key));
+    }
+  }
+  double probability(const char* key) const {
+    const auto value = get<double>(key, 0.1);
+    if (!(value >= 0 && value < 1))
+      throw bad(fmt::format("has the {} {}, which is not in [0, 1)", key, value));
+    return value;
+  }
+  int64_t size(const char* key) const {
+    if (has(key) && !json_[key].is_number_integer())
+      throw bad(
+          fmt::format("has {} for \"{}\", which is not a whole number", json_[key].dump(), key));
+    const auto value = get<int64_t>(key, 0);
+    if (value < 1) throw bad(fmt::format("gives no positive \"{}\"", key));
+    return value;
+  }
+  // Throws for a model that is computed differently from ours.
+  void refuse(const char* key, bool bad_value) const {
+    if (get<bool>(key, !bad_value) == bad_value) {
+      throw bad(fmt::format("has \"{}\": {}, which is not supported", key, bad_value));
+    }
+  }
+
+  const ConfigJson& json() const { return json_; }
+
+ private:
+  std::string path_;
+  ConfigJson json_;
+};
+
+}  // namespace tally::train

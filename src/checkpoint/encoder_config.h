@@ -1,0 +1,21 @@
+// The config.json of transformers' BERT and DistilBERT. Private to checkpoint/.
+#pragma once
+
+#include <string>
+
+#include "src/checkpoint/config_reader.h"
+#include "src/config/config.h"
+
+namespace tally::train {
+
+// Sets the fields of an encoder and its task, as of BertForSequenceClassification. What the file
+// that the model comes from says otherwise stays. `type`: the weights', as "float32".
+void write_encoder_config(const ModelConfig& config, const std::string& type, ConfigJson* json);
+
+// Of a file of model type `type`, bert or distilbert. defaults.task, unless it is that of a
+// language model, is the task; else the file's architecture tells it. Throws std::runtime_error
+// with one sentence where the model is not supported.
+ModelConfig read_encoder_config(const ConfigReader& in, const std::string& type,
+                                const ModelConfig& defaults, int64_t vocabulary_multiple);
+
+}  // namespace tally::train

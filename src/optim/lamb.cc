@@ -1,0 +1,93 @@
+#include "src/optim/lamb.h"
+
+#include <algorithm>
+
+namespace tally::train {
+namespace {
+
+// Where the gradients of an element of the flat buffers are, in the range of the optimizer's state
+// that begins at `state`.
+struct GradientRange {
+  FlatRange range;
+  int64_t state;
+  Tensor gradient;
+};
+
+std::vector<GradientRange> gradient_ranges(const ParameterTable& table, const Sharding* sharding) {
+  std::vector<GradientRange> ranges;
+  int64_t state = 0;
+  if (!sharding) return {{{0, table.elements()}, 0, table.gradients()}};
+  for (const Sharding::Range& r : sharding->ranges()) {
+    ranges.push_back({r.own, state, r.own_gradient});
+    state += r.own.count();
+  }
+  return ranges;
+}
+
+// The pieces of what `ranges` have of a parameter. The padding of the vocabulary has no gradient and
+// must not count in the norms: it depends on the number of shards.
+void add_pieces(const Parameter& p, const std::vector<GradientRange>& ranges, int norm,
+                std::vector<LambPiece>* pieces) {
+  for (const GradientRange& r : ranges) {
+    const int64_t end = p.offset + p.local_elements() - p.local_padding();
+    const int64_t last = std::min(end, r.range.last);
+    int64_t at = std::max(p.offset, r.range.first);
+    for (; at < last; at += lamb_piece_elements) {
+      const int64_t count = std::min(lamb_piece_elements, last - at), in_range = at - r.range.first;
+      pieces->push_back({r.gradient.rows(in_range, count).data, r.state + in_range, at,
+                         static_cast<int32_t>(count), norm});
+    }
+  }
+}
+
+}  // namespace
+
+Lamb::Lamb(const AdamW& hyper, const ParameterTable& table, const OptimizerBuffers& buffers,
+           Stream& stream, const Mesh* mesh, const Sharding* sharding)
+    : hyper_(hyper),
+      stream_(stream),
+      arena_(stream),
+      buffers_{buffers.master, buffers.first_moment, buffers.second_moment, table.weights()} {
+  const std::vector<GradientRange> ranges = gradient_ranges(table, sharding);
+  std::vector<LambPiece> pieces;
+  int rows = 0;
+  // The tensor parallel ranks number the parameters alike, because all have a part of each. Where
+  // all have the whole, both of its sums are multiplied, and the ratio stays.
+  for (const Parameter& p : table.all())
+    if (p.group == ParameterGroup::decayed) add_pieces(p, ranges, rows++, &pieces);
+  for (const Parameter& p : table.all())
+    if (p.group != ParameterGroup::decayed) add_pieces(p, ranges, -1, &pieces);
+  make_tables(pieces, rows);
+  if (mesh && mesh->tensor().size() > 1) sharers_.push_back(&mesh->tensor());
+  if (sharding && sharding->replicas().size() > 1) sharers_.push_back(&sharding->replicas());
+}
+
+void Lamb::make_tables(const std::vector<LambPiece>& pieces, int64_t rows) {
+  const auto count = static_cast<int64_t>(pieces.size());
+  std::vector<int64_t> first(static_cast<size_t>(rows) + 1, 0);
+  for (const LambPiece& p : pieces)
+    if (p.norm >= 0) ++first[static_cast<size_t>(p.norm) + 1];
+  for (size_t row = 0; row < static_cast<size_t>(rows); ++row) first[row + 1] += first[row];
+  const auto put = [&](const void* from, size_t bytes, const char* what) {
+    const Tensor t = arena_.make(DType::u8, {static_cast<int64_t>(bytes)}, what);
+    stream_.copy(t.data, from, bytes);
+    return t.data;
+  };
+  tables_.count = count;
+  tables_.pieces = static_cast<LambPiece*>(
+      put(pieces.data(), pieces.size() * sizeof(LambPiece), "the pieces of LAMB"));
+  tables_.first_piece = static_cast<int64_t*>(
+      put(first.data(), first.size() * sizeof(int64_t), "the parameters of LAMB"));
+  tables_.piece_sums = arena_.make(DType::f64, {count, 2}, "sums of squares of LAMB");
+  tables_.norms = arena_.make(DType::f64, {rows, 2}, "norms of LAMB");
+  stream_.fill_zero(tables_.norms.data, tables_.norms.bytes());
+  stream_.synchronize();  // before the vectors are gone
+}
+
+void Lamb::step(const StepState* state, bool zero_gradients) {
+  lamb_direction(stream_, hyper_, state, buffers_, tables_);
+  for (Communicator* sharers : sharers_) sharers->all_reduce(stream_, tables_.norms);
+  lamb_step(stream_, state, buffers_, tables_, zero_gradients);
+}
+
+}  // namespace tally::train
