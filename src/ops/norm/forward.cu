@@ -151,6 +151,8 @@ void choose(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
   }
   if (vectors <= 4096) {
     const auto threads = static_cast<int>(divide_up(divide_up(vectors, 4), 32) * 32);
+    // Blocks of up to 512 threads have the registers for a whole row.
+    if (threads <= 512) return start<T, N, 4, 512>(s, a, dropout, threads, 1);
     return start<T, N, 4, 1024>(s, a, dropout, threads, 1);
   }
   start<T, N, 8, 1024>(s, a, dropout, 1024, 1);
