@@ -41,18 +41,18 @@ struct Builder {
   const AttentionShape& a;
   fe::graph::Graph& graph;
 
-  TensorHandle packed(const char* name, Id id) const {
-    const int64_t row = 3 * a.heads * a.head_dim;
-    return graph.tensor(attributes(name, id, row));
+  TensorHandle packed(const char* name, Id id, int64_t heads) const {
+    return graph.tensor(attributes(name, id, heads, a.row()));
   }
   TensorHandle plain(const char* name, Id id) const {
-    return graph.tensor(attributes(name, id, a.heads * a.head_dim));
+    return graph.tensor(attributes(name, id, a.heads, a.heads * a.head_dim));
   }
-  fe::graph::Tensor_attributes attributes(const char* name, Id id, int64_t row) const {
+  fe::graph::Tensor_attributes attributes(const char* name, Id id, int64_t heads,
+                                          int64_t row) const {
     return fe::graph::Tensor_attributes()
         .set_name(name)
         .set_uid(id)
-        .set_dim({a.batch, a.heads, a.tokens, a.head_dim})
+        .set_dim({a.batch, heads, a.tokens, a.head_dim})
         .set_stride({a.tokens * row, a.head_dim, row, 1});
   }
   TensorHandle scalar(const char* name, Id id) const {
@@ -63,10 +63,10 @@ struct Builder {
                             .set_stride({1, 1, 1, 1})
                             .set_data_type(fe::DataType_t::INT64));
   }
-  void output(const TensorHandle& t, Id id, int64_t row) const {
+  void output(const TensorHandle& t, Id id, int64_t heads, int64_t row) const {
     t->set_output(true)
         .set_uid(id)
-        .set_dim({a.batch, a.heads, a.tokens, a.head_dim})
+        .set_dim({a.batch, heads, a.tokens, a.head_dim})
         .set_stride({a.tokens * row, a.head_dim, row, 1});
   }
 };
@@ -95,8 +95,9 @@ std::shared_ptr<fe::graph::Graph> forward_graph(const AttentionShape& a, DType d
                         b.scalar("offset", id_offset));
   }
   const auto [out, stats] =
-      graph->sdpa(b.packed("q", id_q), b.packed("k", id_k), b.packed("v", id_v), options);
-  b.output(out, id_out, a.heads * a.head_dim);
+      graph->sdpa(b.packed("q", id_q, a.heads), b.packed("k", id_k, a.kv_heads()),
+                  b.packed("v", id_v, a.kv_heads()), options);
+  b.output(out, id_out, a.heads, a.heads * a.head_dim);
   stats->set_output(true).set_data_type(fe::DataType_t::FLOAT).set_uid(id_stats);
   return graph;
 }
@@ -124,18 +125,19 @@ std::shared_ptr<fe::graph::Graph> backward_graph(const AttentionShape& a, DType 
                                        .set_stride({a.heads * a.tokens, a.tokens, 1, 1})
                                        .set_data_type(fe::DataType_t::FLOAT));
   const auto [dq, dk, dv] =
-      graph->sdpa_backward(b.packed("q", id_q), b.packed("k", id_k), b.packed("v", id_v),
-                           b.plain("out", id_out), b.plain("dout", id_dout), stats, options);
-  const int64_t row = 3 * a.heads * a.head_dim;
-  b.output(dq, id_dq, row);
-  b.output(dk, id_dk, row);
-  b.output(dv, id_dv, row);
+      graph->sdpa_backward(b.packed("q", id_q, a.heads), b.packed("k", id_k, a.kv_heads()),
+                           b.packed("v", id_v, a.kv_heads()), b.plain("out", id_out),
+                           b.plain("dout", id_dout), stats, options);
+  b.output(dq, id_dq, a.heads, a.row());
+  b.output(dk, id_dk, a.kv_heads(), a.row());
+  b.output(dv, id_dv, a.kv_heads(), a.row());
   return graph;
 }
 
 std::string key_of(const ComputeOptions& o, const AttentionShape& a, DType dtype) {
-  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}/{}", a.batch, a.tokens, a.heads, a.head_dim,
-                     a.causal(), a.scale, a.dropout, dtype_name(dtype), o.deterministic);
+  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}/{}/{}", a.batch, a.tokens, a.heads, a.kv_heads(),
+                     a.head_dim, a.causal(), a.scale, a.dropout, dtype_name(dtype),
+                     o.deterministic);
 }
 
 class Frontend final : public CudnnAttention {
