@@ -118,7 +118,7 @@ class Transformer : public Stage {
   // output are still valid.
   const Activations* latest_ = nullptr;
   BackwardFlow flow_;  // forward: `residual` is the last norm's output, `normed` a branch's output
-  Tensor qkv_grad_;    // [B,T,3,H,D]; the same memory as plan_scratch() returns
+  Tensor qkv_grad_;    // [B,T,H+2G,D]; the same memory as plan_scratch() returns
   Tensor projection_sums_;  // [layers,C], see SelfAttention
 };
 

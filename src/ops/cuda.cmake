@@ -14,7 +14,7 @@ set(train_ops_cuda_sources
   loss/cross_entropy.cu loss/fused.cc loss/fused_passes.cu loss/vocab_parallel.cu
   norm/backward.cu norm/forward.cu norm/residual.cu
   optimizer/cuda.cu optimizer/lamb.cu optimizer/sgd.cu
-  rows/cuda.cu)
+  rows/cuda.cu swiglu/cuda.cu)
 
 if(TALLY_CUDNN_FRONTEND AND TALLY_CUDNN_INCLUDE AND TALLY_CUDNN_LIBRARY)
   message(STATUS "Attention: cuDNN (${TALLY_CUDNN_LIBRARY}) through ${TALLY_CUDNN_FRONTEND}, own kernels else")

@@ -57,7 +57,7 @@ struct Pair {
 struct Builder {
   const AttentionShape& a;
   fe::graph::Graph& graph;
-  int64_t packed_row = 3 * a.heads * a.head_dim, plain_row = a.heads * a.head_dim;
+  int64_t packed_row = a.row(), plain_row = a.heads * a.head_dim;
   TensorHandle lengths, packed_places, plain_places, stats_places;  // null without documents
 
   Builder(const AttentionShape& shape, fe::graph::Graph& of) : a(shape), graph(of) {
@@ -68,17 +68,18 @@ struct Builder {
     stats_places = places("places of statistics", id_stats_places);
   }
 
-  TensorHandle packed(const char* name, Id id) const {
-    return graph.tensor(attributes(name, id, packed_row).set_ragged_offset(packed_places));
+  TensorHandle packed(const char* name, Id id, int64_t heads) const {
+    return graph.tensor(attributes(name, id, heads, packed_row).set_ragged_offset(packed_places));
   }
   TensorHandle plain(const char* name, Id id) const {
-    return graph.tensor(attributes(name, id, plain_row).set_ragged_offset(plain_places));
+    return graph.tensor(attributes(name, id, a.heads, plain_row).set_ragged_offset(plain_places));
   }
-  fe::graph::Tensor_attributes attributes(const char* name, Id id, int64_t row) const {
+  fe::graph::Tensor_attributes attributes(const char* name, Id id, int64_t heads,
+                                          int64_t row) const {
     return fe::graph::Tensor_attributes()
         .set_name(name)
         .set_uid(id)
-        .set_dim({batch_of(a), a.heads, tokens_of(a), a.head_dim})
+        .set_dim({batch_of(a), heads, tokens_of(a), a.head_dim})
         .set_stride({tokens_of(a) * row, a.head_dim, row, 1});
   }
   // Of documents' tokens one after the other, each with the statistics of all heads.
@@ -110,10 +111,10 @@ struct Builder {
   TensorHandle scalar(const char* name, Id id) const {
     return table(name, id, 1, fe::DataType_t::INT64);
   }
-  void output(const TensorHandle& t, Id id, int64_t row) const {
+  void output(const TensorHandle& t, Id id, int64_t heads, int64_t row) const {
     t->set_output(true)
         .set_uid(id)
-        .set_dim({batch_of(a), a.heads, tokens_of(a), a.head_dim})
+        .set_dim({batch_of(a), heads, tokens_of(a), a.head_dim})
         .set_stride({tokens_of(a) * row, a.head_dim, row, 1})
         .set_ragged_offset(row == packed_row ? packed_places : plain_places);
   }
@@ -147,8 +148,9 @@ std::shared_ptr<fe::graph::Graph> forward_graph(const AttentionShape& a, DType d
   auto options = fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true);
   b.set_common(&options);
   const auto [out, stats] =
-      graph->sdpa(b.packed("q", id_q), b.packed("k", id_k), b.packed("v", id_v), options);
-  b.output(out, id_out, b.plain_row);
+      graph->sdpa(b.packed("q", id_q, a.heads), b.packed("k", id_k, a.kv_heads()),
+                  b.packed("v", id_v, a.kv_heads()), options);
+  b.output(out, id_out, a.heads, b.plain_row);
   stats->set_output(true).set_data_type(fe::DataType_t::FLOAT).set_uid(id_stats);
   if (a.documents) {
     stats->set_dim({batch_of(a), a.heads, tokens_of(a), 1})
@@ -170,19 +172,20 @@ std::shared_ptr<fe::graph::Graph> backward_graph(const AttentionShape& a, DType 
     options.set_max_total_seq_len_q(most).set_max_total_seq_len_kv(most);
   }
   const auto [dq, dk, dv] =
-      graph->sdpa_backward(b.packed("q", id_q), b.packed("k", id_k), b.packed("v", id_v),
-                           b.plain("out", id_out), b.plain("dout", id_dout), b.stats(), options);
-  b.output(dq, id_dq, b.packed_row);
-  b.output(dk, id_dk, b.packed_row);
-  b.output(dv, id_dv, b.packed_row);
+      graph->sdpa_backward(b.packed("q", id_q, a.heads), b.packed("k", id_k, a.kv_heads()),
+                           b.packed("v", id_v, a.kv_heads()), b.plain("out", id_out),
+                           b.plain("dout", id_dout), b.stats(), options);
+  b.output(dq, id_dq, a.heads, b.packed_row);
+  b.output(dk, id_dk, a.kv_heads(), b.packed_row);
+  b.output(dv, id_dv, a.kv_heads(), b.packed_row);
   return graph;
 }
 
 // The tokens of documents may differ from call to call.
 std::string key_of(const ComputeOptions& o, const AttentionShape& a, DType dtype) {
-  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}/{}/{}", a.documents, batch_of(a), tokens_of(a),
-                     a.heads, a.head_dim, a.causal(), a.scale, a.dropout, dtype_name(dtype),
-                     o.deterministic);
+  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}/{}/{}/{}", a.documents, batch_of(a), tokens_of(a),
+                     a.heads, a.kv_heads(), a.head_dim, a.causal(), a.scale, a.dropout,
+                     dtype_name(dtype), o.deterministic);
 }
 
 class Frontend final : public CudnnAttention {

@@ -14,11 +14,11 @@ constexpr unsigned threads = 256;
 
 // Place i of n + 1. `known`: entries of cu_seqlens; what lies beyond is its last.
 __global__ void documents_kernel(DocumentTable table, const int32_t* cu_seqlens, int64_t known,
-                                 int64_t n, int64_t heads, int64_t head_dim) {
+                                 int64_t n, int64_t packed_row, int64_t heads, int64_t head_dim) {
   const int64_t i = int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i > n) return;
   const int64_t begin = cu_seqlens[min(i, known - 1)];
-  table.packed[i] = begin * 3 * heads * head_dim;
+  table.packed[i] = begin * packed_row;
   table.plain[i] = begin * heads * head_dim;
   table.stats[i] = begin * heads;
   if (i < n) table.lengths[i] = cu_seqlens[min(i + 1, known - 1)] - static_cast<int32_t>(begin);
@@ -43,7 +43,7 @@ DocumentTable write_documents(CudaStream& s, const AttentionShape& shape, const 
   table.lengths = reinterpret_cast<int32_t*>(table.stats + n + 1);
   documents_kernel<<<static_cast<unsigned>(divide_up(n + 1, int64_t{threads})), threads, 0,
                      s.stream()>>>(table, cu_seqlens.as<int32_t>(), cu_seqlens.dim(0), n,
-                                   shape.heads, shape.head_dim);
+                                   shape.row(), shape.heads, shape.head_dim);
   CUDA_LAUNCHED();
   return table;
 }

@@ -11,7 +11,7 @@ constexpr int threads = 256, tokens_a_block = 4;
 struct Rotation {
   const int32_t* positions;  // null: the place in the sequence
   int64_t rows, tokens;
-  int heads, width, half;
+  int row, heads, width, half;  // elements of a row; heads of Q and K
   double base;
   bool inverse;
 };
@@ -35,11 +35,11 @@ __global__ void __launch_bounds__(threads) rotary_kernel(T* qkv, Rotation r) {
   }
   __syncthreads();
   // Q's heads, then K's, of each token.
-  const int vectors = r.half / N, a_token = 2 * r.heads * vectors;
+  const int vectors = r.half / N, a_token = r.heads * vectors;
   for (int at = threadIdx.x; at < count * a_token; at += threads) {
     const int token = at / a_token, in_token = at - token * a_token, head = in_token / vectors,
               i = (in_token - head * vectors) * N;
-    T* const low = qkv + ((first + token) * 3 * r.heads + head) * r.width + i;
+    T* const low = qkv + (first + token) * r.row + head * r.width + i;
     const Vector<T, N> a = load<T, N>(low), b = load<T, N>(low + r.half);
     Vector<T, N> turned_a, turned_b;
 #pragma unroll
@@ -63,21 +63,17 @@ void launch(CudaStream& s, T* qkv, const Rotation& r) {
 
 }  // namespace
 
-void rotary(Stream& stream, const Tensor& qkv, const Tensor& positions, double base,
-            double fraction, bool inverse) {
+void rotary(Stream& stream, const Tensor& qkv, int64_t kv_heads, const Tensor& positions,
+            double base, double fraction, bool inverse) {
   CudaStream& s = cuda_stream(stream);
-  const auto width = static_cast<int>(qkv.dim(4));
+  const auto width = static_cast<int>(qkv.dim(-1));
   const int half = static_cast<int>(static_cast<double>(width) * fraction) / 2;
   const int64_t rows = qkv.dim(0) * qkv.dim(1);
   if (rows == 0 || half == 0) return;
-  const Rotation r{positions.as<int32_t>(),
-                   rows,
-                   qkv.dim(1),
-                   static_cast<int>(qkv.dim(3)),
-                   width,
-                   half,
-                   base,
-                   inverse};
+  const auto row = static_cast<int>(qkv.numel() / rows);
+  const int heads = row / width - static_cast<int>(kv_heads);
+  const Rotation r{
+      positions.as<int32_t>(), rows, qkv.dim(1), row, heads, width, half, base, inverse};
   by_type(qkv.dtype, __func__, [&](auto zero) {
     using T = decltype(zero);
     constexpr int N = vector_size<T>;

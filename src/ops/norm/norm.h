@@ -1,9 +1,11 @@
-// LayerNorm over the last dimension (Ba, Kiros and Hinton, arXiv:1607.06450), alone or fused with
-// the dropout and residual addition before it.
+// LayerNorm over the last dimension (Ba, Kiros and Hinton, arXiv:1607.06450), or RMSNorm (Zhang and
+// Sennrich, arXiv:1910.07467), alone or fused with the dropout and residual addition before it.
 //   mean = sum(x) / C;  rstd = 1 / sqrt(sum((x - mean)^2) / C + epsilon)
 //   y = (x - mean) rstd gamma + beta
 //   backward, with xhat = (x - mean) rstd and g = dy gamma:
 //   dx = rstd (g - mean(g) - xhat mean(g xhat));  dgamma += sum dy xhat;  dbeta += sum dy
+// RMSNorm is the same with mean = 0, without mean(g) and without beta: it is computed where beta
+// and mean, in the backward pass mean and dbeta, are undefined.
 //   x[M,C], gamma[C], beta[C], y[M,C], dy[M,C], dx[M,C]: the compute type (f64, f32, bf16, f16)
 //   mean[M], rstd[M]: f32 (f64 for f64), for the backward pass
 //   dgamma[C], dbeta[C], dbias[C]: the gradient type (f32, f64 for f64)

@@ -55,11 +55,12 @@ inline std::string check(const Kind& kind, AttentionShape a, const Ways& ways = 
   b.gpu.options.float64_gemms = ways.float64_gemms;
   b.gpu.options.tf32x3_attention = ways.three_tf32;
   b.gpu.options.hopper_attention = ways.own_16_bits;
-  const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim});
+  const int64_t rows = a.heads + 2 * a.kv_heads();
+  const Pair qkv = b.input({a.batch, a.tokens, rows, a.head_dim});
   const Pair out = b.output({a.batch, a.tokens, a.heads, a.head_dim});
   const Pair stats = b.statistics({a.batch, a.heads, a.tokens});
   const Pair dout = b.input({a.batch, a.tokens, a.heads, a.head_dim});
-  const Pair dqkv = b.output({a.batch, a.tokens, 3, a.heads, a.head_dim});
+  const Pair dqkv = b.output({a.batch, a.tokens, rows, a.head_dim});
   const Tensor work = b.scratch(attention_workspace(*b.gpu, a, kind.type));
   AttentionArgs on_cpu = packed_attention(a, qkv.cpu, out.cpu, stats.cpu, Tensor(), 11),
                 on_gpu = packed_attention(a, qkv.gpu, out.gpu, stats.gpu, work, 11);
@@ -68,8 +69,8 @@ inline std::string check(const Kind& kind, AttentionShape a, const Ways& ways = 
   attention_forward(*b.cpu, on_cpu);
   attention_forward(*b.gpu, on_gpu);
   const std::string backend = attention_backend(*b.gpu, a, kind.type);
-  INFO(backend, " B ", a.batch, " T ", a.tokens, " H ", a.heads, " D ", a.head_dim, " causal ",
-       a.causal(), " dropout ", a.dropout, " documents ", lengths.size());
+  INFO(backend, " B ", a.batch, " T ", a.tokens, " H ", a.heads, " G ", a.kv_heads(), " D ",
+       a.head_dim, " causal ", a.causal(), " dropout ", a.dropout, " documents ", lengths.size());
   CHECK_CLOSE(b, out, kind.tolerance);
   // Of a single key the statistic is the score itself, whose terms may cancel.
   const double cancels = a.tokens == 1 ? 10 : 1;
