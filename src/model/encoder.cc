@@ -18,6 +18,12 @@ BlockSizes encoder_sizes(const Config& config, DType type) {
   return sizes;
 }
 
+// Micro batches differ in their tokens, and in how many of them are masked.
+Compute with_varying_tokens(Compute compute) {
+  compute.options.tokens_vary = true;
+  return compute;
+}
+
 GeluKind gelu_of(const ModelConfig& config) {
   return config.tanh_gelu ? GeluKind::tanh : GeluKind::erf;
 }
@@ -25,7 +31,7 @@ GeluKind gelu_of(const ModelConfig& config) {
 }  // namespace
 
 Encoder::Encoder(const Config& config, const ParameterTable& table, const Compute& compute)
-    : Transformer(config, whole_model(config.model), table, compute, nullptr,
+    : Transformer(config, whole_model(config.model), table, with_varying_tokens(compute), nullptr,
                   encoder_sizes(config, table.weights().dtype), true),
       names_(encoder_names(config_)) {
   if (config.sequence > config_.max_positions)
