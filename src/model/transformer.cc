@@ -193,6 +193,7 @@ std::unique_ptr<ActivationSet> Transformer::make_activations() {
   if (!part_.first || !part_.last) a->gradient = residual("gradient between stages");
   a->blocks = a->planned;
   a->final = a->planned_final;
+  ++sets_;
   return a;
 }
 
@@ -314,7 +315,7 @@ void Transformer::backward(ActivationSet& set) {
 }
 
 void Transformer::backward_final(Activations& a, const Dropout& dropout, const BackwardFlow& flow) {
-  if (latest_ != &a) final_norm_.norm(context_, dropout, a.final);
+  if (!is_latest(a)) final_norm_.norm(context_, dropout, a.final);
   backward_head(a, dropout, flow.normed);
   const Branch top = blocks_.back().branch(a.blocks.back());
   final_norm_.backward(context_, a.final, &top, dropout, true, flow);
@@ -327,7 +328,7 @@ void Transformer::backward_blocks(Activations& a, const Dropout& dropout,
                         {a.layout.batch, a.layout.tokens, planned.dim(2), planned.dim(3)});
   for (size_t l = blocks_.size(); l-- > 0;) {
     const Block& block = blocks_[l];
-    const bool still_there = latest_ == &a && l + 1 == blocks_.size();
+    const bool still_there = is_latest(a) && l + 1 == blocks_.size();
     if (sizes_.recompute != Recompute::none) side_->wait();  // blocks share what the GEMMs read
     if (!still_there) block.recompute(&context_, a.layout, dropout, flow.normed, a.blocks[l]);
     const Branch below = l > 0 ? blocks_[l - 1].branch(a.blocks[l - 1]) : Branch();
