@@ -16,15 +16,17 @@ if(TALLY_SANITIZE)
 endif()
 
 # tally_library(NAME SOURCES a.cc b.cc LINK other ...): a static library whose headers are included
-# by their path from the top of the tree, as "engine/base/mark.h". COLD: it parses flags, checks, prints or opens files, so
-# that a release is optimized less and compiled a third faster.
+# by their path from the top of the tree, as "engine/base/mark.h". COLD: all of it, or COLD_SOURCES: these files parse
+# flags, check, print, open files or start processes. A release optimizes them less and compiles them a third faster.
 function(tally_library name)
-  cmake_parse_arguments(ARG "COLD" "" "SOURCES;LINK" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;COLD_SOURCES;LINK" ${ARGN})
+  set(less $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+  add_library(${name} STATIC ${ARG_SOURCES} ${ARG_COLD_SOURCES})
+  set_source_files_properties(${ARG_COLD_SOURCES} PROPERTIES COMPILE_OPTIONS "${less}")
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE tally_flags PUBLIC ${ARG_LINK})
   if(ARG_COLD)
-    target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+    target_compile_options(${name} PRIVATE ${less})
   endif()
 endfunction()
 

@@ -51,12 +51,20 @@ cached() {
   sed -n "s/^$1:[A-Z]*=//p" "$TALLY_BUILD/CMakeCache.txt"
 }
 
+# begin_engine CUDA: builds the engine in silence until it is killed. What fails here fails again, aloud, in configure_and_build.
+begin_engine() {
+  trap 'exit 0' TERM # after CMake's end, because nobody else may configure this directory meanwhile
+  mkdir -p "$TALLY_BUILD"
+  cmake -S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTALLY_CUDA="$1" \
+    -DTALLY_TESTS=OFF -DTALLY_TRAIN=OFF >/dev/null 2>&1 && exec ninja -C "$TALLY_BUILD" -j "$TALLY_JOBS" tally >/dev/null 2>&1
+}
+
 # configure_and_build TESTS CUDA TARGET...: CMake with what setup installed; builds the targets (all when none is
 # named). TESTS: ON or OFF; CUDA: ON, OFF or AUTO.
 configure_and_build() {
   local tests=$1 cuda=$2
   shift 2
-  local options=(-S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja -DTALLY_TESTS="$tests" -DTALLY_CUDA="$cuda"
+  local options=(-S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja -DTALLY_TESTS="$tests" -DTALLY_CUDA="$cuda" -DTALLY_TRAIN=ON
     -DTALLY_SITE_PACKAGES="$(site_packages)")
   [ -e "$TALLY_BUILD/CMakeCache.txt" ] || options+=(-DCMAKE_BUILD_TYPE=Release)
   local nvcc

@@ -3,11 +3,12 @@
 // fewest bytes of everything else at the rate of a device copy. bench/gpu/run calls it in the
 // session that it measures.
 //
-//   tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY [TENSOR]]
+//   tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY [TENSOR [DROPOUT]]]
 //
 // VOCABULARY 0 leaves out the head, as the inner stages of a pipeline do. With TENSOR over 1 it is
 // the bound of one tensor and sequence parallel rank's share: its columns and rows of each GEMM,
 // its heads, its tokens of the norms; weight gradients add to those of earlier micro batches.
+// DROPOUT is the probability within attention, which slows down its kernels; 0 by default.
 //
 // Prints one JSON object. bf16 operands; weight gradients in float32.
 #include <algorithm>
@@ -33,6 +34,7 @@ constexpr double sustained_seconds = 0.25;  // a GPU at its power limit lowers i
 
 struct Shape {
   int64_t layers, hidden, heads, tokens, batch, vocabulary, tensor;
+  double dropout = 0;  // of attention's probabilities
   int64_t rows() const { return batch * tokens; }
 };
 
@@ -157,6 +159,7 @@ class Floor {
     a.heads = n_.heads / n_.tensor;
     a.head_dim = n_.hidden / n_.heads;
     a.scale = 1 / std::sqrt(static_cast<double>(a.head_dim));
+    a.dropout = n_.dropout;
     const Tensor qkv = b.random({a.batch, a.tokens, 3, a.heads, a.head_dim});
     const Tensor dqkv = b.plain(DType::bf16, {a.batch, a.tokens, 3, a.heads, a.head_dim});
     const Tensor out = b.plain(DType::bf16, {a.batch, a.tokens, a.heads, a.head_dim});
@@ -169,12 +172,13 @@ class Floor {
     const double flops = 2.0 * static_cast<double>(a.batch * a.heads * a.head_dim) *
                          static_cast<double>(a.tokens) * static_cast<double>(a.tokens);  // causal
     const auto layers = static_cast<double>(n_.layers);
+    const uint64_t seed = 1;
     const auto both = [&](const Compute& c) {
       const std::string backend = attention_backend(c, a, DType::bf16);
       const double forward = b.seconds(
-          [&] { attention_forward(c, packed_attention(a, qkv, out, stats, workspace, 0)); });
+          [&] { attention_forward(c, packed_attention(a, qkv, out, stats, workspace, seed)); });
       const double backward = b.seconds([&] {
-        attention_backward(c, packed_attention(a, qkv, out, stats, workspace, 0),
+        attention_backward(c, packed_attention(a, qkv, out, stats, workspace, seed),
                            packed_gradients(a, dout, dqkv));
       });
       add("attention forward (" + backend + ")", layers, forward, flops);
@@ -228,6 +232,13 @@ class Floor {
   double products_ = 0, flops_ = 0, attention_ = 0;
 };
 
+// -1: not a probability below 1.
+double probability(const char* text) {
+  char* end = nullptr;
+  const double p = std::strtod(text, &end);
+  return *end == 0 && end != text && p >= 0 && p < 1 ? p : -1;
+}
+
 int64_t number(const char* text) {
   char* end = nullptr;
   const long long n = std::strtoll(text, &end, 10);
@@ -245,11 +256,13 @@ int main(int argc, char** argv) {
   int64_t* const fields[] = {&shape.layers, &shape.hidden,     &shape.heads, &shape.tokens,
                              &shape.batch,  &shape.vocabulary, &shape.tensor};
   for (int i = 1; i < argc && i <= 7; ++i) *fields[i - 1] = number(argv[i]);
+  if (argc > 8) shape.dropout = probability(argv[8]);
   for (const int64_t* field : fields) {
-    if ((*field > 0 || (*field == 0 && field == &shape.vocabulary)) && argc >= 6 && argc <= 8)
-      continue;
+    const bool valid = *field > 0 || (*field == 0 && field == &shape.vocabulary);
+    if (valid && shape.dropout >= 0 && argc >= 6 && argc <= 9) continue;
     std::fprintf(stderr,
-                 "usage: tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY [TENSOR]]\n");
+                 "usage: tally-floor LAYERS HIDDEN HEADS TOKENS BATCH [VOCABULARY [TENSOR "
+                 "[DROPOUT]]]\n");
     return 2;
   }
   if (shape.hidden % shape.heads != 0) {

@@ -30,10 +30,15 @@ class ConfigReader {
                             json_[key].dump(), key));
     }
   }
-  double probability(const char* key) const {
-    const auto value = get<double>(key, 0.1);
+  double probability(const char* key, double missing = 0.1) const {
+    const auto value = get<double>(key, missing);
     if (!(value >= 0 && value < 1))
       throw bad(fmt::format("has the {} {}, which is not in [0, 1)", key, value));
+    return value;
+  }
+  double positive(const char* key, double missing) const {
+    const auto value = get<double>(key, missing);
+    if (!(value > 0)) throw bad(fmt::format("has the {} {}, which is not positive", key, value));
     return value;
   }
   int64_t size(const char* key) const {

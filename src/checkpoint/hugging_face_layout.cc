@@ -36,7 +36,12 @@ void transpose(const char* from, int64_t rows, int64_t columns, char* to) {
 const char* saved_prefix(const ModelConfig& config) {
   return config.kind == "bert"         ? "bert."
          : config.kind == "distilbert" ? "distilbert."
+         : config.is_llama()           ? "model."
                                        : "transformer.";
+}
+
+const char* embedding_name(const ModelConfig& config) {
+  return config.is_llama() ? "embed_tokens.weight" : "wte.weight";
 }
 
 bool has_vocabulary_rows(const std::string& name) {
@@ -46,7 +51,8 @@ bool has_vocabulary_rows(const std::string& name) {
   return false;
 }
 
-bool is_conv1d(const std::string& name) {
+bool is_conv1d(const std::string& name, const ModelConfig& config) {
+  if (config.is_llama()) return false;
   for (const char* layer :
        {".attn.c_attn.weight", ".attn.c_proj.weight", ".mlp.c_fc.weight", ".mlp.c_proj.weight"}) {
     if (ends_with(name, layer)) return true;
@@ -66,7 +72,7 @@ std::string saved_name(const std::string& name, const ModelConfig& config) {
 
 std::vector<int64_t> stored_shape(const Parameter& parameter, const ModelConfig& config) {
   std::vector<int64_t> shape = parameter.shape;
-  if (is_conv1d(parameter.name)) std::swap(shape[0], shape[1]);
+  if (is_conv1d(parameter.name, config)) std::swap(shape[0], shape[1]);
   if (has_vocabulary_rows(parameter.name)) shape[0] = config.vocabulary;
   return shape;
 }
@@ -79,7 +85,7 @@ int64_t elements_of(const std::vector<int64_t>& shape) {
 StoredPart whole(const Parameter& parameter, const ModelConfig& config) {
   std::vector<int64_t> shape = parameter.shape;
   Shard shard = parameter.shard;
-  if (is_conv1d(parameter.name)) {
+  if (is_conv1d(parameter.name, config)) {
     std::swap(shape[0], shape[1]);
     shard.dimension = 1 - shard.dimension;
   }
@@ -90,6 +96,53 @@ StoredPart whole(const Parameter& parameter, const ModelConfig& config) {
     if (run.count > 0) part.runs.push_back(run);
   }
   return part;
+}
+
+// A tensor of Llama and the rows of our parameter that it holds; 0: all.
+struct LlamaPart {
+  const char* name;
+  int64_t rows = 0;
+};
+
+// Of a parameter of block `layer`, whose name goes on with `name`.
+std::vector<LlamaPart> llama_block_parts(const std::string& name, const ModelConfig& config) {
+  const int64_t kv = config.kv_heads() * config.head_dim();
+  if (name == "ln_1.weight") return {{"input_layernorm.weight"}};
+  if (name == "ln_2.weight") return {{"post_attention_layernorm.weight"}};
+  if (name == "attn.c_proj.weight") return {{"self_attn.o_proj.weight"}};
+  if (name == "mlp.c_proj.weight") return {{"mlp.down_proj.weight"}};
+  if (name == "mlp.c_fc.weight")
+    return {{"mlp.gate_proj.weight", config.ffn}, {"mlp.up_proj.weight", config.ffn}};
+  return {{"self_attn.q_proj.weight", config.attention_width()},
+          {"self_attn.k_proj.weight", kv},
+          {"self_attn.v_proj.weight", kv}};
+}
+
+// Each process has an equal share of each of the tensors' rows.
+std::vector<StoredPart> llama_parts(const Parameter& parameter, const ModelConfig& config) {
+  const std::string& name = parameter.name;
+  std::string block;
+  std::vector<LlamaPart> found{{name.c_str()}};
+  if (name == "wte.weight") found = {{embedding_name(config)}};
+  if (name == "ln_f.weight") found = {{"norm.weight"}};
+  if (begins_with(name, "h.")) {
+    const size_t dot = name.find('.', 2);
+    block = "layers." + name.substr(2, dot - 1);
+    found = llama_block_parts(name.substr(dot + 1), config);
+  }
+  std::vector<StoredPart> parts;
+  int64_t local = 0;
+  for (const LlamaPart& part : found) {
+    parts.push_back(whole(parameter, config));
+    StoredPart& stored = parts.back();
+    stored.name = saved_name(block + part.name, config);
+    if (part.rows == 0) continue;
+    stored.shape[0] = part.rows;
+    const int64_t share = elements_of(stored.shape) / parameter.shard.count;
+    stored.runs = {{parameter.shard.index * share, local, share}};
+    local += share;
+  }
+  return parts;
 }
 
 // Q, K and V of an encoder. No process has a part of them only.
@@ -122,6 +175,7 @@ std::string StoredPart::bare_name(const ModelConfig& config) const {
 std::vector<StoredPart> stored_parts(const Parameter& parameter, const ModelConfig& config) {
   if (config.encoder() && parameter.name.find(".qkv.") != std::string::npos)
     return queries_keys_values(parameter, config);
+  if (config.is_llama()) return llama_parts(parameter, config);
   return {whole(parameter, config)};
 }
 
@@ -144,7 +198,8 @@ bool is_of_head(const std::string& name, const ModelConfig& config) {
 
 bool is_ignored(const std::string& name, const ModelConfig& config) {
   if (!config.encoder())
-    return ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias");
+    return ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias") ||
+           ends_with(name, ".rotary_emb.inv_freq");
   return is_of_head(name, config) || begins_with(name, "pooler.") ||
          name == "embeddings.position_ids";
 }

@@ -13,7 +13,11 @@ namespace tally::train {
 // "bert.embeddings.LayerNorm.bias". Heads' own names do not have it.
 const char* saved_prefix(const ModelConfig& config);
 
-// A tensor of a file that holds a parameter, or a part of it: encoders store Q, K and V apart.
+// The token embedding of a GPT or Llama, without prefix.
+const char* embedding_name(const ModelConfig& config);
+
+// A tensor of a file that holds a parameter, or a part of it: encoders and Llama store Q, K and V
+// apart, and Llama the MLP's gates and ups.
 struct StoredPart {
   std::string name;            // with the prefix
   std::vector<int64_t> shape;  // transposed where is_conv1d(), without the vocabulary's padding
@@ -33,7 +37,7 @@ std::vector<std::string> other_names(const std::string& bare_name);
 // that was trained for something else. `name`: without prefix.
 bool is_of_head(const std::string& name, const ModelConfig& config);
 // Whether files may hold this tensor although the model has no place for it: attention's masks of
-// old files, another head. `name`: without prefix.
+// old files, Llama's rotary angles, another head. `name`: without prefix.
 bool is_ignored(const std::string& name, const ModelConfig& config);
 
 // to[columns, rows] = from[rows, columns]; elements of `element` bytes.

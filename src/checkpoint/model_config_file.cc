@@ -9,6 +9,7 @@
 
 #include "src/checkpoint/config_reader.h"
 #include "src/checkpoint/encoder_config.h"
+#include "src/checkpoint/llama_config_file.h"
 #include "src/data/json_fault.h"
 #include "src/data/mapped_file.h"
 
@@ -45,30 +46,21 @@ ConfigReader open_config(const std::string& path) {
       fmt::format("'{}' is not a model's configuration (a JSON object)", name));
 }
 
-}  // namespace
+// Fields that the loaded file may say in other words or with more besides stay as they are.
+template <typename Value>
+void keep(Json* json, const char* key, const Value& value) {
+  if (!json->contains(key)) (*json)[key] = value;
+}
 
-std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side) {
-  Json json = side.config.empty() ? Json::object() : Json::parse(side.config);
-  if (config.encoder()) {
-    write_encoder_config(config, torch_name(weights), &json);
-    return json.dump(2) + "\n";
-  }
+void write_gpt_config(const ModelConfig& config, bool loaded, Json* out) {
+  Json& json = *out;
   const bool gpt2 = config.positions == Positions::learned;
-  // Keeps those fields of the loaded file that say the same in other words or that we do not know.
-  const auto keep = [&](const char* key, const Json& value) {
-    if (!json.contains(key)) json[key] = value;
-  };
   json["architectures"] = {gpt2 ? "GPT2LMHeadModel" : "TallyGptLMHeadModel"};
   json["model_type"] = gpt2 ? "gpt2" : "tally_gpt";
-  keep("activation_function", "gelu_new");
+  keep(&json, "activation_function", "gelu_new");
   json["attn_pdrop"] = config.attention_dropout;
   json["embd_pdrop"] = config.hidden_dropout;
   json["resid_pdrop"] = config.hidden_dropout;
-  // GPT-2's vocabulary is often padded, and then its last id is not a token.
-  const int64_t end =
-      side.end_of_text >= 0 ? side.end_of_text : std::min<int64_t>(config.vocabulary - 1, 50256);
-  keep("bos_token_id", end);
-  keep("eos_token_id", end);
   json["initializer_range"] = config.init_std;
   json["layer_norm_epsilon"] = config.layernorm_epsilon;
   json["n_embd"] = config.hidden;
@@ -77,35 +69,19 @@ std::string model_config_json(const ModelConfig& config, DType weights, const Si
     json["n_inner"] = config.ffn;
   json["n_layer"] = config.layers;
   json["n_positions"] = config.max_positions;
-  if (side.config.empty() || json.contains("n_ctx")) json["n_ctx"] = config.max_positions;
-  keep("scale_attn_weights", true);
-  json["tie_word_embeddings"] = config.tied_embeddings;
-  json[json.contains("dtype") ? "dtype" : "torch_dtype"] = torch_name(weights);
-  json["vocab_size"] = config.vocabulary;
-  if (!gpt2) {
-    json["rotary_base"] = config.rotary_base;
-    json["rotary_fraction"] = config.rotary_fraction;
-  }
-  return json.dump(2) + "\n";
+  if (!loaded || json.contains("n_ctx")) json["n_ctx"] = config.max_positions;
+  keep(&json, "scale_attn_weights", true);
+  if (gpt2) return;
+  json["rotary_base"] = config.rotary_base;
+  json["rotary_fraction"] = config.rotary_fraction;
 }
 
-ModelConfig read_model_config(const std::string& path, const ModelConfig& defaults,
-                              int64_t vocabulary_multiple, bool dropout) {
-  const ConfigReader in = open_config(path);
-  const auto type = in.get<std::string>("model_type", "");
-  if (type.empty()) throw in.bad("gives no \"model_type\"");
-  if (type == "bert" || type == "distilbert")
-    return read_encoder_config(in, type, defaults, vocabulary_multiple);
-  if (type != "gpt2" && type != "tally_gpt") {
-    throw in.bad(fmt::format(
-        "describes a model of type \"{}\", and only gpt2, bert and distilbert are supported",
-        type));
-  }
+ModelConfig read_gpt_config(const ConfigReader& in, const ModelConfig& defaults, bool rotary,
+                            bool dropout) {
   const auto activation = in.get<std::string>("activation_function", "gelu_new");
-  if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
+  if (activation != "gelu_new" && activation != "gelu_pytorch_tanh")
     throw in.bad(
         fmt::format("has the activation \"{}\", and only gelu_new is supported", activation));
-  }
   in.refuse("scale_attn_weights", false);
   in.refuse("scale_attn_by_inverse_layer_idx", true);
   in.refuse("add_cross_attention", true);
@@ -117,29 +93,63 @@ ModelConfig read_model_config(const std::string& path, const ModelConfig& defaul
   config.ffn = in.has("n_inner") ? in.size("n_inner") : 4 * config.hidden;
   config.max_positions = in.size("n_positions");
   config.vocabulary = in.size("vocab_size");
-  config.padded_vocabulary =
-      (config.vocabulary + vocabulary_multiple - 1) / vocabulary_multiple * vocabulary_multiple;
-  if (config.hidden % config.heads != 0) {
+  if (config.hidden % config.heads != 0)
     throw in.bad(
         fmt::format("has n_embd {} that {} heads do not divide", config.hidden, config.heads));
-  }
-  config.positions = type == "gpt2" ? Positions::learned : Positions::rotary;
+  config.positions = rotary ? Positions::rotary : Positions::learned;
   config.rotary_base = in.get("rotary_base", defaults.rotary_base);
   config.rotary_fraction = in.get("rotary_fraction", defaults.rotary_fraction);
-  config.layernorm_epsilon = in.get("layer_norm_epsilon", 1e-5);
+  config.layernorm_epsilon = in.positive("layer_norm_epsilon", 1e-5);
   config.init_std = in.get("initializer_range", 0.02);
-  if (!(config.layernorm_epsilon > 0)) {
-    throw in.bad(fmt::format("has the layer_norm_epsilon {}, which is not positive",
-                             config.layernorm_epsilon));
-  }
   config.attention_dropout = in.probability("attn_pdrop");
   config.hidden_dropout = in.probability("resid_pdrop");
-  if (dropout && in.probability("embd_pdrop") != config.hidden_dropout) {
+  if (dropout && in.probability("embd_pdrop") != config.hidden_dropout)
     throw in.bad(
         "has different embd_pdrop and resid_pdrop, and there is one hidden dropout here: give "
         "--hidden-dropout");
-  }
   config.tied_embeddings = in.get("tie_word_embeddings", true);
+  return config;
+}
+
+}  // namespace
+
+std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side) {
+  Json json = side.config.empty() ? Json::object() : Json::parse(side.config);
+  if (config.encoder()) {
+    write_encoder_config(config, torch_name(weights), &json);
+    return json.dump(2) + "\n";
+  }
+  if (config.is_llama()) {
+    write_llama_config(config, &json);
+  } else {
+    write_gpt_config(config, !side.config.empty(), &json);
+  }
+  // GPT-2's vocabulary is often padded, and then its last id is not a token.
+  const int64_t end =
+      side.end_of_text >= 0 ? side.end_of_text : std::min<int64_t>(config.vocabulary - 1, 50256);
+  keep(&json, "bos_token_id", end);
+  keep(&json, "eos_token_id", end);
+  json["tie_word_embeddings"] = config.tied_embeddings;
+  json[json.contains("dtype") ? "dtype" : "torch_dtype"] = torch_name(weights);
+  json["vocab_size"] = config.vocabulary;
+  return json.dump(2) + "\n";
+}
+
+ModelConfig read_model_config(const std::string& path, const ModelConfig& defaults,
+                              int64_t vocabulary_multiple, bool dropout) {
+  const ConfigReader in = open_config(path);
+  const auto type = in.get<std::string>("model_type", "");
+  if (type.empty()) throw in.bad("gives no \"model_type\"");
+  if (type == "bert" || type == "distilbert")
+    return read_encoder_config(in, type, defaults, vocabulary_multiple);
+  if (type != "gpt2" && type != "tally_gpt" && type != "llama")
+    throw in.bad(fmt::format(
+        "describes a model of type \"{}\", and only gpt2, llama, bert and distilbert are supported",
+        type));
+  ModelConfig config = type == "llama"
+                           ? read_llama_config(in, defaults)
+                           : read_gpt_config(in, defaults, type == "tally_gpt", dropout);
+  config.padded_vocabulary = pad_vocabulary(config.vocabulary, vocabulary_multiple);
   return config;
 }
 

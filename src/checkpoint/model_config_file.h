@@ -1,4 +1,4 @@
-// Hugging Face's config.json of GPT-2, BERT and DistilBERT.
+// Hugging Face's config.json of GPT-2, Llama, BERT and DistilBERT.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace tally::train {
 
-// The text of a config.json that transformers' GPT2LMHeadModel reads, or the model of an encoder and
-// its task (encoder_config.h). Rotary positions, which GPT-2
-// does not have, are written under the model type "tally_gpt", which transformers does not claim.
+// The text of a config.json that transformers' GPT2LMHeadModel or LlamaForCausalLM reads, or the
+// model of an encoder and its task (encoder_config.h). A GPT with rotary positions, which GPT-2
+// does not have, is written under the model type "tally_gpt", which transformers does not claim.
 // Where the model comes from a folder, what its config.json says and training does not change stays
 // (special tokens, its activation's name, fields of others).
 std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side = {});

@@ -59,12 +59,13 @@ SafetensorsLayout layout_of(const ModelConfig& config, const ParameterState& sta
 }
 
 // The host's copy of this process's part, in the order in which it is stored.
-std::vector<char> fetch_part(const ParameterState& state, const Parameter& p, Stream& stream) {
+std::vector<char> fetch_part(const ParameterState& state, const ModelConfig& config,
+                             const Parameter& p, Stream& stream) {
   const Tensor range = parameter_range(state.weights, p);
   std::vector<char> host(range.bytes());
   stream.copy(host.data(), range.data, host.size());
   stream.synchronize();
-  if (!is_conv1d(p.name)) return host;
+  if (!is_conv1d(p.name, config)) return host;
   std::vector<char> turned(host.size());
   transpose(host.data(), range.dim(0), range.dim(1), size_of(range.dtype), turned.data());
   return turned;
@@ -88,7 +89,7 @@ void write_model_part(const std::string& path, const ModelConfig& config,
   const size_t element = size_of(state.weights.dtype);
   for (const Parameter& p : *state.parameters) {
     if (p.copy) continue;
-    const std::vector<char> held = fetch_part(state, p, stream);
+    const std::vector<char> held = fetch_part(state, config, p, stream);
     for (const StoredPart& part : stored_parts(p, config)) {
       const size_t at = layout.offsets.at(part.name);
       for (const ElementRun& run : part.runs)

@@ -15,10 +15,10 @@ namespace tally::train {
 namespace {
 
 // The host's copy of a parameter as a stored tensor, of which this process has all.
-void fetch(const ParameterState& state, const Parameter& parameter, const StoredPart& part,
-           Stream& stream, size_t bytes, char* out) {
+void fetch(const ParameterState& state, const ModelConfig& config, const Parameter& parameter,
+           const StoredPart& part, Stream& stream, size_t bytes, char* out) {
   const Tensor range = parameter_range(state.weights, parameter);
-  if (!is_conv1d(parameter.name)) {
+  if (!is_conv1d(parameter.name, config)) {
     // Without the padding rows, which come last.
     const auto first = static_cast<size_t>(part.runs.front().local) * size_of(range.dtype);
     stream.copy(out, static_cast<const char*>(range.data) + first, bytes);
@@ -91,9 +91,12 @@ class Matches {
 
   void check_rest(const ParameterState& state) {
     std::sort(used_.begin(), used_.end());
+    const std::vector<std::string> others = names_of_model(state);
     for (const auto& [name, tensor] : files_.tensors()) {
       if (std::binary_search(used_.begin(), used_.end(), name)) continue;
-      if (is_ignored(bare_name(name), config_) || of_another_process(bare_name(name), state))
+      const std::string bare = bare_name(name);
+      // Another process may have it.
+      if (is_ignored(bare, config_) || std::binary_search(others.begin(), others.end(), bare))
         continue;
       if (name != "lm_head.weight" || !config_.tied_embeddings)
         throw bad(fmt::format("'{}' has no place in it", name));
@@ -105,23 +108,29 @@ class Matches {
     return StoredPart{name, {}, {}}.bare_name(config_);
   }
 
-  // Whether the stored name is one of the model's whose parameter this process does not have.
-  static bool of_another_process(const std::string& ours, const ParameterState& state) {
-    const auto is_it = [&](const Parameter& p) { return p.name == ours; };
-    return state.model && std::any_of(state.model->begin(), state.model->end(), is_it);
+  // Of all tensors of the model where this process has a part of it, without prefix and sorted.
+  std::vector<std::string> names_of_model(const ParameterState& state) const {
+    std::vector<std::string> names;
+    if (!state.model) return names;
+    for (const Parameter& p : *state.model)
+      for (const StoredPart& part : stored_parts(p, config_))
+        names.push_back(part.bare_name(config_));
+    std::sort(names.begin(), names.end());
+    return names;
   }
 
   void check_tied(const StoredTensor& head) {
-    auto it = files_.tensors().find("wte.weight");
-    if (it == files_.tensors().end())
-      it = files_.tensors().find(saved_prefix(config_) + std::string("wte.weight"));
+    const std::string name = embedding_name(config_);
+    auto it = files_.tensors().find(name);
+    if (it == files_.tensors().end()) it = files_.tensors().find(saved_prefix(config_) + name);
     if (it == files_.tensors().end()) return;  // another process finds that it is missing
     const StoredTensor& embedding = *it->second;
     if (head.dtype != embedding.dtype || head.bytes != embedding.bytes ||
         std::memcmp(head.data, embedding.data, head.bytes) != 0)
-      throw bad(
-          "'lm_head.weight' differs from 'wte.weight', and its config.json says that they are one: "
-          "set tie_word_embeddings to false there, or leave the tensor out");
+      throw bad(fmt::format(
+          "'lm_head.weight' differs from '{}', and its config.json says that they are one: set "
+          "tie_word_embeddings to false there, or leave the tensor out",
+          name));
   }
 
   const WeightFiles& files_;
@@ -140,7 +149,7 @@ std::vector<char> part_of(const std::vector<const StoredTensor*>& stored,
       std::memcpy(part.data() + static_cast<size_t>(run.local) * element,
                   stored[i]->data + static_cast<size_t>(run.global) * element,
                   static_cast<size_t>(run.count) * element);
-  if (!is_conv1d(parameter.name)) return part;
+  if (!is_conv1d(parameter.name, config)) return part;
   std::vector<char> turned(part.size());
   const std::vector<int64_t> shape = parameter.local_shape();
   transpose(part.data(), shape[1], shape[0], element, turned.data());
@@ -169,8 +178,8 @@ void save_model_weights(const std::string& path, const ModelConfig& config,
     for (const StoredPart& part : stored_parts(parameter, config)) {
       TensorSource source{part.name, state.weights.dtype, part.shape, nullptr};
       const size_t bytes = source.bytes();
-      source.fill = [&state, &parameter, part, &stream, bytes](char* out) {
-        fetch(state, parameter, part, stream, bytes, out);
+      source.fill = [&state, &config, &parameter, part, &stream, bytes](char* out) {
+        fetch(state, config, parameter, part, stream, bytes, out);
       };
       sources.push_back(std::move(source));
     }

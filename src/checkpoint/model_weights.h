@@ -1,5 +1,6 @@
 // A model's weights in Hugging Face's layout: GPT-2's linear layers ("Conv1D") keep [in, out] where
-// we keep [out, in]; encoders keep Q, K and V apart; the vocabulary has no padding.
+// we keep [out, in]; encoders and Llama keep Q, K and V apart, and Llama gates and
+// ups; the vocabulary has no padding.
 #pragma once
 
 #include <map>
@@ -31,10 +32,10 @@ struct ParameterState {
 // Whether its rows are those of the vocabulary, padding included.
 bool has_vocabulary_rows(const std::string& name);
 // Whether Hugging Face stores it transposed.
-bool is_conv1d(const std::string& name);
+bool is_conv1d(const std::string& name, const ModelConfig& config);
 
-// All weights in the compute type to PATH, under the names of GPT2LMHeadModel ("transformer.h.0....";
-// lm_head only when untied), or of BERT's and DistilBERT's models with the task's head.
+// All weights in the compute type to PATH, under the names of GPT2LMHeadModel ("transformer.h.0....")
+// or LlamaForCausalLM ("model.layers.0...."), lm_head only when untied, or of BERT's and DistilBERT's models with the task's head.
 void save_model_weights(const std::string& path, const ModelConfig& config,
                         const ParameterState& state, Stream& stream);
 
@@ -53,7 +54,7 @@ void check_model_weights(const std::string& path, const ModelConfig& config,
 
 // Reads this process's part of a model's weights into `weights` and `master` (where defined), rounded
 // to their types; padding rows of the vocabulary become 0. PATH as in WeightFiles. Names may have
-// the prefix "transformer.", "bert." or "distilbert."; the causal masks of old files, a tied output
+// the prefix "transformer.", "model.", "bert." or "distilbert."; the causal masks of old files, a tied output
 // layer and an encoder's other heads are ignored. An encoder's head that the files do not have stays
 // as it is; returns the names of its parameters. All names, shapes and types are checked before
 // anything is changed; std::runtime_error with one sentence names what does not fit.

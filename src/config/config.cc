@@ -13,9 +13,11 @@ int64_t ModelConfig::encoder_parameters() const {
 }
 
 int64_t ModelConfig::parameters() const {
-  const int64_t norm = 2 * hidden;
-  const int64_t attention = 3 * hidden * hidden + 3 * hidden + hidden * hidden + hidden;
-  const int64_t mlp = 2 * ffn * hidden + ffn + hidden;
+  const bool biases = !is_llama();
+  const int64_t norm = biases ? 2 * hidden : hidden;
+  const auto linear = [&](int64_t out, int64_t in) { return out * in + (biases ? out : 0); };
+  const int64_t attention = linear(qkv_width(), hidden) + linear(hidden, attention_width());
+  const int64_t mlp = linear(fc_width(), hidden) + linear(hidden, ffn);
   int64_t n = padded_vocabulary * hidden + layers * (2 * norm + attention + mlp) + norm;
   if (encoder()) return n + encoder_parameters();
   if (positions == Positions::learned) n += max_positions * hidden;

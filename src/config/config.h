@@ -61,7 +61,9 @@ inline constexpr std::array<std::pair<const char*, bool Fusions::*>, 12> fusion_
 static_assert(sizeof(Fusions) == fusion_names.size() * sizeof(bool), "a fusion has no name");
 
 struct ModelConfig {
-  std::string kind = "gpt";  // gpt, bert, distilbert
+  // "gpt": GPT-2's blocks. "llama": Llama's, with RMSNorm, SwiGLU, rotary positions and no biases.
+  // "bert", "distilbert": encoders.
+  std::string kind = "gpt";
   Task task = Task::language_model;
   std::string preset;  // "gpt2-medium" when --model named one, else empty
   int64_t layers = 12, hidden = 768, heads = 12, ffn = 3072;
@@ -80,11 +82,24 @@ struct ModelConfig {
   bool next_sentence = true;  // BERT's pre-training predicts it, too
   int64_t classes = 2;        // of classification
   double classifier_dropout = 0.1;
-  bool encoder() const { return kind != "gpt"; }
+  bool encoder() const { return kind == "bert" || kind == "distilbert"; }
   bool predicts_next_sentence() const {
     return kind == "bert" && task == Task::pretraining && next_sentence;
   }
-  int64_t head_dim() const { return hidden / heads; }
+  int64_t query_groups = 0;  // heads of K and V, each for as many heads of Q; 0: as many as of Q
+  int64_t kv_channels = 0;   // dimensions of a head; 0: hidden / heads
+
+  bool is_llama() const { return kind == "llama"; }
+  int64_t head_dim() const { return kv_channels > 0 ? kv_channels : hidden / heads; }
+  int64_t kv_heads() const { return query_groups > 0 ? query_groups : heads; }
+  // Of all heads of Q; of Q, K and V; of the MLP's first GEMM, with SwiGLU gates and ups.
+  int64_t attention_width() const { return heads * head_dim(); }
+  int64_t qkv_width() const { return (heads + 2 * kv_heads()) * head_dim(); }
+  int64_t fc_width() const { return is_llama() ? 2 * ffn : ffn; }
+  // Elements of a block's four matrices, each of which takes part in one GEMM forward.
+  int64_t block_matrices() const {
+    return hidden * (qkv_width() + attention_width() + fc_width() + ffn);
+  }
   int64_t parameters() const;  // number of parameters, with the padded vocabulary
 
  private:

@@ -11,12 +11,32 @@ void declare_model(CLI::App* app, Flags* f) {
   g.text(
       "--model", &f->model, "NAME",
       "Sizes of GPT-2: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl (1.5B); of "
-      "encoders: bert-base (110M), bert-large (340M), distilbert (66M); the flags below override "
-      "it (default: the sizes of gpt2)");
+      "Llama 3: llama-1b, llama-8b; of encoders: bert-base (110M), bert-large (340M), distilbert "
+      "(66M); the flags below override it (default: the sizes of gpt2)");
   g.number("--num-layers", &f->layers, 1, "Transformer layers");
   g.number("--hidden-size", &f->hidden, 1, "Width of the residual stream");
-  g.number("--num-attention-heads", &f->heads, 1, "Attention heads; must divide --hidden-size");
-  g.number("--ffn-hidden-size", &f->ffn, 1, "Width of the MLP (default: 4 x --hidden-size)");
+  g.number("--num-attention-heads", &f->heads, 1,
+           "Attention heads; must divide --hidden-size unless --kv-channels is given");
+  g.number(
+      "--ffn-hidden-size", &f->ffn, 1,
+      "Width of the MLP (default: 4 x --hidden-size; with --swiglu two thirds of that, a multiple "
+      "of 64)");
+  g.toggle(
+      "--swiglu", &f->swiglu,
+      "SwiGLU instead of GELU. It goes with --normalization RMSNorm, --disable-bias-linear and "
+      "--position-embedding-type rope: the blocks of Llama");
+  g.text("--normalization", &f->normalization, "NAME",
+         "LayerNorm (default) or RMSNorm, which goes with --swiglu");
+  g.toggle("--disable-bias-linear", &f->disable_bias_linear,
+           "Linear layers without biases; goes with --swiglu");
+  g.toggle("--group-query-attention", &f->grouped_queries,
+           "Fewer heads of keys and values than of queries; goes with --swiglu");
+  g.number("--num-query-groups", &f->query_groups, 1,
+           "Heads of keys and values with --group-query-attention; must divide "
+           "--num-attention-heads (default: 1)");
+  g.number("--kv-channels", &f->kv_channels, 1,
+           "Dimensions of a head; goes with --swiglu (default: --hidden-size / "
+           "--num-attention-heads)");
   g.number("--seq-length", &f->sequence, 1,
            "Tokens of a sample (default: 1024; encoders: 128, with --task squad 384)");
   g.number(
@@ -40,7 +60,8 @@ void declare_model(CLI::App* app, Flags* f) {
            "The vocabulary is padded to a multiple of this times the tensor parallel size");
   g.toggle("--untie-embeddings-and-output-weights", &f->untied,
            "The output layer has weights of its own instead of the token embedding's");
-  g.number("--layernorm-epsilon,--norm-epsilon", &f->layernorm_epsilon, 0.0, "Epsilon of LayerNorm")
+  g.number("--layernorm-epsilon,--norm-epsilon", &f->layernorm_epsilon, 0.0,
+           "Epsilon of LayerNorm and RMSNorm")
       ->default_str("1e-05");
   g.number("--init-method-std", &f->init_std, 0.0,
            "Standard deviation of the initial weights; a block's output layers: / sqrt(2 layers)");

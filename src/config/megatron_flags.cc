@@ -34,16 +34,15 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
       {"models are dense, without experts: leave it out",
        "--num-experts --moe-* --expert-tensor-parallel-size --overlap-moe-expert-parallel-comm "
        "--delay-wgrad-compute"},
-      {"every head has its own keys and values, of --hidden-size / --num-attention-heads: leave it "
-       "out",
-       "--group-query-attention --num-query-groups --kv-channels --multi-latent-attention "
-       "--q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim --v-head-dim "
+      {"see --group-query-attention and --kv-channels for what there is: leave it out",
+       "--multi-latent-attention --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim "
+       "--v-head-dim "
        "--rotary-scaling-factor --mscale --mscale-all-dim --cache-mla-latents --qk-layernorm "
        "--qk-l2-norm --qk-clip --softmax-type --window-size --window-attn-skip-freq "
        "--attention-output-gate --apply-query-key-layer-scaling"},
-      {"the model is GPT-2's, with LayerNorm, GELU and biases: leave it out",
-       "--normalization --swiglu --squared-relu --quick-geglu --onnx-safe "
-       "--activation-func-clamp-value --glu-linear-offset --disable-bias-linear --add-qkv-bias "
+      {"blocks are GPT-2's or Llama's, see --swiglu: leave it out",
+       "--squared-relu --quick-geglu --onnx-safe --activation-func-clamp-value "
+       "--glu-linear-offset --add-qkv-bias "
        "--apply-layernorm-1p --apply-residual-connection-post-layernorm "
        "--fp32-residual-connection --use-fused-weighted-squared-relu --use-te-activation-func"},
       {"positions are learned or rotary, see --position-embedding-type: leave it out",

@@ -31,6 +31,10 @@ void check_parallel_layout(const Config& c) {
     fail("--num-attention-heads",
          "num_attention_heads ({}) must be a multiple of tensor_model_parallel_size ({}).", m.heads,
          tp);
+  if (m.kv_heads() % tp != 0)
+    fail("--num-query-groups",
+         "num_query_groups ({}) must be a multiple of tensor_model_parallel_size ({}).",
+         m.kv_heads(), tp);
   if (m.layers % pp != 0)
     fail("--num-layers",
          "num_layers must be divisible by transformer_pipeline_model_parallel_size ({} by {})",

@@ -59,6 +59,11 @@ void refuse_for_encoders(const Flags& f, const Config& c) {
     if (size > 1) fail(flag, "{}: {} is parallel in data only: take 1", size, kind);
   for (const auto& [flag, given] :
        {std::pair{"--untie-embeddings-and-output-weights", f.untied},
+        std::pair{"--swiglu", f.swiglu}, std::pair{"--normalization", f.normalization.has_value()},
+        std::pair{"--disable-bias-linear", f.disable_bias_linear},
+        std::pair{"--group-query-attention", f.grouped_queries},
+        std::pair{"--num-query-groups", f.query_groups.has_value()},
+        std::pair{"--kv-channels", f.kv_channels.has_value()},
         std::pair{"--use-rotary-position-embeddings", f.rotary},
         std::pair{"--position-embedding-type",
                   f.positions && *f.positions != "learned_absolute" && *f.positions != "learned"},

@@ -12,25 +12,36 @@ struct Preset {
   const char* name;
   const char* size;  // the other name
   int64_t layers, hidden, heads;
-  const char* kind = "gpt";
+  int64_t ffn = 0;  // 0: 4 hidden
+  // Of Llama's blocks; 0: GPT-2's.
+  int64_t query_groups = 0;
+  double rotary_base = 10000;
+  bool tied = true;
+  const char* encoder = nullptr;  // bert, distilbert
+
+  bool is_llama() const { return query_groups > 0; }
 };
 
-// Radford et al. 2019, with the head counts of the released models; Devlin et al. 2018; Sanh et al.
-// 2019.
-constexpr std::array<Preset, 7> presets{{{"gpt2", "124M", 12, 768, 12},
-                                         {"gpt2-medium", "355M", 24, 1024, 16},
-                                         {"gpt2-large", "774M", 36, 1280, 20},
-                                         {"gpt2-xl", "1.5B", 48, 1600, 25},
-                                         {"bert-base", "110M", 12, 768, 12, "bert"},
-                                         {"bert-large", "340M", 24, 1024, 16, "bert"},
-                                         {"distilbert", "66M", 6, 768, 12, "distilbert"}}};
+// Radford et al. 2019, with the head counts of the released models; Grattafiori et al.,
+// arXiv:2407.21783, table 3, and the config.json of Llama 3.2 1B; Devlin et al., arXiv:1810.04805;
+// Sanh et al., arXiv:1910.01108.
+constexpr std::array<Preset, 9> presets{
+    {{"gpt2", "124M", 12, 768, 12},
+     {"gpt2-medium", "355M", 24, 1024, 16},
+     {"gpt2-large", "774M", 36, 1280, 20},
+     {"gpt2-xl", "1.5B", 48, 1600, 25},
+     {"llama-1b", "llama-3.2-1b", 16, 2048, 32, 8192, 8, 500000},
+     {"llama-8b", "llama-3-8b", 32, 4096, 32, 14336, 8, 500000, false},
+     {"bert-base", "110M", 12, 768, 12, 0, 0, 0, true, "bert"},
+     {"bert-large", "340M", 24, 1024, 16, 0, 0, 0, true, "bert"},
+     {"distilbert", "66M", 6, 768, 12, 0, 0, 0, true, "distilbert"}}};
 
 const Preset& find_preset(const std::string& name) {
   for (const Preset& p : presets)
     if (lower(name) == p.name || lower(name) == lower(p.size)) return p;
   fail("--model",
        "'{}' is not a known model: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl "
-       "(1.5B), bert-base (110M), bert-large (340M), distilbert (66M)",
+       "(1.5B), llama-1b, llama-8b, bert-base (110M), bert-large (340M), distilbert (66M)",
        name);
 }
 
@@ -78,18 +89,28 @@ void model_of_flags(const Flags& f, Config* c) {
   m.layers = f.layers.value_or(preset.layers);
   m.hidden = f.hidden.value_or(preset.hidden);
   m.heads = f.heads.value_or(preset.heads);
-  m.ffn = f.ffn.value_or(4 * m.hidden);
-  m.kind = preset.kind;
-  if (m.encoder()) return encoder_of_flags(f, c);
+  if (preset.encoder) {
+    m.kind = preset.encoder;
+    m.ffn = f.ffn.value_or(4 * m.hidden);
+    return encoder_of_flags(f, c);
+  }
+  m.kind = resolve_kind(f, preset.is_llama());
+  m.ffn = f.ffn.value_or(f.hidden || !preset.is_llama() ? default_ffn(m) : preset.ffn);
+  if (m.ffn == 0)
+    fail("--swiglu",
+         "needs --ffn-hidden-size at --hidden-size {}, of which two thirds of four times "
+         "are less than 64",
+         m.hidden);
   c->sequence = f.sequence.value_or(1024);
   m.max_positions =
       f.max_positions.value_or(f.model ? std::max<int64_t>(1024, c->sequence) : c->sequence);
-  m.positions = resolve_positions(f);
-  m.rotary_base = f.rotary_base.value_or(10000);
+  m.positions = preset.is_llama() ? Positions::rotary : resolve_positions(f);
+  m.rotary_base = f.rotary_base.value_or(preset.rotary_base);
   m.rotary_fraction = f.rotary_percent.value_or(1);
   m.layernorm_epsilon = f.layernorm_epsilon.value_or(1e-5);
   m.init_std = f.init_std;
-  m.tied_embeddings = !f.untied;
+  m.tied_embeddings = !f.untied && preset.tied;
+  resolve_heads(f, preset.query_groups, &m);
   m.hidden_dropout = f.hidden_dropout.value_or(0.1);
   m.attention_dropout = f.attention_dropout.value_or(0.1);
   m.vocabulary = resolve_vocabulary(f, &c->data.tokenizer);
@@ -137,11 +158,13 @@ void agree(const char* flag, const std::optional<T>& given, const T& stored,
 void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m) {
   if (!f.model) return;
   const Preset& preset = find_preset(*f.model);
-  if (m->kind != preset.kind)
+  if (std::string(preset.encoder ? preset.encoder : "") != (m->encoder() ? m->kind : ""))
     fail("--model", "{} contradicts {}/config.json, which says {}", *f.model, folder, m->kind);
   if (f.layers.value_or(preset.layers) != m->layers ||
       f.hidden.value_or(preset.hidden) != m->hidden || f.heads.value_or(preset.heads) != m->heads ||
-      f.ffn.value_or(4 * m->hidden) != m->ffn)
+      f.ffn.value_or(preset.ffn > 0 && !f.hidden ? preset.ffn : default_ffn(*m)) != m->ffn ||
+      preset.is_llama() != m->is_llama() ||
+      (preset.is_llama() && f.query_groups.value_or(preset.query_groups) != m->kv_heads()))
     fail("--model",
          "{} contradicts {}/config.json, which says {} layers, hidden size {}, {} heads and "
          "MLP size {}: leave it out",
@@ -192,6 +215,9 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   agree("--hidden-size", f.hidden, m.hidden, folder);
   agree("--num-attention-heads", f.heads, m.heads, folder);
   agree("--ffn-hidden-size", f.ffn, m.ffn, folder);
+  agree("--num-query-groups", f.query_groups, m.kv_heads(), folder);
+  agree("--kv-channels", f.kv_channels, m.head_dim(), folder);
+  agree_with_kind(f, folder, m);
   agree_with_preset(f, folder, &m);
   agree("--max-position-embeddings", f.max_positions, m.max_positions, folder);
   agree("--vocab-size", f.vocabulary, m.vocabulary, folder);
@@ -244,7 +270,7 @@ void resolve_model(const Flags& f, const StoredModels& stored, const std::string
     m.padded_vocabulary = pad_vocabulary(m.vocabulary, f.vocabulary_multiple * f.tensor_parallel);
 
   if (folder.empty()) check_size(m);
-  if (m.hidden % m.heads != 0)
+  if (m.kv_channels == 0 && m.hidden % m.heads != 0)
     fail("--hidden-size", "{} is not divisible by --num-attention-heads {}", m.hidden, m.heads);
   if (m.max_positions < c->sequence) {
     if (!folder.empty() && !f.max_positions)

@@ -1,5 +1,5 @@
-// The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_encoder.cc, resolve_run.cc (precision,
-// device, processes), resolve_data.cc (data, length, schedule), resolve_rampup.cc,
+// The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_encoder.cc,
+// resolve_run.cc (precision, device, processes), resolve_data.cc (data, length, schedule), resolve_llama.cc (which blocks), resolve_rampup.cc,
 // resolve_output.cc (checkpoints, evaluation, output), resolve_plan.cc (--plan). Each reads flags and writes its part of the
 // Config; all throw UsageError with the flag's name in front.
 #pragma once
@@ -29,6 +29,14 @@ void resolve_plan(const Flags& f, Config* c);
 
 // The folder of a stored model that the run starts from; empty: it starts from random weights.
 std::string model_folder(const Flags& f, const StoredModels& stored, Command command);
+// Which blocks the flags ask for: ModelConfig::kind. `llama_preset`: --model names one of Llama.
+std::string resolve_kind(const Flags& f, bool llama_preset);
+// Checks the flags that say which blocks there are against a stored model.
+void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfig& m);
+// The MLP's width where none is given, as Megatron-LM has it.
+int64_t default_ffn(const ModelConfig& m);
+// Query groups and the size of a head. `preset`: the query groups of --model; 0: none.
+void resolve_heads(const Flags& f, int64_t preset, ModelConfig* m);
 void resolve_model(const Flags& f, const StoredModels& stored, const std::string& folder,
                    Config* c);
 // The parts of an encoder's model: its sizes where no folder has them, what a folder leaves open;

@@ -35,6 +35,9 @@ struct ComputeOptions {
   // Reserved SMs: SMs that GEMMs leave to a side stream; 0: none. 16-bit GEMMs and those on float64
   // tensor cores obey it. Attention does not.
   int reserved_sms = 0;
+  // The number of tokens differs from call to call: what is tuned for one number serves others that
+  // are nearly the same, instead of being tuned anew.
+  bool tokens_vary = false;
 };
 
 // Where and how an operation runs. The stream outlives it. A Stream& converts to it with default

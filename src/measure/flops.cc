@@ -9,6 +9,8 @@ double megatron_flops_per_iteration(const Config& config) {
   const auto v = static_cast<double>(config.model.padded_vocabulary);
   const auto b = static_cast<double>(config.global_batch);
   const double passes = config.recompute == Recompute::none ? 3 : 4;
+  if (config.model.is_llama())
+    return passes / 3 * b * s * megatron_flops_per_token(config.model, config.sequence);
   return 24 * passes * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
 }
 
@@ -16,11 +18,12 @@ namespace {
 
 double flops_per_token(const ModelConfig& model, int64_t sequence, int64_t vocabulary) {
   const auto h = static_cast<double>(model.hidden);
-  const auto f = static_cast<double>(model.ffn);
   const auto l = static_cast<double>(model.layers);
   const auto v = static_cast<double>(vocabulary);
   const auto s = static_cast<double>(sequence);
-  return 6 * (l * (4 * h * h + 2 * h * f) + h * v) + 6 * l * h * s;
+  const auto matrices = static_cast<double>(model.block_matrices());
+  const auto width = static_cast<double>(model.attention_width());
+  return 6 * (l * matrices + h * v) + 6 * l * width * s;
 }
 
 }  // namespace

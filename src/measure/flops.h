@@ -10,6 +10,7 @@ namespace tally::train {
 // with B samples, V the padded vocabulary. It counts attention in full although it is causal, and
 // with selective recomputation a second forward pass that does not happen (4/3 too high). It is
 // printed so that logs can be compared with that benchmark's; use model_flops for anything else.
+// For Llama's blocks, which the formula does not know: k / 3 times megatron_flops_per_token().
 double megatron_flops_per_iteration(const Config& config);
 
 // The convention of today's Megatron-LM for a model like ours (transformer_flops() in the
@@ -20,6 +21,8 @@ double megatron_flops_per_token(const ModelConfig& model, int64_t sequence);
 // The FLOPs of the model itself, forward and backward, per trained token: every GEMM once,
 // attention over the causal half, the vocabulary without padding, nothing recomputed.
 //   6 (L (4 h^2 + 2 h f) + h V) + 6 L h s
+// For Llama 4 h^2 + 2 h f becomes 2 h d (H + G) + 3 h f, with H heads of Q and G of K and V of d
+// dimensions, and 6 L h s becomes 6 L H d s.
 // The backward pass has two GEMMs for each of the forward (Kaplan et al. 2020, "Scaling Laws for
 // Neural Language Models", section 2.1); the attention term is PaLM's (Chowdhery et al. 2022,
 // appendix B), 12 L h s, halved for causality.

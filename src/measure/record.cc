@@ -47,6 +47,8 @@ json model_json(const Record& r) {
       {"num_layers", m.layers},
       {"hidden_size", m.hidden},
       {"num_attention_heads", m.heads},
+      {"num_query_groups", m.kv_heads()},
+      {"kv_channels", m.head_dim()},
       {"ffn_hidden_size", m.ffn},
       {"seq_length", r.config.sequence},
       {"max_position_embeddings", m.max_positions},

@@ -13,8 +13,15 @@ namespace {
 BlockSizes encoder_sizes(const Config& config, DType type) {
   BlockSizes sizes = block_sizes(config, whole_model(config.model), type);
   sizes.attention.mask = AttentionMask::none;
+  sizes.attention.most_documents = 2 * sizes.attention.batch;  // sequences and their padding
   sizes.post_norm = true;
   return sizes;
+}
+
+// Micro batches differ in their tokens, and in how many of them are masked.
+Compute with_varying_tokens(Compute compute) {
+  compute.options.tokens_vary = true;
+  return compute;
 }
 
 GeluKind gelu_of(const ModelConfig& config) {
@@ -24,7 +31,7 @@ GeluKind gelu_of(const ModelConfig& config) {
 }  // namespace
 
 Encoder::Encoder(const Config& config, const ParameterTable& table, const Compute& compute)
-    : Transformer(config, whole_model(config.model), table, compute, nullptr,
+    : Transformer(config, whole_model(config.model), table, with_varying_tokens(compute), nullptr,
                   encoder_sizes(config, table.weights().dtype), true),
       names_(encoder_names(config_)) {
   if (config.sequence > config_.max_positions)

@@ -1,4 +1,4 @@
-// GPT's parameters under Hugging Face's names.
+// The parameters of GPT and Llama under the names of Hugging Face's GPT-2.
 #include <cmath>
 
 #include "src/model/stage.h"
@@ -50,33 +50,39 @@ Parameter vector(std::string name, int64_t n, double value) {
   return p;
 }
 
-void register_norm(const Registration& add, const std::string& name, int64_t c) {
-  add.undivided(vector(name + ".weight", c, 1));
-  add.undivided(vector(name + ".bias", c, 0));
+// RMSNorm has no bias.
+void register_norm(const Registration& add, const ModelConfig& config, const std::string& name) {
+  add.undivided(vector(name + ".weight", config.hidden, 1));
+  if (!config.is_llama()) add.undivided(vector(name + ".bias", config.hidden, 0));
 }
 
 void register_block(const Registration& add, const ModelConfig& config, int64_t layer) {
   const int64_t c = config.hidden, f = config.ffn;
+  const int64_t width = config.attention_width(), qkv = config.qkv_width();
   const double std = config.init_std;
   // GPT-2: what is added to the residual stream starts smaller by the root of the number of
   // additions.
   const double output_std = std / std::sqrt(2.0 * static_cast<double>(config.layers));
   const std::string h = "h." + std::to_string(layer) + ".";
-  register_norm(add, h + "ln_1", c);
-  // Each shard has its heads of Q, of K and of V.
+  const bool biases = !config.is_llama();
+  register_norm(add, config, h + "ln_1");
   const auto of_block = [&](Parameter p) {
     p.block = layer;
     return p;
   };
-  add.divided(of_block(matrix(h + "attn.c_attn.weight", 3 * c, c, std)), 0, {c, c, c});
-  add.divided(vector(h + "attn.c_attn.bias", 3 * c, 0), 0, {c, c, c});
-  add.divided(of_block(matrix(h + "attn.c_proj.weight", c, c, output_std)), 1);
-  add.undivided(vector(h + "attn.c_proj.bias", c, 0));
-  register_norm(add, h + "ln_2", c);
-  add.divided(of_block(matrix(h + "mlp.c_fc.weight", f, c, std)), 0);
-  add.divided(vector(h + "mlp.c_fc.bias", f, 0), 0);
+  // Each shard has its heads of Q, of K and of V, and its gates and ups.
+  const int64_t kv = (qkv - width) / 2;
+  const std::vector<int64_t> heads{width, kv, kv};
+  const std::vector<int64_t> fc = biases ? std::vector<int64_t>() : std::vector<int64_t>{f, f};
+  add.divided(of_block(matrix(h + "attn.c_attn.weight", qkv, c, std)), 0, heads);
+  if (biases) add.divided(vector(h + "attn.c_attn.bias", qkv, 0), 0, heads);
+  add.divided(of_block(matrix(h + "attn.c_proj.weight", c, width, output_std)), 1);
+  if (biases) add.undivided(vector(h + "attn.c_proj.bias", c, 0));
+  register_norm(add, config, h + "ln_2");
+  add.divided(of_block(matrix(h + "mlp.c_fc.weight", config.fc_width(), c, std)), 0, fc);
+  if (biases) add.divided(vector(h + "mlp.c_fc.bias", f, 0), 0);
   add.divided(of_block(matrix(h + "mlp.c_proj.weight", c, f, output_std)), 1);
-  add.undivided(vector(h + "mlp.c_proj.bias", c, 0));
+  if (biases) add.undivided(vector(h + "mlp.c_proj.bias", c, 0));
 }
 
 }  // namespace
@@ -101,7 +107,7 @@ void register_gpt(const ModelConfig& config, const ModelPart& part, ParameterTab
   for (int64_t l = part.first_layer; l < part.first_layer + part.layers; ++l)
     register_block(add, config, l);
   if (!part.last) return;
-  register_norm(add, "ln_f", c);
+  register_norm(add, config, "ln_f");
   if (!config.tied_embeddings) add.divided(vocabulary_matrix("lm_head.weight", config), 0);
 }
 

@@ -42,12 +42,14 @@ BlockSizes block_sizes(const Config& config, const ModelPart& part, DType type) 
   s.attention.batch = config.micro_batch;
   s.attention.tokens = config.sequence;
   s.attention.heads = config.model.heads / part.shards;
+  s.attention.kv_heads = config.model.kv_heads() / part.shards;
   s.attention.head_dim = config.model.head_dim();
   s.attention.positions = config.model.positions;
   s.attention.rotary_base = config.model.rotary_base;
   s.attention.rotary_fraction = config.model.rotary_fraction;
   s.hidden = config.model.hidden;
   s.ffn = config.model.ffn / part.shards;
+  s.llama = config.model.is_llama();
   s.part_count = config.sequence_parallel ? part.shards : 1;
   s.type = type;
   s.recompute = config.recompute;
@@ -74,7 +76,7 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
   if (part.shards > 1) context_.tensor.group = tensor;
   context_.tensor.sequence = sizes_.part_count > 1;
   // Each process has the column sums of its own tokens only.
-  if (context_.tensor.sequence) context_.fusions.qkv_bias = false;
+  if (context_.tensor.sequence || sizes_.llama) context_.fusions.qkv_bias = false;
   // The processes' exchanges would wait for a side stream's GEMMs.
   context_.overlap_weight_gradients = config.fusions.overlap && part.shards == 1 &&
                                       size_of(type_) == 4 && !float64_gemms_serve(compute);
@@ -85,30 +87,36 @@ Transformer::Transformer(const Config& config, const ModelPart& part, const Para
 Tensor Transformer::plan_scratch(int64_t head_elements, size_t workspace) {
   const AttentionGeometry& g = sizes_.attention;
   const int64_t m = sizes_.tokens(), part = sizes_.part(), c = config_.hidden;
+  // The gradient at attention's output, [M,H D], takes the memory of one at a layer's input, [M,C].
+  const int64_t widest = std::max(c, g.width());
   const auto make = [&](DType type, std::initializer_list<int64_t> shape, const char* what) {
     return arena_.make(type, shape, what);
   };
   shared_ = plan_shared_activations(sizes_, &arena_);
   flow_.post_norm = sizes_.post_norm;
   flow_.residual = make(type_, {part, c}, "gradient of the residual stream");
-  flow_.normed = make(type_, {part, c}, "gradient of a branch");
+  const bool sequence = context_.tensor.sequence;
+  flow_.normed =
+      make(type_, {part * (sequence ? c : widest)}, "gradient of a branch").view({part, c});
   if (config_.hidden_dropout > 0) flow_.branch = make(type_, {part, c}, "gradient under dropout");
-  if (context_.tensor.sequence) {
+  if (sequence) {
     context_.tensor.gathered = make(type_, {m, c}, "all tokens of a part");
     context_.tensor.second = make(type_, {m, c}, "all tokens of a part");
-    context_.tensor.partial = make(type_, {m, c}, "partial sums");
+    context_.tensor.partial = make(type_, {m * widest}, "partial sums").view({m, c});
   }
-  const Tensor both = make(type_, {std::max(head_elements, 3 * m * g.width())}, "logits");
-  qkv_grad_ = both.view({g.batch, g.tokens, 3, g.heads, g.head_dim});
+  const Tensor both = make(type_, {std::max(head_elements, m * g.qkv_width())}, "logits");
+  qkv_grad_ = both.view({g.batch, g.tokens, g.qkv_heads(), g.head_dim});
   projection_sums_ = make(wide_type(type_), {part_.layers, c}, "sums of gradients");
   Dropout dropout;
   dropout.attention = config_.attention_dropout;
-  const auto attention = [&](bool documents) {
-    return attention_workspace(context_.compute, g.shape(g.batch, g.tokens, dropout, documents),
-                               type_);
-  };
-  const size_t bytes = std::max({attention(documents_), attention(false),
-                                 layernorm_workspace(context_.compute, part, c), workspace});
+  // Encoders may meet micro batches with documents and without.
+  size_t attention = 0;
+  for (const bool documents : {documents_, documents_ && g.most_documents == 0})
+    attention = std::max(
+        attention, attention_workspace(context_.compute,
+                                       g.shape(g.batch, g.tokens, dropout, documents), type_));
+  const size_t bytes =
+      std::max({attention, layernorm_workspace(context_.compute, part, c), workspace});
   context_.workspace = make(DType::u8, {static_cast<int64_t>(bytes)}, "workspace");
   return both;
 }
@@ -125,7 +133,8 @@ void Transformer::bind_blocks(const ParameterTable& table,
     blocks_.emplace_back(table, names(layer), sizes_, config_.layernorm_epsilon, gelu, layer,
                          projection_sums_.rows(l, 1).view({config_.hidden}));
   }
-  if (part_.last) final_norm_ = ResidualNorm(table, final_norm, config_.layernorm_epsilon);
+  if (part_.last)
+    final_norm_ = ResidualNorm(table, final_norm, config_.layernorm_epsilon, sizes_.llama);
   bind_vectors(table, mine);
   if (updates_) bind_update(table, names);
 }
@@ -174,7 +183,7 @@ std::unique_ptr<ActivationSet> Transformer::make_activations() {
     a->planned.push_back(plan_block_activations(sizes_, shared_, &a->arena));
   if (part_.last) {
     a->planned_final.r = residual("residual stream");
-    a->planned_final.mean = statistics();
+    if (!sizes_.llama) a->planned_final.mean = statistics();
     a->planned_final.rstd = statistics();
     a->planned_final.y = flow_.residual;
   } else {
@@ -184,6 +193,7 @@ std::unique_ptr<ActivationSet> Transformer::make_activations() {
   if (!part_.first || !part_.last) a->gradient = residual("gradient between stages");
   a->blocks = a->planned;
   a->final = a->planned_final;
+  ++sets_;
   return a;
 }
 
@@ -305,7 +315,7 @@ void Transformer::backward(ActivationSet& set) {
 }
 
 void Transformer::backward_final(Activations& a, const Dropout& dropout, const BackwardFlow& flow) {
-  if (latest_ != &a) final_norm_.norm(context_, dropout, a.final);
+  if (!is_latest(a)) final_norm_.norm(context_, dropout, a.final);
   backward_head(a, dropout, flow.normed);
   const Branch top = blocks_.back().branch(a.blocks.back());
   final_norm_.backward(context_, a.final, &top, dropout, true, flow);
@@ -314,12 +324,11 @@ void Transformer::backward_final(Activations& a, const Dropout& dropout, const B
 void Transformer::backward_blocks(Activations& a, const Dropout& dropout,
                                   const BackwardFlow& flow) {
   const Tensor& planned = qkv_grad_;
-  const Tensor qkv_grad(
-      planned.data, planned.dtype,
-      {a.layout.batch, a.layout.tokens, 3, sizes_.attention.heads, sizes_.attention.head_dim});
+  const Tensor qkv_grad(planned.data, planned.dtype,
+                        {a.layout.batch, a.layout.tokens, planned.dim(2), planned.dim(3)});
   for (size_t l = blocks_.size(); l-- > 0;) {
     const Block& block = blocks_[l];
-    const bool still_there = latest_ == &a && l + 1 == blocks_.size();
+    const bool still_there = is_latest(a) && l + 1 == blocks_.size();
     if (sizes_.recompute != Recompute::none) side_->wait();  // blocks share what the GEMMs read
     if (!still_there) block.recompute(&context_, a.layout, dropout, flow.normed, a.blocks[l]);
     const Branch below = l > 0 ? blocks_[l - 1].branch(a.blocks[l - 1]) : Branch();

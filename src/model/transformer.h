@@ -114,11 +114,14 @@ class Transformer : public Stage {
 
   // Scratch that the sets share. Some of it has two uses that do not overlap.
   BlockActivations shared_;
-  // The set whose forward pass ran last: its last block's shared activations and the last norm's
-  // output are still valid.
+  // The set whose forward pass was called last. While there is only one set, its last block's
+  // shared activations and the last norm's output are still valid. Of several sets, recorded passes
+  // of others may have run since.
   const Activations* latest_ = nullptr;
+  int sets_ = 0;
+  bool is_latest(const Activations& a) const { return sets_ == 1 && latest_ == &a; }
   BackwardFlow flow_;  // forward: `residual` is the last norm's output, `normed` a branch's output
-  Tensor qkv_grad_;    // [B,T,3,H,D]; the same memory as plan_scratch() returns
+  Tensor qkv_grad_;    // [B,T,H+2G,D]; the same memory as plan_scratch() returns
   Tensor projection_sums_;  // [layers,C], see SelfAttention
 };
 

@@ -12,19 +12,24 @@ AttentionShape AttentionGeometry::shape(int64_t sequences, int64_t length, const
   s.batch = sequences;
   s.tokens = length;
   s.heads = heads;
+  s.groups = kv_heads;
   s.head_dim = head_dim;
   s.mask = mask;
   s.scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
   s.dropout = dropout.attention;
   s.documents = documents;
+  if (documents) {
+    s.most_documents = most_documents;
+    s.longest = tokens;
+  }
   return s;
 }
 
 SelfAttention::SelfAttention(const ParameterTable& table, const std::string& qkv,
                              const std::string& projection, const AttentionGeometry& geometry,
-                             int64_t layer, const Tensor& sums)
-    : qkv_(table, qkv),
-      projection_(table, projection),
+                             bool biases, int64_t layer, const Tensor& sums)
+    : qkv_(table, qkv, biases),
+      projection_(table, projection, biases),
       geometry_(geometry),
       layer_(layer),
       sums_(sums) {}
@@ -44,9 +49,10 @@ void SelfAttention::forward(LayerContext* c, const Tensor& x, const TokenLayout&
                             const Dropout& dropout, const DeferredUpdate* update,
                             const AttentionActivations& a) const {
   const AttentionGeometry& g = geometry_;
-  qkv_.forward(*c, c->tensor.gather(c->compute, x), a.qkv.view({layout.count(), 3 * g.width()}));
+  qkv_.forward(*c, c->tensor.gather(c->compute, x), a.qkv.view({layout.count(), g.qkv_width()}));
   if (rotary_positions()) {
-    rotary(c->compute, a.qkv, layout.positions, g.rotary_base, g.rotary_fraction, false);
+    rotary(c->compute, a.qkv, g.kv_heads, layout.positions, g.rotary_base, g.rotary_fraction,
+           false);
   }
   if (update) update->finish(c);
   attention_forward(c->compute, arguments(*c, layout, a, dropout));
@@ -54,6 +60,7 @@ void SelfAttention::forward(LayerContext* c, const Tensor& x, const TokenLayout&
 }
 
 Branch SelfAttention::branch(const LayerContext& c, const AttentionActivations& a) const {
+  if (!has_biases()) return {&projection_, a.out, Tensor(), DropoutSite::projection, layer_};
   // The gradient of V's bias follows from these sums, too.
   return {&projection_, a.out, c.fusions.qkv_bias ? sums_ : projection_.bias.gradient,
           DropoutSite::projection, layer_};
@@ -70,15 +77,16 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Token
   const Tensor dout = Tensor(dx.data, dx.dtype, {layout.count(), g.width()});
   projection_.backward_input(c, dy, dout);
   // Attention can sum dQ's columns itself, but before the inverse rotation.
-  const Tensor q_sums =
-      c.fusions.qkv_bias && !rotary_positions() ? qkv_.bias.gradient.rows(0, g.width()) : Tensor();
+  const bool sums_of_q = has_biases() && c.fusions.qkv_bias && !rotary_positions();
+  const Tensor q_sums = sums_of_q ? qkv_.bias.gradient.rows(0, g.width()) : Tensor();
   const AttentionArgs args = arguments(c, layout, a, dropout);
   attention_backward(c.compute, args, packed_gradients(args.shape, dout, qkv_grad, q_sums));
   if (rotary_positions()) {
-    rotary(c.compute, qkv_grad, layout.positions, g.rotary_base, g.rotary_fraction, true);
+    rotary(c.compute, qkv_grad, g.kv_heads, layout.positions, g.rotary_base, g.rotary_fraction,
+           true);
   }
-  const Tensor dqkv = qkv_grad.view({layout.count(), 3 * g.width()});
-  backward_qkv_bias(c, dropout, dqkv);
+  const Tensor dqkv = qkv_grad.view({layout.count(), g.qkv_width()});
+  if (has_biases()) backward_qkv_bias(c, dropout, dqkv);
   qkv_.backward(c, dqkv, all, flow.normed, flow.at_branch_input());
   c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dqkv may still run
 }

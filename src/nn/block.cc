@@ -14,27 +14,27 @@ struct Planner {
     return arena->make(sizes.type == DType::f64 ? DType::f64 : DType::f32, shape, what);
   }
   Tensor hidden(const char* what) const { return make({sizes.part(), sizes.hidden}, what); }
-  Tensor ffn() const { return make({sizes.tokens(), sizes.ffn}, "MLP activations"); }
+  Tensor ffn(int64_t width) const { return make({sizes.tokens(), width}, "MLP activations"); }
 
   // What selective recomputation recomputes: three cheap passes.
   void cheap(BlockActivations* a) const {
     a->in.y = hidden("LayerNorm output");
     a->mid.y = hidden("LayerNorm output");
-    a->mlp.act = ffn();
+    a->mlp.act = ffn(sizes.ffn);
   }
   // What only full recomputation recomputes.
   void costly(BlockActivations* a) const {
     const AttentionGeometry& g = sizes.attention;
     for (NormActivations* n : {&a->in, &a->mid}) {
-      n->mean = wide({sizes.part()}, "LayerNorm statistics");
+      if (!sizes.llama) n->mean = wide({sizes.part()}, "LayerNorm statistics");
       n->rstd = wide({sizes.part()}, "LayerNorm statistics");
     }
     a->attention.qkv =
-        make({g.batch, g.tokens, 3, g.heads, g.head_dim}, "queries, keys and values");
+        make({g.batch, g.tokens, g.qkv_heads(), g.head_dim}, "queries, keys and values");
     a->attention.out = make({sizes.tokens(), g.width()}, "attention output");
     a->attention.stats = wide({g.batch, g.heads, g.tokens}, "attention statistics");
     a->mid.r = hidden("residual stream");
-    a->mlp.saved = ffn();
+    a->mlp.saved = ffn(sizes.fc_width());
   }
 };
 
@@ -68,7 +68,7 @@ BlockActivations first_tokens(const BlockActivations& planned, const TokenLayout
   const Tensor &qkv = planned.attention.qkv, &stats = planned.attention.stats;
   BlockActivations a;
   a.in = first_tokens(planned.in, layout.count());
-  a.attention.qkv = Tensor(qkv.data, qkv.dtype, {b, t, 3, qkv.dim(3), qkv.dim(4)});
+  a.attention.qkv = Tensor(qkv.data, qkv.dtype, {b, t, qkv.dim(2), qkv.dim(3)});
   a.attention.out = planned.attention.out.rows(0, layout.count());
   a.attention.stats = Tensor(stats.data, stats.dtype, {b, stats.dim(1), t});
   a.mid = first_tokens(planned.mid, layout.count());
@@ -78,10 +78,10 @@ BlockActivations first_tokens(const BlockActivations& planned, const TokenLayout
 
 Block::Block(const ParameterTable& table, const BlockNames& names, const BlockSizes& sizes,
              double epsilon, const MlpGelu& gelu, int64_t layer, const Tensor& sums)
-    : in_norm_(table, names.in_norm, epsilon),
-      mid_norm_(table, names.mid_norm, epsilon),
-      attention_(table, names.qkv, names.projection, sizes.attention, layer, sums),
-      mlp_(table, names.fc, names.mlp_projection, gelu, layer),
+    : in_norm_(table, names.in_norm, epsilon, sizes.llama),
+      mid_norm_(table, names.mid_norm, epsilon, sizes.llama),
+      attention_(table, names.qkv, names.projection, sizes.attention, !sizes.llama, layer, sums),
+      mlp_(table, names.fc, names.mlp_projection, gelu, sizes.llama, layer),
       recompute_(sizes.recompute),
       post_norm_(sizes.post_norm) {}
 

@@ -52,6 +52,7 @@ struct BlockSizes {
   AttentionGeometry attention;
   int64_t hidden = 0;
   int64_t ffn = 0;         // of this process
+  bool llama = false;      // RMSNorm, SwiGLU and no biases
   int64_t part_count = 1;  // processes that divide the tokens outside of GEMMs and attention
   DType type = DType::f32;
   Recompute recompute = Recompute::none;
@@ -59,6 +60,7 @@ struct BlockSizes {
 
   int64_t tokens() const { return attention.batch * attention.tokens; }  // of a micro batch
   int64_t part() const { return tokens() / part_count; }                 // of them, on this process
+  int64_t fc_width() const { return llama ? 2 * ffn : ffn; }             // of the MLP's first GEMM
 };
 
 // The activations that the blocks of a stage share, once for all of them.

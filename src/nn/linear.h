@@ -1,4 +1,4 @@
-// y = x w^T + b, with x[M,in], w[out,in], b[out], y[M,out].
+// y = x w^T + b, with x[M,in], w[out,in], b[out], y[M,out]. A layer may have no b.
 #pragma once
 
 #include <string>
@@ -12,9 +12,10 @@ struct Linear {
   ParamGrad weight, bias;
 
   Linear() = default;
-  // `name`.weight and `name`.bias of the table.
-  Linear(const ParameterTable& table, const std::string& name)
-      : weight(table.get(name + ".weight")), bias(table.get(name + ".bias")) {}
+  // `name`.weight of the table, and `name`.bias with `has_bias`.
+  Linear(const ParameterTable& table, const std::string& name, bool has_bias = true)
+      : weight(table.get(name + ".weight")),
+        bias(has_bias ? table.get(name + ".bias") : ParamGrad()) {}
 
   // Adds `residual`[M,out] where it is defined.
   void forward(const LayerContext& c, const Tensor& x, const Tensor& y,

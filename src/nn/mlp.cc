@@ -1,14 +1,37 @@
 #include "src/nn/mlp.h"
 
+#include "src/ops/swiglu/swiglu.h"
+
 namespace tally::train {
 
 void Mlp::forward(const LayerContext& c, const Tensor& x, const MlpActivations& a) const {
-  linear_gelu_forward(c.compute, c.tensor.gather(c.compute, x), fc_.weight.value, fc_.bias.value,
-                      a.saved, a.act, gelu_.saved, gelu_.kind);
+  const Tensor all = c.tensor.gather(c.compute, x);
+  if (gated_) {
+    fc_.forward(c, all, a.saved);
+    return recompute_act(c, a);
+  }
+  linear_gelu_forward(c.compute, all, fc_.weight.value, fc_.bias.value, a.saved, a.act, gelu_.saved,
+                      gelu_.kind);
 }
 
 void Mlp::recompute_act(const LayerContext& c, const MlpActivations& a) const {
+  if (gated_) return swiglu_forward(c.compute, a.saved, a.act);
   gelu_forward(c.compute, a.saved, a.act, gelu_.kind);
+}
+
+Tensor Mlp::backward_activation(const LayerContext& c, const Tensor& dy,
+                                const MlpActivations& a) const {
+  if (gated_) {
+    c.side->wait();  // its GEMM may still read the output, whose memory the gradient there takes
+    projection_.backward_input(c, dy, a.act);
+    swiglu_backward(c.compute, a.act, a.saved, a.saved);
+    return a.saved;
+  }
+  // GELU's output has been read for the last time, unless its reader runs on the side stream.
+  const Tensor& dpre = c.overlap_weight_gradients ? a.saved : a.act;
+  linear_backward_input_gelu(c.compute, dy, projection_.weight.value, a.saved, dpre,
+                             fc_.bias.gradient, gelu_.saved, gelu_.kind);
+  return dpre;
 }
 
 void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
@@ -16,10 +39,7 @@ void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations&
   const Tensor dy = c.tensor.gather(c.compute, flow.at_branch(dropout));
   const Tensor all = c.tensor.start_gather(c.compute, x);
   projection_.backward_weight(c, dy, a.act);
-  // GELU's output has been read for the last time, unless its reader runs on the side stream.
-  const Tensor& dpre = c.overlap_weight_gradients ? a.saved : a.act;
-  linear_backward_input_gelu(c.compute, dy, projection_.weight.value, a.saved, dpre,
-                             fc_.bias.gradient, gelu_.saved, gelu_.kind);
+  const Tensor dpre = backward_activation(c, dy, a);
   fc_.backward(c, dpre, all, flow.normed, flow.at_branch_input());
   c.side->wait(1);  // the norm below overwrites dy; the GEMM that reads dpre may still run
 }

@@ -1,6 +1,8 @@
 // The MLP up to its second GEMM, which the residual norm after it computes (Branch). Under tensor
 // parallelism the first GEMM is column parallel and the second row parallel.
 //   act = gelu(x w_fc^T + b);  branch = act w_proj^T + b
+// Llama's has no biases, and w_fc has the rows of the gates and then those of the ups:
+//   act = swiglu(x w_fc^T);  branch = act w_proj^T
 #pragma once
 
 #include <cstdint>
@@ -16,8 +18,8 @@ namespace tally::train {
 // process's share of it. The backward pass overwrites one
 // of them with the gradient at GELU's input.
 struct MlpActivations {
-  Tensor saved;  // [M,F] GELU's input or derivative, see SavedGelu
-  Tensor act;    // [M,F] GELU's output
+  Tensor saved;  // [M,F] GELU's input or derivative, see SavedGelu; [M,2F] SwiGLU's input
+  Tensor act;    // [M,F] GELU's or SwiGLU's output
 };
 
 // Which GELU it is, and what is saved of it.
@@ -28,13 +30,17 @@ struct MlpGelu {
 
 class Mlp {
  public:
-  // Parameters `fc` and `projection`.
+  // Parameters `fc` and `projection`. `gated`: with SwiGLU and without biases.
   Mlp(const ParameterTable& table, const std::string& fc, const std::string& projection,
-      const MlpGelu& gelu, int64_t layer)
-      : fc_(table, fc), projection_(table, projection), gelu_(gelu), layer_(layer) {}
+      const MlpGelu& gelu, bool gated, int64_t layer)
+      : fc_(table, fc, !gated),
+        projection_(table, projection, !gated),
+        gelu_(gelu),
+        gated_(gated),
+        layer_(layer) {}
 
   void forward(const LayerContext& c, const Tensor& x, const MlpActivations& a) const;
-  // Recomputes GELU's output from its saved input (SavedGelu::input).
+  // Recomputes a.act from the saved input (SavedGelu::input).
   void recompute_act(const LayerContext& c, const MlpActivations& a) const;
   Branch branch(const MlpActivations& a) const {
     return {&projection_, a.act, projection_.bias.gradient, DropoutSite::mlp, layer_};
@@ -47,8 +53,13 @@ class Mlp {
   const Linear& projection() const { return projection_; }
 
  private:
+  // The gradient at the first GEMM's output, in the memory of one of `a`.
+  Tensor backward_activation(const LayerContext& c, const Tensor& dy,
+                             const MlpActivations& a) const;
+
   Linear fc_, projection_;
   MlpGelu gelu_;
+  bool gated_;
   int64_t layer_;
 };
 

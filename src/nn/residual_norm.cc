@@ -47,7 +47,8 @@ void ResidualNorm::backward_add(const LayerContext& c, const Branch& branch, con
   if (dropout.hidden > 0)
     apply_dropout(c.compute, flow.residual, dropout.hidden, dropout.at(branch.site, branch.layer),
                   flow.branch);
-  linear_backward_bias(c.compute, flow.at_branch(dropout), 0, branch.bias_gradient);
+  if (branch.bias_gradient.defined())
+    linear_backward_bias(c.compute, flow.at_branch(dropout), 0, branch.bias_gradient);
 }
 
 // Without dropout the GEMM adds the residual, which saves writing and reading the branch's output.
@@ -69,14 +70,15 @@ void ResidualNorm::backward(const LayerContext& c, const NormActivations& a, con
                             const Dropout& dropout, bool last, const BackwardFlow& flow) const {
   mask_output(c, dropout, flow.normed);
   const bool masked = branch && dropout.hidden > 0;
-  const bool sums = branch && c.fusions.bias_sums;
+  const bool has_bias = branch && branch->bias_gradient.defined();
+  const bool sums = has_bias && c.fusions.bias_sums;
   layernorm_backward(c.compute, flow.normed, a.r, weight_.value, a.mean, a.rstd,
                      last || flow.post_norm ? Tensor() : flow.residual, flow.residual,
                      weight_.gradient, bias_.gradient, dropout.hidden,
                      masked ? dropout.at(branch->site, branch->layer) : DropoutSeed(),
                      masked ? flow.branch : Tensor(), c.workspace,
                      sums ? branch->bias_gradient : Tensor());
-  if (branch && !sums)
+  if (has_bias && !sums)
     linear_backward_bias(c.compute, flow.at_branch(dropout), 0, branch->bias_gradient);
 }
 

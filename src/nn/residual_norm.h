@@ -1,5 +1,5 @@
-// The addition to the residual stream together with the LayerNorm that follows it:
-//   r = residual + dropout(x w^T + b),  y = layernorm(r)
+// The addition to the residual stream together with the LayerNorm or RMSNorm that follows it:
+//   r = residual + dropout(x w^T + b),  y = norm(r)
 // The layer owns the addition, so that blocks with the norm before their branches (GPT) and after
 // them (BERT) use the same kernels: the next addition's residual is r there and y here.
 #pragma once
@@ -15,15 +15,16 @@ namespace tally::train {
 struct NormActivations {
   Tensor r;           // [M,C] the residual stream after the addition
   Tensor y;           // [M,C] its norm
-  Tensor mean, rstd;  // [M] of r's rows
+  Tensor mean, rstd;  // [M] of r's rows; RMSNorm has no mean
 };
 
 // The output of a branch that is not computed yet: dropout(x w^T + b). The residual norm computes
 // it together with the addition.
 struct Branch {
   const Linear* linear = nullptr;
-  Tensor x;              // [M,in]
-  Tensor bias_gradient;  // the column sums of the gradient at x w^T + b are added to it
+  Tensor x;  // [M,in]
+  // The column sums of the gradient at x w^T + b are added to it; undefined without b.
+  Tensor bias_gradient;
   DropoutSite site = DropoutSite::projection;
   int64_t layer = 0;
 };
@@ -31,9 +32,12 @@ struct Branch {
 class ResidualNorm {
  public:
   ResidualNorm() = default;
-  // `name`.weight and `name`.bias of the table.
-  ResidualNorm(const ParameterTable& table, const std::string& name, double epsilon)
-      : weight_(table.get(name + ".weight")), bias_(table.get(name + ".bias")), epsilon_(epsilon) {}
+  // `name`.weight of the table, and `name`.bias unless `rms`: RMSNorm.
+  ResidualNorm(const ParameterTable& table, const std::string& name, double epsilon,
+               bool rms = false)
+      : weight_(table.get(name + ".weight")),
+        bias_(rms ? ParamGrad() : table.get(name + ".bias")),
+        epsilon_(epsilon) {}
 
   // Of embeddings that have dropout after their norm instead of before it (BERT): y is under the
   // mask, in norm() and backward().

@@ -6,7 +6,7 @@ find_library(TALLY_CUDNN_LIBRARY NAMES libcudnn.so.9 cudnn HINTS ${TALLY_SITE_PA
   ${CUDAToolkit_LIBRARY_DIR})
 
 set(train_ops_cuda_sources
-  attention/cuda.cc attention/cudnn_seed.cu attention/flash.cu attention/flash_float64.cu attention/flash_ieee.cu
+  attention/cuda.cc attention/cudnn_tables.cu attention/flash.cu attention/flash_float64.cu attention/flash_ieee.cu
   attention/flash_tf32.cu attention/flash_tf32x3.cu attention/hopper.cc attention/rotary.cu attention/unfused.cu
   embedding/cuda.cu
   gemm/candidates.cc gemm/float64.cu gemm/fused.cc gemm/gemm.cc gemm/plan.cc gemm/plans.cc gemm/split.cu gemm/timing.cc
@@ -14,7 +14,7 @@ set(train_ops_cuda_sources
   loss/cross_entropy.cu loss/fused.cc loss/fused_passes.cu loss/vocab_parallel.cu
   norm/backward.cu norm/forward.cu norm/residual.cu
   optimizer/cuda.cu optimizer/lamb.cu optimizer/sgd.cu
-  rows/cuda.cu)
+  rows/cuda.cu swiglu/cuda.cu)
 
 if(TALLY_CUDNN_FRONTEND AND TALLY_CUDNN_INCLUDE AND TALLY_CUDNN_LIBRARY)
   message(STATUS "Attention: cuDNN (${TALLY_CUDNN_LIBRARY}) through ${TALLY_CUDNN_FRONTEND}, own kernels else")

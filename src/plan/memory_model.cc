@@ -40,19 +40,20 @@ Elements elements_of_stage(const Config& c, int stage) {
   Elements e;
   const auto linear = [&](int64_t out, int64_t in, int64_t bias) {
     e.add(out * in / t, layers);
-    e.add(bias, layers);
+    if (!m.is_llama()) e.add(bias, layers);
   };
   const bool first = stage == 0, last = stage + 1 == c.pipeline_parallel;
   const int64_t embedding = m.padded_vocabulary * h / t;
   if (first) e.add(embedding);
   if (first && m.positions == Positions::learned) e.add(m.max_positions * h);
-  for (int i = 0; i < 4; ++i) e.add(h, layers);  // two norms
-  linear(3 * h, h, 3 * h / t);
-  linear(h, h, h);
-  linear(f, h, f / t);
+  const int norm = m.is_llama() ? 1 : 2;  // vectors
+  for (int i = 0; i < 2 * norm; ++i) e.add(h, layers);
+  linear(m.qkv_width(), h, m.qkv_width() / t);
+  linear(h, m.attention_width(), h);
+  linear(m.fc_width(), h, f / t);
   linear(h, f, h);
   if (!last) return e;
-  e.add(h, 2);
+  e.add(h, norm);
   // A tied head on another stage than the embedding has a copy of it.
   if (!m.tied_embeddings || !first) e.add(embedding);
   return e;
@@ -68,25 +69,27 @@ struct Tensors {
         inner(real(c.tensor_parallel)) {
     whole = tokens * real(c.model.hidden) * type;
     stream = whole / outer;
-    hidden = whole / inner;
+    attention = tokens * real(c.model.attention_width()) * type / inner;
+    qkv = tokens * real(c.model.qkv_width()) * type / inner;
     ffn = tokens * real(c.model.ffn) * type / inner;
-    statistics = tokens * wide / outer;
+    fc = tokens * real(c.model.fc_width()) * type / inner;
+    // RMSNorm has no mean.
+    statistics = (c.model.is_llama() ? 1 : 2) * tokens * wide / outer;
     attention_statistics = tokens * real(c.model.heads) * wide / inner;
   }
   double type, wide, tokens, outer, inner;
-  double whole;   // [M,C]
-  double stream;  // [M,C] of the residual stream
-  double hidden;  // [M,C] inside attention
-  double ffn;     // [M,F]
-  double statistics, attention_statistics;
+  double whole;                             // [M,C]
+  double stream;                            // [M,C] of the residual stream
+  double attention, qkv;                    // [M,H D], [M,(H + 2 G) D]
+  double ffn, fc;                           // [M,F], and of the MLP's first GEMM
+  double statistics, attention_statistics;  // of a norm
 };
 
 // The table of src/nn/block.h.
 struct BlockBytes {
   explicit BlockBytes(const Tensors& t)
       : residual(t.stream),
-        costly(4 * t.statistics + 3 * t.hidden + t.hidden + t.attention_statistics + t.stream +
-               t.ffn),
+        costly(2 * t.statistics + t.qkv + t.attention + t.attention_statistics + t.stream + t.fc),
         cheap(2 * t.stream + t.ffn) {}
   double residual;  // in.r
   double costly;    // what only full recomputation computes again
@@ -104,18 +107,21 @@ struct BlockBytes {
 // shape is asked for; it sums dQ in float32, as our kernel for Hopper does.
 double attention_scratch(const Config& c, const MemoryTarget& target) {
   constexpr double pieces = 256 * mib;  // tile_memory, score_memory
+  const bool grouped = c.model.kv_heads() < c.model.heads;
   const double heads = real(c.micro_batch) * real(c.model.heads) / c.tensor_parallel;
   const double rows = heads * real(c.sequence), d = real(c.model.head_dim());
   const double type = bytes_of(c.compute_type());
-  if (type == 2) return rows * (d + 2) * 4 + 256;
+  // With query groups cuDNN has the gradients of K and V of each head of Q before it adds them up.
+  if (type == 2) return rows * (d + 2) * 4 + 256 + (grouped ? 2 * rows * d * type : 0);
   const double square = real(c.sequence) * real(c.sequence);
-  if (c.compute_type() == DType::f32 && d <= 128 && target.capability >= 80) {
+  if (!grouped && c.compute_type() == DType::f32 && d <= 128 && target.capability >= 80) {
     const double blocks = real((c.sequence + 63) / 64);
     const double head = blocks * (blocks + 1) / 2 * 64 * 64 * 4;
     return rows * 4 + std::min(heads, std::max(1.0, pieces / head)) * head;
   }
   const double head = square * 2 * bytes_of(wide_type(c));
-  return std::min(heads, std::max(1.0, pieces / head)) * head + 1024;
+  const double together = grouped ? real(c.micro_batch) : heads;  // at most, in one GEMM
+  return std::min(together, std::max(1.0, pieces / head)) * head + 1024;
 }
 
 // tf32x3: both operands of the largest GEMM, split in two (src/ops/gemm/split.cu): once for the
@@ -124,7 +130,7 @@ double attention_scratch(const Config& c, const MemoryTarget& target) {
 double split_bytes(const Config& c, double logit_rows) {
   if (c.precision != Precision::tf32x3) return 0;
   const double tokens = real(c.micro_batch) * real(c.sequence), hidden = real(c.model.hidden);
-  const double ffn = real(c.model.ffn) / c.tensor_parallel;
+  const double ffn = real(c.model.fc_width()) / c.tensor_parallel;
   const double vocabulary = real(c.model.padded_vocabulary) / c.tensor_parallel;
   const double main = std::max((tokens + hidden) * ffn, (logit_rows + hidden) * vocabulary);
   const double side = std::max((ffn + hidden) * tokens, (vocabulary + hidden) * logit_rows);
@@ -149,15 +155,14 @@ double context_bytes(const PlanLayout& l, const MemoryTarget& target) {
 double message_bytes(const PlanLayout& l, const Tensors& t) {
   // Sequence parallelism: all tokens at the input of a column-parallel layer, and the sums of a
   // row-parallel one, in every chunk.
-  return l.sequence ? 3 * real(l.chunks) * t.whole : 0;
+  return l.sequence ? real(l.chunks) * (2 * t.whole + std::max(t.whole, t.attention)) : 0;
 }
 
 // Gradients that a process keeps, as a number of elements. ZeRO 2: its share of the blocks' matrices
 // and two blocks in work (TableLayout); the others whole (Sharding).
 double kept_gradients(const Config& c, const PlanLayout& l, double elements) {
   if (l.zero < 2) return elements;
-  const ModelConfig& m = c.model;
-  const double block = real(m.hidden) * (4 * real(m.hidden) + 2 * real(m.ffn)) / l.tensor;
+  const double block = real(c.model.block_matrices()) / l.tensor;
   const double layers = real(layers_of_stage(c));
   return elements - layers * block + (layers / l.data + std::min(2.0, layers)) * block;
 }
@@ -185,12 +190,13 @@ void add_chunk(const Config& c, int64_t chunk, const Tensors& t, const MemoryTar
   const double layers = real(layers_of_chunk(c));
   // Besides its blocks a set has the residual stream behind them, with the last norm's statistics,
   // and where there is a neighbour the gradient that comes from or goes to it.
-  const double ends = t.stream + (last ? 2 * t.statistics : 0) + (first && last ? 0 : t.stream);
+  const double ends = t.stream + (last ? t.statistics : 0) + (first && last ? 0 : t.stream);
   const int64_t sets = sets_in_flight(l, s->stage, chunk);
   s->sets += sets;
   s->activations += real(sets) * (layers * block.kept(c.recompute) + ends);
   // Gpt::plan_scratch().
-  const double gradients = (c.model.hidden_dropout > 0 ? 3 : 2) * t.stream;
+  const double normed = l.sequence ? t.stream : std::max(t.stream, t.attention);
+  const double gradients = (c.model.hidden_dropout > 0 ? 2 : 1) * t.stream + normed;
   const double rows = last ? real(logit_rows(c.micro_batch * c.sequence,
                                              c.model.padded_vocabulary / c.tensor_parallel, c.model,
                                              c.compute_type(), target.gpu))
@@ -200,7 +206,7 @@ void add_chunk(const Config& c, int64_t chunk, const Tensors& t, const MemoryTar
   s->shared += block.shared(c.recompute) + gradients +
                (layers * real(c.model.hidden) + losses + divided) * t.wide;
   const double logits = rows * real(c.model.padded_vocabulary) / t.inner * t.type;
-  s->logits += std::max(logits, 3 * t.hidden);
+  s->logits += std::max(logits, t.qkv);
   if (target.gpu) s->workspace += attention_scratch(c, target) + split_bytes(c, rows);
 }
 

@@ -83,6 +83,8 @@ std::string memory_text(const Plan& p) {
   const StageMemory& worst = p.worst();
   std::string out = stage_rows(p);
   out += fmt::format("  worst      stage {}: {}\n", worst.stage, bytes_text(worst.total()));
+  // The formula is that of GPT's blocks.
+  if (p.config.model.is_llama()) return out;
   out += fmt::format("  megatron   would keep {} of activations in stage 0 for the same layout\n",
                      bytes_text(megatron_activation_bytes(p.config)));
   return out;
@@ -217,7 +219,8 @@ std::string plan_json(const Plan& p) {
                 {"precision", precision_name(p.config.precision)}}},
               {"bubble", bubble_over_work(l)},
               {"worst_stage", p.worst().stage},
-              {"megatron_activation_bytes", megatron_activation_bytes(p.config)}};
+              {"megatron_activation_bytes",
+               p.config.model.is_llama() ? json() : json(megatron_activation_bytes(p.config))}};
   for (size_t i = 0; i < p.stages.size(); ++i)
     out["stages"].push_back(stage_json(p.stages[i], p.volumes[i]));
   if (p.time) out["time"] = time_json(p);

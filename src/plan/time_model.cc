@@ -25,7 +25,7 @@ struct Sizes {
         stream(tokens * hidden * type / l.outer_shards()),
         inner(tokens * hidden * type / l.tensor),
         ffn(tokens * real(c.model.ffn) * type / l.tensor),
-        gemms(2 * tokens * (4 * hidden * hidden + 2 * hidden * real(c.model.ffn)) / l.tensor),
+        gemms(2 * tokens * real(c.model.block_matrices()) / l.tensor),
         scores(real(c.micro_batch) * real(c.model.heads) * real(c.sequence) * real(c.sequence) /
                l.tensor),
         attention(4 * scores * real(c.model.head_dim())) {}
@@ -48,16 +48,19 @@ LayerTime attention_time(const Sizes& s, const Machine& m, AttentionKind kind) {
   return {s.attention / rate + 6 * pass, 2 * s.attention / rate + 8 * pass};
 }
 
-// Bytes that norms, residual additions, dropout and GELU read and write, besides GEMMs.
+// Bytes that norms, residual additions, dropout and the activation read and write, besides GEMMs.
 struct PassBytes {
   double forward, backward;
 };
 
 // Fused: a norm reads and writes the stream; with dropout it also reads a branch and writes the sum.
-// A norm's backward pass reads two gradients and the stream, and writes one.
+// A norm's backward pass reads two gradients and the stream, and writes one. SwiGLU is a pass by
+// itself: it reads gates and ups and writes the output; backward it reads three and writes two.
 PassBytes pass_bytes(const Config& c, const Sizes& s, bool fused) {
   const bool dropout = c.model.hidden_dropout > 0;
-  if (fused) return {(dropout ? 8 : 4) * s.stream, (dropout ? 10 : 8) * s.stream};
+  const double gated = c.model.is_llama() ? s.ffn : 0;
+  if (fused)
+    return {(dropout ? 8 : 4) * s.stream + 3 * gated, (dropout ? 10 : 8) * s.stream + 5 * gated};
   const double forward = 8 * s.stream + 3 * s.ffn + 4 * s.inner;
   return {forward, 2 * forward};
 }
@@ -102,9 +105,10 @@ LayerTime layer_time(const Config& c, const Machine& m, const ProgramTraits& tra
   const double exposed = std::max(0.0, layer_backward_volume(c) / link + gathered - overlap);
   t.backward = 2 * s.gemms / rate + attention.backward + passes.backward / bandwidth + exposed;
   if (c.recompute == Recompute::full) t.backward += t.forward;
+  const double activation = (c.model.is_llama() ? 3 : 2) * s.ffn;
   if (c.recompute == Recompute::selective)
     t.backward +=
-        traits.recomputes_attention ? attention.forward : (4 * s.stream + 2 * s.ffn) / bandwidth;
+        traits.recomputes_attention ? attention.forward : (4 * s.stream + activation) / bandwidth;
   return t;
 }
 

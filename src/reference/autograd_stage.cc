@@ -9,6 +9,9 @@
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/rsqrt.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/softmax.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -115,10 +118,13 @@ at::Tensor AutogradStage::indices(const Tensor& t) const {
 }
 
 at::Tensor AutogradStage::linear(const at::Tensor& x, const std::string& name) const {
+  if (config_.is_llama()) return at::linear(x, w(name + ".weight"));
   return at::linear(x, w(name + ".weight"), w(name + ".bias"));
 }
 
 at::Tensor AutogradStage::norm(const at::Tensor& x, const std::string& name) const {
+  if (config_.is_llama())
+    return x * at::rsqrt(x.pow(2).mean(-1, true) + config_.layernorm_epsilon) * w(name + ".weight");
   return at::layer_norm(x, {config_.hidden}, w(name + ".weight"), w(name + ".bias"),
                         config_.layernorm_epsilon);
 }

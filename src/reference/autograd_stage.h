@@ -30,6 +30,7 @@ class AutogradStage : public Stage {
   at::Tensor view(const Tensor& t) const;     // the same memory
   at::Tensor indices(const Tensor& t) const;  // as int64
   at::Tensor w(const std::string& name) const { return weights_.at(name); }
+  // Llama's linear layers have no biases, and its norms are RMSNorm.
   at::Tensor linear(const at::Tensor& x, const std::string& name) const;
   at::Tensor norm(const at::Tensor& x, const std::string& name) const;
   // The explicit model's dropout masks, so that the two can be compared. Sites are numbered the

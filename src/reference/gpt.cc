@@ -1,4 +1,5 @@
-// GPT as a plain autograd program over the same parameters: the oracle of the explicit model.
+// GPT and Llama as a plain autograd program over the same parameters: the oracle of the explicit
+// model.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
@@ -10,6 +11,8 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/repeat_interleave.h>
+#include <ATen/ops/silu.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/triu.h>
 
@@ -58,14 +61,25 @@ class ReferenceGpt final : public AutogradStage {
 
   at::Tensor attention(const at::Tensor& x, const Batch& batch, const std::string& name,
                        uint64_t site) const {
-    const int64_t b = x.size(0), t = x.size(1), h = config_.heads, d = config_.head_dim();
-    const at::Tensor qkv = linear(x, name + ".c_attn").view({b, t, 3, h, d});
-    at::Tensor q = qkv.select(2, 0), k = qkv.select(2, 1);
+    const int64_t b = x.size(0), t = x.size(1), h = config_.heads, g = config_.kv_heads();
+    const int64_t d = config_.head_dim();
+    const at::Tensor qkv = linear(x, name + ".c_attn").view({b, t, h + 2 * g, d});
+    // Each head of K and V serves the h / g neighbouring heads of Q.
+    const auto repeated = [&](const at::Tensor& heads) {
+      return g == h ? heads : at::repeat_interleave(heads, h / g, 2);
+    };
+    at::Tensor q = qkv.narrow(2, 0, h), k = repeated(qkv.narrow(2, h, g));
+    const at::Tensor v = repeated(qkv.narrow(2, h + g, g));
     if (config_.positions == Positions::rotary) {
       q = rotate(q, positions_of(batch));
       k = rotate(k, positions_of(batch));
     }
-    return linear(attend(q, k, qkv.select(2, 2), hidden(batch), site), name + ".c_proj");
+    return linear(attend(q, k, v, hidden(batch), site), name + ".c_proj");
+  }
+
+  at::Tensor activation(const at::Tensor& x) const {
+    if (!config_.is_llama()) return at::gelu(x, "tanh");
+    return at::silu(x.narrow(-1, 0, config_.ffn)) * x.narrow(-1, config_.ffn, config_.ffn);
   }
 
   at::Tensor logits_of(const Batch& batch) const {
@@ -79,8 +93,8 @@ class ReferenceGpt final : public AutogradStage {
       const uint64_t site = 3 * static_cast<uint64_t>(l) + 1;
       x = x + dropout(attention(norm(x, h + "ln_1"), batch, h + "attn", site),
                       config_.hidden_dropout, site + 1);
-      const at::Tensor up = at::gelu(linear(norm(x, h + "ln_2"), h + "mlp.c_fc"), "tanh");
-      x = x + dropout(linear(up, h + "mlp.c_proj"), config_.hidden_dropout, site + 2);
+      const at::Tensor act = activation(linear(norm(x, h + "ln_2"), h + "mlp.c_fc"));
+      x = x + dropout(linear(act, h + "mlp.c_proj"), config_.hidden_dropout, site + 2);
     }
     return at::matmul(norm(x, "ln_f"),
                       w(config_.tied_embeddings ? "wte.weight" : "lm_head.weight").t());

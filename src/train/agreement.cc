@@ -29,8 +29,9 @@ constexpr std::array<const char*, 4> paths_of_hosts{"data.paths", "data.valid_pa
 constexpr std::array<const char*, 4> given_or_not{"load", "load_hf", "save", "save_hf"};
 
 // Settings whose flags are spelled differently from their keys.
-constexpr std::array<std::pair<const char*, const char*>, 17> labels{
+constexpr std::array<std::pair<const char*, const char*>, 18> labels{
     {{"model.preset", "--model"},
+     {"model.kind", "--swiglu"},
      {"model.padded_vocab_size", "the padded vocabulary (--make-vocab-size-divisible-by)"},
      {"training.train_iters", "the number of steps (--train-iters, --train-samples or --epochs)"},
      {"training.recompute", "--recompute-granularity"},

@@ -113,7 +113,7 @@ EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Str
       arena.make(DType::u8, {sizeof(StepState)}, "result of an evaluation").data);
   stream.fill_zero(state, sizeof(StepState));
   EncoderUpload upload(c, stream, 1);
-  const FeedOptions options = feed_options(c, stream.device().is_cuda());
+  const FeedOptions options = feed_options(c, stream);
   Answers answers(c, exam);
   EncoderEvaluation result;
   result.samples = exam.source->samples_per_epoch();

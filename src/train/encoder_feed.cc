@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
+#include <string>
+
+#include "src/ops/attention/attention.h"
+#include "src/train/device.h"
 
 namespace tally::train {
 namespace {
@@ -67,17 +72,22 @@ void check_ids(const EncoderArrays& a, const ModelConfig& model) {
                     model.token_types));
 }
 
-// Tokens that are not masked, with labels that do not count: each row is read once.
-void round_masked(int64_t step, EncoderArrays* a) {
-  const auto want = static_cast<size_t>(rounded_up(static_cast<int64_t>(a->masked.size()), step));
-  auto masked = a->masked;
-  std::sort(masked.begin(), masked.end());
-  for (int32_t row = 0; a->masked.size() < want && row < static_cast<int32_t>(a->ids.size());
-       ++row) {
-    if (std::binary_search(masked.begin(), masked.end(), row)) continue;
-    a->masked.push_back(row);
-    a->labels[0].push_back(-1);
-  }
+// Whether attention serves one row of all tokens without computing all pairs of them.
+bool serves_documents(const Config& c, Stream& stream) {
+  if (!stream.device().is_cuda()) return true;
+  AttentionShape shape;
+  shape.batch = 1;
+  shape.tokens = c.micro_batch * c.sequence;
+  shape.heads = c.model.heads;
+  shape.head_dim = c.model.head_dim();
+  shape.mask = AttentionMask::none;
+  shape.scale = 1.0 / std::sqrt(static_cast<double>(shape.head_dim));
+  shape.dropout = c.model.attention_dropout;
+  shape.documents = true;
+  shape.most_documents = 2 * c.micro_batch;
+  shape.longest = c.sequence;
+  const Compute compute(stream, compute_options(c));
+  return std::string(attention_backend(compute, shape, c.compute_type())) != "unfused";
 }
 
 // Places of answers beyond the sequence do not count, and negative ones are its first token, as in
@@ -110,11 +120,10 @@ void add_labels(const EncoderBatch& batch, const ModelConfig& model, EncoderArra
 
 }  // namespace
 
-FeedOptions feed_options(const Config& c, bool gpu) {
+FeedOptions feed_options(const Config& c, Stream& stream) {
   FeedOptions o;
-  o.pad = c.data.pad || gpu;
-  o.row_step = c.data.pad ? c.sequence : gpu ? 64 : 1;
-  if (gpu) o.masked_step = std::max<int64_t>(64, rounded_up(c.micro_batch * c.sequence / 64, 64));
+  o.pad = c.data.pad || !serves_documents(c, stream);
+  o.row_step = c.data.pad ? c.sequence : 64;
   return o;
 }
 
@@ -142,7 +151,6 @@ void lay_out(const EncoderBatch& batch, const ModelConfig& model, const FeedOpti
     out->cu_seqlens.resize(static_cast<size_t>(2 * batch.rows + 1), static_cast<int32_t>(count));
   }
   add_labels(batch, model, out);
-  if (model.task == Task::pretraining) round_masked(options.masked_step, out);
   check_ids(*out, model);
 }
 
@@ -187,7 +195,7 @@ void EncoderUpload::put(const EncoderArrays& a, Batch* batch) {
 EncoderFeed::EncoderFeed(const Config& config, const BatchOrder& order, Stream& stream,
                          std::shared_ptr<const EncoderSource> source, int hold)
     : config_(config),
-      options_(feed_options(config, stream.device().is_cuda())),
+      options_(feed_options(config, stream)),
       loader_(std::move(source), order, 0, 2),
       upload_(config, stream, hold + 1) {}
 

@@ -20,13 +20,10 @@ struct FeedOptions {
   bool pad = false;
   // Padded rows have a multiple of so many tokens, at most --seq-length, and the longest sample.
   int64_t row_step = 1;
-  // The number of masked tokens is rounded up to a multiple of this by tokens whose labels do not
-  // count: few different sizes of GEMMs are then tuned on a GPU.
-  int64_t masked_step = 1;
 };
-// --pad: rows of --seq-length. On a GPU always padded rows, of few different lengths: its attention
-// within documents (unfused) computes a row's scores as a whole.
-FeedOptions feed_options(const Config& config, bool gpu);
+// --pad: rows of --seq-length. On a GPU also where attention within documents is unfused, which
+// computes a row's scores as a whole: rows of few different lengths.
+FeedOptions feed_options(const Config& config, Stream& stream);
 
 // The arrays of one micro batch, as Batch describes them, in host memory.
 struct EncoderArrays {

@@ -80,7 +80,7 @@ void check_model_folders(const Config& c, const World& world, const StartingPoin
   if (!c.load_hf_dir.empty())
     check_flag("--load-hf", [&] { check_model_weights(c.load_hf_dir, c.model, names.all()); });
   if (c.save_hf_dir.empty() || !world.is_primary()) return;
-  if (c.model.positions == Positions::rotary)
+  if (c.model.positions == Positions::rotary && !c.model.is_llama())
     throw InputError("--save-hf: transformers' GPT-2 has no rotary positions: use --save");
   check_save_folders_differ(c);
   check_flag("--save-hf", [&] { check_hugging_face_target(c.save_hf_dir, start.resumes); });

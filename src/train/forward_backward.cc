@@ -44,7 +44,7 @@ ForwardBackward::ForwardBackward(const Config& config, Stream& stream, Parameter
       state_(optimizer.state()),
       sharding_(optimizer.sharding()),
       gather_(optimizer.gather()),
-      graphs_(records_graphs(config, stream) && mesh.shape().pipeline == 1),
+      graphs_(records_graphs(config, stream)),
       dropout_(has_dropout(config)),
       most_micro_batches_(config.micro_batches()),
       pipeline_(config, stream, mesh, stages),
@@ -68,7 +68,7 @@ ForwardBackward::~ForwardBackward() {
 
 void ForwardBackward::run(MicroBatches* loader, int64_t consumed, int place) {
   if (pipeline_.divided()) {
-    run_pipeline(loader, consumed);
+    run_pipeline(loader, consumed, place);
   } else {
     run_stage(loader, consumed, place);
   }
@@ -102,23 +102,25 @@ void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int plac
   }
 }
 
-void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed) {
+void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int place) {
+  const int64_t micro_batches = config_.micro_batches_at(consumed);
+  forget_graphs_of_other_weights(micro_batches);
   Pipeline::Calls calls;
   calls.load = [&](int64_t number, Batch* batch) {
     loader->load(batch);
     batch->first = number == 0 && config_.fusions.overwrite;
   };
   calls.pass = [&](int64_t number, const Batch& batch) {
-    return pass_of(batch, consumed, number, 0);
+    return pass_of(batch, consumed, number, place);
   };
-  const int64_t micro_batches = config_.micro_batches_at(consumed);
+  calls.resume = [this, place](int64_t number) { set_in_state(place, number); };
   calls.before_backward = [this, micro_batches](int64_t number) {
     reducer_.begin(number == 0, number == micro_batches - 1);
   };
   calls.after_backward = [this] { reducer_.end(); };
   const bool gathers = gather_ && config_.fusions.overwrite;
   if (gathers) gather_->begin();
-  pipeline_.run(micro_batches, calls);
+  pipeline_.run(micro_batches, graphs_, calls);
   if (gathers) gather_->finish();
   finish_gradients();
 }
@@ -142,6 +144,7 @@ void ForwardBackward::forget_graphs_of_other_weights(int64_t micro_batches) {
   if (graphs_ && recorded_micro_batches_ != 0 && recorded_micro_batches_ != micro_batches) {
     stream_.synchronize();
     for (auto& graph : recorded_) graph = StepGraph::make(stream_);
+    pipeline_.forget_recorded();
   }
   recorded_micro_batches_ = micro_batches;
 }
@@ -154,12 +157,21 @@ Pass ForwardBackward::pass_of(const Batch& batch, int64_t consumed, int64_t micr
                                static_cast<double>(mesh_.data().size()));
   const uint64_t seed = dropout_seed(consumed, micro_batch);
   const bool counts = batch.counted >= 0;
-  if (!graphs_ || (seed == 0 && !counts)) return {weight, seed, state_};
+  staged_ = graphs_ && (seed != 0 || counts);
+  if (!staged_) return {weight, seed, state_};
   auto* staged = staging_.as<StepState::MicroBatch>() + place * most_micro_batches_ + micro_batch;
   staged->dropout_seed = seed;
   staged->loss_factor = batch.counted > 0 ? weight / static_cast<double>(batch.counted) : 0;
-  stream_.copy(&state_->micro_batch, staged, sizeof *staged);
+  set_in_state(place, micro_batch);
   return {weight, seed == 0 ? DropoutSeed() : DropoutSeed(state_, 0), state_, counts};
+}
+
+// A pipeline's backward pass follows forward passes of other micro batches.
+void ForwardBackward::set_in_state(int place, int64_t micro_batch) {
+  if (!staged_) return;
+  const auto* staged =
+      staging_.as<StepState::MicroBatch>() + place * most_micro_batches_ + micro_batch;
+  stream_.copy(&state_->micro_batch, staged, sizeof *staged);
 }
 
 uint64_t ForwardBackward::dropout_seed(int64_t consumed, int64_t micro_batch) const {

@@ -43,10 +43,11 @@ class ForwardBackward {
 
  private:
   void run_stage(MicroBatches* loader, int64_t consumed, int place);
-  void run_pipeline(MicroBatches* loader, int64_t consumed);
+  void run_pipeline(MicroBatches* loader, int64_t consumed, int place);
   void finish_gradients();
   void forget_graphs_of_other_weights(int64_t micro_batches);
   Pass pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch, int place);
+  void set_in_state(int place, int64_t micro_batch);
   uint64_t dropout_seed(int64_t consumed, int64_t micro_batch) const;
 
   const Config& config_;
@@ -60,7 +61,8 @@ class ForwardBackward {
   const int64_t most_micro_batches_;  // of a step, once the global batch has its full size
 
   Pipeline pipeline_;
-  HostMemory staging_;  // [places, micro batches] StepState::MicroBatch
+  bool staged_ = false;  // whether passes read what differs from the state
+  HostMemory staging_;   // [places, micro batches] StepState::MicroBatch
   GradientReducer reducer_;
   // Indexed by what differs: 1 if the micro batch is the step's first, which overwrites the
   // gradients, plus 2 if it is the last, after which they are reduced.

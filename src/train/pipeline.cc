@@ -29,8 +29,10 @@ ActivationSet& Pipeline::set_of(const PipelineStep& step) {
   return *sets[static_cast<size_t>(step.micro_batch) % sets.size()];
 }
 
-void Pipeline::run(int64_t micro_batches, const Calls& calls) {
+void Pipeline::run(int64_t micro_batches, bool record, const Calls& calls) {
   loaded_ = 0;
+  micro_batches_ = micro_batches;
+  record_ = record;
   for (const PipelineStep& step :
        pipeline_schedule(mesh_.place().stage, mesh_.shape().pipeline,
                          static_cast<int>(stages_.size()), micro_batches)) {
@@ -44,6 +46,22 @@ void Pipeline::run(int64_t micro_batches, const Calls& calls) {
   links_->wait_for_gradient(stream_);
 }
 
+void Pipeline::enqueue(const PipelineStep& step, const std::function<void()>& pass) {
+  if (!record_ || step.micro_batch == 0 || step.micro_batch == micro_batches_ - 1) return pass();
+  const auto place = [&](size_t places) { return static_cast<size_t>(step.micro_batch) % places; };
+  auto& graph =
+      recorded_[{step.forward, step.chunk, place(sets_[static_cast<size_t>(step.chunk)].size()),
+                 place(batches_.size())}];
+  if (!graph) graph = StepGraph::make(stream_);
+  graph->run(pass);
+}
+
+void Pipeline::forget_recorded() {
+  if (recorded_.empty()) return;
+  stream_.synchronize();
+  recorded_.clear();
+}
+
 void Pipeline::forward(const PipelineStep& step, const Calls& calls) {
   Batch& batch = *batches_[static_cast<size_t>(step.micro_batch) % batches_.size()];
   if (step.micro_batch == loaded_) {
@@ -54,7 +72,8 @@ void Pipeline::forward(const PipelineStep& step, const Calls& calls) {
   const auto chunk = static_cast<size_t>(step.chunk);
   if (!parts_[chunk].first) links_->receive_input(stream_, set.input);
   if (!parts_[chunk].last) links_->wait_for_output(stream_);
-  stages_[chunk]->forward(batch, calls.pass(step.micro_batch, batch), set);
+  const Pass pass = calls.pass(step.micro_batch, batch);
+  enqueue(step, [&] { stages_[chunk]->forward(batch, pass, set); });
   if (!parts_[chunk].last) links_->start_send_output(stream_, set.output);
 }
 
@@ -63,9 +82,12 @@ void Pipeline::backward(const PipelineStep& step, const Calls& calls) {
   const auto chunk = static_cast<size_t>(step.chunk);
   if (!parts_[chunk].first) links_->wait_for_gradient(stream_);
   if (!parts_[chunk].last) links_->receive_gradient(stream_, set.gradient);
-  calls.before_backward(step.micro_batch);
-  stages_[chunk]->backward(set);
-  calls.after_backward();
+  calls.resume(step.micro_batch);
+  enqueue(step, [&] {
+    calls.before_backward(step.micro_batch);
+    stages_[chunk]->backward(set);
+    calls.after_backward();
+  });
   if (!parts_[chunk].first) links_->start_send_gradient(stream_, set.gradient);
 }
 

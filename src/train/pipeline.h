@@ -4,10 +4,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/device/graph.h"
 #include "src/model/stage.h"
 #include "src/parallel/mesh.h"
 #include "src/parallel/pipeline_links.h"
@@ -36,21 +39,29 @@ class Pipeline {
     std::function<void(int64_t number, Batch* batch)> load;
     // The arguments of a micro batch's passes.
     std::function<Pass(int64_t number, const Batch& batch)> pass;
-    // A stage's backward pass of a micro batch begins, and has ended.
+    // A backward pass will need what `pass` has put into the step's state, after forward passes of
+    // other micro batches.
+    std::function<void(int64_t number)> resume;
+    // A stage's backward pass of a micro batch begins, and has ended. Recorded with it.
     std::function<void(int64_t number)> before_backward;
     std::function<void()> after_backward;
   };
   // Does all forward and backward passes of a step of a divided pipeline, and exchanges their ends.
-  // Enqueues; on the CPU waits for the neighbours.
-  void run(int64_t micro_batches, const Calls& calls);
+  // Enqueues; on the CPU waits for the neighbours. With `record` the passes of the step's inner
+  // micro batches are CUDA graphs, one for each place in memory. The first and the last micro batch
+  // differ from step to step in what they wait for and what they start, so they are called.
+  void run(int64_t micro_batches, bool record, const Calls& calls);
   // A micro batch through all stages, forward and loss only; see Stage::evaluate(). `batch` stays
   // as it is until the stages have done it.
   void evaluate(const Batch& batch, const Pass& pass);
+  // Drops recorded passes, whose arguments are no longer those of the next steps. Waits for them.
+  void forget_recorded();
 
  private:
   ActivationSet& set_of(const PipelineStep& step);
   void forward(const PipelineStep& step, const Calls& calls);
   void backward(const PipelineStep& step, const Calls& calls);
+  void enqueue(const PipelineStep& step, const std::function<void()>& pass);
 
   Stream& stream_;
   const Mesh& mesh_;
@@ -59,7 +70,11 @@ class Pipeline {
   std::unique_ptr<PipelineLinks> links_;
   std::vector<std::vector<std::unique_ptr<ActivationSet>>> sets_;  // of each stage
   std::vector<std::unique_ptr<DeviceBatch>> batches_;
-  int64_t loaded_ = 0;  // micro batches of the step
+  // Of the step that runs.
+  int64_t loaded_ = 0, micro_batches_ = 0;
+  bool record_ = false;
+  // By direction, stage, and the places of activations and batch.
+  std::map<std::tuple<bool, int, size_t, size_t>, std::unique_ptr<StepGraph>> recorded_;
 };
 
 }  // namespace tally::train

@@ -55,10 +55,11 @@ std::string start_summary(const Record& r) {
   const BuildInfo b = build_info();
   std::string out = fmt::format("tally-train {} (commit {})\n", b.version, b.commit);
   out += fmt::format(
-      "  model      {}{}: {} layers, hidden {}, {} heads, MLP {}, {} positions, vocabulary {} "
+      "  model      {}{}: {} layers, hidden {}, {} heads{}, MLP {}, {} positions, vocabulary {} "
       "(padded {}), "
       "{:.2f} M parameters\n",
-      m.kind, m.preset.empty() ? "" : " " + m.preset, m.layers, m.hidden, m.heads, m.ffn,
+      m.kind, m.preset.empty() ? "" : " " + m.preset, m.layers, m.hidden, m.heads,
+      m.kv_heads() < m.heads ? fmt::format(" in {} query groups", m.kv_heads()) : "", m.ffn,
       m.positions == Positions::rotary ? "rotary" : "learned", m.vocabulary, m.padded_vocabulary,
       static_cast<double>(r.parameters) / 1e6);
   out += fmt::format("  device     {}\n", device_text(r));

@@ -8,9 +8,10 @@ namespace {
 
 // Part 0 (Q), 1 (K) or 2 (V) of packed rows.
 HeadRows part_of(const AttentionShape& s, const Tensor& qkv, int64_t part) {
-  const int64_t row = s.heads * s.head_dim;
-  return {static_cast<char*>(qkv.data) + static_cast<size_t>(part * row) * size_of(qkv.dtype),
-          3 * row};
+  const int64_t heads = part == 0 ? 0 : s.heads + (part - 1) * s.kv_heads();
+  return {
+      static_cast<char*>(qkv.data) + static_cast<size_t>(heads * s.head_dim) * size_of(qkv.dtype),
+      s.row()};
 }
 
 }  // namespace
@@ -37,11 +38,12 @@ AttentionGradients packed_gradients(const AttentionShape& shape, const Tensor& d
 
 bool is_packed(const AttentionShape& shape, DType dtype, const HeadRows& q, const HeadRows& k,
                const HeadRows& v) {
-  const int64_t row = shape.heads * shape.head_dim;
-  const auto bytes = row * static_cast<int64_t>(size_of(dtype));
-  return q.stride == 3 * row && k.stride == q.stride && v.stride == q.stride &&
-         static_cast<char*>(k.data) - static_cast<char*>(q.data) == bytes &&
-         static_cast<char*>(v.data) - static_cast<char*>(k.data) == bytes;
+  const auto bytes = [&](int64_t heads) {
+    return heads * shape.head_dim * static_cast<int64_t>(size_of(dtype));
+  };
+  return q.stride == shape.row() && k.stride == q.stride && v.stride == q.stride &&
+         static_cast<char*>(k.data) - static_cast<char*>(q.data) == bytes(shape.heads) &&
+         static_cast<char*>(v.data) - static_cast<char*>(k.data) == bytes(shape.kv_heads());
 }
 
 const char* attention_backend(const Compute& c, const AttentionShape& shape, DType dtype) {
@@ -61,9 +63,9 @@ void attention_backward(const Compute& c, const AttentionArgs& args,
   TALLY_BACKEND(c.stream, attention_backward(c, args, gradients));
 }
 
-void rotary(Stream& s, const Tensor& qkv, const Tensor& positions, double base, double fraction,
-            bool inverse) {
-  TALLY_BACKEND(s, rotary(s, qkv, positions, base, fraction, inverse));
+void rotary(Stream& s, const Tensor& qkv, int64_t kv_heads, const Tensor& positions, double base,
+            double fraction, bool inverse) {
+  TALLY_BACKEND(s, rotary(s, qkv, kv_heads, positions, base, fraction, inverse));
 }
 
 }  // namespace tally::train

@@ -1,6 +1,8 @@
 // Scaled dot-product attention (Vaswani et al., arXiv:1706.03762), and rotary positions.
 //   P = softmax(scale Q K^T + mask);  out = dropout(P) V
-//   q, k, v, out: [B,T,H,D], the compute type (f64, f32, bf16, f16)
+//   q, out: [B,T,H,D], k, v: [B,T,G,D], the compute type (f64, f32, bf16, f16)
+//   With fewer heads of K and V than of Q (grouped query attention: Ainslie et al.,
+//   arXiv:2305.13245) head h of Q takes head h G / H of K and V.
 //   stats[B,H,T]: f32 (f64 for f64), the log-sum-exp of each row's scaled scores
 //
 // Scores, softmax and the sums of the gradients are float32, or float64 for f64. The backward pass
@@ -21,7 +23,10 @@
 //             float64 tensor cores (compute capability 9.0; "flash-float64"), TF32, or three TF32
 //             GEMMs.
 //   unfused   everything else on a GPU: GEMMs with a softmax kernel between them (unfused.cu)
-// Documents (cu_seqlens) and operands that are not packed in one tensor: aten and unfused only.
+// Documents (cu_seqlens): aten, cudnn where their number and length are known, and unfused.
+// Operands that are not packed in one tensor: aten and unfused only.
+// Grouped queries (G < H): aten, cudnn and unfused only. Unfused adds up the gradients of K and V
+// over a group's heads in the compute type.
 //
 // What the choice depends on, besides type, shape and GPU. Nothing is timed.
 //   --no-fusion attention     hopper is left out
@@ -53,12 +58,19 @@ struct AttentionShape {
   double scale = 0;    // 1 / sqrt(head_dim)
   double dropout = 0;  // probability, element ((b H + h) T + i) T + j of `seed`'s mask (philox.h)
   bool documents = false;  // cu_seqlens is given
-  bool packed = true;      // q, k and v lie as packed_attention() lays them
+  // Where they are known, how many documents cu_seqlens has at most and how long each is at most:
+  // cuDNN needs both, and serves documents only with them.
+  int64_t most_documents = 0, longest = 0;
+  bool packed = true;  // q, k and v lie as packed_attention() lays them
+  int64_t groups = 0;  // heads of K and V, which divides `heads`; 0: as many
 
+  int64_t kv_heads() const { return groups > 0 ? groups : heads; }
+  bool grouped() const { return kv_heads() < heads; }
+  int64_t row() const { return (heads + 2 * kv_heads()) * head_dim; }  // of packed Q, K and V
   bool causal() const { return mask == AttentionMask::causal; }
 };
 
-// The heads of every token, [B,T,H,D]: D elements from head to head, `stride` from token to token.
+// The heads of every token, [B,T,H,D] or [B,T,G,D]: D elements from head to head, `stride` from token to token.
 struct HeadRows {
   void* data = nullptr;
   int64_t stride = 0;
@@ -70,7 +82,7 @@ struct AttentionArgs {
   HeadRows q, k, v;
   Tensor out;    // [B,T,H,D]
   Tensor stats;  // [B,H,T] f32 (f64 for f64): log-sum-exp of each row's scaled scores, for the
-                 // backward pass
+                 // backward pass; cudnn has those of documents as [B T,H]
   // i32: where documents begin among the B T tokens, ascending, then B T up to the tensor's end.
   // Tokens see their document only. A document lies within a sequence. Undefined: a document is a
   // sequence.
@@ -87,7 +99,7 @@ struct AttentionGradients {
   Tensor q_sums;
 };
 
-// With Q, K and V packed in the rows of one GEMM's output, qkv[B,T,3,H,D].
+// With Q, K and V packed in the rows of one GEMM's output, qkv[B,T,H+2G,D].
 AttentionArgs packed_attention(const AttentionShape& shape, const Tensor& qkv, const Tensor& out,
                                const Tensor& stats, const Tensor& workspace, DropoutSeed seed);
 AttentionGradients packed_gradients(const AttentionShape& shape, const Tensor& dout,
@@ -107,10 +119,11 @@ void attention_backward(const Compute& c, const AttentionArgs& args,
                         const AttentionGradients& gradients);
 
 // Rotary position embedding (Su et al., arXiv:2104.09864; rotate-half, the first `fraction` of the
-// head's dimensions) in place on Q and K of qkv[B,T,3,H,D], every type (rotary_cpu.cc, rotary.cu).
+// head's dimensions) in place on Q and K of qkv[B,T,H+2G,D], every type (rotary_cpu.cc, rotary.cu).
+// `kv_heads`: G.
 // positions[B,T]: i32; undefined: 0 ... T - 1 in each row. `inverse` rotates back, for the backward
 // pass on dqkv.
-void rotary(Stream& s, const Tensor& qkv, const Tensor& positions, double base, double fraction,
-            bool inverse);
+void rotary(Stream& s, const Tensor& qkv, int64_t kv_heads, const Tensor& positions, double base,
+            double fraction, bool inverse);
 
 }  // namespace tally::train

@@ -25,20 +25,27 @@ at::Tensor head_view(void* data, DType dtype, int64_t offset, int64_t tokens, in
                        {tokens, width}, {stride, 1}, at::TensorOptions().dtype(scalar_type(dtype)));
 }
 
-// The matrices of one head: views.
+// The matrices of one head of Q: views.
 struct Head {
   Head(const AttentionArgs& args, int64_t index)
       : a(args), b(index / args.shape.heads), h(index % args.shape.heads) {}
-  at::Tensor of(const HeadRows& rows) const {
-    const AttentionShape& s = a.shape;
-    return head_view(rows.data, a.dtype, b * s.tokens * rows.stride + h * s.head_dim, s.tokens,
-                     s.head_dim, rows.stride);
+  at::Tensor of(const HeadRows& rows) const { return of(rows, h); }
+  // Of K or V.
+  at::Tensor of_group(const HeadRows& rows) const {
+    return of(rows, h * a.shape.kv_heads() / a.shape.heads);
   }
   at::Tensor of(const Tensor& out) const {
     return of(HeadRows{out.data, a.shape.heads * a.shape.head_dim});
   }
   const AttentionArgs& a;
   const int64_t b, h;
+
+ private:
+  at::Tensor of(const HeadRows& rows, int64_t head) const {
+    const AttentionShape& s = a.shape;
+    return head_view(rows.data, a.dtype, b * s.tokens * rows.stride + head * s.head_dim, s.tokens,
+                     s.head_dim, rows.stride);
+  }
 };
 
 at::Tensor widened(const at::Tensor& t, at::ScalarType type) {
@@ -158,8 +165,8 @@ struct Attention {
 
   void forward(int64_t index) const {
     const Head head(args, index);
-    const at::Tensor q = widened(head.of(args.q), type), k = widened(head.of(args.k), type);
-    const at::Tensor v = widened(head.of(args.v), type);
+    const at::Tensor q = widened(head.of(args.q), type), k = widened(head.of_group(args.k), type);
+    const at::Tensor v = widened(head.of_group(args.v), type);
     at::Tensor o = head.of(args.out);
     A* lse = args.stats.as<A>() + index * shape.tokens;
     const std::vector<Seen> seen = seen_of(args, head.b);
@@ -189,16 +196,16 @@ struct Attention {
 
   // With P = softmax(scale Q K^T), Pm = P mask, D = rowsum(dO O):
   //   dV = Pm^T dO,  dS = P (mask (dO V^T) - D) scale,  dQ = dS K,  dK = dS^T Q
-  void backward(int64_t index, const AttentionGradients& gradients) const {
+  // Of one head of Q; dK and dV are added to.
+  void backward(int64_t index, const AttentionGradients& gradients, at::Tensor& dk,
+                at::Tensor& dv) const {
     const Head head(args, index);
-    const at::Tensor q = widened(head.of(args.q), type), k = widened(head.of(args.k), type);
-    const at::Tensor v = widened(head.of(args.v), type);
+    const at::Tensor q = widened(head.of(args.q), type), k = widened(head.of_group(args.k), type);
+    const at::Tensor v = widened(head.of_group(args.v), type);
     const at::Tensor o = widened(head.of(args.out), type);
     const at::Tensor g = widened(head.of(gradients.dout), type);
     const at::Tensor d = at::mul(g, o).sum(1);
     at::Tensor dq = head.of(gradients.dq);
-    at::Tensor dk = scratch(shape.tokens, shape.head_dim).zero_(),
-               dv = scratch(shape.tokens, shape.head_dim).zero_();
     const A* lse = args.stats.as<A>() + index * shape.tokens;
     const std::vector<Seen> seen = seen_of(args, head.b);
     std::vector<A> mask;
@@ -222,8 +229,17 @@ struct Attention {
       product(dp, kb, rows);
       dkb.addmm_(dp.t(), qb);
     }
-    head.of(gradients.dk).copy_(dk);
-    head.of(gradients.dv).copy_(dv);
+  }
+
+  // Of the heads that share head `index` of K and V.
+  void backward_group(int64_t index, const AttentionGradients& gradients) const {
+    const int64_t shared = shape.heads / shape.kv_heads(), first = index * shared;
+    at::Tensor dk = scratch(shape.tokens, shape.head_dim).zero_(),
+               dv = scratch(shape.tokens, shape.head_dim).zero_();
+    for (int64_t i = first; i < first + shared; ++i) backward(i, gradients, dk, dv);
+    const Head head(args, first);
+    head.of_group(gradients.dk).copy_(dk);
+    head.of_group(gradients.dv).copy_(dv);
   }
 
   // dp <- P (dp - D) scale
@@ -259,8 +275,8 @@ void attention_backward(const Compute&, const AttentionArgs& args,
   const AttentionShape& s = args.shape;
   with_type(args.dtype, "attention_backward", [&]<typename T>() {
     const Attention<accumulate_t<T>> attention{args};
-    at::parallel_for(0, s.batch * s.heads, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) attention.backward(i, gradients);
+    at::parallel_for(0, s.batch * s.kv_heads(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) attention.backward_group(i, gradients);
     });
     if (!gradients.q_sums.defined()) return;
     add_column_sums(static_cast<const T*>(gradients.dq.data), s.batch * s.tokens,

@@ -23,11 +23,12 @@ enum class Algorithm { hopper, cudnn, flash, unfused };
 
 // Both directions take the same algorithm, because the backward pass draws the forward pass's mask.
 Algorithm algorithm(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
-  if (unfused_is_forced() || shape.documents || !shape.packed) return Algorithm::unfused;
-  if (hopper_attention_serves(c, shape, dtype)) return Algorithm::hopper;
+  if (unfused_is_forced() || !shape.packed) return Algorithm::unfused;
+  if (!shape.documents && hopper_attention_serves(c, shape, dtype)) return Algorithm::hopper;
   CudnnAttention* cudnn = cudnn_attention(c.stream);
   if (cudnn && size_of(dtype) == 2 && cudnn->workspace(c, shape, dtype) >= 0)
     return Algorithm::cudnn;
+  if (shape.documents) return Algorithm::unfused;
   return flash_attention_serves(c, shape, dtype) ? Algorithm::flash : Algorithm::unfused;
 }
 

@@ -21,7 +21,18 @@ class CudnnAttention {
 // The object of the stream's device; null when this build has no cuDNN front end.
 CudnnAttention* cudnn_attention(CudaStream& s);
 
-// Two int64 in device memory, seed and 0, as cuDNN reads them (cudnn_seed.cu).
+// What cuDNN wants to know of documents, in device memory: how long each is, and where it begins in
+// elements of the packed tensor, of a plain one and of the statistics [tokens, heads]. Documents
+// beyond the last are empty.
+struct DocumentTable {
+  int32_t* lengths = nullptr;                                     // [most_documents]
+  int64_t *packed = nullptr, *plain = nullptr, *stats = nullptr;  // [most_documents + 1] each
+};
+int64_t document_table_bytes(const AttentionShape& shape);  // a multiple of 256
+DocumentTable write_documents(CudaStream& s, const AttentionShape& shape, const Tensor& cu_seqlens,
+                              void* place);
+
+// Two int64 in device memory, seed and 0, as cuDNN reads them (cudnn_tables.cu).
 void write_seed(CudaStream& s, void* place, DropoutSeed seed);
 
 }  // namespace tally::train::cuda

@@ -76,8 +76,8 @@ __global__ void delta_kernel(const float* out, const float* dout, float* delta, 
 }  // namespace
 
 bool flash_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
-  if (dtype != DType::f32 || shape.head_dim > 128 || shape.tokens > most_blocks * key_block ||
-      shape.batch * shape.heads > most_heads)
+  if (dtype != DType::f32 || shape.grouped() || shape.head_dim > 128 ||
+      shape.tokens > most_blocks * key_block || shape.batch * shape.heads > most_heads)
     return false;
   return kernels_for(c, shape).shared_bytes <= c.stream.shared_bytes_a_block();
 }

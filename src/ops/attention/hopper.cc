@@ -69,8 +69,8 @@ bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, 
   const bool bits_16 = dtype == DType::bf16 || dtype == DType::f16;
   return c.options.hopper_attention && !c.options.deterministic && hopper::built() &&
          c.stream.capability() == 90 && bits_16 && shape.head_dim == hopper::head_dim &&
-         shape.dropout == 0 && static_cast<float>(shape.scale) > 0 && rows > 0 && shape.heads > 0 &&
-         shape.tokens % hopper::block_rows == 0 &&
+         !shape.grouped() && shape.dropout == 0 && static_cast<float>(shape.scale) > 0 &&
+         rows > 0 && shape.heads > 0 && shape.tokens % hopper::block_rows == 0 &&
          rows * shape.heads * 3 * hopper::head_dim <= most && tensor_map_encode();
 }
 

@@ -1,54 +1,85 @@
-// Rotary position embedding in place on Q and K. One block a token: the angles are computed once,
-// in double, and serve all heads.
+// Rotary position embedding in place on Q and K. A block has a few tokens, whose angles are computed
+// once, in double, and serve all heads.
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/attention/backends.h"
 
 namespace tally::train::cuda {
 namespace {
 
-template <typename T>
-__global__ void rotary_kernel(T* qkv, const int32_t* positions, int64_t tokens, int heads,
-                              int width, int half, double base, bool inverse) {
+constexpr int threads = 256, tokens_a_block = 4;
+
+struct Rotation {
+  const int32_t* positions;  // null: the place in the sequence
+  int64_t rows, tokens;
+  int row, heads, width, half;  // elements of a row; heads of Q and K
+  double base;
+  bool inverse;
+};
+
+// Vectors of N of a head's first half turn with those of its second.
+template <typename T, int N>
+__global__ void __launch_bounds__(threads) rotary_kernel(T* qkv, Rotation r) {
   using A = Acc<T>;
-  extern __shared__ unsigned char memory[];
-  A* cosine = reinterpret_cast<A*>(memory);
-  A* sine = cosine + half;
-  const auto position =
-      static_cast<double>(positions ? positions[blockIdx.x] : blockIdx.x % tokens);
-  for (int i = threadIdx.x; i < half; i += blockDim.x) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int64_t first = int64_t{blockIdx.x} * tokens_a_block;
+  const auto count = static_cast<int>(min(int64_t{tokens_a_block}, r.rows - first));
+  A* const cosine = reinterpret_cast<A*>(memory);
+  A* const sine = cosine + tokens_a_block * r.half;
+  for (int at = threadIdx.x; at < count * r.half; at += threads) {
+    const int64_t row = first + at / r.half;
+    const auto position = static_cast<double>(r.positions ? r.positions[row] : row % r.tokens);
     double s, c;
-    sincos(position * pow(base, -static_cast<double>(i) / half), &s, &c);
-    cosine[i] = A(c);
-    sine[i] = A(inverse ? -s : s);
+    sincos(position * pow(r.base, -static_cast<double>(at % r.half) / r.half), &s, &c);
+    cosine[at] = A(c);
+    sine[at] = A(r.inverse ? -s : s);
   }
   __syncthreads();
-  // Q's heads, then K's.
-  T* row = qkv + static_cast<int64_t>(blockIdx.x) * 3 * heads * width;
-  for (int at = threadIdx.x; at < 2 * heads * half; at += blockDim.x) {
-    T* head = row + at / half * width;
-    const int i = at % half;
-    const A a = widen(head[i]), b = widen(head[i + half]);
-    head[i] = narrow<T>(a * cosine[i] - b * sine[i]);
-    head[i + half] = narrow<T>(b * cosine[i] + a * sine[i]);
+  // Q's heads, then K's, of each token.
+  const int vectors = r.half / N, a_token = r.heads * vectors;
+  for (int at = threadIdx.x; at < count * a_token; at += threads) {
+    const int token = at / a_token, in_token = at - token * a_token, head = in_token / vectors,
+              i = (in_token - head * vectors) * N;
+    T* const low = qkv + (first + token) * r.row + head * r.width + i;
+    const Vector<T, N> a = load<T, N>(low), b = load<T, N>(low + r.half);
+    Vector<T, N> turned_a, turned_b;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const A c = cosine[token * r.half + i + k], s = sine[token * r.half + i + k];
+      turned_a.v[k] = narrow<T>(widen(a.v[k]) * c - widen(b.v[k]) * s);
+      turned_b.v[k] = narrow<T>(widen(b.v[k]) * c + widen(a.v[k]) * s);
+    }
+    store<T, N>(low, turned_a);
+    store<T, N>(low + r.half, turned_b);
   }
+}
+
+template <typename T, int N>
+void launch(CudaStream& s, T* qkv, const Rotation& r) {
+  const size_t shared = 2 * static_cast<size_t>(tokens_a_block * r.half) * sizeof(Acc<T>);
+  const auto blocks = static_cast<unsigned>(divide_up(r.rows, int64_t{tokens_a_block}));
+  rotary_kernel<T, N><<<blocks, threads, shared, s.stream()>>>(qkv, r);
+  CUDA_LAUNCHED();
 }
 
 }  // namespace
 
-void rotary(Stream& stream, const Tensor& qkv, const Tensor& positions, double base,
-            double fraction, bool inverse) {
+void rotary(Stream& stream, const Tensor& qkv, int64_t kv_heads, const Tensor& positions,
+            double base, double fraction, bool inverse) {
   CudaStream& s = cuda_stream(stream);
-  const auto width = static_cast<int>(qkv.dim(4));
+  const auto width = static_cast<int>(qkv.dim(-1));
   const int half = static_cast<int>(static_cast<double>(width) * fraction) / 2;
-  const auto rows = static_cast<unsigned>(qkv.dim(0) * qkv.dim(1));
+  const int64_t rows = qkv.dim(0) * qkv.dim(1);
   if (rows == 0 || half == 0) return;
+  const auto row = static_cast<int>(qkv.numel() / rows);
+  const int heads = row / width - static_cast<int>(kv_heads);
+  const Rotation r{
+      positions.as<int32_t>(), rows, qkv.dim(1), row, heads, width, half, base, inverse};
   by_type(qkv.dtype, __func__, [&](auto zero) {
     using T = decltype(zero);
-    const size_t shared = 2 * static_cast<size_t>(half) * sizeof(Acc<T>);
-    rotary_kernel<T><<<rows, 256, shared, s.stream()>>>(qkv.as<T>(), positions.as<int32_t>(),
-                                                        qkv.dim(1), static_cast<int>(qkv.dim(3)),
-                                                        width, half, base, inverse);
-    CUDA_LAUNCHED();
+    constexpr int N = vector_size<T>;
+    if (half % N == 0 && vectorizable<T>(width, qkv.as<T>()))
+      return launch<T, N>(s, qkv.as<T>(), r);
+    launch<T, 1>(s, qkv.as<T>(), r);
   });
 }
 

@@ -7,9 +7,10 @@
 
 namespace tally::train::cpu {
 
-void rotary(Stream&, const Tensor& qkv, const Tensor& positions, double base, double fraction,
-            bool inverse) {
-  const int64_t batch = qkv.dim(0), tokens = qkv.dim(1), heads = qkv.dim(3), width = qkv.dim(4);
+void rotary(Stream&, const Tensor& qkv, int64_t kv_heads, const Tensor& positions, double base,
+            double fraction, bool inverse) {
+  const int64_t batch = qkv.dim(0), tokens = qkv.dim(1), width = qkv.dim(-1);
+  const int64_t row_length = qkv.numel() / (batch * tokens);
   const int64_t half = static_cast<int64_t>(static_cast<double>(width) * fraction) / 2;
   int64_t length = tokens;  // positions there are
   for (int64_t i = 0; positions.defined() && i < positions.numel(); ++i)
@@ -32,8 +33,8 @@ void rotary(Stream&, const Tensor& qkv, const Tensor& positions, double base, do
         const double* c = cosine.data() + position * half;
         const double* s = sine.data() + position * half;
         // Q's heads, then K's.
-        T* head = qkv.as<T>() + row * 3 * heads * width;
-        for (int64_t h = 0; h < 2 * heads; ++h, head += width) {
+        T* head = qkv.as<T>() + row * row_length;
+        for (int64_t h = 0; h < row_length / width - kv_heads; ++h, head += width) {
           for (int64_t i = 0; i < half; ++i) {
             const A a = static_cast<A>(head[i]), b = static_cast<A>(head[i + half]);
             const A cc = static_cast<A>(c[i]), ss = static_cast<A>(s[i]);

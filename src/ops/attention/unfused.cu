@@ -153,7 +153,8 @@ size_t bytes_a_head(const AttentionShape& a, DType t) {
 struct Plan {
   int64_t loop, across, piece;  // loop * across heads in all
   bool over_batch;
-  Plan(const AttentionShape& a, DType t) : over_batch(a.batch > a.heads) {
+  // A batched GEMM cannot add up what the heads of a group have of dK and dV: they take turns.
+  Plan(const AttentionShape& a, DType t) : over_batch(a.batch > a.heads || a.grouped()) {
     loop = over_batch ? a.heads : a.batch;
     across = over_batch ? a.batch : a.heads;
     const auto fit = static_cast<int64_t>(score_memory / std::max<size_t>(bytes_a_head(a, t), 1));
@@ -167,13 +168,19 @@ struct Matrices {
   const AttentionArgs& args;
   bool over_batch;
 
-  // The rows of the head that the chunk begins with.
+  // The rows of the head of Q that the chunk begins with.
   Operand of(const HeadRows& rows, int64_t head, bool transposed) const {
+    return of(rows, head / args.shape.heads, head % args.shape.heads, transposed);
+  }
+  // Those of the head of K or V that it takes.
+  Operand of_group(const HeadRows& rows, int64_t head, bool transposed) const {
     const AttentionShape& s = args.shape;
-    const int64_t b = head / s.heads, h = head % s.heads;
-    const int64_t at = b * s.tokens * rows.stride + h * s.head_dim;
-    return {static_cast<char*>(rows.data) + at * static_cast<int64_t>(size_of(args.dtype)),
-            args.dtype, rows.stride, over_batch ? s.tokens * rows.stride : s.head_dim, transposed};
+    return of(rows, head / s.heads, head % s.heads * s.kv_heads() / s.heads, transposed);
+  }
+  // Whether the head is not the first of its group: its part of dK and dV is added.
+  bool adds(int64_t head) const {
+    const AttentionShape& s = args.shape;
+    return head % s.heads % (s.heads / s.kv_heads()) != 0;
   }
   Operand of(const Tensor& t, int64_t head, bool transposed) const {
     return of(HeadRows{t.data, args.shape.heads * args.shape.head_dim}, head, transposed);
@@ -183,7 +190,7 @@ struct Matrices {
     return {data, t, tokens, tokens * tokens, transposed};
   }
   void multiply(const Operand& a, const Operand& b, const Operand& out, int64_t cols, int64_t inner,
-                int64_t count) const {
+                int64_t count, bool add = false) const {
     GemmProblem p;
     p.rows = args.shape.tokens;
     p.cols = cols;
@@ -195,7 +202,16 @@ struct Matrices {
     p.out_dtype = out.dtype;
     p.out_leading = out.leading;
     p.out_stride = out.stride;
+    p.beta = add ? 1 : 0;
     gemm(compute, p);
+  }
+
+ private:
+  Operand of(const HeadRows& rows, int64_t b, int64_t h, bool transposed) const {
+    const AttentionShape& s = args.shape;
+    const int64_t at = b * s.tokens * rows.stride + h * s.head_dim;
+    return {static_cast<char*>(rows.data) + at * static_cast<int64_t>(size_of(args.dtype)),
+            args.dtype, rows.stride, over_batch ? s.tokens * rows.stride : s.head_dim, transposed};
   }
 };
 
@@ -256,7 +272,7 @@ void unfused_attention_forward(const CudaCompute& compute, const AttentionArgs& 
   Rows rows = rows_of(a);
   for_chunks(shape, plan, [&](const Chunk& c) {
     rows.chunk = c;
-    m.multiply(m.of(a.q, c.first, false), m.of(a.k, c.first, true),
+    m.multiply(m.of(a.q, c.first, false), m.of_group(a.k, c.first, true),
                m.square(scratch.scores, wide, false), shape.tokens, shape.head_dim, c.count);
     by_type(a.dtype, "attention_forward", [&](auto zero) {
       using T = decltype(zero);
@@ -266,7 +282,7 @@ void unfused_attention_forward(const CudaCompute& compute, const AttentionArgs& 
           a.stats.as<Acc<T>>(), rows);
       CUDA_LAUNCHED();
     });
-    m.multiply(m.square(scratch.p, a.dtype, false), m.of(a.v, c.first, false),
+    m.multiply(m.square(scratch.p, a.dtype, false), m.of_group(a.v, c.first, false),
                m.of(a.out, c.first, false), shape.head_dim, shape.tokens, c.count);
   });
 }
@@ -284,9 +300,9 @@ void unfused_attention_backward(const CudaCompute& compute, const AttentionArgs&
   Rows rows = rows_of(a);
   for_chunks(shape, plan, [&](const Chunk& c) {
     rows.chunk = c;
-    m.multiply(m.of(a.q, c.first, false), m.of(a.k, c.first, true),
+    m.multiply(m.of(a.q, c.first, false), m.of_group(a.k, c.first, true),
                m.square(scratch.scores, wide, false), T_, D, c.count);
-    m.multiply(m.of(dout, c.first, false), m.of(a.v, c.first, true),
+    m.multiply(m.of(dout, c.first, false), m.of_group(a.v, c.first, true),
                m.square(scratch.gradient, wide, false), T_, D, c.count);
     by_type(a.dtype, "attention_backward", [&](auto zero) {
       using T = decltype(zero);
@@ -297,12 +313,12 @@ void unfused_attention_backward(const CudaCompute& compute, const AttentionArgs&
           reinterpret_cast<T*>(scratch.ds), rows);
       CUDA_LAUNCHED();
     });
-    m.multiply(m.square(scratch.ds, a.dtype, false), m.of(a.k, c.first, false),
+    m.multiply(m.square(scratch.ds, a.dtype, false), m.of_group(a.k, c.first, false),
                m.of(gradients.dq, c.first, false), D, T_, c.count);
     m.multiply(m.square(scratch.ds, a.dtype, true), m.of(a.q, c.first, false),
-               m.of(gradients.dk, c.first, false), D, T_, c.count);
+               m.of_group(gradients.dk, c.first, false), D, T_, c.count, m.adds(c.first));
     m.multiply(m.square(scratch.p, a.dtype, true), m.of(dout, c.first, false),
-               m.of(gradients.dv, c.first, false), D, T_, c.count);
+               m.of_group(gradients.dv, c.first, false), D, T_, c.count, m.adds(c.first));
   });
 }
 

@@ -26,6 +26,8 @@
 //   f64, recorded calls   not timed: a known choice, else the library's first algorithm
 //   --no-fusion float64   without the float64 kernel
 //   --precision           tf32 and tf32x3 set matmul_mode
+//   tokens_vary           rows and inner are rounded up in the key, by less than an eighth, so that an
+//                         algorithm found for one number of tokens serves its neighbours
 //   reserved_sms          GEMMs leave these SMs to a side stream; only algorithms whose clusters
 //                         are of one or two blocks are taken, where the library has some
 //                         (candidates.cc)
@@ -90,6 +92,10 @@ SplitProblem split_problem(CudaStream& s, const GemmProblem& problem);
 // Whether f32 GEMMs may run on float64 tensor cores here (ComputeOptions::float64_gemms).
 bool float64_gemms_serve(const CudaCompute& c);
 
+// The size under which a number of rows, or of columns of a transposed operand, is tuned: itself, or
+// with ComputeOptions::tokens_vary the next multiple of an eighth of the power of two below it.
+int64_t tuned_size(const ComputeOptions& o, int64_t size);
+
 // Whether a kernel serves it (cuBLASLt does not have every combination of epilogues and types).
 bool gemm_supported(const CudaCompute& c, const GemmProblem& problem);
 
@@ -129,6 +135,7 @@ class GemmPlans {
  private:
   Plan* make(const CudaCompute& c, const GemmProblem& problem, const std::string& key,
              bool may_tune);
+  static bool resize(const CudaCompute& c, const GemmProblem& problem, Plan* plan);
   bool recall(const CudaCompute& c, const GemmProblem& problem, const std::string& key,
               Plan* plan) const;
   bool tune(const CudaCompute& c, const GemmProblem& problem, const std::string& key,

@@ -101,12 +101,21 @@ cudaError_t run_float64(const CudaCompute& c, const GemmProblem& p, int tile, vo
   return float64_gemm(q, tile, c.sms_for_gemms(), parts, marks, s.stream());
 }
 
+int64_t tuned_size(const ComputeOptions& o, int64_t size) {
+  if (!o.tokens_vary || size < 16) return size;
+  int64_t step = 1;
+  while (step * 16 <= size) step *= 2;  // an eighth of the power of two below
+  return (size + step - 1) / step * step;
+}
+
 std::string key_of(const CudaCompute& c, const GemmProblem& p) {
-  return fmt::format("{}x{}x{}*{}/{}{}/{}.{}.{}/{}.{}.{}/{}.{}.{}/a{}.{}.{}/e{}b{}{}", p.rows,
-                     p.cols, p.inner, p.batch, p.a.transposed ? 'T' : 'N',
-                     p.b.transposed ? 'T' : 'N', dtype_name(p.a.dtype), dtype_name(p.b.dtype),
-                     dtype_name(p.out_dtype), p.a.leading, p.b.leading, p.out_leading, p.a.stride,
-                     p.b.stride, p.out_stride,
+  const bool one = p.batch == 1;
+  const int64_t rows = one ? tuned_size(c.options, p.rows) : p.rows,
+                inner = one ? tuned_size(c.options, p.inner) : p.inner;
+  return fmt::format("{}x{}x{}*{}/{}{}/{}.{}.{}/{}.{}.{}/{}.{}.{}/a{}.{}.{}/e{}b{}{}", rows, p.cols,
+                     inner, p.batch, p.a.transposed ? 'T' : 'N', p.b.transposed ? 'T' : 'N',
+                     dtype_name(p.a.dtype), dtype_name(p.b.dtype), dtype_name(p.out_dtype),
+                     p.a.leading, p.b.leading, p.out_leading, p.a.stride, p.b.stride, p.out_stride,
                      alignment_of(p.a.data, p.a.dtype, p.a.leading, p.a.stride),
                      alignment_of(p.b.data, p.b.dtype, p.b.leading, p.b.stride), out_alignment(p),
                      static_cast<int>(p.epilogue),
@@ -132,12 +141,23 @@ Layout::Layout(DType t, int64_t rows, int64_t cols, int64_t leading, int64_t bat
   }
 }
 
+void Layout::resize(int64_t rows, int64_t cols) const {
+  const auto set_size = [this](cublasLtMatrixLayoutAttribute_t what, int64_t size) {
+    const auto value = static_cast<uint64_t>(size);
+    CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(layout_, what, &value, sizeof value));
+  };
+  set_size(CUBLASLT_MATRIX_LAYOUT_ROWS, rows);
+  set_size(CUBLASLT_MATRIX_LAYOUT_COLS, cols);
+}
+
 GemmPlans::Plan::Plan(const CudaCompute& c, const GemmProblem& p)
     : first(p.b.dtype, p.b.transposed ? p.inner : p.cols, p.b.transposed ? p.cols : p.inner,
             p.b.leading, p.batch, p.b.stride),
       second(p.a.dtype, p.a.transposed ? p.rows : p.inner, p.a.transposed ? p.inner : p.rows,
              p.a.leading, p.batch, p.a.stride),
       result(p.out_dtype, p.cols, p.rows, p.out_leading, p.batch, p.out_stride),
+      rows(p.rows),
+      inner(p.inner),
       in_f64(p.out_dtype == DType::f64) {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   if (in_f64) compute = CUBLAS_COMPUTE_64F;
@@ -156,6 +176,14 @@ GemmPlans::Plan::Plan(const CudaCompute& c, const GemmProblem& p)
   if (p.epilogue == Epilogue::gelu_aux_bias) {
     set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out_leading);
   }
+}
+
+void GemmPlans::Plan::resize(const GemmProblem& p) {
+  first.resize(p.b.transposed ? p.inner : p.cols, p.b.transposed ? p.cols : p.inner);
+  second.resize(p.a.transposed ? p.rows : p.inner, p.a.transposed ? p.inner : p.rows);
+  result.resize(p.cols, p.rows);
+  rows = p.rows;
+  inner = p.inner;
 }
 
 void GemmPlans::Plan::use_sms(int count) const {

@@ -33,6 +33,7 @@ class Layout {
   Layout(const Layout&) = delete;
   Layout& operator=(const Layout&) = delete;
   cublasLtMatrixLayout_t get() const { return layout_; }
+  void resize(int64_t rows, int64_t cols) const;
 
  private:
   cublasLtMatrixLayout_t layout_ = nullptr;
@@ -51,12 +52,15 @@ struct GemmPlans::Plan {
   }
   // How many SMs the library's kernels may use; 0: all.
   void use_sms(int count) const;
+  // Sets this problem's rows and inner, for plans that serve several (ComputeOptions::tokens_vary).
+  void resize(const GemmProblem& p);
   // Sets this problem's addresses.
   void point(const GemmProblem& p) const;
   cublasStatus_t run(CudaStream& s, const GemmProblem& p, void* out,
                      const cublasLtMatmulAlgo_t& algo, void* scratch, size_t bytes) const;
 
   Layout first, second, result;
+  int64_t rows, inner;
   cublasLtMatmulDesc_t desc = nullptr;
   bool in_f64;
   bool tuned = false;

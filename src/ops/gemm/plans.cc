@@ -151,9 +151,25 @@ GemmPlans::Plan* GemmPlans::plan(const CudaCompute& c, const GemmProblem& p) {
   const std::string key = key_of(c, p);
   const auto it = plans_.find(key);
   const bool may_tune = !c.options.deterministic && p.out_dtype != DType::f64;
-  if (it != plans_.end() && (!it->second || it->second->tuned || !may_tune))
+  if (it != plans_.end() && (!it->second || it->second->tuned || !may_tune) &&
+      resize(c, p, it->second.get()))
     return it->second.get();
   return make(c, p, key, may_tune && !c.stream.capturing());
+}
+
+// Adapts a plan to a problem of nearly the same size. False where its algorithm does not serve it.
+bool GemmPlans::resize(const CudaCompute& c, const GemmProblem& p, Plan* plan) {
+  if (!plan || (plan->rows == p.rows && plan->inner == p.inner)) return true;
+  plan->resize(p);
+  if (plan->float64_tile >= 0) return true;
+  cublasLtMatmulHeuristicResult_t result{};
+  if (cublasLtMatmulAlgoCheck(c.stream.blas(), plan->desc, plan->first.get(), plan->second.get(),
+                              plan->result.get(), plan->result.get(), &plan->algorithm,
+                              &result) != CUBLAS_STATUS_SUCCESS ||
+      result.workspaceSize > c.stream.tuning().workspace_bytes())
+    return false;
+  plan->workspace = result.workspaceSize;
+  return true;
 }
 
 // Takes the algorithm that an earlier run found, if it still serves.

@@ -25,7 +25,8 @@ GemmProblem gemm_problem(const Tensor& x, const Tensor& w, bool w_transposed, co
 }
 
 std::string shape_key(const char* op, const CudaCompute& c, const GemmProblem& p) {
-  return fmt::format("{}/{}x{}x{}/{}{}{}", op, p.rows, p.cols, p.inner, dtype_name(p.out_dtype),
+  return fmt::format("{}/{}x{}x{}/{}{}{}", op, tuned_size(c.options, p.rows), p.cols,
+                     tuned_size(c.options, p.inner), dtype_name(p.out_dtype),
                      c.options.matmul_mode == MatmulMode::tf32           ? "t"
                      : c.options.matmul_mode == MatmulMode::tf32x3       ? "3"
                      : p.a.dtype == DType::f32 && float64_gemms_serve(c) ? "d"

@@ -1,4 +1,4 @@
-// LayerNorm's backward pass, which also adds the residual's gradient and applies the dropout mask.
+// The norms' backward pass, which also adds the residual's gradient and applies the dropout mask.
 //   xhat = (x - mean) rstd, g = dy gamma:  dx = rstd (g - mean(g) - xhat mean(g xhat)) +
 //   residual_grad
 // Each block takes a few rows at once, so that enough loads are in flight to keep the memory busy
@@ -10,6 +10,7 @@
 #include "src/device/cuda/kernel.cuh"
 #include "src/ops/linear/passes.h"
 #include "src/ops/norm/backends.h"
+#include "src/ops/norm/backward_long.cuh"
 #include "src/ops/norm/backward_warp.cuh"
 
 namespace tally::train::cuda {
@@ -17,7 +18,7 @@ namespace {
 
 // A thread's values of one row as read. Everything is read from some valid place without a branch:
 // a branch would make the compiler wait for one row before it loads the next.
-template <typename T, int N, int PER, bool with_residual>
+template <typename T, int N, int PER, bool with_residual, bool centered>
 struct RowPart {
   Vector<T, N> x[PER], dy[PER], residual[with_residual ? PER : 1];
   Acc<T> mean, rstd;
@@ -26,7 +27,8 @@ struct RowPart {
 
   __device__ inline void read(const NormBackwardArguments& a, int64_t row, int vectors) {
     row = row < a.rows ? row : a.rows - 1;
-    mean = static_cast<const Acc<T>*>(a.mean)[row];
+    mean = 0;
+    if constexpr (centered) mean = static_cast<const Acc<T>*>(a.mean)[row];
     rstd = static_cast<const Acc<T>*>(a.rstd)[row];
 #pragma unroll
     for (int p = 0; p < PER; ++p) {
@@ -61,8 +63,9 @@ __device__ inline void block_sums(A (&x)[count], A (*shared)[count]) {
   }
 }
 
+// `centered`: LayerNorm.
 template <typename T, int N, int PER, int ROWS, int most_threads, bool with_residual,
-          bool with_bias>
+          bool with_bias, bool centered>
 __global__ void __launch_bounds__(most_threads)
     norm_backward_kernel(NormBackwardArguments a, Dropout dropout) {
   using A = Acc<T>;
@@ -80,7 +83,7 @@ __global__ void __launch_bounds__(most_threads)
 #pragma unroll
     for (int k = 0; k < N; ++k) gamma[p][k] = widen(g.v[k]);
   }
-  RowPart<T, N, PER, with_residual> part[ROWS];
+  RowPart<T, N, PER, with_residual, centered> part[ROWS];
   const A inverse = A(1) / A(a.columns);
   int turn = 0;
   for (int64_t row = int64_t{blockIdx.x} * ROWS; row < a.rows; row += int64_t{gridDim.x} * ROWS) {
@@ -97,8 +100,10 @@ __global__ void __launch_bounds__(most_threads)
         for (int k = 0; k < N; ++k) {
           const A d = widen(part[r].dy[p].v[k]), xhat = part[r].xhat(p, k), g = d * gamma[p][k];
           gamma_sum[p][k] += d * xhat;
-          beta_sum[p][k] += d;
-          sums[2 * r] += g;
+          if constexpr (centered) {
+            beta_sum[p][k] += d;
+            sums[2 * r] += g;
+          }
           sums[2 * r + 1] += g * xhat;
         }
       }
@@ -144,84 +149,117 @@ __global__ void __launch_bounds__(most_threads)
     for (int k = 0; k < N; ++k) {
       const int64_t at = blockIdx.x * a.columns + i * N + k;
       static_cast<A*>(a.gamma_parts)[at] = gamma_sum[p][k];
-      static_cast<A*>(a.beta_parts)[at] = beta_sum[p][k];
+      if constexpr (centered) static_cast<A*>(a.beta_parts)[at] = beta_sum[p][k];
       if (with_bias) static_cast<A*>(a.bias_parts)[at] = bias_sum[p][k];
     }
   }
 }
 
-// The blocks' shares of the sums over rows lie in the stream's workspace.
-template <typename A>
-void give_parts(CudaStream& s, NormBackwardArguments& a, int64_t blocks) {
-  auto* parts = static_cast<A*>(s.workspace());
-  a.gamma_parts = parts;
-  a.beta_parts = parts + blocks * a.columns;
-  a.bias_parts = parts + 2 * blocks * a.columns;
-}
-
 // Where the sums over rows go.
 struct Sums {
   const Tensor &dgamma, &dbeta, &dbias;
+  bool centered() const { return dbeta.defined(); }
 };
 
+// The blocks' shares of the sums over rows lie in the stream's workspace.
+template <typename A>
+void give_parts(CudaStream& s, NormBackwardArguments& a, int64_t blocks, const Sums& sums) {
+  auto* parts = static_cast<A*>(s.workspace());
+  a.gamma_parts = parts;
+  a.beta_parts = parts + blocks * a.columns;
+  a.bias_parts = parts + (sums.centered() ? 2 : 1) * blocks * a.columns;
+}
+
+void add_shares(CudaStream& s, const NormBackwardArguments& a, int64_t blocks, const Sums& sums) {
+  if (sums.centered())
+    return add_parts(s, a.gamma_parts, blocks, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
+  add_parts(s, a.gamma_parts, blocks, a.columns, sums.dgamma, sums.dbias);
+}
+
 template <typename T, int N, int PER, int ROWS, int most_threads, bool with_residual,
-          bool with_bias>
+          bool with_bias, bool centered>
 void launch(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, const Sums& sums) {
   using A = Acc<T>;
-  const auto kernel = norm_backward_kernel<T, N, PER, ROWS, most_threads, with_residual, with_bias>;
+  const auto kernel =
+      norm_backward_kernel<T, N, PER, ROWS, most_threads, with_residual, with_bias, centered>;
   const auto threads = static_cast<int>(divide_up(divide_up(a.columns / N, PER), 32) * 32);
   int64_t blocks = resident_blocks(s, kernel, threads);
   const auto room = static_cast<int64_t>(s.workspace_bytes() / sizeof(A)) / (3 * a.columns);
   blocks = blocks < room ? blocks : room;
   blocks = std::min(blocks, divide_up(a.rows, ROWS));
-  give_parts<A>(s, a, blocks);
+  give_parts<A>(s, a, blocks, sums);
   kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, s.stream()>>>(a,
                                                                                            dropout);
   CUDA_LAUNCHED();
-  add_parts(s, a.gamma_parts, blocks, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
+  add_shares(s, a, blocks, sums);
+}
+
+// Calls f with what the arguments ask for, as constants: with_residual, with_bias, centered.
+template <typename F>
+void with_flags(const NormBackwardArguments& a, const Sums& sums, F&& f) {
+  const auto of = [](bool flag, auto&& next) {
+    return flag ? next(std::true_type{}) : next(std::false_type{});
+  };
+  of(a.residual_grad != nullptr, [&](auto residual) {
+    of(sums.dbias.defined(), [&](auto bias) {
+      of(sums.centered(), [&](auto centered) { f(residual, bias, centered); });
+    });
+  });
 }
 
 template <typename T, int N, int PER, int ROWS, int most_threads>
 void start(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout,
            const Sums& sums) {
-  const bool bias = sums.dbias.defined();
-  if (a.residual_grad) {
-    return bias ? launch<T, N, PER, ROWS, most_threads, true, true>(s, a, dropout, sums)
-                : launch<T, N, PER, ROWS, most_threads, true, false>(s, a, dropout, sums);
-  }
-  return bias ? launch<T, N, PER, ROWS, most_threads, false, true>(s, a, dropout, sums)
-              : launch<T, N, PER, ROWS, most_threads, false, false>(s, a, dropout, sums);
+  with_flags(a, sums, [&](auto residual, auto bias, auto centered) {
+    launch<T, N, PER, ROWS, most_threads, decltype(residual)::value, decltype(bias)::value,
+           decltype(centered)::value>(s, a, dropout, sums);
+  });
 }
 
 // A warp a row, or WIDE warps.
-template <typename T, int PER, int WIDE, bool with_residual, bool with_bias>
+template <typename T, int PER, int WIDE, bool with_residual, bool with_bias, bool centered>
 void launch_warps(CudaStream& s, NormBackwardArguments a, const Dropout& dropout,
                   const Sums& sums) {
-  using Kernel = NormBackwardWarp<T, PER, WIDE, with_residual, with_bias>;
-  const auto kernel = norm_backward_warp_kernel<T, PER, WIDE, with_residual, with_bias>;
+  using Kernel = NormBackwardWarp<T, PER, WIDE, with_residual, with_bias, centered>;
+  const auto kernel = norm_backward_warp_kernel<T, PER, WIDE, with_residual, with_bias, centered>;
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(Kernel::shared_bytes)));
   // Two blocks an SM keep the memory busy; a third would only have more sums to add up.
   const int64_t blocks =
       std::min({resident_blocks(s, kernel, Kernel::threads, Kernel::shared_bytes),
                 int64_t{2} * s.sms(), divide_up(a.rows, Kernel::groups)});
-  give_parts<float>(s, a, blocks);
+  give_parts<float>(s, a, blocks, sums);
   kernel<<<static_cast<unsigned>(blocks), Kernel::threads, Kernel::shared_bytes, s.stream()>>>(
       a, dropout);
   CUDA_LAUNCHED();
-  add_parts(s, a.gamma_parts, blocks, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
+  add_shares(s, a, blocks, sums);
 }
 
 template <typename T, int PER, int WIDE>
 void start_warps(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropout,
                  const Sums& sums) {
-  const bool bias = sums.dbias.defined();
-  if (a.residual_grad) {
-    return bias ? launch_warps<T, PER, WIDE, true, true>(s, a, dropout, sums)
-                : launch_warps<T, PER, WIDE, true, false>(s, a, dropout, sums);
-  }
-  return bias ? launch_warps<T, PER, WIDE, false, true>(s, a, dropout, sums)
-              : launch_warps<T, PER, WIDE, false, false>(s, a, dropout, sums);
+  with_flags(a, sums, [&](auto residual, auto bias, auto centered) {
+    launch_warps<T, PER, WIDE, decltype(residual)::value, decltype(bias)::value,
+                 decltype(centered)::value>(s, a, dropout, sums);
+  });
+}
+
+template <typename T, int N>
+void start_long(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, const Sums& sums) {
+  norm_backward_row_kernel<T, N>
+      <<<static_cast<unsigned>(a.rows), long_row_threads, 0, s.stream()>>>(a, dropout);
+  CUDA_LAUNCHED();
+  // Two blocks an SM, of a few rows each.
+  const int64_t wide = divide_up(a.columns, int64_t{long_column_threads} * N);
+  const auto room = static_cast<int64_t>(s.workspace_bytes() / sizeof(Acc<T>)) / (3 * a.columns);
+  const int64_t parts =
+      std::max<int64_t>(1, std::min({divide_up(2 * int64_t{s.sms()}, wide), a.rows, room}));
+  give_parts<Acc<T>>(s, a, parts);
+  const dim3 grid(static_cast<unsigned>(wide), static_cast<unsigned>(parts));
+  norm_backward_columns_kernel<T, N><<<grid, long_column_threads, 0, s.stream()>>>(
+      a, static_cast<const T*>(a.ddelta ? a.ddelta : a.dx), sums.dbias.defined());
+  CUDA_LAUNCHED();
+  add_parts(s, a.gamma_parts, parts, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
 }
 
 template <typename T, int N>
@@ -235,11 +273,7 @@ void choose(CudaStream& s, const NormBackwardArguments& a, const Dropout& dropou
   if (vectors <= 256) return start<T, N, 1, 2, 256>(s, a, dropout, sums);
   if (vectors <= 640) return start<T, N, 1, 2, 640>(s, a, dropout, sums);
   if (vectors <= 1024) return start<T, N, 2, 1, 512>(s, a, dropout, sums);
-  if (vectors <= 2048) return start<T, N, 4, 1, 512>(s, a, dropout, sums);
-  if (vectors <= 8192) return start<T, N, 8, 1, 1024>(s, a, dropout, sums);
-  throw DeviceError("layernorm_backward: rows of " + std::to_string(a.columns) +
-                    " are too long for the GPU's kernel, which takes up to " +
-                    std::to_string(8192 * N));
+  start_long<T, N>(s, a, dropout, sums);
 }
 
 }  // namespace

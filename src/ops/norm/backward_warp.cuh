@@ -1,4 +1,4 @@
-// LayerNorm's backward pass over the rows of rows.cuh. A lane keeps gamma and its part of the sums
+// The norms' backward pass over the rows of rows.cuh. A lane keeps gamma and its part of the sums
 // over rows in registers. At the end the warps of a block add theirs up in shared memory, and
 // backward.cu adds up the blocks'.
 #pragma once
@@ -14,7 +14,8 @@ struct NormBackwardArguments {
   int64_t rows, columns;
 };
 
-template <typename T, int PER, int WIDE, bool with_residual, bool with_bias>
+// `centered`: LayerNorm.
+template <typename T, int PER, int WIDE, bool with_residual, bool with_bias, bool centered>
 struct NormBackwardWarp {
   using Rows = NormRows<T, PER, WIDE, with_residual ? 3 : 2, 1>;
   static constexpr int N = Rows::N, threads = Rows::threads, groups = Rows::groups;
@@ -67,14 +68,14 @@ struct NormBackwardWarp {
     rows.fetch(ring[0], row);
     float next_mean = 0, next_rstd = 0;
     if (row < a.rows) {
-      next_mean = means[row];
+      if constexpr (centered) next_mean = means[row];
       next_rstd = rstds[row];
     }
     for (int turn = 0; row < a.rows; row += step, turn ^= 1) {
       const float rstd = next_rstd, shift = -next_mean * next_rstd;  // xhat = x rstd + shift
       rows.fetch(ring[turn ^ 1], row + step);
       if (row + step < a.rows) {
-        next_mean = means[row + step];
+        if constexpr (centered) next_mean = means[row + step];
         next_rstd = rstds[row + step];
       }
       Rows::wait();
@@ -91,8 +92,10 @@ struct NormBackwardWarp {
         for (int k = 0; k < N; ++k) {
           const float xhat = fmaf(x[k], rstd, shift), g = dy[k] * scale[k];
           gamma_sum[p][k] = fmaf(dy[k], xhat, gamma_sum[p][k]);
-          beta_sum[p][k] += dy[k];
-          sums[0] += g;
+          if constexpr (centered) {
+            beta_sum[p][k] += dy[k];
+            sums[0] += g;
+          }
           sums[1] = fmaf(g, xhat, sums[1]);
         }
       }
@@ -138,15 +141,15 @@ struct NormBackwardWarp {
     extern __shared__ float4 shared_memory[];
     auto* shared = reinterpret_cast<float*>(shared_memory);
     write_sums(gamma_sum, rows.columns, a.gamma_parts, shared);
-    write_sums(beta_sum, rows.columns, a.beta_parts, shared);
+    if constexpr (centered) write_sums(beta_sum, rows.columns, a.beta_parts, shared);
     if constexpr (with_bias) write_sums(bias_sum, rows.columns, a.bias_parts, shared);
   }
 };
 
-template <typename T, int PER, int WIDE, bool with_residual, bool with_bias>
+template <typename T, int PER, int WIDE, bool with_residual, bool with_bias, bool centered>
 __global__ void __launch_bounds__(128, 2)
     norm_backward_warp_kernel(NormBackwardArguments a, Dropout dropout) {
-  NormBackwardWarp<T, PER, WIDE, with_residual, with_bias>::run(a, dropout);
+  NormBackwardWarp<T, PER, WIDE, with_residual, with_bias, centered>::run(a, dropout);
 }
 
 }  // namespace tally::train::cuda

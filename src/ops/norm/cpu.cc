@@ -12,7 +12,8 @@ namespace {
 // Rows a thread takes at least, so that small inputs stay on one.
 constexpr int64_t grain = 16;
 
-template <typename T>
+// `centered`: LayerNorm; else RMSNorm, which has no mean and no beta.
+template <typename T, bool centered>
 struct Forward {
   using A = accumulate_t<T>;
   const T* gamma;
@@ -23,24 +24,41 @@ struct Forward {
 
   // One row: statistics in double, two passes.
   TALLY_CLONES void operator()(int64_t row, int64_t columns, const T* x, T* y) const {
-    const double sum = sum_in_lanes(columns, [x](int64_t j) { return x[j]; });
-    const double mu = sum / static_cast<double>(columns);
+    double mu = 0;
+    if constexpr (centered) {
+      const double sum = sum_in_lanes(columns, [x](int64_t j) { return x[j]; });
+      mu = sum / static_cast<double>(columns);
+    }
     const double squares = sum_in_lanes(columns, [x, mu](int64_t j) {
       const double d = static_cast<double>(x[j]) - mu;
       return d * d;
     });
     const double r = 1.0 / std::sqrt(squares / static_cast<double>(columns) + epsilon);
-    mean[row] = static_cast<A>(mu);
-    rstd[row] = static_cast<A>(r);
-    const A m = mean[row], scale = rstd[row];
+    const A m = static_cast<A>(mu), scale = static_cast<A>(r);
+    if constexpr (centered) mean[row] = m;
+    rstd[row] = scale;
     for (int64_t j = 0; j < columns; ++j) {
       const A normal = (static_cast<A>(x[j]) - m) * scale;
-      y[j] = static_cast<T>(normal * static_cast<A>(gamma[j]) + static_cast<A>(beta[j]));
+      if constexpr (centered) {
+        y[j] = static_cast<T>(normal * static_cast<A>(gamma[j]) + static_cast<A>(beta[j]));
+      } else {
+        y[j] = static_cast<T>(normal * static_cast<A>(gamma[j]));
+      }
     }
   }
 };
 
-template <typename T>
+// Calls work(Forward) with the norm that beta asks for.
+template <typename T, typename Work>
+void with_forward(const Tensor& gamma, const Tensor& beta, double epsilon, const Tensor& mean,
+                  const Tensor& rstd, const Work& work) {
+  using A = accumulate_t<T>;
+  if (beta.defined())
+    return work(Forward<T, true>{gamma.as<T>(), beta.as<T>(), epsilon, mean.as<A>(), rstd.as<A>()});
+  work(Forward<T, false>{gamma.as<T>(), nullptr, epsilon, nullptr, rstd.as<A>()});
+}
+
+template <typename T, bool centered>
 struct Backward {
   using A = accumulate_t<T>;
   const T* gamma;
@@ -56,7 +74,8 @@ struct Backward {
     const auto g_at = [&](int64_t j) {
       return static_cast<double>(dy[j]) * static_cast<double>(gamma[j]);
     };
-    const double sum = sum_in_lanes(columns, g_at);
+    double sum = 0;
+    if constexpr (centered) sum = sum_in_lanes(columns, g_at);
     const double product = sum_in_lanes(columns, [&](int64_t j) {
       return g_at(j) * static_cast<double>((static_cast<A>(x[j]) - mean) * rstd);
     });
@@ -89,7 +108,7 @@ TALLY_CLONES void block_gradients(int64_t rows, int64_t columns, int64_t n, cons
                                   const A* mean, const A* rstd, A* dgamma, A* dbeta) {
   double gamma_sum[column_block] = {}, beta_sum[column_block] = {};
   for (int64_t i = 0; i < rows; ++i, dy += columns, x += columns) {
-    const A m = mean[i], r = rstd[i];
+    const A m = mean ? mean[i] : A(0), r = rstd[i];
     for (int64_t j = 0; j < n; ++j) {
       gamma_sum[j] += static_cast<double>(static_cast<A>(dy[j]) * (static_cast<A>(x[j]) - m) * r);
       beta_sum[j] += static_cast<double>(dy[j]);
@@ -97,11 +116,11 @@ TALLY_CLONES void block_gradients(int64_t rows, int64_t columns, int64_t n, cons
   }
   for (int64_t j = 0; j < n; ++j) {
     dgamma[j] += static_cast<A>(gamma_sum[j]);
-    dbeta[j] += static_cast<A>(beta_sum[j]);
+    if (dbeta) dbeta[j] += static_cast<A>(beta_sum[j]);
   }
 }
 
-// dgamma += sum dy n, dbeta += sum dy, row after row; threads share the columns.
+// dgamma += sum dy n, dbeta (null: none) += sum dy, row after row; threads share the columns.
 template <typename T>
 void parameter_gradients(int64_t rows, int64_t columns, const T* dy, const T* x,
                          const accumulate_t<T>* mean, const accumulate_t<T>* rstd,
@@ -111,7 +130,7 @@ void parameter_gradients(int64_t rows, int64_t columns, const T* dy, const T* x,
         for (int64_t b = begin; b < end; ++b) {
           const int64_t first = b * column_block;
           block_gradients(rows, columns, std::min(column_block, columns - first), dy + first,
-                          x + first, mean, rstd, dgamma + first, dbeta + first);
+                          x + first, mean, rstd, dgamma + first, dbeta ? dbeta + first : nullptr);
         }
       });
 }
@@ -121,13 +140,12 @@ void parameter_gradients(int64_t rows, int64_t columns, const T* dy, const T* x,
 void layernorm_forward(Stream&, const Tensor& x, const Tensor& gamma, const Tensor& beta,
                        double epsilon, const Tensor& y, const Tensor& mean, const Tensor& rstd) {
   with_type(x.dtype, "layernorm_forward", [&]<typename T>() {
-    using A = accumulate_t<T>;
-    const Forward<T> forward{gamma.as<T>(), beta.as<T>(), epsilon, mean.as<A>(), rstd.as<A>()};
     const int64_t columns = columns_of(x);
-    at::parallel_for(0, rows_of(x), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        forward(i, columns, x.as<T>() + i * columns, y.as<T>() + i * columns);
-      }
+    with_forward<T>(gamma, beta, epsilon, mean, rstd, [&](const auto& forward) {
+      at::parallel_for(0, rows_of(x), grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          forward(i, columns, x.as<T>() + i * columns, y.as<T>() + i * columns);
+      });
     });
   });
 }
@@ -138,23 +156,23 @@ void residual_layernorm_forward(Stream&, const Tensor& x, const Tensor& delta, c
                                 const Tensor& mean, const Tensor& rstd) {
   with_type(x.dtype, "residual_layernorm_forward", [&]<typename T>() {
     using A = accumulate_t<T>;
-    const Forward<T> forward{gamma.as<T>(), beta.as<T>(), epsilon, mean.as<A>(), rstd.as<A>()};
     const int64_t columns = columns_of(x);
-    at::parallel_for(0, rows_of(x), grain, [&](int64_t begin, int64_t end) {
-      std::vector<A> mask(static_cast<size_t>(columns), A(1));
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t first = i * columns;
-        if (dropout > 0) {
-          draw_mask(dropout, seed.get(), static_cast<uint64_t>(first), columns, mask.data());
-        }
-        const T* a = x.as<T>() + first;
-        const T* d = delta.as<T>() + first;
-        T* sum = r.as<T>() + first;
-        for (int64_t j = 0; j < columns; ++j) {
-          sum[j] = static_cast<T>(static_cast<A>(a[j]) + static_cast<A>(d[j]) * mask[j]);
-        }
-        forward(i, columns, sum, y.as<T>() + first);
-      }
+    const auto add_row = [&](int64_t first, std::vector<A>& mask) {
+      if (dropout > 0)
+        draw_mask(dropout, seed.get(), static_cast<uint64_t>(first), columns, mask.data());
+      const T* a = x.as<T>() + first;
+      const T* d = delta.as<T>() + first;
+      T* sum = r.as<T>() + first;
+      for (int64_t j = 0; j < columns; ++j)
+        sum[j] = static_cast<T>(static_cast<A>(a[j]) + static_cast<A>(d[j]) * mask[j]);
+      return sum;
+    };
+    with_forward<T>(gamma, beta, epsilon, mean, rstd, [&](const auto& forward) {
+      at::parallel_for(0, rows_of(x), grain, [&](int64_t begin, int64_t end) {
+        std::vector<A> mask(static_cast<size_t>(columns), A(1));
+        for (int64_t i = begin; i < end; ++i)
+          forward(i, columns, add_row(i * columns, mask), y.as<T>() + i * columns);
+      });
     });
   });
 }
@@ -170,15 +188,21 @@ void layernorm_backward(Stream&, const Tensor& dy, const Tensor& x, const Tensor
     // This comes first, because dx may be dy's memory.
     parameter_gradients<T>(rows, columns, dy.as<T>(), x.as<T>(), mean.as<A>(), rstd.as<A>(),
                            dgamma.as<A>(), dbeta.as<A>());
-    const Backward<T> backward{
-        gamma.as<T>(), residual_grad.as<T>(), dx.as<T>(), ddelta.as<T>(), dropout, seed.get()};
-    at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
-      std::vector<A> scratch(static_cast<size_t>(2 * columns));
-      for (int64_t i = begin; i < end; ++i) {
-        backward(i, columns, dy.as<T>() + i * columns, x.as<T>() + i * columns, mean.as<A>()[i],
-                 rstd.as<A>()[i], scratch.data());
-      }
-    });
+    const auto run = [&](const auto& backward) {
+      at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+        std::vector<A> scratch(static_cast<size_t>(2 * columns));
+        for (int64_t i = begin; i < end; ++i)
+          backward(i, columns, dy.as<T>() + i * columns, x.as<T>() + i * columns,
+                   mean.defined() ? mean.as<A>()[i] : A(0), rstd.as<A>()[i], scratch.data());
+      });
+    };
+    if (dbeta.defined()) {
+      run(Backward<T, true>{gamma.as<T>(), residual_grad.as<T>(), dx.as<T>(), ddelta.as<T>(),
+                            dropout, seed.get()});
+    } else {
+      run(Backward<T, false>{gamma.as<T>(), residual_grad.as<T>(), dx.as<T>(), ddelta.as<T>(),
+                             dropout, seed.get()});
+    }
     if (!dbias.defined()) return;
     const Tensor& delta_gradient = ddelta.defined() ? ddelta : dx;
     add_column_sums(delta_gradient.as<T>(), rows, columns, columns, dbias.as<A>());

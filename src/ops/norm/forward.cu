@@ -1,4 +1,4 @@
-// LayerNorm, alone or with the residual addition before it. A row is held in registers: one read,
+// LayerNorm and RMSNorm, alone or with the residual addition before it. A row is held in registers: one read,
 // one write. For the usual widths warps go from row to row (forward_warp.cuh). For others, rows of
 // up to 256 vectors take one warp and longer ones a block.
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace tally::train::cuda {
 namespace {
 
 // blockDim.x threads a row, blockDim.y rows a block; PER vectors of N values a thread.
-template <typename T, int N, int PER, int most_threads, bool with_delta>
+// `centered`: LayerNorm.
+template <typename T, int N, int PER, int most_threads, bool with_delta, bool centered>
 __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dropout dropout) {
   using A = Acc<T>;
   __shared__ A shared[64];
@@ -23,7 +24,7 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
   const int vectors = static_cast<int>(a.columns / N);
   // Everything is read before anything is used, and without a branch, which would make the compiler
   // wait for one vector before it loads the next: threads beyond the row read its last vector.
-  Vector<T, N> in[PER], delta[with_delta ? PER : 1], gamma[PER], beta[PER];
+  Vector<T, N> in[PER], delta[with_delta ? PER : 1], gamma[PER], beta[centered ? PER : 1];
 #pragma unroll
   for (int p = 0; p < PER; ++p) {
     const int i = min(static_cast<int>(p * blockDim.x + threadIdx.x), vectors - 1);
@@ -34,7 +35,7 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
   for (int p = 0; p < PER; ++p) {
     const int i = min(static_cast<int>(p * blockDim.x + threadIdx.x), vectors - 1);
     gamma[p] = load<T, N>(static_cast<const T*>(a.gamma) + i * N);
-    beta[p] = load<T, N>(static_cast<const T*>(a.beta) + i * N);
+    if constexpr (centered) beta[p] = load<T, N>(static_cast<const T*>(a.beta) + i * N);
   }
   A x[PER][N];
   A sum = 0, unused = 0;
@@ -60,8 +61,11 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
 #pragma unroll
     for (int k = 0; k < N; ++k) sum += x[p][k];
   }
-  block_sum2(sum, unused, shared);
-  const A mean = sum / A(a.columns);
+  A mean = 0;
+  if constexpr (centered) {
+    block_sum2(sum, unused, shared);
+    mean = sum / A(a.columns);
+  }
   A squares = 0;
 #pragma unroll
   for (int p = 0; p < PER; ++p) {
@@ -72,7 +76,7 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
   block_sum2(squares, unused, shared);
   const A rstd = A(1) / sqrt(squares / A(a.columns) + A(a.epsilon));
   if (threadIdx.x == 0) {
-    static_cast<A*>(a.mean)[row] = mean;
+    if constexpr (centered) static_cast<A*>(a.mean)[row] = mean;
     static_cast<A*>(a.rstd)[row] = rstd;
   }
 #pragma unroll
@@ -82,7 +86,11 @@ __global__ void __launch_bounds__(most_threads) norm_kernel(NormArguments a, Dro
     Vector<T, N> out;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      out.v[k] = narrow<T>((x[p][k] - mean) * rstd * widen(gamma[p].v[k]) + widen(beta[p].v[k]));
+      if constexpr (centered) {
+        out.v[k] = narrow<T>((x[p][k] - mean) * rstd * widen(gamma[p].v[k]) + widen(beta[p].v[k]));
+      } else {
+        out.v[k] = narrow<T>(x[p][k] * rstd * widen(gamma[p].v[k]));
+      }
     }
     store<T, N>(static_cast<T*>(a.y) + base + i * N, out);
   }
@@ -92,19 +100,22 @@ template <typename T, int N, int PER, int most_threads = 128>
 void start(CudaStream& s, const NormArguments& a, const Dropout& dropout, int threads, int rows) {
   const auto blocks = static_cast<unsigned>(divide_up(a.rows, rows));
   const dim3 block(static_cast<unsigned>(threads), static_cast<unsigned>(rows));
-  if (a.delta) {
-    norm_kernel<T, N, PER, most_threads, true><<<blocks, block, 0, s.stream()>>>(a, dropout);
+  const auto run = [&](auto kernel) { kernel<<<blocks, block, 0, s.stream()>>>(a, dropout); };
+  if (a.beta) {
+    run(a.delta ? norm_kernel<T, N, PER, most_threads, true, true>
+                : norm_kernel<T, N, PER, most_threads, false, true>);
   } else {
-    norm_kernel<T, N, PER, most_threads, false><<<blocks, block, 0, s.stream()>>>(a, dropout);
+    run(a.delta ? norm_kernel<T, N, PER, most_threads, true, false>
+                : norm_kernel<T, N, PER, most_threads, false, false>);
   }
   CUDA_LAUNCHED();
 }
 
 // A warp a row, or WIDE warps.
-template <typename T, int PER, int WIDE, bool with_delta>
+template <typename T, int PER, int WIDE, bool with_delta, bool centered>
 void launch_warps(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
   using Rows = NormForwardRows<T, PER, WIDE, with_delta>;
-  const auto kernel = norm_forward_warp_kernel<T, PER, WIDE, with_delta>;
+  const auto kernel = norm_forward_warp_kernel<T, PER, WIDE, with_delta, centered>;
   CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(Rows::shared_bytes)));
   const int64_t resident = resident_blocks(s, kernel, Rows::threads, Rows::shared_bytes);
@@ -118,8 +129,11 @@ void choose(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
   const int64_t vectors = a.columns / N;
   const auto start_warps = [&](auto shape) {
     constexpr int PER = decltype(shape)::per, WIDE = decltype(shape)::wide;
-    return a.delta ? launch_warps<T, PER, WIDE, true>(s, a, dropout)
-                   : launch_warps<T, PER, WIDE, false>(s, a, dropout);
+    if (a.beta)
+      return a.delta ? launch_warps<T, PER, WIDE, true, true>(s, a, dropout)
+                     : launch_warps<T, PER, WIDE, false, true>(s, a, dropout);
+    return a.delta ? launch_warps<T, PER, WIDE, true, false>(s, a, dropout)
+                   : launch_warps<T, PER, WIDE, false, false>(s, a, dropout);
   };
   if (with_row_shape<T, N>(vectors, start_warps)) return;
   if (vectors <= 256) {
@@ -151,6 +165,8 @@ void choose(CudaStream& s, const NormArguments& a, const Dropout& dropout) {
   }
   if (vectors <= 4096) {
     const auto threads = static_cast<int>(divide_up(divide_up(vectors, 4), 32) * 32);
+    // Blocks of up to 512 threads have the registers for a whole row.
+    if (threads <= 512) return start<T, N, 4, 512>(s, a, dropout, threads, 1);
     return start<T, N, 4, 1024>(s, a, dropout, threads, 1);
   }
   start<T, N, 8, 1024>(s, a, dropout, 1024, 1);

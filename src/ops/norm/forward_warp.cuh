@@ -1,4 +1,4 @@
-// LayerNorm's forward pass over the rows of rows.cuh: gamma and beta stay in registers from row to
+// The norms' forward pass over the rows of rows.cuh: gamma and beta stay in registers from row to
 // row.
 #pragma once
 
@@ -21,7 +21,8 @@ using NormForwardRows = NormRows<T, PER, WIDE, with_delta ? 2 : 1, with_delta ? 
 template <int PER, int N>
 constexpr int norm_forward_blocks = PER* N <= 24 ? 4 : 3;
 
-template <typename T, int PER, int WIDE, bool with_delta>
+// `centered`: LayerNorm.
+template <typename T, int PER, int WIDE, bool with_delta, bool centered>
 __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>))
     norm_forward_warp_kernel(NormArguments a, Dropout dropout) {
   using Rows = NormForwardRows<T, PER, WIDE, with_delta>;
@@ -32,9 +33,9 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
   rows.rows = a.rows;
   rows.columns = WIDE == 1 ? Rows::most_columns : static_cast<int>(a.columns);
   if (with_delta) dropout.resolve();
-  Vector<float, N> gamma[PER], beta[PER];
+  Vector<float, N> gamma[PER], beta[centered ? PER : 1];
   rows.parameters(a.gamma, gamma);
-  rows.parameters(a.beta, beta);
+  if constexpr (centered) rows.parameters(a.beta, beta);
   auto* const ring = Rows::slots_of_warp();
   const auto lane = static_cast<int>(threadIdx.x % 32);
   const int64_t step = Rows::step();
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
 #pragma unroll
   for (int k = 0; k < Rows::slots - 1; ++k) rows.fetch(ring[k], row + k * step);
   const float share = 1.0F / static_cast<float>(rows.columns);
-  for (int slot = 0; row < a.rows; row += step) {
+  for (int slot = 0, turn = 0; row < a.rows; row += step) {
     const int last = slot == 0 ? Rows::slots - 1 : slot - 1;  // used in the turn before
     rows.fetch(ring[last], row + (Rows::slots - 1) * step);
     Rows::wait();
@@ -65,19 +66,24 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
 #pragma unroll
       for (int k = 0; k < N; ++k) sum[0] += x[p][k];
     }
-    Rows::row_sums(sum, 0);
-    const float mean = sum[0] * share;
+    float mean = 0;
+    if constexpr (centered) {
+      Rows::row_sums(sum, 0);
+      mean = sum[0] * share;
+    }
 #pragma unroll
     for (int p = 0; p < PER; ++p) {
       if (!rows.has(p)) continue;
 #pragma unroll
       for (int k = 0; k < N; ++k) squares[0] += (x[p][k] - mean) * (x[p][k] - mean);
     }
-    Rows::row_sums(squares, 1);
+    // Without the sums above the turns alternate from row to row.
+    Rows::row_sums(squares, centered ? 1 : turn);
+    turn ^= 1;
     const float rstd = 1.0F / sqrtf(squares[0] * share + static_cast<float>(a.epsilon));
     const float shift = -mean * rstd;
     if (threadIdx.x % (32 * WIDE) == 0) {
-      static_cast<float*>(a.mean)[row] = mean;
+      if constexpr (centered) static_cast<float*>(a.mean)[row] = mean;
       static_cast<float*>(a.rstd)[row] = rstd;
     }
 #pragma unroll
@@ -85,8 +91,13 @@ __global__ void __launch_bounds__(128, (norm_forward_blocks<PER, vector_size<T>>
       if (!rows.has(p)) continue;
       Vector<T, N> out;
 #pragma unroll
-      for (int k = 0; k < N; ++k)
-        out.v[k] = narrow<T>(fmaf(fmaf(x[p][k], rstd, shift), gamma[p].v[k], beta[p].v[k]));
+      for (int k = 0; k < N; ++k) {
+        if constexpr (centered) {
+          out.v[k] = narrow<T>(fmaf(fmaf(x[p][k], rstd, shift), gamma[p].v[k], beta[p].v[k]));
+        } else {
+          out.v[k] = narrow<T>(x[p][k] * rstd * gamma[p].v[k]);
+        }
+      }
       store<T, N>(static_cast<T*>(a.y) + rows.place(row, p), out);
     }
     slot = slot == Rows::slots - 1 ? 0 : slot + 1;

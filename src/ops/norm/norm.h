@@ -1,9 +1,11 @@
-// LayerNorm over the last dimension (Ba, Kiros and Hinton, arXiv:1607.06450), alone or fused with
-// the dropout and residual addition before it.
+// LayerNorm over the last dimension (Ba, Kiros and Hinton, arXiv:1607.06450), or RMSNorm (Zhang and
+// Sennrich, arXiv:1910.07467), alone or fused with the dropout and residual addition before it.
 //   mean = sum(x) / C;  rstd = 1 / sqrt(sum((x - mean)^2) / C + epsilon)
 //   y = (x - mean) rstd gamma + beta
 //   backward, with xhat = (x - mean) rstd and g = dy gamma:
 //   dx = rstd (g - mean(g) - xhat mean(g xhat));  dgamma += sum dy xhat;  dbeta += sum dy
+// RMSNorm is the same with mean = 0, without mean(g) and without beta: it is computed where beta
+// and mean, in the backward pass mean and dbeta, are undefined.
 //   x[M,C], gamma[C], beta[C], y[M,C], dy[M,C], dx[M,C]: the compute type (f64, f32, bf16, f16)
 //   mean[M], rstd[M]: f32 (f64 for f64), for the backward pass
 //   dgamma[C], dbeta[C], dbias[C]: the gradient type (f32, f64 for f64)
@@ -17,7 +19,9 @@
 //                                 3592 to 5120; f32: C = 768, 1024.
 //   blocks (forward.cu,           GPUs, every other width and f64. Forward: a warp a row up to 256
 //   backward.cu)                  vectors, a block a row beyond. Backward: a block for a row or
-//                                 two.
+//                                 two of up to 1,024 vectors.
+//   long rows                     GPUs, backward over more vectors: one kernel for the rows' gradient
+//   (backward_long.cuh)           and one for the sums over rows
 //   residual*                     the addition without a norm, every type: an element or a vector a
 //                                 thread
 // A vector is 16 bytes, or one value where C is not a whole number of vectors or an address is not
@@ -31,8 +35,8 @@
 //   --no-fusion bias-sums     `dbias` is undefined: the bias's gradient is a pass of its own
 //
 // Sums over rows have a fixed order, so results repeat bit for bit on the same GPU. DeviceError on
-// a GPU: a row has more than 8,192 vectors (65,536 values of 16 bits, 32,768 of f32), or the type
-// is not a floating-point type (on the CPU: std::invalid_argument).
+// a GPU: a row has more than 8,192 vectors forward (65,536 values of 16 bits, 32,768 of f32), or the
+// type is not a floating-point type (on the CPU: std::invalid_argument).
 #pragma once
 
 #include "src/device/step_state.h"

@@ -398,7 +398,7 @@ TEST_CASE("config.json: what is written is read; transformers' own for gpt2 is r
     text.replace(text.find(from), from.size(), to);
     return error_of([&] { read_model_config(dir.write("bad.json", text)); });
   };
-  CHECK(fault("\"gpt2\"", "\"llama\"").find("type \"llama\", and only gpt2,") != std::string::npos);
+  CHECK(fault("\"gpt2\"", "\"bloom\"").find("type \"bloom\", and only gpt2,") != std::string::npos);
   CHECK(fault("gelu_new", "relu").find("activation \"relu\"") != std::string::npos);
   CHECK(fault("\"n_layer\":12", "\"n_layer\":0").find("no positive \"n_layer\"") !=
         std::string::npos);

@@ -107,6 +107,35 @@ TEST_CASE("presets, and flags that override them in any order") {
   CHECK(gpt2.model.parameters() == 124439808);
 }
 
+TEST_CASE("Llama's blocks: the flags that Megatron-LM's users give for them") {
+  const std::string llama =
+      base +
+      "--swiglu --normalization RMSNorm --disable-bias-linear --position-embedding-type rope ";
+  const Config c = parse(llama +
+                         "--hidden-size 2048 --num-attention-heads 32 --num-layers 16 "
+                         "--group-query-attention --num-query-groups 8 --rotary-base 500000 "
+                         "--ffn-hidden-size 8192 --untie-embeddings-and-output-weights");
+  CHECK(c.model.is_llama());
+  CHECK(c.model.kv_heads() == 8);
+  CHECK(c.model.head_dim() == 64);
+  CHECK(c.model.qkv_width() == 3072);
+  CHECK(c.model.rotary_base == 500000);
+  CHECK_FALSE(c.model.tied_embeddings);
+  // Megatron-LM: int((4 * 2048 * 2 / 3) / 64) * 64.
+  CHECK(parse(llama + "--hidden-size 2048 --num-attention-heads 32").model.ffn == 5440);
+  CHECK(parse(llama + "--group-query-attention").model.kv_heads() == 1);
+  CHECK(parse(llama).model.kv_heads() == parse(llama).model.heads);
+  CHECK(parse(llama + "--kv-channels 32").model.head_dim() == 32);
+  // The parameters of Llama 3.2 1B and Llama 3 8B with their vocabulary of 128256 (model cards).
+  const std::string vocabulary = "--tokenizer-type NullTokenizer --vocab-size 128256 ";
+  const Config small = parse(base + vocabulary + "--model llama-1b");
+  CHECK(small.model.parameters() == 1235814400);
+  const Config large = parse(base + vocabulary + "--model llama-8b");
+  CHECK(large.model.parameters() == 8030261248);
+  CHECK(large.model.rotary_base == 500000);
+  CHECK(parse(base + "--model llama-1b --num-query-groups 4").model.kv_heads() == 4);
+}
+
 TEST_CASE("the last of repeated flags holds, underscores and equals signs are read") {
   const Config c = parse(base + "--num-layers=2 --num-layers 1_0 --lr 1_0e-1_0 --seed=0");
   CHECK(c.model.layers == 10);
@@ -291,7 +320,7 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"extra", 1, "'extra': not a flag, and no flag before it takes it as a value; see --help"},
       {"--model gpt9", 1,
        "--model: 'gpt9' is not a known model: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), "
-       "gpt2-xl (1.5B), bert-base (110M), bert-large (340M), distilbert (66M)"},
+       "gpt2-xl (1.5B), llama-1b, llama-8b, bert-base (110M), bert-large (340M), distilbert (66M)"},
       {"--data-path x", 1, "--mock-data: contradicts --data-path x"},
       {"--split 1,x", 1, "--split: '1,x' is not a list of up to three weights, as 969,30,1"},
       {"--split 0,0", 1, "--split: '0,0' leaves no documents for any split"},
@@ -299,6 +328,24 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"--sgd-momentum 0.5", 1, "--sgd-momentum: goes with --optimizer sgd; this run's is adam"},
       {"--optimizer sgd --adam-eps 1e-6", 1,
        "--adam-eps: goes with --optimizer adam or lamb, not sgd"},
+      {"--swiglu", 1,
+       "--swiglu: needs --normalization RMSNorm: the blocks are GPT-2's, or Llama's, which have "
+       "--swiglu, --normalization RMSNorm, --disable-bias-linear and --position-embedding-type "
+       "rope"},
+      {"--normalization BatchNorm", 1,
+       "--normalization: 'BatchNorm' is not known: LayerNorm, RMSNorm"},
+      {"--model llama-1b --num-query-groups 5", 1,
+       "--num-query-groups: 5 does not divide --num-attention-heads 32"},
+      {"--model llama-1b --position-embedding-type learned_absolute", 1,
+       "--position-embedding-type: learned_absolute contradicts --model llama-1b: the blocks are "
+       "GPT-2's, or Llama's, which have --swiglu, --normalization RMSNorm, --disable-bias-linear "
+       "and "
+       "--position-embedding-type rope"},
+      {"--model llama-1b --rotary-percent 0.5", 1,
+       "--rotary-percent: 0.5: Llama's heads rotate as a whole: leave it out"},
+      {"--model llama-1b --tensor-model-parallel-size 16", 16,
+       "--num-query-groups: num_query_groups (8) must be a multiple of tensor_model_parallel_size "
+       "(16)."},
       {"--lr-decay-style step", 1,
        "--lr-decay-style: 'step' is not known: constant, linear, cosine"},
       {"--recompute-granularity some", 1,

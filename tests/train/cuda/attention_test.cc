@@ -212,6 +212,22 @@ TEST_CASE("cuda: attention within documents, every type, mask and dropout" * NEE
   }
 }
 
+// More documents are announced than there are, and the longest is no multiple of a tile.
+TEST_CASE("cuda: attention within documents by cuDNN" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    if (size_of(kind.type) != 2) continue;
+    for (const bool causal : {true, false}) {
+      for (const int64_t head_dim : {32, 64, 128}) {  // cuDNN takes a second for each shape
+        const Ways ways{.repeatable = head_dim == 32, .known_documents = true};
+        CHECK(check(kind, shape_of(1, 512, 3, head_dim, causal, 0), ways,
+                    {1, 128, 127, 60, 150, 46}) == "cudnn");
+      }
+      CHECK(check(kind, shape_of(3, 96, 2, 64, causal, 0), {.known_documents = true},
+                  {96, 40, 56, 90, 1, 5}) == "cudnn");
+    }
+  }
+}
+
 // Each part in memory of its own, and gradients too.
 void check_unpacked(const Kind& kind, AttentionShape a) {
   Both b(kind);
@@ -283,16 +299,46 @@ TEST_CASE("cuda: attention's dropout is the same mask forward and backward" * NE
   CHECK(right == doctest::Approx(left).epsilon(1e-2));
 }
 
+TEST_CASE("cuda: attention of grouped queries, every type, mask and dropout" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const bool causal : {true, false}) {
+      for (const int64_t groups : {1, 2, 4}) {
+        AttentionShape a = shape_of(2, 150, 8, 64, causal, 0);
+        a.groups = groups;
+        const std::string backend = check(kind, a);
+        const bool narrow = size_of(kind.type) == 2;
+        CHECK((backend == "unfused" || (narrow && backend == "cudnn")));
+        a = shape_of(3, 37, 4, 20, causal, 0);
+        a.groups = groups;
+        check(kind, a);
+        a.dropout = 0.2;
+        if (!narrow) check(kind, a);  // cuDNN's masks are its own
+        check(kind, a, {}, {30, 7, 37, 5, 32});
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: rotary of fewer heads of K" * NEEDS_GPU) {
+  for (const Kind& kind : types()) {
+    Both b(kind);
+    const Pair qkv = b.input({2, 70, 12, 24});
+    rotary(*b.cpu, qkv.cpu, 2, Tensor(), 10000, 1, false);
+    rotary(*b.gpu, qkv.gpu, 2, Tensor(), 10000, 1, false);
+    CHECK_CLOSE(b, qkv, kind.tolerance);
+  }
+}
+
 TEST_CASE("cuda: rotary, and back" * NEEDS_GPU) {
   for (const Kind& kind : types()) {
     for (const double fraction : {1.0, 0.5}) {
       Both b(kind);
       const Pair qkv = b.input({2, 70, 3, 5, 24});
-      rotary(*b.cpu, qkv.cpu, Tensor(), 10000, fraction, false);
-      rotary(*b.gpu, qkv.gpu, Tensor(), 10000, fraction, false);
+      rotary(*b.cpu, qkv.cpu, 5, Tensor(), 10000, fraction, false);
+      rotary(*b.gpu, qkv.gpu, 5, Tensor(), 10000, fraction, false);
       CHECK_CLOSE(b, qkv, kind.tolerance);
-      rotary(*b.cpu, qkv.cpu, Tensor(), 10000, fraction, true);
-      rotary(*b.gpu, qkv.gpu, Tensor(), 10000, fraction, true);
+      rotary(*b.cpu, qkv.cpu, 5, Tensor(), 10000, fraction, true);
+      rotary(*b.gpu, qkv.gpu, 5, Tensor(), 10000, fraction, true);
       CHECK_CLOSE(b, qkv, kind.tolerance);
     }
   }
@@ -306,8 +352,8 @@ TEST_CASE("cuda: rotary at given positions, and back" * NEEDS_GPU) {
       const Pair qkv = b.input({2, 70, 3, 5, 24}), positions = b.integers({2, 70}, 0, 200);
       const Tensor before = b.copy_of(qkv.gpu);
       for (const bool inverse : {false, true}) {
-        rotary(*b.cpu, qkv.cpu, positions.cpu, 10000, fraction, inverse);
-        rotary(*b.gpu, qkv.gpu, positions.gpu, 10000, fraction, inverse);
+        rotary(*b.cpu, qkv.cpu, 5, positions.cpu, 10000, fraction, inverse);
+        rotary(*b.gpu, qkv.gpu, 5, positions.gpu, 10000, fraction, inverse);
         CHECK_CLOSE(b, qkv, kind.tolerance);
         if (!inverse) CHECK(Both::read(qkv.gpu, *b.gpu) != Both::read(before, *b.gpu));
       }

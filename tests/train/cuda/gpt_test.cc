@@ -113,6 +113,38 @@ TEST_CASE("cuda: GPT's gradients equal the autograd reference's on the GPU" * NE
   }
 }
 
+TEST_CASE("cuda: Llama's gradients equal float64's on the CPU" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    for (const bool wide : {false, true}) {
+      Config c = wide ? wide_config(kind) : config_of(kind);
+      make_llama(&c.model);
+      if (wide) c.model.kv_channels = 64;
+      for (const bool fusions : {true, false}) {
+        if (!fusions)
+          c.fusions = {false, false, false, false, false, false,
+                       false, false, false, false, false, false};
+        INFO(std::string(kind.name), std::string(wide ? " wide" : " odd"));
+        compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode),
+                run(make_gpt, c, DeviceKind::cpu, DType::f64, MatmulMode::ieee),
+                whole_tolerance(kind));
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: Llama's dropout draws the CPU's masks" * NEEDS_GPU) {
+  for (const Kind& kind : kinds()) {
+    Config c = config_of(kind);
+    make_llama(&c.model);
+    c.model.hidden_dropout = 0.1;
+    c.model.attention_dropout = size_of(kind.type) == 2 ? 0 : 0.2;  // cuDNN draws its own
+    INFO(std::string(kind.name));
+    compare(run(make_gpt, c, DeviceKind::cuda, kind.type, kind.mode, 99),
+            run(make_gpt, c, DeviceKind::cpu, DType::f64, MatmulMode::ieee, 99),
+            whole_tolerance(kind));
+  }
+}
+
 TEST_CASE("cuda: dropout draws the CPU's masks" * NEEDS_GPU) {
   for (const Kind& kind : kinds()) {
     Config c = config_of(kind);

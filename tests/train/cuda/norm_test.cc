@@ -104,5 +104,46 @@ TEST_CASE("cuda: layernorm_backward" * NEEDS_GPU) {
   }
 }
 
+TEST_CASE("cuda: RMSNorm, forward and backward" * NEEDS_GPU) {
+  for (const Kind& kind : types()) {
+    for (const Size& size : sizes()) {
+      const int64_t rows = size.rows, c = size.columns;
+      const double dropout = rows > 21 ? 0.3 : 0;
+      Both b(kind);
+      const Tensor none;
+      const Pair x = b.input({rows, c}), delta = b.input({rows, c}), gamma = b.input({c});
+      const Pair r = b.output({rows, c}), y = b.output({rows, c}), rstd = b.statistics({rows});
+      INFO("rows ", rows, " columns ", c);
+      residual_layernorm_forward(*b.cpu, x.cpu, delta.cpu, gamma.cpu, none, 1e-5, dropout, 77,
+                                 r.cpu, y.cpu, none, rstd.cpu);
+      residual_layernorm_forward(*b.gpu, x.gpu, delta.gpu, gamma.gpu, none, 1e-5, dropout, 77,
+                                 r.gpu, y.gpu, none, rstd.gpu);
+      CHECK_CLOSE(b, r, kind.tolerance);
+      CHECK_CLOSE(b, y, kind.tolerance);
+      CHECK_CLOSE(b, rstd, kind.type == DType::f64 ? 1e-12 : 1e-3);
+      layernorm_forward(*b.cpu, x.cpu, gamma.cpu, none, 1e-5, y.cpu, none, rstd.cpu);
+      layernorm_forward(*b.gpu, x.gpu, gamma.gpu, none, 1e-5, y.gpu, none, rstd.gpu);
+      CHECK_CLOSE(b, y, kind.tolerance);
+      CHECK_CLOSE(b, rstd, 1e-5);
+      const Pair dy = b.input({rows, c}), residual = b.input({rows, c}), dx = b.output({rows, c});
+      const Pair dgamma = b.sum({c}), ddelta = b.output({rows, c}), dbias = b.sum({c});
+      layernorm_backward(*b.cpu, dy.cpu, x.cpu, gamma.cpu, none, rstd.cpu, none, dx.cpu, dgamma.cpu,
+                         none, 0, 0, none, none);
+      layernorm_backward(*b.gpu, dy.gpu, x.gpu, gamma.gpu, none, rstd.gpu, none, dx.gpu, dgamma.gpu,
+                         none, 0, 0, none, none);
+      CHECK_CLOSE(b, dx, kind.tolerance);
+      CHECK_CLOSE(b, dgamma, kind.tolerance);
+      layernorm_backward(*b.cpu, dy.cpu, x.cpu, gamma.cpu, none, rstd.cpu, residual.cpu, dx.cpu,
+                         dgamma.cpu, none, 0.2, 5, ddelta.cpu, none, dbias.cpu);
+      layernorm_backward(*b.gpu, dy.gpu, x.gpu, gamma.gpu, none, rstd.gpu, residual.gpu, dx.gpu,
+                         dgamma.gpu, none, 0.2, 5, ddelta.gpu, none, dbias.gpu);
+      CHECK_CLOSE(b, dx, kind.tolerance);
+      CHECK_CLOSE(b, ddelta, kind.tolerance);
+      CHECK_CLOSE(b, dgamma, kind.tolerance);
+      CHECK_CLOSE(b, dbias, kind.tolerance);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tally::train

@@ -36,5 +36,43 @@ TEST_CASE("cuda: another rank's algorithms are taken over, and used" * NEEDS_GPU
   for (std::string line; std::getline(lines, line);) CHECK(used.find(line) != std::string::npos);
 }
 
+// All GEMMs of a layer with so many tokens, each held against float64.
+void run_layer(Both& b, int64_t tokens) {
+  const Pair x = b.input({tokens, 256}), w = b.input({512, 256}), bias = b.input({512});
+  const Pair y = b.output({tokens, 512}), dy = b.input({tokens, 512});
+  const Pair dx = b.output({tokens, 256}), dw = b.sum({512, 256});
+  linear_forward(*b.cpu, x.cpu, w.cpu, bias.cpu, y.cpu);
+  linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu);
+  CHECK_CLOSE(b, y, 1e-2);
+  linear_backward_input(*b.cpu, dy.cpu, w.cpu, dx.cpu);
+  linear_backward_input(*b.gpu, dy.gpu, w.gpu, dx.gpu);
+  CHECK_CLOSE(b, dx, 1e-2);
+  linear_backward_weight(*b.cpu, dy.cpu, x.cpu, dw.cpu, Tensor());
+  linear_backward_weight(*b.gpu, dy.gpu, x.gpu, dw.gpu, Tensor());
+  CHECK_CLOSE(b, dw, 1e-2);
+}
+
+TEST_CASE("cuda: numbers of tokens that are nearly the same share what is tuned" * NEEDS_GPU) {
+  Both b(bf16);
+  b.gpu.options.tokens_vary = true;
+  run_layer(b, 1000);
+  const std::string chosen = tuned_algorithms(*b.gpu);
+  for (const int64_t tokens : {1024, 961, 1001}) run_layer(b, tokens);
+  CHECK(tuned_algorithms(*b.gpu) == chosen);
+  run_layer(b, 960);
+  CHECK(tuned_algorithms(*b.gpu) != chosen);
+}
+
+TEST_CASE("cuda: sizes under which GEMMs are tuned") {
+  ComputeOptions options;
+  CHECK(cuda::tuned_size(options, 1001) == 1001);
+  options.tokens_vary = true;
+  CHECK(cuda::tuned_size(options, 15) == 15);
+  CHECK(cuda::tuned_size(options, 17) == 18);
+  CHECK(cuda::tuned_size(options, 768) == 768);
+  CHECK(cuda::tuned_size(options, 961) == 1024);
+  CHECK(cuda::tuned_size(options, 1025) == 1152);
+}
+
 }  // namespace
 }  // namespace tally::train

@@ -13,11 +13,34 @@ TEST_CASE("model FLOPs: every GEMM of a tiny model counted by hand") {
   ModelConfig m;
   m.layers = 1;
   m.hidden = 4;
+  m.heads = 2;
   m.ffn = 16;
   m.vocabulary = 10;
   m.padded_vocabulary = 128;
   const double multiply_adds = 4 * 12 + 4 * 4 + 2 * 4 * 16 + 4 * 10 + 2 * 3 * 4;
   CHECK(model_flops_per_token(m, 6) == 3 * 2 * multiply_adds);
+}
+
+TEST_CASE("model FLOPs: every GEMM of a tiny Llama counted by hand") {
+  // One layer, h 4, four heads of Q and two of K and V of 3 dimensions, f 16, V 10, s 6: Q 4x12, K
+  // and V 4x6 each, projection 12x4, gate, up and down 4x16 each, head; scores and values.
+  ModelConfig m;
+  m.kind = "llama";
+  m.layers = 1;
+  m.hidden = 4;
+  m.heads = 4;
+  m.query_groups = 2;
+  m.kv_channels = 3;
+  m.ffn = 16;
+  m.vocabulary = 10;
+  const double multiply_adds = 4 * 12 + 2 * 4 * 6 + 12 * 4 + 3 * 4 * 16 + 4 * 10 + 2 * 3 * 12;
+  CHECK(model_flops_per_token(m, 6) == 3 * 2 * multiply_adds);
+  Config c;
+  c.model = m;
+  c.model.padded_vocabulary = 10;
+  c.sequence = 6;
+  c.global_batch = 5;
+  CHECK(megatron_flops_per_iteration(c) == 5 * 6 * 3 * 2 * multiply_adds);
 }
 
 TEST_CASE("model FLOPs of GPT-2 124M: 6N + 6LCT of llm.c to within what N counts differently") {

@@ -125,6 +125,54 @@ TEST_CASE("GPT equals the autograd reference: loss and every gradient") {
   }
 }
 
+TEST_CASE("Llama equals the autograd reference: loss and every gradient") {
+  for (const DType type : {DType::f64, DType::f32, DType::bf16}) {
+    CAPTURE(dtype_name(type));
+    Config c = tiny_config(type);
+    make_llama(&c.model);
+    SUBCASE("tied embeddings") {
+      against_reference(c, type);
+    }
+    SUBCASE("a head of its own, narrow heads, one group, another base") {
+      c.model.tied_embeddings = false;
+      c.model.kv_channels = 8;
+      c.model.query_groups = 1;
+      c.model.rotary_base = 500;
+      against_reference(c, type, {0, 3, true});
+    }
+    SUBCASE("as many heads of K and V as of Q") {
+      c.model.query_groups = c.model.kv_channels = 0;
+      against_reference(c, type);
+    }
+    SUBCASE("dropout with the same masks") {
+      c.model.hidden_dropout = 0.1;
+      c.model.attention_dropout = 0.2;
+      against_reference(c, type, {99, 2});
+    }
+    SUBCASE("without fusions") {
+      c.fusions = {false, false, false, false, false, false,
+                   false, false, false, false, false, false};
+      against_reference(c, type, {0, 2});
+    }
+  }
+}
+
+TEST_CASE("Llama: recomputation changes nothing, bit for bit") {
+  for (const double dropout : {0.0, 0.1}) {
+    Config c = tiny_config(DType::f32);
+    make_llama(&c.model);
+    c.model.hidden_dropout = c.model.attention_dropout = dropout;
+    const Options options{dropout > 0 ? uint64_t{7} : 0, 2};
+    const Result plain = run(make_gpt, c, DType::f32, options);
+    for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+      c.recompute = recompute;
+      const Result again = run(make_gpt, c, DType::f32, options);
+      CHECK(again.loss == plain.loss);
+      CHECK((again.bytes == plain.bytes));
+    }
+  }
+}
+
 TEST_CASE("no fusion changes the gradients") {
   Config plain = tiny_config(DType::f64);
   plain.fusions = {false, false, false, false, false, false,

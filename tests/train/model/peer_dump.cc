@@ -1,5 +1,6 @@
 // Writes what a Python peer needs to repeat our numbers: weights, batches, losses, gradients.
 //   peer_dump gpt f64|f32 learned|rotary tied|own explicit|reference none|selective|full DIR
+//   peer_dump llama f64|f32 DIR
 //   peer_dump optimizer adam|lamb|sgd f64|f32 DIR
 // Every array is a raw little-endian file that DIR/manifest.json names, with its type and shape.
 #include <cstdio>
@@ -119,6 +120,39 @@ int dump_gpt(char** a) {
   return 0;
 }
 
+// One micro batch of a small Llama.
+int dump_llama(char** a) {
+  const DType type = std::string(a[2]) == "f64" ? DType::f64 : DType::f32;
+  Config c = training_config(type);
+  make_llama(&c.model);
+  c.model.tied_embeddings = false;
+  c.model.rotary_base = 500;
+  auto stream = make_stream(Device{});
+  ParameterTable table;
+  register_gpt(c.model, &table);
+  table.layout(*stream, type);
+  table.initialize(c.seed);
+  perturb(table, *stream);
+  const auto model = one_set(make_gpt(c, table, *stream));
+  Dump dump(*stream, a[3]);
+  describe(c, dump.manifest);
+  dump.manifest["groups"] = c.model.kv_heads();
+  dump.manifest["head_dim"] = c.model.head_dim();
+  dump.manifest["ffn"] = c.model.ffn;
+  TinyBatch batch(c, *stream, 1000);
+  TinyState state(*stream);
+  model->forward_backward(batch.batch, 1, 0, state.state);
+  dump.array("ids", batch.batch.ids);
+  dump.array("targets", batch.batch.labels[0]);
+  for (const Parameter& p : table.all()) {
+    dump.array("weight " + p.name, table.get(p.name).value);
+    dump.array("gradient " + p.name, table.get(p.name).gradient);
+  }
+  dump.manifest["loss"] = state.read().loss_sum;
+  dump.finish();
+  return 0;
+}
+
 // The optimizer alone on given gradients, some of them clipped.
 int dump_optimizer(char** a) {
   const DType type = std::string(a[3]) == "f64" ? DType::f64 : DType::f32;
@@ -165,6 +199,7 @@ int dump_optimizer(char** a) {
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "gpt" && argc == 8) return dump_gpt(argv);
+  if (mode == "llama" && argc == 4) return dump_llama(argv);
   if (mode == "optimizer" && argc == 5) return dump_optimizer(argv);
   std::fprintf(stderr, "usage: see the top of peer_dump.cc\n");
   return 2;

@@ -33,6 +33,16 @@ inline Config tiny_config(DType type = DType::f64) {
   return c;
 }
 
+// The same sizes with Llama's blocks: six heads of 12 dimensions in three groups, whose width is not
+// `hidden`.
+inline void make_llama(ModelConfig* m) {
+  m->kind = "llama";
+  m->positions = Positions::rotary;
+  m->heads = 6;
+  m->query_groups = 3;
+  m->kv_channels = 12;
+}
+
 // Parameters away from their special initial values: biases not 0, norms not 1.
 inline void perturb(ParameterTable& table, Stream& s, uint64_t seed = 5) {
   std::mt19937_64 random(seed);

@@ -7,7 +7,9 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/rms_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/silu.h>
 #include <doctest/doctest.h>
 
 #include "src/ops/attention/attention.h"
@@ -15,6 +17,7 @@
 #include "src/ops/linear/linear.h"
 #include "src/ops/loss/loss.h"
 #include "src/ops/norm/norm.h"
+#include "src/ops/swiglu/swiglu.h"
 #include "tests/train/ops/numbers.h"
 
 using namespace tally::train;
@@ -93,6 +96,67 @@ TEST_CASE("attention") {
     for (size_t i = 0; i < q_sums.size(); ++i) q_sums[i] -= before[i];
     same(q_sums, t.grad().select(2, 0).sum(at::IntArrayRef({0, 1})));
   }
+}
+
+TEST_CASE("attention of grouped queries") {
+  auto stream = make_stream(Device{});
+  Stream& s = *stream;
+  for (const int64_t groups : {1, 2, 3, 6}) {
+    AttentionShape shape{2, 150, 6, 20, AttentionMask::causal, 1 / std::sqrt(20.0), 0};
+    shape.groups = groups;
+    const int64_t rows = 6 + 2 * groups;
+    Numbers qkv({2, 150, rows, 20}, 1), dout({2, 150, 6, 20}, 2), out = zeros({2, 150, 6, 20});
+    Numbers stats = zeros({2, 6, 150}), dqkv = zeros({2, 150, rows, 20});
+    attention_forward(s, packed_attention(shape, qkv, out, stats, Tensor(), 0));
+    attention_backward(s, packed_attention(shape, qkv, out, stats, Tensor(), 0),
+                       packed_gradients(shape, dout, dqkv));
+    const at::Tensor t = leaf(qkv);
+    const auto part = [&](int64_t first, int64_t count) {
+      return t.narrow(2, first, count).transpose(1, 2);
+    };
+    const at::Tensor to =
+        at::scaled_dot_product_attention(part(0, 6), part(6, groups), part(6 + groups, groups), {},
+                                         0.0, true, {}, true)
+            .transpose(1, 2);
+    to.backward(view(dout));
+    same(out, to);
+    same(dqkv, t.grad());
+  }
+}
+
+TEST_CASE("SwiGLU") {
+  auto stream = make_stream(Device{});
+  Stream& s = *stream;
+  Numbers h({13, 66}, 1), dy({13, 33}, 2), y = zeros({13, 33}), dh = zeros({13, 66});
+  swiglu_forward(s, h, y);
+  swiglu_backward(s, dy, h, dh);
+  const at::Tensor t = leaf(h);
+  const at::Tensor ty = at::silu(t.narrow(1, 0, 33)) * t.narrow(1, 33, 33);
+  ty.backward(view(dy));
+  same(y, ty);
+  same(dh, t.grad());
+  swiglu_backward(s, dy, h, h);  // in place
+  CHECK(h.values() == dh.values());
+}
+
+TEST_CASE("residual RMSNorm") {
+  auto stream = make_stream(Device{});
+  Stream& s = *stream;
+  Numbers x({13, 33}, 1), delta({13, 33}, 2), gamma({33}, 3), dy({13, 33}, 5);
+  Numbers dr({13, 33}, 6), r = zeros({13, 33}), y = r, dx = r, rstd = zeros({13});
+  Numbers dgamma = zeros({33});
+  const Tensor none;
+  residual_layernorm_forward(s, x, delta, gamma, none, 1e-5, 0, 0, r, y, none, rstd);
+  layernorm_backward(s, dy, r, gamma, none, rstd, dr, dx, dgamma, none, 0, 0, none, none);
+  const at::Tensor tx = leaf(x), tg = leaf(gamma), tr = tx + view(delta);
+  const at::Tensor ty = at::rms_norm(tr, {33}, tg, 1e-5);
+  ((ty * view(dy)).sum() + (tr * view(dr)).sum()).backward();
+  same(y, ty);
+  same(dx, tx.grad());
+  same(dgamma, tg.grad());
+  Numbers alone = zeros({13, 33});
+  layernorm_forward(s, r, gamma, none, 1e-5, alone, none, rstd);
+  CHECK(alone.values() == y.values());
 }
 
 TEST_CASE("residual LayerNorm") {

@@ -9,6 +9,7 @@
 #include "src/ops/linear/linear.h"
 #include "src/ops/loss/loss.h"
 #include "src/ops/norm/norm.h"
+#include "src/ops/swiglu/swiglu.h"
 #include "tests/train/ops/numbers.h"
 
 using namespace tally::train;
@@ -186,13 +187,13 @@ TEST_CASE("attention and rotary in f32, bf16 and f16 equal float64 to their prec
     const Numbers dout = rounded(Numbers({2, 45, 2, 20}, 2), type);
     Numbers rotated = qkv, out = zeros({2, 45, 2, 20}), stats = zeros({2, 2, 45});
     Numbers dqkv = zeros({2, 45, 3, 2, 20});
-    rotary(s, rotated, Tensor(), 10000, 1, false);
+    rotary(s, rotated, 2, Tensor(), 10000, 1, false);
     attention_forward(s, packed_attention(shape, rotated, out, stats, Tensor(), 3));
     attention_backward(s, packed_attention(shape, rotated, out, stats, Tensor(), 3),
                        packed_gradients(shape, dout, dqkv));
     const Rounded qkv1(qkv, type), out1(zeros({2, 45, 2, 20}), type), dout1(dout, type);
     const Rounded stats1(zeros({2, 2, 45}), wide(type)), dqkv1(zeros({2, 45, 3, 2, 20}), type);
-    rotary(s, qkv1, Tensor(), 10000, 1, false);
+    rotary(s, qkv1, 2, Tensor(), 10000, 1, false);
     attention_forward(s, packed_attention(shape, qkv1, out1, stats1, Tensor(), 3));
     attention_backward(s, packed_attention(shape, qkv1, out1, stats1, Tensor(), 3),
                        packed_gradients(shape, dout1, dqkv1));
@@ -248,6 +249,57 @@ TEST_CASE("LayerNorm, embeddings and loss in f32, bf16 and f16 equal float64 to 
     CHECK(relative_error(dbeta1.get(), dbeta.values()) < 1e-5);
     CHECK(relative_error(losses1.get(), losses.values()) < 2e-6);
     CHECK(relative_error(logits1.get(), logits.values()) < tolerance);
+  }
+}
+
+TEST_CASE("narrow types: RMSNorm, SwiGLU and grouped queries") {
+  auto stream = make_stream(Device{});
+  Stream& s = *stream;
+  AttentionShape shape{2, 45, 4, 20, AttentionMask::causal, 1 / std::sqrt(20.0), 0.1};
+  shape.groups = 2;
+  const Tensor none;
+  for (const auto& precision : precisions) {
+    const auto [type, tolerance] = precision;
+    CAPTURE(dtype_name(precision.type));
+    const DType w = wide(type);
+    const Numbers x = rounded(Numbers({24, 30}, 1), type),
+                  delta = rounded(Numbers({24, 30}, 2), type);
+    const Numbers gamma = rounded(Numbers({30}, 3), type), dy = rounded(Numbers({24, 30}, 4), type);
+    Numbers r = zeros({24, 30}), y = r, dx = r, rstd = zeros({24}), dgamma = zeros({30});
+    residual_layernorm_forward(s, x, delta, gamma, none, 1e-5, 0.1, 7, r, y, none, rstd);
+    layernorm_backward(s, dy, r, gamma, none, rstd, none, dx, dgamma, none, 0, 0, none, none);
+    const Rounded x1(x, type), delta1(delta, type), gamma1(gamma, type), dy1(dy, type);
+    const Rounded r1(zeros({24, 30}), type), y1(zeros({24, 30}), type), dx1(zeros({24, 30}), type);
+    const Rounded rstd1(zeros({24}), w), dgamma1(zeros({30}), w);
+    residual_layernorm_forward(s, x1, delta1, gamma1, none, 1e-5, 0.1, 7, r1, y1, none, rstd1);
+    layernorm_backward(s, dy1, r1, gamma1, none, rstd1, none, dx1, dgamma1, none, 0, 0, none, none);
+    CHECK(relative_error(y1.get(), y.values()) < tolerance);
+    CHECK(relative_error(dx1.get(), dx.values()) < 2 * tolerance);
+    CHECK(relative_error(dgamma1.get(), dgamma.values()) < tolerance);
+
+    Numbers act = zeros({24, 15}), dh = zeros({24, 30});
+    const Numbers dact = rounded(Numbers({24, 15}, 5), type);
+    swiglu_forward(s, x, act);
+    swiglu_backward(s, dact, x, dh);
+    const Rounded act1(zeros({24, 15}), type), dact1(dact, type), dh1(zeros({24, 30}), type);
+    swiglu_forward(s, x1, act1);
+    swiglu_backward(s, dact1, x1, dh1);
+    CHECK(relative_error(act1.get(), act.values()) < tolerance);
+    CHECK(relative_error(dh1.get(), dh.values()) < tolerance);
+
+    const Numbers qkv = rounded(Numbers({2, 45, 8, 20}, 6), type);
+    const Numbers dout = rounded(Numbers({2, 45, 4, 20}, 7), type);
+    Numbers out = zeros({2, 45, 4, 20}), stats = zeros({2, 4, 45}), dqkv = zeros({2, 45, 8, 20});
+    attention_forward(s, packed_attention(shape, qkv, out, stats, none, 3));
+    attention_backward(s, packed_attention(shape, qkv, out, stats, none, 3),
+                       packed_gradients(shape, dout, dqkv));
+    const Rounded qkv1(qkv, type), out1(zeros({2, 45, 4, 20}), type), dout1(dout, type);
+    const Rounded stats1(zeros({2, 4, 45}), w), dqkv1(zeros({2, 45, 8, 20}), type);
+    attention_forward(s, packed_attention(shape, qkv1, out1, stats1, none, 3));
+    attention_backward(s, packed_attention(shape, qkv1, out1, stats1, none, 3),
+                       packed_gradients(shape, dout1, dqkv1));
+    CHECK(relative_error(out1.get(), out.values()) < tolerance);
+    CHECK(relative_error(dqkv1.get(), dqkv.values()) < 2 * tolerance);
   }
 }
 

@@ -65,7 +65,7 @@ TEST_CASE("rotary turns the pairs of Q and K by the given position") {
     const auto half = static_cast<size_t>(static_cast<double>(width) * fraction / 2);
     const Numbers before({batch, tokens, 3, heads, width}, 1);
     Numbers qkv = before, want = before;
-    rotary(*stream, qkv, place_tensor, 100, fraction, false);
+    rotary(*stream, qkv, heads, place_tensor, 100, fraction, false);
     for (size_t row = 0; row < want.size() / width; ++row) {
       const size_t token = row / (3 * heads), part = row / heads % 3;
       if (part == 2) continue;  // V
@@ -79,8 +79,23 @@ TEST_CASE("rotary turns the pairs of Q and K by the given position") {
       }
     }
     CHECK(relative_error(qkv.values(), want.values()) < 1e-14);
-    rotary(*stream, qkv, place_tensor, 100, fraction, true);
+    rotary(*stream, qkv, heads, place_tensor, 100, fraction, true);
     CHECK(relative_error(qkv.values(), before.values()) < 1e-14);
+  }
+}
+
+TEST_CASE("rotary turns every head of Q and K, however many K has") {
+  const auto stream = make_stream(Device{});
+  const int64_t heads = 4, groups = 2, width = 12, all = heads + 2 * groups;
+  Numbers qkv({batch, tokens, all, width}, 1);
+  const Numbers before = qkv;
+  rotary(*stream, qkv, groups, place_tensor, 100, 1, false);
+  for (size_t row = 0; row < qkv.size() / width; ++row) {
+    const size_t token = row / all, head = row % all;
+    const double x = before[row * width + 1], y = before[row * width + 1 + width / 2];
+    const double angle = positions[token] * std::pow(100, -1.0 / 6);
+    const double turned = x * std::cos(angle) - y * std::sin(angle);
+    CHECK(qkv[row * width + 1] == doctest::Approx(head < heads + groups ? turned : x));
   }
 }
 
@@ -95,7 +110,7 @@ TEST_CASE("positions that count each row are those that are not given") {
   embedding_forward(*stream, id_tensor, Tensor(), wte, wpe, 0, 0, b);
   CHECK(a.values() == b.values());
   Numbers qkv({batch, tokens, 3, 1, 8}, 3), other = qkv;
-  rotary(*stream, qkv, given, 10000, 1, false);
-  rotary(*stream, other, Tensor(), 10000, 1, false);
+  rotary(*stream, qkv, 1, given, 10000, 1, false);
+  rotary(*stream, other, 1, Tensor(), 10000, 1, false);
   CHECK(qkv.values() == other.values());
 }

@@ -35,13 +35,14 @@ struct Layout {
   bool tied = true;  // and learned positions; else an untied head and rotary positions
   int64_t global_batch = 16;
   OptimizerKind optimizer = OptimizerKind::adam;
+  bool llama = false;
   double dropout = 0;  // without tensor parallelism: it draws other masks there
   std::string text() const {
     return fmt::format("TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}, {}, {}{}", shape.tensor,
                        sequence ? " SP" : "", shape.pipeline,
                        chunks > 1 ? fmt::format(" x {}", chunks) : "", shape.data, zero,
                        recompute_name(recompute), dtype_name(type), tied ? "tied" : "untied",
-                       optimizer_name(optimizer), dropout > 0 ? ", dropout" : "");
+                       llama ? "llama" : optimizer_name(optimizer), dropout > 0 ? ", dropout" : "");
   }
 };
 
@@ -60,6 +61,12 @@ Config config_of(const Layout& l, int rank) {
   m.init_std = 0.1;
   m.tied_embeddings = l.tied;
   m.positions = l.tied ? Positions::learned : Positions::rotary;
+  if (l.llama) {
+    m.kind = "llama";
+    m.positions = Positions::rotary;
+    m.query_groups = 4;
+    m.kv_channels = 6;
+  }
   m.hidden_dropout = m.attention_dropout = l.dropout;
   c.sequence = 16;
   c.micro_batch = 2;
@@ -224,6 +231,9 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
       for (l.zero = 0; l.zero <= (l.shape.data > 1 ? 2 : 0); ++l.zero) all.push_back(l);
     }
     l.optimizer = OptimizerKind::adam;
+    l.llama = l.shape.tensor <= 4;  // its groups
+    for (l.zero = 0; l.llama && l.zero <= (l.shape.data > 1 ? 2 : 0); ++l.zero) all.push_back(l);
+    l.llama = false;
     l.zero = 0;
     if (l.shape.tensor > 1 || ranks > 4) return;
     l.dropout = 0.1;

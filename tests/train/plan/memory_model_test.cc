@@ -46,6 +46,21 @@ TEST_CASE("one stage has the parameters of the model, several have a copy of the
   CHECK(sum == static_cast<double>(parse(untied).model.parameters()));
 }
 
+TEST_CASE("Llama: the plan's parameters and states") {
+  const std::string model = "--plan --model llama-1b --bf16 ";
+  const Config one = parse(model);
+  CHECK(first_stage(model).parameters == static_cast<double>(one.model.parameters()));
+  CHECK(states_of_a_parameter(first_stage(model)) == Approx(18).epsilon(1e-3));
+  CHECK(states_of_a_parameter(first_stage(model + "--optimizer sgd")) == Approx(14).epsilon(1e-3));
+  CHECK(states_of_a_parameter(first_stage(model + "--optimizer lamb")) == Approx(18).epsilon(1e-3));
+  // Two tensor parallel ranks have half of everything but the norms.
+  const StageMemory half = first_stage(model +
+                                       "--tensor-model-parallel-size 2 "
+                                       "--make-vocab-size-divisible-by 64");
+  const double norms = 33.0 * 2048;
+  CHECK(2 * half.parameters == static_cast<double>(one.model.parameters()) + norms);
+}
+
 // Shoeybi et al. 2019, section 3: norms, positions and the biases of row-parallel layers are whole
 // on every rank.
 TEST_CASE("two tensor parallel ranks have the model's parameters, and twice what is not divided") {

@@ -43,6 +43,9 @@ const std::string base =
 const std::string steps = base + "--train-iters 10 ";
 const std::string samples = base + "--train-samples 80 ";
 
+const std::string llama =
+    "--swiglu --normalization RMSNorm --disable-bias-linear --use-rotary-position-embeddings ";
+
 // Two command lines that differ in one flag.
 struct Pair {
   std::string common, other;
@@ -62,6 +65,9 @@ const std::map<std::string, Pair> flags{
     {"--use-rotary-position-embeddings", {"", ""}},
     {"--rotary-base", {"--use-rotary-position-embeddings", "500"}},
     {"--rotary-percent", {"--use-rotary-position-embeddings", "0.5"}},
+    {"--group-query-attention", {llama, ""}},
+    {"--num-query-groups", {llama + "--group-query-attention", "2"}},
+    {"--kv-channels", {llama, "32"}},
     {"--vocab-size", {"", "97"}},
     {"--make-vocab-size-divisible-by", {"", "4096"}},
     {"--layernorm-epsilon", {"", "1e-6"}},
@@ -166,6 +172,8 @@ const std::set<std::string> may_differ{
     "--epochs",                      // needs a dataset; sets the number of steps, which is compared
     "--text", "--stride",            // of evaluate, which is one process
     "--device",                      // the kind of device is compared when it has been opened
+    // Refused without each other; the kind of model that they name is compared.
+    "--swiglu", "--normalization", "--disable-bias-linear",
     // Where the processes are; the rendezvous compares their number.
     "--nproc-per-node", "--master-addr", "--master-port", "--master-addr-suffix",
     "--network-interface", "--distributed-timeout-minutes", "--prefix-output",

@@ -88,7 +88,7 @@ TEST_CASE("the estimate of activations is what the explicit model plans, to the 
   for (const Precision precision :
        {Precision::f64, Precision::f32, Precision::bf16, Precision::f16}) {
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
-      for (int i = 0; i < 8; ++i) {
+      for (int i = 0; i < 12; ++i) {
         Config c = tiny_config();
         c.precision = precision;
         c.recompute = recompute;
@@ -104,6 +104,10 @@ TEST_CASE("the estimate of activations is what the explicit model plans, to the 
         c.micro_batch = pick({1, 3, 16});
         c.sequence = pick({1, 37});
         if (c.model.padded_vocabulary > 1000000) c.model.hidden = c.model.heads * 2;
+        if (i >= 6) {
+          make_llama(&c.model);
+          c.model.kv_channels = pick({2, 40});
+        }
         CAPTURE(text_of(c));
         CHECK(planned_activation_bytes(c) == static_cast<double>(planned(c)));
       }
@@ -114,13 +118,14 @@ TEST_CASE("the estimate of activations is what the explicit model plans, to the 
 TEST_CASE("the estimate of parameters is what table and optimizer allocate, to the byte") {
   for (const Precision precision : {Precision::f64, Precision::f32, Precision::bf16}) {
     for (const Command command : {Command::train, Command::evaluate}) {
-      for (const bool variant : {false, true}) {
+      for (const int variant : {0, 1, 2, 3}) {
         Config c = tiny_config();
         c.precision = precision;
         c.command = command;
-        c.model.positions = variant ? Positions::rotary : Positions::learned;
-        c.model.tied_embeddings = variant;
-        c.optimizer.kind = variant ? OptimizerKind::sgd : OptimizerKind::adam;
+        c.model.positions = variant % 2 == 1 ? Positions::rotary : Positions::learned;
+        c.model.tied_embeddings = variant % 2 == 1;
+        if (variant >= 2) make_llama(&c.model);
+        c.optimizer.kind = variant % 2 == 1 ? OptimizerKind::sgd : OptimizerKind::adam;
         CAPTURE(text_of(c));
         const auto stream = cpu_stream();
         ParameterTable table;

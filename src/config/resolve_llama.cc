@@ -1,0 +1,87 @@
+// Which blocks a model has: GPT-2's, or Llama's, whose parts go together.
+#include <array>
+#include <utility>
+
+#include "src/config/resolve_parts.h"
+
+namespace tally::train {
+namespace {
+
+constexpr const char* two_kinds =
+    "the blocks are GPT-2's, or Llama's, which have --swiglu, --normalization RMSNorm, "
+    "--disable-bias-linear and --position-embedding-type rope";
+
+bool asks_for_rms(const Flags& f) {
+  if (!f.normalization) return false;
+  if (*f.normalization != "RMSNorm" && *f.normalization != "LayerNorm")
+    fail("--normalization", "'{}' is not known: LayerNorm, RMSNorm", *f.normalization);
+  return *f.normalization == "RMSNorm";
+}
+
+bool asks_for_rope(const Flags& f) {
+  return f.rotary || (f.positions && (*f.positions == "rope" || *f.positions == "rotary"));
+}
+
+// A flag that only Llama's blocks have; null: none.
+const char* flag_of_llama(const Flags& f) {
+  for (const auto& [flag, given] :
+       {std::pair{"--swiglu", f.swiglu}, std::pair{"--normalization", asks_for_rms(f)},
+        std::pair{"--disable-bias-linear", f.disable_bias_linear},
+        std::pair{"--group-query-attention", f.grouped_queries},
+        std::pair{"--num-query-groups", f.query_groups.has_value()},
+        std::pair{"--kv-channels", f.kv_channels.has_value()}})
+    if (given) return flag;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string resolve_kind(const Flags& f, bool llama_preset) {
+  const char* flag = flag_of_llama(f);
+  if (llama_preset) {
+    if (f.normalization && !asks_for_rms(f))
+      fail("--normalization", "{} contradicts --model {}: {}", *f.normalization, *f.model,
+           two_kinds);
+    if (f.positions && !asks_for_rope(f))
+      fail("--position-embedding-type", "{} contradicts --model {}: {}", *f.positions, *f.model,
+           two_kinds);
+    return "llama";
+  }
+  if (!flag) return "gpt";
+  for (const auto& [part, given] :
+       {std::pair{"--swiglu", f.swiglu}, std::pair{"--normalization RMSNorm", asks_for_rms(f)},
+        std::pair{"--disable-bias-linear", f.disable_bias_linear},
+        std::pair{"--position-embedding-type rope", asks_for_rope(f)}})
+    if (!given) fail(flag, "needs {}: {}", part, two_kinds);
+  return "llama";
+}
+
+void agree_with_kind(const Flags& f, const std::string& folder, const ModelConfig& m) {
+  const char* flag = flag_of_llama(f);
+  if (flag && !m.is_llama())
+    fail(flag, "contradicts {}/config.json, which describes a GPT-2: leave it out", folder);
+  if (m.is_llama() && f.normalization && !asks_for_rms(f))
+    fail("--normalization", "{} contradicts {}/config.json, which describes a Llama",
+         *f.normalization, folder);
+}
+
+// Megatron-LM, megatron/training/arguments.py: two thirds of 4 h, which leaves the number of
+// parameters about the same.
+int64_t default_ffn(const ModelConfig& m) {
+  return m.is_llama() ? 4 * m.hidden * 2 / 3 / 64 * 64 : 4 * m.hidden;
+}
+
+void resolve_heads(const Flags& f, int64_t preset, ModelConfig* m) {
+  if (f.query_groups && !f.grouped_queries && preset == 0)
+    fail("--num-query-groups", "goes with --group-query-attention");
+  m->query_groups = f.query_groups.value_or(f.grouped_queries && preset == 0 ? 1 : preset);
+  m->kv_channels = f.kv_channels.value_or(0);
+  if (m->heads % m->kv_heads() != 0)
+    fail("--num-query-groups", "{} does not divide --num-attention-heads {}", m->kv_heads(),
+         m->heads);
+  if (m->is_llama() && m->rotary_fraction != 1)
+    fail("--rotary-percent", "{}: Llama's heads rotate as a whole: leave it out",
+         m->rotary_fraction);
+}
+
+}  // namespace tally::train

@@ -1,0 +1,28 @@
+// SwiGLU (Shazeer, arXiv:2002.05202): the gated activation of Llama's MLP.
+//   y = silu(gate) up;  silu(v) = v s(v), s the logistic function
+//   backward: dup = dy silu(gate);  dgate = dy up s(gate) (1 + gate (1 - s(gate)))
+//   h[M,2F]: a row has its F gates and then its F ups, as Megatron-LM's --swiglu splits the rows of
+//   its first GEMM; y[M,F], dy[M,F], dh[M,2F]. All have the compute type (f64, f32, bf16, f16).
+// Computed in float32 (float64 for f64).
+//
+// The MLP saves h. y is computed again from it where it is recomputed, which costs one pass.
+//
+// Which version serves what:
+//   CPU (cpu.cc)    every type; threads share the rows
+//   GPU (cuda.cu)   every type; a vector of 16 bytes a thread where F is a whole number of vectors
+//                   and every address is aligned to 16 bytes, else a value a thread
+// Nothing is timed, and no option changes the kernel. DeviceError on a GPU, std::invalid_argument on
+// the CPU: the type is not a floating-point type.
+#pragma once
+
+#include "src/device/stream.h"
+#include "src/device/tensor.h"
+
+namespace tally::train {
+
+void swiglu_forward(Stream& s, const Tensor& h, const Tensor& y);
+
+// dh may be h's memory.
+void swiglu_backward(Stream& s, const Tensor& dy, const Tensor& h, const Tensor& dh);
+
+}  // namespace tally::train
