@@ -73,6 +73,9 @@ CASES = {
     "1558m": Case(f"{SHORT} --model gpt2-xl --micro-batch-size 16 --bf16", 20,
                   ("compiled_gpt", "--model 1.5B --batch 16"), floor="48 1600 25 1024 16",
                   row="GPT-2 1.5B B16"),
+    "llama-1b": Case("--seq-length 2048 --model llama-1b --tokenizer-type NullTokenizer --vocab-size 128256 "
+                     "--micro-batch-size 4 --bf16", 40, ("compiled_gpt", "--model llama-1b --batch 4 --tokens 2048"),
+                     row="Llama 1B B4 T2048"),
     "13b-40x128": wide(40, 16),
     "13b-32x160": wide(32, 16),
     "124m-b64-bf16": Case(f"{SHORT} --model gpt2 --micro-batch-size 64 --bf16", 45, ("hf_trainer", "--batch 64"),

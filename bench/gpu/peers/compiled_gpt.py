@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A GPT-2 in plain PyTorch under torch.compile: the Python peer that tally-train is measured against.
+"""A GPT-2 or Llama in plain PyTorch under torch.compile: the Python peer that tally-train is measured against.
 
 The shapes are GPT-2's (learned positions, tanh GELU, tied embeddings, pre-LayerNorm, biases, vocabulary padded to
-50304). Numerics: bf16 autocast over float32 master weights, fused AdamW, clipping at 1.0. Data are random tokens already
+50304) or those of Llama 3.2 1B (RMSNorm, SwiGLU, rotary positions, grouped queries, no biases, 128256 tokens). Q, K and
+V are one GEMM, and so are gates and ups. Numerics: bf16 autocast over float32 master weights, fused AdamW, clipping at 1.0. Data are random tokens already
 on the GPU. Prints one JSON line a round: tokens/s over the round's steps, which follow each other without a pause, ms
 per step, peak memory, last loss. With --on-request it prints {"ready": true} once warm, and measures one round for each
 line that it reads, so that rounds of another program can lie between its own.
@@ -18,6 +19,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 PRESETS = {"124M": (12, 768, 12), "355M": (24, 1024, 16), "774M": (36, 1280, 20), "1.5B": (48, 1600, 25)}
+# Layers, hidden, heads of Q, heads of K and V, MLP.
+LLAMAS = {"llama-1b": (16, 2048, 32, 8, 8192)}
 
 
 class Block(nn.Module):
@@ -63,9 +66,61 @@ class Gpt(nn.Module):
         return F.cross_entropy(logits.float().view(-1, logits.shape[-1]), targets.view(-1))
 
 
+class LlamaBlock(nn.Module):
+    def __init__(self, hidden, heads, groups, ffn):
+        super().__init__()
+        self.heads, self.groups, self.head = heads, groups, hidden // heads
+        self.ln_1 = nn.RMSNorm(hidden, eps=1e-5)
+        self.qkv = nn.Linear(hidden, (heads + 2 * groups) * self.head, bias=False)
+        self.attn_proj = nn.Linear(hidden, hidden, bias=False)
+        self.ln_2 = nn.RMSNorm(hidden, eps=1e-5)
+        self.gate_up = nn.Linear(hidden, 2 * ffn, bias=False)
+        self.mlp_proj = nn.Linear(ffn, hidden, bias=False)
+
+    @staticmethod
+    def rotate(x, cos, sin):
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).to(x.dtype)
+
+    def forward(self, x, cos, sin):
+        b, t, c = x.shape
+        qkv = self.qkv(self.ln_1(x)).view(b, t, -1, self.head).transpose(1, 2)
+        q, k, v = qkv.split((self.heads, self.groups, self.groups), dim=1)
+        y = F.scaled_dot_product_attention(self.rotate(q, cos, sin), self.rotate(k, cos, sin), v, is_causal=True,
+                                           enable_gqa=True)
+        x = x + self.attn_proj(y.transpose(1, 2).reshape(b, t, c))
+        gate, up = self.gate_up(self.ln_2(x)).chunk(2, dim=-1)
+        return x + self.mlp_proj(F.silu(gate) * up)
+
+
+class Llama(nn.Module):
+    def __init__(self, layers, hidden, heads, groups, ffn, positions, vocabulary=128256, base=500000.0):
+        super().__init__()
+        self.wte = nn.Embedding(vocabulary, hidden)
+        self.blocks = nn.ModuleList(LlamaBlock(hidden, heads, groups, ffn) for _ in range(layers))
+        self.ln_f = nn.RMSNorm(hidden, eps=1e-5)
+        self.head = nn.Linear(hidden, vocabulary, bias=False)
+        self.head.weight = self.wte.weight
+        width = hidden // heads
+        rates = base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+        angles = torch.arange(positions, dtype=torch.float64)[:, None] * rates
+        self.register_buffer("cos", angles.cos().float())
+        self.register_buffer("sin", angles.sin().float())
+        for name, p in self.named_parameters():
+            if p.dim() == 2:
+                nn.init.normal_(p, 0, 0.02 / math.sqrt(2 * layers) if "proj" in name else 0.02)
+
+    def forward(self, ids, targets):
+        x = self.wte(ids)
+        for block in self.blocks:
+            x = block(x, self.cos, self.sin)
+        logits = self.head(self.ln_f(x))
+        return F.cross_entropy(logits.float().view(-1, logits.shape[-1]), targets.view(-1))
+
+
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("--model", default="124M", choices=PRESETS)
+    a.add_argument("--model", default="124M", choices=[*PRESETS, *LLAMAS])
     a.add_argument("--batch", type=int, default=64)
     a.add_argument("--tokens", type=int, default=1024)
     a.add_argument("--steps", type=int, default=20)
@@ -76,8 +131,8 @@ def main():
     a = a.parse_args()
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("highest" if a.precision == "fp32" else "high")
-    layers, hidden, heads = PRESETS[a.model]
-    model = Gpt(layers, hidden, heads, a.tokens).cuda()
+    llama = a.model in LLAMAS
+    model = (Llama(*LLAMAS[a.model], a.tokens) if llama else Gpt(*PRESETS[a.model], a.tokens)).cuda()
     decayed = [p for p in model.parameters() if p.dim() == 2]
     rest = [p for p in model.parameters() if p.dim() != 2]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}],
@@ -106,7 +161,7 @@ def main():
         torch.cuda.synchronize()
         seconds = (time.perf_counter() - start) / a.steps
         print(json.dumps({
-            "peer": "torch.compile GPT" if not a.no_compile else "eager GPT", "torch": torch.__version__,
+            "peer": ("eager " if a.no_compile else "torch.compile ") + ("Llama" if llama else "GPT"), "torch": torch.__version__,
             "model": a.model, "batch": a.batch, "tokens": a.tokens, "precision": a.precision,
             "ms_per_step": round(seconds * 1e3, 3), "tokens_per_second": round(a.batch * a.tokens / seconds, 1),
             "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2), "loss": round(loss.item(), 4)}), flush=True)

@@ -254,12 +254,12 @@ void start_long(CudaStream& s, NormBackwardArguments a, const Dropout& dropout, 
   const auto room = static_cast<int64_t>(s.workspace_bytes() / sizeof(Acc<T>)) / (3 * a.columns);
   const int64_t parts =
       std::max<int64_t>(1, std::min({divide_up(2 * int64_t{s.sms()}, wide), a.rows, room}));
-  give_parts<Acc<T>>(s, a, parts);
+  give_parts<Acc<T>>(s, a, parts, sums);
   const dim3 grid(static_cast<unsigned>(wide), static_cast<unsigned>(parts));
   norm_backward_columns_kernel<T, N><<<grid, long_column_threads, 0, s.stream()>>>(
       a, static_cast<const T*>(a.ddelta ? a.ddelta : a.dx), sums.dbias.defined());
   CUDA_LAUNCHED();
-  add_parts(s, a.gamma_parts, parts, a.columns, sums.dgamma, sums.dbeta, sums.dbias);
+  add_shares(s, a, parts, sums);
 }
 
 template <typename T, int N>

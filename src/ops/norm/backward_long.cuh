@@ -1,6 +1,6 @@
-// LayerNorm's backward pass over long rows, whose sums over rows do not fit a block's registers:
+// The norms' backward pass over long rows, whose sums over rows do not fit a block's registers:
 // one kernel for dx and ddelta, a block a row, and one for dgamma, dbeta and dbias, which reads the
-// same again, mostly from L2. Rows may have any length.
+// same again, mostly from L2. Rows may have any length. RMSNorm has no mean.
 #pragma once
 
 #include "src/device/cuda/dropout.cuh"
@@ -32,7 +32,8 @@ __global__ void __launch_bounds__(long_row_threads)
   using A = Acc<T>;
   dropout.resolve();
   const int64_t row = blockIdx.x, base = row * a.columns;
-  const A mean = static_cast<const A*>(a.mean)[row], rstd = static_cast<const A*>(a.rstd)[row];
+  const A mean = a.mean ? static_cast<const A*>(a.mean)[row] : A(0);
+  const A rstd = static_cast<const A*>(a.rstd)[row];
   const T *x = static_cast<const T*>(a.x) + base, *dy = static_cast<const T*>(a.dy) + base,
           *gamma = static_cast<const T*>(a.gamma);
   const int64_t first = int64_t{threadIdx.x} * N, step = int64_t{long_row_threads} * N;
@@ -47,7 +48,7 @@ __global__ void __launch_bounds__(long_row_threads)
     }
   }
   block_sum_pair(sums);
-  const A mean_g = sums[0] / A(a.columns), mean_gx = sums[1] / A(a.columns);
+  const A mean_g = a.mean ? sums[0] / A(a.columns) : A(0), mean_gx = sums[1] / A(a.columns);
   for (int64_t c = first; c < a.columns; c += step) {
     const Vector<T, N> xs = load<T, N>(x + c), ds = load<T, N>(dy + c), gs = load<T, N>(gamma + c);
     Vector<T, N> residual{}, out;
@@ -82,7 +83,8 @@ __global__ void __launch_bounds__(long_column_threads)
 #pragma unroll 4
   for (int64_t row = first; row < end; ++row) {
     const int64_t at = row * a.columns + c;
-    const A mean = static_cast<const A*>(a.mean)[row], rstd = static_cast<const A*>(a.rstd)[row];
+    const A mean = a.mean ? static_cast<const A*>(a.mean)[row] : A(0);
+    const A rstd = static_cast<const A*>(a.rstd)[row];
     const Vector<T, N> x = load<T, N>(static_cast<const T*>(a.x) + at),
                        dy = load<T, N>(static_cast<const T*>(a.dy) + at);
     Vector<T, N> bias{};
@@ -99,7 +101,7 @@ __global__ void __launch_bounds__(long_column_threads)
 #pragma unroll
   for (int k = 0; k < N; ++k) {
     static_cast<A*>(a.gamma_parts)[part + k] = gamma_sum[k];
-    static_cast<A*>(a.beta_parts)[part + k] = beta_sum[k];
+    if (a.mean) static_cast<A*>(a.beta_parts)[part + k] = beta_sum[k];
     if (with_bias) static_cast<A*>(a.bias_parts)[part + k] = bias_sum[k];
   }
 }

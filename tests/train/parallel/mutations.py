@@ -47,6 +47,14 @@ of 2026-11-24:
     found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied: step 1: loss 3.87657388325775 instead of 3.8769243...
   ZeRO: every share uses the first one's moments
     found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied: step 1: loss 3.71444712093015 instead of 3.8769243...
+  LAMB: the norm of a share is taken for the parameter's
+    found: TP 1 PP 1 DP 3 ZeRO 1, recompute none, float64, tied, lamb: step 1: loss 3.8418708063701 instead of 3.841...
+  LAMB: the norm of a shard is taken for the parameter's
+    found: TP 2 PP 1 DP 1 ZeRO 0, recompute none, float64, tied, lamb: step 1: loss 3.84523667373466 instead of 3.84...
+  a shard has neighbouring rows of gates and ups
+    found: TP 2 PP 1 DP 1 ZeRO 0, recompute none, float64, tied, llama: step 0: loss 3.95518178489116 instead of 3.9...
+  a shard has as many heads of K and V as of Q
+    found: Warning: An output with one or more elements was resized since it had shape [32, 144]...
   ZeRO: the weights are not gathered before they are read
     found: two ranks have -0.016229416162029865 and -0.013751423964980991 of wte.weight[0]
   ZeRO: a block is computed before its weights have come
@@ -148,6 +156,11 @@ MUTATIONS = {
         "layout_ranks", "sockets 3 first", "src/optim/lamb.cc", "sharers_.push_back(&sharding->replicas());", ";"),
     "LAMB: the norm of a shard is taken for the parameter's": (
         "layout_ranks", "sockets 2 first", "src/optim/lamb.cc", "sharers_.push_back(&mesh->tensor());", ";"),
+    "a shard has neighbouring rows of gates and ups": (
+        "layout_ranks", "sockets 2 first", "src/model/gpt_parameters.cc", "std::vector<int64_t>{f, f};", "std::vector<int64_t>();"),
+    "a shard has as many heads of K and V as of Q": (
+        "layout_ranks", "sockets 2 first", "src/model/transformer.cc",
+        "s.attention.kv_heads = config.model.kv_heads() / part.shards;", "s.attention.kv_heads = s.attention.heads;"),
     "ZeRO: the weights are not gathered before they are read": (
         "layout_ranks", "sockets 3 first", "src/optim/optimizer.cc", "  if (gathers_later_) gather_->all();\n", ""),
     "ZeRO: a block is computed before its weights have come": (
