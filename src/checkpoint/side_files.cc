@@ -28,6 +28,14 @@ std::string tokenizer_config(const ModelConfig& model) {
   return json.dump(2) + "\n";
 }
 
+// The same of BERT's.
+std::string wordpiece_config(const ModelConfig& model, const std::string& tokenizer) {
+  const nlohmann::ordered_json json = {{"tokenizer_class", "BertTokenizer"},
+                                       {"do_lower_case", tokenizer == "BertWordPieceLowerCase"},
+                                       {"model_max_length", model.max_positions}};
+  return json.dump(2) + "\n";
+}
+
 }  // namespace
 
 SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
@@ -35,11 +43,17 @@ SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
   SideFiles side;
   if (!source.empty()) {
     for (const char* name : {"tokenizer.json", "special_tokens_map.json", "tokenizer_config.json",
-                             "generation_config.json"}) {
+                             "generation_config.json", "vocab.txt"}) {
       const fs::path from = fs::path(source) / name;
       if (fs::exists(from)) side.files[name] = bytes_of(from);
     }
     side.config = bytes_of(fs::path(source) / "config.json");
+  }
+  if (is_wordpiece(data.tokenizer) && !data.vocab_file.empty()) {
+    const bool json = is_tokenizer_json(data.vocab_file);
+    side.files[json ? "tokenizer.json" : "vocab.txt"] = bytes_of(data.vocab_file);
+    side.files.emplace("tokenizer_config.json", wordpiece_config(model, data.tokenizer));
+    return side;
   }
   if (data.tokenizer != "GPT2BPETokenizer" || data.vocab_file.empty() || data.merge_file.empty())
     return side;

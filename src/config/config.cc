@@ -2,6 +2,16 @@
 
 namespace tally::train {
 
+// The tables besides the words, and the head.
+int64_t ModelConfig::encoder_parameters() const {
+  const int64_t dense = hidden * hidden + hidden;
+  const int64_t tables = (max_positions + token_types) * hidden;
+  if (task == Task::classification) return tables + dense + classes * (hidden + 1);
+  if (task == Task::question_answering) return tables + 2 * (hidden + 1);
+  const int64_t next = predicts_next_sentence() ? dense + 2 * (hidden + 1) : 0;
+  return tables + dense + 2 * hidden + padded_vocabulary + next;
+}
+
 int64_t ModelConfig::parameters() const {
   const bool biases = !is_llama();
   const int64_t norm = biases ? 2 * hidden : hidden;
@@ -9,6 +19,7 @@ int64_t ModelConfig::parameters() const {
   const int64_t attention = linear(qkv_width(), hidden) + linear(hidden, attention_width());
   const int64_t mlp = linear(fc_width(), hidden) + linear(hidden, ffn);
   int64_t n = padded_vocabulary * hidden + layers * (2 * norm + attention + mlp) + norm;
+  if (encoder()) return n + encoder_parameters();
   if (positions == Positions::learned) n += max_positions * hidden;
   if (!tied_embeddings) n += padded_vocabulary * hidden;
   return n;

@@ -101,6 +101,9 @@ struct ModelConfig {
     return hidden * (qkv_width() + attention_width() + fc_width() + ffn);
   }
   int64_t parameters() const;  // number of parameters, with the padded vocabulary
+
+ private:
+  int64_t encoder_parameters() const;
 };
 
 struct OptimizerConfig {
@@ -132,9 +135,18 @@ struct DataConfig : Blend {  // --data-path, or --train-data-path
   Blend validation, test;
   std::string split = "969,30,1";
   std::string training_split() const { return separate ? "1" : split; }
-  std::string tokenizer;  // GPT2BPETokenizer, bytes
+  std::string tokenizer;  // GPT2BPETokenizer, bytes, BertWordPieceLowerCase, BertWordPieceCase
   std::string vocab_file, merge_file;
   bool mock = false;  // --mock-data: random tokens
+  // Encoders. --pad: rows of --seq-length tokens instead of real tokens alone.
+  bool pad = false;
+  std::string mock_lengths;        // --mock-lengths (LengthDistribution); "": all --seq-length
+  double mask_probability = 0.15;  // --mask-prob, of random tokens and of dynamic masking
+  int64_t max_predictions = 0;     // --max-predictions-per-seq
+  bool dynamic_masking = false;    // drawn anew for every epoch
+  std::string text_column = "text", pair_column, label_column = "label";
+  int64_t document_stride = 128, question_tokens = 64;  // of SQuAD
+  bool squad_2 = false;                                 // questions may have no answer
   // The effects of the end-of-document token (src/data/documents.h).
   bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
 };

@@ -10,8 +10,9 @@ void declare_model(CLI::App* app, Flags* f) {
   FlagGroup g(app, "Model");
   g.text(
       "--model", &f->model, "NAME",
-      "Sizes of GPT-2: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl (1.5B); or of "
-      "Llama 3: llama-1b, llama-8b; the flags below override it (default: the sizes of gpt2)");
+      "Sizes of GPT-2: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl (1.5B); of "
+      "Llama 3: llama-1b, llama-8b; of encoders: bert-base (110M), bert-large (340M), distilbert "
+      "(66M); the flags below override it (default: the sizes of gpt2)");
   g.number("--num-layers", &f->layers, 1, "Transformer layers");
   g.number("--hidden-size", &f->hidden, 1, "Width of the residual stream");
   g.number("--num-attention-heads", &f->heads, 1,
@@ -36,7 +37,8 @@ void declare_model(CLI::App* app, Flags* f) {
   g.number("--kv-channels", &f->kv_channels, 1,
            "Dimensions of a head; goes with --swiglu (default: --hidden-size / "
            "--num-attention-heads)");
-  g.number("--seq-length", &f->sequence, 1, "Tokens of a sample (default: 1024)");
+  g.number("--seq-length", &f->sequence, 1,
+           "Tokens of a sample (default: 1024; encoders: 128, with --task squad 384)");
   g.number(
       "--max-position-embeddings", &f->max_positions, 1,
       "Rows of the learned position table, at least --seq-length (default: --seq-length; 1024 or "

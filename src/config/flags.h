@@ -25,6 +25,11 @@ struct Flags {
       attention_dropout;
   double init_std = 0.02;
 
+  std::optional<std::string> task;
+  bool no_binary_head = false;
+  std::optional<int64_t> classes, max_predictions;
+  std::optional<double> classifier_dropout;
+
   std::optional<int64_t> micro_batch, global_batch, train_iterations, train_samples, epochs;
   std::vector<std::string> rampup;
   uint64_t seed = 1234;
@@ -81,15 +86,17 @@ struct Flags {
   std::vector<std::string> ignored;  // accepted for compatibility: "--flag (why)"
 };
 
-// Declare flags on `app`, in groups, storing into `flags`: what is trained and how (flags.cc), what
-// is read, written and run on (flags_run.cc), what is planned (flags_plan.cc), what is accepted without effect (flags_ignored.cc).
+// Declare flags on `app`, in groups, storing into `flags`: what is trained and how (flags.cc),
+// encoders (flags_encoder.cc), what is read, written and run on (flags_run.cc), what is planned (flags_plan.cc), what is accepted without effect (flags_ignored.cc).
 void declare_training_flags(CLI::App* app, Flags* flags);
+void declare_encoder_flags(CLI::App* app, Flags* flags);
 void declare_run_flags(CLI::App* app, Flags* flags);
 void declare_plan_flags(CLI::App* app, Flags* flags);
 void declare_ignored_flags(CLI::App* app, Flags* flags);
 // All of them.
 inline void declare_flags(CLI::App* app, Flags* flags) {
   declare_training_flags(app, flags);
+  declare_encoder_flags(app, flags);
   declare_run_flags(app, flags);
   declare_plan_flags(app, flags);
   declare_ignored_flags(app, flags);

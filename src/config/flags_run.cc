@@ -8,7 +8,8 @@ void declare_data(CLI::App* app, Flags* f) {
   FlagGroup g(app, "Data");
   g.list("--data-path", &f->data.paths, "PREFIX",
          "Dataset made by 'tally-train prepare' or Megatron-LM: PREFIX.bin and PREFIX.idx; several "
-         "are blended when each has its weight before it: 0.7 A 0.3 B");
+         "are blended when each has its weight before it: 0.7 A 0.3 B; of encoders: HDF5 files or "
+         "folders of them (pretrain), a table of texts (classify), SQuAD's JSON (squad)");
   g.list("--train-data-path", &f->train_paths, "PREFIX",
          "Dataset to train on, all of it, instead of --data-path and --split");
   g.list("--valid-data-path", &f->valid_paths, "PREFIX",
@@ -27,10 +28,11 @@ void declare_data(CLI::App* app, Flags* f) {
   g.text("--split", &f->data.split, "A,B,C",
          "Weights of training, validation and test documents; evaluate reads them all");
   g.text("--tokenizer-type", &f->tokenizer, "NAME",
-         "GPT2BPETokenizer (default) or bytes; decides the vocabulary's size");
+         "GPT2BPETokenizer (default) or bytes, of encoders BertWordPieceLowerCase (default) or "
+         "BertWordPieceCase; decides the vocabulary's size");
   g.text("--vocab-file", &f->data.vocab_file, "FILE",
          "vocab.json of GPT2BPETokenizer, or a tokenizer.json alone; training only copies it "
-         "next to what it saves");
+         "next to what it saves. Of encoders: the vocab.txt that texts are tokenized with");
   g.text("--merge-file", &f->data.merge_file, "FILE", "merges.txt of GPT2BPETokenizer, likewise");
 }
 
@@ -57,7 +59,8 @@ void declare_output(CLI::App* app, Flags* f) {
       "DIR starts from scratch");
   g.text(
       "--load-hf", &f->load_hf, "DIR",
-      "Start from a GPT-2 of Hugging Face: model.safetensors (or its shards) and config.json, "
+      "Start from a GPT-2, BERT or DistilBERT of Hugging Face: model.safetensors (or its shards) "
+      "and config.json, "
       "which sets the model's sizes; vocab.json and merges.txt, or tokenizer.json, where DIR has "
       "them (docs/real-weights.md)");
   g.text("--save-hf", &f->save_hf, "DIR",

@@ -51,14 +51,14 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
        "--relative-attention-num-buckets --relative-attention-max-distance"},
       {"weights are drawn from a normal distribution of --init-method-std: leave it out",
        "--init-method-xavier-uniform --embedding-init-method-std --data-parallel-random-init"},
-      {"tally-train trains GPT models on text: leave it out",
+      {"tally-train trains GPT models and encoders on text: leave it out",
        "--mtp-* --spec --hybrid-* --mamba-* --is-hybrid-model --disable-mamba-mem-eff-path "
-       "--heterogeneous-layers-* --retro-* --bert-* --ict-* --biencoder-* --titles-data-path "
+       "--heterogeneous-layers-* --retro-* --bert-load --ict-* --biencoder-* --titles-data-path "
        "--query-in-block-prob --use-one-sent-docs --evidence-data-path --retriever-* "
-       "--block-data-path --embedding-path --indexer-* --num-classes --img-h --img-w "
+       "--block-data-path --embedding-path --indexer-* --img-h --img-w "
        "--num-channels --patch-dim --classes-fraction --data-per-class-fraction "
        "--no-data-sharding --head-lr-mult --vision-* --swin-backbone-type --mask-type "
-       "--mask-factor --mask-prob --short-seq-prob --sample-rate --iter-per-epoch --dino-* "
+       "--mask-factor --short-seq-prob --sample-rate --iter-per-epoch --dino-* "
        "--encoder-num-layers --decoder-num-layers --encoder-seq-length --decoder-seq-length "
        "--sft --sft-* --perform-rl-step --rl-* --grpo-* --langrl-* --fim-*"},
       {"tally-train does not generate text: leave it out",

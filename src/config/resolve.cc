@@ -76,6 +76,7 @@ Config resolve(const Flags& given, const StoredModels& stored, int world_size, C
   resolve_parallel(f, f.plan ? planned_world_size(f) : world_size, &c);
   resolve_plan(f, &c);
   resolve_data(f, &c);
+  resolve_encoder(f, &c);
   resolve_tokenizer_files(folder, &c);
   if (command == Command::evaluate) {
     resolve_evaluation(f, folder, &c);

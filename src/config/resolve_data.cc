@@ -226,6 +226,12 @@ void resolve_separate(const Flags& f, Config* c) {
   if (f.train_paths.empty() && !f.skip_train)
     fail("--train-data-path", "is missing: {} needs a dataset to train on", first);
   data.separate = true;
+  if (c->model.encoder()) {
+    data.paths = f.train_paths;
+    data.validation.paths = f.valid_paths;
+    data.test.paths = f.test_paths;
+    return;
+  }
   static_cast<Blend&>(data) = resolve_blend("--train-data-path", f.train_paths);
   data.validation = resolve_blend("--valid-data-path", f.valid_paths);
   data.test = resolve_blend("--test-data-path", f.test_paths);
@@ -242,10 +248,16 @@ void resolve_data(const Flags& f, Config* c) {
     resolve_separate(f, c);
     return;
   }
-  static_cast<Blend&>(c->data) = resolve_blend("--data-path", f.data.paths);
+  if (c->model.encoder()) {
+    c->data.paths = f.data.paths;
+  } else {
+    static_cast<Blend&>(c->data) = resolve_blend("--data-path", f.data.paths);
+  }
   if (c->data.mock && !c->data.paths.empty())
     fail("--mock-data", "contradicts --data-path {}", c->data.paths.front());
   if (c->data.mock || !c->data.paths.empty() || !f.text.empty()) return;
+  if (c->command == Command::evaluate && c->model.encoder())
+    fail("--data-path", "is missing: name the data of the model's task (docs/encoders.md)");
   if (c->command == Command::evaluate)
     fail("--text",
          "is missing: name a plain text, or with --data-path a dataset made by 'tally-train "
@@ -256,6 +268,17 @@ void resolve_data(const Flags& f, Config* c) {
 
 void resolve_tokenizer_files(const std::string& folder, Config* c) {
   DataConfig& data = c->data;
+  if (c->model.encoder()) {
+    if (!data.merge_file.empty()) fail("--merge-file", "is not read for BERT's tokenizers");
+    const std::string pieces = folder + "/vocab.txt", both = folder + "/tokenizer.json";
+    if (folder.empty() || !data.vocab_file.empty()) return;
+    if (access(pieces.c_str(), R_OK) == 0) {
+      data.vocab_file = pieces;
+    } else if (access(both.c_str(), R_OK) == 0) {
+      data.vocab_file = both;
+    }
+    return;
+  }
   if (data.merge_file.empty() && is_tokenizer_json(data.vocab_file))
     data.merge_file = data.vocab_file;
   if (data.vocab_file.empty() != data.merge_file.empty())

@@ -17,27 +17,31 @@ struct Preset {
   int64_t query_groups = 0;
   double rotary_base = 10000;
   bool tied = true;
+  const char* encoder = nullptr;  // bert, distilbert
 
   bool is_llama() const { return query_groups > 0; }
-  int64_t mlp() const { return ffn > 0 ? ffn : 4 * hidden; }
 };
 
 // Radford et al. 2019, with the head counts of the released models; Grattafiori et al.,
-// arXiv:2407.21783, table 3, and the config.json of Llama 3.2 1B.
-constexpr std::array<Preset, 6> presets{
+// arXiv:2407.21783, table 3, and the config.json of Llama 3.2 1B; Devlin et al., arXiv:1810.04805;
+// Sanh et al., arXiv:1910.01108.
+constexpr std::array<Preset, 9> presets{
     {{"gpt2", "124M", 12, 768, 12},
      {"gpt2-medium", "355M", 24, 1024, 16},
      {"gpt2-large", "774M", 36, 1280, 20},
      {"gpt2-xl", "1.5B", 48, 1600, 25},
      {"llama-1b", "llama-3.2-1b", 16, 2048, 32, 8192, 8, 500000},
-     {"llama-8b", "llama-3-8b", 32, 4096, 32, 14336, 8, 500000, false}}};
+     {"llama-8b", "llama-3-8b", 32, 4096, 32, 14336, 8, 500000, false},
+     {"bert-base", "110M", 12, 768, 12, 0, 0, 0, true, "bert"},
+     {"bert-large", "340M", 24, 1024, 16, 0, 0, 0, true, "bert"},
+     {"distilbert", "66M", 6, 768, 12, 0, 0, 0, true, "distilbert"}}};
 
 const Preset& find_preset(const std::string& name) {
   for (const Preset& p : presets)
     if (lower(name) == p.name || lower(name) == lower(p.size)) return p;
   fail("--model",
        "'{}' is not a known model: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), gpt2-xl "
-       "(1.5B), llama-1b, llama-8b",
+       "(1.5B), llama-1b, llama-8b, bert-base (110M), bert-large (340M), distilbert (66M)",
        name);
 }
 
@@ -59,8 +63,8 @@ int64_t resolve_vocabulary(const Flags& f, std::string* tokenizer) {
   }
   if (kind.rfind("bertwordpiece", 0) == 0)
     fail("--tokenizer-type",
-         "{} is the tokenizer of BERT's models, and tally-train trains GPT-style models only: "
-         "GPT2BPETokenizer, bytes, NullTokenizer",
+         "{} is the tokenizer of BERT's models, and this is a GPT: GPT2BPETokenizer, bytes, "
+         "NullTokenizer",
          *tokenizer);
   fail("--tokenizer-type", "'{}' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer",
        *tokenizer);
@@ -85,6 +89,11 @@ void model_of_flags(const Flags& f, Config* c) {
   m.layers = f.layers.value_or(preset.layers);
   m.hidden = f.hidden.value_or(preset.hidden);
   m.heads = f.heads.value_or(preset.heads);
+  if (preset.encoder) {
+    m.kind = preset.encoder;
+    m.ffn = f.ffn.value_or(4 * m.hidden);
+    return encoder_of_flags(f, c);
+  }
   m.kind = resolve_kind(f, preset.is_llama());
   m.ffn = f.ffn.value_or(f.hidden || !preset.is_llama() ? default_ffn(m) : preset.ffn);
   if (m.ffn == 0)
@@ -149,9 +158,12 @@ void agree(const char* flag, const std::optional<T>& given, const T& stored,
 void agree_with_preset(const Flags& f, const std::string& folder, ModelConfig* m) {
   if (!f.model) return;
   const Preset& preset = find_preset(*f.model);
+  if (std::string(preset.encoder ? preset.encoder : "") != (m->encoder() ? m->kind : ""))
+    fail("--model", "{} contradicts {}/config.json, which says {}", *f.model, folder, m->kind);
   if (f.layers.value_or(preset.layers) != m->layers ||
       f.hidden.value_or(preset.hidden) != m->hidden || f.heads.value_or(preset.heads) != m->heads ||
-      f.ffn.value_or(preset.mlp()) != m->ffn || preset.is_llama() != m->is_llama() ||
+      f.ffn.value_or(preset.ffn > 0 && !f.hidden ? preset.ffn : default_ffn(*m)) != m->ffn ||
+      preset.is_llama() != m->is_llama() ||
       (preset.is_llama() && f.query_groups.value_or(preset.query_groups) != m->kv_heads()))
     fail("--model",
          "{} contradicts {}/config.json, which says {} layers, hidden size {}, {} heads and "
@@ -193,14 +205,11 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   ModelConfig& m = c->model;
   ModelConfigRequest request;
   request.defaults.init_std = f.init_std;
+  request.defaults.task = resolve_task(f);
+  request.defaults.classes = f.classes.value_or(2);
   request.vocabulary_multiple = f.vocabulary_multiple * f.tensor_parallel;
   request.dropout = c->command == Command::train && !f.hidden_dropout;
   m = stored.read_config(folder, request);
-  if (m.encoder())
-    throw std::runtime_error(
-        fmt::format("{}/config.json describes an encoder ({}), and tally-train trains GPT-style "
-                    "models only",
-                    folder, m.kind));
   check_size_of_folder(m, folder);
   agree("--num-layers", f.layers, m.layers, folder);
   agree("--hidden-size", f.hidden, m.hidden, folder);
@@ -213,6 +222,7 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   agree("--max-position-embeddings", f.max_positions, m.max_positions, folder);
   agree("--vocab-size", f.vocabulary, m.vocabulary, folder);
   agree("--layernorm-epsilon", f.layernorm_epsilon, m.layernorm_epsilon, folder);
+  if (m.encoder()) return encoder_of_folder(f, c);
   if ((f.positions || f.rotary) && resolve_positions(f) != m.positions)
     fail("--position-embedding-type", "contradicts {}/config.json, which says {}", folder,
          m.positions == Positions::rotary ? "rope" : "learned_absolute");

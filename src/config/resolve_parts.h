@@ -1,5 +1,5 @@
-// The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_run.cc (precision,
-// device, processes), resolve_data.cc (data, length, schedule), resolve_llama.cc (which blocks), resolve_rampup.cc,
+// The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_encoder.cc,
+// resolve_run.cc (precision, device, processes), resolve_data.cc (data, length, schedule), resolve_llama.cc (which blocks), resolve_rampup.cc,
 // resolve_output.cc (checkpoints, evaluation, output), resolve_plan.cc (--plan). Each reads flags and writes its part of the
 // Config; all throw UsageError with the flag's name in front.
 #pragma once
@@ -39,6 +39,13 @@ int64_t default_ffn(const ModelConfig& m);
 void resolve_heads(const Flags& f, int64_t preset, ModelConfig* m);
 void resolve_model(const Flags& f, const StoredModels& stored, const std::string& folder,
                    Config* c);
+// The parts of an encoder's model: its sizes where no folder has them, what a folder leaves open;
+// its flags, and what it does not support. Task::language_model: --task was not given.
+Task resolve_task(const Flags& f);
+void encoder_of_flags(const Flags& f, Config* c);
+void encoder_of_folder(const Flags& f, Config* c);
+// Comes after resolve_data().
+void resolve_encoder(const Flags& f, Config* c);
 void resolve_precision(const Flags& f, Config* c);
 void resolve_recompute(const Flags& f, Config* c);
 // Takes the layout of --rehearse over into `f` and its number of ranks into `world_size`.

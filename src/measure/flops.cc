@@ -32,6 +32,36 @@ double model_flops_per_token(const ModelConfig& model, int64_t sequence) {
   return flops_per_token(model, sequence, model.vocabulary);
 }
 
+namespace {
+
+double head_flops_per_token(const ModelConfig& model, double tokens) {
+  const auto h = static_cast<double>(model.hidden);
+  switch (model.task) {
+    case Task::language_model:
+      return 0;
+    case Task::pretraining: {
+      constexpr double masked = 0.15;
+      const double next = model.predicts_next_sentence() ? 6 * (h * h + 2 * h) / tokens : 0;
+      return 6 * masked * (h * h + h * static_cast<double>(model.vocabulary)) + next;
+    }
+    case Task::classification:
+      return 6 * (h * h + h * static_cast<double>(model.classes)) / tokens;
+    case Task::question_answering:
+      return 12 * h;
+  }
+  return 0;
+}
+
+}  // namespace
+
+double encoder_flops_per_token(const ModelConfig& model, double tokens) {
+  const auto h = static_cast<double>(model.hidden);
+  const auto f = static_cast<double>(model.ffn);
+  const auto l = static_cast<double>(model.layers);
+  return 6 * l * (4 * h * h + 2 * h * f) + 12 * l * h * tokens +
+         head_flops_per_token(model, tokens);
+}
+
 double megatron_flops_per_token(const ModelConfig& model, int64_t sequence) {
   return flops_per_token(model, sequence, model.padded_vocabulary);
 }

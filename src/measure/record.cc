@@ -64,6 +64,23 @@ json model_json(const Record& r) {
       {"tied_embeddings", m.tied_embeddings}};
 }
 
+// What an encoder has besides.
+json encoder_json(const Config& c) {
+  const char* tasks[] = {"", "pretrain", "classify", "squad"};
+  return {{"task", tasks[static_cast<int>(c.model.task)]},
+          {"next_sentence", c.model.predicts_next_sentence()},
+          {"num_classes", c.model.classes},
+          {"classifier_dropout", c.model.classifier_dropout},
+          {"pad", c.data.pad},
+          {"mock_lengths", text_or_null(c.data.mock_lengths)},
+          {"mask_prob", c.data.mask_probability},
+          {"max_predictions_per_seq", c.data.max_predictions},
+          {"dynamic_masking", c.data.dynamic_masking},
+          {"doc_stride", c.data.document_stride},
+          {"max_query_length", c.data.question_tokens},
+          {"version_2_with_negative", c.data.squad_2}};
+}
+
 json training_json(const Config& c) {
   const OptimizerConfig& o = c.optimizer;
   return {{"micro_batch_size", c.micro_batch},
@@ -125,16 +142,20 @@ json no_fusion_json(const Fusions& fusions) {
   return names;
 }
 
+double real_tokens(const Record& r) {
+  return r.tokens_per_sample > 0 ? r.tokens_per_sample : static_cast<double>(r.config.sequence);
+}
+
 json results_json(const Record& r) {
   const Config& c = r.config;
-  const int64_t tokens = c.global_batch * c.sequence;
-  const Throughput t = throughput(r.intervals, r.steps, c.global_batch, c.sequence);
-  const double flops = model_flops_per_token(c.model, c.sequence);
+  const double tokens = static_cast<double>(c.global_batch) * real_tokens(r);
+  const Throughput t = throughput_of(r);
+  const double flops = flops_per_token(r);
   const auto peak = peak_rate(r.device_info.name, c.precision);
   const auto mfu = model_flops_utilisation(r);
   json out = {{"first_iteration", r.first_iteration},
               {"iterations", r.first_iteration + static_cast<int64_t>(r.steps.size())},
-              {"tokens_per_iteration", tokens},
+              {"tokens_per_iteration", whole_or_not(tokens)},
               {"tokens_per_second", t.tokens_per_second},
               {"seconds_per_iteration", t.seconds_per_iteration},
               {"tokens_per_second_median", t.tokens_per_second_median},
@@ -149,6 +170,11 @@ json results_json(const Record& r) {
               {"model_flops_utilisation", mfu ? json(*mfu) : json(nullptr)},
               {"peak_device_bytes", r.device_bytes_peak},
               {"peak_host_bytes", peak_resident_bytes()}};
+  if (c.model.encoder()) {
+    out["tokens_per_sample"] = real_tokens(r);
+    out["samples_per_second_steady"] =
+        static_cast<double>(c.global_batch) / t.seconds_per_iteration_steady;
+  }
   int64_t skipped = 0;
   json last = nullptr;
   for (const Step& s : r.steps) {
@@ -245,40 +271,42 @@ nlohmann::ordered_json environment_json(const Record& r) {
 
 nlohmann::ordered_json configuration_json(const Record& r) {
   const Config& c = r.config;
-  return {{"model", model_json(r)},
-          {"training", training_json(c)},
-          {"precision", precision_name(c.precision)},
-          {"fp32_attention", c.tf32x3_attention ? "tf32x3" : "ieee"},
-          {"reference", c.reference},
-          {"cuda_graph", c.cuda_graph},
-          {"no_fusion", no_fusion_json(c.fusions)},
-          {"deterministic", c.deterministic},
-          {"parallel", parallel_json(c)},
-          {"data",
-           {{"paths", c.data.paths},
-            {"weights", c.data.weights},
-            {"valid_paths", c.data.validation.paths},
-            {"valid_weights", c.data.validation.weights},
-            {"test_paths", c.data.test.paths},
-            {"test_weights", c.data.test.weights},
-            {"mock", c.data.mock},
-            {"eod_mask_loss", c.data.eod_mask_loss},
-            {"reset_position_ids", c.data.reset_position_ids},
-            {"reset_attention_mask", c.data.reset_attention_mask},
-            {"split", c.data.separate ? json(nullptr) : json(c.data.split)},
-            {"tokenizer", c.data.tokenizer},
-            {"description", r.data}}},
-          {"skip_train", c.skip_train},
-          {"finetune", c.finetune},
-          {"load_optimizer", c.load_optimizer},
-          {"save_optimizer", c.save_optimizer},
-          {"save", text_or_null(c.save_dir)},
-          {"load", text_or_null(c.load_dir)},
-          {"exit_on_missing_checkpoint", c.exit_on_missing_checkpoint},
-          {"load_hf", text_or_null(c.load_hf_dir)},
-          {"save_hf", text_or_null(c.save_hf_dir)},
-          {"log_interval", c.log_interval},
-          {"save_interval", c.save_interval}};
+  json out = {{"model", model_json(r)},
+              {"training", training_json(c)},
+              {"precision", precision_name(c.precision)},
+              {"fp32_attention", c.tf32x3_attention ? "tf32x3" : "ieee"},
+              {"reference", c.reference},
+              {"cuda_graph", c.cuda_graph},
+              {"no_fusion", no_fusion_json(c.fusions)},
+              {"deterministic", c.deterministic},
+              {"parallel", parallel_json(c)},
+              {"data",
+               {{"paths", c.data.paths},
+                {"weights", c.data.weights},
+                {"valid_paths", c.data.validation.paths},
+                {"valid_weights", c.data.validation.weights},
+                {"test_paths", c.data.test.paths},
+                {"test_weights", c.data.test.weights},
+                {"mock", c.data.mock},
+                {"eod_mask_loss", c.data.eod_mask_loss},
+                {"reset_position_ids", c.data.reset_position_ids},
+                {"reset_attention_mask", c.data.reset_attention_mask},
+                {"split", c.data.separate ? json(nullptr) : json(c.data.split)},
+                {"tokenizer", c.data.tokenizer},
+                {"description", r.data}}},
+              {"skip_train", c.skip_train},
+              {"finetune", c.finetune},
+              {"load_optimizer", c.load_optimizer},
+              {"save_optimizer", c.save_optimizer},
+              {"save", text_or_null(c.save_dir)},
+              {"load", text_or_null(c.load_dir)},
+              {"exit_on_missing_checkpoint", c.exit_on_missing_checkpoint},
+              {"load_hf", text_or_null(c.load_hf_dir)},
+              {"save_hf", text_or_null(c.save_hf_dir)},
+              {"log_interval", c.log_interval},
+              {"save_interval", c.save_interval}};
+  if (c.model.encoder()) out["encoder"] = encoder_json(c);
+  return out;
 }
 
 const char* outcome_name(Outcome outcome) {
@@ -319,14 +347,28 @@ int exit_code(Outcome outcome) {
   return 1;
 }
 
+Throughput throughput_of(const Record& r) {
+  Throughput t = throughput(r.intervals, r.steps, r.config.global_batch, r.config.sequence);
+  if (!r.config.model.encoder()) return t;
+  const double share = real_tokens(r) / static_cast<double>(r.config.sequence);
+  for (double* rate :
+       {&t.tokens_per_second, &t.tokens_per_second_median, &t.tokens_per_second_steady})
+    *rate *= share;
+  return t;
+}
+
+double flops_per_token(const Record& r) {
+  const ModelConfig& m = r.config.model;
+  return m.encoder() ? encoder_flops_per_token(m, real_tokens(r))
+                     : model_flops_per_token(m, r.config.sequence);
+}
+
 std::optional<double> model_flops_utilisation(const Record& r) {
   const auto peak = peak_rate(r.device_info.name, r.config.precision);
   if (!peak || !r.device.is_cuda()) return std::nullopt;
-  const double rate = throughput(r.intervals, r.steps, r.config.global_batch, r.config.sequence)
-                          .tokens_per_second_median;
+  const double rate = throughput_of(r).tokens_per_second_median;
   if (rate <= 0) return std::nullopt;
-  return model_flops_per_token(r.config.model, r.config.sequence) * rate /
-         (peak->tflops * 1e12 * r.config.world_size);
+  return flops_per_token(r) * rate / (peak->tflops * 1e12 * r.config.world_size);
 }
 
 nlohmann::ordered_json to_json(const Record& r) {

@@ -63,12 +63,16 @@ struct Record {
   std::vector<std::string> nccl_settings;  // "NCCL_NVLS_ENABLE=0"
   std::vector<std::string> hosts;          // of the ranks in their order
   std::vector<Step> steps;
+  double tokens_per_sample = 0;  // real tokens, on average; 0: config.sequence
   std::vector<Interval> intervals;
   std::vector<Evaluation> evaluations;
   std::vector<Epoch> epochs;
   size_t device_bytes_peak = 0;
 };
 
+// Throughput in real tokens, and the model's FLOPs for one of them.
+Throughput throughput_of(const Record& record);
+double flops_per_token(const Record& record);
 nlohmann::ordered_json to_json(const Record& record);
 // The record's "environment" alone: host, device, versions.
 nlohmann::ordered_json environment_json(const Record& record);

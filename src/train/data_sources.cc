@@ -9,6 +9,7 @@
 #include "src/data/documents.h"
 #include "src/data/split.h"
 #include "src/data/tokenizer.h"
+#include "src/train/encoder_data.h"
 
 namespace tally::train {
 namespace {
@@ -175,6 +176,7 @@ DataSources open_all(const Config& c) {
 }  // namespace
 
 DataSources open_data(const Config& c) {
+  if (c.model.encoder()) return open_encoder_data(c);
   DataSources data = open_all(c);
   DocumentEnds ends;
   ends.mask_loss = c.data.eod_mask_loss;
@@ -183,7 +185,7 @@ DataSources open_data(const Config& c) {
   if (!ends.any()) return data;
   ends.eod = end_of_document(c);
   for (auto* source : {&data.train, &data.validation, &data.test})
-    if (*source) *source = with_document_ends(*source, ends);
+    if (source->tokens) *source = Samples(with_document_ends(source->tokens, ends));
   return data;
 }
 

@@ -5,15 +5,15 @@
 #include <string>
 
 #include "src/config/config.h"
-#include "src/data/dataset.h"
+#include "src/train/samples.h"
 
 namespace tally::train {
 
 struct DataSources {
-  std::shared_ptr<const SampleSource> train;       // null with --skip-train
-  std::shared_ptr<const SampleSource> validation;  // null when the run does not evaluate
-  std::shared_ptr<const SampleSource> test;        // null without --test-data-path
-  std::string description;                         // "corpus/corpus: 503 documents, 1528901 tokens"
+  Samples train;            // empty with --skip-train
+  Samples validation;       // empty when the run does not evaluate
+  Samples test;             // empty without --test-data-path
+  std::string description;  // "corpus/corpus: 503 documents, 1528901 tokens"
   // Its content, independent of its path: sizes, and a hash of the first training sample.
   std::string content;
 };

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "src/checkpoint/model_weights.h"
@@ -13,6 +14,7 @@
 #include "src/measure/record.h"
 #include "src/measure/system_info.h"
 #include "src/train/device.h"
+#include "src/train/encoder_evaluation.h"
 #include "src/train/evaluation.h"
 #include "src/train/failures.h"
 #include "src/train/host_memory.h"
@@ -108,7 +110,7 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
   return result;
 }
 
-nlohmann::ordered_json record_of(const Record& record, const Result& r) {
+nlohmann::ordered_json record_of(const Record& record, const nlohmann::ordered_json& results) {
   const Config& c = record.config;
   return {{"schema", "tally-train-evaluation/1"},
           {"outcome", outcome_name(record.outcome)},
@@ -122,14 +124,63 @@ nlohmann::ordered_json record_of(const Record& record, const Result& r) {
           {"stride", c.stride},
           {"micro_batch_size", c.micro_batch},
           {"environment", environment_json(record)},
-          {"results",
-           {{"loss", r.loss},
-            {"perplexity", r.perplexity()},
-            {"tokens", r.tokens},
-            {"scored_tokens", r.scored},
-            {"blocks", r.blocks},
-            {"seconds", r.seconds},
-            {"tokens_per_second", static_cast<double>(r.scored) / r.seconds}}}};
+          {"results", results}};
+}
+
+// What is printed and recorded.
+struct Report {
+  double loss = 0;
+  std::string line;
+  nlohmann::ordered_json results;
+};
+
+Report report_of_text(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
+  const Result r = measure(c, std::move(tokens), stream);
+  return {r.loss,
+          fmt::format("loss: {:.6E} | perplexity: {:.6E} | scored tokens: {} | blocks: {} of {} "
+                      "tokens, stride {} | tokens per second: {:.1f}",
+                      r.loss, r.perplexity(), r.scored, r.blocks, c.sequence, c.stride,
+                      static_cast<double>(r.scored) / r.seconds),
+          {{"loss", r.loss},
+           {"perplexity", r.perplexity()},
+           {"tokens", r.tokens},
+           {"scored_tokens", r.scored},
+           {"blocks", r.blocks},
+           {"seconds", r.seconds},
+           {"tokens_per_second", static_cast<double>(r.scored) / r.seconds}}};
+}
+
+Report report_of_encoder(const Config& c, const EncoderExam& exam, Stream& stream) {
+  const EncoderEvaluation e = evaluate_encoder(c, exam, stream);
+  const double rate = static_cast<double>(e.samples) / e.seconds;
+  Report report{e.loss, "", nlohmann::ordered_json::object()};
+  if (c.model.task != Task::question_answering) {
+    report.line = fmt::format("loss: {:.6E} | ", e.loss);
+    report.results["loss"] = e.loss;
+  }
+  for (const auto& [name, value] : e.metrics) {
+    report.line += fmt::format("{}: {:.4f} | ", name, value);
+    report.results[name] = value;
+  }
+  report.line += fmt::format("samples: {} of {} tokens | samples per second: {:.1f}", e.samples,
+                             e.tokens, rate);
+  report.results["samples"] = e.samples;
+  report.results["tokens"] = e.tokens;
+  report.results["seconds"] = e.seconds;
+  report.results["samples_per_second"] = rate;
+  return report;
+}
+
+// Reads the data; what is left to do on the device.
+std::function<Report(Stream&)> prepare_evaluation(const Config& c) {
+  if (c.model.encoder()) {
+    EncoderExam exam;
+    check_flag("--data-path", [&] { exam = open_encoder_exam(c); });
+    return [&c, exam](Stream& stream) { return report_of_encoder(c, exam, stream); };
+  }
+  std::vector<int32_t> tokens;
+  check_flag(c.text.empty() ? "--data-path" : "--text", [&] { tokens = read_tokens(c); });
+  return [&c, tokens](Stream& stream) { return report_of_text(c, tokens, stream); };
 }
 
 }  // namespace
@@ -144,12 +195,10 @@ int evaluate(const Config& config) {
     if (!config.record_path.empty())
       check_flag("--record", [&] { check_record_target(config.record_path); });
     ParameterTable names;
-    register_gpt(config.model, &names);
+    register_model(config.model, &names);
     check_flag(config.load_hf_dir.empty() ? "--load" : "--load-hf",
                [&] { check_model_weights(config.model_dir, config.model, names.all()); });
-    std::vector<int32_t> tokens;
-    check_flag(config.text.empty() ? "--data-path" : "--text",
-               [&] { tokens = read_tokens(config); });
+    const auto work = prepare_evaluation(config);
     const std::unique_ptr<Stream> stream = open_device(config, &record);
     if (const std::string text = kernel_notice(record); !text.empty())
       fmt::print(stderr, "tally-train: note: {}\n", text);
@@ -158,17 +207,14 @@ int evaluate(const Config& config) {
     checked = true;
     if (const std::string why = memory_shortage(config, record.device); !why.empty())
       throw MemoryShortage(why);
-    const Result result = measure(config, std::move(tokens), *stream);
-    if (!std::isfinite(result.loss))
+    const Report report = work(*stream);
+    if (!std::isfinite(report.loss))
       throw CheckFailed(fmt::format("{}: the loss is not finite", config.model_dir));
     record.outcome = Outcome::completed;
     record.ended = utc_now();
-    print_line(fmt::format(
-        "evaluation of {} | loss: {:.6E} | perplexity: {:.6E} | scored tokens: {} | blocks: {} of "
-        "{} tokens, stride {} | tokens per second: {:.1f}",
-        config.model_dir, result.loss, result.perplexity(), result.scored, result.blocks,
-        config.sequence, config.stride, static_cast<double>(result.scored) / result.seconds));
-    if (!config.record_path.empty()) write_json(record_of(record, result), config.record_path);
+    print_line(fmt::format("evaluation of {} | {}", config.model_dir, report.line));
+    if (!config.record_path.empty())
+      write_json(record_of(record, report.results), config.record_path);
     if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
     return 0;
   } catch (...) {

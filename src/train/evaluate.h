@@ -1,4 +1,5 @@
-// `tally-train evaluate`: loss and perplexity of a stored model on a text.
+// `tally-train evaluate`: loss and perplexity of a stored language model on a text; loss, accuracy or
+// SQuAD's scores of a stored encoder.
 #pragma once
 
 #include "src/config/config.h"

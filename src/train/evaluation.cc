@@ -122,12 +122,12 @@ double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& bat
 }
 
 double mean_batch_loss(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
-                       BatchLoader& loader, int64_t micro_batches, StepState* state,
+                       MicroBatches& loader, int64_t micro_batches, StepState* state,
                        const Mesh& mesh) {
   const double weight = 1.0 / (static_cast<double>(micro_batches) * mesh.data().size());
   stream.fill_zero(state, sizeof(StepState));
   for (int64_t k = 0; k < micro_batches; ++k) {
-    load(stream, &loader, &batch);
+    loader.load(&batch);
     evaluate(batch, {weight, {}, state});
     if (k % evaluation_in_flight == evaluation_in_flight - 1) stream.synchronize();
   }

@@ -49,7 +49,7 @@ double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& bat
 // loader holds its batches for evaluation_in_flight calls; the rest as in mean_loss().
 inline constexpr int evaluation_in_flight = 16;
 double mean_batch_loss(Stream& stream, const EvaluateBatch& evaluate, Batch& batch,
-                       BatchLoader& loader, int64_t micro_batches, StepState* state,
+                       MicroBatches& loader, int64_t micro_batches, StepState* state,
                        const Mesh& mesh);
 
 }  // namespace tally::train

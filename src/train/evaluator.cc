@@ -14,13 +14,12 @@ Evaluator::Evaluator(const Config& config, Stream& stream, EvaluateBatch evaluat
       state_(static_cast<StepState*>(
           arena_.make(DType::u8, {sizeof(StepState)}, "result of an evaluation").data)) {}
 
-double Evaluator::loss(const std::shared_ptr<const SampleSource>& source, int64_t first,
-                       Batch& batch) {
+double Evaluator::loss(const Samples& samples, int64_t first, Batch& batch) {
   if (config_.epochs > 0)
-    return mean_loss(stream_, evaluate_, batch, *make_sample_blocks(source, config_.sequence),
-                     state_, mesh_);
+    return mean_loss(stream_, evaluate_, batch,
+                     *make_sample_blocks(samples.tokens, config_.sequence), state_, mesh_);
   const auto loader =
-      make_loader(config_, mesh_.data(), stream_, source, first, evaluation_in_flight);
+      make_loader(config_, mesh_.data(), stream_, samples, first, evaluation_in_flight);
   return mean_batch_loss(stream_, evaluate_, batch, *loader,
                          config_.eval_iterations * config_.micro_batches(), state_, mesh_);
 }

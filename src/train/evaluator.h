@@ -17,9 +17,9 @@ class Evaluator {
   // All outlive it. Throws OutOfMemory.
   Evaluator(const Config& config, Stream& stream, EvaluateBatch evaluate, const Mesh& mesh);
 
-  // The mean loss on --eval-iters global batches of `source` from sample `first` on; with --epochs,
+  // The mean loss on --eval-iters global batches of `samples` from sample `first` on; with --epochs,
   // on all its blocks. `batch` is overwritten. Collective; waits for the device.
-  double loss(const std::shared_ptr<const SampleSource>& source, int64_t first, Batch& batch);
+  double loss(const Samples& samples, int64_t first, Batch& batch);
 
  private:
   const Config& config_;

@@ -71,7 +71,7 @@ StartingPoint find_start(const Config& c, const Print& notice) {
 void check_model_folders(const Config& c, const World& world, const StartingPoint& start,
                          const Print& notice) {
   ParameterTable names;
-  register_gpt(c.model, &names);
+  register_model(c.model, &names);
   TrainingState state;
   if (start.checkpoint) state = check_start(c, start, names.all(), notice);
   if (start.resumes && state.sequence != 0 && state.sequence != c.sequence)

@@ -14,7 +14,8 @@ uint64_t mix(uint64_t x) {
 }
 
 bool has_dropout(const Config& c) {
-  return c.model.hidden_dropout > 0 || c.model.attention_dropout > 0;
+  return c.model.hidden_dropout > 0 || c.model.attention_dropout > 0 ||
+         (c.model.encoder() && c.model.classifier_dropout > 0);
 }
 
 GradientReducer make_reducer(const Config& c, Stream& stream, const ParameterTable& table,
@@ -28,8 +29,9 @@ GradientReducer make_reducer(const Config& c, Stream& stream, const ParameterTab
 }  // namespace
 
 bool records_graphs(const Config& config, const Stream& stream) {
-  // The reference model allocates.
-  return config.cuda_graph && !config.reference && stream.device().is_cuda();
+  // The reference model allocates. An encoder's micro batches differ in their sizes.
+  return config.cuda_graph && !config.reference && !config.model.encoder() &&
+         stream.device().is_cuda();
 }
 
 ForwardBackward::ForwardBackward(const Config& config, Stream& stream, ParameterTable& table,
@@ -64,7 +66,7 @@ ForwardBackward::~ForwardBackward() {
   }
 }
 
-void ForwardBackward::run(BatchLoader* loader, int64_t consumed, int place) {
+void ForwardBackward::run(MicroBatches* loader, int64_t consumed, int place) {
   if (pipeline_.divided()) {
     run_pipeline(loader, consumed, place);
   } else {
@@ -72,14 +74,14 @@ void ForwardBackward::run(BatchLoader* loader, int64_t consumed, int place) {
   }
 }
 
-void ForwardBackward::run_stage(BatchLoader* loader, int64_t consumed, int place) {
+void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int place) {
   const int64_t micro_batches = config_.micro_batches_at(consumed);
   Batch& batch = pipeline_.batch();
   ActivationSet& activations = pipeline_.activations();
   Stage& stage = *pipeline_.stages().front();
   forget_graphs_of_other_weights(micro_batches);
   for (int64_t k = 0; k < micro_batches; ++k) {
-    load(stream_, loader, &batch);
+    loader->load(&batch);
     batch.first = k == 0 && config_.fusions.overwrite;
     const Pass pass = pass_of(batch, consumed, k, place);
     const bool last = k == micro_batches - 1 && mesh_.world().size() > 1;
@@ -100,12 +102,12 @@ void ForwardBackward::run_stage(BatchLoader* loader, int64_t consumed, int place
   }
 }
 
-void ForwardBackward::run_pipeline(BatchLoader* loader, int64_t consumed, int place) {
+void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int place) {
   const int64_t micro_batches = config_.micro_batches_at(consumed);
   forget_graphs_of_other_weights(micro_batches);
   Pipeline::Calls calls;
   calls.load = [&](int64_t number, Batch* batch) {
-    load(stream_, loader, batch);
+    loader->load(batch);
     batch->first = number == 0 && config_.fusions.overwrite;
   };
   calls.pass = [&](int64_t number, const Batch& batch) {

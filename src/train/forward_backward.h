@@ -36,14 +36,14 @@ class ForwardBackward {
   // Enqueues the step that begins after `consumed` samples of the run. `place`: see StepResults.
   // Afterwards the state has this rank's loss and the parameter table all ranks' gradients, under
   // ZeRO those of this rank's shares.
-  void run(BatchLoader* loader, int64_t consumed, int place);
+  void run(MicroBatches* loader, int64_t consumed, int place);
 
   // Evaluations may use it between two steps.
   Pipeline& pipeline() { return pipeline_; }
 
  private:
-  void run_stage(BatchLoader* loader, int64_t consumed, int place);
-  void run_pipeline(BatchLoader* loader, int64_t consumed, int place);
+  void run_stage(MicroBatches* loader, int64_t consumed, int place);
+  void run_pipeline(MicroBatches* loader, int64_t consumed, int place);
   void finish_gradients();
   void forget_graphs_of_other_weights(int64_t micro_batches);
   Pass pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch, int place);

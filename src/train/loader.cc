@@ -1,18 +1,38 @@
 #include "src/train/loader.h"
 
 #include "src/device/events.h"
+#include "src/train/encoder_feed.h"
 
 namespace tally::train {
 
-std::unique_ptr<BatchLoader> make_loader(const Config& config, const Communicator& communicator,
-                                         Stream& stream, std::shared_ptr<const SampleSource> source,
-                                         int64_t consumed, int hold) {
+namespace {
+
+class TokenFeed final : public MicroBatches {
+ public:
+  TokenFeed(const Config& config, Stream& stream, std::unique_ptr<BatchLoader> loader)
+      : config_(config), stream_(stream), loader_(std::move(loader)) {}
+  void load(Batch* batch) override { copy_batch(stream_, loader_->next(), batch); }
+  double tokens_per_sample() const override { return static_cast<double>(config_.sequence); }
+
+ private:
+  const Config& config_;
+  Stream& stream_;
+  std::unique_ptr<BatchLoader> loader_;
+};
+
+}  // namespace
+
+std::unique_ptr<MicroBatches> make_loader(const Config& config, const Communicator& communicator,
+                                          Stream& stream, const Samples& samples, int64_t consumed,
+                                          int hold) {
   BatchOrder order;
   order.micro_batch = config.micro_batch;
   order.sequence = config.sequence;
   order.data_parallel_rank = communicator.rank();
   order.data_parallel_size = communicator.size();
   order.consumed_samples = consumed;
+  if (samples.sequences)
+    return std::make_unique<EncoderFeed>(config, order, stream, samples.sequences, hold);
   // The loader asks once, and its memory lives as long as the loader.
   auto memory = std::make_shared<std::unique_ptr<HostMemory>>();
   BatchLoader::Memory from;
@@ -21,7 +41,9 @@ std::unique_ptr<BatchLoader> make_loader(const Config& config, const Communicato
     return (*memory)->data();
   };
   from.release = [memory](void*) { memory->reset(); };
-  return std::make_unique<BatchLoader>(std::move(source), order, std::move(from), 8, hold);
+  return std::make_unique<TokenFeed>(
+      config, stream,
+      std::make_unique<BatchLoader>(samples.tokens, order, std::move(from), 8, hold));
 }
 
 void copy_batch(Stream& stream, const HostBatch& host, Batch* batch) {
@@ -35,11 +57,8 @@ void copy_batch(Stream& stream, const HostBatch& host, Batch* batch) {
   batch->counted = host.counted;
 }
 
-void load(Stream& stream, BatchLoader* loader, Batch* batch) {
-  copy_batch(stream, loader->next(), batch);
-}
-
 DeviceBatch::DeviceBatch(const Config& c, Stream& stream) : arena_(stream) {
+  if (c.model.encoder()) return;
   const auto make = [&](const char* what) {
     return arena_.make(DType::i32, {c.micro_batch, c.sequence}, what);
   };

@@ -1,4 +1,4 @@
-// Moves micro batches from a sample source to the device.
+// Moves micro batches from samples to the device.
 #pragma once
 
 #include <memory>
@@ -8,22 +8,34 @@
 #include "src/device/arena.h"
 #include "src/model/stage.h"
 #include "src/parallel/communicator.h"
+#include "src/train/samples.h"
 
 namespace tally::train {
 
-// Reads this process's micro batches from sample `consumed` on, into memory that `stream` copies
-// from. `hold`: see BatchLoader. `stream` outlives it.
-std::unique_ptr<BatchLoader> make_loader(const Config& config, const Communicator& communicator,
-                                         Stream& stream, std::shared_ptr<const SampleSource> source,
-                                         int64_t consumed, int hold);
+// The micro batches of this process in training order.
+class MicroBatches {
+ public:
+  virtual ~MicroBatches() = default;
+  // Enqueues the copy of the next micro batch to the device, and sets the host-side fields of
+  // *batch. A language model's tensors are those of *batch; an encoder's belong to this and are
+  // valid until the next call.
+  virtual void load(Batch* batch) = 0;
+  // Real tokens of a sample, on average so far.
+  virtual double tokens_per_sample() const = 0;
+};
+
+// Reads from sample `consumed` on, into memory that `stream` copies from. `hold`: see BatchLoader.
+// `config` and `stream` outlive it.
+std::unique_ptr<MicroBatches> make_loader(const Config& config, const Communicator& communicator,
+                                          Stream& stream, const Samples& samples, int64_t consumed,
+                                          int hold);
 
 // Enqueues the copy of a micro batch to the device, and sets its host-side fields. `host` must not
 // change until the copy is done.
 void copy_batch(Stream& stream, const HostBatch& host, Batch* batch);
-// The same for the loader's next micro batch.
-void load(Stream& stream, BatchLoader* loader, Batch* batch);
 
-// A micro batch's device memory, with the tensors that the run's flags ask for.
+// A language model's micro batch in device memory, with the tensors that the run's flags ask for.
+// Of an encoder nothing is allocated.
 class DeviceBatch : public Batch {
  public:
   DeviceBatch(const Config& config, Stream& stream);

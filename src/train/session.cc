@@ -1,6 +1,7 @@
 #include "src/train/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -13,15 +14,15 @@ namespace tally::train {
 
 Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stream(s) {
   const std::vector<ModelPart> parts = parts_of(c, mesh.place());
-  for (const ModelPart& part : parts) register_gpt(c.model, part, &table);
-  register_gpt(c.model, &model);
+  for (const ModelPart& part : parts) register_model(c.model, part, &table);
+  register_model(c.model, &model);
   const bool shares = c.distributed_optimizer && !c.skip_train;
   table.layout(stream, c.compute_type(),
                shares ? sharded_layout(mesh.data().size(), c.shard_gradients) : TableLayout());
   const Compute compute(stream, compute_options(c));
   for (const ModelPart& part : parts)
-    stages.push_back(c.reference ? make_reference_gpt(c, table, compute)
-                                 : make_gpt(c, part, table, compute, &mesh.tensor()));
+    stages.push_back(c.reference ? make_reference(c, table, compute)
+                                 : make_model(c, part, table, compute, &mesh.tensor()));
   if (shares) share_state(mesh);
   if (!c.skip_train)
     optimizer = std::make_unique<Optimizer>(c, table, stream, &mesh, sharding.get());
@@ -50,8 +51,21 @@ ParameterState Session::parameters() const {
   return state;
 }
 
-void Session::load_weights(const std::string& folder) {
-  load_model_weights(folder, config.model, parameters(), stream);
+std::vector<std::string> Session::load_weights(const std::string& folder) {
+  return load_model_weights(folder, config.model, parameters(), stream);
+}
+
+// A model of Hugging Face may have been trained for something else: its new head starts from random
+// weights.
+void Session::load_hugging_face(const std::string& folder, const Print& notice) {
+  const auto initialize = [this] {
+    table.initialize(config.seed, buffers().master, buffers().ranges);
+  };
+  if (config.model.encoder()) initialize();
+  const std::vector<std::string> missing = load_weights(folder);
+  if (!missing.empty())
+    notice(fmt::format("--load-hf: {} has no weights of {}, which start from random ones", folder,
+                       fmt::join(missing, ", ")));
 }
 
 Progress Session::start(const StartingPoint& from, const Print& notice) {
@@ -59,7 +73,7 @@ Progress Session::start(const StartingPoint& from, const Print& notice) {
   if (from.checkpoint) {
     load_weights(*from.checkpoint);
   } else if (!config.load_hf_dir.empty()) {
-    load_weights(config.load_hf_dir);
+    load_hugging_face(config.load_hf_dir, notice);
   } else {
     table.initialize(config.seed, buffers().master, buffers().ranges);
   }

@@ -47,7 +47,8 @@ struct Session {
 
  private:
   void share_state(const Mesh& mesh);
-  void load_weights(const std::string& folder);
+  std::vector<std::string> load_weights(const std::string& folder);
+  void load_hugging_face(const std::string& folder, const Print& notice);
   Progress resume(const StartingPoint& from, const Print& notice);
 
   // The optimizer's updates and the skipped steps before this run.

@@ -159,6 +159,7 @@ void StepLoop::take_results() {
     log_.add(step);
     check(step);
   }
+  record_->tokens_per_sample = loader_->tokens_per_sample();
 }
 
 void StepLoop::check(const Step& step) const {

@@ -29,12 +29,12 @@ struct LoopParts {
   ParameterTable& table;
   std::vector<Stage*> stages;  // of this process, in the order of their layers
   Optimizer& optimizer;
-  std::shared_ptr<const SampleSource> train;
-  std::shared_ptr<const SampleSource> validation;  // null: no evaluation
+  Samples train;
+  Samples validation;  // empty: no evaluation
   // The processes of the run. Each runs a loop of its own, and all decide alike.
   const Mesh& mesh;
-  // Evaluated once, after the last step; null: no test data.
-  std::shared_ptr<const SampleSource> test = nullptr;
+  // Evaluated once, after the last step; empty: no test data.
+  Samples test = nullptr;
 };
 
 // The callbacks of the loop.
@@ -93,7 +93,7 @@ class StepLoop {
   StopVote stop_;
   TrainingLog log_;
   Evaluator evaluator_;
-  std::unique_ptr<BatchLoader> loader_;
+  std::unique_ptr<MicroBatches> loader_;
 
   int64_t iteration_ = 0;  // enqueued steps, counted from the very first run
   int64_t consumed_ = 0;   // their samples

@@ -82,11 +82,14 @@ std::string start_summary(const Record& r) {
 
 std::string end_summary(const Record& r) {
   const Config& c = r.config;
-  const Throughput t = throughput(r.intervals, r.steps, c.global_batch, c.sequence);
+  const Throughput t = throughput_of(r);
   std::string out = fmt::format("{}: {} steps", outcome_name(r.outcome), r.steps.size());
   if (r.first_iteration > 0) out += fmt::format(" after {} of an earlier run", r.first_iteration);
   if (r.steps.empty()) return out;
   const int64_t last = r.steps.back().iteration;
+  if (c.model.encoder())
+    out += fmt::format(", {:.1f} samples/s",
+                       static_cast<double>(c.global_batch) / t.seconds_per_iteration_steady);
   out += fmt::format(", {:.1f} tokens/s, {:.2f} ms/step (mean of {}", t.tokens_per_second_steady,
                      t.seconds_per_iteration_steady * 1e3,
                      t.steady_from == last ? fmt::format("step {}", last)

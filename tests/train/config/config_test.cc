@@ -320,8 +320,7 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"extra", 1, "'extra': not a flag, and no flag before it takes it as a value; see --help"},
       {"--model gpt9", 1,
        "--model: 'gpt9' is not a known model: gpt2 (124M), gpt2-medium (355M), gpt2-large (774M), "
-       "gpt2-xl "
-       "(1.5B), llama-1b, llama-8b"},
+       "gpt2-xl (1.5B), llama-1b, llama-8b, bert-base (110M), bert-large (340M), distilbert (66M)"},
       {"--data-path x", 1, "--mock-data: contradicts --data-path x"},
       {"--split 1,x", 1, "--split: '1,x' is not a list of up to three weights, as 969,30,1"},
       {"--split 0,0", 1, "--split: '0,0' leaves no documents for any split"},
@@ -356,9 +355,8 @@ TEST_CASE("bad values and combinations get one sentence that names the flag") {
       {"--tokenizer-type Foo", 1,
        "--tokenizer-type: 'Foo' is not a known tokenizer: GPT2BPETokenizer, bytes, NullTokenizer"},
       {"--tokenizer-type BertWordPieceCase", 1,
-       "--tokenizer-type: BertWordPieceCase is the tokenizer of BERT's models, and tally-train "
-       "trains "
-       "GPT-style models only: GPT2BPETokenizer, bytes, NullTokenizer"},
+       "--tokenizer-type: BertWordPieceCase is the tokenizer of BERT's models, and this is a GPT: "
+       "GPT2BPETokenizer, bytes, NullTokenizer"},
       {"--save-interval 5", 1, "--save-interval: needs --save DIR"},
       {"--exit-on-missing-checkpoint", 1, "--exit-on-missing-checkpoint: needs --load DIR"},
       {"--position-embedding-type alibi", 1,

@@ -142,22 +142,36 @@ const std::map<std::string, Pair> flags{
     {"--skip-train", {"--eval-iters 2", ""}},
     {"--no-bias-gelu-fusion", {"", ""}},
     {"--deterministic-mode", {"", ""}},
+    {"--task", {"--model bert-base", "classify"}},
+    {"--bert-no-binary-head", {"--model bert-base", ""}},
+    {"--num-classes", {"--model bert-base --task classify", "7"}},
+    {"--classifier-dropout", {"--model bert-base --task classify", "0.4"}},
+    {"--pad", {"--model bert-base", ""}},
+    {"--mock-lengths", {"--model bert-base", "9"}},
+    {"--mask-prob", {"--model bert-base", "0.3"}},
+    {"--max-predictions-per-seq", {"--model bert-base", "7"}},
+    {"--dynamic-masking", {"--model bert-base", ""}},
+    {"--doc-stride", {"--model bert-base --task squad", "64"}},
+    {"--max-query-length", {"--model bert-base --task squad", "32"}},
+    {"--version-2-with-negative", {"--model bert-base --task squad", ""}},
 };
 
 // The flags that may differ between ranks, and why.
 const std::set<std::string> may_differ{
     "--data-path", "--train-data-path", "--valid-data-path", "--test-data-path",
-    "--mock-data",  // the content is compared; tested below
+    "--mock-data",                                       // the content is compared; tested below
+    "--text-column", "--pair-column", "--label-column",  // they make the content
     // Need a dataset; in the record's configuration by their names, see below.
     "--eod-mask-loss", "--reset-position-ids", "--reset-attention-mask", "--log-format",
-    "--log-throughput",                          // rank 0 alone prints
-    "--persistent-save-interval",                // known and refused, or without effect
-    "--local-rank", "--local_rank",              // launchers pass it, and it changes nothing
-    "--vocab-file", "--merge-file", "--record",  // rank 0 alone uses them
-    "--load", "--load-hf",                       // need a model on the disk; tested below
-    "--epochs",            // needs a dataset; sets the number of steps, which is compared
-    "--text", "--stride",  // of evaluate, which is one process
-    "--device",            // the kind of device is compared when it has been opened
+    "--log-throughput",              // rank 0 alone prints
+    "--persistent-save-interval",    // known and refused, or without effect
+    "--local-rank", "--local_rank",  // launchers pass it, and it changes nothing
+    "--merge-file", "--record",      // rank 0 alone uses them
+    "--vocab-file",                  // rank 0 alone uses it, or it makes the content
+    "--load", "--load-hf",           // need a model on the disk; tested below
+    "--epochs",                      // needs a dataset; sets the number of steps, which is compared
+    "--text", "--stride",            // of evaluate, which is one process
+    "--device",                      // the kind of device is compared when it has been opened
     // Refused without each other; the kind of model that they name is compared.
     "--swiglu", "--normalization", "--disable-bias-linear",
     // Where the processes are; the rendezvous compares their number.

@@ -1,0 +1,210 @@
+#include "src/train/encoder_data.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "src/data/bert_shards.h"
+#include "src/data/classification.h"
+#include "src/data/squad.h"
+#include "src/data/synthetic_samples.h"
+#include "src/data/wordpiece.h"
+
+namespace tally::train {
+namespace {
+
+using Source = std::shared_ptr<const EncoderSource>;
+
+// What a split is for: training is shuffled.
+struct Use {
+  const char* name;
+  const char* flag;
+  bool training;
+};
+constexpr Use training{"training", "--data-path", true};
+constexpr Use validation{"validation", "--valid-data-path", false};
+constexpr Use test{"test", "--test-data-path", false};
+
+// Opens one split's files.
+class Opener {
+ public:
+  explicit Opener(const Config& c) : c_(c) {
+    if (c.data.mock || c.model.task == Task::pretraining) {
+      if (!c.data.vocab_file.empty()) make_tokenizer();
+      return;
+    }
+    if (c.data.vocab_file.empty())
+      throw std::runtime_error(
+          "--vocab-file: is missing: the text is tokenized with the model's vocab.txt");
+    make_tokenizer();
+  }
+
+  Source open(const std::vector<std::string>& paths, const Use& use) {
+    if (c_.data.mock) return random_tokens(use);
+    if (c_.model.task == Task::pretraining) return shards(paths, use);
+    if (paths.size() > 1)
+      throw std::runtime_error(
+          fmt::format("{}: names {} files, and this task reads one", use.flag, paths.size()));
+    return c_.model.task == Task::classification ? texts(paths.front(), use)
+                                                 : questions(paths.front(), use);
+  }
+
+  // Questions may have several answers, or none.
+  EncoderExam open_questions(const std::string& path) const {
+    EncoderExam exam;
+    exam.tokenizer = tokenizer_;
+    exam.examples = read_squad(path, false, c_.data.squad_2).examples;
+    exam.features = std::make_shared<const std::vector<SquadFeature>>(
+        make_squad_features(exam.examples, *tokenizer_, squad_options(), false));
+    exam.source = make_squad_samples(exam.features, c_.sequence, false, c_.seed);
+    return exam;
+  }
+
+ private:
+  SquadOptions squad_options() const {
+    SquadOptions o;
+    o.sequence = c_.sequence;
+    o.stride = c_.data.document_stride;
+    o.question = c_.data.question_tokens;
+    return o;
+  }
+  void make_tokenizer() {
+    tokenizer_ =
+        make_wordpiece_tokenizer(c_.data.vocab_file, c_.data.tokenizer == "BertWordPieceLowerCase");
+    if (tokenizer_->vocabulary() > c_.model.vocabulary)
+      throw std::runtime_error(
+          fmt::format("--vocab-file: {} has {} tokens, and the model's vocabulary {}: give "
+                      "--vocab-size {}",
+                      c_.data.vocab_file, tokenizer_->vocabulary(), c_.model.vocabulary,
+                      tokenizer_->vocabulary()));
+  }
+  // Those of the vocabulary, else those of the published BERT models.
+  BertTokens tokens() const {
+    return tokenizer_ ? tokenizer_->tokens() : SyntheticOptions().tokens;
+  }
+
+  Source random_tokens(const Use& use) const {
+    SyntheticOptions o;
+    o.task = c_.model.task == Task::pretraining      ? SyntheticTask::pretraining
+             : c_.model.task == Task::classification ? SyntheticTask::classification
+                                                     : SyntheticTask::question_answering;
+    o.lengths = LengthDistribution(c_.data.mock_lengths.empty() ? std::to_string(c_.sequence)
+                                                                : c_.data.mock_lengths);
+    if (o.lengths.greatest() > c_.sequence)
+      throw std::runtime_error(
+          fmt::format("--mock-lengths: has samples of {} tokens, more than --seq-length {}",
+                      o.lengths.greatest(), c_.sequence));
+    o.vocabulary = c_.model.vocabulary;
+    if (o.vocabulary <= o.tokens.mask) o.tokens = {0, 1, 2, 3, 4};
+    o.classes = c_.model.classes;
+    o.masked_probability = c_.data.mask_probability;
+    o.max_predictions = c_.data.max_predictions;
+    o.seed = use.training ? c_.seed : c_.seed + 1;
+    return make_synthetic_samples(o);
+  }
+
+  Source shards(const std::vector<std::string>& paths, const Use& use) const {
+    std::vector<std::string> files;
+    for (const std::string& path : paths)
+      for (const std::string& file : bert_shard_files(path, use.training)) files.push_back(file);
+    BertShardOptions o;
+    o.masking.probability = c_.data.mask_probability;
+    o.masking.max_predictions = c_.data.max_predictions;
+    o.masking.vocabulary = c_.model.vocabulary;
+    o.masking.tokens = tokens();
+    o.mode = c_.data.dynamic_masking && use.training ? Masking::dynamic : Masking::fixed;
+    o.shuffle = use.training;
+    o.seed = c_.seed;
+    return open_bert_shards(files, o);
+  }
+
+  // Classes are numbered as in the training texts.
+  Source texts(const std::string& path, const Use& use) {
+    LabelledTextOptions o;
+    o.text_column = c_.data.text_column;
+    o.pair_column = c_.data.pair_column;
+    o.label_column = c_.data.label_column;
+    const LabelledTexts rows = read_labelled_texts(path, o);
+    const bool alone = !use.training && classes_.empty();
+    if (use.training || alone) classes_ = class_names(rows);
+    const auto count = static_cast<int64_t>(classes_.size());
+    if (alone && count < c_.model.classes && classes_.front() != "0")
+      throw std::runtime_error(fmt::format(
+          "{}: {} has {} of the model's {} classes, and their numbers are not known: add the "
+          "others, or number the labels from 0",
+          use.flag, path, count, c_.model.classes));
+    if (count > c_.model.classes)
+      throw std::runtime_error(fmt::format("{}: {} has {} classes: give --num-classes {}", use.flag,
+                                           path, count, count));
+    return make_classification_samples(rows, classes_, *tokenizer_, c_.sequence, use.training,
+                                       c_.seed);
+  }
+
+  Source questions(const std::string& path, const Use& use) const {
+    const SquadFile file = read_squad(path, true, c_.data.squad_2);
+    auto features = std::make_shared<const std::vector<SquadFeature>>(
+        make_squad_features(file.examples, *tokenizer_, squad_options(), true));
+    if (features->empty())
+      throw std::runtime_error(fmt::format("{}: {} has no question", use.flag, path));
+    return make_squad_samples(features, c_.sequence, use.training, c_.seed);
+  }
+
+  const Config& c_;
+  std::shared_ptr<const WordPieceTokenizer> tokenizer_;
+  std::vector<std::string> classes_;
+};
+
+uint64_t hash_of_first_sample(const EncoderSource& source) {
+  EncoderSample sample;
+  source.sample(0, &sample);
+  return XXH3_64bits(sample.ids.data(), sample.ids.size() * sizeof(int32_t));
+}
+
+Samples open_split(Opener* opener, const Config& c, const std::vector<std::string>& paths,
+                   const Use& use, DataSources* data) {
+  const Source source = opener->open(paths, use);
+  if (source->sequence() > c.sequence)
+    throw std::runtime_error(fmt::format("{}: has samples of {} tokens: give --seq-length {}",
+                                         use.flag, source->sequence(), source->sequence()));
+  const std::string what = fmt::format("{} samples an epoch, first sample {:016x}",
+                                       source->samples_per_epoch(), hash_of_first_sample(*source));
+  data->content += fmt::format("{}{}: {}", data->content.empty() ? "" : "; ", use.name, what);
+  const std::string from = c.data.mock ? "random tokens (--mock-data)" : paths.front();
+  data->description += fmt::format("{}{}{}: {} samples", data->description.empty() ? "" : "; ",
+                                   use.training ? "" : fmt::format("{}: ", use.name), from,
+                                   source->samples_per_epoch());
+  return Samples(source);
+}
+
+}  // namespace
+
+EncoderExam open_encoder_exam(const Config& c) {
+  Opener opener(c);
+  if (c.model.task == Task::question_answering) return opener.open_questions(c.data.paths.front());
+  EncoderExam exam;
+  exam.source = opener.open(c.data.paths, validation);
+  return exam;
+}
+
+DataSources open_encoder_data(const Config& c) {
+  DataSources data;
+  Opener opener(c);
+  const bool evaluates = c.eval_interval > 0 && c.eval_iterations > 0;
+  if (!c.skip_train) data.train = open_split(&opener, c, c.data.paths, training, &data);
+  if (!evaluates) return data;
+  // A folder of shards may have files for evaluation.
+  const bool same = !c.data.separate && (c.data.mock || c.model.task == Task::pretraining);
+  const std::vector<std::string>& paths = same ? c.data.paths : c.data.validation.paths;
+  if (!same && paths.empty() && c.data.test.paths.empty())
+    throw std::runtime_error(
+        "--valid-data-path: is missing: --eval-interval evaluates on it, with --train-data-path "
+        "for training");
+  if (same || !paths.empty()) data.validation = open_split(&opener, c, paths, validation, &data);
+  if (!c.data.test.paths.empty())
+    data.test = open_split(&opener, c, c.data.test.paths, test, &data);
+  return data;
+}
+
+}  // namespace tally::train

@@ -1,0 +1,30 @@
+// The samples of an encoder's run: BERT's pre-training shards, labelled texts, SQuAD, or random
+// tokens.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "src/data/encoder_samples.h"
+#include "src/data/squad.h"
+#include "src/data/wordpiece.h"
+#include "src/train/data_sources.h"
+
+namespace tally::train {
+
+// As open_data(). The training samples are shuffled anew in every epoch, the others keep their
+// order.
+DataSources open_encoder_data(const Config& config);
+
+// What `evaluate` reads: all samples of --data-path in their order.
+struct EncoderExam {
+  std::shared_ptr<const EncoderSource> source;
+  // Of SQuAD: what leads from logits back to answers.
+  std::vector<SquadExample> examples;
+  std::shared_ptr<const std::vector<SquadFeature>> features;  // sample n is feature n
+  std::shared_ptr<const WordPieceTokenizer> tokenizer;
+};
+// Throws std::runtime_error with one sentence.
+EncoderExam open_encoder_exam(const Config& config);
+
+}  // namespace tally::train

@@ -1,0 +1,61 @@
+// Flags of BERT and DistilBERT.
+#include <doctest/doctest.h>
+
+#include "tests/train/config/parse.h"
+
+using namespace tally::train;
+
+TEST_CASE("the published encoders by name, with their sizes") {
+  // Devlin et al. 2018, section 3; Sanh et al. 2019, section 3; transformers' parameter counts with
+  // the vocabulary of 30,522: BertForPreTraining and DistilBertForMaskedLM.
+  const std::string whole = base + "--make-vocab-size-divisible-by 1 ";
+  const Config b = parse(whole + "--model bert-base");
+  CHECK(b.model.kind == "bert");
+  CHECK(b.model.task == Task::pretraining);
+  CHECK(b.model.predicts_next_sentence());
+  CHECK(b.model.layernorm_epsilon == 1e-12);
+  CHECK(b.model.vocabulary == 30522);
+  CHECK(b.model.max_positions == 512);
+  CHECK(b.model.parameters() == 110106428);
+  CHECK(b.sequence == 128);
+  CHECK(b.data.max_predictions == 20);
+  CHECK(b.data.tokenizer == "BertWordPieceLowerCase");
+  CHECK(parse(whole + "--model 340M").model.parameters() == 336226108);
+  const Config d = parse(whole + "--model distilbert");
+  CHECK_FALSE(d.model.predicts_next_sentence());
+  CHECK(d.model.parameters() == 66985530);
+}
+
+TEST_CASE("an encoder's task") {
+  const Config c = parse(base + "--model distilbert --task classify --num-classes 5");
+  CHECK(c.model.task == Task::classification);
+  CHECK(c.model.classes == 5);
+  CHECK(c.model.classifier_dropout == 0.2);
+  const Config s = parse(base + "--model bert-large --task squad --hidden-dropout 0.3");
+  CHECK(s.sequence == 384);
+  CHECK(s.model.classifier_dropout == 0.3);
+  CHECK_FALSE(
+      parse(base + "--model bert-base --bert-no-binary-head").model.predicts_next_sentence());
+  CHECK(parse(base + "--model bert-base --seq-length 512").data.max_predictions == 80);
+}
+
+TEST_CASE("what does not go with encoders is one clear error") {
+  const auto fault = [](const std::string& flags, int world = 1) {
+    return error_of(base + "--model bert-base " + flags, world);
+  };
+  CHECK(fault("--tensor-model-parallel-size 2", 2) ==
+        "--tensor-model-parallel-size: 2: bert is parallel in data only: take 1");
+  CHECK(fault("--pipeline-model-parallel-size 2", 2).find("parallel in data only") !=
+        std::string::npos);
+  CHECK(fault("--task pretraining") ==
+        "--task: 'pretraining' is not known: pretrain, classify, squad");
+  CHECK(fault("--tokenizer-type GPT2BPETokenizer").find("is not a tokenizer of encoders") !=
+        std::string::npos);
+  CHECK(fault("--use-rotary-position-embeddings") ==
+        "--use-rotary-position-embeddings: is for language models, and this is bert: leave it out");
+  CHECK(fault("--merge-file m").find("is not read for BERT's tokenizers") != std::string::npos);
+  CHECK(fault("--mask-prob 0") == "--mask-prob: must be greater than 0");
+  CHECK(error_of(base + "--pad") ==
+        "--pad: is for encoders, and this is gpt: give --model bert-base, for example");
+  CHECK(error_of(base + "--task classify").find("--task: is for encoders") == 0);
+}
