@@ -52,10 +52,14 @@ TEST_CASE("a training goes on under one layout after the other, with the numbers
   CHECK(fs::exists(folder / "s/iter_0000008/optimizer-00002-of-00002.safetensors"));
 }
 
-TEST_CASE("LAMB and SGD go on under another layout") {
-  for (const std::string kind : {"lamb", "sgd"}) {
-    const Folder folder("resume_" + kind);
-    const std::string run = exact + "--optimizer " + kind + " ";
+TEST_CASE("LAMB, SGD and a Llama go on under another layout") {
+  for (const std::string more :
+       {"--optimizer lamb ", "--optimizer sgd ",
+        "--swiglu --normalization RMSNorm --disable-bias-linear --position-embedding-type rope "
+        "--group-query-attention --num-query-groups 4 --kv-channels 6 "}) {
+    CAPTURE(more);
+    const Folder folder("resume_others");
+    const std::string run = exact + more;
     const json whole = losses(run + "--train-iters 6 ", folder);
     const std::string places = run + "--save " + folder / "s --load " + folder / "s ";
     losses(places + tensor + "--train-iters 2 ", folder);
