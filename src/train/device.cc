@@ -58,13 +58,7 @@ void check_precision(const Config& c, const Device& device, const DeviceInfo& in
 
 std::string attention_name(const Config& c, Stream& stream) {
   if (c.reference) return "autograd";
-  AttentionShape shape;
-  shape.batch = c.micro_batch;
-  shape.tokens = c.sequence;
-  shape.heads = c.model.heads;
-  shape.head_dim = c.model.head_dim();
-  shape.dropout = static_cast<float>(c.model.attention_dropout);
-  return attention_backend({stream, compute_options(c)}, shape, c.compute_type());
+  return attention_backend({stream, compute_options(c)}, attention_shape(c), c.compute_type());
 }
 
 }  // namespace
@@ -122,6 +116,23 @@ std::string threads_notice(const Record& r) {
       "other processes use {} of the processors: computing with {} thread{} (OMP_NUM_THREADS sets "
       "another number)",
       r.busy_processors, r.threads, r.threads == 1 ? "" : "s");
+}
+
+AttentionShape attention_shape(const Config& c, bool documents) {
+  AttentionShape shape;
+  shape.batch = c.micro_batch;
+  shape.tokens = c.sequence;
+  shape.heads = c.model.heads;
+  shape.head_dim = c.model.head_dim();
+  shape.dropout = static_cast<float>(c.model.attention_dropout);
+  if (c.model.encoder()) shape.mask = AttentionMask::none;
+  if (!documents) return shape;
+  shape.batch = 1;
+  shape.tokens = c.micro_batch * c.sequence;
+  shape.documents = true;
+  shape.most_documents = 2 * c.micro_batch;
+  shape.longest = c.sequence;
+  return shape;
 }
 
 std::unique_ptr<Stream> open_device(const Config& config, Record* record) {

@@ -7,6 +7,7 @@
 #include "src/config/config.h"
 #include "src/device/compute_options.h"
 #include "src/measure/record.h"
+#include "src/ops/attention/attention.h"
 
 namespace tally::train {
 
@@ -20,6 +21,9 @@ std::string kernel_notice(const Record& record);
 
 // One sentence where fewer threads compute than the processors allow, because others use these.
 std::string threads_notice(const Record& record);
+
+// The attention of a full micro batch. `documents`: of an encoder, all its sequences in one row.
+AttentionShape attention_shape(const Config& config, bool documents = false);
 
 // The compute options of the explicit model's operations that `config` asks for.
 ComputeOptions compute_options(const Config& config);

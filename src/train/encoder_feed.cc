@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <string>
 
-#include "src/ops/attention/attention.h"
 #include "src/train/device.h"
 
 namespace tally::train {
@@ -75,19 +73,9 @@ void check_ids(const EncoderArrays& a, const ModelConfig& model) {
 // Whether attention serves one row of all tokens without computing all pairs of them.
 bool serves_documents(const Config& c, Stream& stream) {
   if (!stream.device().is_cuda()) return true;
-  AttentionShape shape;
-  shape.batch = 1;
-  shape.tokens = c.micro_batch * c.sequence;
-  shape.heads = c.model.heads;
-  shape.head_dim = c.model.head_dim();
-  shape.mask = AttentionMask::none;
-  shape.scale = 1.0 / std::sqrt(static_cast<double>(shape.head_dim));
-  shape.dropout = c.model.attention_dropout;
-  shape.documents = true;
-  shape.most_documents = 2 * c.micro_batch;
-  shape.longest = c.sequence;
   const Compute compute(stream, compute_options(c));
-  return std::string(attention_backend(compute, shape, c.compute_type())) != "unfused";
+  return std::string(attention_backend(compute, attention_shape(c, true), c.compute_type())) !=
+         "unfused";
 }
 
 // Places of answers beyond the sequence do not count, and negative ones are its first token, as in

@@ -3,6 +3,7 @@
 // borders between them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -30,8 +31,8 @@ struct EncoderArrays {
   int64_t rows = 0, columns = 0;  // of ids
   bool packed = false;            // with positions
   std::vector<int32_t> ids, token_types, positions, cu_seqlens, firsts, lengths, masked;
-  std::vector<int32_t> labels[2];
-  int64_t counted[2] = {0, 0};  // labels that count
+  std::array<std::vector<int32_t>, 2> labels;
+  std::array<int64_t, 2> counted{};  // labels that count
   int64_t real_tokens = 0;
 };
 // Throws std::runtime_error with one sentence where a token is not in the vocabulary.
