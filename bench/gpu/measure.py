@@ -37,11 +37,11 @@ class Case:
 
     def part(self):
         """Of bench/RESULTS.md, as bench/report names it."""
-        programs = {"compiled_gpt": "trainer-compile", "hf_trainer": "trainer-hf"}
+        programs = {"compiled_gpt": "trainer-compile", "hf_trainer": "trainer-hf", "hf_encoder": "trainer-encoders"}
         return programs[self.peers[0][0]] if self.peers else "trainer-wide"
 
     def against_hf(self):
-        return any(program == "hf_trainer" for program, _ in self.peers)
+        return any(program.startswith("hf_") for program, _ in self.peers)
 
     def dropout(self, wanted=None):
         if not self.against_hf():
@@ -58,6 +58,15 @@ def wide(heads, layers):
     return Case(f"--num-layers {layers} --hidden-size 5120 --num-attention-heads {heads} --seq-length 2048 "
                 "--max-position-embeddings 2048 --micro-batch-size 4 --bf16", 15, floor=f"{layers} 5120 {heads} 2048 4",
                 row=f"{heads} heads of {5120 // heads}")
+
+
+def encoder(model, task, tokens, batch, precision, steps, row, compiled=False):
+    """An encoder on samples of full length, beside Hugging Face Trainer."""
+    ours = {"mlm": "--bert-no-binary-head", "classify": "--task classify --num-classes 6", "squad": "--task squad"}[task]
+    flag = "" if precision == "fp32" else f" --{precision}"
+    peer = f"--task {task} --tokens {tokens} --batch {batch} --precision {precision}" + (" --compile" if compiled else "")
+    return Case(f"--model {model} {ours} --seq-length {tokens} --micro-batch-size {batch}{flag}", steps,
+                ("hf_encoder", peer), row=row)
 
 
 CASES = {
@@ -104,6 +113,14 @@ CASES = {
     "355m-b7x4-t512-bf16": Case("--seq-length 512 --model gpt2-medium --micro-batch-size 7 --global-batch-size 28 --bf16",
                                 40, ("hf_trainer", "--model 355M --batch 7 --tokens 512 --accumulation 4"),
                                 row="355M B7 x 4 T512 bf16"),
+    "bert-large-t128-b256": encoder("bert-large", "mlm", 128, 256, "bf16", 40, "BERT-large T128 B256 bf16", compiled=True),
+    "bert-large-t512-b64": encoder("bert-large", "mlm", 512, 64, "bf16", 40, "BERT-large T512 B64 bf16"),
+    "bert-large-t128-b56-bf16": encoder("bert-large", "mlm", 128, 56, "bf16", 100, "BERT-large T128 B56 bf16"),
+    "bert-large-t128-b56-fp32": encoder("bert-large", "mlm", 128, 56, "fp32", 30, "BERT-large T128 B56 fp32, no TF32 anywhere"),
+    "distilbert-t128-b256-fp16": encoder("distilbert", "classify", 128, 256, "fp16", 150, "DistilBERT classes T128 B256 fp16"),
+    "distilbert-t128-b256-fp32": encoder("distilbert", "classify", 128, 256, "fp32", 40,
+                                         "DistilBERT classes T128 B256 fp32, no TF32 anywhere"),
+    "bert-large-squad-t384-b32": encoder("bert-large", "squad", 384, 32, "bf16", 60, "BERT-large SQuAD T384 B32 bf16"),
 }
 
 
@@ -246,7 +263,7 @@ def measure_all(a, names, running):
         steps = a.steps or case.steps
         running.clear()
         for program, flags in () if a.no_peers else case.peers:
-            if program == "hf_trainer":
+            if program.startswith("hf_"):
                 flags += f" --dropout {case.dropout(a.dropout)}"
             peer = Peer(program, flags, min(steps, 60), os.path.join(a.out, f"{name}.{program}.txt"))
             running.append(peer)

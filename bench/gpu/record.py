@@ -7,7 +7,8 @@ import measure
 
 # name, what its version is of, key of the version in the peer's output
 PEERS = {"compiled_gpt": ("torch.compile", "PyTorch", "torch"),
-         "hf_trainer": ("HF Trainer", "transformers", "transformers")}
+         "hf_trainer": ("HF Trainer", "transformers", "transformers"),
+         "hf_encoder": ("HF Trainer", "transformers", "transformers")}
 
 
 def machine(directory, environment):

@@ -60,7 +60,7 @@ class ReferenceEncoder final : public AutogradStage {
     if (config_.task == Task::question_answering) return answers(x, batch, weight / 2);
     if (config_.task == Task::classification)
       return classes(x, batch, names_.classifier, config_.classifier_dropout, 0, weight);
-    const at::Tensor masked = masked_lm(x, batch, weight);
+    at::Tensor masked = masked_lm(x, batch, weight);
     if (!config_.predicts_next_sentence()) return masked;
     return masked + classes(x, batch, names_.next_sentence, 0, 1, weight);
   }

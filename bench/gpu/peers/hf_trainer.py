@@ -81,15 +81,20 @@ def train(a):
     model = GPT2LMHeadModel(GPT2Config(
         n_layer=layers, n_embd=hidden, n_head=heads, n_positions=max(1024, a.tokens), resid_pdrop=a.dropout,
         embd_pdrop=a.dropout, attn_pdrop=a.dropout))
+    return timed(a, model, Tokens((a.steps + a.warmup) * a.batch * a.accumulation, a.tokens))
+
+
+def timed(a, model, dataset, **more):
+    """Seconds a step of Trainer on the model; `more`: further TrainingArguments."""
     steps = a.steps + a.warmup
     clock = Clock(a.warmup, steps)
     trainer = Trainer(
-        model=model, train_dataset=Tokens(steps * a.batch * a.accumulation, a.tokens), callbacks=[clock],
+        model=model, train_dataset=dataset, callbacks=[clock],
         args=TrainingArguments(
             output_dir="/tmp/hf-trainer", max_steps=steps, per_device_train_batch_size=a.batch,
             gradient_accumulation_steps=a.accumulation, bf16=a.precision == "bf16", fp16=a.precision == "fp16",
             tf32=a.precision != "fp32", optim="adamw_torch_fused", save_strategy="no", report_to=[],
-            logging_strategy="no", disable_tqdm=True, dataloader_pin_memory=True))
+            logging_strategy="no", disable_tqdm=True, dataloader_pin_memory=True, **more))
     trainer.train()
     return clock.seconds()
 

@@ -182,20 +182,20 @@ TEST_CASE("a manifest that does not have everything is refused, and names itself
                  }),
                  "'master.wte.weight' is F32 [10, 8], and F32 [11, 8] is needed"));
   CHECK(contains(fault([&](Json* j) { (*j)["dtype"] = "F64"; }), "is F64 ["));
-  for (const auto& [key, wrong] : {std::pair<std::string, Json>{"dimension", 2},
-                                   {"shards", 0},
-                                   {"shards", 5},
-                                   {"sections", {8, 8, 7}},
-                                   {"sections", {30, -6}},
-                                   {"shape", {24, 0}},
-                                   {"shape", Json()},
-                                   {"pieces", {{99, 0, 0, 1}}},
-                                   {"pieces", {{0, 2, 0, 1}}},
-                                   {"pieces", {{0, 0, 5, 5}}},
-                                   {"pieces", {{0, 0, 0, 1000}}},
-                                   {"pieces", {{0, 0, 0}}}}) {
-    CAPTURE(key);
-    CHECK(contains(fault([&, &k = key, &w = wrong](Json* j) { of(j, rows)[k] = w; }),
+  for (const auto& entry : {std::pair<std::string, Json>{"dimension", 2},
+                            {"shards", 0},
+                            {"shards", 5},
+                            {"sections", {8, 8, 7}},
+                            {"sections", {30, -6}},
+                            {"shape", {24, 0}},
+                            {"shape", Json()},
+                            {"pieces", {{99, 0, 0, 1}}},
+                            {"pieces", {{0, 2, 0, 1}}},
+                            {"pieces", {{0, 0, 5, 5}}},
+                            {"pieces", {{0, 0, 0, 1000}}},
+                            {"pieces", {{0, 0, 0}}}}) {
+    CAPTURE(entry.first);
+    CHECK(contains(fault([&](Json* j) { of(j, rows)[entry.first] = entry.second; }),
                    ours + "is damaged: "));
   }
   CHECK(contains(fault([&](Json* j) { (*j)["files"][0]["name"] = "../x"; }),

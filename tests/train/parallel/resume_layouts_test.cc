@@ -79,9 +79,10 @@ TEST_CASE("the model that several ranks write is one process's, and ranks read t
         read_text(folder / "s/iter_0000002/model.safetensors"));
   const SafetensorsFile one(folder / "one/model.safetensors"), hf(folder / "hf/model.safetensors");
   REQUIRE(one.tensors().size() == hf.tensors().size());
-  for (const auto& [name, tensor_of_one] : one.tensors()) {
-    const auto& other = hf.tensors().at(name);
-    CAPTURE(name);
+  for (const auto& named : one.tensors()) {
+    const auto& tensor_of_one = named.second;
+    const auto& other = hf.tensors().at(named.first);
+    CAPTURE(named.first);
     REQUIRE(other.bytes == tensor_of_one.bytes);
     std::vector<double> a(other.bytes / 8), b(a.size());
     std::memcpy(a.data(), tensor_of_one.data, other.bytes);

@@ -43,11 +43,11 @@ TEST_CASE("several processes allocate what their plan says") {
       "--num-layers 4 --hidden-size 128 --num-attention-heads 4 --seq-length 64 --device cpu "
       "--micro-batch-size 2 --global-batch-size 8 --tokenizer-type bytes ";
   const std::string tensor = "--tensor-model-parallel-size 2 --sequence-parallel ";
-  for (const auto& [processes, layout] :
-       {std::pair{2, std::string()}, std::pair{2, tensor},
-        std::pair{4, tensor + "--pipeline-model-parallel-size 2 "},
-        std::pair{4, std::string("--pipeline-model-parallel-size 4 --bf16")}}) {
-    CAPTURE(layout);
+  for (const auto& ranks : {std::pair{2, std::string()}, std::pair{2, tensor},
+                            std::pair{4, tensor + "--pipeline-model-parallel-size 2 "},
+                            std::pair{4, std::string("--pipeline-model-parallel-size 4 --bf16")}}) {
+    const auto& [processes, layout] = ranks;
+    CAPTURE(ranks.second);
     const double measured =
         measured_peak(folder, model + layout + fmt::format(" --nproc-per-node {}", processes));
     const json plan = plan_of(model + layout + fmt::format(" --plan-gpus {}", processes));
