@@ -16,6 +16,9 @@ sys.path.insert(0, BENCH)
 import measure  # noqa: E402
 
 SIZES = {"gpt2": "124M", "gpt2-medium": "355M"}
+# Of the encoders' peer: its task, whose model it chooses itself, and the flags of ours that it stands for.
+ENCODERS = {"mlm": ("bert-large", "--bert-no-binary-head"), "classify": ("distilbert", "--task classify --num-classes 6"),
+            "squad": ("bert-large", "--task squad")}
 TRAINER = """#!/usr/bin/env python3
 import json, sys
 a = sys.argv
@@ -88,10 +91,15 @@ class Measure(unittest.TestCase):
             case = measure.CASES[name]
             words = case.our_flags()
             ours = parsed(words, model="", seq_length=0, micro_batch_size=0, global_batch_size=0)
-            (_, flags), = case.peers
-            peer = parsed(flags.split(), model="124M", batch=8, tokens=1024, accumulation=1, precision="bf16")
+            (program, flags), = case.peers
+            peer = parsed(flags.split(), task="", model="124M", batch=8, tokens=1024, accumulation=1, precision="bf16")
             with self.subTest(name):
-                self.assertEqual(SIZES[ours.model], peer.model)
+                if program == "hf_encoder":
+                    model, task = ENCODERS[peer.task]
+                    self.assertEqual(ours.model, model)
+                    self.assertIn(f" {task} ", " ".join(words))
+                else:
+                    self.assertEqual(SIZES[ours.model], peer.model)
                 self.assertEqual((ours.seq_length, ours.micro_batch_size), (peer.tokens, peer.batch))
                 self.assertEqual(ours.global_batch_size or ours.micro_batch_size, peer.batch * peer.accumulation)
                 ours_precision = next((p for p in ("tf32x3", "bf16", "fp16", "tf32") if "--" + p in words or p in words), "fp32")
