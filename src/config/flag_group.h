@@ -1,6 +1,7 @@
 // Declares the flags of one group of the help. Private to config/.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,13 +1,16 @@
 // The flags as given on the command line, before defaults and checks. Private to config/.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "src/config/config.h"
 #include "src/config/stored_models.h"
+
+namespace CLI {
+class App;
+}
 
 namespace tally::train {
 
