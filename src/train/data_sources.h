@@ -16,6 +16,7 @@ struct DataSources {
   std::string description;  // "corpus/corpus: 503 documents, 1528901 tokens"
   // Its content, independent of its path: sizes, and a hash of the first training sample.
   std::string content;
+  std::string note;  // what the user should know about it; empty: nothing
 };
 
 // The token that ends a document for the run's tokenizer. Throws std::runtime_error where it is not

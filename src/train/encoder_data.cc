@@ -51,6 +51,18 @@ class Opener {
                                                  : questions(paths.front(), use);
   }
 
+  // Rows of a new model's embedding that no token of --vocab-file has; empty: none. A stored model's
+  // vocabulary is what it is.
+  std::string unused_rows() const {
+    const bool stored = !c_.load_hf_dir.empty() || !c_.load_dir.empty();
+    if (stored || !tokenizer_ || tokenizer_->vocabulary() == c_.model.vocabulary) return "";
+    return fmt::format(
+        "--vocab-file: {} has {} tokens, and the model's vocabulary {}: --vocab-size {} makes "
+        "them equal",
+        c_.data.vocab_file, tokenizer_->vocabulary(), c_.model.vocabulary,
+        tokenizer_->vocabulary());
+  }
+
   // Questions may have several answers, or none.
   EncoderExam open_questions(const std::string& path) const {
     EncoderExam exam;
@@ -191,6 +203,7 @@ EncoderExam open_encoder_exam(const Config& c) {
 DataSources open_encoder_data(const Config& c) {
   DataSources data;
   Opener opener(c);
+  data.note = opener.unused_rows();
   const bool evaluates = c.eval_interval > 0 && c.eval_iterations > 0;
   if (!c.skip_train) data.train = open_split(&opener, c, c.data.paths, training, &data);
   if (!evaluates) return data;

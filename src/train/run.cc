@@ -319,6 +319,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
                           "let --data-path name the same dataset on every host");
     take_save_folder(config, world, from, &save_folder, notice);
     record.data = data.description;
+    if (!data.note.empty()) notice(data.note);
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);
     if (const std::string text = kernel_notice(record); !text.empty()) notice(text);
