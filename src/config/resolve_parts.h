@@ -43,7 +43,8 @@ void resolve_model(const Flags& f, const StoredModels& stored, const std::string
 // its flags, and what it does not support. Task::language_model: --task was not given.
 Task resolve_task(const Flags& f);
 void encoder_of_flags(const Flags& f, Config* c);
-void encoder_of_folder(const Flags& f, Config* c);
+void encoder_of_folder(const Flags& f, const StoredModels& stored, const std::string& folder,
+                       Config* c);
 // Comes after resolve_data().
 void resolve_encoder(const Flags& f, Config* c);
 void resolve_precision(const Flags& f, Config* c);

@@ -141,6 +141,27 @@ TEST_CASE("the source's tokenizer.json is not copied next to another tokenizer")
   CHECK(read_side_files(tiny_config(), data, dir / "from").files.count("tokenizer.json") == 1);
 }
 
+TEST_CASE("what is written says how BERT's texts were read") {
+  const TempDir dir;
+  fs::create_directories(dir / "from");
+  dir.write("from/config.json", "{}");
+  CHECK_FALSE(reads_lower_case(dir / "from").has_value());
+  dir.write("from/tokenizer.json",
+            R"({"normalizer": {"type": "BertNormalizer", "lowercase": false}})");
+  CHECK(reads_lower_case(dir / "from") == false);
+  dir.write("from/tokenizer_config.json", R"({"do_lower_case": true, "unk_token": "[UNK]"})");
+  CHECK(reads_lower_case(dir / "from") == true);
+  DataConfig data;
+  data.tokenizer = "BertWordPieceCase";
+  data.vocab_file = dir.write("vocab.txt", "[PAD]\n");
+  const SideFiles side = read_side_files(tiny_config(), data, dir / "from");
+  CHECK(side.files.count("tokenizer.json") == 0);  // another vocabulary's
+  CHECK(contains(side.files.at("tokenizer_config.json"), "\"do_lower_case\": false"));
+  CHECK(contains(side.files.at("tokenizer_config.json"), "\"unk_token\": \"[UNK]\""));
+  dir.write("from/tokenizer_config.json", R"({"do_lower_case": "no"})");
+  CHECK(contains(error_of([&] { reads_lower_case(dir / "from"); }), "neither true nor false"));
+}
+
 TEST_CASE("a tied model whose lm_head is another matrix is refused") {
   const TempDir dir;
   Tiny tiny;

@@ -1,7 +1,9 @@
 // Flags of BERT and DistilBERT.
 #include <doctest/doctest.h>
 
+#include "src/checkpoint/model_config_file.h"
 #include "tests/train/config/parse.h"
+#include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;
 
@@ -58,4 +60,18 @@ TEST_CASE("what does not go with encoders is one clear error") {
   CHECK(error_of(base + "--pad") ==
         "--pad: is for encoders, and this is gpt: give --model bert-base, for example");
   CHECK(error_of(base + "--task classify").find("--task: is for encoders") == 0);
+}
+
+TEST_CASE("a folder's tokenizer says whether texts are lower-cased") {
+  const TempDir dir;
+  ModelConfig m;
+  m.kind = "bert", m.task = Task::classification;
+  dir.write("config.json", model_config_json(m, DType::f32));
+  const std::string flags = base + "--load-hf " + (dir / "");
+  CHECK(parse(flags).data.tokenizer == "BertWordPieceLowerCase");
+  dir.write("tokenizer_config.json", R"({"do_lower_case": false})");
+  CHECK(parse(flags).data.tokenizer == "BertWordPieceCase");
+  CHECK(parse(flags + " --tokenizer-type BertWordPieceCase").data.tokenizer == "BertWordPieceCase");
+  CHECK(error_of(flags + " --tokenizer-type BertWordPieceLowerCase")
+            .find("--tokenizer-type: BertWordPieceLowerCase contradicts the tokenizer of") == 0);
 }
