@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/config/config.h"
 
@@ -16,6 +17,8 @@ struct SideFiles {
   // special_tokens_map.json, generation_config.json.
   std::map<std::string, std::string> files;
   std::string config;  // config.json of the folder that the model comes from; empty: none
+  // The names of the first classes, where training had names; empty: those of `config` stay.
+  std::vector<std::string> classes;
   int64_t end_of_text =
       -1;  // the token that ends a document, where the tokenizer's files are known
 };

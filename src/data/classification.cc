@@ -1,8 +1,10 @@
 #include "src/data/classification.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <stdexcept>
 #include <unordered_map>
@@ -21,6 +23,35 @@ int64_t whole_number(const std::string& label) {
       (label.size() > 1 && label[0] == '0'))
     return -1;
   return std::stoll(label);
+}
+
+bool looks_like_number(const std::string& label) {
+  if (label.find_first_not_of("+-.0123456789eE") != label.npos) return false;
+  char* end = nullptr;
+  std::strtod(label.c_str(), &end);
+  return end != label.c_str() && *end == 0;
+}
+
+// Throws where the row's label can be no class.
+void check_label(const LabelledText& row) {
+  if (row.label.empty()) throw BadInput(fmt::format("{}: this row has no label", row.place));
+  const int64_t number = whole_number(row.label);
+  if (number >= kMostClasses)
+    throw BadInput(fmt::format(
+        "{}: the label {} is too great for the number of a class: they begin at 0, and there are "
+        "at most {}",
+        row.place, row.label, kMostClasses));
+  if (number < 0 && looks_like_number(row.label))
+    throw BadInput(
+        fmt::format("{}: the label {} is not the number of a class: classes count from 0, or have "
+                    "words as names",
+                    row.place, row.label));
+}
+
+std::vector<std::string> numbers_below(int64_t count) {
+  std::vector<std::string> all;
+  for (int64_t i = 0; i < count; ++i) all.push_back(std::to_string(i));
+  return all;
 }
 
 // Cuts the longer of two texts until both have at most `room` tokens together.
@@ -91,23 +122,39 @@ LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOpt
 std::vector<std::string> class_names(const LabelledTexts& texts) {
   std::set<std::string> names;
   int64_t greatest = -1;
-  bool numbers = true;
   for (const LabelledText& row : texts.rows) {
-    if (row.label.empty()) throw BadInput(fmt::format("{}: this row has no label", row.place));
-    names.insert(row.label);
+    check_label(row);
     const int64_t number = whole_number(row.label);
-    numbers = numbers && number >= 0;
-    greatest = std::max(greatest, number);
-    if (numbers && greatest >= kMostClasses)
+    const bool numbers = number >= 0;
+    if (!names.empty() && numbers != (greatest >= 0))
       throw BadInput(fmt::format(
-          "{}: the label {} is too great for the number of a class: they begin at 0, and there are "
-          "at most {}",
-          row.place, row.label, kMostClasses));
+          "{}: the label \"{}\" is {}, and those before it are {}: give all classes numbers from 0 "
+          "on, or all of them words",
+          row.place, row.label, numbers ? "a number" : "a word", numbers ? "words" : "numbers"));
+    names.insert(row.label);
+    greatest = std::max(greatest, number);
   }
-  if (!numbers) return {names.begin(), names.end()};
-  std::vector<std::string> all;
-  for (int64_t i = 0; i <= greatest; ++i) all.push_back(std::to_string(i));
-  return all;
+  if (greatest < 0) return {names.begin(), names.end()};
+  return numbers_below(greatest + 1);
+}
+
+std::vector<std::string> class_names(const LabelledTexts& texts,
+                                     const std::vector<std::string>& names) {
+  const std::set<std::string> known(names.begin(), names.end());
+  const auto count = static_cast<int64_t>(names.size());
+  bool named = true, numbered = true;
+  for (const LabelledText& row : texts.rows) {
+    const int64_t number = whole_number(row.label);
+    named = named && known.count(row.label) > 0;
+    numbered = numbered && number >= 0 && number < count;
+    if (named || numbered) continue;
+    check_label(row);
+    throw BadInput(fmt::format(
+        "{}: the label \"{}\" is none of the model's classes: {}{}", row.place, row.label,
+        fmt::join(names.begin(), names.begin() + std::min<int64_t>(count, 20), ", "),
+        count > 20 ? ", ..." : ""));
+  }
+  return named ? names : numbers_below(count);
 }
 
 std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& texts,

@@ -12,7 +12,8 @@
 namespace tally::train {
 
 struct EncoderEvaluation {
-  // The mean over the samples; of pre-training, of the micro batches' means. Of SQuAD there is none,
+  // The mean over the samples; of pre-training, over the masked tokens plus that over the pairs of
+  // sentences. Of SQuAD there is none,
   // since questions have several right answers.
   double loss = 0;
   int64_t samples = 0, tokens = 0;

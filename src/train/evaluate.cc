@@ -176,6 +176,7 @@ std::function<Report(Stream&)> prepare_evaluation(const Config& c) {
   if (c.model.encoder()) {
     EncoderExam exam;
     check_flag("--data-path", [&] { exam = open_encoder_exam(c); });
+    for (const std::string& note : exam.notes) print_note(note);
     return [&c, exam](Stream& stream) { return report_of_encoder(c, exam, stream); };
   }
   std::vector<int32_t> tokens;

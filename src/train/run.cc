@@ -313,8 +313,10 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     SideFiles files = side_files(config, world, from);
     DataSources data = [&] {
       const TaskScope task(world.meeting().operations(), "opens the data");
-      return open_data(config);
+      return open_data(config, from.checkpoint.value_or(config.load_hf_dir));
     }();
+    files.classes = data.classes;
+    for (const std::string& note : data.notes) notice(note);
     require_same_settings(world.meeting(), host_name(), {{"dataset", "the dataset", data.content}},
                           "let --data-path name the same dataset on every host");
     take_save_folder(config, world, from, &save_folder, notice);

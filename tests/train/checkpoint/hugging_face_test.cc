@@ -162,6 +162,26 @@ TEST_CASE("what is written says how BERT's texts were read") {
   CHECK(contains(error_of([&] { reads_lower_case(dir / "from"); }), "neither true nor false"));
 }
 
+TEST_CASE("the names of a classifier's classes are kept") {
+  const TempDir dir;
+  ModelConfig m;
+  m.kind = "bert", m.task = Task::classification, m.classes = 3;
+  SideFiles side;
+  dir.write("config.json", model_config_json(m, DType::f32, side));
+  CHECK(read_class_names(dir / "").empty());  // LABEL_0 and so on are no names
+  side.classes = {"neg", "pos"};
+  dir.write("config.json", model_config_json(m, DType::f32, side));
+  const std::vector<std::string> names{"neg", "pos", "LABEL_2"};
+  CHECK(read_class_names(dir / "") == names);
+  side.config = dir.read("config.json");
+  side.classes.clear();
+  dir.write("config.json", model_config_json(m, DType::f32, side));
+  CHECK(read_class_names(dir / "") == names);
+  dir.write("config.json", R"({"architectures": ["BertForSequenceClassification"],
+                               "id2label": {"0": "a", "1": "a"}})");
+  CHECK(contains(error_of([&] { read_class_names(dir / ""); }), "two classes the name \"a\""));
+}
+
 TEST_CASE("a tied model whose lm_head is another matrix is refused") {
   const TempDir dir;
   Tiny tiny;

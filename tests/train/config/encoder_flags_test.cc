@@ -56,6 +56,8 @@ TEST_CASE("what does not go with encoders is one clear error") {
   CHECK(fault("--use-rotary-position-embeddings") ==
         "--use-rotary-position-embeddings: is for language models, and this is bert: leave it out");
   CHECK(fault("--merge-file m").find("is not read for BERT's tokenizers") != std::string::npos);
+  CHECK(error_of("--train-iters 10 --model bert-base --data-path d --dynamic-masking") ==
+        "--dynamic-masking: needs --vocab-file: the [MASK] of the data's vocabulary");
   CHECK(fault("--mask-prob 0") == "--mask-prob: must be greater than 0");
   CHECK(error_of(base + "--pad") ==
         "--pad: is for encoders, and this is gpt: give --model bert-base, for example");
@@ -74,4 +76,15 @@ TEST_CASE("a folder's tokenizer says whether texts are lower-cased") {
   CHECK(parse(flags + " --tokenizer-type BertWordPieceCase").data.tokenizer == "BertWordPieceCase");
   CHECK(error_of(flags + " --tokenizer-type BertWordPieceLowerCase")
             .find("--tokenizer-type: BertWordPieceLowerCase contradicts the tokenizer of") == 0);
+}
+
+TEST_CASE("a classifier of several labels a text is refused") {
+  const TempDir dir;
+  ModelConfig m;
+  m.kind = "bert", m.task = Task::classification;
+  const std::string text = model_config_json(m, DType::f32);
+  dir.write("config.json",
+            text.substr(0, text.rfind('}')) + R"(, "problem_type": "multi_label_classification"})");
+  CHECK(error_of(base + "--load-hf " + (dir / "")).find("has the problem_type") !=
+        std::string::npos);
 }
