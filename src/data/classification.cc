@@ -55,8 +55,11 @@ std::vector<std::string> numbers_below(int64_t count) {
 }
 
 // Cuts the longer of two texts until both have at most `room` tokens together.
-void truncate_pair(size_t room, std::vector<int32_t>* a, std::vector<int32_t>* b) {
+// Returns whether it had to.
+bool truncate_pair(size_t room, std::vector<int32_t>* a, std::vector<int32_t>* b) {
+  if (a->size() + b->size() <= room) return false;
   while (a->size() + b->size() > room) (a->size() > b->size() ? a : b)->pop_back();
+  return true;
 }
 
 class ClassificationSamples final : public EncoderSource {
@@ -161,7 +164,7 @@ std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& 
                                                            const std::vector<std::string>& classes,
                                                            const WordPieceTokenizer& tokenizer,
                                                            int64_t sequence, bool shuffle,
-                                                           uint64_t seed) {
+                                                           uint64_t seed, int64_t* cut) {
   const size_t special = texts.pairs ? 3 : 2;
   if (sequence < static_cast<int64_t>(special) || texts.rows.empty())
     throw std::invalid_argument("make_classification_samples: no room for a token, or no texts");
@@ -173,12 +176,13 @@ std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& 
   const auto encoder = tokenizer.make_encoder();
   const BertTokens& tokens = tokenizer.tokens();
   std::vector<int32_t> a, b, ids;
+  int64_t shortened = 0;
   for (const LabelledText& row : texts.rows) {
     a.clear();
     b.clear();
     encoder->encode(row.text, &a);
     encoder->encode(row.pair, &b);
-    truncate_pair(room, &a, &b);
+    if (truncate_pair(room, &a, &b)) ++shortened;
     ids.assign(1, tokens.cls);
     ids.insert(ids.end(), a.begin(), a.end());
     ids.push_back(tokens.sep);
@@ -193,6 +197,7 @@ std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& 
                                  row.label, classes.size()));
     samples->add(ids, a_length, texts.labels ? label->second : -1);
   }
+  if (cut) *cut = shortened;
   return samples;
 }
 

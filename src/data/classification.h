@@ -49,11 +49,12 @@ std::vector<std::string> class_names(const LabelledTexts& texts,
 // (-1 where the texts have no labels). What is longer than `sequence` loses tokens at the end; of a
 // pair, one after the other from the longer text, from the second of equals (run_classifier.py of
 // google-research/bert). In the rows' order, or with `shuffle` in an order of every epoch. Throws
-// BadInput with the place of a label that is not in `classes`.
+// BadInput with the place of a label that is not in `classes`. `cut`, unless null, becomes how many
+// rows lost tokens.
 std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& texts,
                                                            const std::vector<std::string>& classes,
                                                            const WordPieceTokenizer& tokenizer,
                                                            int64_t sequence, bool shuffle,
-                                                           uint64_t seed);
+                                                           uint64_t seed, int64_t* cut = nullptr);
 
 }  // namespace tally::train

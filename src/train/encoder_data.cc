@@ -67,6 +67,7 @@ class Opener {
   EncoderExam open_questions(const std::string& path) const {
     EncoderExam exam;
     exam.tokenizer = tokenizer_;
+    check_squad(path);
     exam.examples = read_squad(path, false, c_.data.squad_2).examples;
     for (const SquadExample& example : exam.examples)
       if (!c_.data.squad_2 && example.answers.empty())
@@ -150,8 +151,13 @@ class Opener {
     } else if (use.training || classes_.empty()) {
       number_classes(rows, path, use);
     }
-    return make_classification_samples(rows, classes_, *tokenizer_, c_.sequence, use.training,
-                                       c_.seed);
+    int64_t cut = 0;
+    Source samples = make_classification_samples(rows, classes_, *tokenizer_, c_.sequence,
+                                                 use.training, c_.seed, &cut);
+    if (cut > 0)
+      notes_.push_back(fmt::format("{} of the {} texts of {} were cut at --seq-length {}", cut,
+                                   rows.rows.size(), path, c_.sequence));
+    return samples;
   }
   void number_classes(const LabelledTexts& rows, const std::string& path, const Use& use) {
     classes_ = class_names(rows);
@@ -179,8 +185,21 @@ class Opener {
         row->place, last, classes_.size(), c_.model.classes, classes_.size()));
   }
 
-  Source questions(const std::string& path, const Use& use) const {
+  // Throws for a table's name.
+  static void check_squad(const std::string& path) {
+    for (const char* ending : {".csv", ".tsv", ".csv.gz", ".tsv.gz"})
+      if (path.ends_with(ending))
+        throw std::runtime_error(fmt::format(
+            "{} is a table, which --task classify reads: this task reads SQuAD's JSON", path));
+  }
+  Source questions(const std::string& path, const Use& use) {
+    check_squad(path);
     const SquadFile file = read_squad(path, true, c_.data.squad_2);
+    if (file.left_out > 0)
+      notes_.push_back(fmt::format(
+          "{} of the {} questions of {} were left out: their answer's text is not where "
+          "the file says",
+          file.left_out, file.left_out + static_cast<int64_t>(file.examples.size()), path));
     auto features = std::make_shared<const std::vector<SquadFeature>>(
         make_squad_features(file.examples, *tokenizer_, squad_options(), true));
     if (features->empty())
@@ -201,12 +220,18 @@ uint64_t hash_of_first_sample(const EncoderSource& source) {
   return XXH3_64bits(sample.ids.data(), sample.ids.size() * sizeof(int32_t));
 }
 
+void check_length(const EncoderSource& source, const Config& c,
+                  const std::vector<std::string>& paths, const Use& use) {
+  if (source.sequence() <= c.sequence) return;
+  throw std::runtime_error(fmt::format("{}: {} has samples of {} tokens: give --seq-length {}",
+                                       use.flag, paths.empty() ? "--mock-data" : paths.front(),
+                                       source.sequence(), source.sequence()));
+}
+
 Samples open_split(Opener* opener, const Config& c, const std::vector<std::string>& paths,
                    const Use& use, DataSources* data) {
   const Source source = opener->open(paths, use);
-  if (source->sequence() > c.sequence)
-    throw std::runtime_error(fmt::format("{}: has samples of {} tokens: give --seq-length {}",
-                                         use.flag, source->sequence(), source->sequence()));
+  check_length(*source, c, paths, use);
   const std::string what = fmt::format("{} samples an epoch, first sample {:016x}",
                                        source->samples_per_epoch(), hash_of_first_sample(*source));
   data->content += fmt::format("{}{}: {}", data->content.empty() ? "" : "; ", use.name, what);
@@ -236,7 +261,9 @@ EncoderExam open_encoder_exam(const Config& c) {
   Opener opener(c, c.model_dir);
   if (c.model.task == Task::question_answering) return opener.open_questions(c.data.paths.front());
   EncoderExam exam;
-  exam.source = opener.open(c.data.paths, validation);
+  const Use all{"evaluation", "--data-path", false};
+  exam.source = opener.open(c.data.paths, all);
+  check_length(*exam.source, c, c.data.paths, all);
   exam.notes = opener.notes();
   return exam;
 }

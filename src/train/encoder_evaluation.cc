@@ -1,12 +1,8 @@
 #include "src/train/encoder_evaluation.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <stdexcept>
 
 #include "src/checkpoint/model_weights.h"
 #include "src/data/squad_predictions.h"
@@ -88,16 +84,6 @@ class Answers {
   std::vector<std::vector<float>> start_, end_;  // of each feature
 };
 
-void load(const Config& c, const ParameterTable& table, Stream& stream) {
-  const std::vector<std::string> missing =
-      load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
-  if (missing.empty()) return;
-  throw std::runtime_error(
-      fmt::format("{} has no weights of {}, so that it cannot do this task: name a model that was "
-                  "trained for it, or another --task",
-                  c.model_dir, fmt::join(missing, ", ")));
-}
-
 // The labels of both heads that count, in all samples of pre-training.
 std::array<int64_t, 2> counted_labels(const EncoderSource& source) {
   std::array<int64_t, 2> counted{};
@@ -116,7 +102,7 @@ EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Str
   ParameterTable table;
   register_model(c.model, &table);
   table.layout(stream, c.compute_type());
-  load(c, table, stream);
+  load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
   const Compute compute(stream, compute_options(c));
   const auto model =
       c.reference ? make_reference(c, table, compute) : make_model(c, table, compute);

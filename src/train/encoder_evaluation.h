@@ -23,7 +23,7 @@ struct EncoderEvaluation {
   std::vector<std::pair<std::string, double>> metrics;
 };
 
-// Takes the weights of config.model_dir. Throws std::runtime_error and OutOfMemory.
+// Takes the weights of config.model_dir, which has all of the task. Throws std::runtime_error and OutOfMemory.
 EncoderEvaluation evaluate_encoder(const Config& config, const EncoderExam& exam, Stream& stream);
 
 }  // namespace tally::train

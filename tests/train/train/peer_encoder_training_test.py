@@ -308,7 +308,44 @@ def names_classes():
         print("ok: the names of classes")
 
 
+def refuses():
+    """Wrong input ends with code 2 before anything starts, and what is cut is said."""
+    with tempfile.TemporaryDirectory() as work:
+        shard, _ = pretraining(work)
+        table, _ = classification(work)
+        squad, _ = answers(work)
+        random_model("BertForPreTraining").save_pretrained(f"{work}/model")
+        random_model("BertForQuestionAnswering").save_pretrained(f"{work}/reader")
+        random_model("BertForSequenceClassification", num_labels=3).save_pretrained(f"{work}/classifier")
+        common = flags(work, f"{work}/model", "pretrain", shard)
+        run(*common, "--train-iters", 1, "--save", f"{work}/saved")
+        vocabulary = f"{work}/vocab.txt"
+        exam = ["evaluate", "--device", "cpu", "--vocab-file", vocabulary, "--load-hf"]
+        with open(squad, encoding="utf-8") as f:
+            unanswerable = json.load(f)
+        unanswerable["data"][0]["paragraphs"][0]["qas"][0]["answers"] = []
+        with open(f"{work}/two.json", "w", encoding="utf-8") as f:
+            json.dump(unanswerable, f)
+        for words, message in [
+                ([*exam, f"{work}/model", "--task", "classify", "--data-path", table], "has no weights of classifier"),
+                ([*exam, f"{work}/model", "--data-path", shard, "--seq-length", 16],
+                 f"{shard} has samples of {SEQUENCE} tokens: give --seq-length {SEQUENCE}"),
+                ([*exam, f"{work}/reader", "--data-path", table], "is a table, which --task classify reads"),
+                ([*exam, f"{work}/reader", "--data-path", f"{work}/two.json"], "give --version-2-with-negative"),
+                (["--device", "cpu", "--load", f"{work}/saved", "--task", "classify", "--num-classes", 3, "--data-path",
+                  table, "--vocab-file", vocabulary, "--train-iters", 2, "--seq-length", SEQUENCE], "add --finetune"),
+                (["prepare", "--task", "bert", "--input", vocabulary, "--output", vocabulary, "--vocab-file", vocabulary,
+                  "--tokenizer-type", "BertWordPieceLowerCase"], f"--output: '{vocabulary}' is a file")]:
+            error = run(*words, code=2).stderr
+            check(message in error and error.count("\n") == 1, f"expected {message}: {error}")
+        done = run(*exam, f"{work}/classifier", "--data-path", table, "--seq-length", 8)
+        # The texts have 3, 5, ... 17 words, and [CLS] and [SEP] take two places.
+        check(f"6 of the {SAMPLES} texts of {table} were cut at --seq-length 8" in done.stderr, done.stderr)
+        print("ok: what is refused")
+
+
 resumes()
+refuses()
 names_classes()
 compare("BertForPreTraining", "pretrain", pretraining)
 compare("DistilBertForMaskedLM", "pretrain", pretraining)

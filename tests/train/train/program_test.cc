@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 
 #include "tests/train/train/tiny_run.h"
 
@@ -336,8 +337,10 @@ TEST_CASE("the loss falls on real text, below what letter frequencies alone can 
   const Folder folder("text");
   // The project's own documentation.
   std::string text = read_text(TALLY_SOURCE_DIR "/CONTRIBUTING.md");
+  std::set<fs::path> pages;  // in an order that is the same on every file system
   for (const auto& entry : fs::directory_iterator(TALLY_SOURCE_DIR "/docs"))
-    if (entry.path().extension() == ".md") text += read_text(entry.path());
+    if (entry.path().extension() == ".md") pages.insert(entry.path());
+  for (const fs::path& page : pages) text += read_text(page);
   std::ofstream(folder / "text.txt") << text;
   const Ended prepared = tally_train("prepare --tokenizer-type bytes --append-eod --input " +
                                      folder / "text.txt" + " --output " + folder / "corpus");
