@@ -98,46 +98,37 @@ StoredPart whole(const Parameter& parameter, const ModelConfig& config) {
   return part;
 }
 
-// A tensor of Llama and the rows of our parameter that it holds; 0: all.
-struct LlamaPart {
-  const char* name;
-  int64_t rows = 0;
-};
-
-// Of a parameter of block `layer`, whose name goes on with `name`.
-std::vector<LlamaPart> llama_block_parts(const std::string& name, const ModelConfig& config) {
-  const int64_t kv = config.kv_heads() * config.head_dim();
-  if (name == "ln_1.weight") return {{"input_layernorm.weight"}};
-  if (name == "ln_2.weight") return {{"post_attention_layernorm.weight"}};
-  if (name == "attn.c_proj.weight") return {{"self_attn.o_proj.weight"}};
-  if (name == "mlp.c_proj.weight") return {{"mlp.down_proj.weight"}};
-  if (name == "mlp.c_fc.weight")
-    return {{"mlp.gate_proj.weight", config.ffn}, {"mlp.up_proj.weight", config.ffn}};
-  return {{"self_attn.q_proj.weight", config.attention_width()},
-          {"self_attn.k_proj.weight", kv},
-          {"self_attn.v_proj.weight", kv}};
+// Llama's tensors that a block's parameter of this name holds, in the order of Parameter::fused.
+std::vector<const char*> llama_block_parts(const std::string& name) {
+  if (name == "ln_1.weight") return {"input_layernorm.weight"};
+  if (name == "ln_2.weight") return {"post_attention_layernorm.weight"};
+  if (name == "attn.c_proj.weight") return {"self_attn.o_proj.weight"};
+  if (name == "mlp.c_proj.weight") return {"mlp.down_proj.weight"};
+  if (name == "mlp.c_fc.weight") return {"mlp.gate_proj.weight", "mlp.up_proj.weight"};
+  return {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"};
 }
 
 // Each process has an equal share of each of the tensors' rows.
 std::vector<StoredPart> llama_parts(const Parameter& parameter, const ModelConfig& config) {
   const std::string& name = parameter.name;
   std::string block;
-  std::vector<LlamaPart> found{{name.c_str()}};
-  if (name == "wte.weight") found = {{embedding_name(config)}};
-  if (name == "ln_f.weight") found = {{"norm.weight"}};
+  std::vector<const char*> found{name.c_str()};
+  if (name == "wte.weight") found = {embedding_name(config)};
+  if (name == "ln_f.weight") found = {"norm.weight"};
   if (begins_with(name, "h.")) {
     const size_t dot = name.find('.', 2);
     block = "layers." + name.substr(2, dot - 1);
-    found = llama_block_parts(name.substr(dot + 1), config);
+    found = llama_block_parts(name.substr(dot + 1));
   }
   std::vector<StoredPart> parts;
   int64_t local = 0;
-  for (const LlamaPart& part : found) {
+  for (const char* part : found) {
+    const size_t place = parts.size();
     parts.push_back(whole(parameter, config));
     StoredPart& stored = parts.back();
-    stored.name = saved_name(block + part.name, config);
-    if (part.rows == 0) continue;
-    stored.shape[0] = part.rows;
+    stored.name = saved_name(block + part, config);
+    if (parameter.fused.empty()) continue;
+    stored.shape[0] = parameter.fused[place];
     const int64_t share = elements_of(stored.shape) / parameter.shard.count;
     stored.runs = {{parameter.shard.index * share, local, share}};
     local += share;
@@ -157,7 +148,7 @@ std::vector<StoredPart> queries_keys_values(const Parameter& parameter, const Mo
         parameter.name.substr(0, at) + name + parameter.name.substr(at + std::strlen("qkv")),
         config);
     part.shape = parameter.shape;
-    part.shape[0] /= 3;
+    part.shape[0] = parameter.fused[parts.size()];
     const int64_t n = elements_of(part.shape);
     part.runs = {{0, static_cast<int64_t>(parts.size()) * n, n}};
     parts.push_back(std::move(part));

@@ -24,7 +24,8 @@ void configure(CLI::App* app) {
 
 std::string help_text() {
   CLI::App app(
-      "Trains a GPT model and says how fast. Flags are Megatron-LM's; numbers may carry "
+      "Trains GPT, Llama, BERT and DistilBERT models and says how fast. Flags are Megatron-LM's; "
+      "numbers may carry "
       "underscores (300_000_000). @FILE reads flags from a file.");
   app.name("tally-train [train|evaluate]");
   Flags flags;

@@ -59,8 +59,8 @@ void declare_output(CLI::App* app, Flags* f) {
       "DIR starts from scratch");
   g.text(
       "--load-hf", &f->load_hf, "DIR",
-      "Start from a GPT-2, BERT or DistilBERT of Hugging Face: model.safetensors (or its shards) "
-      "and config.json, "
+      "Start from a GPT-2, Llama, BERT or DistilBERT of Hugging Face: model.safetensors (or its "
+      "shards) and config.json, "
       "which sets the model's sizes; vocab.json and merges.txt, or tokenizer.json, where DIR has "
       "them (docs/real-weights.md)");
   g.text("--save-hf", &f->save_hf, "DIR",

@@ -71,6 +71,7 @@ Config resolve(const Flags& given, const StoredModels& stored, int world_size, C
   c.seed = f.seed;
   const std::string folder = model_folder(f, stored, command);
   resolve_model(f, stored, folder, &c);
+  refuse_for_encoders(f, c.model);
   resolve_precision(f, &c);
   resolve_recompute(f, &c);
   resolve_parallel(f, f.plan ? planned_world_size(f) : world_size, &c);

@@ -50,12 +50,37 @@ const char* encoder_flag(const Flags& f) {
   return nullptr;
 }
 
-// What an encoder does not support, in one clear error.
-void refuse_for_encoders(const Flags& f, const Config& c) {
-  const std::string& kind = c.model.kind;
+// Flags that would have no effect on an encoder with this task and data.
+void refuse_without_effect(const Flags& f, const ModelConfig& m, const DataConfig& data) {
+  if (f.classes && m.task != Task::classification)
+    fail("--num-classes", "goes with --task classify: leave it out");
+  if (f.no_binary_head && !(m.kind == "bert" && m.task == Task::pretraining))
+    fail("--bert-no-binary-head",
+         "is for the pretraining of BERT; {} has no such head{}: leave it out", m.kind,
+         m.kind == "bert" ? " in this task" : "");
+  if (f.max_predictions && m.task != Task::pretraining)
+    fail("--max-predictions-per-seq", "goes with --task pretrain: leave it out");
+  if (f.max_predictions && !data.mock && !data.dynamic_masking)
+    fail("--max-predictions-per-seq",
+         "goes with --dynamic-masking; else the HDF5 files say which tokens are masked: leave it "
+         "out");
+  if (data.split != DataConfig().split)
+    fail("--split",
+         "divides the datasets of language models; an encoder's files are taken whole, and "
+         "--valid-data-path names those of validation: leave it out");
+}
+
+}  // namespace
+
+void refuse_for_encoders(const Flags& f, const ModelConfig& m) {
+  if (!m.encoder()) return;
+  const std::string& kind = m.kind;
+  for (const auto& [flag, given] :
+       {std::pair{"--plan", f.plan}, std::pair{"--rehearse", !f.rehearse.empty()}})
+    if (given) fail(flag, "is for language models, and this is {}: leave it out", kind);
   for (const auto& [flag, size] :
-       {std::pair{"--tensor-model-parallel-size", c.tensor_parallel},
-        std::pair{"--pipeline-model-parallel-size", c.pipeline_parallel}})
+       {std::pair{"--tensor-model-parallel-size", f.tensor_parallel},
+        std::pair{"--pipeline-model-parallel-size", f.pipeline_parallel}})
     if (size > 1) fail(flag, "{}: {} is parallel in data only: take 1", size, kind);
   for (const auto& [flag, given] :
        {std::pair{"--untie-embeddings-and-output-weights", f.untied},
@@ -70,12 +95,9 @@ void refuse_for_encoders(const Flags& f, const Config& c) {
         std::pair{"--epochs", f.epochs.has_value()}, std::pair{"--text", !f.text.empty()},
         std::pair{"--eod-mask-loss", f.data.eod_mask_loss},
         std::pair{"--reset-position-ids", f.data.reset_position_ids},
-        std::pair{"--reset-attention-mask", f.data.reset_attention_mask},
-        std::pair{"--plan", f.plan}, std::pair{"--rehearse", c.rehearsal.asked}})
+        std::pair{"--reset-attention-mask", f.data.reset_attention_mask}})
     if (given) fail(flag, "is for language models, and this is {}: leave it out", kind);
 }
-
-}  // namespace
 
 Task resolve_task(const Flags& f) {
   if (!f.task) return Task::language_model;
@@ -126,7 +148,7 @@ void resolve_encoder(const Flags& f, Config* c) {
       fail(flag, "is for encoders, and this is {}: give --model bert-base, for example", m.kind);
     return;
   }
-  refuse_for_encoders(f, *c);
+  refuse_without_effect(f, m, c->data);
   if (f.no_binary_head) m.next_sentence = false;
   if (f.classes) m.classes = *f.classes;
   m.classifier_dropout = f.classifier_dropout.value_or(m.classifier_dropout);

@@ -45,12 +45,16 @@ const Preset& find_preset(const std::string& name) {
        name);
 }
 
-int64_t resolve_vocabulary(const Flags& f, std::string* tokenizer) {
+constexpr int64_t gpt2_tokens = 50257, llama_tokens = 128256;  // of the published models
+
+// `preset`: the size of a vocabulary that no tokenizer, file or flag names.
+int64_t resolve_vocabulary(const Flags& f, int64_t preset, std::string* tokenizer) {
   *tokenizer = f.tokenizer.value_or("GPT2BPETokenizer");
   const std::string kind = lower(*tokenizer);
   if (kind == "gpt2bpetokenizer") {
     *tokenizer = "GPT2BPETokenizer";
-    return f.vocabulary.value_or(50257);
+    const bool named = f.tokenizer || !f.data.vocab_file.empty();
+    return f.vocabulary.value_or(named ? gpt2_tokens : preset);
   }
   if (kind == "bytes") {
     *tokenizer = "bytes";
@@ -113,7 +117,8 @@ void model_of_flags(const Flags& f, Config* c) {
   resolve_heads(f, preset.query_groups, &m);
   m.hidden_dropout = f.hidden_dropout.value_or(0.1);
   m.attention_dropout = f.attention_dropout.value_or(0.1);
-  m.vocabulary = resolve_vocabulary(f, &c->data.tokenizer);
+  m.vocabulary =
+      resolve_vocabulary(f, preset.is_llama() ? llama_tokens : gpt2_tokens, &c->data.tokenizer);
 }
 
 // Refuses paths that people give by mistake instead of the folder.
@@ -240,11 +245,11 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   c->sequence = f.sequence.value_or(std::min<int64_t>(1024, m.max_positions));
   Flags vocabulary = f;
   vocabulary.vocabulary = m.vocabulary;
-  resolve_vocabulary(vocabulary, &c->data.tokenizer);
+  resolve_vocabulary(vocabulary, gpt2_tokens, &c->data.tokenizer);
   if (c->command == Command::evaluate || folder == f.load_hf || !f.tokenizer) return;
   // A resumed run keeps the vocabulary that it was started with.
   if (!f.vocabulary && c->data.tokenizer != "NullTokenizer") vocabulary.vocabulary.reset();
-  if (const int64_t tokens = resolve_vocabulary(vocabulary, &c->data.tokenizer);
+  if (const int64_t tokens = resolve_vocabulary(vocabulary, gpt2_tokens, &c->data.tokenizer);
       tokens != m.vocabulary)
     fail("--tokenizer-type", "{} has {} tokens, which contradicts {}/config.json, which says {}",
          c->data.tokenizer, tokens, folder, m.vocabulary);

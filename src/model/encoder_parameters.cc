@@ -54,25 +54,24 @@ class Registration {
   // A matrix; `block` and `padding_rows`: see Parameter.
   void matrix(const std::string& name, int64_t rows, int64_t columns, int64_t block = -1,
               int64_t padding_rows = 0) const {
-    Parameter p;
-    p.name = name;
-    p.shape = {rows, columns};
-    p.group = ParameterGroup::decayed;
-    p.init_std = std_;
-    p.block = block;
+    Parameter p = make_matrix(name, rows, columns, block);
     p.padding_rows = padding_rows;
     table_.add(std::move(p));
   }
   void vector(const std::string& name, int64_t n, double value = 0) const {
-    Parameter p;
-    p.name = name;
-    p.shape = {n};
-    p.init_value = value;
-    table_.add(std::move(p));
+    table_.add(make_vector(name, n, value));
   }
   void linear(const std::string& name, int64_t rows, int64_t columns, int64_t block = -1) const {
     matrix(name + ".weight", rows, columns, block);
     vector(name + ".bias", rows);
+  }
+  // Q, K and V as one linear layer.
+  void fused_linear(const std::string& name, int64_t width, int64_t block) const {
+    for (Parameter p : {make_matrix(name + ".weight", 3 * width, width, block),
+                        make_vector(name + ".bias", 3 * width, 0)}) {
+      p.fused = {width, width, width};
+      table_.add(std::move(p));
+    }
   }
   void norm(const std::string& name, int64_t n) const {
     vector(name + ".weight", n, 1);
@@ -80,6 +79,24 @@ class Registration {
   }
 
  private:
+  Parameter make_matrix(const std::string& name, int64_t rows, int64_t columns,
+                        int64_t block) const {
+    Parameter p;
+    p.name = name;
+    p.shape = {rows, columns};
+    p.group = ParameterGroup::decayed;
+    p.init_std = std_;
+    p.block = block;
+    return p;
+  }
+  static Parameter make_vector(const std::string& name, int64_t n, double value) {
+    Parameter p;
+    p.name = name;
+    p.shape = {n};
+    p.init_value = value;
+    return p;
+  }
+
   double std_;
   ParameterTable& table_;
 };
@@ -132,7 +149,7 @@ void register_encoder(const ModelConfig& config, ParameterTable* table) {
   add.norm(names.embedding_norm, c);
   for (int64_t l = 0; l < config.layers; ++l) {
     const BlockNames block = names.block(l);
-    add.linear(block.qkv, 3 * c, c, l);
+    add.fused_linear(block.qkv, c, l);
     add.linear(block.projection, c, c, l);
     add.norm(block.mid_norm, c);
     add.linear(block.fc, f, c, l);

@@ -66,20 +66,21 @@ void register_block(const Registration& add, const ModelConfig& config, int64_t 
   const std::string h = "h." + std::to_string(layer) + ".";
   const bool biases = !config.is_llama();
   register_norm(add, config, h + "ln_1");
-  const auto of_block = [&](Parameter p) {
+  const auto of_block = [&](Parameter p, const std::vector<int64_t>& sections = {}) {
     p.block = layer;
+    if (config.is_llama()) p.fused = sections;
     return p;
   };
   // Each shard has its heads of Q, of K and of V, and its gates and ups.
   const int64_t kv = (qkv - width) / 2;
   const std::vector<int64_t> heads{width, kv, kv};
   const std::vector<int64_t> fc = biases ? std::vector<int64_t>() : std::vector<int64_t>{f, f};
-  add.divided(of_block(matrix(h + "attn.c_attn.weight", qkv, c, std)), 0, heads);
+  add.divided(of_block(matrix(h + "attn.c_attn.weight", qkv, c, std), heads), 0, heads);
   if (biases) add.divided(vector(h + "attn.c_attn.bias", qkv, 0), 0, heads);
   add.divided(of_block(matrix(h + "attn.c_proj.weight", c, width, output_std)), 1);
   if (biases) add.undivided(vector(h + "attn.c_proj.bias", c, 0));
   register_norm(add, config, h + "ln_2");
-  add.divided(of_block(matrix(h + "mlp.c_fc.weight", config.fc_width(), c, std)), 0, fc);
+  add.divided(of_block(matrix(h + "mlp.c_fc.weight", config.fc_width(), c, std), fc), 0, fc);
   if (biases) add.divided(vector(h + "mlp.c_fc.bias", f, 0), 0);
   add.divided(of_block(matrix(h + "mlp.c_proj.weight", c, f, output_std)), 1);
   if (biases) add.undivided(vector(h + "mlp.c_proj.bias", c, 0));

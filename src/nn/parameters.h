@@ -38,6 +38,10 @@ enum class ParameterGroup : uint8_t {
 struct Parameter {
   std::string name;            // Hugging Face's name without prefix: "h.0.attn.c_attn.weight"
   std::vector<int64_t> shape;  // of the whole model, as we store it: Linear weights [out, in]
+  // Rows of the parameters that are fused in it, one after the other, where Hugging Face's model has
+  // them apart: Q, K and V, gate and up. Empty: it is one. A process's part has an equal share of
+  // each. GPT-2's Q, K and V are one parameter there too.
+  std::vector<int64_t> fused;
   Shard shard;
   ParameterGroup group = ParameterGroup::undecayed;
   // Another process of the same replica has the same part (a norm's weight under tensor

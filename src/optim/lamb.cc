@@ -24,14 +24,28 @@ std::vector<GradientRange> gradient_ranges(const ParameterTable& table, const Sh
   return ranges;
 }
 
-// The pieces of what `ranges` have of a parameter. The padding of the vocabulary has no gradient and
-// must not count in the norms: it depends on the number of shards.
-void add_pieces(const Parameter& p, const std::vector<GradientRange>& ranges, int norm,
+// The elements of the flat buffers that are a matrix of a parameter, each with a norm of its own.
+// The padding of the vocabulary has no gradient and must not count in the norms: it depends on the
+// number of shards.
+std::vector<FlatRange> matrices_of(const Parameter& p) {
+  const int64_t end = p.offset + p.local_elements() - p.local_padding();
+  if (p.fused.empty()) return {{p.offset, end}};
+  std::vector<FlatRange> matrices;
+  int64_t at = p.offset;
+  for (const int64_t rows : p.fused) {
+    const int64_t count = p.local_elements() * rows / p.shape[0];
+    matrices.push_back({at, at + count});
+    at += count;
+  }
+  return matrices;
+}
+
+// The pieces of what `ranges` have of `matrix`.
+void add_pieces(const FlatRange& matrix, const std::vector<GradientRange>& ranges, int norm,
                 std::vector<LambPiece>* pieces) {
   for (const GradientRange& r : ranges) {
-    const int64_t end = p.offset + p.local_elements() - p.local_padding();
-    const int64_t last = std::min(end, r.range.last);
-    int64_t at = std::max(p.offset, r.range.first);
+    const int64_t last = std::min(matrix.last, r.range.last);
+    int64_t at = std::max(matrix.first, r.range.first);
     for (; at < last; at += lamb_piece_elements) {
       const int64_t count = std::min(lamb_piece_elements, last - at), in_range = at - r.range.first;
       pieces->push_back({r.gradient.rows(in_range, count).data, r.state + in_range, at,
@@ -54,9 +68,12 @@ Lamb::Lamb(const AdamW& hyper, const ParameterTable& table, const OptimizerBuffe
   // The tensor parallel ranks number the parameters alike, because all have a part of each. Where
   // all have the whole, both of its sums are multiplied, and the ratio stays.
   for (const Parameter& p : table.all())
-    if (p.group == ParameterGroup::decayed) add_pieces(p, ranges, rows++, &pieces);
+    if (p.group == ParameterGroup::decayed)
+      for (const FlatRange& matrix : matrices_of(p)) add_pieces(matrix, ranges, rows++, &pieces);
   for (const Parameter& p : table.all())
-    if (p.group != ParameterGroup::decayed) add_pieces(p, ranges, -1, &pieces);
+    if (p.group != ParameterGroup::decayed)
+      add_pieces({p.offset, p.offset + p.local_elements() - p.local_padding()}, ranges, -1,
+                 &pieces);
   make_tables(pieces, rows);
   if (mesh && mesh->tensor().size() > 1) sharers_.push_back(&mesh->tensor());
   if (sharding && sharding->replicas().size() > 1) sharers_.push_back(&sharding->replicas());

@@ -62,6 +62,17 @@ class Opener {
     return classes_.empty() || classes_.front() == "0" ? std::vector<std::string>() : classes_;
   }
   const std::vector<std::string>& notes() const { return notes_; }
+  // Rows of a new model's embedding that no token of --vocab-file has; empty: none. A stored model's
+  // vocabulary is what it is.
+  std::string unused_rows() const {
+    const bool stored = !c_.load_hf_dir.empty() || !c_.load_dir.empty();
+    if (stored || !tokenizer_ || tokenizer_->vocabulary() == c_.model.vocabulary) return "";
+    return fmt::format(
+        "--vocab-file: {} has {} tokens, and the model's vocabulary {}: --vocab-size {} makes "
+        "them equal",
+        c_.data.vocab_file, tokenizer_->vocabulary(), c_.model.vocabulary,
+        tokenizer_->vocabulary());
+  }
 
   // Questions may have several answers, or none.
   EncoderExam open_questions(const std::string& path) const {
@@ -275,6 +286,8 @@ DataSources open_encoder_data(const Config& c, const std::string& model) {
   if (!c.skip_train) data.classes = opener.classes();
   if (c.eval_interval > 0 && c.eval_iterations > 0) open_held_out(&opener, c, &data);
   data.notes = opener.notes();
+  if (const std::string unused = opener.unused_rows(); !unused.empty())
+    data.notes.push_back(unused);
   return data;
 }
 

@@ -94,7 +94,7 @@ std::string end_summary(const Record& r) {
                      t.seconds_per_iteration_steady * 1e3,
                      t.steady_from == last ? fmt::format("step {}", last)
                                            : fmt::format("steps {} to {}", t.steady_from, last));
-  out += fmt::format("; median {:.1f}, {:.2f}; with the first steps {:.1f}, {:.2f})",
+  out += fmt::format("; median of all {:.1f}, {:.2f}; with the first steps {:.1f}, {:.2f})",
                      t.tokens_per_second_median, t.seconds_per_iteration_median * 1e3,
                      t.tokens_per_second, t.seconds_per_iteration * 1e3);
   out +=

@@ -143,7 +143,7 @@ class Lamb(torch.optim.Optimizer):
                 m, v = s["m"] / (1 - beta1 ** s["t"]), s["v"] / (1 - beta2 ** s["t"])
                 update = m / (v.sqrt() + group["eps"]) + group["weight_decay"] * p
                 # The padding of the vocabulary, which depends on the layout, does not count and stays.
-                rows = group["vocabulary"] if p.shape[0] == group["padded"] else p.shape[0]
+                rows = group["vocabulary"] if p.shape == group["padded"] else p.shape[0]
                 update[rows:] = 0
                 norms = p[:rows].norm(), update.norm()
                 ratio = norms[0] / norms[1] if group["weight_decay"] and norms[0] > 0 and norms[1] > 0 else 1
@@ -156,7 +156,8 @@ def make_optimizer(kind, named, o, vocabulary):
     groups = [{"params": decayed, "weight_decay": o["weight_decay"]},
               {"params": rest, "weight_decay": 0.0}]
     if kind == "lamb":
-        groups = [{**g, "vocabulary": vocabulary, "padded": dict(named)["wte.weight"].shape[0]} for g in groups]
+        words = next(p for n, p in named if n in ("wte.weight", "embeddings.word_embeddings.weight"))
+        groups = [{**g, "vocabulary": vocabulary, "padded": words.shape} for g in groups]
     if kind == "sgd":
         return torch.optim.SGD(groups, lr=1.0, momentum=o["momentum"])
     return {"adam": torch.optim.AdamW, "lamb": Lamb}[kind](groups, lr=1.0, betas=(o["beta1"], o["beta2"]),
@@ -211,18 +212,36 @@ def compare_gpt(tool, precision, variant):
               1e-9 if f64 else 5e-3)
 
 
-def compare_optimizer(tool, kind, precision):
+def apart(tensors, model, m):
+    """The parameters of transformers' model: Llama and BERT have Q, K and V apart, Llama gate and up too."""
+    found = {}
+    for name, tensor in tensors.items():
+        rows = tensor.shape[0]
+        sizes = [rows]
+        if model == "llama" and name.endswith("c_attn.weight"):
+            sizes = [rows - 2 * m["kv_width"], m["kv_width"], m["kv_width"]]
+        if model == "llama" and name.endswith("c_fc.weight"):
+            sizes = [rows // 2, rows // 2]
+        if model == "bert" and ".qkv." in name:
+            sizes = [rows // 3] * 3
+        for i, one in enumerate(tensor.split(sizes)):
+            found[f"{name} {i}" if len(sizes) > 1 else name] = one.clone()
+    return found
+
+
+def compare_optimizer(tool, kind, precision, model="gpt"):
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run([tool, "optimizer", kind, precision, directory], check=True)
+        subprocess.run([tool, "optimizer", kind, precision, model, directory], check=True)
         manifest, arrays = read(pathlib.Path(directory))
     f64 = precision == "f64"
-    named = [(n, nn.Parameter(w)) for n, w in part(arrays, "weight").items()]
+    named = [(n, nn.Parameter(w)) for n, w in apart(part(arrays, "weight"), model, manifest).items()]
     o = manifest["optimizer"]
     optimizer = make_optimizer(kind, named, o, manifest["vocabulary"])
     clipped = 0
     for step, ours in enumerate(manifest["steps"]):
+        gradients = apart(part(arrays, f"gradient {step}"), model, manifest)
         for name, p in named:
-            p.grad = arrays[f"gradient {step} {name}"]
+            p.grad = gradients[name]
         norm = nn.utils.clip_grad_norm_([p for _, p in named], o["clip"]).item()
         clipped += norm > o["clip"]
         check(f"{kind} {precision}: norm of step {step}", abs(ours["norm"] - norm) / norm, 1e-6)
@@ -230,9 +249,9 @@ def compare_optimizer(tool, kind, precision):
             group["lr"] = ours["lr"]
         optimizer.step()
     assert 0 < clipped < len(manifest["steps"]), "the test is to clip some steps and not others"
-    trained = part(arrays, "trained")
+    trained = apart(part(arrays, "trained"), model, manifest)
     for name, p in named:
-        check(f"{kind} {precision}: {name}", relative(trained[name], p.detach()),
+        check(f"{kind} {precision} {model}: {name}", relative(trained[name], p.detach()),
               1e-12 if f64 else 1e-6)
 
 
@@ -251,6 +270,8 @@ def main():
             compare_gpt(tool, precision, variant)
         for kind in ("adam", "lamb", "sgd"):
             compare_optimizer(tool, kind, precision)
+        for model in ("llama", "bert"):
+            compare_optimizer(tool, "lamb", precision, model)
     print(f"{len(failures)} differences" if failures else "equal to PyTorch")
     return bool(failures)
 

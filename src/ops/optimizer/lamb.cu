@@ -33,6 +33,12 @@ struct Coefficients {
   }
 };
 
+// Vectors of N elements at the beginning of a piece; none where they would not be aligned.
+template <int N>
+__device__ int vectors_of(const LambPiece& piece) {
+  return piece.state % N == 0 && piece.weight % N == 0 ? piece.count / N : 0;
+}
+
 template <typename T>
 __global__ void __launch_bounds__(threads)
     direction_kernel(AdamW hyper, const StepState* state, Moments<T> p, const LambPiece* pieces,
@@ -48,7 +54,7 @@ __global__ void __launch_bounds__(threads)
   T* const first = p.first + piece.state;
   T* const second = p.second + piece.state;
   T weights = 0, directions = 0;
-  const int vectors = piece.count / N;
+  const int vectors = vectors_of<N>(piece);
   for (int at = static_cast<int>(threadIdx.x); at < vectors; at += threads) {
     const int i = at * N;
     Vector<T, N> u = load<T, N>(gradient + i), m = load<T, N>(first + i);
@@ -114,7 +120,7 @@ __global__ void __launch_bounds__(threads)
   T* const u = static_cast<T*>(piece.gradient);
   master += piece.state;
   weights += piece.weight;
-  const int vectors = piece.count / N;
+  const int vectors = vectors_of<N>(piece);
   for (int at = static_cast<int>(threadIdx.x); at < vectors; at += threads) {
     const int i = at * N;
     if (!skip) {

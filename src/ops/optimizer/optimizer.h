@@ -9,7 +9,7 @@
 // use_nvlamb off. The gradient is clipped and m and v are AdamW's, then for each parameter
 //   u = (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w
 //   w -= lr r u;  r = |w| / |u| over the whole parameter, or 1 where either norm is 0 or the
-//   parameter has no weight decay
+//   parameter has no weight decay. Of fused parameters (Parameter::fused) each has its own r.
 // SGD with momentum and coupled weight decay, as torch.optim.SGD without dampening and Nesterov:
 //   g = clip_factor g + decay w;  m = momentum m + g;  w -= lr m
 // Clipping: Pascanu, Mikolov and Bengio, arXiv:1211.5063, as torch.nn.utils.clip_grad_norm_.
@@ -84,8 +84,9 @@ void sgd_step(Stream& s, double momentum, const StepState* state, int64_t decaye
 inline constexpr int64_t lamb_piece_elements = 32768;
 struct LambPiece {
   void* gradient;  // of the first element; f32, f64 for f64
-  int64_t state;   // its place in master weights and moments, a multiple of 16
-  int64_t weight;  // its place in the weights, a multiple of 16
+  // Its place in master weights and moments, and in the weights. Multiples of 16, with `gradient`
+  // aligned alike, are fastest.
+  int64_t state, weight;
   int32_t count;
   int32_t norm;  // the parameter's row of LambTables::norms; -1: it has no weight decay
 };

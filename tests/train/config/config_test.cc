@@ -127,10 +127,14 @@ TEST_CASE("Llama's blocks: the flags that Megatron-LM's users give for them") {
   CHECK(parse(llama).model.kv_heads() == parse(llama).model.heads);
   CHECK(parse(llama + "--kv-channels 32").model.head_dim() == 32);
   // The parameters of Llama 3.2 1B and Llama 3 8B with their vocabulary of 128256 (model cards).
-  const std::string vocabulary = "--tokenizer-type NullTokenizer --vocab-size 128256 ";
-  const Config small = parse(base + vocabulary + "--model llama-1b");
+  const Config small = parse(base + "--model llama-1b");
   CHECK(small.model.parameters() == 1235814400);
-  const Config large = parse(base + vocabulary + "--model llama-8b");
+  CHECK(parse(base + "--model llama-1b --vocab-size 1000").model.vocabulary == 1000);
+  CHECK(parse(base + "--model llama-1b --tokenizer-type bytes").model.vocabulary == 257);
+  CHECK(parse(base + "--model llama-1b --tokenizer-type GPT2BPETokenizer").model.vocabulary ==
+        50257);
+  CHECK(parse(base + "--model llama-1b --vocab-file v --merge-file m").model.vocabulary == 50257);
+  const Config large = parse(base + "--model llama-8b");
   CHECK(large.model.parameters() == 8030261248);
   CHECK(large.model.rotary_base == 500000);
   CHECK(parse(base + "--model llama-1b --num-query-groups 4").model.kv_heads() == 4);

@@ -49,6 +49,11 @@ TEST_CASE("what does not go with encoders is one clear error") {
         "--tensor-model-parallel-size: 2: bert is parallel in data only: take 1");
   CHECK(fault("--pipeline-model-parallel-size 2", 2).find("parallel in data only") !=
         std::string::npos);
+  CHECK(fault("--tensor-model-parallel-size 2") ==
+        "--tensor-model-parallel-size: 2: bert is parallel in data only: take 1");
+  for (const std::string layout : {"1x1x2", "2x1x1"})
+    CHECK(fault("--rehearse " + layout) ==
+          "--rehearse: is for language models, and this is bert: leave it out");
   CHECK(fault("--task pretraining") ==
         "--task: 'pretraining' is not known: pretrain, classify, squad");
   CHECK(fault("--tokenizer-type GPT2BPETokenizer").find("is not a tokenizer of encoders") !=
@@ -87,4 +92,31 @@ TEST_CASE("a classifier of several labels a text is refused") {
             text.substr(0, text.rfind('}')) + R"(, "problem_type": "multi_label_classification"})");
   CHECK(error_of(base + "--load-hf " + (dir / "")).find("has the problem_type") !=
         std::string::npos);
+}
+
+TEST_CASE("flags that would have no effect on an encoder are refused") {
+  const std::string bert = "--train-iters 1 --model bert-base --data-path d ";
+  CHECK(error_of(bert + "--max-predictions-per-seq 10") ==
+        "--max-predictions-per-seq: goes with --dynamic-masking; else the HDF5 files say which "
+        "tokens are masked: leave it out");
+  CHECK(parse(bert + "--max-predictions-per-seq 10 --dynamic-masking --vocab-file v")
+            .data.max_predictions == 10);
+  CHECK(parse(base + "--model bert-base --max-predictions-per-seq 9").data.max_predictions == 9);
+  CHECK(error_of(bert + "--task squad --max-predictions-per-seq 10") ==
+        "--max-predictions-per-seq: goes with --task pretrain: leave it out");
+  CHECK(error_of(bert + "--num-classes 3") ==
+        "--num-classes: goes with --task classify: leave it out");
+  CHECK(error_of(base + "--model distilbert --bert-no-binary-head") ==
+        "--bert-no-binary-head: is for the pretraining of BERT; distilbert has no such head: leave "
+        "it out");
+  CHECK(
+      error_of(bert + "--task classify --bert-no-binary-head") ==
+      "--bert-no-binary-head: is for the pretraining of BERT; bert has no such head in this task: "
+      "leave it out");
+  CHECK(error_of(bert + "--split 1,1").find("--split: divides the datasets of language") == 0);
+}
+
+TEST_CASE("the note on --openai-gelu is true of every model") {
+  const Config c = parse(base + "--model bert-base --openai-gelu");
+  CHECK(c.notices.back().find("an encoder's is exact") != std::string::npos);
 }

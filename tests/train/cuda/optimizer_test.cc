@@ -99,9 +99,10 @@ TEST_CASE("cuda: sgd_step" * NEEDS_GPU) {
   }
 }
 
-// Two parameters with weight decay, the first in three pieces, and one without.
+// Two parameters with weight decay, the first in three pieces, and one without, which begins where no
+// vector is aligned, as matrices within a fused parameter may.
 struct LambRun : Run {
-  static constexpr int64_t first = 2 * lamb_piece_elements + 16, second = 112, third = 1003;
+  static constexpr int64_t first = 2 * lamb_piece_elements + 16, second = 109, third = 1003;
   static constexpr int64_t at_third = first + second;
   LambRun(Both& b, const StepState& s) : Run(b, at_third + third, s) {
     sums = b.put({5, 2}, DType::f64, DType::f64, {});

@@ -1,7 +1,7 @@
 // Writes what a Python peer needs to repeat our numbers: weights, batches, losses, gradients.
 //   peer_dump gpt f64|f32 learned|rotary tied|own explicit|reference none|selective|full DIR
 //   peer_dump llama f64|f32 DIR
-//   peer_dump optimizer adam|lamb|sgd f64|f32 DIR
+//   peer_dump optimizer adam|lamb|sgd f64|f32 gpt|llama|bert DIR
 // Every array is a raw little-endian file that DIR/manifest.json names, with its type and shape.
 #include <cstdio>
 #include <fstream>
@@ -9,7 +9,7 @@
 
 #include "src/optim/optimizer.h"
 #include "src/optim/schedule.h"
-#include "tests/train/model/tiny_gpt.h"
+#include "tests/train/model/tiny_encoder.h"
 
 using namespace tally::train;
 using nlohmann::json;
@@ -161,15 +161,23 @@ int dump_optimizer(char** a) {
   c.optimizer.kind = name == "lamb"  ? OptimizerKind::lamb
                      : name == "sgd" ? OptimizerKind::sgd
                                      : OptimizerKind::adam;
+  const std::string model = a[4];
+  if (model == "llama") make_llama(&c.model);
+  if (model == "bert") c.model = tiny_encoder("bert", Task::pretraining).model;
   auto stream = make_stream(Device{});
   ParameterTable table;
-  register_gpt(c.model, &table);
+  if (c.model.encoder()) {
+    register_encoder(c.model, &table);
+  } else {
+    register_gpt(c.model, &table);
+  }
   table.layout(*stream, type);
   table.initialize(c.seed);
   perturb(table, *stream);
   Optimizer optimizer(c, table, *stream);
-  Dump dump(*stream, a[4]);
+  Dump dump(*stream, a[5]);
   describe(c, dump.manifest);
+  dump.manifest["kv_width"] = c.model.kv_heads() * c.model.head_dim();
   for (const Parameter& p : table.all()) dump.array("weight " + p.name, table.get(p.name).value);
   std::mt19937_64 random(3);
   std::normal_distribution<float> normal(0, 1);
@@ -200,7 +208,7 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "gpt" && argc == 8) return dump_gpt(argv);
   if (mode == "llama" && argc == 4) return dump_llama(argv);
-  if (mode == "optimizer" && argc == 5) return dump_optimizer(argv);
+  if (mode == "optimizer" && argc == 6) return dump_optimizer(argv);
   std::fprintf(stderr, "usage: see the top of peer_dump.cc\n");
   return 2;
 }

@@ -38,11 +38,11 @@ struct Layout {
   bool llama = false;
   double dropout = 0;  // without tensor parallelism: it draws other masks there
   std::string text() const {
-    return fmt::format("TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}, {}, {}{}", shape.tensor,
-                       sequence ? " SP" : "", shape.pipeline,
-                       chunks > 1 ? fmt::format(" x {}", chunks) : "", shape.data, zero,
-                       recompute_name(recompute), dtype_name(type), tied ? "tied" : "untied",
-                       llama ? "llama" : optimizer_name(optimizer), dropout > 0 ? ", dropout" : "");
+    return fmt::format(
+        "TP {}{} PP {}{} DP {} ZeRO {}, recompute {}, {}, {}, {}{}{}", shape.tensor,
+        sequence ? " SP" : "", shape.pipeline, chunks > 1 ? fmt::format(" x {}", chunks) : "",
+        shape.data, zero, recompute_name(recompute), dtype_name(type), tied ? "tied" : "untied",
+        llama ? "llama, " : "", optimizer_name(optimizer), dropout > 0 ? ", dropout" : "");
   }
 };
 
@@ -230,9 +230,13 @@ std::vector<Layout> layouts_of(int ranks, bool gpu) {
       l.optimizer = kind;
       for (l.zero = 0; l.zero <= (l.shape.data > 1 ? 2 : 0); ++l.zero) all.push_back(l);
     }
-    l.optimizer = OptimizerKind::adam;
     l.llama = l.shape.tensor <= 4;  // its groups
-    for (l.zero = 0; l.llama && l.zero <= (l.shape.data > 1 ? 2 : 0); ++l.zero) all.push_back(l);
+    // LAMB has norms of Q, of K and of V.
+    for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::lamb}) {
+      l.optimizer = kind;
+      for (l.zero = 0; l.llama && l.zero <= (l.shape.data > 1 ? 2 : 0); ++l.zero) all.push_back(l);
+    }
+    l.optimizer = OptimizerKind::adam;
     l.llama = false;
     l.zero = 0;
     if (l.shape.tensor > 1 || ranks > 4) return;

@@ -164,7 +164,7 @@ def flags(work, folder, task, data):
         f.write("\n".join(PIECES) + "\n")
     return ["--device", "cpu", "--load-hf", folder, "--task", task, "--data-path", data, "--vocab-file", vocabulary,
             "--seq-length", SEQUENCE, "--micro-batch-size", SAMPLES, "--lr", RATE, "--lr-decay-style", "constant",
-            "--weight-decay", 0.1, "--adam-eps", 1e-6, "--clip-grad", 1.0, "--max-predictions-per-seq", 4,
+            "--weight-decay", 0.1, "--adam-eps", 1e-6, "--clip-grad", 1.0,
             "--make-vocab-size-divisible-by", 8, "--max-query-length", 8]
 
 

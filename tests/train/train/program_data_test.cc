@@ -179,3 +179,18 @@ TEST_CASE("--eod-mask-loss: what follows the end of a document does not count") 
     }
   }
 }
+
+TEST_CASE("a new encoder's vocabulary that is larger than --vocab-file's is noted") {
+  const Folder folder("vocabulary");
+  std::ofstream(folder / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n";
+  const std::string run =
+      "--model bert-base --num-layers 1 --hidden-size 8 --num-attention-heads 2 --seq-length 16 "
+      "--micro-batch-size 2 --train-iters 1 --mock-data --device cpu --vocab-file " +
+      folder / "vocab.txt";
+  const Ended larger = tally_train(run + " --vocab-size 40");
+  CHECK(larger.code == 0);
+  CHECK(contains(larger.err, folder / "vocab.txt" +
+                                 " has 7 tokens, and the model's vocabulary 40: --vocab-size 7 "
+                                 "makes them equal"));
+  CHECK_FALSE(contains(tally_train(run + " --vocab-size 7").err, "makes them equal"));
+}
