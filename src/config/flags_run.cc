@@ -112,7 +112,7 @@ void declare_device(CLI::App* app, Flags* f) {
       "overwrite, gelu, gelu-derivative, bias, overlap, deferred-update, float64, attention, head, "
       "or all");
   g.toggle("--no-bias-gelu-fusion", &f->no_gelu_fusion,
-           "Same as --no-fusion gelu: GELU runs as a kernel of its own; it stays the tanh "
+           "Same as --no-fusion gelu: GELU runs as a kernel of its own; GPT's stays the tanh "
            "approximation, where Megatron-LM computes erf without its fusion");
   g.toggle("--deterministic,--deterministic-mode", &f->deterministic,
            "Same bits in every run on the same machine; on Hopper GPUs needed for a resumed run to "

@@ -141,8 +141,8 @@ void resolve_fusions(const Flags& f, Config* c) {
   if (f.no_gelu_fusion) {
     u.gelu = false;
     c->notices.emplace_back(
-        "--no-bias-gelu-fusion: GELU runs as a kernel of its own, as with --no-fusion gelu; it "
-        "stays the tanh approximation, where Megatron-LM computes erf without its fusion");
+        "--no-bias-gelu-fusion: GELU runs as a kernel of its own, as with --no-fusion gelu; "
+        "GPT's stays the tanh approximation, where Megatron-LM computes erf without its fusion");
   }
   if (!f.no_fusion) return;
   std::istringstream names(*f.no_fusion);

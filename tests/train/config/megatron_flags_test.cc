@@ -62,8 +62,8 @@ TEST_CASE(
   CHECK(c.fusions.bias);
   REQUIRE(c.notices.size() == 1);
   CHECK(c.notices[0] ==
-        "--no-bias-gelu-fusion: GELU runs as a kernel of its own, as with --no-fusion gelu; it "
-        "stays the tanh approximation, where Megatron-LM computes erf without its fusion");
+        "--no-bias-gelu-fusion: GELU runs as a kernel of its own, as with --no-fusion gelu; "
+        "GPT's stays the tanh approximation, where Megatron-LM computes erf without its fusion");
   CHECK(parse(base).fusions.gelu);
 }
 
