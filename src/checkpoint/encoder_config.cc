@@ -1,6 +1,8 @@
 #include "src/checkpoint/encoder_config.h"
 
 #include <array>
+#include <map>
+#include <set>
 
 namespace tally::train {
 namespace {
@@ -52,6 +54,10 @@ void read_task(const ConfigReader& in, ModelConfig* config) {
   }
 }
 
+std::string unnamed_class(int64_t number) {
+  return "LABEL_" + std::to_string(number);
+}
+
 int64_t classes_of(const ConfigReader& in, int64_t missing) {
   if (in.has("id2label")) return static_cast<int64_t>(in.json().at("id2label").size());
   return in.get<int64_t>("num_labels", missing);
@@ -59,7 +65,8 @@ int64_t classes_of(const ConfigReader& in, int64_t missing) {
 
 }  // namespace
 
-void write_encoder_config(const ModelConfig& config, const std::string& type, ConfigJson* json) {
+void write_encoder_config(const ModelConfig& config, const std::string& type,
+                          const std::vector<std::string>& classes, ConfigJson* json) {
   ConfigJson& j = *json;
   const Keys& keys = keys_of(config.kind);
   const auto keep = [&](const char* key, const ConfigJson& value) {
@@ -89,16 +96,37 @@ void write_encoder_config(const ModelConfig& config, const std::string& type, Co
     j["qa_dropout"] = 0.0;
   }
   if (config.task != Task::classification) return;
-  if (j.contains("id2label") && static_cast<int64_t>(j["id2label"].size()) == config.classes)
+  if (classes.empty() && j.contains("id2label") &&
+      static_cast<int64_t>(j["id2label"].size()) == config.classes)
     return;
   ConfigJson names = ConfigJson::object(), numbers = ConfigJson::object();
   for (int64_t k = 0; k < config.classes; ++k) {
-    const std::string label = "LABEL_" + std::to_string(k);
+    const auto at = static_cast<size_t>(k);
+    const std::string label = at < classes.size() ? classes[at] : unnamed_class(k);
     names[std::to_string(k)] = label;
     numbers[label] = k;
   }
   j["id2label"] = names;
   j["label2id"] = numbers;
+}
+
+std::vector<std::string> read_class_names(const ConfigReader& in) {
+  const auto architectures = in.get<std::vector<std::string>>("architectures", {});
+  if (architectures.empty() || !ends_with(architectures.front(), "ForSequenceClassification"))
+    return {};
+  const auto known = in.get<std::map<std::string, std::string>>("id2label", {});
+  std::vector<std::string> names;
+  std::set<std::string> different;
+  bool named = false;
+  for (size_t k = 0; k < known.size(); ++k) {
+    const auto found = known.find(std::to_string(k));
+    if (found == known.end()) throw in.bad(fmt::format("names no class {} in \"id2label\"", k));
+    if (!different.insert(found->second).second)
+      throw in.bad(fmt::format("gives two classes the name \"{}\"", found->second));
+    named = named || found->second != unnamed_class(static_cast<int64_t>(k));
+    names.push_back(found->second);
+  }
+  return named ? names : std::vector<std::string>();
 }
 
 ModelConfig read_encoder_config(const ConfigReader& in, const std::string& type,
@@ -142,7 +170,12 @@ ModelConfig read_encoder_config(const ConfigReader& in, const std::string& type,
                                   ? in.probability(keys.classifier_dropout)
                               : type == "bert" ? config.hidden_dropout
                                                : 0.2;
-  if (config.task == Task::classification) config.classes = classes_of(in, defaults.classes);
+  if (config.task != Task::classification) return config;
+  config.classes = classes_of(in, defaults.classes);
+  const auto problem = in.get<std::string>("problem_type", "single_label_classification");
+  if (problem != "single_label_classification")
+    throw in.bad(fmt::format(
+        "has the problem_type \"{}\", and only single_label_classification is supported", problem));
   return config;
 }
 

@@ -116,7 +116,7 @@ ModelConfig read_gpt_config(const ConfigReader& in, const ModelConfig& defaults,
 std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side) {
   Json json = side.config.empty() ? Json::object() : Json::parse(side.config);
   if (config.encoder()) {
-    write_encoder_config(config, torch_name(weights), &json);
+    write_encoder_config(config, torch_name(weights), side.classes, &json);
     return json.dump(2) + "\n";
   }
   if (config.is_llama()) {
@@ -133,6 +133,10 @@ std::string model_config_json(const ModelConfig& config, DType weights, const Si
   json[json.contains("dtype") ? "dtype" : "torch_dtype"] = torch_name(weights);
   json["vocab_size"] = config.vocabulary;
   return json.dump(2) + "\n";
+}
+
+std::vector<std::string> read_class_names(const std::string& path) {
+  return read_class_names(open_config(path));
 }
 
 ModelConfig read_model_config(const std::string& path, const ModelConfig& defaults,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "src/checkpoint/side_files.h"
 #include "src/config/config.h"
@@ -14,6 +15,9 @@ namespace tally::train {
 // Where the model comes from a folder, what its config.json says and training does not change stays
 // (special tokens, its activation's name, fields of others).
 std::string model_config_json(const ModelConfig& config, DType weights, const SideFiles& side = {});
+
+// The names of a classifier's classes in PATH, as read_class_names() of encoder_config.h.
+std::vector<std::string> read_class_names(const std::string& path);
 
 // Reads PATH (a config.json, or the directory that has one). Fields of ModelConfig that the file
 // does not set keep their values in `defaults`; padded_vocabulary becomes the vocabulary rounded up

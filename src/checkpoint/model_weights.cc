@@ -51,6 +51,10 @@ class Matches {
   }
   // In the order of stored_parts(); null: the files do not have a new head.
   const std::vector<const StoredTensor*>& of(size_t parameter) const { return found_[parameter]; }
+  bool lacks(size_t parameter) const {
+    const std::vector<const StoredTensor*>& stored = found_[parameter];
+    return std::find(stored.begin(), stored.end(), nullptr) != stored.end();
+  }
 
  private:
   std::runtime_error bad(const std::string& why) const {
@@ -187,12 +191,16 @@ void save_model_weights(const std::string& path, const ModelConfig& config,
   write_safetensors(path, std::move(sources));
 }
 
-void check_model_weights(const std::string& path, const ModelConfig& config,
-                         const std::vector<Parameter>& parameters) {
+std::vector<std::string> check_model_weights(const std::string& path, const ModelConfig& config,
+                                             const std::vector<Parameter>& parameters) {
   ParameterState state;
   state.parameters = &parameters;
   const WeightFiles files(path);
   const Matches matches(files, config, state);
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < parameters.size(); ++i)
+    if (matches.lacks(i)) missing.push_back(parameters[i].name);
+  return missing;
 }
 
 std::vector<std::string> load_model_weights(const std::string& path, const ModelConfig& config,
@@ -207,7 +215,7 @@ std::vector<std::string> load_model_weights(const std::string& path, const Model
   for (size_t i = 0; i < state.parameters->size(); ++i) {
     const Parameter& p = (*state.parameters)[i];
     const std::vector<const StoredTensor*>& stored = matches.of(i);
-    if (std::find(stored.begin(), stored.end(), nullptr) != stored.end()) {
+    if (matches.lacks(i)) {
       missing.push_back(p.name);
       while (piece != held.end() && piece->parameter == &p) ++piece;
       continue;

@@ -48,9 +48,9 @@ void write_model_part(const std::string& path, const ModelConfig& config,
                       const ParameterState& state, Stream& stream);
 
 // Whether the weights at `path` fit the parameters, as load_model_weights() checks it: for a check
-// before anything is allocated. Throws like it.
-void check_model_weights(const std::string& path, const ModelConfig& config,
-                         const std::vector<Parameter>& parameters);
+// before anything is allocated. Returns and throws like it.
+std::vector<std::string> check_model_weights(const std::string& path, const ModelConfig& config,
+                                             const std::vector<Parameter>& parameters);
 
 // Reads this process's part of a model's weights into `weights` and `master` (where defined), rounded
 // to their types; padding rows of the vocabulary become 0. PATH as in WeightFiles. Names may have

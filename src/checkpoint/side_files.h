@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "src/config/config.h"
 
@@ -15,12 +17,20 @@ struct SideFiles {
   // special_tokens_map.json, generation_config.json.
   std::map<std::string, std::string> files;
   std::string config;  // config.json of the folder that the model comes from; empty: none
+  // The names of the first classes, where training had names; empty: those of `config` stay.
+  std::vector<std::string> classes;
   int64_t end_of_text =
       -1;  // the token that ends a document, where the tokenizer's files are known
 };
 
+// Whether BERT's tokenizer in `folder` lower-cases: do_lower_case of tokenizer_config.json, else the
+// normalizer of tokenizer.json; nothing where neither says. Throws std::runtime_error with one
+// sentence where a file is not JSON or says something else than true or false.
+std::optional<bool> reads_lower_case(const std::string& folder);
+
 // `source`: the folder that the model comes from, or empty. The tokenizer's files are
-// data.vocab_file and data.merge_file; tokenizer_config.json is made where there is none. Throws
+// data.vocab_file and data.merge_file; tokenizer_config.json is made where there is none;
+// BERT's says the do_lower_case that was used. Throws
 // std::runtime_error with one sentence when they are not a tokenizer's.
 SideFiles read_side_files(const ModelConfig& model, const DataConfig& data,
                           const std::string& source);

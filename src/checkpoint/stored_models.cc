@@ -5,6 +5,7 @@
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/latest_checkpoint.h"
 #include "src/checkpoint/model_config_file.h"
+#include "src/checkpoint/side_files.h"
 
 namespace tally::train {
 
@@ -17,6 +18,7 @@ StoredModels stored_models() {
   models.read_config = [](const std::string& folder, const ModelConfigRequest& r) {
     return read_model_config(folder, r.defaults, r.vocabulary_multiple, r.dropout);
   };
+  models.lower_case = [](const std::string& folder) { return reads_lower_case(folder); };
   return models;
 }
 

@@ -271,12 +271,14 @@ void resolve_tokenizer_files(const std::string& folder, Config* c) {
   if (c->model.encoder()) {
     if (!data.merge_file.empty()) fail("--merge-file", "is not read for BERT's tokenizers");
     const std::string pieces = folder + "/vocab.txt", both = folder + "/tokenizer.json";
-    if (folder.empty() || !data.vocab_file.empty()) return;
-    if (access(pieces.c_str(), R_OK) == 0) {
+    const bool known = folder.empty() || !data.vocab_file.empty();
+    if (!known && access(pieces.c_str(), R_OK) == 0) {
       data.vocab_file = pieces;
-    } else if (access(both.c_str(), R_OK) == 0) {
+    } else if (!known && access(both.c_str(), R_OK) == 0) {
       data.vocab_file = both;
     }
+    if (data.dynamic_masking && !data.mock && data.vocab_file.empty())
+      fail("--dynamic-masking", "needs --vocab-file: the [MASK] of the data's vocabulary");
     return;
   }
   if (data.merge_file.empty() && is_tokenizer_json(data.vocab_file))

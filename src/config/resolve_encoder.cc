@@ -122,7 +122,8 @@ void encoder_of_flags(const Flags& f, Config* c) {
   m.vocabulary = encoder_vocabulary(f, &c->data.tokenizer);
 }
 
-void encoder_of_folder(const Flags& f, Config* c) {
+void encoder_of_folder(const Flags& f, const StoredModels& stored, const std::string& folder,
+                       Config* c) {
   ModelConfig& m = c->model;
   c->sequence = f.sequence.value_or(
       std::min<int64_t>(m.task == Task::question_answering ? 384 : 128, m.max_positions));
@@ -130,7 +131,14 @@ void encoder_of_folder(const Flags& f, Config* c) {
   m.attention_dropout = f.attention_dropout.value_or(m.attention_dropout);
   Flags vocabulary = f;
   vocabulary.vocabulary = m.vocabulary;
+  const std::optional<bool> lower_case = stored.lower_case(folder);
+  if (lower_case && !f.tokenizer)
+    vocabulary.tokenizer = *lower_case ? "BertWordPieceLowerCase" : "BertWordPieceCase";
   encoder_vocabulary(vocabulary, &c->data.tokenizer);
+  if (lower_case && is_wordpiece(c->data.tokenizer) &&
+      *lower_case != (c->data.tokenizer == "BertWordPieceLowerCase"))
+    fail("--tokenizer-type", "{} contradicts the tokenizer of {}, which {}: leave it out",
+         c->data.tokenizer, folder, *lower_case ? "lower-cases" : "keeps upper case");
 }
 
 void resolve_encoder(const Flags& f, Config* c) {

@@ -227,7 +227,7 @@ void model_of_folder(const Flags& f, const StoredModels& stored, const std::stri
   agree("--max-position-embeddings", f.max_positions, m.max_positions, folder);
   agree("--vocab-size", f.vocabulary, m.vocabulary, folder);
   agree("--layernorm-epsilon", f.layernorm_epsilon, m.layernorm_epsilon, folder);
-  if (m.encoder()) return encoder_of_folder(f, c);
+  if (m.encoder()) return encoder_of_folder(f, stored, folder, c);
   if ((f.positions || f.rotary) && resolve_positions(f) != m.positions)
     fail("--position-embedding-type", "contradicts {}/config.json, which says {}", folder,
          m.positions == Positions::rotary ? "rope" : "learned_absolute");

@@ -43,7 +43,8 @@ void resolve_model(const Flags& f, const StoredModels& stored, const std::string
 // its flags, and what it does not support. Task::language_model: --task was not given.
 Task resolve_task(const Flags& f);
 void encoder_of_flags(const Flags& f, Config* c);
-void encoder_of_folder(const Flags& f, Config* c);
+void encoder_of_folder(const Flags& f, const StoredModels& stored, const std::string& folder,
+                       Config* c);
 // What an encoder does not support, in one clear error. Comes before resolve_parallel(), whose errors
 // would hide it.
 void refuse_for_encoders(const Flags& f, const ModelConfig& m);

@@ -26,6 +26,8 @@ struct StoredModels {
   std::function<std::optional<std::string>(const std::string& root)> latest_checkpoint;
   // The sizes of the model that lies in `folder`.
   std::function<ModelConfig(const std::string& folder, const ModelConfigRequest&)> read_config;
+  // Whether the WordPiece tokenizer of `folder` lower-cases; nothing where no file there says.
+  std::function<std::optional<bool>(const std::string& folder)> lower_case;
 };
 
 }  // namespace tally::train

@@ -74,6 +74,8 @@ class BertPreparation {
   BertPreparation(const WordPieceTokenizer& tokenizer, const BertPrepareOptions& options)
       : tokenizer_(tokenizer), options_(options) {
     summary_.folder = (fs::path(options.output) / bert_shard_folder(options)).string();
+    if (fs::exists(options.output) && !fs::is_directory(options.output))
+      throw BadInput(fmt::format("--output: '{}' is a file: name a folder", options.output));
     if (fs::exists(summary_.folder))
       throw BadInput(fmt::format("'{}' is there already: remove it, or choose another --output",
                                  summary_.folder));

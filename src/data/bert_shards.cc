@@ -291,9 +291,15 @@ std::vector<std::string> bert_shard_files(const std::string& path, bool training
   }
   std::vector<std::string>& files = training && !by_name ? others : named;
   if (files.empty())
-    throw std::runtime_error(fmt::format(
-        "'{}' has no .hdf5 files for {}: tally-train prepare --task bert makes some", path,
-        training ? "training" : "validation (with \"test\" or \"validation\" in their names)"));
+    throw std::runtime_error(
+        training
+            ? fmt::format("'{}' has no .hdf5 files for training: tally-train prepare --task bert "
+                          "makes some",
+                          path)
+            : fmt::format("'{}' has no .hdf5 files for validation (with \"test\" or \"validation\" "
+                          "in their names), and tally-train prepare makes none: prepare a held-out "
+                          "text in a folder of its own and name its files instead",
+                          path));
   std::sort(files.begin(), files.end());
   return files;
 }

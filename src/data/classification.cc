@@ -1,8 +1,10 @@
 #include "src/data/classification.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <stdexcept>
 #include <unordered_map>
@@ -23,9 +25,41 @@ int64_t whole_number(const std::string& label) {
   return std::stoll(label);
 }
 
+bool looks_like_number(const std::string& label) {
+  if (label.find_first_not_of("+-.0123456789eE") != label.npos) return false;
+  char* end = nullptr;
+  std::strtod(label.c_str(), &end);
+  return end != label.c_str() && *end == 0;
+}
+
+// Throws where the row's label can be no class.
+void check_label(const LabelledText& row) {
+  if (row.label.empty()) throw BadInput(fmt::format("{}: this row has no label", row.place));
+  const int64_t number = whole_number(row.label);
+  if (number >= kMostClasses)
+    throw BadInput(fmt::format(
+        "{}: the label {} is too great for the number of a class: they begin at 0, and there are "
+        "at most {}",
+        row.place, row.label, kMostClasses));
+  if (number < 0 && looks_like_number(row.label))
+    throw BadInput(
+        fmt::format("{}: the label {} is not the number of a class: classes count from 0, or have "
+                    "words as names",
+                    row.place, row.label));
+}
+
+std::vector<std::string> numbers_below(int64_t count) {
+  std::vector<std::string> all;
+  for (int64_t i = 0; i < count; ++i) all.push_back(std::to_string(i));
+  return all;
+}
+
 // Cuts the longer of two texts until both have at most `room` tokens together.
-void truncate_pair(size_t room, std::vector<int32_t>* a, std::vector<int32_t>* b) {
+// Returns whether it had to.
+bool truncate_pair(size_t room, std::vector<int32_t>* a, std::vector<int32_t>* b) {
+  if (a->size() + b->size() <= room) return false;
   while (a->size() + b->size() > room) (a->size() > b->size() ? a : b)->pop_back();
+  return true;
 }
 
 class ClassificationSamples final : public EncoderSource {
@@ -91,30 +125,46 @@ LabelledTexts read_labelled_texts(const std::string& path, const LabelledTextOpt
 std::vector<std::string> class_names(const LabelledTexts& texts) {
   std::set<std::string> names;
   int64_t greatest = -1;
-  bool numbers = true;
   for (const LabelledText& row : texts.rows) {
-    if (row.label.empty()) throw BadInput(fmt::format("{}: this row has no label", row.place));
-    names.insert(row.label);
+    check_label(row);
     const int64_t number = whole_number(row.label);
-    numbers = numbers && number >= 0;
-    greatest = std::max(greatest, number);
-    if (numbers && greatest >= kMostClasses)
+    const bool numbers = number >= 0;
+    if (!names.empty() && numbers != (greatest >= 0))
       throw BadInput(fmt::format(
-          "{}: the label {} is too great for the number of a class: they begin at 0, and there are "
-          "at most {}",
-          row.place, row.label, kMostClasses));
+          "{}: the label \"{}\" is {}, and those before it are {}: give all classes numbers from 0 "
+          "on, or all of them words",
+          row.place, row.label, numbers ? "a number" : "a word", numbers ? "words" : "numbers"));
+    names.insert(row.label);
+    greatest = std::max(greatest, number);
   }
-  if (!numbers) return {names.begin(), names.end()};
-  std::vector<std::string> all;
-  for (int64_t i = 0; i <= greatest; ++i) all.push_back(std::to_string(i));
-  return all;
+  if (greatest < 0) return {names.begin(), names.end()};
+  return numbers_below(greatest + 1);
+}
+
+std::vector<std::string> class_names(const LabelledTexts& texts,
+                                     const std::vector<std::string>& names) {
+  const std::set<std::string> known(names.begin(), names.end());
+  const auto count = static_cast<int64_t>(names.size());
+  bool named = true, numbered = true;
+  for (const LabelledText& row : texts.rows) {
+    const int64_t number = whole_number(row.label);
+    named = named && known.count(row.label) > 0;
+    numbered = numbered && number >= 0 && number < count;
+    if (named || numbered) continue;
+    check_label(row);
+    throw BadInput(fmt::format(
+        "{}: the label \"{}\" is none of the model's classes: {}{}", row.place, row.label,
+        fmt::join(names.begin(), names.begin() + std::min<int64_t>(count, 20), ", "),
+        count > 20 ? ", ..." : ""));
+  }
+  return named ? names : numbers_below(count);
 }
 
 std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& texts,
                                                            const std::vector<std::string>& classes,
                                                            const WordPieceTokenizer& tokenizer,
                                                            int64_t sequence, bool shuffle,
-                                                           uint64_t seed) {
+                                                           uint64_t seed, int64_t* cut) {
   const size_t special = texts.pairs ? 3 : 2;
   if (sequence < static_cast<int64_t>(special) || texts.rows.empty())
     throw std::invalid_argument("make_classification_samples: no room for a token, or no texts");
@@ -126,12 +176,13 @@ std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& 
   const auto encoder = tokenizer.make_encoder();
   const BertTokens& tokens = tokenizer.tokens();
   std::vector<int32_t> a, b, ids;
+  int64_t shortened = 0;
   for (const LabelledText& row : texts.rows) {
     a.clear();
     b.clear();
     encoder->encode(row.text, &a);
     encoder->encode(row.pair, &b);
-    truncate_pair(room, &a, &b);
+    if (truncate_pair(room, &a, &b)) ++shortened;
     ids.assign(1, tokens.cls);
     ids.insert(ids.end(), a.begin(), a.end());
     ids.push_back(tokens.sep);
@@ -146,6 +197,7 @@ std::unique_ptr<EncoderSource> make_classification_samples(const LabelledTexts& 
                                  row.label, classes.size()));
     samples->add(ids, a_length, texts.labels ? label->second : -1);
   }
+  if (cut) *cut = shortened;
   return samples;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <unordered_set>
 
 #include "src/data/json_document.h"
 #include "src/data/unicode_text.h"
@@ -77,6 +78,9 @@ class SquadReader {
     example.question = node.text("question");
     if (version_2_ && (training_ || node.has("is_impossible")))
       example.is_impossible = node.flag("is_impossible");
+    if (!ids_.insert(example.id).second)
+      throw std::runtime_error(
+          fmt::format("{} has the id \"{}\" of an earlier question", node.place(), example.id));
     const auto length = static_cast<int64_t>(example.paragraph->word_of.size());
     const JsonNode answers = node.list("answers");
     for (size_t i = 0; i < answers.value().size(); ++i) {
@@ -119,6 +123,7 @@ class SquadReader {
   const std::string& path_;
   bool training_, version_2_;
   SquadFile file_;
+  std::unordered_set<std::string> ids_;
 };
 
 }  // namespace

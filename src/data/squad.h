@@ -39,7 +39,8 @@ struct SquadFile {
   int64_t left_out = 0;  // for training: examples whose answer's text is not at its place
 };
 
-// `version_2`: questions may be impossible. `training`: every possible question has one answer.
+// `version_2`: questions may be impossible. No two have the same id.
+// `training`: every possible question has one answer.
 // Throws std::runtime_error with one sentence that names the file and the place in it, as
 // "FILE:LINE:COLUMN" for a fault of syntax and "FILE: data[0].paragraphs[3]" for others.
 SquadFile read_squad(const std::string& path, bool training, bool version_2);

@@ -32,8 +32,7 @@ TableFormat format_of(const std::string& path) {
   if (ends_with(name, ".csv")) return TableFormat::csv;
   if (ends_with(name, ".tsv")) return TableFormat::tsv;
   if (is_json_name(path)) return TableFormat::jsonl;
-  throw BadInput(fmt::format(
-      "'{}' does not say what it is: name it .csv, .tsv or .jsonl, or give its format", path));
+  throw BadInput(fmt::format("'{}' does not say what it is: name it .csv, .tsv or .jsonl", path));
 }
 
 class TableReader {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/config/config.h"
 #include "src/train/samples.h"
@@ -14,9 +15,11 @@ struct DataSources {
   Samples validation;       // empty when the run does not evaluate
   Samples test;             // empty without --test-data-path
   std::string description;  // "corpus/corpus: 503 documents, 1528901 tokens"
+  // The names of the classes that training has, in their order; empty where they are numbers.
+  std::vector<std::string> classes;
+  std::vector<std::string> notes;  // sentences to print: what was taken for granted, or cut
   // Its content, independent of its path: sizes, and a hash of the first training sample.
   std::string content;
-  std::string note;  // what the user should know about it; empty: nothing
 };
 
 // The token that ends a document for the run's tokenizer. Throws std::runtime_error where it is not
@@ -24,8 +27,9 @@ struct DataSources {
 int32_t end_of_document(const Config& config);
 
 // Opens and checks the data; allocates little. Throws std::runtime_error with one sentence that
-// names the flag or the file.
-DataSources open_data(const Config& config);
+// names the flag or the file. `model`: the folder of the model that the run starts from, whose
+// classes may have names; empty: none.
+DataSources open_data(const Config& config, const std::string& model = "");
 
 // Wraps `source` and checks every token against the vocabulary: a token beyond it would read past
 // the embedding table.

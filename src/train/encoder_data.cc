@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
+#include "src/checkpoint/model_config_file.h"
 #include "src/data/bert_shards.h"
 #include "src/data/classification.h"
 #include "src/data/squad.h"
@@ -30,7 +32,11 @@ constexpr Use test{"test", "--test-data-path", false};
 // Opens one split's files.
 class Opener {
  public:
-  explicit Opener(const Config& c) : c_(c) {
+  // `model`: the folder of the model that the run starts from; empty: none.
+  Opener(const Config& c, const std::string& model) : c_(c) {
+    if (!model.empty() && c.model.task == Task::classification) names_ = read_class_names(model);
+    // --num-classes makes a new head.
+    if (static_cast<int64_t>(names_.size()) != c.model.classes) names_.clear();
     if (c.data.mock || c.model.task == Task::pretraining) {
       if (!c.data.vocab_file.empty()) make_tokenizer();
       return;
@@ -51,6 +57,11 @@ class Opener {
                                                  : questions(paths.front(), use);
   }
 
+  // Empty where classes are numbers.
+  std::vector<std::string> classes() const {
+    return classes_.empty() || classes_.front() == "0" ? std::vector<std::string>() : classes_;
+  }
+  const std::vector<std::string>& notes() const { return notes_; }
   // Rows of a new model's embedding that no token of --vocab-file has; empty: none. A stored model's
   // vocabulary is what it is.
   std::string unused_rows() const {
@@ -67,7 +78,14 @@ class Opener {
   EncoderExam open_questions(const std::string& path) const {
     EncoderExam exam;
     exam.tokenizer = tokenizer_;
+    check_squad(path);
     exam.examples = read_squad(path, false, c_.data.squad_2).examples;
+    for (const SquadExample& example : exam.examples)
+      if (!c_.data.squad_2 && example.answers.empty())
+        throw std::runtime_error(
+            fmt::format("{}: the question \"{}\" has no answer, which those of SQuAD 2.0 alone may "
+                        "have: give --version-2-with-negative",
+                        path, example.id));
     exam.features = std::make_shared<const std::vector<SquadFeature>>(
         make_squad_features(exam.examples, *tokenizer_, squad_options(), false));
     exam.source = make_squad_samples(exam.features, c_.sequence, false, c_.seed);
@@ -132,30 +150,67 @@ class Opener {
     return open_bert_shards(files, o);
   }
 
-  // Classes are numbered as in the training texts.
+  // Classes are numbered as the model has them, else as in the training texts.
   Source texts(const std::string& path, const Use& use) {
     LabelledTextOptions o;
     o.text_column = c_.data.text_column;
     o.pair_column = c_.data.pair_column;
     o.label_column = c_.data.label_column;
     const LabelledTexts rows = read_labelled_texts(path, o);
-    const bool alone = !use.training && classes_.empty();
-    if (use.training || alone) classes_ = class_names(rows);
+    if (!names_.empty()) {
+      classes_ = class_names(rows, names_);
+    } else if (use.training || classes_.empty()) {
+      number_classes(rows, path, use);
+    }
+    int64_t cut = 0;
+    Source samples = make_classification_samples(rows, classes_, *tokenizer_, c_.sequence,
+                                                 use.training, c_.seed, &cut);
+    if (cut > 0)
+      notes_.push_back(fmt::format("{} of the {} texts of {} were cut at --seq-length {}", cut,
+                                   rows.rows.size(), path, c_.sequence));
+    return samples;
+  }
+  void number_classes(const LabelledTexts& rows, const std::string& path, const Use& use) {
+    classes_ = class_names(rows);
     const auto count = static_cast<int64_t>(classes_.size());
-    if (alone && count < c_.model.classes && classes_.front() != "0")
+    if (count > c_.model.classes) refuse_last_class(rows);
+    if (classes().empty()) return;
+    if (!use.training && count < c_.model.classes)
       throw std::runtime_error(fmt::format(
           "{}: {} has {} of the model's {} classes, and their numbers are not known: add the "
           "others, or number the labels from 0",
           use.flag, path, count, c_.model.classes));
-    if (count > c_.model.classes)
-      throw std::runtime_error(fmt::format("{}: {} has {} classes: give --num-classes {}", use.flag,
-                                           path, count, count));
-    return make_classification_samples(rows, classes_, *tokenizer_, c_.sequence, use.training,
-                                       c_.seed);
+    std::string list;
+    for (size_t k = 0; k < std::min<size_t>(classes_.size(), 20); ++k)
+      list += fmt::format("{}{} = \"{}\"", k == 0 ? "" : ", ", k, classes_[k]);
+    notes_.push_back(fmt::format("the labels of {} are numbered in alphabetical order: {}{}", path,
+                                 list, classes_.size() > 20 ? ", ..." : ""));
+  }
+  [[noreturn]] void refuse_last_class(const LabelledTexts& rows) const {
+    const std::string& last = classes_.back();
+    const auto row = std::find_if(rows.rows.begin(), rows.rows.end(),
+                                  [&](const LabelledText& r) { return r.label == last; });
+    throw std::runtime_error(fmt::format(
+        "{}: the label \"{}\" makes {} classes, which count from 0, and the model has {}: give "
+        "--num-classes {}",
+        row->place, last, classes_.size(), c_.model.classes, classes_.size()));
   }
 
-  Source questions(const std::string& path, const Use& use) const {
+  // Throws for a table's name.
+  static void check_squad(const std::string& path) {
+    for (const char* ending : {".csv", ".tsv", ".csv.gz", ".tsv.gz"})
+      if (path.ends_with(ending))
+        throw std::runtime_error(fmt::format(
+            "{} is a table, which --task classify reads: this task reads SQuAD's JSON", path));
+  }
+  Source questions(const std::string& path, const Use& use) {
+    check_squad(path);
     const SquadFile file = read_squad(path, true, c_.data.squad_2);
+    if (file.left_out > 0)
+      notes_.push_back(fmt::format(
+          "{} of the {} questions of {} were left out: their answer's text is not where "
+          "the file says",
+          file.left_out, file.left_out + static_cast<int64_t>(file.examples.size()), path));
     auto features = std::make_shared<const std::vector<SquadFeature>>(
         make_squad_features(file.examples, *tokenizer_, squad_options(), true));
     if (features->empty())
@@ -165,7 +220,9 @@ class Opener {
 
   const Config& c_;
   std::shared_ptr<const WordPieceTokenizer> tokenizer_;
-  std::vector<std::string> classes_;
+  std::vector<std::string> names_;    // of the model's classes; empty: not known
+  std::vector<std::string> classes_;  // the labels in the order of their numbers
+  std::vector<std::string> notes_;
 };
 
 uint64_t hash_of_first_sample(const EncoderSource& source) {
@@ -174,12 +231,18 @@ uint64_t hash_of_first_sample(const EncoderSource& source) {
   return XXH3_64bits(sample.ids.data(), sample.ids.size() * sizeof(int32_t));
 }
 
+void check_length(const EncoderSource& source, const Config& c,
+                  const std::vector<std::string>& paths, const Use& use) {
+  if (source.sequence() <= c.sequence) return;
+  throw std::runtime_error(fmt::format("{}: {} has samples of {} tokens: give --seq-length {}",
+                                       use.flag, paths.empty() ? "--mock-data" : paths.front(),
+                                       source.sequence(), source.sequence()));
+}
+
 Samples open_split(Opener* opener, const Config& c, const std::vector<std::string>& paths,
                    const Use& use, DataSources* data) {
   const Source source = opener->open(paths, use);
-  if (source->sequence() > c.sequence)
-    throw std::runtime_error(fmt::format("{}: has samples of {} tokens: give --seq-length {}",
-                                         use.flag, source->sequence(), source->sequence()));
+  check_length(*source, c, paths, use);
   const std::string what = fmt::format("{} samples an epoch, first sample {:016x}",
                                        source->samples_per_epoch(), hash_of_first_sample(*source));
   data->content += fmt::format("{}{}: {}", data->content.empty() ? "" : "; ", use.name, what);
@@ -190,23 +253,8 @@ Samples open_split(Opener* opener, const Config& c, const std::vector<std::strin
   return Samples(source);
 }
 
-}  // namespace
-
-EncoderExam open_encoder_exam(const Config& c) {
-  Opener opener(c);
-  if (c.model.task == Task::question_answering) return opener.open_questions(c.data.paths.front());
-  EncoderExam exam;
-  exam.source = opener.open(c.data.paths, validation);
-  return exam;
-}
-
-DataSources open_encoder_data(const Config& c) {
-  DataSources data;
-  Opener opener(c);
-  data.note = opener.unused_rows();
-  const bool evaluates = c.eval_interval > 0 && c.eval_iterations > 0;
-  if (!c.skip_train) data.train = open_split(&opener, c, c.data.paths, training, &data);
-  if (!evaluates) return data;
+// What the run evaluates on.
+void open_held_out(Opener* opener, const Config& c, DataSources* data) {
   // A folder of shards may have files for evaluation.
   const bool same = !c.data.separate && (c.data.mock || c.model.task == Task::pretraining);
   const std::vector<std::string>& paths = same ? c.data.paths : c.data.validation.paths;
@@ -214,9 +262,32 @@ DataSources open_encoder_data(const Config& c) {
     throw std::runtime_error(
         "--valid-data-path: is missing: --eval-interval evaluates on it, with --train-data-path "
         "for training");
-  if (same || !paths.empty()) data.validation = open_split(&opener, c, paths, validation, &data);
-  if (!c.data.test.paths.empty())
-    data.test = open_split(&opener, c, c.data.test.paths, test, &data);
+  if (same || !paths.empty()) data->validation = open_split(opener, c, paths, validation, data);
+  if (!c.data.test.paths.empty()) data->test = open_split(opener, c, c.data.test.paths, test, data);
+}
+
+}  // namespace
+
+EncoderExam open_encoder_exam(const Config& c) {
+  Opener opener(c, c.model_dir);
+  if (c.model.task == Task::question_answering) return opener.open_questions(c.data.paths.front());
+  EncoderExam exam;
+  const Use all{"evaluation", "--data-path", false};
+  exam.source = opener.open(c.data.paths, all);
+  check_length(*exam.source, c, c.data.paths, all);
+  exam.notes = opener.notes();
+  return exam;
+}
+
+DataSources open_encoder_data(const Config& c, const std::string& model) {
+  DataSources data;
+  Opener opener(c, model);
+  if (!c.skip_train) data.train = open_split(&opener, c, c.data.paths, training, &data);
+  if (!c.skip_train) data.classes = opener.classes();
+  if (c.eval_interval > 0 && c.eval_iterations > 0) open_held_out(&opener, c, &data);
+  data.notes = opener.notes();
+  if (const std::string unused = opener.unused_rows(); !unused.empty())
+    data.notes.push_back(unused);
   return data;
 }
 

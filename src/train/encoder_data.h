@@ -14,7 +14,7 @@ namespace tally::train {
 
 // As open_data(). The training samples are shuffled anew in every epoch, the others keep their
 // order.
-DataSources open_encoder_data(const Config& config);
+DataSources open_encoder_data(const Config& config, const std::string& model);
 
 // What `evaluate` reads: all samples of --data-path in their order.
 struct EncoderExam {
@@ -23,6 +23,7 @@ struct EncoderExam {
   std::vector<SquadExample> examples;
   std::shared_ptr<const std::vector<SquadFeature>> features;  // sample n is feature n
   std::shared_ptr<const WordPieceTokenizer> tokenizer;
+  std::vector<std::string> notes;  // as DataSources::notes
 };
 // Throws std::runtime_error with one sentence.
 EncoderExam open_encoder_exam(const Config& config);

@@ -1,11 +1,8 @@
 #include "src/train/encoder_evaluation.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
+#include <array>
 #include <chrono>
-#include <stdexcept>
 
 #include "src/checkpoint/model_weights.h"
 #include "src/data/squad_predictions.h"
@@ -73,7 +70,7 @@ class Answers {
         squad_predictions(exam_.examples, *exam_.features, logits, *exam_.tokenizer, o),
         c_.data.squad_2);
     std::vector<std::pair<std::string, double>> found{{"exact_match", s.exact}, {"f1", s.f1}};
-    if (!c_.data.squad_2) return found;
+    if (s.no_answer_total == 0) return found;
     found.insert(found.end(), {{"has_answer_exact_match", s.has_answer_exact},
                                {"has_answer_f1", s.has_answer_f1},
                                {"no_answer_exact_match", s.no_answer_exact},
@@ -87,14 +84,16 @@ class Answers {
   std::vector<std::vector<float>> start_, end_;  // of each feature
 };
 
-void load(const Config& c, const ParameterTable& table, Stream& stream) {
-  const std::vector<std::string> missing =
-      load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
-  if (missing.empty()) return;
-  throw std::runtime_error(
-      fmt::format("{} has no weights of {}, so that it cannot do this task: name a model that was "
-                  "trained for it, or another --task",
-                  c.model_dir, fmt::join(missing, ", ")));
+// The labels of both heads that count, in all samples of pre-training.
+std::array<int64_t, 2> counted_labels(const EncoderSource& source) {
+  std::array<int64_t, 2> counted{};
+  EncoderSample sample;
+  for (int64_t n = 0; n < source.samples_per_epoch(); ++n) {
+    source.sample(n, &sample);
+    counted[0] += static_cast<int64_t>(sample.masked_labels.size());
+    counted[1] += sample.next_sentence >= 0 ? 1 : 0;
+  }
+  return counted;
 }
 
 }  // namespace
@@ -103,7 +102,7 @@ EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Str
   ParameterTable table;
   register_model(c.model, &table);
   table.layout(stream, c.compute_type());
-  load(c, table, stream);
+  load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
   const Compute compute(stream, compute_options(c));
   const auto model =
       c.reference ? make_reference(c, table, compute) : make_model(c, table, compute);
@@ -117,6 +116,8 @@ EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Str
   Answers answers(c, exam);
   EncoderEvaluation result;
   result.samples = exam.source->samples_per_epoch();
+  const bool pretraining = c.model.task == Task::pretraining;
+  const auto counted = pretraining ? counted_labels(*exam.source) : std::array<int64_t, 2>{};
   const auto begin = std::chrono::steady_clock::now();
   for (int64_t first = 0; first < result.samples; first += c.micro_batch) {
     const int64_t rows = std::min(c.micro_batch, result.samples - first);
@@ -126,8 +127,14 @@ EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Str
     fill_batch(*exam.source, first, rows, c.sequence, 0, &host);
     lay_out(host, c.model, options, &arrays);
     upload.put(arrays, &batch);
-    model->evaluate(
-        batch, {static_cast<double>(rows) / static_cast<double>(result.samples), {}, state}, *set);
+    double weight = static_cast<double>(rows) / static_cast<double>(result.samples);
+    if (pretraining) {
+      // Every label counts alike, in whichever micro batch it is.
+      batch.counted = counted[0];
+      batch.counted_second = counted[1];
+      weight = 1;
+    }
+    model->evaluate(batch, {weight, {}, state}, *set);
     result.tokens += arrays.real_tokens;
     if (model->logits().defined()) answers.take(arrays, fetch(model->logits(), stream));
     stream.synchronize();

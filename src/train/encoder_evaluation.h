@@ -12,7 +12,8 @@
 namespace tally::train {
 
 struct EncoderEvaluation {
-  // The mean over the samples; of pre-training, of the micro batches' means. Of SQuAD there is none,
+  // The mean over the samples; of pre-training, over the masked tokens plus that over the pairs of
+  // sentences. Of SQuAD there is none,
   // since questions have several right answers.
   double loss = 0;
   int64_t samples = 0, tokens = 0;
@@ -22,7 +23,7 @@ struct EncoderEvaluation {
   std::vector<std::pair<std::string, double>> metrics;
 };
 
-// Takes the weights of config.model_dir. Throws std::runtime_error and OutOfMemory.
+// Takes the weights of config.model_dir, which has all of the task. Throws std::runtime_error and OutOfMemory.
 EncoderEvaluation evaluate_encoder(const Config& config, const EncoderExam& exam, Stream& stream);
 
 }  // namespace tally::train

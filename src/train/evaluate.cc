@@ -1,6 +1,7 @@
 #include "src/train/evaluate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <cmath>
@@ -171,11 +172,25 @@ Report report_of_encoder(const Config& c, const EncoderExam& exam, Stream& strea
   return report;
 }
 
+// Throws where the model's weights do not fit, or lack the head of its task.
+void check_model(const Config& c) {
+  ParameterTable names;
+  register_model(c.model, &names);
+  const auto missing = check_model_weights(c.model_dir, c.model, names.all());
+  if (!missing.empty())
+    throw std::runtime_error(
+        fmt::format("{} has no weights of {}, so that it cannot do this task: name a model that "
+                    "was trained for "
+                    "it, or another --task",
+                    c.model_dir, fmt::join(missing, ", ")));
+}
+
 // Reads the data; what is left to do on the device.
 std::function<Report(Stream&)> prepare_evaluation(const Config& c) {
   if (c.model.encoder()) {
     EncoderExam exam;
     check_flag("--data-path", [&] { exam = open_encoder_exam(c); });
+    for (const std::string& note : exam.notes) print_note(note);
     return [&c, exam](Stream& stream) { return report_of_encoder(c, exam, stream); };
   }
   std::vector<int32_t> tokens;
@@ -194,10 +209,7 @@ int evaluate(const Config& config) {
   try {
     if (!config.record_path.empty())
       check_flag("--record", [&] { check_record_target(config.record_path); });
-    ParameterTable names;
-    register_model(config.model, &names);
-    check_flag(config.load_hf_dir.empty() ? "--load" : "--load-hf",
-               [&] { check_model_weights(config.model_dir, config.model, names.all()); });
+    check_flag(config.load_hf_dir.empty() ? "--load" : "--load-hf", [&] { check_model(config); });
     const auto work = prepare_evaluation(config);
     const std::unique_ptr<Stream> stream = open_device(config, &record);
     if (const std::string text = kernel_notice(record); !text.empty())

@@ -32,13 +32,15 @@ struct CheckFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Calls `check`; puts the flag that asked for it in front of the message of what it throws.
+// Calls `check`; puts the flag that asked for it in front of the message of what it throws, unless
+// the message begins with a flag.
 template <typename Check>
 void check_flag(const char* flag, const Check& check) {
   try {
     check();
   } catch (const std::runtime_error& e) {
-    throw InputError(fmt::format("{}: {}", flag, e.what()));
+    const std::string what = e.what();
+    throw InputError(what.rfind("--", 0) == 0 ? what : fmt::format("{}: {}", flag, what));
   }
 }
 

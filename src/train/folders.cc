@@ -1,6 +1,7 @@
 #include "src/train/folders.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 
@@ -22,7 +23,12 @@ TrainingState check_start(const Config& c, const StartingPoint& start,
   check_flag("--load", [&] { state = read_training_state(folder); });
   const SavedRun saved = saved_run(state.config_json);
   check_flag("--load", [&] {
-    check_model_weights(folder, c.model, parameters);
+    const auto missing = check_model_weights(folder, c.model, parameters);
+    if (start.resumes && !missing.empty())
+      throw std::runtime_error(
+          fmt::format("{} was trained for another task, without {}: add --finetune to begin this "
+                      "task with its weights",
+                      folder, fmt::join(missing, ", ")));
     const bool wide = c.compute_type() == DType::f64;
     if (start.optimizer)
       state = check_checkpoint(folder, c.model, parameters, wide ? DType::f64 : DType::f32,

@@ -313,13 +313,14 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     SideFiles files = side_files(config, world, from);
     DataSources data = [&] {
       const TaskScope task(world.meeting().operations(), "opens the data");
-      return open_data(config);
+      return open_data(config, from.checkpoint.value_or(config.load_hf_dir));
     }();
+    files.classes = data.classes;
+    for (const std::string& note : data.notes) notice(note);
     require_same_settings(world.meeting(), host_name(), {{"dataset", "the dataset", data.content}},
                           "let --data-path name the same dataset on every host");
     take_save_folder(config, world, from, &save_folder, notice);
     record.data = data.description;
-    if (!data.note.empty()) notice(data.note);
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);
     if (const std::string text = kernel_notice(record); !text.empty()) notice(text);

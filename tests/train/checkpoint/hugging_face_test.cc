@@ -141,6 +141,47 @@ TEST_CASE("the source's tokenizer.json is not copied next to another tokenizer")
   CHECK(read_side_files(tiny_config(), data, dir / "from").files.count("tokenizer.json") == 1);
 }
 
+TEST_CASE("what is written says how BERT's texts were read") {
+  const TempDir dir;
+  fs::create_directories(dir / "from");
+  dir.write("from/config.json", "{}");
+  CHECK_FALSE(reads_lower_case(dir / "from").has_value());
+  dir.write("from/tokenizer.json",
+            R"({"normalizer": {"type": "BertNormalizer", "lowercase": false}})");
+  CHECK(reads_lower_case(dir / "from") == false);
+  dir.write("from/tokenizer_config.json", R"({"do_lower_case": true, "unk_token": "[UNK]"})");
+  CHECK(reads_lower_case(dir / "from") == true);
+  DataConfig data;
+  data.tokenizer = "BertWordPieceCase";
+  data.vocab_file = dir.write("vocab.txt", "[PAD]\n");
+  const SideFiles side = read_side_files(tiny_config(), data, dir / "from");
+  CHECK(side.files.count("tokenizer.json") == 0);  // another vocabulary's
+  CHECK(contains(side.files.at("tokenizer_config.json"), "\"do_lower_case\": false"));
+  CHECK(contains(side.files.at("tokenizer_config.json"), "\"unk_token\": \"[UNK]\""));
+  dir.write("from/tokenizer_config.json", R"({"do_lower_case": "no"})");
+  CHECK(contains(error_of([&] { reads_lower_case(dir / "from"); }), "neither true nor false"));
+}
+
+TEST_CASE("the names of a classifier's classes are kept") {
+  const TempDir dir;
+  ModelConfig m;
+  m.kind = "bert", m.task = Task::classification, m.classes = 3;
+  SideFiles side;
+  dir.write("config.json", model_config_json(m, DType::f32, side));
+  CHECK(read_class_names(dir / "").empty());  // LABEL_0 and so on are no names
+  side.classes = {"neg", "pos"};
+  dir.write("config.json", model_config_json(m, DType::f32, side));
+  const std::vector<std::string> names{"neg", "pos", "LABEL_2"};
+  CHECK(read_class_names(dir / "") == names);
+  side.config = dir.read("config.json");
+  side.classes.clear();
+  dir.write("config.json", model_config_json(m, DType::f32, side));
+  CHECK(read_class_names(dir / "") == names);
+  dir.write("config.json", R"({"architectures": ["BertForSequenceClassification"],
+                               "id2label": {"0": "a", "1": "a"}})");
+  CHECK(contains(error_of([&] { read_class_names(dir / ""); }), "two classes the name \"a\""));
+}
+
 TEST_CASE("a tied model whose lm_head is another matrix is refused") {
   const TempDir dir;
   Tiny tiny;

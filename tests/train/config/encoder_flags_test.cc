@@ -1,7 +1,9 @@
 // Flags of BERT and DistilBERT.
 #include <doctest/doctest.h>
 
+#include "src/checkpoint/model_config_file.h"
 #include "tests/train/config/parse.h"
+#include "tests/train/data/temp_dir.h"
 
 using namespace tally::train;
 
@@ -59,10 +61,37 @@ TEST_CASE("what does not go with encoders is one clear error") {
   CHECK(fault("--use-rotary-position-embeddings") ==
         "--use-rotary-position-embeddings: is for language models, and this is bert: leave it out");
   CHECK(fault("--merge-file m").find("is not read for BERT's tokenizers") != std::string::npos);
+  CHECK(error_of("--train-iters 10 --model bert-base --data-path d --dynamic-masking") ==
+        "--dynamic-masking: needs --vocab-file: the [MASK] of the data's vocabulary");
   CHECK(fault("--mask-prob 0") == "--mask-prob: must be greater than 0");
   CHECK(error_of(base + "--pad") ==
         "--pad: is for encoders, and this is gpt: give --model bert-base, for example");
   CHECK(error_of(base + "--task classify").find("--task: is for encoders") == 0);
+}
+
+TEST_CASE("a folder's tokenizer says whether texts are lower-cased") {
+  const TempDir dir;
+  ModelConfig m;
+  m.kind = "bert", m.task = Task::classification;
+  dir.write("config.json", model_config_json(m, DType::f32));
+  const std::string flags = base + "--load-hf " + (dir / "");
+  CHECK(parse(flags).data.tokenizer == "BertWordPieceLowerCase");
+  dir.write("tokenizer_config.json", R"({"do_lower_case": false})");
+  CHECK(parse(flags).data.tokenizer == "BertWordPieceCase");
+  CHECK(parse(flags + " --tokenizer-type BertWordPieceCase").data.tokenizer == "BertWordPieceCase");
+  CHECK(error_of(flags + " --tokenizer-type BertWordPieceLowerCase")
+            .find("--tokenizer-type: BertWordPieceLowerCase contradicts the tokenizer of") == 0);
+}
+
+TEST_CASE("a classifier of several labels a text is refused") {
+  const TempDir dir;
+  ModelConfig m;
+  m.kind = "bert", m.task = Task::classification;
+  const std::string text = model_config_json(m, DType::f32);
+  dir.write("config.json",
+            text.substr(0, text.rfind('}')) + R"(, "problem_type": "multi_label_classification"})");
+  CHECK(error_of(base + "--load-hf " + (dir / "")).find("has the problem_type") !=
+        std::string::npos);
 }
 
 TEST_CASE("flags that would have no effect on an encoder are refused") {
@@ -70,7 +99,8 @@ TEST_CASE("flags that would have no effect on an encoder are refused") {
   CHECK(error_of(bert + "--max-predictions-per-seq 10") ==
         "--max-predictions-per-seq: goes with --dynamic-masking; else the HDF5 files say which "
         "tokens are masked: leave it out");
-  CHECK(parse(bert + "--max-predictions-per-seq 10 --dynamic-masking").data.max_predictions == 10);
+  CHECK(parse(bert + "--max-predictions-per-seq 10 --dynamic-masking --vocab-file v")
+            .data.max_predictions == 10);
   CHECK(parse(base + "--model bert-base --max-predictions-per-seq 9").data.max_predictions == 9);
   CHECK(error_of(bert + "--task squad --max-predictions-per-seq 10") ==
         "--max-predictions-per-seq: goes with --task pretrain: leave it out");

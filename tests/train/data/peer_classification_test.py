@@ -132,7 +132,11 @@ for pair in (False, True):
 numbers = written("n.csv", "label,text\n3,the\n0,river\n10,stone\n")
 check(run("classify", vocab, numbers, numbers, 8, "")[0] == [str(i) for i in range(11)], "numbers of classes")
 for data, message in [("label,text\n1,a\n,b\n", ":3:1: this row has no label"), ("label,text\n", ":1:1: the file has no rows"),
-                      ("label,text\n100000,b\n", ":2:1: the label 100000 is too great")]:
+                      ("label,text\n100000,b\n", ":2:1: the label 100000 is too great"),
+                      ("label,text\n0,a\npos,b\n", ":3:1: the label \"pos\" is a word, and those before it are numbers"),
+                      ("label,text\nneg,a\n1,b\n", ":3:1: the label \"1\" is a number, and those before it are words"),
+                      ("label,text\n0,a\n-1,b\n", ":3:1: the label -1 is not the number of a class"),
+                      ("label,text\n0.5,a\n", ":2:1: the label 0.5 is not the number of a class")]:
     path = written("e.csv", data)
     check(path + message in run("classify", vocab, path, path, 8, "", code=2), message)
 other = written("o.csv", "text,label\n\"a\nb\",x\n")

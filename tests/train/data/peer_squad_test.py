@@ -284,6 +284,7 @@ for change, message in [
         ({"context": "one"}, ": data[0].paragraphs[0].qas[0].answers[0] lies outside the context: characters 4 to 7 of 3"),
         ({"qas": [{**good["qas"][0], "answers": [{"text": "a", "answer_start": 2**63}]}]}, "should be an integer"),
         ({"qas": [{**good["qas"][0], "answers": []}]}, "has 0 answers, and training needs one"),
+        ({"qas": good["qas"] * 2}, ": data[0].paragraphs[0].qas[1] has the id \"1\" of an earlier question"),
         ({"qas": []}, " has no questions")]:
     path = file_of("bad.json", {"data": [{"paragraphs": [{**good, **change}]}]})
     error = run("squad-features", vocab, path, "training", 1, 384, 128, 64, code=2)

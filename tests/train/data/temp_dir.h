@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,7 +50,7 @@ class TempDir {
 };
 
 // The text of what a call throws; "" when it does not throw.
-template <typename F>
+template <std::invocable F>
 std::string error_of(F&& f) {
   try {
     f();

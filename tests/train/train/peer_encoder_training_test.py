@@ -200,13 +200,17 @@ def evaluates(work, folder, data, task, model, samples):
             if type(model).__name__.startswith("Bert"):
                 inputs["token_type_ids"] = torch.tensor([s["types"]])
             out = model(**inputs)
+            if task == "pretrain":
+                continue
             if task == "classify":
                 right += out.logits.argmax().item() == s["class"]
             else:
                 a, b = span_of(out, s)
                 right += s["ids"][a:b + 1] == s["ids"][s["start"]:s["end"] + 1]
         expected = loss_of(model, task, samples).item()
-    if task == "classify":
+    if task == "pretrain":  # of unequal micro batches
+        check(abs(results["loss"] - expected) <= 1e-5 * expected, f"loss {results['loss']}, expected {expected}")
+    elif task == "classify":
         check(results["accuracy"] == right / SAMPLES, f"accuracy {results['accuracy']}, expected {right / SAMPLES}")
         check(abs(results["loss"] - expected) <= 1e-5 * expected, f"loss {results['loss']}, expected {expected}")
     else:
@@ -229,9 +233,8 @@ def compare(architecture, task, data_of, **more):
         with torch.no_grad():
             a, b = loss_of(trained, task, samples).item(), loss_of(model, task, samples).item()
         check(abs(a - b) <= 5e-4 * max(b, 0.1), f"{architecture}: the trained model's loss is {a}, PyTorch's {b}")
-        if task != "pretrain":
-            evaluates(work, f"{work}/trained", data, task, trained, samples)
-            evaluates(work, f"{work}/model", data, task, random_model(architecture, **more).eval(), samples)
+        evaluates(work, f"{work}/trained", data, task, trained, samples)
+        evaluates(work, f"{work}/model", data, task, random_model(architecture, **more).eval(), samples)
         # Padded rows, autograd's reference, and two processes train alike.
         for name, extra in {"--pad": ["--pad"], "--reference": ["--reference"],
                             "two processes": ["--nproc-per-node", 2, "--micro-batch-size", SAMPLES // 2],
@@ -266,7 +269,84 @@ def resumes():
         print("ok: a resumed run, validation, the record")
 
 
+def names_classes():
+    """Labels that are words are the model's classes, and a new model gets their names."""
+    with tempfile.TemporaryDirectory() as work:
+        _, samples = classification(work)
+        model = random_model("BertForSequenceClassification", id2label={0: "tree", 1: "mat"}).eval()
+        model.save_pretrained(f"{work}/model")
+        common = flags(work, f"{work}/model", "classify", f"{work}/named.tsv")
+        texts = [" ".join(PIECES[i] for i in s["ids"][1:-1]) for s in samples]
+        with torch.no_grad():
+            classes = [model(input_ids=torch.tensor([s["ids"]])).logits.argmax().item() for s in samples]
+        named = [model.config.id2label[c] for c in classes]
+        named[0] = "mat" if named[0] == "tree" else "tree"  # one is wrong, and both names are there
+
+        def write(labels):
+            with open(f"{work}/named.tsv", "w", encoding="utf-8") as f:
+                f.write("text\tlabel\n" + "".join(f"{t}\t{n}\n" for t, n in zip(texts, labels)))
+
+        def accuracy(folder):
+            run("evaluate", "--device", "cpu", "--load-hf", folder, "--data-path", f"{work}/named.tsv", "--vocab-file",
+                f"{work}/vocab.txt", "--seq-length", SEQUENCE, "--record", f"{work}/e.json")
+            with open(f"{work}/e.json", encoding="utf-8") as f:
+                return json.load(f)["results"]["accuracy"]
+
+        expected = (SAMPLES - 1) / SAMPLES
+        write(named)
+        check(accuracy(f"{work}/model") == expected, "words")
+        write(["01"[n == "mat"] for n in named])
+        check(accuracy(f"{work}/model") == expected, "numbers")
+        write(["tree", "shrub"] * 4)
+        error = run("evaluate", "--device", "cpu", "--load-hf", f"{work}/model", "--data-path", f"{work}/named.tsv",
+                    "--vocab-file", f"{work}/vocab.txt", code=2).stderr
+        check("named.tsv:3:" in error and "the label \"shrub\" is none of the model's classes: tree, mat" in error, error)
+        random_model("BertForSequenceClassification").save_pretrained(f"{work}/model")
+        done = run(*common, "--train-iters", 1, "--save-hf", f"{work}/trained")
+        check("0 = \"shrub\", 1 = \"tree\"" in done.stderr, done.stderr)
+        check(hf.AutoConfig.from_pretrained(f"{work}/trained").id2label == {0: "shrub", 1: "tree"}, "saved names")
+        print("ok: the names of classes")
+
+
+def refuses():
+    """Wrong input ends with code 2 before anything starts, and what is cut is said."""
+    with tempfile.TemporaryDirectory() as work:
+        shard, _ = pretraining(work)
+        table, _ = classification(work)
+        squad, _ = answers(work)
+        random_model("BertForPreTraining").save_pretrained(f"{work}/model")
+        random_model("BertForQuestionAnswering").save_pretrained(f"{work}/reader")
+        random_model("BertForSequenceClassification", num_labels=3).save_pretrained(f"{work}/classifier")
+        common = flags(work, f"{work}/model", "pretrain", shard)
+        run(*common, "--train-iters", 1, "--save", f"{work}/saved")
+        vocabulary = f"{work}/vocab.txt"
+        exam = ["evaluate", "--device", "cpu", "--vocab-file", vocabulary, "--load-hf"]
+        with open(squad, encoding="utf-8") as f:
+            unanswerable = json.load(f)
+        unanswerable["data"][0]["paragraphs"][0]["qas"][0]["answers"] = []
+        with open(f"{work}/two.json", "w", encoding="utf-8") as f:
+            json.dump(unanswerable, f)
+        for words, message in [
+                ([*exam, f"{work}/model", "--task", "classify", "--data-path", table], "has no weights of classifier"),
+                ([*exam, f"{work}/model", "--data-path", shard, "--seq-length", 16],
+                 f"{shard} has samples of {SEQUENCE} tokens: give --seq-length {SEQUENCE}"),
+                ([*exam, f"{work}/reader", "--data-path", table], "is a table, which --task classify reads"),
+                ([*exam, f"{work}/reader", "--data-path", f"{work}/two.json"], "give --version-2-with-negative"),
+                (["--device", "cpu", "--load", f"{work}/saved", "--task", "classify", "--num-classes", 3, "--data-path",
+                  table, "--vocab-file", vocabulary, "--train-iters", 2, "--seq-length", SEQUENCE], "add --finetune"),
+                (["prepare", "--task", "bert", "--input", vocabulary, "--output", vocabulary, "--vocab-file", vocabulary,
+                  "--tokenizer-type", "BertWordPieceLowerCase"], f"--output: '{vocabulary}' is a file")]:
+            error = run(*words, code=2).stderr
+            check(message in error and error.count("\n") == 1, f"expected {message}: {error}")
+        done = run(*exam, f"{work}/classifier", "--data-path", table, "--seq-length", 8)
+        # The texts have 3, 5, ... 17 words, and [CLS] and [SEP] take two places.
+        check(f"6 of the {SAMPLES} texts of {table} were cut at --seq-length 8" in done.stderr, done.stderr)
+        print("ok: what is refused")
+
+
 resumes()
+refuses()
+names_classes()
 compare("BertForPreTraining", "pretrain", pretraining)
 compare("DistilBertForMaskedLM", "pretrain", pretraining)
 for of in ("Bert", "DistilBert"):
