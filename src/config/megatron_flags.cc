@@ -92,7 +92,7 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
        "--fp16-lm-cross-entropy --grad-reduce-in-bf16 --disable-bf16-reduced-precision-matmul "
        "--reuse-grad-buf-for-mxfp8-param-ag"},
       // Processes.
-      {"this version is parallel in data only: leave it out",
+      {"docs/distributed.md says what is divided and overlapped: leave it out",
        "--cp-comm-type --hierarchical-context-parallel-sizes --tp-comm-* --disable-tp-comm-* "
        "--decoder-first-pipeline-num-layers --decoder-last-pipeline-num-layers "
        "--pipeline-model-parallel-* --num-virtual-stages-per-pipeline-rank "

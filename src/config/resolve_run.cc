@@ -114,7 +114,8 @@ void resolve_sharding(const Flags& f, Config* c) {
 void resolve_parallel(const Flags& f, int world_size, Config* c) {
   for (const auto& [flag, size] : {std::pair{"--context-parallel-size", f.context_parallel},
                                    std::pair{"--expert-model-parallel-size", f.expert_parallel}})
-    if (size != 1) fail(flag, "{}: this version is parallel in data only: take 1", size);
+    if (size != 1)
+      fail(flag, "{}: context and experts are not divided among processes: take 1", size);
   c->world_size = world_size;
   c->tensor_parallel = f.tensor_parallel;
   c->pipeline_parallel = f.pipeline_parallel;

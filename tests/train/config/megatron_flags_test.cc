@@ -93,7 +93,7 @@ TEST_CASE("a flag that Megatron-LM has and tally-train lacks is not unknown, but
       "--q-lora-rank: not supported by tally-train: see --group-query-attention and --kv-channels "
       "for what there is: leave it out; not supported either: --fp8-format --squared-relu");
   CHECK(error_of(base + "--context-parallel-size 2") ==
-        "--context-parallel-size: 2: this version is parallel in data only: take 1");
+        "--context-parallel-size: 2: context and experts are not divided among processes: take 1");
   CHECK(parse(base + "--context-parallel-size 1 --expert-model-parallel-size 1").world_size == 1);
   CHECK(flags_reference().find("`--onnx-safe`") == std::string::npos);  // in a row with others
   CHECK(flags_reference().find(" --onnx-safe ") != std::string::npos);
