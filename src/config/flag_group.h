@@ -1,8 +1,8 @@
 // Declares the flags of one group of the help. Private to config/.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <limits>
