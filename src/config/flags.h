@@ -69,6 +69,8 @@ struct Flags {
 
   std::string save, load, record, load_hf, save_hf, text;
   std::optional<int64_t> stride;
+  std::optional<std::string> eval_mode;
+  std::string predictions;
   std::optional<int64_t> save_interval, eval_interval, eval_iterations;
   bool exit_on_missing_checkpoint = false, finetune = false, skip_train = false,
        no_load_optimizer = false, no_save_optimizer = false;

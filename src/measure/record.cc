@@ -184,9 +184,11 @@ json results_json(const Record& r) {
   out["skipped_iterations"] = skipped;
   out["final_loss"] = last;
   json evaluations = json::array();
-  for (const Evaluation& e : r.evaluations)
+  for (const Evaluation& e : r.evaluations) {
     evaluations.push_back(
         {{"iteration", e.iteration}, {"split", e.split}, {"loss", number(e.loss)}});
+    if (e.accuracy) evaluations.back()["accuracy"] = *e.accuracy;
+  }
   out["evaluations"] = evaluations;
   json epochs = json::array();
   for (const Epoch& e : r.epochs)

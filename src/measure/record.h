@@ -31,6 +31,7 @@ struct Evaluation {
   int64_t iteration = 0;
   double loss = 0;
   std::string split = "validation";  // or "test"
+  std::optional<double> accuracy;    // of classifiers
 };
 
 // The end of a pass over the training blocks (--epochs).

@@ -36,7 +36,7 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
           [this](const Batch& batch, const Pass& pass) {
             forward_backward_.pipeline().evaluate(batch, pass);
           },
-          parts.mesh) {
+          [this] { return parts_.stages.back()->logits(); }, parts.mesh) {
   // Gradients that are zeroed at a step's start cannot wait for a deferred update.
   if (!parts_.config.fusions.overwrite) return;
   if (parts_.optimizer.sharding()) {
@@ -180,12 +180,12 @@ void StepLoop::evaluate(const std::string& where) {
   // Each evaluation takes the next samples, so that a resumed run takes those that the first run
   // would have taken.
   const int64_t before = c.eval_interval > 0 ? (iteration_ - 1) / c.eval_interval : 0;
-  const double loss =
-      evaluator_.loss(parts_.validation, before * c.eval_iterations * c.global_batch,
-                      forward_backward_.pipeline().batch());
+  const HeldOutResult found =
+      evaluator_.evaluate(parts_.validation, before * c.eval_iterations * c.global_batch,
+                          forward_backward_.pipeline().batch());
   evaluated_ = iteration_;
-  record_->evaluations.push_back({iteration_, loss});
-  hooks_.print(format_validation(where, loss));
+  record_->evaluations.push_back({iteration_, found.loss, "validation", found.accuracy});
+  hooks_.print(format_validation(where, found.loss, found.accuracy));
 }
 
 // Reports the end of an epoch, with the loss on the validation blocks where there are any.
@@ -212,9 +212,11 @@ void StepLoop::finish(bool finished) {
   if (finished && parts_.validation && evaluated_ != iteration_)
     evaluate("the end of training for val data");
   if (finished && parts_.test) {
-    const double loss = evaluator_.loss(parts_.test, 0, forward_backward_.pipeline().batch());
-    record_->evaluations.push_back({iteration_, loss, "test"});
-    hooks_.print(format_validation("the end of training for test data", loss));
+    const HeldOutResult found =
+        evaluator_.evaluate(parts_.test, 0, forward_backward_.pipeline().batch());
+    record_->evaluations.push_back({iteration_, found.loss, "test", found.accuracy});
+    hooks_.print(
+        format_validation("the end of training for test data", found.loss, found.accuracy));
   }
   if (hooks_.save && saved_ != iteration_) save();
 }
