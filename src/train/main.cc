@@ -3,6 +3,7 @@
 //   tally-train evaluate FLAGS  gives a stored model's loss and perplexity on a text
 //   tally-train --plan FLAGS    prints what a run would need (docs/planner.md)
 //   tally-train prepare FLAGS   makes a dataset from text (docs/data.md)
+//   tally-train convert FLAGS   makes a folder for --load-hf (docs/real-weights.md)
 //   tally-train tokenize FLAGS  prints a text's tokens
 //   tally-train reference       prints docs/flags.md
 #include <fmt/format.h>

@@ -11,6 +11,7 @@
 
 #include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
+#include "src/convert/convert.h"
 #include "src/data/prepare.h"
 #include "src/data/tokenize.h"
 #include "src/measure/build_info.h"
@@ -69,7 +70,8 @@ std::optional<int> run_text_command(int argc, char** argv) {
   const char* first = argv[1];
   using DataCommand = std::pair<const char*, int (*)(int, char**)>;
   for (const auto& [name, run] :
-       {DataCommand{"prepare", prepare_main}, DataCommand{"tokenize", tokenize_main}}) {
+       {DataCommand{"prepare", prepare_main}, DataCommand{"tokenize", tokenize_main},
+        DataCommand{"convert", convert_main}}) {
     if (std::strcmp(first, name) != 0) continue;
     std::vector<char*> rest(argv, argv + argc);
     rest.erase(rest.begin() + 1);
@@ -83,8 +85,8 @@ std::optional<int> run_text_command(int argc, char** argv) {
   }
   const bool command = std::strcmp(first, "evaluate") == 0 || std::strcmp(first, "train") == 0;
   if (!command && first[0] != '-' && first[0] != '@')
-    return bad_command(
-        fmt::format("'{}' is not a command: train, evaluate, prepare, tokenize, reference", first));
+    return bad_command(fmt::format(
+        "'{}' is not a command: train, evaluate, prepare, tokenize, convert, reference", first));
   if (!asks_for_help(argc, argv))
     return asks_for_plan(argc, argv) ? std::optional(print_plan(argc, argv)) : std::nullopt;
   return is_primary() ? print_and_end(help_text()) : 0;

@@ -5,7 +5,7 @@
 
 namespace tally::train {
 
-// Runs --version, reference, prepare, tokenize, --plan and --help, and reports an unknown or missing
+// Runs --version, reference, prepare, tokenize, convert, --plan and --help, and reports an unknown or missing
 // command. Returns the exit code; nothing when the command is to train or to evaluate.
 std::optional<int> run_text_command(int argc, char** argv);
 

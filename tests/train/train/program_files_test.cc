@@ -14,7 +14,7 @@ TEST_CASE("a missing dataset, and no command") {
   ended = tally_train("evaluat");
   CHECK(ended.code == 2);
   CHECK(ended.err ==
-        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, tokenize, "
+        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, tokenize, convert, "
         "reference\n");
 }
 

@@ -1,0 +1,232 @@
+#include "src/convert/convert.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "src/checkpoint/model_config_file.h"
+#include "src/checkpoint/safetensors.h"
+#include "src/convert/bert_names.h"
+#include "src/convert/source_weights.h"
+#include "src/convert/tensor_bundle.h"
+#include "src/convert/torch_file.h"
+#include "src/data/json_fault.h"
+#include "src/data/output_file.h"
+#include "src/data/text_input.h"
+
+namespace tally::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kBin = "pytorch_model.bin";
+constexpr const char* kBinIndex = "pytorch_model.bin.index.json";
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+struct Input {
+  bool tensorflow = false;
+  std::string path;  // the file, or the prefix
+  fs::path folder() const {
+    const fs::path parent = fs::path(path).parent_path();
+    return parent.empty() ? fs::path(".") : parent;
+  }
+};
+
+Input in_folder(const std::string& folder) {
+  for (const char* name : {kBin, kBinIndex})
+    if (fs::exists(fs::path(folder) / name)) return {false, (fs::path(folder) / name).string()};
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".index")
+      found.push_back((entry.path().parent_path() / entry.path().stem()).string());
+  if (found.size() == 1) return {true, found.front()};
+  throw BadInput(fmt::format(
+      "--input: '{}' has neither {} nor {}, and {} checkpoints of TensorFlow (.index): name a file",
+      folder, kBin, kBinIndex, found.empty() ? "no" : "several"));
+}
+
+Input find_input(const std::string& given) {
+  if (fs::is_directory(given)) return in_folder(given);
+  if (ends_with(given, ".index")) return {true, given.substr(0, given.size() - 6)};
+  if (!fs::exists(given) && fs::exists(given + ".index")) return {true, given};
+  if (!fs::exists(given))
+    throw BadInput(fmt::format("--input: there is no '{}', nor a '{}.index'", given, given));
+  return {false, given};
+}
+
+void read_tensorflow(const std::string& prefix, SourceWeights* weights) {
+  read_tensor_bundle(prefix, is_bert_variable, weights);
+  for (SourceTensor& tensor : weights->tensors) {
+    const auto [name, transposed] = bert_tensor_name(tensor.name);
+    if (name.empty() || (transposed && tensor.shape.size() != 2))
+      throw std::runtime_error(
+          fmt::format("'{}.index': variable '{}' is not one of the original BERT: only BERT's "
+                      "checkpoints of TensorFlow are converted",
+                      prefix, tensor.name));
+    tensor.name = name;
+    if (!transposed) continue;
+    std::swap(tensor.shape[0], tensor.shape[1]);
+    std::swap(tensor.strides[0], tensor.strides[1]);
+  }
+  if (weights->tensors.empty())
+    throw std::runtime_error(
+        fmt::format("'{}.index' has no variables of the original BERT (bert/..., cls/...): only "
+                    "BERT's checkpoints of TensorFlow are converted, not TensorFlow 2's objects",
+                    prefix));
+}
+
+// The prefix of a model that was wrapped for several GPUs, and LayerNorm's old names.
+void rename_torch(SourceWeights* weights) {
+  const std::string wrapper = "module.";
+  const bool wrapped =
+      std::all_of(weights->tensors.begin(), weights->tensors.end(),
+                  [&](const auto& tensor) { return tensor.name.rfind(wrapper, 0) == 0; });
+  for (SourceTensor& tensor : weights->tensors) {
+    if (wrapped) tensor.name.erase(0, wrapper.size());
+    tensor.name = with_new_norm_names(tensor.name);
+  }
+}
+
+void read_weights(const Input& input, SourceWeights* weights) {
+  if (input.tensorflow) {
+    read_tensorflow(input.path, weights);
+  } else {
+    ends_with(input.path, ".json") ? read_torch_index(input.path, weights)
+                                   : read_torch_file(input.path, weights);
+    rename_torch(weights);
+  }
+  if (weights->tensors.empty())
+    throw std::runtime_error(fmt::format("'{}' has no tensors of weights", input.path));
+  std::set<std::string> names;
+  for (const SourceTensor& tensor : weights->tensors)
+    if (!names.insert(tensor.name).second)
+      throw std::runtime_error(
+          fmt::format("'{}' has the tensor '{}' more than once", input.path, tensor.name));
+}
+
+fs::path find_config(const ConvertOptions& options, const Input& input) {
+  if (!options.config.empty()) return options.config;
+  for (const char* name : {"config.json", "bert_config.json"})
+    if (fs::exists(input.folder() / name)) return input.folder() / name;
+  throw BadInput(
+      fmt::format("there is neither a config.json nor a bert_config.json in '{}': name the "
+                  "model's configuration with --config",
+                  input.folder().string()));
+}
+
+// The task's model of transformers, by the heads that there are.
+const char* bert_architecture(const SourceWeights& weights) {
+  const auto has = [&](const char* name) {
+    return std::any_of(weights.tensors.begin(), weights.tensors.end(),
+                       [&](const auto& tensor) { return tensor.name == name; });
+  };
+  if (has("qa_outputs.weight")) return "BertForQuestionAnswering";
+  if (has("classifier.weight")) return "BertForSequenceClassification";
+  return has("cls.seq_relationship.weight") ? "BertForPreTraining" : "BertForMaskedLM";
+}
+
+// The original BERT's bert_config.json says neither what it describes nor which heads there are.
+std::string config_text(const fs::path& path, const SourceWeights& weights) {
+  const MappedFile file(path.string());
+  Json json;
+  try {
+    json = Json::parse(file.data(), file.data() + file.size());
+  } catch (const Json::exception& error) {
+    throw BadInput(fmt::format("'{}' is not valid JSON: {}", path.string(), json_fault(error)));
+  }
+  if (!json.is_object()) throw BadInput(fmt::format("'{}' is not a JSON object", path.string()));
+  const bool bert = std::any_of(weights.tensors.begin(), weights.tensors.end(),
+                                [](const auto& t) { return t.name.rfind("bert.", 0) == 0; });
+  if (!json.contains("model_type") && bert) json["model_type"] = "bert";
+  if (json.contains("model_type") && json["model_type"] == "bert" &&
+      !json.contains("architectures"))
+    json["architectures"] = {bert_architecture(weights)};
+  for (const SourceTensor& tensor : weights.tensors)
+    if (tensor.name == "classifier.weight" && !tensor.shape.empty() && !json.contains("id2label") &&
+        !json.contains("num_labels"))
+      json["num_labels"] = tensor.shape[0];
+  return json.dump(2) + "\n";
+}
+
+void write_file(const fs::path& path, const char* bytes, size_t size) {
+  OutputFile file(path.string());
+  file.append(bytes, size);
+  file.sync_and_keep();
+}
+
+// A folder that is renamed when it is complete, and removed otherwise.
+class NewFolder {
+ public:
+  explicit NewFolder(const std::string& path) : path_(fs::path(path).lexically_normal()) {
+    if (!path_.has_filename()) path_ = path_.parent_path();
+    if (fs::exists(path_))
+      throw BadInput(
+          fmt::format("--output: '{}' is there already: remove it, or name another folder", path));
+    work_ = path_.string() + ".tmp";
+    std::error_code error;
+    fs::remove_all(work_, error);  // of a conversion that was killed
+    fs::create_directories(work_, error);
+    if (error)
+      throw std::runtime_error(
+          fmt::format("the directory '{}' cannot be made: {}", work_.string(), error.message()));
+  }
+  ~NewFolder() {
+    std::error_code ignored;
+    fs::remove_all(work_, ignored);
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  const fs::path& work() const { return work_; }
+  void keep() { rename_durably(work_.string(), path_.string()); }
+
+ private:
+  fs::path path_, work_;
+};
+
+void copy_tokenizer(const fs::path& from, const fs::path& to) {
+  for (const char* name : {"vocab.txt", "vocab.json", "merges.txt", "tokenizer.json",
+                           "tokenizer_config.json", "special_tokens_map.json"}) {
+    if (!fs::is_regular_file(from / name)) continue;
+    const MappedFile file((from / name).string());
+    write_file(to / name, file.data(), file.size());
+  }
+}
+
+}  // namespace
+
+ConvertSummary convert(const ConvertOptions& options) {
+  const Input input = find_input(options.input);
+  const fs::path config = find_config(options, input);
+  SourceWeights weights;
+  read_weights(input, &weights);
+  const std::string text = config_text(config, weights);
+
+  NewFolder folder(options.output);
+  write_file(folder.work() / "config.json", text.data(), text.size());
+  try {
+    read_model_config((folder.work() / "config.json").string());
+  } catch (const std::runtime_error& error) {
+    throw BadInput(fmt::format("the configuration '{}' is not one that tally-train reads: {}",
+                               config.string(), error.what()));
+  }
+  std::vector<TensorSource> tensors;
+  for (const SourceTensor& tensor : weights.tensors)
+    tensors.push_back(
+        {tensor.name, tensor.dtype, tensor.shape, [&tensor](char* out) { tensor.copy_to(out); }});
+  const fs::path model = folder.work() / "model.safetensors";
+  write_safetensors(model.string(), std::move(tensors));
+  for (const auto& file : weights.files) file->check();
+  copy_tokenizer(input.folder(), folder.work());
+  ConvertSummary summary{weights.tensors.size(), fs::file_size(model), weights.left_out};
+  folder.keep();
+  return summary;
+}
+
+}  // namespace tally::train

@@ -1,0 +1,175 @@
+"""`tally-train convert` of checkpoints that PyTorch itself wrote: every number is the same; what is not a dictionary of
+tensors is refused and never executed; damaged files give one sentence."""
+import collections
+import json
+import os
+import pickle
+import sys
+import tempfile
+import zipfile
+
+try:
+    import safetensors.torch
+    import torch
+    import transformers
+except ImportError as error:
+    print(f"SKIPPED: the package {error.name} is missing (scripts/setup --tests provides it)")
+    sys.exit(77)
+
+from peer_support import PROGRAM, check, convert, refused, same_losses
+
+torch.manual_seed(1)
+
+
+def tensors():
+    """Every type, tensors that are views of a shared storage, and shapes of odd kinds."""
+    base = torch.randn(6, 8)
+    weights = {f"{t}".replace("torch.", ""): torch.randn(3, 5).to(t)
+               for t in (torch.float32, torch.float64, torch.float16, torch.bfloat16)}
+    weights |= {f"{t}".replace("torch.", ""): torch.randint(0, 100, (4, 2)).to(t)
+                for t in (torch.int64, torch.int32, torch.uint8)}
+    weights |= {"transposed": base.t(), "columns": base[:, 2:5], "row": base[3], "steps": base[::2, 1::3],
+                "permuted": torch.randn(2, 3, 4).permute(2, 0, 1), "scalar": torch.tensor(2.5),
+                "empty": torch.zeros(0, 3), "parameter": torch.nn.Parameter(torch.randn(4)),
+                "tied": weights["float32"]}
+    return weights
+
+
+def equal(ours, theirs):
+    theirs = theirs.detach().contiguous()
+    return ours.dtype == theirs.dtype and ours.shape == theirs.shape and \
+        ours.flatten().view(torch.uint8).equal(theirs.flatten().view(torch.uint8))
+
+
+def bert():
+    config = transformers.BertConfig(vocab_size=120, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+                                     intermediate_size=64, max_position_embeddings=32, hidden_dropout_prob=0.0,
+                                     attention_probs_dropout_prob=0.0)
+    return transformers.BertForPreTraining(config)
+
+
+def write_config(folder, **more):
+    with open(os.path.join(folder, "config.json"), "w") as f:
+        json.dump({"model_type": "bert", "vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 2,
+                   "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 32, **more}, f)
+
+
+def test_values(work):
+    weights = tensors()
+    kinds = {"plain": dict(weights), "ordered": collections.OrderedDict(weights),
+             "nested": {"epoch": 3, "lr": 1e-4, "best": None, "done": False, "losses": [1.5, (2, -70000, 1 << 40)],
+                        "model": collections.OrderedDict(weights)},
+             "wrapped": {f"module.{k}": v for k, v in weights.items()}}
+    for name, value in kinds.items():
+        for protocol in (2, 4):
+            path = os.path.join(work, f"{name}{protocol}.pt")
+            torch.save(value, path, pickle_protocol=protocol)
+            out = os.path.join(work, f"{name}{protocol}.out")
+            convert(path, out)
+            ours = safetensors.torch.load_file(os.path.join(out, "model.safetensors"))
+            check(sorted(ours) == sorted(weights), f"{name}, protocol {protocol}: the names are those of the state dict")
+            for key, tensor in weights.items():
+                check(equal(ours[key], tensor), f"{name}, protocol {protocol}: {key} has the same bytes", quiet=True)
+    path = os.path.join(work, "left_out.pt")
+    torch.save({"weight": torch.ones(2), "mask": torch.ones(2, dtype=torch.bool)}, path)
+    out = convert(path, os.path.join(work, "left_out"))
+    check("1 tensors that are no weights were left out, among them 'mask'" in out, "a mask of bools is left out")
+
+
+def test_model(work):
+    """A real BERT: as .bin with old names, as shards, and trained on as from save_pretrained()."""
+    model = bert()
+    model.save_pretrained(os.path.join(work, "saved"))
+    state = model.state_dict()
+    old = {k.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): v
+           for k, v in state.items()}
+    check(old.keys() != state.keys(), "the model has LayerNorms")
+    os.mkdir(os.path.join(work, "bin"))
+    model.config.save_pretrained(os.path.join(work, "bin"))
+    torch.save(old, os.path.join(work, "bin", "pytorch_model.bin"))
+    names = list(state)
+    shards = {"pytorch_model-00001-of-00002.bin": names[::2], "pytorch_model-00002-of-00002.bin": names[1::2]}
+    os.mkdir(os.path.join(work, "shards"))
+    model.config.save_pretrained(os.path.join(work, "shards"))
+    for file, keys in shards.items():
+        torch.save({k: state[k] for k in keys}, os.path.join(work, "shards", file))
+    with open(os.path.join(work, "shards", "pytorch_model.bin.index.json"), "w") as f:
+        json.dump({"weight_map": {k: file for file, keys in shards.items() for k in keys}}, f)
+    for kind in ("bin", "shards"):
+        convert(os.path.join(work, kind), os.path.join(work, kind + ".out"))
+        ours = safetensors.torch.load_file(os.path.join(work, kind + ".out", "model.safetensors"))
+        check(sorted(ours) == sorted(state) and all(equal(ours[k], state[k]) for k in state), f"{kind}: same weights")
+        same_losses(work, os.path.join(work, "saved"), os.path.join(work, kind + ".out"))
+
+
+class Executes:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+def with_pickle(work, name, data):
+    """A file of torch.save() with another pickle."""
+    good, path = os.path.join(work, "good.pt"), os.path.join(work, name)
+    torch.save({"w": torch.ones(4)}, good)
+    with zipfile.ZipFile(good) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as target:
+        for item in source.infolist():
+            target.writestr(item.filename, data if item.filename.endswith("/data.pkl") else source.read(item.filename))
+    return path
+
+
+def test_refused(work):
+    marker = os.path.join(work, "executed")
+    for protocol in (2, 4):
+        data = pickle.dumps({"w": 1, "x": Executes(marker)}, protocol=protocol)
+        path = with_pickle(work, "evil.pt", data)
+        # The name's place: of the opcode, in the .pt file.
+        with zipfile.ZipFile(path) as f:
+            info = next(i for i in f.infolist() if i.filename.endswith("/data.pkl"))
+            start = info.header_offset + 30 + len(info.filename) + len(info.extra)
+        place = start + data.index(b"cposix\nsystem" if protocol == 2 else b"\x93")
+        error = refused(path, os.path.join(work, "evil"))
+        check(f"byte {place} has the global 'posix.system'" in error, f"protocol {protocol}: the error has name and place")
+    check(not os.path.exists(marker), "nothing was executed")
+    torch.save(bert(), os.path.join(work, "whole.pt"))
+    check("the global 'transformers." in refused(os.path.join(work, "whole.pt"), os.path.join(work, "evil")),
+          "a whole model is refused by the name of its class")
+    torch.save({"w": torch.ones(4).as_strided((1 << 20, 1 << 20), (0, 0))}, os.path.join(work, "repeats.pt"))
+    check("tensor 'w': it repeats elements" in refused(os.path.join(work, "repeats.pt"), os.path.join(work, "evil")),
+          "a tensor of a terabyte in a small file is refused")
+    torch.save({"w": torch.ones(3)}, os.path.join(work, "old.pt"), _use_new_zipfile_serialization=False)
+    check("since PyTorch 1.6" in refused(os.path.join(work, "old.pt"), os.path.join(work, "evil")), "the old format")
+    torch.save([1, 2], os.path.join(work, "list.pt"))
+    check("it holds no dictionary of tensors" in refused(os.path.join(work, "list.pt"), os.path.join(work, "evil")),
+          "a list is refused")
+    with zipfile.ZipFile(os.path.join(work, "good.pt")) as source, \
+            zipfile.ZipFile(os.path.join(work, "packed.pt"), "w", zipfile.ZIP_DEFLATED) as target:
+        for item in source.infolist():
+            target.writestr(item.filename, source.read(item.filename))
+    check("is compressed" in refused(os.path.join(work, "packed.pt"), os.path.join(work, "evil")), "a packed archive")
+
+
+def test_damaged(work):
+    """Cuts, and a changed byte in each part of the file: one sentence, or a file that is as good."""
+    path, out = os.path.join(work, "damaged.pt"), os.path.join(work, "damaged")
+    torch.save({"w": torch.randn(40)}, os.path.join(work, "good.pt"))
+    with open(os.path.join(work, "good.pt"), "rb") as f:
+        good = f.read()
+    for length in range(0, len(good), 61):
+        with open(path, "wb") as f:
+            f.write(good[:length])
+        refused(path, out)
+    place = good.index(b"FloatStorage")
+    with open(path, "wb") as f:
+        f.write(good[:place] + b"f" + good[place + 1:])
+    check("do not have its CRC-32" in refused(path, out), "a changed byte is found")
+
+
+with tempfile.TemporaryDirectory() as work:
+    write_config(work)
+    test_values(work)
+    test_model(work)
+    test_refused(work)
+    test_damaged(work)
