@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <xxhash.h>
 
 #include <chrono>
 #include <cmath>
@@ -207,7 +208,10 @@ void check_model(const Config& c) {
                     c.model_dir, fmt::join(missing, ", ")));
 }
 
-using Work = std::function<Report(Stream&, const Mesh&, World&)>;
+struct Work {
+  std::function<Report(Stream&, const Mesh&, World&)> on_device;
+  std::string content;  // of the data: what all processes must have alike
+};
 
 // Reads the data; what is left to do on the device.
 Work prepare_evaluation(const Config& c, const Print& notice) {
@@ -215,15 +219,20 @@ Work prepare_evaluation(const Config& c, const Print& notice) {
     EncoderExam exam;
     check_flag("--data-path", [&] { exam = open_encoder_exam(c); });
     for (const std::string& note : exam.notes) notice(note);
-    return [&c, exam](Stream& stream, const Mesh& mesh, World& world) {
-      return report_of_encoder(c, exam, stream, mesh, world);
-    };
+    return {[&c, exam](Stream& stream, const Mesh& mesh, World& world) {
+              return report_of_encoder(c, exam, stream, mesh, world);
+            },
+            fmt::format("{} samples", exam.source->samples_per_epoch())};
   }
   std::vector<int32_t> tokens;
   check_flag(c.text.empty() ? "--data-path" : "--text", [&] { tokens = read_tokens(c, notice); });
-  return [&c, tokens](Stream& stream, const Mesh& mesh, World&) {
-    return report_of_text(c, tokens, stream, mesh);
-  };
+  const std::string content =
+      fmt::format("{} tokens, hash {:016x}", tokens.size(),
+                  XXH3_64bits(tokens.data(), tokens.size() * sizeof(int32_t)));
+  return {[&c, tokens](Stream& stream, const Mesh& mesh, World&) {
+            return report_of_text(c, tokens, stream, mesh);
+          },
+          content};
 }
 
 // A file that is complete or not there. Made before the work, so that a place that cannot be written
@@ -268,6 +277,8 @@ class EvaluationRun {
     check_targets();
     check_flag(config_.load_hf_dir.empty() ? "--load" : "--load-hf", [&] { check_model(config_); });
     const Work work = prepare_evaluation(config_, notice_);
+    require_same_settings(world_.meeting(), host_name(), {{"dataset", "the dataset", work.content}},
+                          "let --data-path or --text name the same data on every host");
     const std::unique_ptr<Stream> stream = open_device(config_, &record_);
     for (const std::string& text : {kernel_notice(record_), threads_notice(record_)})
       if (!text.empty()) notice_(text);
@@ -276,7 +287,7 @@ class EvaluationRun {
       throw MemoryShortage(why);
     const auto communicator = open_communicator(config_, world_, &record_);
     const Mesh mesh(*communicator, mesh_shape(config_));
-    report(work(*stream, mesh, world_));
+    report(work.on_device(*stream, mesh, world_));
   }
 
  private:

@@ -170,8 +170,8 @@ const std::set<std::string> may_differ{
     "--vocab-file",                  // rank 0 alone uses it, or it makes the content
     "--load", "--load-hf",           // need a model on the disk; tested below
     "--epochs",                      // needs a dataset; sets the number of steps, which is compared
-    "--text", "--stride",            // of evaluate, which is one process
-    "--device",                      // the kind of device is compared when it has been opened
+    "--text", "--stride", "--eval-mode", "--predictions",  // of evaluate; tested below
+    "--device",  // the kind of device is compared when it has been opened
     // Refused without each other; the kind of model that they name is compared.
     "--swiglu", "--normalization", "--disable-bias-linear",
     // Where the processes are; the rendezvous compares their number.
@@ -214,6 +214,20 @@ TEST_CASE("every flag that changes the run is found when it differs") {
                  two = parse(p.shared + p.common + " " + flag + " " + p.other);
     CHECK_MESSAGE(!difference(run_settings(one), run_settings(two)).empty(), flag);
   }
+}
+
+TEST_CASE("every flag of evaluate") {
+  Config one = parse(steps);
+  one.command = Command::evaluate;
+  const auto differs = [&](const auto& change) {
+    Config other = one;
+    change(other);
+    return difference(run_settings(one), run_settings(other));
+  };
+  CHECK(differs([](Config& c) { c.text = "t"; }) == "--text");
+  CHECK(differs([](Config& c) { c.stride = 7; }) == "--stride");
+  CHECK(differs([](Config& c) { c.eval_mode = EvalMode::gather; }) == "--eval-mode");
+  CHECK(differs([](Config& c) { c.predictions_path = "p"; }) == "--predictions");
 }
 
 TEST_CASE("every fusion, and every weight of a blend of datasets") {

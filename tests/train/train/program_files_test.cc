@@ -14,7 +14,8 @@ TEST_CASE("a missing dataset, and no command") {
   ended = tally_train("evaluat");
   CHECK(ended.code == 2);
   CHECK(ended.err ==
-        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, tokenize, convert, "
+        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, tokenize, "
+        "convert, "
         "reference\n");
 }
 
@@ -217,7 +218,7 @@ TEST_CASE("evaluate reports what it needs and what it does not support") {
   };
   refused("", "--text: is missing: name a plain text, or with --data-path a dataset made by");
   refused("--text " TALLY_SOURCE_DIR "/README.md --tensor-model-parallel-size 2 --nproc-per-node 2",
-          "--tensor-model-parallel-size: evaluate is parallel in data only: take 1");
+          "--tensor-model-parallel-size: 2: evaluate is parallel in data only: take 1");
   refused("--text " TALLY_SOURCE_DIR "/README.md --eval-mode gather",
           "--eval-mode: goes with --task classify and squad");
   refused("--text " TALLY_SOURCE_DIR "/README.md --predictions p.json",
