@@ -4,8 +4,10 @@
 #include "src/ops/attention/unfused.h"
 
 #include <algorithm>
+#include <string>
 
 #include "src/device/cuda/kernel.cuh"
+#include "src/device/errors.h"
 #include "src/device/philox.h"
 #include "src/ops/gemm/gemm.h"
 
@@ -255,6 +257,16 @@ void for_chunks(const AttentionShape& a, const Plan& plan, F&& f) {
   }
 }
 
+// A layout of the tokens that nobody planned for must not write beyond the scratch.
+void check_workspace(const char* op, const AttentionArgs& a) {
+  const size_t needed = unfused_attention_workspace(a.shape, a.dtype), given = a.workspace.bytes();
+  if (given >= needed) return;
+  throw DeviceError(std::string(op) + ": unfused attention over " + std::to_string(a.shape.batch) +
+                    " x " + std::to_string(a.shape.tokens) + " tokens needs " +
+                    std::to_string(needed) + " bytes of scratch and was given " +
+                    std::to_string(given));
+}
+
 }  // namespace
 
 size_t unfused_attention_workspace(const AttentionShape& shape, DType dtype) {
@@ -263,6 +275,7 @@ size_t unfused_attention_workspace(const AttentionShape& shape, DType dtype) {
 }
 
 void unfused_attention_forward(const CudaCompute& compute, const AttentionArgs& a) {
+  check_workspace("attention_forward", a);
   CudaStream& s = compute.stream;
   const AttentionShape& shape = a.shape;
   const Plan plan(shape, a.dtype);
@@ -289,6 +302,7 @@ void unfused_attention_forward(const CudaCompute& compute, const AttentionArgs& 
 
 void unfused_attention_backward(const CudaCompute& compute, const AttentionArgs& a,
                                 const AttentionGradients& gradients) {
+  check_workspace("attention_backward", a);
   CudaStream& s = compute.stream;
   const AttentionShape& shape = a.shape;
   const Plan plan(shape, a.dtype);

@@ -1,9 +1,30 @@
 // BERT and DistilBERT on the GPU, padded and not: loss and gradients against float64 on the CPU.
+#include "src/ops/attention/attention.h"
 #include "tests/train/cuda/both.h"
 #include "tests/train/model/tiny_encoder.h"
 
 namespace tally::train {
 namespace {
+
+// Unfused attention computes all pairs of a row's tokens, so models plan scratch for padded rows
+// alone, as tally-train feeds them (feed_options()).
+bool serves_one_row(const Config& c, const Kind& kind, double dropout) {
+  const auto stream = make_stream(Device{DeviceKind::cuda, 0});
+  ComputeOptions options;
+  options.matmul_mode = kind.mode;
+  AttentionShape shape;
+  shape.batch = 1;
+  shape.tokens = c.micro_batch * c.sequence;
+  shape.heads = c.model.heads;
+  shape.head_dim = c.model.head_dim();
+  shape.mask = AttentionMask::none;
+  shape.scale = 1;
+  shape.dropout = dropout;
+  shape.documents = true;
+  shape.most_documents = 2 * c.micro_batch;
+  shape.longest = c.sequence;
+  return std::string(attention_backend({*stream, options}, shape, kind.type)) != "unfused";
+}
 
 struct Gradients {
   double loss = 0;
@@ -113,6 +134,7 @@ TEST_CASE("cuda: encoders' gradients equal float64's on the CPU" * NEEDS_GPU) {
       for (const bool wide : {false, true}) {
         for (const bool padded : {false, true}) {
           const Config c = config_of(k.encoder, k.task, kind, wide);
+          if (!padded && !serves_one_row(c, kind, 0)) continue;
           INFO(std::string(kind.name), " ", std::string(k.encoder), " task ",
                static_cast<int>(k.task), std::string(wide ? " wide" : " odd"),
                std::string(padded ? " padded" : " not padded"));
@@ -133,8 +155,9 @@ TEST_CASE("cuda: encoders' dropout draws the CPU's masks" * NEEDS_GPU) {
       c.model.attention_dropout = size_of(kind.type) == 2 ? 0 : 0.2;  // cuDNN draws its own
       c.model.classifier_dropout = 0.3;
       INFO(std::string(kind.name), " ", std::string(k.encoder), " task ", static_cast<int>(k.task));
-      compare(run(c, DeviceKind::cuda, kind, false, 7), run(c, DeviceKind::cpu, float64, false, 7),
-              tolerance_of(kind));
+      const bool padded = !serves_one_row(c, kind, c.model.attention_dropout);
+      compare(run(c, DeviceKind::cuda, kind, padded, 7),
+              run(c, DeviceKind::cpu, float64, padded, 7), tolerance_of(kind));
     }
   }
 }
