@@ -11,32 +11,44 @@ extern const FusedKernel bias_residual_2x1, bias_residual_1x2;
 extern const FusedKernel gelu_2x1, gelu_1x2;
 extern const FusedKernel gelu_derivative_2x1, gelu_derivative_1x2;
 extern const FusedKernel erf_gelu_derivative_2x1, erf_gelu_derivative_1x2;
+extern const FusedKernel erf_gelu_derivative_f16_2x1, erf_gelu_derivative_f16_1x2;
+extern const FusedKernel times_derivative_f16;
 extern const FusedKernel gelu_gradient_64x32, gelu_gradient_64x64;
 extern const FusedKernel times_derivative_64x32, times_derivative_64x64;
 extern const CrossEntropyKernel cross_entropy_128x128_2x1, cross_entropy_128x128_1x2;
 extern const CrossEntropyKernel cross_entropy_64x256_2x1;
 
-FusedKernels bias_kernels() {
+FusedKernels bias_kernels(DType type) {
   static const FusedKernel* const all[] = {&bias_2x1, &bias_1x2};
-  return {all, 2};
+  return type == DType::bf16 ? FusedKernels{all, 2} : FusedKernels{};
 }
-FusedKernels bias_residual_kernels() {
+FusedKernels bias_residual_kernels(DType type) {
   static const FusedKernel* const all[] = {&bias_residual_2x1, &bias_residual_1x2};
-  return {all, 2};
+  return type == DType::bf16 ? FusedKernels{all, 2} : FusedKernels{};
 }
-FusedKernels gelu_forward_kernels(SavedGelu form, GeluKind kind) {
+FusedKernels gelu_forward_kernels(DType type, SavedGelu form, GeluKind kind) {
   static const FusedKernel* const erf[] = {&erf_gelu_derivative_2x1, &erf_gelu_derivative_1x2};
-  if (kind == GeluKind::erf)
-    return form == SavedGelu::derivative ? FusedKernels{erf, 2} : FusedKernels{};
+  static const FusedKernel* const erf_f16[] = {&erf_gelu_derivative_f16_2x1,
+                                               &erf_gelu_derivative_f16_1x2};
   static const FusedKernel* const input[] = {&gelu_2x1, &gelu_1x2};
   static const FusedKernel* const derivative[] = {&gelu_derivative_2x1, &gelu_derivative_1x2};
-  return {form == SavedGelu::derivative ? derivative : input, 2};
+  const bool saves_derivative = form == SavedGelu::derivative;
+  if (kind == GeluKind::erf && !saves_derivative) return {};
+  if (type == DType::f16) return kind == GeluKind::erf ? FusedKernels{erf_f16, 2} : FusedKernels{};
+  if (type != DType::bf16) return {};
+  if (kind == GeluKind::erf) return {erf, 2};
+  return {saves_derivative ? derivative : input, 2};
 }
-FusedKernels gelu_backward_kernels(SavedGelu form, GeluKind kind) {
-  if (kind == GeluKind::erf && form == SavedGelu::input) return {};
+FusedKernels gelu_backward_kernels(DType type, SavedGelu form, GeluKind kind) {
   static const FusedKernel* const input[] = {&gelu_gradient_64x32, &gelu_gradient_64x64};
   static const FusedKernel* const derivative[] = {&times_derivative_64x32, &times_derivative_64x64};
-  return {form == SavedGelu::derivative ? derivative : input, 2};
+  static const FusedKernel* const derivative_f16[] = {&times_derivative_f16};
+  const bool saved_derivative = form == SavedGelu::derivative;
+  if (kind == GeluKind::erf && !saved_derivative) return {};
+  if (type == DType::f16)
+    return kind == GeluKind::erf ? FusedKernels{derivative_f16, 1} : FusedKernels{};
+  if (type != DType::bf16) return {};
+  return {saved_derivative ? derivative : input, 2};
 }
 CrossEntropyKernels cross_entropy_kernels() {
   static const CrossEntropyKernel* const all[] = {
@@ -47,16 +59,16 @@ CrossEntropyKernels cross_entropy_kernels() {
 CrossEntropyKernels cross_entropy_kernels() {
   return {};
 }
-FusedKernels bias_kernels() {
+FusedKernels bias_kernels(DType) {
   return {};
 }
-FusedKernels bias_residual_kernels() {
+FusedKernels bias_residual_kernels(DType) {
   return {};
 }
-FusedKernels gelu_forward_kernels(SavedGelu, GeluKind) {
+FusedKernels gelu_forward_kernels(DType, SavedGelu, GeluKind) {
   return {};
 }
-FusedKernels gelu_backward_kernels(SavedGelu, GeluKind) {
+FusedKernels gelu_backward_kernels(DType, SavedGelu, GeluKind) {
   return {};
 }
 #endif

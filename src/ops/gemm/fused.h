@@ -13,7 +13,7 @@
 
 namespace tally::train::cuda {
 
-// Operands are bf16 with fp32 accumulation, and GELU is computed in fp32.
+// Operands are bf16 or f16 with fp32 accumulation, and GELU is computed in fp32.
 struct FusedGemm {
   int64_t tokens = 0, features = 0, inner = 0;
   const void* x = nullptr;  // [tokens, inner]
@@ -42,16 +42,16 @@ struct FusedKernel {
   cudaError_t (*launch)(const FusedGemm& problem, int sms, cudaStream_t stream);
 };
 
-// The kernels of this build; none where CUTLASS was not found or Hopper is not among its
+// The kernels of this build for operands of a type; none where CUTLASS was not found or Hopper is not among its
 // architectures.
 struct FusedKernels {
   const FusedKernel* const* list = nullptr;
   int count = 0;
 };
-FusedKernels bias_kernels();
-FusedKernels bias_residual_kernels();
-// Of GELU's erf form only those that save its derivative.
-FusedKernels gelu_forward_kernels(SavedGelu form, GeluKind kind = GeluKind::tanh);
-FusedKernels gelu_backward_kernels(SavedGelu form, GeluKind kind = GeluKind::tanh);
+FusedKernels bias_kernels(DType type);
+FusedKernels bias_residual_kernels(DType type);
+// Of GELU's erf form only those that save its derivative; in f16 only these.
+FusedKernels gelu_forward_kernels(DType type, SavedGelu form, GeluKind kind = GeluKind::tanh);
+FusedKernels gelu_backward_kernels(DType type, SavedGelu form, GeluKind kind = GeluKind::tanh);
 
 }  // namespace tally::train::cuda

@@ -129,7 +129,8 @@ struct ErfGeluDerivative<cutlass::Array<float, N>> {
 
 namespace fused {
 
-using Element = cutlass::bfloat16_t;
+using bf16 = cutlass::bfloat16_t;
+using f16 = cutlass::half_t;
 using ColumnMajor = cutlass::layout::ColumnMajor;
 constexpr int aligned = 8;  // elements in 16 bytes
 constexpr auto nearest = cutlass::FloatRoundStyle::round_to_nearest;
@@ -145,7 +146,7 @@ using EpilogueSchedule =
 
 // out = acc gelu'(v) with what was saved of v as the source operand, and the sums over a tile's
 // tokens.
-template <typename Tile, template <typename> class Gradient>
+template <typename Element, typename Tile, template <typename> class Gradient>
 using BackwardFusion = cutlass::epilogue::fusion::Sm90EVT<
     cutlass::epilogue::fusion::Sm90Compute<cutlass::epilogue::thread::Identity, Element, float,
                                            nearest>,
@@ -158,16 +159,19 @@ using BackwardFusion = cutlass::epilogue::fusion::Sm90EVT<
             cutlass::epilogue::fusion::Sm90AccFetch,
             cutlass::epilogue::fusion::Sm90SrcFetch<Element>>>>;
 
+template <typename Element>
 using BiasFusion =
     cutlass::epilogue::fusion::LinCombPerRowBias<Element, float, Element, void, float>;
+template <typename Element>
 using BiasResidualFusion =
     cutlass::epilogue::fusion::LinCombPerRowBias<Element, float, Element, Element, float>;
+template <typename Element>
 using ForwardFusion =
     cutlass::epilogue::fusion::LinCombPerRowBiasEltActAux<ColumnMajor, TanhGelu, Element, float,
                                                           Element, Element, void, float>;
 
 // out = gelu(z), aux = gelu'(z), z = acc + bias: its callbacks are below.
-template <template <typename> class Gelu, template <typename> class Derivative>
+template <typename Element, template <typename> class Gelu, template <typename> class Derivative>
 struct BiasGeluDerivative
     : cutlass::epilogue::fusion::LinCombPerRowBiasEltActAux<ColumnMajor, Gelu, Element, float,
                                                             Element, Element, void, float> {};
@@ -178,41 +182,40 @@ struct BiasGeluDerivative
 namespace cutlass::epilogue::fusion {
 
 // z = beta C + alpha acc + bias once, then two trees over it: the output's and the derivative's.
-template <template <typename> class Gelu, template <typename> class Derivative, int StagesD,
-          class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
+template <class Element, template <typename> class Gelu, template <typename> class Derivative,
+          int StagesD, class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
 using BiasGeluDerivativeTree = Sm90SplitTreeVisitor<
-    Sm90LinCombPerRowBias<CtaTile, float, float, bfloat16_t, void, float>,
-    Sm90EVT<Sm90Compute<Gelu, bfloat16_t, float, FloatRoundStyle::round_to_nearest>, Sm90AccFetch>,
+    Sm90LinCombPerRowBias<CtaTile, float, float, Element, void, float>,
+    Sm90EVT<Sm90Compute<Gelu, Element, float, FloatRoundStyle::round_to_nearest>, Sm90AccFetch>,
     Sm90EVT<
-        Sm90AuxStore<StagesD, EpilogueTile, bfloat16_t, FloatRoundStyle::round_to_nearest,
+        Sm90AuxStore<StagesD, EpilogueTile, Element, FloatRoundStyle::round_to_nearest,
                      cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>, SmemLayoutAtom, CopyOpR2S>,
         Sm90EVT<Sm90Compute<Derivative, float, float, FloatRoundStyle::round_to_nearest>,
                 Sm90AccFetch>>>;
 
 template <int StagesC, int StagesD, int FragmentSize, bool ReuseSmemC, bool DelayTmaStore,
-          template <typename> class Gelu, template <typename> class Derivative, class CtaTile,
-          class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
+          class Element, template <typename> class Gelu, template <typename> class Derivative,
+          class CtaTile, class EpilogueTile, class SmemLayoutAtom, class CopyOpR2S>
 struct FusionCallbacks<
     epilogue::Sm90TmaWarpSpecialized<StagesC, StagesD, FragmentSize, ReuseSmemC, DelayTmaStore>,
-    tally::train::cuda::fused::BiasGeluDerivative<Gelu, Derivative>, CtaTile, EpilogueTile,
-    SmemLayoutAtom, CopyOpR2S> : BiasGeluDerivativeTree<Gelu, Derivative, StagesD, CtaTile,
+    tally::train::cuda::fused::BiasGeluDerivative<Element, Gelu, Derivative>, CtaTile, EpilogueTile,
+    SmemLayoutAtom, CopyOpR2S> : BiasGeluDerivativeTree<Element, Gelu, Derivative, StagesD, CtaTile,
                                                         EpilogueTile, SmemLayoutAtom, CopyOpR2S> {
-  using Impl = BiasGeluDerivativeTree<Gelu, Derivative, StagesD, CtaTile, EpilogueTile,
+  using Impl = BiasGeluDerivativeTree<Element, Gelu, Derivative, StagesD, CtaTile, EpilogueTile,
                                       SmemLayoutAtom, CopyOpR2S>;
-  using Operation = tally::train::cuda::fused::BiasGeluDerivative<Gelu, Derivative>;
+  using Operation = tally::train::cuda::fused::BiasGeluDerivative<Element, Gelu, Derivative>;
   // The members that the callbacks of the plain GELU have.
   struct Arguments {
     float alpha = 1, beta = 0;
-    const bfloat16_t* bias_ptr = nullptr;
+    const Element* bias_ptr = nullptr;
     using StrideAux = cutlass::gemm::TagToStrideC_t<layout::ColumnMajor>;
-    bfloat16_t* aux_ptr = nullptr;
+    Element* aux_ptr = nullptr;
     StrideAux dAux = {};
 
     operator typename Impl::Arguments() const {
-      return {
-          {{{beta}, {}, {}}, {}, {{{alpha}, {}, {}}, {}, {bias_ptr, bfloat16_t(0), {}}, {}}, {}},
-          {{{}, {}}, {aux_ptr, dAux}},
-          {{}, {}}};
+      return {{{{beta}, {}, {}}, {}, {{{alpha}, {}, {}}, {}, {bias_ptr, Element(0), {}}, {}}, {}},
+              {{{}, {}}, {aux_ptr, dAux}},
+              {{}, {}}};
     }
   };
   using Impl::Impl;
@@ -235,33 +238,33 @@ enum class Work {
   times_derivative
 };
 
-template <Work work, typename Tile>
+template <Work work, typename Element, typename Tile>
 struct FusionOf {
-  using type = BackwardFusion<Tile, TanhGeluGradient>;
+  using type = BackwardFusion<Element, Tile, TanhGeluGradient>;
 };
-template <typename Tile>
-struct FusionOf<Work::times_derivative, Tile> {
-  using type = BackwardFusion<Tile, cutlass::multiplies>;
+template <typename Element, typename Tile>
+struct FusionOf<Work::times_derivative, Element, Tile> {
+  using type = BackwardFusion<Element, Tile, cutlass::multiplies>;
 };
-template <typename Tile>
-struct FusionOf<Work::gelu_derivative, Tile> {
-  using type = BiasGeluDerivative<TanhGelu, TanhGeluDerivative>;
+template <typename Element, typename Tile>
+struct FusionOf<Work::gelu_derivative, Element, Tile> {
+  using type = BiasGeluDerivative<Element, TanhGelu, TanhGeluDerivative>;
 };
-template <typename Tile>
-struct FusionOf<Work::erf_gelu_derivative, Tile> {
-  using type = BiasGeluDerivative<ErfGelu, ErfGeluDerivative>;
+template <typename Element, typename Tile>
+struct FusionOf<Work::erf_gelu_derivative, Element, Tile> {
+  using type = BiasGeluDerivative<Element, ErfGelu, ErfGeluDerivative>;
 };
-template <typename Tile>
-struct FusionOf<Work::gelu, Tile> {
-  using type = ForwardFusion;
+template <typename Element, typename Tile>
+struct FusionOf<Work::gelu, Element, Tile> {
+  using type = ForwardFusion<Element>;
 };
-template <typename Tile>
-struct FusionOf<Work::bias, Tile> {
-  using type = BiasFusion;
+template <typename Element, typename Tile>
+struct FusionOf<Work::bias, Element, Tile> {
+  using type = BiasFusion<Element>;
 };
-template <typename Tile>
-struct FusionOf<Work::bias_residual, Tile> {
-  using type = BiasResidualFusion;
+template <typename Element, typename Tile>
+struct FusionOf<Work::bias_residual, Element, Tile> {
+  using type = BiasResidualFusion<Element>;
 };
 
 template <typename Stride>
@@ -274,6 +277,7 @@ Stride packed(Stride stride, int rows, int columns) {
 template <typename Gemm>
 typename Gemm::Arguments plain_gemm(int m, int n, int k, const void* a, const void* b, void* out,
                                     int sms, int swizzle) {
+  using Element = typename Gemm::ElementA;
   typename Gemm::Arguments p{};
   p.mode = cutlass::gemm::GemmUniversalMode::kGemm;
   p.problem_shape = cute::make_shape(m, n, k);
@@ -301,7 +305,7 @@ cudaError_t start(const typename Gemm::Arguments& a, cudaStream_t stream) {
   return error == cudaSuccess ? cudaErrorLaunchFailure : error;
 }
 
-template <Work work, bool cooperative, typename Tile, typename Cluster,
+template <Work work, typename Element, bool cooperative, typename Tile, typename Cluster,
           typename EpilogueTile = cutlass::epilogue::collective::EpilogueTileAuto>
 struct Kernel {
   static constexpr bool forward = work != Work::gelu_gradient && work != Work::times_derivative;
@@ -309,7 +313,7 @@ struct Kernel {
   // A is weight^T[features, inner], B is x^T[inner, tokens].
   using LayoutA = std::conditional_t<forward, cutlass::layout::RowMajor, ColumnMajor>;
   using Source = std::conditional_t<sourced, Element, void>;
-  using Fusion = typename FusionOf<work, Tile>::type;
+  using Fusion = typename FusionOf<work, Element, Tile>::type;
 
   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster, EpilogueTile, float,

@@ -12,7 +12,7 @@
 //   float64 (float64*)                  f32 on the float64 tensor cores of compute capability 9.0,
 //                                       with matmul_mode ieee: one matrix, alpha 1, beta 0 or 1, no
 //                                       GELU, addresses and row distances of whole 16 bytes
-//   CUTLASS (fused*)                    bf16 on compute capability 9.0, with epilogues that
+//   CUTLASS (fused*)                    bf16, some f16, on compute capability 9.0, with epilogues that
 //                                       cuBLASLt lacks or is slow at. linear.h calls these, gemm()
 //                                       does not.
 // The CPU has no part in this: its GEMMs are ATen's (ops/linear/cpu.cc).

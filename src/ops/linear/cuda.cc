@@ -36,8 +36,9 @@ void linear_forward(const Compute& compute, const Tensor& x, const Tensor& w, co
   if (plain.addend == y.data && residual.defined()) return gemm(c, fused);
   std::vector<std::function<void()>> variants{[&] { gemm(c, fused); }, two_passes};
   const FusedGemm own = fused_gemm(plain, b, residual.data, y);
-  const FusedKernels kernels = residual.defined() ? bias_residual_kernels() : bias_kernels();
-  for (const FusedKernel* kernel : serving(s, c.options.fused_bias, kernels, own, y.dtype)) {
+  const FusedKernels kernels =
+      residual.defined() ? bias_residual_kernels(y.dtype) : bias_kernels(y.dtype);
+  for (const FusedKernel* kernel : serving(s, c.options.fused_bias, kernels, own)) {
     variants.emplace_back([c, own, kernel] {
       CUDA_CHECK(kernel->launch(own, c.sms_for_gemms(), c.stream.stream()));
     });

@@ -82,7 +82,7 @@ void gelu_backward_apart(const CudaCompute& c, const GeluGradient& g, const Tens
   const GemmProblem plain = gemm_problem(g.dy, g.w, false, g.dpre);
   const FusedGemm own = fused_gemm(plain, Tensor(), g.saved.data, g.dpre);
   for (const FusedKernel* kernel :
-       serving(s, c.options.fused_gelu, gelu_backward_kernels(g.form, g.kind), own, g.dpre.dtype)) {
+       serving(s, c.options.fused_gelu, gelu_backward_kernels(g.dpre.dtype, g.form, g.kind), own)) {
     variants.emplace_back(
         [&, kernel](const Tensor& sums) { gelu_backward_fused(c, *kernel, own, g, sums); });
   }
@@ -141,10 +141,10 @@ SavedGelu faster_saved_gelu(const Compute& c, DType type, int64_t n, int64_t k, 
   p.features = n;
   p.inner = k;
   const auto served = [&](const FusedKernels& kernels) {
-    return !serving(s, c.options.fused_gelu, kernels, p, type).empty();
+    return !serving(s, c.options.fused_gelu, kernels, p).empty();
   };
-  return served(gelu_forward_kernels(SavedGelu::derivative, kind)) &&
-                 served(gelu_backward_kernels(SavedGelu::derivative, kind))
+  return served(gelu_forward_kernels(type, SavedGelu::derivative, kind)) &&
+                 served(gelu_backward_kernels(type, SavedGelu::derivative, kind))
              ? SavedGelu::derivative
              : SavedGelu::input;
 }
@@ -173,7 +173,7 @@ void linear_gelu_forward(const Compute& compute, const Tensor& x, const Tensor& 
     }
     const FusedGemm own = fused_gemm(plain, b, saved.data, y);
     for (const FusedKernel* kernel :
-         serving(s, c.options.fused_gelu, gelu_forward_kernels(form, kind), own, y.dtype)) {
+         serving(s, c.options.fused_gelu, gelu_forward_kernels(y.dtype, form, kind), own)) {
       variants.emplace_back([c, own, kernel] {
         CUDA_CHECK(kernel->launch(own, c.sms_for_gemms(), c.stream.stream()));
       });

@@ -57,13 +57,12 @@ FusedGemm fused_gemm(const GemmProblem& plain, const Tensor& b, void* pre, const
 }
 
 std::vector<const FusedKernel*> serving(const CudaStream& s, bool wanted,
-                                        const FusedKernels& kernels, const FusedGemm& p,
-                                        DType type) {
+                                        const FusedKernels& kernels, const FusedGemm& p) {
   std::vector<const FusedKernel*> found;
   const auto bits = reinterpret_cast<uintptr_t>(p.x) | reinterpret_cast<uintptr_t>(p.weight) |
                     reinterpret_cast<uintptr_t>(p.pre) | reinterpret_cast<uintptr_t>(p.out) |
                     reinterpret_cast<uintptr_t>(p.bias);
-  if (!wanted || type != DType::bf16 || s.capability() != 90 || bits % 16 != 0) return found;
+  if (!wanted || s.capability() != 90 || bits % 16 != 0) return found;
   for (int i = 0; i < kernels.count; ++i) {
     if (kernels.list[i]->supported(p)) found.push_back(kernels.list[i]);
   }

@@ -21,7 +21,6 @@ std::string shape_key(const char* op, const CudaCompute& c, const GemmProblem& p
 FusedGemm fused_gemm(const GemmProblem& plain, const Tensor& b, void* pre, const Tensor& out);
 // The CUTLASS kernels that serve this problem here; none unless `wanted`.
 std::vector<const FusedKernel*> serving(const CudaStream& s, bool wanted,
-                                        const FusedKernels& kernels, const FusedGemm& p,
-                                        DType type);
+                                        const FusedKernels& kernels, const FusedGemm& p);
 
 }  // namespace tally::train::cuda

@@ -14,7 +14,8 @@
 //                         input is saved
 //   CUTLASS               bf16 on compute capability 9.0, 16-byte aligned, K and N multiples of 8:
 //   (gemm/fused*)         bias; bias and residual; bias and GELU; GELU's gradient (width a multiple
-//                         of 128). The erf form only where GELU's derivative is saved.
+//                         of 128). The erf form only where GELU's derivative is saved;
+//                         f16 only for the erf form.
 //   float64 (gemm/)       f32 GEMMs on the float64 tensor cores of compute capability 9.0, see
 //                         gemm.h
 //   passes (passes.cu)    bias, GELU and column sums as kernels of their own, for what no epilogue

@@ -95,6 +95,7 @@ namespace tally::train::cuda::fused {
 
 template <typename Tile, typename Cluster>
 struct CrossEntropy {
+  using Element = bf16;
   using RowMajor = cutlass::layout::RowMajor;
   using Column = cute::Stride<cute::_1, cute::_0, int64_t>;
   template <typename T>

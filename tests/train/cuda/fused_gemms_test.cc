@@ -24,6 +24,7 @@ std::vector<Size> all_sizes() {
   return all;
 }
 const Kind bf16{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
+const Kind f16{DType::f16, MatmulMode::ieee, "f16", 2e-3};
 
 cuda::FusedGemm problem(const Size& n, const Pair& x, const Pair& w, const Pair& bias,
                         const Pair& pre, const Pair& out) {
@@ -42,7 +43,8 @@ cuda::FusedGemm problem(const Size& n, const Pair& x, const Pair& w, const Pair&
 
 TEST_CASE("cuda: the GEMM with bias and residual in its epilogue" * NEEDS_GPU) {
   for (const bool shortcut : {false, true}) {
-    const auto kernels = shortcut ? cuda::bias_residual_kernels() : cuda::bias_kernels();
+    const auto kernels =
+        shortcut ? cuda::bias_residual_kernels(DType::bf16) : cuda::bias_kernels(DType::bf16);
     for (const Size& n : all_sizes()) {
       Both b(bf16);
       auto& s = cuda::cuda_stream(*b.gpu);
@@ -65,15 +67,17 @@ TEST_CASE("cuda: the GEMM with bias and residual in its epilogue" * NEEDS_GPU) {
 
 TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
   struct Case {
+    Kind kind;
     SavedGelu keeps;
     GeluKind gelu;
   };
-  for (const auto& [keeps, gelu] :
-       {Case{SavedGelu::input, GeluKind::tanh}, Case{SavedGelu::derivative, GeluKind::tanh},
-        Case{SavedGelu::derivative, GeluKind::erf}}) {
-    const auto kernels = cuda::gelu_forward_kernels(keeps, gelu);
+  for (const auto& [kind, keeps, gelu] : {Case{bf16, SavedGelu::input, GeluKind::tanh},
+                                          Case{bf16, SavedGelu::derivative, GeluKind::tanh},
+                                          Case{bf16, SavedGelu::derivative, GeluKind::erf},
+                                          Case{f16, SavedGelu::derivative, GeluKind::erf}}) {
+    const auto kernels = cuda::gelu_forward_kernels(kind.type, keeps, gelu);
     for (const Size& n : all_sizes()) {
-      Both b(bf16);
+      Both b(kind);
       auto& s = cuda::cuda_stream(*b.gpu);
       if (s.capability() != 90) return;
       const Pair x = b.input({n.tokens, n.inner}), w = b.input({n.features, n.inner}, 0.3),
@@ -87,24 +91,31 @@ TEST_CASE("cuda: the GEMM with GELU in its epilogue" * NEEDS_GPU) {
         b.poison(y);
         REQUIRE(kernels.list[i]->supported(p));
         REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);
-        CHECK_CLOSE(b, pre, bf16.tolerance);
-        CHECK_CLOSE(b, y, bf16.tolerance);
+        CHECK_CLOSE(b, pre, kind.tolerance);
+        CHECK_CLOSE(b, y, kind.tolerance);
       }
     }
   }
 }
 
 TEST_CASE("cuda: the GEMM with GELU's gradient in its epilogue, in place" * NEEDS_GPU) {
-  for (const SavedGelu keeps : {SavedGelu::input, SavedGelu::derivative}) {
-    const auto kernels = cuda::gelu_backward_kernels(keeps);
+  struct Case {
+    Kind kind;
+    SavedGelu keeps;
+    GeluKind gelu;
+  };
+  for (const auto& [kind, keeps, gelu] : {Case{bf16, SavedGelu::input, GeluKind::tanh},
+                                          Case{bf16, SavedGelu::derivative, GeluKind::tanh},
+                                          Case{f16, SavedGelu::derivative, GeluKind::erf}}) {
+    const auto kernels = cuda::gelu_backward_kernels(kind.type, keeps, gelu);
     for (const Size& n : sizes) {
-      Both b(bf16);
+      Both b(kind);
       auto& s = cuda::cuda_stream(*b.gpu);
       if (s.capability() != 90) return;
       const Pair dy = b.input({n.tokens, n.inner}), w = b.input({n.inner, n.features}, 0.3),
                  pre = b.input({n.tokens, n.features}), db = b.sum({n.features});
       const Tensor pre_before = b.copy_of(pre.gpu), db_before = b.copy_of(db.gpu);
-      linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu, keeps);
+      linear_backward_input_gelu(*b.cpu, dy.cpu, w.cpu, pre.cpu, pre.cpu, db.cpu, keeps, gelu);
       cuda::FusedGemm p = problem(n, dy, w, Pair(), pre, pre);
       for (int i = 0; i < kernels.count; ++i) {
         CAPTURE(std::string(kernels.list[i]->name));
@@ -116,22 +127,24 @@ TEST_CASE("cuda: the GEMM with GELU's gradient in its epilogue, in place" * NEED
         REQUIRE(kernels.list[i]->supported(p));
         REQUIRE(kernels.list[i]->launch(p, s.sms(), s.stream()) == cudaSuccess);
         cuda::add_parts(s, p.parts, parts, n.features, db.gpu);
-        CHECK_CLOSE(b, pre, bf16.tolerance);
-        CHECK_CLOSE(b, db, bf16.tolerance);
+        CHECK_CLOSE(b, pre, kind.tolerance);
+        CHECK_CLOSE(b, db, kind.tolerance);
       }
     }
   }
 }
 
 TEST_CASE("cuda: fused GEMMs refuse what they do not serve" * NEEDS_GPU) {
-  for (const auto& kernels : {cuda::bias_kernels(), cuda::bias_residual_kernels(),
-                              cuda::gelu_forward_kernels(SavedGelu::input),
-                              cuda::gelu_forward_kernels(SavedGelu::derivative),
-                              cuda::gelu_forward_kernels(SavedGelu::derivative, GeluKind::erf),
-                              cuda::gelu_backward_kernels(SavedGelu::input),
-                              cuda::gelu_backward_kernels(SavedGelu::derivative)}) {
-    const bool with_sums = kernels.list == cuda::gelu_backward_kernels(SavedGelu::input).list ||
-                           kernels.list == cuda::gelu_backward_kernels(SavedGelu::derivative).list;
+  for (const auto& kernels :
+       {cuda::bias_kernels(DType::bf16), cuda::bias_residual_kernels(DType::bf16),
+        cuda::gelu_forward_kernels(DType::bf16, SavedGelu::input),
+        cuda::gelu_forward_kernels(DType::bf16, SavedGelu::derivative),
+        cuda::gelu_forward_kernels(DType::bf16, SavedGelu::derivative, GeluKind::erf),
+        cuda::gelu_backward_kernels(DType::bf16, SavedGelu::input),
+        cuda::gelu_backward_kernels(DType::bf16, SavedGelu::derivative)}) {
+    const bool with_sums =
+        kernels.list == cuda::gelu_backward_kernels(DType::bf16, SavedGelu::input).list ||
+        kernels.list == cuda::gelu_backward_kernels(DType::bf16, SavedGelu::derivative).list;
     for (int i = 0; i < kernels.count; ++i) {
       cuda::FusedGemm p;
       p.tokens = 64;

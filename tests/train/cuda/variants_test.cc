@@ -18,8 +18,7 @@ const std::vector<Size> sizes = {{300, 256, 72}, {5, 512, 64}, {1024, 768, 200}}
 // How many of CUTLASS's kernels serve these operands here.
 int fused(const Kind& kind, const cuda::FusedKernels& kernels) {
   const Both b(kind);
-  return kind.type == DType::bf16 && cuda::cuda_stream(*b.gpu).capability() == 90 ? kernels.count
-                                                                                  : 0;
+  return cuda::cuda_stream(*b.gpu).capability() == 90 ? kernels.count : 0;
 }
 
 TEST_CASE("cuda: each variant of linear_forward, with and without a residual" * NEEDS_GPU) {
@@ -36,8 +35,8 @@ TEST_CASE("cuda: each variant of linear_forward, with and without a residual" * 
           linear_forward(*b.gpu, x.gpu, w.gpu, bias.gpu, y.gpu, residual.gpu);
           CHECK_CLOSE(b, y, kind.tolerance);
         });
-        CHECK(variants >=
-              fused(kind, shortcut ? cuda::bias_residual_kernels() : cuda::bias_kernels()));
+        CHECK(variants >= fused(kind, shortcut ? cuda::bias_residual_kernels(kind.type)
+                                               : cuda::bias_kernels(kind.type)));
       }
     }
   }
@@ -59,7 +58,7 @@ TEST_CASE("cuda: each variant of linear_gelu_forward" * NEEDS_GPU) {
           CHECK_CLOSE(b, pre, kind.tolerance);
           CHECK_CLOSE(b, y, kind.tolerance);
         });
-        CHECK(variants >= 1 + fused(kind, cuda::gelu_forward_kernels(keeps)));
+        CHECK(variants >= 1 + fused(kind, cuda::gelu_forward_kernels(kind.type, keeps)));
       }
     }
   }
@@ -83,7 +82,7 @@ TEST_CASE("cuda: each variant of linear_backward_input_gelu, bias sums too" * NE
           CHECK_CLOSE(b, db, kind.tolerance);
         });
         INFO(std::string(kind.name), ", ", n.tokens, " tokens");
-        CHECK(variants == 1 + fused(kind, cuda::gelu_backward_kernels(keeps)));
+        CHECK(variants == 1 + fused(kind, cuda::gelu_backward_kernels(kind.type, keeps)));
       }
     }
   }
@@ -115,7 +114,8 @@ TEST_CASE("cuda: GELU's derivative is saved where kernels serve it" * NEEDS_GPU)
   const Kind kind{DType::bf16, MatmulMode::ieee, "bf16", 1e-2};
   Both b(kind);
   const auto keeps = [&] { return faster_saved_gelu(*b.gpu, kind.type, 256, 72); };
-  const bool served = fused(kind, cuda::gelu_backward_kernels(SavedGelu::derivative)) > 0;
+  const bool served =
+      fused(kind, cuda::gelu_backward_kernels(kind.type, SavedGelu::derivative)) > 0;
   CHECK(keeps() == (served ? SavedGelu::derivative : SavedGelu::input));
   b.gpu.options.fused_gelu = false;
   CHECK(keeps() == SavedGelu::input);
