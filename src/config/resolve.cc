@@ -95,6 +95,7 @@ Config resolve(const Flags& given, const StoredModels& stored, int world_size, C
   }
   resolve_output(f, &c);
   resolve_device(f, &c);
+  resolve_measuring(f, &c);
   if (!f.ignored.empty()) {
     std::string text = "accepted without effect: ";
     for (size_t i = 0; i < f.ignored.size(); ++i) text += (i ? ", " : "") + f.ignored[i];

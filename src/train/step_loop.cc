@@ -37,6 +37,11 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
             forward_backward_.pipeline().evaluate(batch, pass);
           },
           [this] { return parts_.stages.back()->logits(); }, parts.mesh) {
+  if (parts_.config.time_phases) {
+    timer_ = std::make_unique<PhaseTimer>(parts_.stream);
+    forward_backward_.set_phase_timer(timer_.get());
+    return;  // a deferred update or gather would overlap with the next forward pass
+  }
   // Gradients that are zeroed at a step's start cannot wait for a deferred update.
   if (!parts_.config.fusions.overwrite) return;
   if (parts_.optimizer.sharding()) {
@@ -90,6 +95,7 @@ void StepLoop::step() {
   const int done = results_.done();
   const int place = results_.begin(rate, samples);
   for (int k = done; k < results_.done(); ++k) stop_.count(results_.state(k));
+  if (timer_) timer_->begin();
   optimizer.set_weight_decay(weight_decay(c.optimizer, consumed_));
   optimizer.begin_step(rate, results_.staging(), stop_.vote());
   forward_backward_.run(loader_.get(), consumed_, place);
@@ -97,6 +103,10 @@ void StepLoop::step() {
     recorded_update_->run([this] { update(); });
   } else {
     update();
+  }
+  if (timer_) {
+    timer_->end(StepPhase::optimizer_update);
+    record_->phases.push_back(timer_->seconds());
   }
   results_.end(optimizer.state());
   // With a constant scale a skipped update is found with the results and ends the run.
@@ -111,6 +121,7 @@ void StepLoop::update() {
   Communicator& world = parts_.mesh.world();
   if (world.size() > 1)
     world.all_reduce(parts_.stream, Tensor(&parts_.optimizer.state()->loss_sum, DType::f64, {2}));
+  if (timer_) timer_->end(StepPhase::gradient_reduction);
   parts_.optimizer.apply(!parts_.config.fusions.overwrite);
 }
 
