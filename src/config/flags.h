@@ -78,7 +78,7 @@ struct Flags {
   std::string log_format = "jupiter";
   bool log_throughput = false;
 
-  bool time_phases = false;
+  bool time_phases = false, find_batch = false;
   std::optional<int64_t> throughput_start, throughput_stop;
 
   std::string device = "auto";

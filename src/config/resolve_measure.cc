@@ -43,9 +43,27 @@ void resolve_window(const Flags& f, Config* c) {
     fail("--throughput-stop", "{} comes after the last iteration {}", last, c->train_iterations);
 }
 
+void resolve_find_batch(const Flags& f, Config* c) {
+  c->find_batch = f.find_batch;
+  if (!f.find_batch) return;
+  if (c->command == Command::evaluate)
+    fail("--find-batch", "finds the micro batch of training, and this is 'evaluate'");
+  if (c->world_size > 1)
+    fail("--find-batch", "tries in one process, and this run has {}: start one", c->world_size);
+  for (const auto& [flag, given] :
+       {std::pair{"--micro-batch-size", f.micro_batch.has_value()},
+        std::pair{"--global-batch-size", f.global_batch.has_value()},
+        std::pair{"--rampup-batch-size", !f.rampup.empty()}, std::pair{"--plan", f.plan},
+        std::pair{"--rehearse", !f.rehearse.empty()}, std::pair{"--skip-train", f.skip_train},
+        std::pair{"--reference", f.reference}, std::pair{"--save", !f.save.empty()},
+        std::pair{"--save-hf", !f.save_hf.empty()}, std::pair{"--load", !f.load.empty()}})
+    if (given) fail(flag, "contradicts --find-batch, which trains nothing: leave one out");
+}
+
 }  // namespace
 
 void resolve_measuring(const Flags& f, Config* c) {
+  resolve_find_batch(f, c);
   resolve_phases(f, c);
   resolve_window(f, c);
 }

@@ -95,7 +95,8 @@ void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int plac
       stage.backward(activations);
       reducer_.end();
       phase_ends(StepPhase::backward);
-      if (last) finish_gradients();
+      if (!last) return;
+      finish_gradients();
       phase_ends(StepPhase::gradient_reduction);
     };
     if (graphs_) {

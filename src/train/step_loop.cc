@@ -119,9 +119,10 @@ void StepLoop::update() {
   // Each rank has a part of the loss, or none. The gradients are summed already.
   static_assert(offsetof(StepState, stop_votes) == offsetof(StepState, loss_sum) + sizeof(double));
   Communicator& world = parts_.mesh.world();
-  if (world.size() > 1)
+  if (world.size() > 1) {
     world.all_reduce(parts_.stream, Tensor(&parts_.optimizer.state()->loss_sum, DType::f64, {2}));
-  if (timer_) timer_->end(StepPhase::gradient_reduction);
+    if (timer_) timer_->end(StepPhase::gradient_reduction);
+  }
   parts_.optimizer.apply(!parts_.config.fusions.overwrite);
 }
 

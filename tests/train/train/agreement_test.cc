@@ -165,6 +165,7 @@ const std::set<std::string> may_differ{
     // Need a dataset; in the record's configuration by their names, see below.
     "--eod-mask-loss", "--reset-position-ids", "--reset-attention-mask", "--log-format",
     "--log-throughput",                         // rank 0 alone prints
+    "--find-batch",                             // runs in one process
     "--throughput-start", "--throughput-stop",  // likewise
     "--persistent-save-interval",               // known and refused, or without effect
     "--local-rank", "--local_rank",             // launchers pass it, and it changes nothing

@@ -410,3 +410,29 @@ TEST_CASE("what cannot be measured is refused") {
   CHECK(contains(error("--time-phases --nproc-per-node 2 --pipeline-model-parallel-size 2"),
                  "--time-phases: the passes of a pipeline's micro batches overlap"));
 }
+
+TEST_CASE("--find-batch on a CPU: the largest that the model lets fit, and one more does not") {
+  const Folder folder("find_batch");
+  for (const std::string model : {"", "--model bert-base --vocab-size 300 "}) {
+    CAPTURE(model);
+    const std::string sizes = model +
+                              "--num-layers 2 --hidden-size 32 --num-attention-heads 4 "
+                              "--seq-length 32 --device cpu --mock-data --train-iters 1 " +
+                              (model.empty() ? "--tokenizer-type bytes " : "");
+    const Ended ended = tally_train(sizes + "--find-batch --record " + folder / "r.json");
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    const json record = read_json(folder / "r.json");
+    CHECK(record["schema"] == "tally-train-find-batch/1");
+    const json& results = record["results"];
+    const auto found = results["micro_batch_size"].get<int64_t>();
+    CHECK(contains(ended.out, fmt::format("largest micro batch: {} (by the memory model", found)));
+    REQUIRE(results["tries"].size() == 2);
+    const double limit = results["limit_bytes"];
+    CHECK(results["tries"][0]["micro_batch_size"] == found);
+    CHECK(results["tries"][0]["predicted_bytes"] <= limit);
+    CHECK(results["tries"][1]["predicted_bytes"] > limit);
+  }
+  const Ended refused = tally_train(mock + "--train-iters 1 --find-batch");
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "--micro-batch-size: contradicts --find-batch"));
+}
