@@ -92,6 +92,10 @@ const char* optimizer_name(OptimizerKind kind) {
   return "?";
 }
 
+const char* eval_mode_name(EvalMode mode) {
+  return mode == EvalMode::gather ? "gather" : "reduce";
+}
+
 int64_t pad_vocabulary(int64_t vocabulary, int64_t multiple) {
   return (vocabulary + multiple - 1) / multiple * multiple;
 }

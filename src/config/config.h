@@ -26,6 +26,9 @@ enum class OptimizerKind { adam, lamb, sgd };
 // The format of the log lines: Megatron-LM's at the commit of the JUPITER benchmark and with its
 // patch, or today's.
 enum class LogFormat { jupiter, megatron };
+// How the processes of an evaluation come to one metric: each scores its own samples and the sums are
+// added, or rank 0 scores the answers of all and broadcasts the metric.
+enum class EvalMode { reduce, gather };
 
 // Optimizations of the explicit model's step (--no-fusion turns them off, to measure each). None of
 // them changes the result beyond rounding.
@@ -206,6 +209,10 @@ struct Config {
   LogFormat log_format = LogFormat::jupiter;
   bool log_throughput = false;  // --log-throughput, for LogFormat::megatron
   int64_t log_interval = 100, save_interval = 0, eval_interval = 0, eval_iterations = 0;
+  bool time_phases = false;  // --time-phases
+  bool find_batch = false;   // --find-batch: nothing is trained
+  // --throughput-start and --throughput-stop: first and last iteration; 0, 0: not given.
+  std::pair<int64_t, int64_t> throughput_window{0, 0};
   double exit_duration_minutes = 0;  // 0: no limit
   int64_t exit_interval = 0;
   std::string save_dir, load_dir, record_path;
@@ -217,10 +224,12 @@ struct Config {
   bool load_optimizer = true, save_optimizer = true;  // --no-load-optim, --no-save-optim
   // evaluate: the folder of weights and config.json, --load-hf or --load's newest checkpoint.
   std::string model_dir;
-  std::string text;             // evaluate: --text
-  int64_t stride = 0;           // evaluate: tokens from the start of a block to the next one's
-  std::string device = "auto";  // auto, cpu, cuda, cuda:N
-  bool reference = false;       // --reference: the autograd model: slow, an oracle
+  std::string text;    // evaluate: --text
+  int64_t stride = 0;  // evaluate: tokens from the start of a block to the next one's
+  EvalMode eval_mode = EvalMode::reduce;  // evaluate
+  std::string predictions_path;           // evaluate: --predictions
+  std::string device = "auto";            // auto, cpu, cuda, cuda:N
+  bool reference = false;                 // --reference: the autograd model: slow, an oracle
   bool cuda_graph = true;
   Fusions fusions;
   bool deterministic = false;
@@ -249,6 +258,7 @@ constexpr bool uses_tf32(Precision p) {
 const char* precision_name(Precision p);         // "fp64", "fp32", "tf32x3", "tf32", "bf16", "fp16"
 const char* recompute_name(Recompute r);         // "none", "selective", "full"
 const char* optimizer_name(OptimizerKind kind);  // "adam", "lamb", "sgd"
+const char* eval_mode_name(EvalMode mode);       // "reduce", "gather"
 // The smallest multiple of `multiple` that holds `vocabulary`: Megatron's padding.
 int64_t pad_vocabulary(int64_t vocabulary, int64_t multiple);
 

@@ -69,12 +69,17 @@ struct Flags {
 
   std::string save, load, record, load_hf, save_hf, text;
   std::optional<int64_t> stride;
+  std::optional<std::string> eval_mode;
+  std::string predictions;
   std::optional<int64_t> save_interval, eval_interval, eval_iterations;
   bool exit_on_missing_checkpoint = false, finetune = false, skip_train = false,
        no_load_optimizer = false, no_save_optimizer = false;
   int64_t log_interval = 100;
   std::string log_format = "jupiter";
   bool log_throughput = false;
+
+  bool time_phases = false, find_batch = false;
+  std::optional<int64_t> throughput_start, throughput_stop;
 
   std::string device = "auto";
   bool reference = false, no_cuda_graph = false, deterministic = false;
@@ -90,10 +95,11 @@ struct Flags {
 };
 
 // Declare flags on `app`, in groups, storing into `flags`: what is trained and how (flags.cc),
-// encoders (flags_encoder.cc), what is read, written and run on (flags_run.cc), what is planned (flags_plan.cc), what is accepted without effect (flags_ignored.cc).
+// encoders (flags_encoder.cc), what is read, written and run on (flags_run.cc), what is measured (flags_measure.cc), what is planned (flags_plan.cc), what is accepted without effect (flags_ignored.cc).
 void declare_training_flags(CLI::App* app, Flags* flags);
 void declare_encoder_flags(CLI::App* app, Flags* flags);
 void declare_run_flags(CLI::App* app, Flags* flags);
+void declare_measure_flags(CLI::App* app, Flags* flags);
 void declare_plan_flags(CLI::App* app, Flags* flags);
 void declare_ignored_flags(CLI::App* app, Flags* flags);
 // All of them.
@@ -101,6 +107,7 @@ inline void declare_flags(CLI::App* app, Flags* flags) {
   declare_training_flags(app, flags);
   declare_encoder_flags(app, flags);
   declare_run_flags(app, flags);
+  declare_measure_flags(app, flags);
   declare_plan_flags(app, flags);
   declare_ignored_flags(app, flags);
 }

@@ -97,6 +97,14 @@ void declare_evaluation(CLI::App* app, Flags* f) {
            "Tokens from the start of one block of --seq-length to the next one's; every token but "
            "the text's first is scored once, in the first block that reaches it, so that a smaller "
            "stride gives more context (default: --seq-length)");
+  g.text("--eval-mode", &f->eval_mode, "NAME",
+         "How several processes come to one metric: reduce (each scores its own samples, and the "
+         "counts are added; default) or gather (rank 0 scores the predictions of all, and the "
+         "metric is broadcast)");
+  g.text(
+      "--predictions", &f->predictions, "FILE",
+      "Write the predictions of --task classify (a JSON object a line) or squad (one JSON object "
+      "of answers, as SQuAD's evaluation scripts read it)");
 }
 
 void declare_device(CLI::App* app, Flags* f) {

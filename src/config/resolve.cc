@@ -85,13 +85,17 @@ Config resolve(const Flags& given, const StoredModels& stored, int world_size, C
     if (!f.text.empty())
       fail("--text",
            "is read by 'tally-train evaluate'; 'tally-train prepare' makes a dataset for training");
-    if (f.stride) fail("--stride", "is read by 'tally-train evaluate' only");
+    for (const auto& [flag, asked] : {std::pair{"--stride", f.stride.has_value()},
+                                      std::pair{"--eval-mode", f.eval_mode.has_value()},
+                                      std::pair{"--predictions", !f.predictions.empty()}})
+      if (asked) fail(flag, "is read by 'tally-train evaluate' only");
     resolve_length(f, &c);
     resolve_rampup(f, &c);
     resolve_schedule(f, &c);
   }
   resolve_output(f, &c);
   resolve_device(f, &c);
+  resolve_measuring(f, &c);
   if (!f.ignored.empty()) {
     std::string text = "accepted without effect: ";
     for (size_t i = 0; i < f.ignored.size(); ++i) text += (i ? ", " : "") + f.ignored[i];

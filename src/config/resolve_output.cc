@@ -2,6 +2,25 @@
 #include "src/config/resolve_parts.h"
 
 namespace tally::train {
+namespace {
+
+void resolve_predictions(const Flags& f, Config* c) {
+  const std::string mode = lower(f.eval_mode.value_or("reduce"));
+  if (mode != "reduce" && mode != "gather")
+    fail("--eval-mode", "'{}' is not known: reduce, gather", *f.eval_mode);
+  c->eval_mode = mode == "gather" ? EvalMode::gather : EvalMode::reduce;
+  const Task task = c->model.task;
+  const bool predicts = task == Task::classification || task == Task::question_answering;
+  if (f.eval_mode && !predicts)
+    fail("--eval-mode",
+         "goes with --task classify and squad, which have predictions; a loss is always reduced: "
+         "leave it out");
+  if (!f.predictions.empty() && !predicts)
+    fail("--predictions", "goes with --task classify and squad: leave it out");
+  c->predictions_path = f.predictions;
+}
+
+}  // namespace
 
 void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
   const std::pair<const char*, bool> only_training[] = {
@@ -23,14 +42,16 @@ void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
       {"--eval-iters", f.eval_iterations.has_value()}};
   for (const auto& [flag, given] : only_training)
     if (given) fail(flag, "has a meaning in training only, and this is 'evaluate'");
-  if (f.processes.value_or(1) > 1)
-    fail("--nproc-per-node", "evaluate runs in one process, and {} were asked for: leave it out",
-         *f.processes);
+  for (const auto& [flag, size] :
+       {std::pair{"--tensor-model-parallel-size", f.tensor_parallel},
+        std::pair{"--pipeline-model-parallel-size", f.pipeline_parallel}})
+    if (size > 1) fail(flag, "{}: evaluate is parallel in data only: take 1", size);
   if (c->data.mock) fail("--mock-data", "has no text to evaluate on: give --data-path or --text");
   if (!f.text.empty() && !c->data.paths.empty())
     fail("--text", "contradicts --data-path {}", c->data.paths.front());
   if (c->data.paths.size() > 1)
     fail("--data-path", "evaluate reads one dataset, and {} were given", c->data.paths.size());
+  resolve_predictions(f, c);
   c->model_dir = folder;
   c->text = f.text;
   c->stride = f.stride.value_or(c->sequence);

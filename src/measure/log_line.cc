@@ -56,10 +56,12 @@ std::string log_time() {
   return fmt::format("{}.{:06d}", text.data(), ticks % 1000000);
 }
 
-std::string format_validation(const std::string& where, double loss) {
-  const std::string line =
+std::string format_validation(const std::string& where, double loss,
+                              std::optional<double> accuracy) {
+  std::string line =
       fmt::format(" validation loss at {} | lm loss value: {:.6E} | lm loss PPL: {:.6E} | ", where,
                   loss, std::exp(std::min(20.0, loss)));
+  if (accuracy) line += fmt::format("accuracy value: {:.6E} | ", *accuracy);
   const std::string rule(line.size() + 1, '-');
   return fmt::format("{}\n{}\n{}", rule, line, rule);
 }

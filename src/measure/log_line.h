@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tally::train {
@@ -31,6 +32,8 @@ std::string format_megatron_log_line(const LogLine& line, bool throughput, const
 std::string log_time();
 
 // The three lines that frame a validation loss; `where` as "iteration 1000". No newline at the end.
-std::string format_validation(const std::string& where, double loss);
+// `accuracy`: another value of the line, in the form of Megatron-LM's.
+std::string format_validation(const std::string& where, double loss,
+                              std::optional<double> accuracy = {});
 
 }  // namespace tally::train

@@ -9,6 +9,7 @@
 
 #include "src/config/config.h"
 #include "src/device/stream.h"
+#include "src/measure/phases.h"
 #include "src/measure/statistics.h"
 
 namespace tally::train {
@@ -31,6 +32,7 @@ struct Evaluation {
   int64_t iteration = 0;
   double loss = 0;
   std::string split = "validation";  // or "test"
+  std::optional<double> accuracy;    // of classifiers
 };
 
 // The end of a pass over the training blocks (--epochs).
@@ -63,7 +65,8 @@ struct Record {
   std::vector<std::string> nccl_settings;  // "NCCL_NVLS_ENABLE=0"
   std::vector<std::string> hosts;          // of the ranks in their order
   std::vector<Step> steps;
-  double tokens_per_sample = 0;  // real tokens, on average; 0: config.sequence
+  std::vector<PhaseSeconds> phases;  // --time-phases: of each of the steps
+  double tokens_per_sample = 0;      // real tokens, on average; 0: config.sequence
   std::vector<Interval> intervals;
   std::vector<Evaluation> evaluations;
   std::vector<Epoch> epochs;
@@ -73,6 +76,15 @@ struct Record {
 // Throughput in real tokens, and the model's FLOPs for one of them.
 Throughput throughput_of(const Record& record);
 double flops_per_token(const Record& record);
+// The place in record.steps of the first step after the warm-up (Throughput::steady_from). There is
+// a step.
+size_t first_steady_step(const Record& record);
+// The steps of --throughput-start to --throughput-stop; empty where this run did not do them all.
+struct WindowThroughput {
+  double seconds = 0;  // of all its steps
+  double samples_per_second = 0, tokens_per_second = 0;
+};
+std::optional<WindowThroughput> window_throughput(const Record& record);
 nlohmann::ordered_json to_json(const Record& record);
 // The record's "environment" alone: host, device, versions.
 nlohmann::ordered_json environment_json(const Record& record);

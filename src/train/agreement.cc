@@ -121,6 +121,12 @@ Settings run_settings(const Config& config) {
   record.config = config;
   Settings settings;
   flatten(configuration_json(record), "", flag_names(), &settings);
+  if (config.command != Command::evaluate) return settings;
+  const auto given = [](const std::string& text) { return text.empty() ? "not given" : "given"; };
+  settings.push_back({"text", "--text", given(config.text)});
+  settings.push_back({"stride", "--stride", fmt::format("{}", config.stride)});
+  settings.push_back({"eval_mode", "--eval-mode", eval_mode_name(config.eval_mode)});
+  settings.push_back({"predictions", "--predictions", given(config.predictions_path)});
   return settings;
 }
 

@@ -22,7 +22,8 @@ using Settings = std::vector<Setting>;
 
 // Every entry of the record's configuration (docs/record.md), so that new entries are compared
 // without further work. --load, --load-hf and --save are compared only by whether they are given:
-// their paths may differ from host to host, and so may those of --data-path. --save-hf is left out.
+// their paths may differ from host to host, and so may those of --data-path. --save-hf is left out. Of
+// an evaluation there are its own flags, too.
 Settings run_settings(const Config& config);
 
 // Version, commit, LibTorch and CUDA toolkit of the program.

@@ -88,6 +88,8 @@ class Opener {
                         path, example.id));
     exam.features = std::make_shared<const std::vector<SquadFeature>>(
         make_squad_features(exam.examples, *tokenizer_, squad_options(), false));
+    if (exam.features->empty())
+      throw std::runtime_error(fmt::format("{} has no question to evaluate on", path));
     exam.source = make_squad_samples(exam.features, c_.sequence, false, c_.seed);
     return exam;
   }
@@ -275,6 +277,7 @@ EncoderExam open_encoder_exam(const Config& c) {
   const Use all{"evaluation", "--data-path", false};
   exam.source = opener.open(c.data.paths, all);
   check_length(*exam.source, c, c.data.paths, all);
+  exam.classes = opener.classes();
   exam.notes = opener.notes();
   return exam;
 }

@@ -23,7 +23,8 @@ struct EncoderExam {
   std::vector<SquadExample> examples;
   std::shared_ptr<const std::vector<SquadFeature>> features;  // sample n is feature n
   std::shared_ptr<const WordPieceTokenizer> tokenizer;
-  std::vector<std::string> notes;  // as DataSources::notes
+  std::vector<std::string> classes;  // as DataSources::classes
+  std::vector<std::string> notes;    // as DataSources::notes
 };
 // Throws std::runtime_error with one sentence.
 EncoderExam open_encoder_exam(const Config& config);

@@ -1,150 +1,287 @@
 #include "src/train/encoder_evaluation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <cmath>
 
 #include "src/checkpoint/model_weights.h"
-#include "src/data/squad_predictions.h"
 #include "src/device/arena.h"
-#include "src/device/convert.h"
+#include "src/train/class_counts.h"
 #include "src/train/device.h"
 #include "src/train/encoder_feed.h"
+#include "src/train/failures.h"
 
 namespace tally::train {
 namespace {
 
-// The host's copy as f32.
-std::vector<float> fetch(const Tensor& t, Stream& stream) {
-  std::vector<char> bytes(t.bytes());
-  stream.copy(bytes.data(), t.data, bytes.size());
-  stream.synchronize();
-  std::vector<float> values(static_cast<size_t>(t.numel()));
-  convert_elements(Tensor(bytes.data(), t.dtype, {t.numel()}),
-                   Tensor(values.data(), DType::f32, {t.numel()}));
-  return values;
+using Clock = std::chrono::steady_clock;
+using Sums = EvaluationSums;
+
+// Adds the time of `work` to *seconds.
+template <typename Work>
+void timed(double* seconds, const Work& work) {
+  const auto begin = Clock::now();
+  work();
+  *seconds += std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// What becomes of the logits of micro batch after micro batch.
-class Answers {
+class Examination {
  public:
-  Answers(const Config& c, const EncoderExam& exam) : c_(c), exam_(exam) {}
-
-  void take(const EncoderArrays& arrays, const std::vector<float>& logits) {
-    if (c_.model.task == Task::classification) return count(arrays.labels[0], logits);
-    const auto half = static_cast<std::ptrdiff_t>(logits.size() / 2);
-    const auto row = static_cast<std::ptrdiff_t>(c_.sequence);
-    for (size_t k = 0; k < arrays.lengths.size(); ++k) {
-      const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(k) * row;
-      start_.emplace_back(begin, begin + arrays.lengths[k]);
-      end_.emplace_back(begin + half, begin + half + arrays.lengths[k]);
-    }
+  Examination(const Config& c, const EncoderExam& exam, Stream& stream, const Mesh& mesh)
+      : c_(c),
+        exam_(exam),
+        stream_(stream),
+        data_(mesh.data()),
+        gathers_(c.eval_mode == EvalMode::gather && data_.size() > 1),
+        range_(range_of(data_.rank())),
+        scores_(c, exam, gathers_ ? SampleRange{0, exam.source->samples_per_epoch()} : range_),
+        arena_(stream),
+        options_(feed_options(c, stream)),
+        upload_(c, stream, 1) {
+    register_model(c.model, &table_);
+    table_.layout(stream, c.compute_type());
+    load_model_weights(c.model_dir, c.model, ParameterState(table_), stream);
+    const Compute compute(stream, compute_options(c));
+    model_ = c.reference ? make_reference(c, table_, compute) : make_model(c, table_, compute);
+    set_ = model_->make_activations();
+    state_ = static_cast<StepState*>(
+        arena_.make(DType::u8, {sizeof(StepState)}, "result of an evaluation").data);
+    sums_ = arena_.make(DType::f64, {Sums::fields}, "sums of an evaluation");
+    if (gathers_) plan_gather();
   }
 
-  std::vector<std::pair<std::string, double>> metrics() const {
-    if (c_.model.task == Task::pretraining) return {};
-    if (c_.model.task == Task::classification)
-      return {{"accuracy",
-               static_cast<double>(right_) / static_cast<double>(std::max<int64_t>(1, counted_))}};
-    return squad();
+  EncoderEvaluation run() {
+    EncoderEvaluation result;
+    const auto begin = Clock::now();
+    stream_.fill_zero(state_, sizeof(StepState));
+    Sums sums;
+    timed(&result.phases.evaluation, [&] { count_labels(); });
+    for (int64_t round = 0; round < rounds(); ++round) {
+      timed(&result.phases.evaluation, [&] { evaluate(round, &sums); });
+      if (gathers_) timed(&result.phases.gather, [&] { gather(round); });
+    }
+    const bool scores = !gathers_ || data_.rank() == 0;
+    timed(&result.phases.evaluation, [&] {
+      StepState end{};
+      stream_.copy(&end, state_, sizeof end);
+      stream_.synchronize();
+      sums[Sums::loss] = end.loss_sum;
+      data_.barrier(stream_);
+    });
+    timed(&result.phases.metric, [&] {
+      if (scores) scores_.score(&sums);
+    });
+    timed(&result.phases.exchange, [&] { exchange(&sums); });
+    result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    report(sums, &result);
+    if (!c_.predictions_path.empty() && scores) result.predictions = scores_.predictions();
+    return result;
   }
 
  private:
-  void count(const std::vector<int32_t>& labels, const std::vector<float>& logits) {
-    const auto classes = static_cast<std::ptrdiff_t>(c_.model.classes);
-    for (size_t k = 0; k < labels.size(); ++k) {
-      if (labels[k] < 0) continue;
-      const auto row = logits.begin() + static_cast<std::ptrdiff_t>(k) * classes;
-      ++counted_;
-      right_ += std::max_element(row, row + classes) - row == labels[k] ? 1 : 0;
+  SampleRange range_of(int rank) const {
+    const bool questions = c_.model.task == Task::question_answering && !gathers_;
+    return samples_of_rank(exam_, c_.micro_batch, rank, data_.size(), questions);
+  }
+  // Micro batch `round` of a range, of which only the samples of the range count.
+  SampleRange micro_batch(const SampleRange& range, int64_t round) const {
+    const int64_t first = (range.begin / c_.micro_batch + round) * c_.micro_batch;
+    if (range.count() == 0 || first >= range.end) return {0, 0};
+    return {first, std::min(first + c_.micro_batch, exam_.source->samples_per_epoch())};
+  }
+  // All processes do as many, because gather() is collective.
+  int64_t rounds() const {
+    int64_t most = 0;
+    for (int rank = 0; rank < data_.size(); ++rank) {
+      const SampleRange r = range_of(rank);
+      const int64_t last = (r.end + c_.micro_batch - 1) / c_.micro_batch;
+      if (r.count() > 0) most = std::max(most, last - r.begin / c_.micro_batch);
+    }
+    return most;
+  }
+
+  // Of pre-training every label counts alike, in whichever micro batch it is: counts those of both
+  // heads in all samples.
+  void count_labels() {
+    if (c_.model.task != Task::pretraining) return;
+    Sums counts;
+    EncoderSample sample;
+    for (int64_t n = range_.begin; n < range_.end; ++n) {
+      exam_.source->sample(n, &sample);
+      counts[Sums::labels] += static_cast<double>(sample.masked_labels.size());
+      counts[Sums::right] += sample.next_sentence >= 0 ? 1 : 0;
+    }
+    all_reduce(&counts);
+    masked_ = static_cast<int64_t>(counts[Sums::labels]);
+    pairs_ = static_cast<int64_t>(counts[Sums::right]);
+    if (masked_ == 0) throw CheckFailed("no token of the data is masked, so that there is no loss");
+  }
+
+  void evaluate(int64_t round, Sums* sums) {
+    const SampleRange at = micro_batch(range_, round);
+    if (at.count() == 0) return;
+    EncoderBatch host;
+    EncoderArrays arrays;
+    Batch batch;
+    fill_batch(*exam_.source, at.begin, at.count(), c_.sequence, 0, &host);
+    lay_out(host, c_.model, options_, &arrays);
+    upload_.put(arrays, &batch);
+    double weight =
+        static_cast<double>(at.count()) / static_cast<double>(exam_.source->samples_per_epoch());
+    if (c_.model.task == Task::pretraining) {
+      batch.counted = masked_;
+      batch.counted_second = pairs_;
+      weight = 1;
+    }
+    model_->evaluate(batch, {weight, {}, state_}, *set_);
+    for (int64_t n = at.begin; n < at.end; ++n) {
+      if (n < range_.begin || n >= range_.end) continue;
+      (*sums)[Sums::samples] += 1;
+      (*sums)[Sums::tokens] += arrays.lengths[static_cast<size_t>(n - at.begin)];
+    }
+    take(at, arrays);
+    stream_.synchronize();
+  }
+
+  // The answers of this process's micro batch: to be scored here, or to be gathered.
+  void take(const SampleRange& at, const EncoderArrays& arrays) {
+    if (!model_->logits().defined()) return;
+    const std::vector<float> logits = fetch_f32(model_->logits(), stream_);
+    if (c_.model.task == Task::classification) {
+      std::vector<int32_t> classes = greatest_of_rows(logits, c_.model.classes);
+      if (!gathers_) return take_classes(at, classes, arrays.labels[0]);
+      std::copy(classes.begin(), classes.end(), classes_.begin());
+      std::copy(arrays.labels[0].begin(), arrays.labels[0].end(),
+                classes_.begin() + c_.micro_batch);
+    } else if (gathers_) {
+      const auto half = static_cast<std::ptrdiff_t>(logits.size() / 2);
+      std::copy(logits.begin(), logits.begin() + half, spans_.begin());
+      std::copy(logits.begin() + half, logits.end(), spans_.begin() + c_.micro_batch * c_.sequence);
+    } else {
+      take_spans(at, logits.data(), logits.data() + logits.size() / 2);
+    }
+  }
+  void take_classes(const SampleRange& at, const std::vector<int32_t>& classes,
+                    const std::vector<int32_t>& labels) {
+    for (int64_t n = at.begin; n < at.end; ++n) {
+      const auto row = static_cast<size_t>(n - at.begin);
+      scores_.take_class(n, classes[row], labels[row]);
+    }
+  }
+  void take_spans(const SampleRange& at, const float* start, const float* end) {
+    const SampleRange wanted = gathers_ ? SampleRange{0, at.end} : range_;
+    for (int64_t n = std::max(at.begin, wanted.begin); n < std::min(at.end, wanted.end); ++n) {
+      const int64_t row = (n - at.begin) * c_.sequence;
+      scores_.take_span(n, start + row, end + row);
     }
   }
 
-  std::vector<std::pair<std::string, double>> squad() const {
-    std::vector<SquadLogits> logits;
-    for (size_t n = 0; n < start_.size(); ++n) logits.push_back({start_[n].data(), end_[n].data()});
-    SquadPredictionOptions o;
-    o.version_2 = c_.data.squad_2;
-    const SquadScores s = squad_scores(
-        exam_.examples,
-        squad_predictions(exam_.examples, *exam_.features, logits, *exam_.tokenizer, o),
-        c_.data.squad_2);
-    std::vector<std::pair<std::string, double>> found{{"exact_match", s.exact}, {"f1", s.f1}};
-    if (s.no_answer_total == 0) return found;
-    found.insert(found.end(), {{"has_answer_exact_match", s.has_answer_exact},
-                               {"has_answer_f1", s.has_answer_f1},
-                               {"no_answer_exact_match", s.no_answer_exact},
-                               {"no_answer_f1", s.no_answer_f1}});
-    return found;
+  void plan_gather() {
+    const int64_t ranks = data_.size();
+    if (c_.model.task == Task::classification) {
+      classes_.resize(static_cast<size_t>(2 * c_.micro_batch), -1);
+      mine_ = arena_.make(DType::i32, {2 * c_.micro_batch}, "predictions");
+    } else if (c_.model.task == Task::question_answering) {
+      spans_.resize(static_cast<size_t>(2 * c_.micro_batch * c_.sequence));
+      mine_ = arena_.make(DType::f32, {2 * c_.micro_batch * c_.sequence}, "predictions");
+    }
+    if (mine_.defined())
+      all_ = arena_.make(mine_.dtype, {ranks * mine_.numel()}, "predictions of all processes");
+  }
+  // The answers of a round of all processes go to rank 0. As in Accelerate's gather_for_metrics(),
+  // every process gets them.
+  void gather(int64_t round) {
+    if (!mine_.defined()) return;
+    const bool classes = c_.model.task == Task::classification;
+    const void* data = classes ? static_cast<const void*>(classes_.data()) : spans_.data();
+    stream_.copy(mine_.data, data, mine_.bytes());
+    data_.all_gather(stream_, mine_, all_);
+    if (data_.rank() != 0) return stream_.synchronize();
+    std::vector<char> host(all_.bytes());
+    stream_.copy(host.data(), all_.data, host.size());
+    stream_.synchronize();
+    for (int rank = 0; rank < data_.size(); ++rank) {
+      const SampleRange at = micro_batch(range_of(rank), round);
+      const char* part = host.data() + static_cast<size_t>(rank) * mine_.bytes();
+      if (classes) {
+        const auto* numbers = reinterpret_cast<const int32_t*>(part);
+        take_classes(at, {numbers, numbers + c_.micro_batch},
+                     {numbers + c_.micro_batch, numbers + 2 * c_.micro_batch});
+      } else {
+        const auto* numbers = reinterpret_cast<const float*>(part);
+        take_spans(at, numbers, numbers + c_.micro_batch * c_.sequence);
+      }
+    }
+  }
+
+  void all_reduce(Sums* sums) {
+    if (data_.size() == 1) return;
+    stream_.copy(sums_.data, sums->values.data(), sums_.bytes());
+    data_.all_reduce(stream_, sums_);
+    stream_.copy(sums->values.data(), sums_.data, sums_.bytes());
+    stream_.synchronize();
+  }
+  // Sums of all processes on all processes. Where rank 0 has scored for all, its scores are
+  // broadcast.
+  void exchange(Sums* sums) {
+    if (gathers_) {
+      Sums counts;
+      for (const Sums::Field field : {Sums::loss, Sums::samples, Sums::tokens})
+        counts[field] = (*sums)[field];
+      all_reduce(&counts);
+      for (const Sums::Field field : {Sums::loss, Sums::samples, Sums::tokens})
+        (*sums)[field] = counts[field];
+      stream_.copy(sums_.data, sums->values.data(), sums_.bytes());
+      data_.broadcast(stream_, sums_, 0);
+      stream_.copy(sums->values.data(), sums_.data, sums_.bytes());
+      stream_.synchronize();
+    } else {
+      all_reduce(sums);
+    }
+  }
+
+  void report(const Sums& sums, EncoderEvaluation* result) const {
+    result->loss = sums[Sums::loss];
+    result->samples = std::llround(sums[Sums::samples]);
+    result->tokens = std::llround(sums[Sums::tokens]);
+    result->metrics = metrics_of(sums, c_.model.task);
+    if (c_.model.task != Task::pretraining && result->metrics.empty())
+      throw CheckFailed(fmt::format(
+          "{}: none of the {} samples has a label that counts, so that there is no metric",
+          c_.data.paths.front(), result->samples));
   }
 
   const Config& c_;
   const EncoderExam& exam_;
-  int64_t right_ = 0, counted_ = 0;              // classes
-  std::vector<std::vector<float>> start_, end_;  // of each feature
+  Stream& stream_;
+  Communicator& data_;
+  const bool gathers_;
+  const SampleRange range_;
+  EncoderScores scores_;
+  ParameterTable table_;
+  std::unique_ptr<Stage> model_;
+  std::unique_ptr<ActivationSet> set_;
+  Arena arena_;
+  const FeedOptions options_;
+  EncoderUpload upload_;
+  StepState* state_ = nullptr;
+  Tensor sums_, mine_, all_;
+  std::vector<int32_t> classes_;  // [2, micro batch]: predictions and labels to gather
+  std::vector<float> spans_;      // [2, micro batch, sequence]: start and end logits to gather
+  int64_t masked_ = 0, pairs_ = 0;
 };
-
-// The labels of both heads that count, in all samples of pre-training.
-std::array<int64_t, 2> counted_labels(const EncoderSource& source) {
-  std::array<int64_t, 2> counted{};
-  EncoderSample sample;
-  for (int64_t n = 0; n < source.samples_per_epoch(); ++n) {
-    source.sample(n, &sample);
-    counted[0] += static_cast<int64_t>(sample.masked_labels.size());
-    counted[1] += sample.next_sentence >= 0 ? 1 : 0;
-  }
-  return counted;
-}
 
 }  // namespace
 
-EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Stream& stream) {
-  ParameterTable table;
-  register_model(c.model, &table);
-  table.layout(stream, c.compute_type());
-  load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
-  const Compute compute(stream, compute_options(c));
-  const auto model =
-      c.reference ? make_reference(c, table, compute) : make_model(c, table, compute);
-  const auto set = model->make_activations();
-  Arena arena(stream);
-  auto* state = static_cast<StepState*>(
-      arena.make(DType::u8, {sizeof(StepState)}, "result of an evaluation").data);
-  stream.fill_zero(state, sizeof(StepState));
-  EncoderUpload upload(c, stream, 1);
-  const FeedOptions options = feed_options(c, stream);
-  Answers answers(c, exam);
-  EncoderEvaluation result;
-  result.samples = exam.source->samples_per_epoch();
-  const bool pretraining = c.model.task == Task::pretraining;
-  const auto counted = pretraining ? counted_labels(*exam.source) : std::array<int64_t, 2>{};
-  const auto begin = std::chrono::steady_clock::now();
-  for (int64_t first = 0; first < result.samples; first += c.micro_batch) {
-    const int64_t rows = std::min(c.micro_batch, result.samples - first);
-    EncoderBatch host;
-    EncoderArrays arrays;
-    Batch batch;
-    fill_batch(*exam.source, first, rows, c.sequence, 0, &host);
-    lay_out(host, c.model, options, &arrays);
-    upload.put(arrays, &batch);
-    double weight = static_cast<double>(rows) / static_cast<double>(result.samples);
-    if (pretraining) {
-      // Every label counts alike, in whichever micro batch it is.
-      batch.counted = counted[0];
-      batch.counted_second = counted[1];
-      weight = 1;
-    }
-    model->evaluate(batch, {weight, {}, state}, *set);
-    result.tokens += arrays.real_tokens;
-    if (model->logits().defined()) answers.take(arrays, fetch(model->logits(), stream));
-    stream.synchronize();
-  }
-  StepState end{};
-  stream.copy(&end, state, sizeof end);
-  stream.synchronize();
-  result.loss = end.loss_sum;
-  result.metrics = answers.metrics();
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Stream& stream,
+                                   const Mesh& mesh, World& world) {
+  Examination examination(c, exam, stream, mesh);
+  EncoderEvaluation result = examination.run();
+  if (!c.predictions_path.empty())
+    result.predictions =
+        joined_predictions(world.meeting().exchange(result.predictions), c.model.task);
   return result;
 }
 

@@ -2,28 +2,38 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "src/config/config.h"
 #include "src/device/stream.h"
+#include "src/parallel/mesh.h"
 #include "src/train/encoder_data.h"
+#include "src/train/encoder_scores.h"
+#include "src/train/world.h"
 
 namespace tally::train {
 
+// Seconds of the phases of an evaluation, each of which all processes end together.
+struct EvaluationPhases {
+  double evaluation = 0;  // forward passes, and the copies of their answers to the host
+  double gather = 0;      // EvalMode::gather: the answers of all processes come to rank 0
+  double metric = 0;      // from answers to sums, on the CPU
+  double exchange = 0;    // the sums are added (reduce), or rank 0's are broadcast (gather)
+};
+
 struct EncoderEvaluation {
   // The mean over the samples; of pre-training, over the masked tokens plus that over the pairs of
-  // sentences. Of SQuAD there is none,
-  // since questions have several right answers.
+  // sentences. Of SQuAD there is none, since questions have several right answers.
   double loss = 0;
   int64_t samples = 0, tokens = 0;
   double seconds = 0;
-  // By name: accuracy (a share); exact_match and f1 (percent) with those of the questions that have
-  // an answer and of those that have none.
-  std::vector<std::pair<std::string, double>> metrics;
+  Metrics metrics;  // the same on all ranks
+  EvaluationPhases phases;
+  std::string predictions;  // on rank 0, where --predictions asks for them
 };
 
-// Takes the weights of config.model_dir, which has all of the task. Throws std::runtime_error and OutOfMemory.
-EncoderEvaluation evaluate_encoder(const Config& config, const EncoderExam& exam, Stream& stream);
+// Takes the weights of config.model_dir, which has all of the task. The replicas of `mesh` divide the
+// samples. Collective. Throws std::runtime_error, CheckFailed where no label counts, and OutOfMemory.
+EncoderEvaluation evaluate_encoder(const Config& config, const EncoderExam& exam, Stream& stream,
+                                   const Mesh& mesh, World& world);
 
 }  // namespace tally::train

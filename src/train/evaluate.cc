@@ -2,22 +2,29 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <xxhash.h>
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "src/checkpoint/model_weights.h"
+#include "src/data/output_file.h"
 #include "src/data/text_input.h"
 #include "src/data/tokenizer.h"
 #include "src/data/utf8.h"
+#include "src/measure/build_info.h"
 #include "src/measure/record.h"
 #include "src/measure/system_info.h"
+#include "src/train/agreement.h"
 #include "src/train/device.h"
 #include "src/train/encoder_evaluation.h"
 #include "src/train/evaluation.h"
 #include "src/train/failures.h"
+#include "src/train/folders.h"
 #include "src/train/host_memory.h"
 #include "src/train/output.h"
 
@@ -30,7 +37,7 @@ struct Result {
   double perplexity() const { return std::exp(loss); }
 };
 
-std::vector<int32_t> tokens_of_text(const Config& c) {
+std::vector<int32_t> tokens_of_text(const Config& c, const Print& notice) {
   constexpr size_t kBlock = size_t{1} << 20;
   TextInput input(c.text);
   std::string text, block;
@@ -38,7 +45,7 @@ std::vector<int32_t> tokens_of_text(const Config& c) {
   const auto tokenizer = make_tokenizer(c.data.tokenizer, c.data.vocab_file, c.data.merge_file);
   const size_t valid = valid_utf8_prefix(text);
   if (tokenizer->utf8() && valid != text.size())
-    print_note(fmt::format(
+    notice(fmt::format(
         "--text: {} is not valid UTF-8 from byte {} on: invalid bytes are evaluated as U+FFFD",
         input.name(), valid));
   return tokenizer->encode(text);
@@ -56,9 +63,10 @@ std::vector<int32_t> tokens_of_dataset(const std::string& prefix) {
   return tokens;
 }
 
-std::vector<int32_t> read_tokens(const Config& c) {
+std::vector<int32_t> read_tokens(const Config& c, const Print& notice) {
   const std::string name = c.text.empty() ? c.data.paths.front() : c.text;
-  std::vector<int32_t> tokens = c.text.empty() ? tokens_of_dataset(name) : tokens_of_text(c);
+  std::vector<int32_t> tokens =
+      c.text.empty() ? tokens_of_dataset(name) : tokens_of_text(c, notice);
   if (tokens.size() < 2)
     throw InputError(
         fmt::format("{}: a text of {} tokens has none to predict", name, tokens.size()));
@@ -72,7 +80,7 @@ std::vector<int32_t> read_tokens(const Config& c) {
   return tokens;
 }
 
-Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
+Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, const Mesh& mesh) {
   ParameterTable table;
   register_gpt(c.model, &table);
   table.layout(stream, c.compute_type());
@@ -100,32 +108,37 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
   batch.ids = Tensor(ids.data, DType::i32, {c.micro_batch, c.sequence});
   batch.labels[0] = Tensor(targets.data, DType::i32, {c.micro_batch, c.sequence});
   const auto activations = model->make_activations();
-  const auto communicator = make_single_communicator();
-  const Mesh alone(*communicator, {});
   const auto start = std::chrono::steady_clock::now();
   result.loss = mean_loss(
       stream,
       [&](const Batch& filled, const Pass& pass) { model->evaluate(filled, pass, *activations); },
-      batch, *blocks, static_cast<StepState*>(state.data), alone);
+      batch, *blocks, static_cast<StepState*>(state.data), mesh);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 
 nlohmann::ordered_json record_of(const Record& record, const nlohmann::ordered_json& results) {
   const Config& c = record.config;
-  return {{"schema", "tally-train-evaluation/1"},
-          {"outcome", outcome_name(record.outcome)},
-          {"started", record.started},
-          {"ended", record.ended},
-          {"command_line", c.command_line},
-          {"model", c.model_dir},
-          {"text", c.text.empty() ? c.data.paths.front() : c.text},
-          {"precision", precision_name(c.precision)},
-          {"seq_length", c.sequence},
-          {"stride", c.stride},
-          {"micro_batch_size", c.micro_batch},
-          {"environment", environment_json(record)},
-          {"results", results}};
+  nlohmann::ordered_json out{{"schema", "tally-train-evaluation/1"},
+                             {"outcome", outcome_name(record.outcome)},
+                             {"started", record.started},
+                             {"ended", record.ended},
+                             {"command_line", c.command_line},
+                             {"model", c.model_dir},
+                             {"text", c.text.empty() ? c.data.paths.front() : c.text},
+                             {"precision", precision_name(c.precision)},
+                             {"seq_length", c.sequence},
+                             {"micro_batch_size", c.micro_batch},
+                             {"data_parallel_size", c.data_parallel}};
+  if (c.model.encoder()) {
+    out["encoder"] = configuration_json(record)["encoder"];
+    out["eval_mode"] = eval_mode_name(c.eval_mode);
+  } else {
+    out["stride"] = c.stride;
+  }
+  out["environment"] = environment_json(record);
+  out["results"] = results;
+  return out;
 }
 
 // What is printed and recorded.
@@ -133,10 +146,12 @@ struct Report {
   double loss = 0;
   std::string line;
   nlohmann::ordered_json results;
+  std::string predictions;  // where --predictions asks for them
 };
 
-Report report_of_text(const Config& c, std::vector<int32_t> tokens, Stream& stream) {
-  const Result r = measure(c, std::move(tokens), stream);
+Report report_of_text(const Config& c, std::vector<int32_t> tokens, Stream& stream,
+                      const Mesh& mesh) {
+  const Result r = measure(c, std::move(tokens), stream, mesh);
   return {r.loss,
           fmt::format("loss: {:.6E} | perplexity: {:.6E} | scored tokens: {} | blocks: {} of {} "
                       "tokens, stride {} | tokens per second: {:.1f}",
@@ -148,13 +163,15 @@ Report report_of_text(const Config& c, std::vector<int32_t> tokens, Stream& stre
            {"scored_tokens", r.scored},
            {"blocks", r.blocks},
            {"seconds", r.seconds},
-           {"tokens_per_second", static_cast<double>(r.scored) / r.seconds}}};
+           {"tokens_per_second", static_cast<double>(r.scored) / r.seconds}},
+          ""};
 }
 
-Report report_of_encoder(const Config& c, const EncoderExam& exam, Stream& stream) {
-  const EncoderEvaluation e = evaluate_encoder(c, exam, stream);
+Report report_of_encoder(const Config& c, const EncoderExam& exam, Stream& stream, const Mesh& mesh,
+                         World& world) {
+  const EncoderEvaluation e = evaluate_encoder(c, exam, stream, mesh, world);
   const double rate = static_cast<double>(e.samples) / e.seconds;
-  Report report{e.loss, "", nlohmann::ordered_json::object()};
+  Report report{e.loss, "", nlohmann::ordered_json::object(), e.predictions};
   if (c.model.task != Task::question_answering) {
     report.line = fmt::format("loss: {:.6E} | ", e.loss);
     report.results["loss"] = e.loss;
@@ -165,10 +182,21 @@ Report report_of_encoder(const Config& c, const EncoderExam& exam, Stream& strea
   }
   report.line += fmt::format("samples: {} of {} tokens | samples per second: {:.1f}", e.samples,
                              e.tokens, rate);
+  if (c.time_phases)
+    report.line += fmt::format(
+        "\nphases, ms: evaluation {:.3f}, gather {:.3f}, metric {:.3f}, {} {:.3f}",
+        e.phases.evaluation * 1e3, e.phases.gather * 1e3, e.phases.metric * 1e3,
+        c.eval_mode == EvalMode::gather ? "broadcast" : "reduce", e.phases.exchange * 1e3);
   report.results["samples"] = e.samples;
   report.results["tokens"] = e.tokens;
   report.results["seconds"] = e.seconds;
   report.results["samples_per_second"] = rate;
+  report.results["phases"] = {
+      {"evaluation_seconds", e.phases.evaluation},
+      {"gather_seconds", e.phases.gather},
+      {"metric_seconds", e.phases.metric},
+      {c.eval_mode == EvalMode::gather ? "broadcast_seconds" : "reduce_seconds",
+       e.phases.exchange}};
   return report;
 }
 
@@ -185,54 +213,135 @@ void check_model(const Config& c) {
                     c.model_dir, fmt::join(missing, ", ")));
 }
 
+struct Work {
+  std::function<Report(Stream&, const Mesh&, World&)> on_device;
+  std::string content;  // of the data: what all processes must have alike
+};
+
 // Reads the data; what is left to do on the device.
-std::function<Report(Stream&)> prepare_evaluation(const Config& c) {
+Work prepare_evaluation(const Config& c, const Print& notice) {
   if (c.model.encoder()) {
     EncoderExam exam;
     check_flag("--data-path", [&] { exam = open_encoder_exam(c); });
-    for (const std::string& note : exam.notes) print_note(note);
-    return [&c, exam](Stream& stream) { return report_of_encoder(c, exam, stream); };
+    for (const std::string& note : exam.notes) notice(note);
+    return {[&c, exam](Stream& stream, const Mesh& mesh, World& world) {
+              return report_of_encoder(c, exam, stream, mesh, world);
+            },
+            fmt::format("{} samples", exam.source->samples_per_epoch())};
   }
   std::vector<int32_t> tokens;
-  check_flag(c.text.empty() ? "--data-path" : "--text", [&] { tokens = read_tokens(c); });
-  return [&c, tokens](Stream& stream) { return report_of_text(c, tokens, stream); };
+  check_flag(c.text.empty() ? "--data-path" : "--text", [&] { tokens = read_tokens(c, notice); });
+  const std::string content =
+      fmt::format("{} tokens, hash {:016x}", tokens.size(),
+                  XXH3_64bits(tokens.data(), tokens.size() * sizeof(int32_t)));
+  return {[&c, tokens](Stream& stream, const Mesh& mesh, World&) {
+            return report_of_text(c, tokens, stream, mesh);
+          },
+          content};
 }
+
+// A file that is complete or not there. Made before the work, so that a place that cannot be written
+// is found at once.
+class PredictionsFile {
+ public:
+  explicit PredictionsFile(const std::string& path) : path_(path), file_(path + ".tmp", true) {
+    if (std::filesystem::is_directory(path))
+      throw std::runtime_error(fmt::format("'{}' is a directory: name a file", path));
+  }
+  void write(const std::string& text) {
+    file_.append(text.data(), text.size());
+    file_.sync_and_keep();
+    rename_durably(file_.path(), path_);
+  }
+
+ private:
+  const std::string path_;
+  OutputFile file_;
+};
+
+// An evaluation whose flags have been checked.
+class EvaluationRun {
+ public:
+  EvaluationRun(const Config& config, World& world)
+      : config_(config), world_(world), notice_([&world](const std::string& text) {
+          if (world.is_primary()) print_note(text);
+        }) {
+    record_.config = config;
+    record_.started = utc_now();
+  }
+
+  // Whether errors from now on are those of the run and not of its input.
+  bool checked() const { return checked_; }
+
+  void run() {
+    for (const std::string& text : config_.notices) notice_(text);
+    require_same_settings(world_.meeting(), host_name(), build_settings(build_info()),
+                          "start the same build on every rank");
+    require_same_settings(world_.meeting(), host_name(), run_settings(config_),
+                          "give every rank the same flags");
+    check_targets();
+    check_flag(config_.load_hf_dir.empty() ? "--load" : "--load-hf", [&] { check_model(config_); });
+    const Work work = prepare_evaluation(config_, notice_);
+    require_same_settings(world_.meeting(), host_name(), {{"dataset", "the dataset", work.content}},
+                          "let --data-path or --text name the same data on every host");
+    const std::unique_ptr<Stream> stream = open_device(config_, &record_);
+    for (const std::string& text : {kernel_notice(record_), threads_notice(record_)})
+      if (!text.empty()) notice_(text);
+    checked_ = true;
+    if (const std::string why = memory_shortage(config_, record_.device); !why.empty())
+      throw MemoryShortage(why);
+    const auto communicator = open_communicator(config_, world_, &record_);
+    const Mesh mesh(*communicator, mesh_shape(config_));
+    report(work.on_device(*stream, mesh, world_));
+  }
+
+ private:
+  void check_targets() {
+    if (!world_.is_primary()) return;
+    if (!config_.record_path.empty())
+      check_flag("--record", [&] { check_record_target(config_.record_path); });
+    if (!config_.predictions_path.empty())
+      check_flag("--predictions", [&] {
+        predictions_ = std::make_unique<PredictionsFile>(config_.predictions_path);
+      });
+  }
+  void report(const Report& report) {
+    if (!std::isfinite(report.loss))
+      throw CheckFailed(fmt::format("{}: the loss is not finite", config_.model_dir));
+    if (!world_.is_primary()) return;
+    record_.outcome = Outcome::completed;
+    record_.ended = utc_now();
+    print_line(fmt::format("evaluation of {} | {}", config_.model_dir, report.line));
+    if (predictions_) predictions_->write(report.predictions);
+    if (!config_.record_path.empty())
+      write_json(record_of(record_, report.results), config_.record_path);
+    if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
+  }
+
+  const Config& config_;
+  World& world_;
+  const Print notice_;
+  Record record_;
+  std::unique_ptr<PredictionsFile> predictions_;  // on rank 0, where they are asked for
+  bool checked_ = false;
+};
 
 }  // namespace
 
-int evaluate(const Config& config) {
-  Record record;
-  record.config = config;
-  record.started = utc_now();
-  for (const std::string& notice : config.notices) print_note(notice);
-  bool checked = false;
+int evaluate(const Config& config, World& world) {
+  EvaluationRun run(config, world);
   try {
-    if (!config.record_path.empty())
-      check_flag("--record", [&] { check_record_target(config.record_path); });
-    check_flag(config.load_hf_dir.empty() ? "--load" : "--load-hf", [&] { check_model(config); });
-    const auto work = prepare_evaluation(config);
-    const std::unique_ptr<Stream> stream = open_device(config, &record);
-    if (const std::string text = kernel_notice(record); !text.empty())
-      fmt::print(stderr, "tally-train: note: {}\n", text);
-    if (const std::string text = threads_notice(record); !text.empty())
-      fmt::print(stderr, "tally-train: note: {}\n", text);
-    checked = true;
-    if (const std::string why = memory_shortage(config, record.device); !why.empty())
-      throw MemoryShortage(why);
-    const Report report = work(*stream);
-    if (!std::isfinite(report.loss))
-      throw CheckFailed(fmt::format("{}: the loss is not finite", config.model_dir));
-    record.outcome = Outcome::completed;
-    record.ended = utc_now();
-    print_line(fmt::format("evaluation of {} | {}", config.model_dir, report.line));
-    if (!config.record_path.empty())
-      write_json(record_of(record, report.results), config.record_path);
-    if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
+    run.run();
+    world.done();
     return 0;
+  } catch (const CommunicationError& e) {
+    return world.fail(exit_code(Outcome::error), e.what(), true);
+  } catch (const InputError& e) {
+    return world.fail(2, e.what());
   } catch (...) {
     const Ending ending = describe_failure(std::current_exception(), config);
-    print_error(ending.message);
-    return !checked && ending.outcome == Outcome::error ? 2 : exit_code(ending.outcome);
+    const bool input = !run.checked() && ending.outcome == Outcome::error;
+    return world.fail(input ? 2 : exit_code(ending.outcome), ending.message);
   }
 }
 

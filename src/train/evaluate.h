@@ -3,11 +3,13 @@
 #pragma once
 
 #include "src/config/config.h"
+#include "src/train/world.h"
 
 namespace tally::train {
 
 // Evaluates as `config` says (Command::evaluate). The result is a line on stdout and, when asked
-// for, a JSON record (docs/record.md). Returns the exit code.
-int evaluate(const Config& config);
+// for, a JSON record (docs/record.md). Processes divide the samples, and rank 0 reports. Returns the
+// exit code.
+int evaluate(const Config& config, World& world);
 
 }  // namespace tally::train

@@ -1,33 +1,48 @@
-// The model's loss on held-out samples, between the steps of a training or without training.
+// The model's loss (and a classifier's accuracy) on held-out samples, between the steps of a training or without training.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "src/config/config.h"
 #include "src/data/dataset.h"
 #include "src/device/arena.h"
 #include "src/model/stage.h"
 #include "src/parallel/mesh.h"
+#include "src/train/class_counts.h"
 #include "src/train/evaluation.h"
 
 namespace tally::train {
 
+// What an evaluation found.
+struct HeldOutResult {
+  double loss = 0;
+  std::optional<double> accuracy;  // of classifiers, where a label counts
+};
+
 class Evaluator {
  public:
-  // All outlive it. Throws OutOfMemory.
-  Evaluator(const Config& config, Stream& stream, EvaluateBatch evaluate, const Mesh& mesh);
+  // `logits`: those of the micro batch that was evaluated last, see Stage::logits(); null: the model
+  // has none. All outlive it. Throws OutOfMemory.
+  Evaluator(const Config& config, Stream& stream, EvaluateBatch evaluate,
+            std::function<Tensor()> logits, const Mesh& mesh);
 
-  // The mean loss on --eval-iters global batches of `samples` from sample `first` on; with --epochs,
+  // The mean loss, and the share of right classes, on --eval-iters global batches of `samples` from sample `first` on; with --epochs,
   // on all its blocks. `batch` is overwritten. Collective; waits for the device.
-  double loss(const Samples& samples, int64_t first, Batch& batch);
+  HeldOutResult evaluate(const Samples& samples, int64_t first, Batch& batch);
 
  private:
+  HeldOutResult with_accuracy(double loss, const ClassCounts& mine);
+
   const Config& config_;
   Stream& stream_;
   const EvaluateBatch evaluate_;
+  const std::function<Tensor()> logits_;
   const Mesh& mesh_;
   Arena arena_;
   StepState* state_;
+  Tensor counts_;  // i64 [2], of classifiers
 };
 
 }  // namespace tally::train

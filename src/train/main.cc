@@ -20,6 +20,7 @@
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
 #include "src/train/failures.h"
+#include "src/train/find_batch.h"
 #include "src/train/output.h"
 #include "src/train/rehearse.h"
 #include "src/train/run.h"
@@ -50,11 +51,12 @@ int rehearse_alone(const Config& config, World& world) {
   }
 }
 
-int train_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
-                   World& world) {
+int work_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
+                  Command command, World& world) {
   Config config;
   try {
-    config = parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), world.size());
+    config = parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), world.size(),
+                        command);
   } catch (const HelpRequest& help) {
     const int code = world.is_primary() ? print_and_end(help.text) : 0;
     world.done();
@@ -63,35 +65,28 @@ int train_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point 
     return world.fail(2, e.what());
   }
   if (config.rehearsal.asked) return rehearse_alone(config, world);
+  if (config.find_batch) return find_batch(config, world);
   config.rank = world.rank();
   config.local_rank = world.launch().local_rank;
   config.local_size = world.launch().local_size;
-  return run(config, start, world);
+  return command == Command::evaluate ? evaluate(config, world) : run(config, start, world);
 }
 
-int train(const std::vector<char*>& argv, TimeLimit::Clock::time_point start) {
+int train_or_evaluate_here(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
+                           Command command) {
   const LaunchOptions options = parse_launch_options(static_cast<int>(argv.size()), argv.data());
   const Launch launch =
       discover_launch(options, [](const char* name) { return std::getenv(name); });
   if (!launch.supervised && (options.processes > 1 || options.prefix))
-    return start_ranks(options, launch, argv);
+    return start_ranks(options, launch, argv, command);
   World world(launch, options);
-  return train_in_world(argv, start, world);
-}
-
-int evaluate_alone(const std::vector<char*>& argv) {
-  const Launch launch = discover_launch({}, [](const char* name) { return std::getenv(name); });
-  if (launch.size > 1)
-    throw LaunchError(fmt::format("{} started {} processes, and evaluate runs in one: start one",
-                                  launch.source, launch.size));
-  return evaluate(parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), 1,
-                             Command::evaluate));
+  return work_in_world(argv, start, command, world);
 }
 
 int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
                       Command command) {
   try {
-    return command == Command::evaluate ? evaluate_alone(argv) : train(argv, start);
+    return train_or_evaluate_here(argv, start, command);
   } catch (const HelpRequest& help) {
     return print_and_end(help.text);
   } catch (const UsageError& e) {

@@ -277,7 +277,8 @@ int run_to_record(Run* run, const Config& config, World* world, Record* record, 
   }
   record->device_bytes_peak = stream->bytes_peak();
   record->ended = utc_now();
-  if ((code == 0 || code == 4) && world->is_primary()) print_line(end_summary(*record));
+  if ((code == 0 || code == 4) && world->is_primary())
+    print_text(measurements_summary(*record) + end_summary(*record) + "\n");
   if (code == 4 && world->is_primary()) print_stopped(record->message);
   if (code == 0 && !output_failure().empty()) {
     record->outcome = Outcome::error;

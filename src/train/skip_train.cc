@@ -13,13 +13,15 @@ void evaluate_once(const Config& config, Session& session, const DataSources& da
   Pipeline pipeline(config, session.stream, mesh, session.stage_list());
   Evaluator evaluator(
       config, session.stream,
-      [&](const Batch& batch, const Pass& pass) { pipeline.evaluate(batch, pass); }, mesh);
+      [&](const Batch& batch, const Pass& pass) { pipeline.evaluate(batch, pass); },
+      [&] { return pipeline.stages().back()->logits(); }, mesh);
   for (const auto& [name, source] :
        {std::pair{"validation", data.validation}, std::pair{"test", data.test}}) {
     if (!source) continue;
-    const double loss = evaluator.loss(source, 0, pipeline.batch());
-    print(format_validation(fmt::format("iteration {} on {} set", iteration, name), loss));
-    record->evaluations.push_back({iteration, loss, name});
+    const HeldOutResult found = evaluator.evaluate(source, 0, pipeline.batch());
+    print(format_validation(fmt::format("iteration {} on {} set", iteration, name), found.loss,
+                            found.accuracy));
+    record->evaluations.push_back({iteration, found.loss, name, found.accuracy});
   }
 }
 

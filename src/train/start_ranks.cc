@@ -37,10 +37,12 @@ int refuse(const Config& config, const std::string& shortage) {
 
 }  // namespace
 
-int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<char*> argv) {
+int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<char*> argv,
+                Command command) {
   const int processes = std::max(1, options.processes);
   const int ranks = launch.size * processes;
-  Config config = parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), ranks);
+  Config config =
+      parse_args(static_cast<int>(argv.size()), argv.data(), stored_models(), ranks, command);
   config.local_size = processes;
   if (const std::string why = process_shortage(processes, default_threads(processes)); !why.empty())
     throw LaunchError(why);

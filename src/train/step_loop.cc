@@ -36,7 +36,12 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
           [this](const Batch& batch, const Pass& pass) {
             forward_backward_.pipeline().evaluate(batch, pass);
           },
-          parts.mesh) {
+          [this] { return parts_.stages.back()->logits(); }, parts.mesh) {
+  if (parts_.config.time_phases) {
+    timer_ = std::make_unique<PhaseTimer>(parts_.stream);
+    forward_backward_.set_phase_timer(timer_.get());
+    return;  // a deferred update or gather would overlap with the next forward pass
+  }
   // Gradients that are zeroed at a step's start cannot wait for a deferred update.
   if (!parts_.config.fusions.overwrite) return;
   if (parts_.optimizer.sharding()) {
@@ -90,6 +95,7 @@ void StepLoop::step() {
   const int done = results_.done();
   const int place = results_.begin(rate, samples);
   for (int k = done; k < results_.done(); ++k) stop_.count(results_.state(k));
+  if (timer_) timer_->begin();
   optimizer.set_weight_decay(weight_decay(c.optimizer, consumed_));
   optimizer.begin_step(rate, results_.staging(), stop_.vote());
   forward_backward_.run(loader_.get(), consumed_, place);
@@ -97,6 +103,10 @@ void StepLoop::step() {
     recorded_update_->run([this] { update(); });
   } else {
     update();
+  }
+  if (timer_) {
+    timer_->end(StepPhase::optimizer_update);
+    record_->phases.push_back(timer_->seconds());
   }
   results_.end(optimizer.state());
   // With a constant scale a skipped update is found with the results and ends the run.
@@ -109,8 +119,10 @@ void StepLoop::update() {
   // Each rank has a part of the loss, or none. The gradients are summed already.
   static_assert(offsetof(StepState, stop_votes) == offsetof(StepState, loss_sum) + sizeof(double));
   Communicator& world = parts_.mesh.world();
-  if (world.size() > 1)
+  if (world.size() > 1) {
     world.all_reduce(parts_.stream, Tensor(&parts_.optimizer.state()->loss_sum, DType::f64, {2}));
+    if (timer_) timer_->end(StepPhase::gradient_reduction);
+  }
   parts_.optimizer.apply(!parts_.config.fusions.overwrite);
 }
 
@@ -180,12 +192,12 @@ void StepLoop::evaluate(const std::string& where) {
   // Each evaluation takes the next samples, so that a resumed run takes those that the first run
   // would have taken.
   const int64_t before = c.eval_interval > 0 ? (iteration_ - 1) / c.eval_interval : 0;
-  const double loss =
-      evaluator_.loss(parts_.validation, before * c.eval_iterations * c.global_batch,
-                      forward_backward_.pipeline().batch());
+  const HeldOutResult found =
+      evaluator_.evaluate(parts_.validation, before * c.eval_iterations * c.global_batch,
+                          forward_backward_.pipeline().batch());
   evaluated_ = iteration_;
-  record_->evaluations.push_back({iteration_, loss});
-  hooks_.print(format_validation(where, loss));
+  record_->evaluations.push_back({iteration_, found.loss, "validation", found.accuracy});
+  hooks_.print(format_validation(where, found.loss, found.accuracy));
 }
 
 // Reports the end of an epoch, with the loss on the validation blocks where there are any.
@@ -212,9 +224,11 @@ void StepLoop::finish(bool finished) {
   if (finished && parts_.validation && evaluated_ != iteration_)
     evaluate("the end of training for val data");
   if (finished && parts_.test) {
-    const double loss = evaluator_.loss(parts_.test, 0, forward_backward_.pipeline().batch());
-    record_->evaluations.push_back({iteration_, loss, "test"});
-    hooks_.print(format_validation("the end of training for test data", loss));
+    const HeldOutResult found =
+        evaluator_.evaluate(parts_.test, 0, forward_backward_.pipeline().batch());
+    record_->evaluations.push_back({iteration_, found.loss, "test", found.accuracy});
+    hooks_.print(
+        format_validation("the end of training for test data", found.loss, found.accuracy));
   }
   if (hooks_.save && saved_ != iteration_) save();
 }

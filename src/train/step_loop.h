@@ -88,6 +88,7 @@ class StepLoop {
   Record* record_;
   StepResults results_;
   ForwardBackward forward_backward_;
+  std::unique_ptr<PhaseTimer> timer_;           // null without --time-phases
   std::unique_ptr<StepGraph> recorded_update_;  // null: not recorded
   OperationWatch* watch_;                       // null: one process
   StopVote stop_;

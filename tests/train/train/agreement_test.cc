@@ -80,6 +80,7 @@ const std::map<std::string, Pair> flags{
     {"--train-iters", {"", "11"}},
     {"--train-samples", {"", "88", samples}},
     {"--seed", {"", "7"}},
+    {"--time-phases", {"", ""}},
     {"--recompute-activations", {"", ""}},
     {"--recompute-granularity", {"", "full"}},
     {"--exit-interval", {"", "3"}},
@@ -163,15 +164,17 @@ const std::set<std::string> may_differ{
     "--text-column", "--pair-column", "--label-column",  // they make the content
     // Need a dataset; in the record's configuration by their names, see below.
     "--eod-mask-loss", "--reset-position-ids", "--reset-attention-mask", "--log-format",
-    "--log-throughput",              // rank 0 alone prints
-    "--persistent-save-interval",    // known and refused, or without effect
-    "--local-rank", "--local_rank",  // launchers pass it, and it changes nothing
-    "--merge-file", "--record",      // rank 0 alone uses them
-    "--vocab-file",                  // rank 0 alone uses it, or it makes the content
-    "--load", "--load-hf",           // need a model on the disk; tested below
-    "--epochs",                      // needs a dataset; sets the number of steps, which is compared
-    "--text", "--stride",            // of evaluate, which is one process
-    "--device",                      // the kind of device is compared when it has been opened
+    "--log-throughput",                         // rank 0 alone prints
+    "--find-batch",                             // runs in one process
+    "--throughput-start", "--throughput-stop",  // likewise
+    "--persistent-save-interval",               // known and refused, or without effect
+    "--local-rank", "--local_rank",             // launchers pass it, and it changes nothing
+    "--merge-file", "--record",                 // rank 0 alone uses them
+    "--vocab-file",                             // rank 0 alone uses it, or it makes the content
+    "--load", "--load-hf",                      // need a model on the disk; tested below
+    "--epochs",  // needs a dataset; sets the number of steps, which is compared
+    "--text", "--stride", "--eval-mode", "--predictions",  // of evaluate; tested below
+    "--device",  // the kind of device is compared when it has been opened
     // Refused without each other; the kind of model that they name is compared.
     "--swiglu", "--normalization", "--disable-bias-linear",
     // Where the processes are; the rendezvous compares their number.
@@ -214,6 +217,20 @@ TEST_CASE("every flag that changes the run is found when it differs") {
                  two = parse(p.shared + p.common + " " + flag + " " + p.other);
     CHECK_MESSAGE(!difference(run_settings(one), run_settings(two)).empty(), flag);
   }
+}
+
+TEST_CASE("every flag of evaluate") {
+  Config one = parse(steps);
+  one.command = Command::evaluate;
+  const auto differs = [&](const auto& change) {
+    Config other = one;
+    change(other);
+    return difference(run_settings(one), run_settings(other));
+  };
+  CHECK(differs([](Config& c) { c.text = "t"; }) == "--text");
+  CHECK(differs([](Config& c) { c.stride = 7; }) == "--stride");
+  CHECK(differs([](Config& c) { c.eval_mode = EvalMode::gather; }) == "--eval-mode");
+  CHECK(differs([](Config& c) { c.predictions_path = "p"; }) == "--predictions");
 }
 
 TEST_CASE("every fusion, and every weight of a blend of datasets") {

@@ -52,11 +52,12 @@ struct Fixture {
         [this](const Batch& filled, const Pass& pass) {
           stage.evaluate(filled, pass, *activations);
         },
-        mesh);
+        nullptr, mesh);
   }
   double loss(int64_t samples, int64_t first) {
     stage.samples.clear();
-    return evaluator->loss(std::make_shared<Numbers>(config.sequence, samples), first, *batch);
+    return evaluator->evaluate(std::make_shared<Numbers>(config.sequence, samples), first, *batch)
+        .loss;
   }
 
   Config config;

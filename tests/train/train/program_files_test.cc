@@ -14,7 +14,8 @@ TEST_CASE("a missing dataset, and no command") {
   ended = tally_train("evaluat");
   CHECK(ended.code == 2);
   CHECK(ended.err ==
-        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, tokenize, convert, "
+        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, tokenize, "
+        "convert, "
         "reference\n");
 }
 
@@ -216,8 +217,12 @@ TEST_CASE("evaluate reports what it needs and what it does not support") {
     CHECK_MESSAGE(contains(ended.err, message), ended.err);
   };
   refused("", "--text: is missing: name a plain text, or with --data-path a dataset made by");
-  refused("--text " TALLY_SOURCE_DIR "/README.md --nproc-per-node 2",
-          "--nproc-per-node: evaluate runs in one process, and 2 were asked for: leave it out");
+  refused("--text " TALLY_SOURCE_DIR "/README.md --tensor-model-parallel-size 2 --nproc-per-node 2",
+          "--tensor-model-parallel-size: 2: evaluate is parallel in data only: take 1");
+  refused("--text " TALLY_SOURCE_DIR "/README.md --eval-mode gather",
+          "--eval-mode: goes with --task classify and squad");
+  refused("--text " TALLY_SOURCE_DIR "/README.md --predictions p.json",
+          "--predictions: goes with --task classify and squad: leave it out");
 }
 
 TEST_CASE("a flag with an empty value is refused, not ignored") {

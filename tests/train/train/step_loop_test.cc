@@ -442,3 +442,21 @@ TEST_CASE("--eod-mask-loss: the model knows how many targets of each micro batch
   f.run();
   CHECK(f.model->counted == std::vector<int64_t>{-1, -1, -1});
 }
+
+TEST_CASE("--time-phases: every step has its phases, which make up its time") {
+  Fixture f;
+  f.config.time_phases = true;
+  f.run();
+  REQUIRE(f.record.steps.size() == 4);
+  REQUIRE(f.record.phases.size() == 4);
+  for (size_t k = 0; k < 4; ++k) {
+    double sum = 0;
+    for (const double seconds : f.record.phases[k]) sum += seconds;
+    CHECK(sum <= f.record.steps[k].seconds);
+    CHECK(f.record.phases[k][static_cast<size_t>(StepPhase::forward)] > 0);
+    CHECK(f.record.phases[k][static_cast<size_t>(StepPhase::optimizer_update)] > 0);
+  }
+  f.config.time_phases = false;
+  f.run();
+  CHECK(f.record.phases.empty());
+}
