@@ -79,7 +79,8 @@ struct Flags {
   bool log_throughput = false;
 
   bool time_phases = false, find_batch = false;
-  std::optional<int64_t> throughput_start, throughput_stop;
+  std::optional<int64_t> throughput_start, throughput_stop, profile_start, profile_stop;
+  std::optional<std::string> profile_dir;
 
   std::string device = "auto";
   bool reference = false, no_cuda_graph = false, deterministic = false;

@@ -16,6 +16,13 @@ void declare_measure_flags(CLI::App* app, Flags* f) {
   g.number("--throughput-start", &f->throughput_start, 1,
            "First iteration of a throughput between two iterations");
   g.number("--throughput-stop", &f->throughput_stop, 1, "Last iteration of it");
+  g.number(
+      "--profile-start", &f->profile_start, 1,
+      "First iteration of a profile of rank 0's GPU: time of each kernel, busy fraction, every "
+      "invocation. A run whose throughput is not the headline");
+  g.number("--profile-stop", &f->profile_stop, 1, "Last iteration of it");
+  g.text("--profile-dir", &f->profile_dir, "DIR",
+         "Where its files go: kernels.csv and trace.json, Chrome's format (default: profile)");
 }
 
 }  // namespace tally::train

@@ -65,7 +65,9 @@ void check_parallel_layout(const Config& c) {
 Config resolve(const Flags& given, const StoredModels& stored, int world_size, Command command) {
   if (given.plan && command == Command::evaluate)
     fail("--plan", "plans training, and this is 'evaluate'");
-  const Flags f = given.plan ? flags_of_plan(given) : given;
+  const Flags f = given.plan         ? flags_of_plan(given)
+                  : given.find_batch ? flags_of_find_batch(given)
+                                     : given;
   Config c;
   c.command = command;
   c.seed = f.seed;

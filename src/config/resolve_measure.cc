@@ -1,4 +1,7 @@
 // What a run measures besides its steps: phases, throughput between two iterations.
+#include <optional>
+#include <utility>
+
 #include "src/config/resolve_parts.h"
 
 namespace tally::train {
@@ -28,19 +31,39 @@ void resolve_phases(const Flags& f, Config* c) {
       "after the backward pass and records no graphs: its throughput is not the headline");
 }
 
-void resolve_window(const Flags& f, Config* c) {
-  if (f.throughput_start.has_value() != f.throughput_stop.has_value())
-    fail(f.throughput_start ? "--throughput-start" : "--throughput-stop",
-         "goes with --throughput-start and --throughput-stop: give the first and the last "
-         "iteration");
-  if (!f.throughput_start) return;
-  if (c->command == Command::evaluate || f.skip_train)
-    fail("--throughput-start", "measures training, and this run does not train: leave it out");
-  c->throughput_window = {*f.throughput_start, *f.throughput_stop};
-  const auto& [first, last] = c->throughput_window;
-  if (last < first) fail("--throughput-stop", "{} comes before --throughput-start {}", last, first);
-  if (last > c->train_iterations)
-    fail("--throughput-stop", "{} comes after the last iteration {}", last, c->train_iterations);
+struct WindowFlags {
+  const char *start, *stop;
+  std::optional<int64_t> first, last;
+};
+
+// Two iterations of the training; 0, 0 where neither is given.
+std::pair<int64_t, int64_t> resolve_window(const WindowFlags& w, const Flags& f, const Config& c) {
+  if (w.first.has_value() != w.last.has_value())
+    fail(w.first ? w.start : w.stop, "goes with {} and {}: give the first and the last iteration",
+         w.start, w.stop);
+  if (!w.first) return {0, 0};
+  if (c.command == Command::evaluate || f.skip_train)
+    fail(w.start, "measures training, and this run does not train: leave it out");
+  if (*w.last < *w.first) fail(w.stop, "{} comes before {} {}", *w.last, w.start, *w.first);
+  if (*w.last > c.train_iterations)
+    fail(w.stop, "{} comes after the last iteration {}", *w.last, c.train_iterations);
+  return {*w.first, *w.last};
+}
+
+void resolve_windows(const Flags& f, Config* c) {
+  c->throughput_window = resolve_window(
+      {"--throughput-start", "--throughput-stop", f.throughput_start, f.throughput_stop}, f, *c);
+  c->profile_window =
+      resolve_window({"--profile-start", "--profile-stop", f.profile_start, f.profile_stop}, f, *c);
+  if (f.profile_dir && !f.profile_start) fail("--profile-dir", "goes with --profile-start");
+  if (!f.profile_start) return;
+  if (c->device == "cpu")
+    fail("--profile-start",
+         "profiles the kernels of a GPU, and --device is cpu: leave it out, or time the phases of "
+         "a step with --time-phases");
+  c->profile_dir = f.profile_dir.value_or("profile");
+  c->notices.emplace_back(
+      "--profile-start: recording kernels takes time: this run's throughput is not the headline");
 }
 
 void resolve_find_batch(const Flags& f, Config* c) {
@@ -62,10 +85,16 @@ void resolve_find_batch(const Flags& f, Config* c) {
 
 }  // namespace
 
+Flags flags_of_find_batch(const Flags& f) {
+  Flags one_step = f;
+  if (!f.train_iterations && !f.train_samples && !f.epochs) one_step.train_iterations = 1;
+  return one_step;
+}
+
 void resolve_measuring(const Flags& f, Config* c) {
   resolve_find_batch(f, c);
   resolve_phases(f, c);
-  resolve_window(f, c);
+  resolve_windows(f, c);
 }
 
 }  // namespace tally::train

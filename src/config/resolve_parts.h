@@ -66,6 +66,8 @@ void resolve_length(const Flags& f, Config* c);
 void resolve_schedule(const Flags& f, Config* c);
 void resolve_output(const Flags& f, Config* c);
 void resolve_device(const Flags& f, Config* c);
+// --find-batch needs no length of a training.
+Flags flags_of_find_batch(const Flags& f);
 // Comes after all others: it turns off what would disturb a measurement.
 void resolve_measuring(const Flags& f, Config* c);
 

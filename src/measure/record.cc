@@ -158,9 +158,35 @@ json phases_json(const Record& r) {
   return out;
 }
 
+json profile_json(const Record& r) {
+  const DeviceProfile& p = r.profile->profile;
+  json kernels = json::array();
+  for (const KernelTime& k : p.kernels)
+    kernels.push_back({{"name", k.name},
+                       {"calls", k.calls},
+                       {"seconds", k.seconds},
+                       {"mean_seconds", k.seconds / static_cast<double>(k.calls)},
+                       {"min_seconds", k.min_seconds},
+                       {"max_seconds", k.max_seconds},
+                       {"share", k.share}});
+  return {{"first_iteration", r.config.profile_window.first},
+          {"last_iteration", r.config.profile_window.second},
+          {"directory", r.config.profile_dir},
+          {"seconds", p.seconds},
+          {"busy_seconds", p.busy_seconds},
+          {"busy_fraction", p.busy_fraction()},
+          {"kernel_seconds", p.kernel_seconds},
+          {"calls", p.calls},
+          {"lost_records", r.profile->lost},
+          {"mean_registers", p.mean_registers},
+          {"mean_shared_bytes", p.mean_shared_bytes},
+          {"kernels", kernels}};
+}
+
 // What a run measured besides its steps.
 void add_measurements(const Record& r, json* out) {
-  (*out)["headline"] = !r.config.time_phases;
+  (*out)["headline"] = !r.config.time_phases && r.config.profile_window.first == 0;
+  if (r.profile) (*out)["profile"] = profile_json(r);
   if (!r.phases.empty() && r.phases.size() == r.steps.size()) (*out)["phases"] = phases_json(r);
   if (const auto w = window_throughput(r))
     (*out)["throughput_window"] = {{"first_iteration", r.config.throughput_window.first},

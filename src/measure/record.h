@@ -10,6 +10,7 @@
 #include "src/config/config.h"
 #include "src/device/stream.h"
 #include "src/measure/phases.h"
+#include "src/measure/profile.h"
 #include "src/measure/statistics.h"
 
 namespace tally::train {
@@ -42,6 +43,12 @@ struct Epoch {
   std::optional<double> validation_loss;  // over all validation blocks
 };
 
+// A profile of the GPU (--profile-start), and the records that CUPTI could not keep.
+struct ProfileResult {
+  DeviceProfile profile;
+  int64_t lost = 0;
+};
+
 struct Record {
   Config config;
   Outcome outcome = Outcome::running;
@@ -66,7 +73,8 @@ struct Record {
   std::vector<std::string> hosts;          // of the ranks in their order
   std::vector<Step> steps;
   std::vector<PhaseSeconds> phases;  // --time-phases: of each of the steps
-  double tokens_per_sample = 0;      // real tokens, on average; 0: config.sequence
+  std::optional<ProfileResult> profile;
+  double tokens_per_sample = 0;  // real tokens, on average; 0: config.sequence
   std::vector<Interval> intervals;
   std::vector<Evaluation> evaluations;
   std::vector<Epoch> epochs;

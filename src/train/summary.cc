@@ -48,6 +48,23 @@ std::string processes_text(const Record& r) {
   return out;
 }
 
+std::string profile_summary(const Record& r) {
+  constexpr size_t shown = 5, name_width = 60;
+  const DeviceProfile& p = r.profile->profile;
+  std::string out = fmt::format(
+      "profile of iterations {} to {}: GPU busy {:.1f} % of {:.3f} s, {} kernels and copies{}; "
+      "files in {}\n",
+      r.config.profile_window.first, r.config.profile_window.second, 100 * p.busy_fraction(),
+      p.seconds, p.calls,
+      r.profile->lost > 0 ? fmt::format(" ({} more were lost)", r.profile->lost) : "",
+      r.config.profile_dir);
+  for (size_t k = 0; k < std::min(shown, p.kernels.size()); ++k)
+    out += fmt::format("  {:5.1f} % {:9.3f} ms in {:6} calls  {}\n", 100 * p.kernels[k].share,
+                       1e3 * p.kernels[k].seconds, p.kernels[k].calls,
+                       p.kernels[k].name.substr(0, name_width));
+  return out;
+}
+
 }  // namespace
 
 std::string start_summary(const Record& r) {
@@ -97,6 +114,7 @@ std::string measurements_summary(const Record& r) {
     }
     out += "\n";
   }
+  if (r.profile) out += profile_summary(r);
   if (const auto w = window_throughput(r))
     out += fmt::format("throughput of iterations {} to {}: {:.1f} samples/s, {:.1f} tokens/s\n",
                        r.config.throughput_window.first, r.config.throughput_window.second,
@@ -128,6 +146,7 @@ std::string end_summary(const Record& r) {
   } else {
     out += ", MFU unknown";
   }
+  if (c.profile_window.first > 0) out += "; not the headline: kernels were recorded";
   if (c.time_phases) out += "; not the headline: --time-phases waits between phases";
   return out;
 }

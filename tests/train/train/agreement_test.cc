@@ -164,15 +164,16 @@ const std::set<std::string> may_differ{
     "--text-column", "--pair-column", "--label-column",  // they make the content
     // Need a dataset; in the record's configuration by their names, see below.
     "--eod-mask-loss", "--reset-position-ids", "--reset-attention-mask", "--log-format",
-    "--log-throughput",                         // rank 0 alone prints
-    "--find-batch",                             // runs in one process
-    "--throughput-start", "--throughput-stop",  // likewise
-    "--persistent-save-interval",               // known and refused, or without effect
-    "--local-rank", "--local_rank",             // launchers pass it, and it changes nothing
-    "--merge-file", "--record",                 // rank 0 alone uses them
-    "--vocab-file",                             // rank 0 alone uses it, or it makes the content
-    "--load", "--load-hf",                      // need a model on the disk; tested below
-    "--epochs",  // needs a dataset; sets the number of steps, which is compared
+    "--log-throughput",                                    // rank 0 alone prints
+    "--profile-start", "--profile-stop", "--profile-dir",  // rank 0 alone uses them
+    "--find-batch",                                        // runs in one process
+    "--throughput-start", "--throughput-stop",             // likewise
+    "--persistent-save-interval",                          // known and refused, or without effect
+    "--local-rank", "--local_rank",  // launchers pass it, and it changes nothing
+    "--merge-file", "--record",      // rank 0 alone uses them
+    "--vocab-file",                  // rank 0 alone uses it, or it makes the content
+    "--load", "--load-hf",           // need a model on the disk; tested below
+    "--epochs",                      // needs a dataset; sets the number of steps, which is compared
     "--text", "--stride", "--eval-mode", "--predictions",  // of evaluate; tested below
     "--device",  // the kind of device is compared when it has been opened
     // Refused without each other; the kind of model that they name is compared.

@@ -407,6 +407,10 @@ TEST_CASE("what cannot be measured is refused") {
         "--throughput-stop: give the first and the last iteration\n");
   CHECK(contains(error("--throughput-start 3 --throughput-stop 2"), "2 comes before"));
   CHECK(contains(error("--throughput-start 3 --throughput-stop 5"), "after the last iteration 4"));
+  CHECK(contains(
+      error("--profile-start 1 --profile-stop 2"),
+      "--profile-start: profiles the kernels of a GPU, and --device is cpu: leave it out"));
+  CHECK(contains(error("--profile-dir d"), "--profile-dir: goes with --profile-start"));
   CHECK(contains(error("--time-phases --nproc-per-node 2 --pipeline-model-parallel-size 2"),
                  "--time-phases: the passes of a pipeline's micro batches overlap"));
 }
@@ -417,7 +421,7 @@ TEST_CASE("--find-batch on a CPU: the largest that the model lets fit, and one m
     CAPTURE(model);
     const std::string sizes = model +
                               "--num-layers 2 --hidden-size 32 --num-attention-heads 4 "
-                              "--seq-length 32 --device cpu --mock-data --train-iters 1 " +
+                              "--seq-length 32 --device cpu --mock-data " +
                               (model.empty() ? "--tokenizer-type bytes " : "");
     const Ended ended = tally_train(sizes + "--find-batch --record " + folder / "r.json");
     REQUIRE_MESSAGE(ended.code == 0, ended.err);
