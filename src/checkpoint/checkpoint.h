@@ -39,7 +39,7 @@ struct TrainingState {
   int64_t loss_scale_good_steps = 0;
   int64_t loss_scale_hysteresis = 0;
   uint64_t seed = 0;
-  int64_t sequence = 0;                 // consumed samples mean nothing under another one
+  int64_t sequence = 0;                 // of a GPT, consumed samples mean nothing under another one
   bool optimizer = true;                // its state is saved with the weights
   std::string optimizer_kind = "adam";  // optimizer_name()
   std::string config_json;              // of the run, to be read by people; any JSON text or empty

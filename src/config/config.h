@@ -209,6 +209,13 @@ struct Config {
   LogFormat log_format = LogFormat::jupiter;
   bool log_throughput = false;  // --log-throughput, for LogFormat::megatron
   int64_t log_interval = 100, save_interval = 0, eval_interval = 0, eval_iterations = 0;
+  bool time_phases = false;  // --time-phases
+  bool find_batch = false;   // --find-batch: nothing is trained
+  // --throughput-start and --throughput-stop: first and last iteration; 0, 0: not given.
+  std::pair<int64_t, int64_t> throughput_window{0, 0};
+  // --profile-start and --profile-stop likewise, and --profile-dir.
+  std::pair<int64_t, int64_t> profile_window{0, 0};
+  std::string profile_dir;
   double exit_duration_minutes = 0;  // 0: no limit
   int64_t exit_interval = 0;
   std::string save_dir, load_dir, record_path;

@@ -78,6 +78,10 @@ struct Flags {
   std::string log_format = "jupiter";
   bool log_throughput = false;
 
+  bool time_phases = false, find_batch = false;
+  std::optional<int64_t> throughput_start, throughput_stop, profile_start, profile_stop;
+  std::optional<std::string> profile_dir;
+
   std::string device = "auto";
   bool reference = false, no_cuda_graph = false, deterministic = false;
   std::optional<std::string> no_fusion;
@@ -92,10 +96,11 @@ struct Flags {
 };
 
 // Declare flags on `app`, in groups, storing into `flags`: what is trained and how (flags.cc),
-// encoders (flags_encoder.cc), what is read, written and run on (flags_run.cc), what is planned (flags_plan.cc), what is accepted without effect (flags_ignored.cc).
+// encoders (flags_encoder.cc), what is read, written and run on (flags_run.cc), what is measured (flags_measure.cc), what is planned (flags_plan.cc), what is accepted without effect (flags_ignored.cc).
 void declare_training_flags(CLI::App* app, Flags* flags);
 void declare_encoder_flags(CLI::App* app, Flags* flags);
 void declare_run_flags(CLI::App* app, Flags* flags);
+void declare_measure_flags(CLI::App* app, Flags* flags);
 void declare_plan_flags(CLI::App* app, Flags* flags);
 void declare_ignored_flags(CLI::App* app, Flags* flags);
 // All of them.
@@ -103,6 +108,7 @@ inline void declare_flags(CLI::App* app, Flags* flags) {
   declare_training_flags(app, flags);
   declare_encoder_flags(app, flags);
   declare_run_flags(app, flags);
+  declare_measure_flags(app, flags);
   declare_plan_flags(app, flags);
   declare_ignored_flags(app, flags);
 }

@@ -24,7 +24,7 @@ const std::vector<UnsupportedFlags>& unsupported_flags() {
       {"--vocab-size and --make-vocab-size-divisible-by give it",
        "--padded-vocab-size "
        "--vocab-extra-ids"},
-      {"run it under a profiler: nsys profile tally-train ...",
+      {"give --profile-start and --profile-stop, or run it under nsys profile",
        "--profile --profile-step-start --profile-step-end --profile-ranks --use-pytorch-profiler "
        "--pytorch-profiler-collect-* --record-memory-history --memory-snapshot-path"},
       {"a tokenizer is GPT2BPETokenizer, given by --vocab-file and --merge-file, or bytes",

@@ -65,7 +65,9 @@ void check_parallel_layout(const Config& c) {
 Config resolve(const Flags& given, const StoredModels& stored, int world_size, Command command) {
   if (given.plan && command == Command::evaluate)
     fail("--plan", "plans training, and this is 'evaluate'");
-  const Flags f = given.plan ? flags_of_plan(given) : given;
+  const Flags f = given.plan         ? flags_of_plan(given)
+                  : given.find_batch ? flags_of_find_batch(given)
+                                     : given;
   Config c;
   c.command = command;
   c.seed = f.seed;
@@ -95,6 +97,7 @@ Config resolve(const Flags& given, const StoredModels& stored, int world_size, C
   }
   resolve_output(f, &c);
   resolve_device(f, &c);
+  resolve_measuring(f, &c);
   if (!f.ignored.empty()) {
     std::string text = "accepted without effect: ";
     for (size_t i = 0; i < f.ignored.size(); ++i) text += (i ? ", " : "") + f.ignored[i];

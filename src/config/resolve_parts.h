@@ -1,6 +1,6 @@
 // The parts of resolve() (args.h), one file a topic: resolve_model.cc, resolve_encoder.cc,
 // resolve_run.cc (precision, device, processes), resolve_data.cc (data, length, schedule), resolve_llama.cc (which blocks), resolve_rampup.cc,
-// resolve_output.cc (checkpoints, evaluation, output), resolve_plan.cc (--plan). Each reads flags and writes its part of the
+// resolve_output.cc (checkpoints, evaluation, output), resolve_measure.cc (what is measured), resolve_plan.cc (--plan). Each reads flags and writes its part of the
 // Config; all throw UsageError with the flag's name in front.
 #pragma once
 
@@ -66,5 +66,9 @@ void resolve_length(const Flags& f, Config* c);
 void resolve_schedule(const Flags& f, Config* c);
 void resolve_output(const Flags& f, Config* c);
 void resolve_device(const Flags& f, Config* c);
+// --find-batch needs no length of a training.
+Flags flags_of_find_batch(const Flags& f);
+// Comes after all others: it turns off what would disturb a measurement.
+void resolve_measuring(const Flags& f, Config* c);
 
 }  // namespace tally::train

@@ -146,6 +146,56 @@ double real_tokens(const Record& r) {
   return r.tokens_per_sample > 0 ? r.tokens_per_sample : static_cast<double>(r.config.sequence);
 }
 
+// Of the steps after the warm-up.
+json phases_json(const Record& r) {
+  json out = json::object();
+  const auto statistics = phase_statistics(r.phases, first_steady_step(r));
+  for (size_t k = 0; k < step_phases; ++k) {
+    const PhaseStatistics& s = statistics[k];
+    out[step_phase_names[k]] = {
+        {"mean_seconds", s.mean}, {"min_seconds", s.min}, {"max_seconds", s.max}};
+  }
+  return out;
+}
+
+json profile_json(const Record& r) {
+  const DeviceProfile& p = r.profile->profile;
+  json kernels = json::array();
+  for (const KernelTime& k : p.kernels)
+    kernels.push_back({{"name", k.name},
+                       {"calls", k.calls},
+                       {"seconds", k.seconds},
+                       {"mean_seconds", k.seconds / static_cast<double>(k.calls)},
+                       {"min_seconds", k.min_seconds},
+                       {"max_seconds", k.max_seconds},
+                       {"share", k.share}});
+  return {{"first_iteration", r.config.profile_window.first},
+          {"last_iteration", r.config.profile_window.second},
+          {"directory", r.config.profile_dir},
+          {"seconds", p.seconds},
+          {"busy_seconds", p.busy_seconds},
+          {"busy_fraction", p.busy_fraction()},
+          {"kernel_seconds", p.kernel_seconds},
+          {"calls", p.calls},
+          {"lost_records", r.profile->lost},
+          {"mean_registers", p.mean_registers},
+          {"mean_shared_bytes", p.mean_shared_bytes},
+          {"kernels", kernels}};
+}
+
+// What a run measured besides its steps.
+void add_measurements(const Record& r, json* out) {
+  (*out)["headline"] = !r.config.time_phases && r.config.profile_window.first == 0;
+  if (r.profile) (*out)["profile"] = profile_json(r);
+  if (!r.phases.empty() && r.phases.size() == r.steps.size()) (*out)["phases"] = phases_json(r);
+  if (const auto w = window_throughput(r))
+    (*out)["throughput_window"] = {{"first_iteration", r.config.throughput_window.first},
+                                   {"last_iteration", r.config.throughput_window.second},
+                                   {"seconds", w->seconds},
+                                   {"samples_per_second", w->samples_per_second},
+                                   {"tokens_per_second", w->tokens_per_second}};
+}
+
 json results_json(const Record& r) {
   const Config& c = r.config;
   const double tokens = static_cast<double>(c.global_batch) * real_tokens(r);
@@ -175,6 +225,7 @@ json results_json(const Record& r) {
     out["samples_per_second_steady"] =
         static_cast<double>(c.global_batch) / t.seconds_per_iteration_steady;
   }
+  add_measurements(r, &out);
   int64_t skipped = 0;
   json last = nullptr;
   for (const Step& s : r.steps) {
@@ -202,7 +253,9 @@ json results_json(const Record& r) {
 }
 
 // Steps are stored by columns, because a run has many.
-json steps_json(const std::vector<Step>& steps, int64_t global_batch) {
+json steps_json(const Record& r) {
+  const std::vector<Step>& steps = r.steps;
+  const int64_t global_batch = r.config.global_batch;
   json columns = {{"iteration", json::array()},     {"seconds", json::array()},
                   {"loss", json::array()},          {"grad_norm", json::array()},
                   {"learning_rate", json::array()}, {"loss_scale", json::array()},
@@ -217,6 +270,10 @@ json steps_json(const std::vector<Step>& steps, int64_t global_batch) {
     columns["skipped"].push_back(s.skipped);
     columns["global_batch_size"].push_back(s.samples > 0 ? s.samples : global_batch);
   }
+  if (r.phases.size() != steps.size()) return columns;
+  for (const PhaseSeconds& phases : r.phases)
+    for (size_t k = 0; k < step_phases; ++k)
+      columns[fmt::format("{}_seconds", step_phase_names[k])].push_back(phases[k]);
   return columns;
 }
 
@@ -296,6 +353,7 @@ nlohmann::ordered_json configuration_json(const Record& r) {
                 {"split", c.data.separate ? json(nullptr) : json(c.data.split)},
                 {"tokenizer", c.data.tokenizer},
                 {"description", r.data}}},
+              {"time_phases", c.time_phases},
               {"skip_train", c.skip_train},
               {"finetune", c.finetune},
               {"load_optimizer", c.load_optimizer},
@@ -359,6 +417,27 @@ Throughput throughput_of(const Record& r) {
   return t;
 }
 
+size_t first_steady_step(const Record& r) {
+  return static_cast<size_t>(throughput_of(r).steady_from - r.steps.front().iteration);
+}
+
+std::optional<WindowThroughput> window_throughput(const Record& r) {
+  const auto [first, last] = r.config.throughput_window;
+  if (first == 0 || r.steps.empty() || r.steps.front().iteration > first ||
+      r.steps.back().iteration < last)
+    return std::nullopt;
+  WindowThroughput w;
+  double samples = 0;
+  for (const Step& s : r.steps) {
+    if (s.iteration < first || s.iteration > last) continue;
+    w.seconds += s.seconds;
+    samples += static_cast<double>(s.samples > 0 ? s.samples : r.config.global_batch);
+  }
+  w.samples_per_second = samples / w.seconds;
+  w.tokens_per_second = w.samples_per_second * real_tokens(r);
+  return w;
+}
+
 double flops_per_token(const Record& r) {
   const ModelConfig& m = r.config.model;
   return m.encoder() ? encoder_flops_per_token(m, real_tokens(r))
@@ -386,7 +465,7 @@ nlohmann::ordered_json to_json(const Record& r) {
           {"environment", environment_json(r)},
           {"results", results_json(r)},
           {"intervals", intervals_json(r.intervals)},
-          {"steps", steps_json(r.steps, r.config.global_batch)}};
+          {"steps", steps_json(r)}};
 }
 
 void check_record_target(const std::string& path) {

@@ -9,6 +9,8 @@
 
 #include "src/config/config.h"
 #include "src/device/stream.h"
+#include "src/measure/phases.h"
+#include "src/measure/profile.h"
 #include "src/measure/statistics.h"
 
 namespace tally::train {
@@ -41,6 +43,12 @@ struct Epoch {
   std::optional<double> validation_loss;  // over all validation blocks
 };
 
+// A profile of the GPU (--profile-start), and the records that CUPTI could not keep.
+struct ProfileResult {
+  DeviceProfile profile;
+  int64_t lost = 0;
+};
+
 struct Record {
   Config config;
   Outcome outcome = Outcome::running;
@@ -64,6 +72,8 @@ struct Record {
   std::vector<std::string> nccl_settings;  // "NCCL_NVLS_ENABLE=0"
   std::vector<std::string> hosts;          // of the ranks in their order
   std::vector<Step> steps;
+  std::vector<PhaseSeconds> phases;  // --time-phases: of each of the steps
+  std::optional<ProfileResult> profile;
   double tokens_per_sample = 0;  // real tokens, on average; 0: config.sequence
   std::vector<Interval> intervals;
   std::vector<Evaluation> evaluations;
@@ -74,6 +84,15 @@ struct Record {
 // Throughput in real tokens, and the model's FLOPs for one of them.
 Throughput throughput_of(const Record& record);
 double flops_per_token(const Record& record);
+// The place in record.steps of the first step after the warm-up (Throughput::steady_from). There is
+// a step.
+size_t first_steady_step(const Record& record);
+// The steps of --throughput-start to --throughput-stop; empty where this run did not do them all.
+struct WindowThroughput {
+  double seconds = 0;  // of all its steps
+  double samples_per_second = 0, tokens_per_second = 0;
+};
+std::optional<WindowThroughput> window_throughput(const Record& record);
 nlohmann::ordered_json to_json(const Record& record);
 // The record's "environment" alone: host, device, versions.
 nlohmann::ordered_json environment_json(const Record& record);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/config/args.h"
+#include "src/plan/encoder_memory.h"
 
 namespace tally::train {
 namespace {
@@ -31,13 +32,17 @@ struct Elements {
   }
 };
 
-// The parameters of register_gpt(), in this process's part. `t` divides matrices and the biases of
+// The parameters of register_model(), in this process's part. `t` divides matrices and the biases of
 // column-parallel layers; norms and the biases of row-parallel layers are whole.
 Elements elements_of_stage(const Config& c, int stage) {
   const ModelConfig& m = c.model;
   const int64_t h = m.hidden, f = m.ffn, t = c.tensor_parallel;
   const double layers = real(layers_of_stage(c));
   Elements e;
+  if (m.encoder()) {
+    for_each_encoder_parameter(m, [&e](int64_t n) { e.add(n); });
+    return e;
+  }
   const auto linear = [&](int64_t out, int64_t in, int64_t bias) {
     e.add(out * in / t, layers);
     if (!m.is_llama()) e.add(bias, layers);
@@ -197,14 +202,18 @@ void add_chunk(const Config& c, int64_t chunk, const Tensors& t, const MemoryTar
   // Gpt::plan_scratch().
   const double normed = l.sequence ? t.stream : std::max(t.stream, t.attention);
   const double gradients = (c.model.hidden_dropout > 0 ? 2 : 1) * t.stream + normed;
-  const double rows = last ? real(logit_rows(c.micro_batch * c.sequence,
-                                             c.model.padded_vocabulary / c.tensor_parallel, c.model,
-                                             c.compute_type(), target.gpu))
-                           : 0;
-  const double losses = last ? t.tokens + rows : 0;
+  const bool encoder = c.model.encoder();
+  // Of encoders only pre-training predicts tokens. Masked tokens' logits may be those of all.
+  const bool predicts = last && (!encoder || c.model.task == Task::pretraining);
+  const double rows = predicts ? real(logit_rows(c.micro_batch * c.sequence,
+                                                 c.model.padded_vocabulary / c.tensor_parallel,
+                                                 c.model, c.compute_type(), target.gpu))
+                               : 0;
+  const double losses = last && !encoder ? t.tokens + rows : 0;
   const double divided = l.tensor > 1 ? 3 * rows * (1 + l.tensor) : 0;
   s->shared += block.shared(c.recompute) + gradients +
                (layers * real(c.model.hidden) + losses + divided) * t.wide;
+  if (encoder) s->shared += encoder_head_bytes(c);
   const double logits = rows * real(c.model.padded_vocabulary) / t.inner * t.type;
   s->logits += std::max(logits, t.qkv);
   if (target.gpu) s->workspace += attention_scratch(c, target) + split_bytes(c, rows);

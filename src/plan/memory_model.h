@@ -2,7 +2,9 @@
 // is allocated. On a CPU with one process it is what the program allocates, to the byte (a test
 // compares). src/train/memory_estimate.h and the plan both ask here.
 //
-// The tensors are our own: the table in src/nn/block.h and Gpt::plan_scratch(). With t tensor
+// The tensors are our own: the table in src/nn/block.h and Transformer::plan_scratch(). Encoders have
+// heads and parameters of their own (encoder_memory.h), and are planned for micro batches of real tokens
+// alone. With t tensor
 // parallel ranks, matrices and what lies inside attention and MLP are divided by t (Shoeybi et al.
 // 2019, arXiv:1909.08053, section 3); the residual stream and the norms are divided only with
 // sequence parallelism (Korthikanti et al. 2022, arXiv:2205.05198, section 4.2.2).

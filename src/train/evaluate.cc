@@ -182,6 +182,11 @@ Report report_of_encoder(const Config& c, const EncoderExam& exam, Stream& strea
   }
   report.line += fmt::format("samples: {} of {} tokens | samples per second: {:.1f}", e.samples,
                              e.tokens, rate);
+  if (c.time_phases)
+    report.line += fmt::format(
+        "\nphases, ms: evaluation {:.3f}, gather {:.3f}, metric {:.3f}, {} {:.3f}",
+        e.phases.evaluation * 1e3, e.phases.gather * 1e3, e.phases.metric * 1e3,
+        c.eval_mode == EvalMode::gather ? "broadcast" : "reduce", e.phases.exchange * 1e3);
   report.results["samples"] = e.samples;
   report.results["tokens"] = e.tokens;
   report.results["seconds"] = e.seconds;

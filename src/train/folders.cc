@@ -53,6 +53,18 @@ void check_save_folders_differ(const Config& c) {
                     c.save_hf_dir));
 }
 
+// A GPT's samples are cut from a text by the length, so that their numbers would mean other text. An
+// encoder's samples are those of its files: BERT's second phase goes on with longer ones.
+void check_sequence(const Config& c, int64_t saved, const Print& notice) {
+  if (!c.model.encoder())
+    throw InputError(
+        fmt::format("--seq-length: {} differs from the checkpoint's {}", c.sequence, saved));
+  notice(fmt::format(
+      "--seq-length {} differs from the checkpoint's {}: steps, samples and the optimizer's state "
+      "go on from it",
+      c.sequence, saved));
+}
+
 }  // namespace
 
 StartingPoint find_start(const Config& c, const Print& notice) {
@@ -81,8 +93,7 @@ void check_model_folders(const Config& c, const World& world, const StartingPoin
   TrainingState state;
   if (start.checkpoint) state = check_start(c, start, names.all(), notice);
   if (start.resumes && state.sequence != 0 && state.sequence != c.sequence)
-    throw InputError(fmt::format("--seq-length: {} differs from the checkpoint's {}", c.sequence,
-                                 state.sequence));
+    check_sequence(c, state.sequence, notice);
   if (!c.load_hf_dir.empty())
     check_flag("--load-hf", [&] { check_model_weights(c.load_hf_dir, c.model, names.all()); });
   if (c.save_hf_dir.empty() || !world.is_primary()) return;

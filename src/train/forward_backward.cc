@@ -85,14 +85,19 @@ void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int plac
     batch.first = k == 0 && config_.fusions.overwrite;
     const Pass pass = pass_of(batch, consumed, k, place);
     const bool last = k == micro_batches - 1 && mesh_.world().size() > 1;
+    phase_ends(StepPhase::data);
     const auto work = [&] {
       if (gather_ && batch.first) gather_->begin();
       stage.forward(batch, pass, activations);
       if (gather_ && batch.first) gather_->finish();
+      phase_ends(StepPhase::forward);
       reducer_.begin(k == 0, last);
       stage.backward(activations);
       reducer_.end();
-      if (last) finish_gradients();
+      phase_ends(StepPhase::backward);
+      if (!last) return;
+      finish_gradients();
+      phase_ends(StepPhase::gradient_reduction);
     };
     if (graphs_) {
       recorded_[(k == 0 ? 1 : 0) + (last ? 2 : 0)]->run(work);

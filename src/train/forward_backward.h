@@ -15,6 +15,7 @@
 #include "src/optim/optimizer.h"
 #include "src/parallel/mesh.h"
 #include "src/train/loader.h"
+#include "src/train/phase_timer.h"
 #include "src/train/pipeline.h"
 
 namespace tally::train {
@@ -38,6 +39,10 @@ class ForwardBackward {
   // ZeRO those of this rank's shares.
   void run(MicroBatches* loader, int64_t consumed, int place);
 
+  // From here on `timer` times the phases of every step, which are neither recorded nor divided among
+  // pipeline stages. It outlives this; null: none.
+  void set_phase_timer(PhaseTimer* timer) { timer_ = timer; }
+
   // Evaluations may use it between two steps.
   Pipeline& pipeline() { return pipeline_; }
 
@@ -45,6 +50,9 @@ class ForwardBackward {
   void run_stage(MicroBatches* loader, int64_t consumed, int place);
   void run_pipeline(MicroBatches* loader, int64_t consumed, int place);
   void finish_gradients();
+  void phase_ends(StepPhase phase) {
+    if (timer_) timer_->end(phase);
+  }
   void forget_graphs_of_other_weights(int64_t micro_batches);
   Pass pass_of(const Batch& batch, int64_t consumed, int64_t micro_batch, int place);
   void set_in_state(int place, int64_t micro_batch);
@@ -61,6 +69,7 @@ class ForwardBackward {
   const int64_t most_micro_batches_;  // of a step, once the global batch has its full size
 
   Pipeline pipeline_;
+  PhaseTimer* timer_ = nullptr;
   bool staged_ = false;  // whether passes read what differs from the state
   HostMemory staging_;   // [places, micro batches] StepState::MicroBatch
   GradientReducer reducer_;

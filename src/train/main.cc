@@ -20,6 +20,7 @@
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
 #include "src/train/failures.h"
+#include "src/train/find_batch.h"
 #include "src/train/output.h"
 #include "src/train/rehearse.h"
 #include "src/train/run.h"
@@ -64,6 +65,7 @@ int work_in_world(const std::vector<char*>& argv, TimeLimit::Clock::time_point s
     return world.fail(2, e.what());
   }
   if (config.rehearsal.asked) return rehearse_alone(config, world);
+  if (config.find_batch) return find_batch(config, world);
   config.rank = world.rank();
   config.local_rank = world.launch().local_rank;
   config.local_size = world.launch().local_size;

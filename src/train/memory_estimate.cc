@@ -35,6 +35,16 @@ double reference_bytes(Config c) {
   return planned_activation_bytes(c) + wide * (logits + probabilities);
 }
 
+// Micro batches of encoders: six arrays of tokens each (EncoderUpload), those of two steps on their
+// way to the device and one on it.
+double encoder_batches(const Config& c) {
+  const bool trains = c.command == Command::train;
+  const double steps = trains ? std::min(2.0, static_cast<double>(c.train_iterations)) : 0;
+  const double held = steps * static_cast<double>(c.micro_batches()) + 2;
+  return held * 6 * static_cast<double>(c.micro_batch) * static_cast<double>(c.sequence) *
+         static_cast<double>(size_of(DType::i32));
+}
+
 }  // namespace
 
 double planned_activation_bytes(const Config& c) {
@@ -52,6 +62,10 @@ MemoryEstimate estimate_memory(const Config& c) {
                                       static_cast<double>(size_of(wide_type(c)))
                                 : 0;
   e.activations = (c.reference ? reference_bytes(c) : stage.scratch() + stage.messages) + scratch;
+  if (c.model.encoder()) {
+    e.batches = encoder_batches(c);
+    return e;
+  }
   // Ids and targets. Eight micro batches are made ahead, those of two steps may be on their way to
   // the device (StepLoop), and one is being made; a short run has fewer.
   const auto of_step = static_cast<double>(c.micro_batches());

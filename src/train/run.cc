@@ -17,6 +17,7 @@
 #include "src/train/folders.h"
 #include "src/train/host_memory.h"
 #include "src/train/output.h"
+#include "src/train/profile_window.h"
 #include "src/train/session.h"
 #include "src/train/skip_train.h"
 #include "src/train/step_loop.h"
@@ -68,6 +69,16 @@ void set_record_of_failure(World& world, const Record& record) {
   });
 }
 
+// Rank 0 profiles its GPU. Null without --profile-start, and on other ranks.
+std::unique_ptr<DeviceProfiler> open_profiler(const Config& config, const World& world,
+                                              Stream& stream) {
+  if (config.profile_window.first == 0 || !world.is_primary()) return nullptr;
+  check_flag("--profile-dir", [&] { prepare_profile_folder(config.profile_dir); });
+  std::unique_ptr<DeviceProfiler> profiler;
+  check_flag("--profile-start", [&] { profiler = DeviceProfiler::open(stream); });
+  return profiler;
+}
+
 // A run whose input has been checked and whose record has been started.
 class Run {
  public:
@@ -92,6 +103,9 @@ class Run {
           config.save_dir, config.model, files_,
           save_group(config, world, ExchangeKind::background), config.local_size, notice_);
   }
+
+  // Profiles the run's window of steps.
+  void set_profiler(std::unique_ptr<DeviceProfiler> profiler) { profiler_ = std::move(profiler); }
 
   Ending train() {
     if (world_.is_primary()) print_text(start_summary(record_));
@@ -137,15 +151,9 @@ class Run {
     hooks.check_weights = [&] { check_weights("while training"); };
     if (!config_.save_dir.empty())
       hooks.save = [&](int64_t done, int64_t samples) { save(&session, {done, samples}); };
-    const LoopParts parts{config_,
-                          stream_,
-                          session.table,
-                          session.stage_list(),
-                          *session.optimizer,
-                          data_.train,
-                          data_.validation,
-                          mesh_,
-                          data_.test};
+    const LoopParts parts{
+        config_,     stream_,          session.table, session.stage_list(), *session.optimizer,
+        data_.train, data_.validation, mesh_,         data_.test,           profiler_.get()};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
     Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
@@ -227,6 +235,7 @@ class Run {
   TimeLimit limit_;
   StartingPoint start_;
   SideFiles files_;
+  std::unique_ptr<DeviceProfiler> profiler_;  // null without --profile-start
   std::string shortage_;
   std::string unsaved_;  // why the newest checkpoint could not be written; empty where it was
   Record& record_;
@@ -277,7 +286,8 @@ int run_to_record(Run* run, const Config& config, World* world, Record* record, 
   }
   record->device_bytes_peak = stream->bytes_peak();
   record->ended = utc_now();
-  if ((code == 0 || code == 4) && world->is_primary()) print_line(end_summary(*record));
+  if ((code == 0 || code == 4) && world->is_primary())
+    print_text(measurements_summary(*record) + end_summary(*record) + "\n");
   if (code == 4 && world->is_primary()) print_stopped(record->message);
   if (code == 0 && !output_failure().empty()) {
     record->outcome = Outcome::error;
@@ -332,6 +342,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
         std::make_unique<Run>(config, world, std::move(data), stream.get(), std::move(communicator),
                               TimeLimit(config.exit_duration_minutes, start), std::move(from),
                               std::move(files), std::move(shortage), &record);
+    prepared->set_profiler(open_profiler(config, world, *stream));
     // A record that cannot be written is found now, and a run that is killed leaves a record that
     // says "running".
     prepared->write_record();

@@ -37,6 +37,14 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
             forward_backward_.pipeline().evaluate(batch, pass);
           },
           [this] { return parts_.stages.back()->logits(); }, parts.mesh) {
+  if (parts_.profiler)
+    profile_ =
+        std::make_unique<ProfileWindow>(parts_.config, parts_.stream, parts_.profiler, record_);
+  if (parts_.config.time_phases) {
+    timer_ = std::make_unique<PhaseTimer>(parts_.stream);
+    forward_backward_.set_phase_timer(timer_.get());
+    return;  // a deferred update or gather would overlap with the next forward pass
+  }
   // Gradients that are zeroed at a step's start cannot wait for a deferred update.
   if (!parts_.config.fusions.overwrite) return;
   if (parts_.optimizer.sharding()) {
@@ -74,7 +82,9 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   log_.start();
   while (ending.outcome == Outcome::completed && iteration_ < c.train_iterations) {
     if (watch_) watch_->set_iteration(iteration_ + 1);
+    if (profile_) profile_->before_step(iteration_ + 1);
     step();
+    if (profile_) log_.untimed([&] { profile_->after_step(iteration_); });
     if (iteration_ - iteration <= StepGraph::eager_calls) hooks_.agree_on_algorithms();
     do_what_is_due(due());
     ending = told_to_stop();
@@ -93,6 +103,7 @@ void StepLoop::step() {
   const int done = results_.done();
   const int place = results_.begin(rate, samples);
   for (int k = done; k < results_.done(); ++k) stop_.count(results_.state(k));
+  if (timer_) timer_->begin();
   optimizer.set_weight_decay(weight_decay(c.optimizer, consumed_));
   optimizer.begin_step(rate, results_.staging(), stop_.vote());
   forward_backward_.run(loader_.get(), consumed_, place);
@@ -100,6 +111,10 @@ void StepLoop::step() {
     recorded_update_->run([this] { update(); });
   } else {
     update();
+  }
+  if (timer_) {
+    timer_->end(StepPhase::optimizer_update);
+    record_->phases.push_back(timer_->seconds());
   }
   results_.end(optimizer.state());
   // With a constant scale a skipped update is found with the results and ends the run.
@@ -112,8 +127,10 @@ void StepLoop::update() {
   // Each rank has a part of the loss, or none. The gradients are summed already.
   static_assert(offsetof(StepState, stop_votes) == offsetof(StepState, loss_sum) + sizeof(double));
   Communicator& world = parts_.mesh.world();
-  if (world.size() > 1)
+  if (world.size() > 1) {
     world.all_reduce(parts_.stream, Tensor(&parts_.optimizer.state()->loss_sum, DType::f64, {2}));
+    if (timer_) timer_->end(StepPhase::gradient_reduction);
+  }
   parts_.optimizer.apply(!parts_.config.fusions.overwrite);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "src/measure/build_info.h"
@@ -47,6 +48,23 @@ std::string processes_text(const Record& r) {
   return out;
 }
 
+std::string profile_summary(const Record& r) {
+  constexpr size_t shown = 5, name_width = 60;
+  const DeviceProfile& p = r.profile->profile;
+  std::string out = fmt::format(
+      "profile of iterations {} to {}: GPU busy {:.1f} % of {:.3f} s, {} kernels and copies{}; "
+      "files in {}\n",
+      r.config.profile_window.first, r.config.profile_window.second, 100 * p.busy_fraction(),
+      p.seconds, p.calls,
+      r.profile->lost > 0 ? fmt::format(" ({} more were lost)", r.profile->lost) : "",
+      r.config.profile_dir);
+  for (size_t k = 0; k < std::min(shown, p.kernels.size()); ++k)
+    out += fmt::format("  {:5.1f} % {:9.3f} ms in {:6} calls  {}\n", 100 * p.kernels[k].share,
+                       1e3 * p.kernels[k].seconds, p.kernels[k].calls,
+                       p.kernels[k].name.substr(0, name_width));
+  return out;
+}
+
 }  // namespace
 
 std::string start_summary(const Record& r) {
@@ -80,6 +98,30 @@ std::string start_summary(const Record& r) {
   return out;
 }
 
+std::string measurements_summary(const Record& r) {
+  std::string out;
+  if (!r.phases.empty() && r.phases.size() == r.steps.size()) {
+    const size_t first = first_steady_step(r);
+    const auto phases = phase_statistics(r.phases, first);
+    out +=
+        fmt::format("phases, ms of steps {} to {}, mean (least to most):", r.steps[first].iteration,
+                    r.steps.back().iteration);
+    for (size_t k = 0; k < step_phases; ++k) {
+      std::string name = step_phase_names[k];
+      std::replace(name.begin(), name.end(), '_', ' ');
+      out += fmt::format("{} {} {:.3f} ({:.3f} to {:.3f})", k == 0 ? "" : ",", name,
+                         phases[k].mean * 1e3, phases[k].min * 1e3, phases[k].max * 1e3);
+    }
+    out += "\n";
+  }
+  if (r.profile) out += profile_summary(r);
+  if (const auto w = window_throughput(r))
+    out += fmt::format("throughput of iterations {} to {}: {:.1f} samples/s, {:.1f} tokens/s\n",
+                       r.config.throughput_window.first, r.config.throughput_window.second,
+                       w->samples_per_second, w->tokens_per_second);
+  return out;
+}
+
 std::string end_summary(const Record& r) {
   const Config& c = r.config;
   const Throughput t = throughput_of(r);
@@ -104,6 +146,8 @@ std::string end_summary(const Record& r) {
   } else {
     out += ", MFU unknown";
   }
+  if (c.profile_window.first > 0) out += "; not the headline: kernels were recorded";
+  if (c.time_phases) out += "; not the headline: --time-phases waits between phases";
   return out;
 }
 

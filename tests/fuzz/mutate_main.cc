@@ -21,6 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
+constexpr size_t kLargest = size_t{1} << 16;
+
 // What is being tried, for the handler of a crash.
 std::string current;
 
@@ -40,7 +42,8 @@ void run(const std::string& input) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
 }
 
-// One to four changes: bits, cuts, repeats, pieces of other inputs, words of the languages.
+// One to four changes: bits, cuts, repeats, pieces of other inputs, words of the languages, numbers
+// at the limits of their types.
 std::string mutated(const std::vector<std::string>& corpus, std::mt19937& random) {
   static const char* const words[] = {
       "${",  "}",     "$",   "!include ", "<<: *a",    "&a ", "[", "]", "{", ": ",  "\n  - ",
@@ -51,7 +54,8 @@ std::string mutated(const std::vector<std::string>& corpus, std::mt19937& random
     const size_t at = 1 + below(text.size());
     const size_t length = std::min(below(16), text.size() - std::min(at, text.size()));
     const std::string& other = corpus[below(corpus.size())];
-    switch (below(5)) {
+    static const char limits[] = "\xff\xff\xff\xff\xff\xff\xff\x7f\0\0\0\0\0\0\0\x80";
+    switch (below(6)) {
       case 0:
         if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1U << below(8)));
         break;
@@ -64,11 +68,15 @@ std::string mutated(const std::vector<std::string>& corpus, std::mt19937& random
       case 3:
         text.insert(std::min(at, text.size()), words[below(std::size(words))]);
         break;
+      case 4:
+        for (size_t i = 0, from = below(16); i < length && i < 8; ++i)
+          text[at + i] = limits[(from + i) % 16];
+        break;
       default:
         text.insert(std::min(at, text.size()), other.substr(below(other.size()), length));
     }
   }
-  if (text.size() > 4096) text.resize(4096);
+  if (text.size() > kLargest) text.resize(kLargest);
   return text;
 }
 

@@ -149,3 +149,32 @@ TEST_CASE("the host's NVIDIA GPUs are counted without CUDA") {
   CHECK(nvidia_gpus_of_host(root.string() + "/") == 3);
   fs::remove_all(root);
 }
+
+TEST_CASE("phases: mean, least and most of the steps after the warm-up, and a column for each") {
+  Record r = sample();
+  CHECK(to_json(r)["results"]["headline"] == true);
+  r.config.time_phases = true;
+  for (int k = 0; k < 3; ++k) r.phases.push_back({0, 0.1 + 0.01 * k, 0.2, 0.05 * k, 0.01});
+  const json j = to_json(r);
+  CHECK(j["results"]["headline"] == false);
+  const json& forward = j["results"]["phases"]["forward"];  // of steps 5 and 6
+  CHECK(forward["mean_seconds"] == doctest::Approx(0.115));
+  CHECK(forward["min_seconds"] == doctest::Approx(0.11));
+  CHECK(forward["max_seconds"] == doctest::Approx(0.12));
+  CHECK(j["results"]["phases"]["gradient_reduction"]["mean_seconds"] == doctest::Approx(0.075));
+  CHECK(j["steps"]["gradient_reduction_seconds"] == json({0.0, 0.05, 0.1}));
+}
+
+TEST_CASE("throughput between two iterations: their samples over their seconds") {
+  Record r = sample();
+  CHECK(!to_json(r)["results"].contains("throughput_window"));
+  r.config.throughput_window = {4, 5};
+  const json w = to_json(r)["results"]["throughput_window"];
+  CHECK(w["seconds"] == doctest::Approx(0.9));
+  CHECK(w["samples_per_second"] == doctest::Approx(16 / 0.9));
+  CHECK(w["tokens_per_second"] == doctest::Approx(16 * 1024 / 0.9));
+  for (const std::pair<int64_t, int64_t> missing : {std::pair{3, 5}, std::pair{5, 7}}) {
+    r.config.throughput_window = missing;
+    CHECK(!to_json(r)["results"].contains("throughput_window"));
+  }
+}

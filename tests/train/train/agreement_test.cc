@@ -80,6 +80,7 @@ const std::map<std::string, Pair> flags{
     {"--train-iters", {"", "11"}},
     {"--train-samples", {"", "88", samples}},
     {"--seed", {"", "7"}},
+    {"--time-phases", {"", ""}},
     {"--recompute-activations", {"", ""}},
     {"--recompute-granularity", {"", "full"}},
     {"--exit-interval", {"", "3"}},
@@ -163,8 +164,11 @@ const std::set<std::string> may_differ{
     "--text-column", "--pair-column", "--label-column",  // they make the content
     // Need a dataset; in the record's configuration by their names, see below.
     "--eod-mask-loss", "--reset-position-ids", "--reset-attention-mask", "--log-format",
-    "--log-throughput",              // rank 0 alone prints
-    "--persistent-save-interval",    // known and refused, or without effect
+    "--log-throughput",                                    // rank 0 alone prints
+    "--profile-start", "--profile-stop", "--profile-dir",  // rank 0 alone uses them
+    "--find-batch",                                        // runs in one process
+    "--throughput-start", "--throughput-stop",             // likewise
+    "--persistent-save-interval",                          // known and refused, or without effect
     "--local-rank", "--local_rank",  // launchers pass it, and it changes nothing
     "--merge-file", "--record",      // rank 0 alone uses them
     "--vocab-file",                  // rank 0 alone uses it, or it makes the content

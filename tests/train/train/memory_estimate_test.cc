@@ -11,7 +11,7 @@
 #include "src/optim/optimizer.h"
 #include "src/plan/memory_model.h"
 #include "src/train/pipeline_schedule.h"
-#include "tests/train/model/tiny_gpt.h"
+#include "tests/train/model/tiny_encoder.h"
 
 using namespace tally::train;
 
@@ -207,4 +207,73 @@ TEST_CASE("the reference model holds no less than the explicit one") {
   c.reference = true;
   c.recompute = Recompute::full;
   CHECK(estimate_memory(c).total() > explicit_model);
+}
+
+namespace {
+
+std::string text_of_encoder(const Config& c) {
+  return c.model.kind + " task " + std::to_string(static_cast<int>(c.model.task)) + " " +
+         text_of(c);
+}
+
+// Every task of both models, with sizes of its own.
+template <typename Check>
+void for_encoders(const Check& check) {
+  std::mt19937 random(11);
+  const auto pick = [&](std::initializer_list<int64_t> of) {
+    return of.begin()[random() % of.size()];
+  };
+  for (const char* kind : {"bert", "distilbert"})
+    for (const Task task : {Task::pretraining, Task::classification, Task::question_answering})
+      for (const Precision precision : {Precision::f64, Precision::f32, Precision::bf16})
+        for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+          Config c = tiny_encoder(kind, task);
+          c.precision = precision;
+          c.recompute = recompute;
+          c.model.layers = pick({1, 2, 5});
+          c.model.heads = pick({1, 3});
+          c.model.hidden = c.model.heads * pick({2, 20});
+          c.model.ffn = pick({1, 31, 200});
+          c.model.token_types = c.model.kind == "bert" ? 2 : 0;
+          c.model.classes = pick({2, 7});
+          c.model.next_sentence = pick({0, 1}) == 1;
+          c.model.padded_vocabulary = pick({96, 1000, 30592});
+          c.model.hidden_dropout = pick({0, 1}) == 1 ? 0.1 : 0;
+          c.micro_batch = pick({1, 3, 16});
+          c.sequence = pick({1, 17});
+          CAPTURE(text_of_encoder(c));
+          check(c);
+        }
+}
+
+}  // namespace
+
+TEST_CASE("the estimate of an encoder's activations is what it plans, to the byte") {
+  for_encoders([](const Config& c) {
+    const auto stream = cpu_stream();
+    ParameterTable table;
+    register_model(c.model, &table);
+    table.layout(*stream, c.compute_type());
+    const Compute compute(*stream);
+    const auto model = make_model(c, table, compute);
+    const auto set = model->make_activations();
+    CHECK(planned_activation_bytes(c) ==
+          static_cast<double>(model->scratch_bytes() + set->bytes()));
+  });
+}
+
+TEST_CASE("the estimate of an encoder's parameters is what table and optimizer allocate") {
+  for_encoders([](Config c) {
+    for (const Command command : {Command::train, Command::evaluate}) {
+      c.command = command;
+      const auto stream = cpu_stream();
+      ParameterTable table;
+      register_model(c.model, &table);
+      table.layout(*stream, c.compute_type());
+      std::optional<OptimizerState> state;
+      if (command == Command::train) state.emplace(table, *stream, c.optimizer.kind);
+      CHECK(estimate_memory(c).parameters == static_cast<double>(stream->bytes_allocated()));
+      CHECK(stage_memory(c, 0, {}).parameters == static_cast<double>(c.model.parameters()));
+    }
+  });
 }

@@ -362,3 +362,81 @@ TEST_CASE("the loss falls on real text, below what letter frequencies alone can 
   for (size_t i = 110; i < 120; ++i) last += losses[i].get<double>() / 10;
   CHECK(last < letter_entropy(text) - 0.3);
 }
+
+TEST_CASE("--time-phases and --throughput-start: the record, the lines, the losses as before") {
+  const Folder folder("phases");
+  const std::string steps = mock + "--train-iters 6 --log-interval 6 --record ";
+  REQUIRE(tally_train(steps + folder / "plain.json").code == 0);
+  for (const std::string more : {"", "--nproc-per-node 2 --use-distributed-optimizer"}) {
+    CAPTURE(more);
+    const Ended ended = tally_train(steps + folder / "r.json" + " --time-phases " + more +
+                                    " --throughput-start 3 --throughput-stop 5");
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    CHECK(contains(ended.err, "its throughput is not the headline"));
+    CHECK(contains(ended.out, "phases, ms of steps 4 to 6"));
+    CHECK(contains(ended.out, "throughput of iterations 3 to 5: "));
+    CHECK(contains(ended.out, "; not the headline: --time-phases waits between phases"));
+    const json record = read_json(folder / "r.json");
+    const json plain = read_json(folder / "plain.json");
+    for (size_t k = 0; k < 6; ++k) {
+      double sum = 0;
+      for (const char* phase :
+           {"data", "forward", "backward", "gradient_reduction", "optimizer_update"})
+        sum += record["steps"][fmt::format("{}_seconds", phase)][k].get<double>();
+      const auto step = record["steps"]["seconds"][k].get<double>();
+      CHECK(sum <= step);
+      CHECK(sum >= 0.8 * step);
+      CHECK(record["steps"]["loss"][k].get<double>() ==
+            doctest::Approx(plain["steps"]["loss"][k].get<double>()).epsilon(1e-5));
+    }
+    const json& results = record["results"];
+    CHECK(results["phases"]["backward"]["min_seconds"] > 0);
+    CHECK((results["phases"]["gradient_reduction"]["mean_seconds"] > 0) == !more.empty());
+    CHECK(results["throughput_window"]["samples_per_second"] > 0);
+  }
+}
+
+TEST_CASE("what cannot be measured is refused") {
+  const auto error = [](const std::string& flags) {
+    const Ended ended = tally_train(mock + "--train-iters 4 " + flags);
+    CHECK(ended.code == 2);
+    return ended.err;
+  };
+  CHECK(error("--throughput-start 2") ==
+        "tally-train: error: --throughput-start: goes with --throughput-start and "
+        "--throughput-stop: give the first and the last iteration\n");
+  CHECK(contains(error("--throughput-start 3 --throughput-stop 2"), "2 comes before"));
+  CHECK(contains(error("--throughput-start 3 --throughput-stop 5"), "after the last iteration 4"));
+  CHECK(contains(
+      error("--profile-start 1 --profile-stop 2"),
+      "--profile-start: profiles the kernels of a GPU, and --device is cpu: leave it out"));
+  CHECK(contains(error("--profile-dir d"), "--profile-dir: goes with --profile-start"));
+  CHECK(contains(error("--time-phases --nproc-per-node 2 --pipeline-model-parallel-size 2"),
+                 "--time-phases: the passes of a pipeline's micro batches overlap"));
+}
+
+TEST_CASE("--find-batch on a CPU: the largest that the model lets fit, and one more does not") {
+  const Folder folder("find_batch");
+  for (const std::string model : {"", "--model bert-base --vocab-size 300 "}) {
+    CAPTURE(model);
+    const std::string sizes = model +
+                              "--num-layers 2 --hidden-size 32 --num-attention-heads 4 "
+                              "--seq-length 32 --device cpu --mock-data " +
+                              (model.empty() ? "--tokenizer-type bytes " : "");
+    const Ended ended = tally_train(sizes + "--find-batch --record " + folder / "r.json");
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    const json record = read_json(folder / "r.json");
+    CHECK(record["schema"] == "tally-train-find-batch/1");
+    const json& results = record["results"];
+    const auto found = results["micro_batch_size"].get<int64_t>();
+    CHECK(contains(ended.out, fmt::format("largest micro batch: {} (by the memory model", found)));
+    REQUIRE(results["tries"].size() == 2);
+    const double limit = results["limit_bytes"];
+    CHECK(results["tries"][0]["micro_batch_size"] == found);
+    CHECK(results["tries"][0]["predicted_bytes"] <= limit);
+    CHECK(results["tries"][1]["predicted_bytes"] > limit);
+  }
+  const Ended refused = tally_train(mock + "--train-iters 1 --find-batch");
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, "--micro-batch-size: contradicts --find-batch"));
+}

@@ -3,9 +3,12 @@
 #include "src/train/step_loop.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <set>
 
@@ -114,7 +117,9 @@ struct Fixture {
                           optimizer,
                           train ? train : numbers,
                           config.eval_interval > 0 ? numbers : validation,
-                          mesh};
+                          mesh,
+                          nullptr,
+                          profiler.get()};
     StepLoop loop(parts, hooks, &record);
     allocations = stream->allocations();
     const Ending ending = loop.run(iteration, consumed);
@@ -132,6 +137,7 @@ struct Fixture {
   std::unique_ptr<FakeStage> model;
   std::function<double(int64_t)> loss, gradient;
   std::shared_ptr<const SampleSource> train, validation;
+  std::unique_ptr<DeviceProfiler> profiler;
   Record record;
   std::vector<std::string> lines;
   int64_t allocations = 0, steady_allocations = 0, updates = 0;
@@ -441,4 +447,72 @@ TEST_CASE("--eod-mask-loss: the model knows how many targets of each micro batch
   f.train = nullptr;
   f.run();
   CHECK(f.model->counted == std::vector<int64_t>{-1, -1, -1});
+}
+
+TEST_CASE("--time-phases: every step has its phases, which make up its time") {
+  Fixture f;
+  f.config.time_phases = true;
+  f.run();
+  REQUIRE(f.record.steps.size() == 4);
+  REQUIRE(f.record.phases.size() == 4);
+  for (size_t k = 0; k < 4; ++k) {
+    double sum = 0;
+    for (const double seconds : f.record.phases[k]) sum += seconds;
+    CHECK(sum <= f.record.steps[k].seconds);
+    CHECK(f.record.phases[k][static_cast<size_t>(StepPhase::forward)] > 0);
+    CHECK(f.record.phases[k][static_cast<size_t>(StepPhase::optimizer_update)] > 0);
+  }
+  f.config.time_phases = false;
+  f.run();
+  CHECK(f.record.phases.empty());
+}
+
+namespace {
+
+// Tells of one kernel, and in which steps it was started and stopped.
+class FakeProfiler final : public DeviceProfiler {
+ public:
+  FakeProfiler(const Record* record, std::vector<size_t>* calls) : record_(record), calls_(calls) {}
+  void start() override { calls_->push_back(record_->steps.size()); }
+  std::vector<DeviceActivity> stop(int64_t* lost) override {
+    calls_->push_back(record_->steps.size());
+    *lost = 3;
+    DeviceActivity a;
+    a.name = "kernel";
+    a.end = 10;
+    a.grid = "1x1x1";
+    return {a};
+  }
+
+ private:
+  const Record* record_;
+  std::vector<size_t>* calls_;
+};
+
+}  // namespace
+
+TEST_CASE("--profile-start: the steps of the window are profiled, and the files are written") {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / fmt::format("tally_profile_{}", getpid());
+  Fixture f;
+  std::vector<size_t> calls;
+  f.profiler = std::make_unique<FakeProfiler>(&f.record, &calls);
+  f.config.log_interval = 1;  // the record has each step at once
+  f.config.profile_window = {2, 3};
+  f.config.profile_dir = folder.string();
+  prepare_profile_folder(folder.string());
+  f.run();
+  // After the first step, and after the third one was enqueued and before it was recorded.
+  CHECK(calls == std::vector<size_t>{1, 2});
+  REQUIRE(f.record.profile);
+  CHECK(f.record.profile->lost == 3);
+  CHECK(f.record.profile->profile.calls == 1);
+  CHECK(f.record.profile->profile.seconds > 0);
+  CHECK(fs::file_size(folder / "kernels.csv") > 0);
+  CHECK(fs::file_size(folder / "trace.json") > 0);
+  fs::remove_all(folder);
+  // A run that is resumed within the window has no profile.
+  f.record.profile.reset();
+  f.run(2, 12);
+  CHECK(!f.record.profile);
 }

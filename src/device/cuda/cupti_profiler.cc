@@ -1,0 +1,232 @@
+#include "src/device/cuda/cupti_profiler.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#ifdef TALLY_WITH_CUPTI
+#include <cupti.h>
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#endif
+
+namespace tally::train::cuda {
+
+#ifndef TALLY_WITH_CUPTI
+
+std::unique_ptr<DeviceProfiler> open_cupti_profiler() {
+  throw DeviceError("this build has no CUPTI: there was no cupti.h when it was configured");
+}
+
+#else
+
+namespace {
+
+constexpr size_t buffer_bytes = size_t{4} << 20, alignment = 8;
+constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                        CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
+
+// The functions of libcupti.so, which is opened at run time.
+struct Library {
+  Library() {
+    for (const char* name : {"libcupti.so.13", "libcupti.so"})
+      if (!handle) handle = dlopen(name, RTLD_NOW);
+    if (!handle)
+      throw DeviceError(fmt::format(
+          "CUPTI cannot be loaded ({}): install the CUDA Toolkit's CUPTI and put the folder of "
+          "libcupti.so.13 into LD_LIBRARY_PATH",
+          dlerror()));
+    load("cuptiActivityRegisterCallbacks", &register_callbacks);
+    load("cuptiActivityEnable", &enable);
+    load("cuptiActivityDisable", &disable);
+    load("cuptiActivityFlushAll", &flush_all);
+    load("cuptiActivityGetNextRecord", &next_record);
+    load("cuptiActivityGetNumDroppedRecords", &dropped_records);
+    load("cuptiGetResultString", &result_string);
+  }
+
+  void check(CUptiResult result, const char* what) const {
+    if (result == CUPTI_SUCCESS) return;
+    const char* text = nullptr;
+    result_string(result, &text);
+    throw DeviceError(
+        fmt::format("CUPTI cannot {}: {} (another profiler, as Nsight Systems, may use it)", what,
+                    text ? text : "unknown error"));
+  }
+
+  void* handle = nullptr;
+  decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
+  decltype(&cuptiActivityEnable) enable = nullptr;
+  decltype(&cuptiActivityDisable) disable = nullptr;
+  decltype(&cuptiActivityFlushAll) flush_all = nullptr;
+  decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
+  decltype(&cuptiActivityGetNumDroppedRecords) dropped_records = nullptr;
+  decltype(&cuptiGetResultString) result_string = nullptr;
+
+ private:
+  template <typename Function>
+  void load(const char* name, Function* function) const {
+    *function = reinterpret_cast<Function>(dlsym(handle, name));
+    if (!*function) throw DeviceError(fmt::format("this CUPTI has no {}: take CUDA 13's", name));
+  }
+};
+
+// What CUPTI's thread adds to. CUPTI's callbacks have no argument for the profiler that they serve.
+struct Collected {
+  std::mutex mutex;
+  const Library* library = nullptr;  // null: nobody profiles
+  std::vector<DeviceActivity> activities;
+  int64_t lost = 0;
+};
+Collected& collected() {
+  static Collected& all = *new Collected;  // never destroyed: records may come after main()
+  return all;
+}
+
+// CUTLASS's names that demanglers cannot handle are left as they are.
+std::string plain_name(const char* name) {
+  if (!name) return "unknown";
+  if (std::strstr(name, "TmaGmmaWarpSpecialized")) return name;
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> plain(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+  return plain ? plain.get() : name;
+}
+
+std::string size_text(int x, int y, int z) {
+  return fmt::format("{}x{}x{}", x, y, z);
+}
+
+DeviceActivity activity_of(const CUpti_ActivityKernel10& k) {
+  DeviceActivity a;
+  a.name = plain_name(k.name);
+  a.start = static_cast<int64_t>(k.start);
+  a.end = static_cast<int64_t>(k.end);
+  a.stream = k.streamId;
+  a.graph = k.graphId;
+  a.grid = size_text(k.gridX, k.gridY, k.gridZ);
+  a.block = size_text(k.blockX, k.blockY, k.blockZ);
+  a.registers = k.registersPerThread;
+  a.shared_bytes = static_cast<int64_t>(k.staticSharedMemory) + k.dynamicSharedMemory;
+  return a;
+}
+
+const char* copy_name(unsigned kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+      return "[copy to device]";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+      return "[copy to host]";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
+      return "[copy within device]";
+    default:
+      return "[copy]";
+  }
+}
+
+// A copy or a fill.
+template <typename Record>
+DeviceActivity transfer_of(const char* name, const Record& r) {
+  DeviceActivity a;
+  a.name = name;
+  a.start = static_cast<int64_t>(r.start);
+  a.end = static_cast<int64_t>(r.end);
+  a.stream = r.streamId;
+  a.graph = r.graphId;
+  a.bytes = static_cast<int64_t>(r.bytes);
+  return a;
+}
+
+void add(const CUpti_Activity* record, std::vector<DeviceActivity>* to) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      to->push_back(activity_of(*reinterpret_cast<const CUpti_ActivityKernel10*>(record)));
+      return;
+    case CUPTI_ACTIVITY_KIND_MEMCPY: {
+      const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
+      to->push_back(transfer_of(copy_name(copy.copyKind), copy));
+      return;
+    }
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      to->push_back(transfer_of("[fill]", *reinterpret_cast<const CUpti_ActivityMemset4*>(record)));
+      return;
+    default:
+      return;
+  }
+}
+
+void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
+  *buffer = static_cast<uint8_t*>(std::aligned_alloc(alignment, buffer_bytes));
+  *size = *buffer ? buffer_bytes : 0;
+  *most_records = 0;  // as many as fit
+}
+
+void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t,
+                          size_t filled) {
+  Collected& all = collected();
+  const std::lock_guard<std::mutex> guard(all.mutex);
+  if (all.library) {
+    CUpti_Activity* record = nullptr;
+    while (filled > 0 && all.library->next_record(buffer, filled, &record) == CUPTI_SUCCESS)
+      add(record, &all.activities);
+    size_t lost = 0;
+    all.library->dropped_records(context, stream, &lost);
+    all.lost += static_cast<int64_t>(lost);
+  }
+  std::free(buffer);
+}
+
+class CuptiProfiler final : public DeviceProfiler {
+ public:
+  CuptiProfiler() {
+    library_.check(library_.register_callbacks(give_buffer, take_buffer), "take buffers");
+  }
+  ~CuptiProfiler() override {
+    const std::lock_guard<std::mutex> guard(collected().mutex);
+    collected().library = nullptr;
+  }
+  CuptiProfiler(const CuptiProfiler&) = delete;
+  CuptiProfiler& operator=(const CuptiProfiler&) = delete;
+
+  void start() override {
+    {
+      const std::lock_guard<std::mutex> guard(collected().mutex);
+      collected().library = &library_;
+      collected().activities.clear();
+      collected().lost = 0;
+    }
+    for (const CUpti_ActivityKind kind : kinds)
+      library_.check(library_.enable(kind), "record what the GPU does");
+  }
+
+  std::vector<DeviceActivity> stop(int64_t* lost) override {
+    for (const CUpti_ActivityKind kind : kinds)
+      library_.check(library_.disable(kind), "end its records");
+    library_.check(library_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "give its last records");
+    const std::lock_guard<std::mutex> guard(collected().mutex);
+    std::vector<DeviceActivity> activities = std::move(collected().activities);
+    collected().activities.clear();
+    collected().library = nullptr;
+    if (lost) *lost = collected().lost;
+    std::stable_sort(
+        activities.begin(), activities.end(),
+        [](const DeviceActivity& a, const DeviceActivity& b) { return a.start < b.start; });
+    return activities;
+  }
+
+ private:
+  const Library library_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceProfiler> open_cupti_profiler() {
+  return std::make_unique<CuptiProfiler>();
+}
+
+#endif
+
+}  // namespace tally::train::cuda
