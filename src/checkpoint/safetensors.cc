@@ -205,8 +205,7 @@ WeightFiles::WeightFiles(const std::string& path) : path_(path) {
     const bool pickled = fs::exists(fs::path(path) / "pytorch_model.bin");
     throw std::runtime_error(fmt::format(
         "'{}' has neither model.safetensors nor {}{}", path, index,
-        pickled ? ", only pytorch_model.bin: make a folder of it with 'tally-train convert'"
-                : ""));
+        pickled ? ", only pytorch_model.bin: make a folder of it with 'tally-train convert'" : ""));
   }
   for (const auto& [name, tensor] : files_[0]->tensors()) tensors_[name] = &tensor;
 }
