@@ -65,6 +65,8 @@ void check_parallel_layout(const Config& c) {
 Config resolve(const Flags& given, const StoredModels& stored, int world_size, Command command) {
   if (given.plan && command == Command::evaluate)
     fail("--plan", "plans training, and this is 'evaluate'");
+  if (given.find_batch && command == Command::evaluate)
+    fail("--find-batch", "finds the micro batch of training, and this is 'evaluate'");
   const Flags f = given.plan         ? flags_of_plan(given)
                   : given.find_batch ? flags_of_find_batch(given)
                                      : given;

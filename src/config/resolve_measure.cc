@@ -39,8 +39,8 @@ struct WindowFlags {
 // Two iterations of the training; 0, 0 where neither is given.
 std::pair<int64_t, int64_t> resolve_window(const WindowFlags& w, const Flags& f, const Config& c) {
   if (w.first.has_value() != w.last.has_value())
-    fail(w.first ? w.start : w.stop, "goes with {} and {}: give the first and the last iteration",
-         w.start, w.stop);
+    fail(w.first ? w.start : w.stop, "goes with {}: give the first and the last iteration",
+         w.first ? w.stop : w.start);
   if (!w.first) return {0, 0};
   if (c.command == Command::evaluate || f.skip_train)
     fail(w.start, "measures training, and this run does not train: leave it out");
@@ -69,8 +69,6 @@ void resolve_windows(const Flags& f, Config* c) {
 void resolve_find_batch(const Flags& f, Config* c) {
   c->find_batch = f.find_batch;
   if (!f.find_batch) return;
-  if (c->command == Command::evaluate)
-    fail("--find-batch", "finds the micro batch of training, and this is 'evaluate'");
   if (c->world_size > 1)
     fail("--find-batch", "tries in one process, and this run has {}: start one", c->world_size);
   for (const auto& [flag, given] :
@@ -78,8 +76,13 @@ void resolve_find_batch(const Flags& f, Config* c) {
         std::pair{"--global-batch-size", f.global_batch.has_value()},
         std::pair{"--rampup-batch-size", !f.rampup.empty()}, std::pair{"--plan", f.plan},
         std::pair{"--rehearse", !f.rehearse.empty()}, std::pair{"--skip-train", f.skip_train},
-        std::pair{"--reference", f.reference}, std::pair{"--save", !f.save.empty()},
-        std::pair{"--save-hf", !f.save_hf.empty()}, std::pair{"--load", !f.load.empty()}})
+        std::pair{"--reference", f.reference}, std::pair{"--time-phases", f.time_phases},
+        std::pair{"--throughput-start", f.throughput_start.has_value()},
+        std::pair{"--throughput-stop", f.throughput_stop.has_value()},
+        std::pair{"--profile-start", f.profile_start.has_value()},
+        std::pair{"--profile-stop", f.profile_stop.has_value()},
+        std::pair{"--save", !f.save.empty()}, std::pair{"--save-hf", !f.save_hf.empty()},
+        std::pair{"--load", !f.load.empty()}})
     if (given) fail(flag, "contradicts --find-batch, which trains nothing: leave one out");
 }
 

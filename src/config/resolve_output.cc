@@ -1,4 +1,6 @@
 // The stored model, the output and the evaluation of a Config.
+#include <filesystem>
+
 #include "src/config/resolve_parts.h"
 
 namespace tally::train {
@@ -17,6 +19,9 @@ void resolve_predictions(const Flags& f, Config* c) {
          "leave it out");
   if (!f.predictions.empty() && !predicts)
     fail("--predictions", "goes with --task classify and squad: leave it out");
+  const std::filesystem::path predictions(f.predictions), record(f.record);
+  if (!f.predictions.empty() && predictions.lexically_normal() == record.lexically_normal())
+    fail("--predictions", "'{}' is the file of --record, too: name another one", f.predictions);
   c->predictions_path = f.predictions;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "src/checkpoint/model_config_file.h"
@@ -42,6 +43,11 @@ struct Input {
 Input in_folder(const std::string& folder) {
   for (const char* name : {kBin, kBinIndex})
     if (fs::exists(fs::path(folder) / name)) return {false, (fs::path(folder) / name).string()};
+  if (fs::exists(fs::path(folder) / "model.safetensors"))
+    throw BadInput(
+        fmt::format("--input: '{}' has a model.safetensors: give the folder to --load-hf as it is, "
+                    "or name the file to convert",
+                    folder));
   std::vector<std::string> found;
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".index")
@@ -112,7 +118,11 @@ void read_weights(const Input& input, SourceWeights* weights) {
 }
 
 fs::path find_config(const ConvertOptions& options, const Input& input) {
-  if (!options.config.empty()) return options.config;
+  if (!options.config.empty()) {
+    if (!fs::is_regular_file(options.config))
+      throw BadInput(fmt::format("--config: there is no file '{}'", options.config));
+    return options.config;
+  }
   for (const char* name : {"config.json", "bert_config.json"})
     if (fs::exists(input.folder() / name)) return input.folder() / name;
   throw BadInput(
@@ -161,33 +171,49 @@ void write_file(const fs::path& path, const char* bytes, size_t size) {
   file.sync_and_keep();
 }
 
-// A folder that is renamed when it is complete, and removed otherwise.
+// A folder that is renamed when it is complete, and removed otherwise. A file in it says that it is a
+// conversion's, and its lock that the conversion is alive.
 class NewFolder {
  public:
   explicit NewFolder(const std::string& path) : path_(fs::path(path).lexically_normal()) {
+    if (path.empty()) throw BadInput("--output: is empty: name the folder to make");
     if (!path_.has_filename()) path_ = path_.parent_path();
     if (fs::exists(path_))
       throw BadInput(
           fmt::format("--output: '{}' is there already: remove it, or name another folder", path));
     work_ = path_.string() + ".tmp";
+    if (fs::exists(work_) && !fs::exists(work_ / kMark))
+      throw BadInput(
+          fmt::format("--output: '{}' is there already, and is needed for the conversion: remove "
+                      "it, or name another folder",
+                      work_.string()));
     std::error_code error;
-    fs::remove_all(work_, error);  // of a conversion that was killed
     fs::create_directories(work_, error);
     if (error)
       throw std::runtime_error(
           fmt::format("the directory '{}' cannot be made: {}", work_.string(), error.message()));
+    mark_.emplace((work_ / kMark).string(), true);
+    for (const auto& entry : fs::directory_iterator(work_))  // of a conversion that was killed
+      if (entry.path().filename() != kMark) fs::remove_all(entry.path());
   }
   ~NewFolder() {
+    if (!mark_) return;
     std::error_code ignored;
     fs::remove_all(work_, ignored);
   }
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
   const fs::path& work() const { return work_; }
-  void keep() { rename_durably(work_.string(), path_.string()); }
+  void keep() {
+    fs::remove(work_ / kMark);
+    rename_durably(work_.string(), path_.string());
+    mark_.reset();
+  }
 
  private:
+  static constexpr const char* kMark = ".tally-train-convert";
   fs::path path_, work_;
+  std::optional<OutputFile> mark_;  // empty: nothing to remove
 };
 
 void copy_tokenizer(const fs::path& from, const fs::path& to) {

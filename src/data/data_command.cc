@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 
 #include "src/data/help_formatter.h"
 #include "src/data/text_input.h"
@@ -83,6 +84,10 @@ int run_data_command(CLI::App* app, int argc, char** argv, const std::function<v
   } catch (const BadInput& error) {
     fmt::print(stderr, "{}: error: {}\n", app->get_name(), error.what());
     return 2;
+  } catch (const std::filesystem::filesystem_error& error) {
+    fmt::print(stderr, "{}: error: '{}': {}\n", app->get_name(), error.path1().string(),
+               error.code().message());
+    return 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}: error: {}\n", app->get_name(), error.what());
     return 1;

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -240,14 +242,42 @@ Work prepare_evaluation(const Config& c, const Print& notice) {
           content};
 }
 
+// Whether a file holds predictions: lines of classes, or an object of answers.
+bool holds_predictions(const std::string& path) {
+  const std::string line = R"({"sample":)";
+  std::ifstream file(path, std::ios::binary);
+  std::string beginning(line.size(), ' ');
+  file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  if (beginning == line) return true;
+  if (beginning.front() != '{') return false;
+  file.clear();
+  file.seekg(0);
+  const auto answers = nlohmann::json::parse(file, nullptr, false);
+  return answers.is_object() &&
+         std::all_of(answers.begin(), answers.end(),
+                     [](const nlohmann::json& answer) { return answer.is_string(); });
+}
+
+// Predictions replace predictions, and nothing else.
+void check_predictions_target(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (fs::is_directory(path))
+    throw std::runtime_error(fmt::format("'{}' is a directory: name a file", path));
+  if (!fs::exists(path)) return;
+  if (!fs::is_regular_file(path))
+    throw std::runtime_error(fmt::format("'{}' is a device or a pipe: name a file", path));
+  if (fs::file_size(path) > 0 && !holds_predictions(path))
+    throw std::runtime_error(
+        fmt::format("'{}' exists but does not hold predictions: it would be replaced; remove it or "
+                    "give another file",
+                    path));
+}
+
 // A file that is complete or not there. Made before the work, so that a place that cannot be written
 // is found at once.
 class PredictionsFile {
  public:
-  explicit PredictionsFile(const std::string& path) : path_(path), file_(path + ".tmp", true) {
-    if (std::filesystem::is_directory(path))
-      throw std::runtime_error(fmt::format("'{}' is a directory: name a file", path));
-  }
+  explicit PredictionsFile(const std::string& path) : path_(path), file_(path + ".tmp", true) {}
   void write(const std::string& text) {
     file_.append(text.data(), text.size());
     file_.sync_and_keep();
@@ -302,6 +332,7 @@ class EvaluationRun {
       check_flag("--record", [&] { check_record_target(config_.record_path); });
     if (!config_.predictions_path.empty())
       check_flag("--predictions", [&] {
+        check_predictions_target(config_.predictions_path);
         predictions_ = std::make_unique<PredictionsFile>(config_.predictions_path);
       });
   }

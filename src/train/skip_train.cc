@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "src/measure/log_line.h"
 #include "src/train/evaluator.h"
+#include "src/train/failures.h"
 #include "src/train/pipeline.h"
 
 namespace tally::train {
@@ -22,6 +25,8 @@ void evaluate_once(const Config& config, Session& session, const DataSources& da
     print(format_validation(fmt::format("iteration {} on {} set", iteration, name), found.loss,
                             found.accuracy));
     record->evaluations.push_back({iteration, found.loss, name, found.accuracy});
+    if (!std::isfinite(found.loss))
+      throw CheckFailed(fmt::format("the loss of the {} set is not finite", name));
   }
 }
 

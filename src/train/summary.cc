@@ -119,6 +119,13 @@ std::string measurements_summary(const Record& r) {
     out += fmt::format("throughput of iterations {} to {}: {:.1f} samples/s, {:.1f} tokens/s\n",
                        r.config.throughput_window.first, r.config.throughput_window.second,
                        w->samples_per_second, w->tokens_per_second);
+  const auto unknown = [&](const char* what, const std::pair<int64_t, int64_t>& window) {
+    out += fmt::format("{} of iterations {} to {}: unknown, this run did not do all of them\n",
+                       what, window.first, window.second);
+  };
+  if (r.config.profile_window.first > 0 && !r.profile) unknown("profile", r.config.profile_window);
+  if (r.config.throughput_window.first > 0 && !window_throughput(r))
+    unknown("throughput", r.config.throughput_window);
   return out;
 }
 

@@ -16,7 +16,7 @@ except ImportError as error:
     print(f"SKIPPED: the package {error.name} is missing (scripts/setup --tests provides it)")
     sys.exit(77)
 
-from peer_support import PROGRAM, check, convert, refused, same_losses
+from peer_support import PROGRAM, check, convert, refused, run, same_losses
 
 torch.manual_seed(1)
 
@@ -120,6 +120,24 @@ def with_pickle(work, name, data):
     return path
 
 
+def test_work_folder(work):
+    target = os.path.join(work, "new")
+    torch.save({"w": torch.ones(2)}, os.path.join(work, "small.pt"))
+    os.mkdir(target + ".tmp")
+    open(os.path.join(target + ".tmp", "precious"), "w").close()
+    source = ["--input", os.path.join(work, "small.pt"), "--config", os.path.join(work, "new.json")]
+    with open(os.path.join(work, "new.json"), "w") as f:
+        json.dump({"model_type": "gpt2", "n_layer": 1, "n_embd": 8, "n_head": 2, "n_positions": 8, "vocab_size": 9}, f)
+    done = run("convert", *source, "--output", target)
+    check(done.returncode == 2 and "remove it, or name another folder" in done.stderr, done.stderr)
+    check(os.listdir(target + ".tmp") == ["precious"], "another's folder stays")
+    open(os.path.join(target + ".tmp", ".tally-train-convert"), "w").close()
+    done = run("convert", *source, "--output", target)
+    check(done.returncode == 0, "a killed conversion is done again" + done.stderr)
+    check(sorted(os.listdir(target)) == ["config.json", "model.safetensors"], f"{os.listdir(target)}")
+    check(not os.path.exists(target + ".tmp"), "nothing else is left")
+
+
 def test_refused(work):
     marker = os.path.join(work, "executed")
     for protocol in (2, 4):
@@ -171,5 +189,6 @@ with tempfile.TemporaryDirectory() as work:
     write_config(work)
     test_values(work)
     test_model(work)
+    test_work_folder(work)
     test_refused(work)
     test_damaged(work)

@@ -104,7 +104,20 @@ def classifies():
         validates(work, data, lines, predictions, labels)
         error = evaluate(work, data, 1, "reduce", "--predictions", f"{work}/none/p", code=2)
         check(error.startswith("tally-train: error: --predictions: ") and error.count("\n") == 1, error)
+        replaces_only_predictions(work, data)
         print("ok: classification")
+
+
+def replaces_only_predictions(work, data):
+    for path in (data, f"{work}/model/model.safetensors", f"{work}/model/config.json"):
+        with open(path, "rb") as f:
+            before = f.read()
+        error = evaluate(work, data, 1, "reduce", "--predictions", path, code=2)
+        check("exists but does not hold predictions" in error and error.count("\n") == 1, error)
+        with open(path, "rb") as f:
+            check(f.read() == before, f"{path} is as before")
+    error = evaluate(work, data, 1, "reduce", "--predictions", f"{work}/./e.json", code=2)
+    check("is the file of --record, too" in error, error)
 
 
 def validates(work, data, lines, predictions, labels):

@@ -403,8 +403,8 @@ TEST_CASE("what cannot be measured is refused") {
     return ended.err;
   };
   CHECK(error("--throughput-start 2") ==
-        "tally-train: error: --throughput-start: goes with --throughput-start and "
-        "--throughput-stop: give the first and the last iteration\n");
+        "tally-train: error: --throughput-start: goes with --throughput-stop: give the first and "
+        "the last iteration\n");
   CHECK(contains(error("--throughput-start 3 --throughput-stop 2"), "2 comes before"));
   CHECK(contains(error("--throughput-start 3 --throughput-stop 5"), "after the last iteration 4"));
   CHECK(contains(
@@ -439,4 +439,15 @@ TEST_CASE("--find-batch on a CPU: the largest that the model lets fit, and one m
   const Ended refused = tally_train(mock + "--train-iters 1 --find-batch");
   CHECK(refused.code == 2);
   CHECK(contains(refused.err, "--micro-batch-size: contradicts --find-batch"));
+  const Ended timed = tally_train("--mock-data --device cpu --find-batch --time-phases");
+  CHECK(timed.code == 2);
+  CHECK(contains(timed.err, "--time-phases: contradicts --find-batch"));
+  CHECK(contains(tally_train("evaluate --load nowhere --find-batch").err, "--find-batch: finds"));
+}
+
+TEST_CASE("a window that a run does not complete is said to be unknown") {
+  const Ended ended = tally_train(
+      mock + "--train-iters 4 --exit-interval 2 --throughput-start 2 --throughput-stop 3");
+  CHECK(ended.code == 0);
+  CHECK(contains(ended.out, "throughput of iterations 2 to 3: unknown, this run did not do all"));
 }
