@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
 #include <set>
 
 #include "src/checkpoint/model_config_file.h"
@@ -64,6 +65,12 @@ Input find_input(const std::string& given) {
   if (!fs::exists(given) && fs::exists(given + ".index")) return {true, given};
   if (!fs::exists(given))
     throw BadInput(fmt::format("--input: there is no '{}', nor a '{}.index'", given, given));
+  static const std::regex shard(R"(.*-\d{5}-of-(?!00001\.)\d{5}\.\w+)");
+  if (std::regex_match(given, shard))
+    throw BadInput(
+        fmt::format("--input: '{}' is a part of a model: name the .index.json of all parts, or "
+                    "their folder",
+                    given));
   return {false, given};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <system_error>
 
 #include "src/device/errors.h"
 #include "src/train/host_memory.h"
@@ -19,6 +20,13 @@ bool says_out_of_memory(const std::string& what) {
 
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
+}
+
+// libstdc++ says of a thread that cannot be started only that a resource is not available.
+std::string thread_advice(const std::exception& error) {
+  const auto* of_system = dynamic_cast<const std::system_error*>(&error);
+  if (!of_system || of_system->code() != std::errc::resource_unavailable_try_again) return "";
+  return ": no further thread can be started: 'ulimit -u' limits their number, 'ulimit -v' memory";
 }
 
 Ending out_of_memory(const std::string& what, const Config& config) {
@@ -41,7 +49,7 @@ Ending describe_failure(const std::exception_ptr& error, const Config& config) {
     return {Outcome::failed_check, e.what()};
   } catch (const std::exception& e) {
     if (says_out_of_memory(e.what())) return out_of_memory(e.what(), config);
-    return {Outcome::error, first_line(e.what())};
+    return {Outcome::error, first_line(e.what()) + thread_advice(e)};
   } catch (...) {
     return {Outcome::error, "an error of unknown type"};
   }

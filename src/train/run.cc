@@ -163,7 +163,7 @@ class Run {
     }
     record_.device_bytes_peak = stream_.bytes_peak();
     if (!record_.steps.empty() && session.optimizer->updates() == updates)
-      notice_(
+      note(
           "no step changed the weights: the gradients of each overflowed; start with a lower "
           "--initial-loss-scale");
     if (!config_.save_hf_dir.empty() && writes()) {
@@ -194,7 +194,7 @@ class Run {
   }
   Progress start(Session* session) {
     const TaskScope task(world_.meeting().operations(), "reads or makes the weights");
-    return session->start(start_, notice_);
+    return session->start(start_, [this](const std::string& text) { note(text); });
   }
   // A disk may be full for an hour. Training continues, the next save tries again, and the run
   // fails only if the last save failed.
@@ -219,6 +219,10 @@ class Run {
     if (!unwritten.empty()) warn(unwritten);
     // If the run fails from now on, the record holds the steps up to here.
     if (world_.size() > 1) set_record_of_failure(world_, record_);
+  }
+  void note(const std::string& text) {
+    notice_(text);
+    record_.config.notices.push_back(text);
   }
   void warn(const std::string& text) {
     if (world_.is_primary()) print_warning(text);
@@ -307,6 +311,10 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
   Record record;
   record.config = config;
   record.started = utc_now();
+  const Print recorded_notice = [&](const std::string& text) {
+    notice(text);
+    record.config.notices.push_back(text);
+  };
   std::optional<SaveFolder> save_folder;
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Run> prepared;
@@ -318,18 +326,18 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     check_supported(config);
     if (!config.record_path.empty() && world.is_primary())
       check_flag("--record", [&] { check_record_target(config.record_path); });
-    StartingPoint from = find_start(config, notice);
-    check_model_folders(config, world, from, notice);
+    StartingPoint from = find_start(config, recorded_notice);
+    check_model_folders(config, world, from, recorded_notice);
     SideFiles files = side_files(config, world, from);
     DataSources data = [&] {
       const TaskScope task(world.meeting().operations(), "opens the data");
       return open_data(config, from.checkpoint.value_or(config.load_hf_dir));
     }();
     files.classes = data.classes;
-    for (const std::string& note : data.notes) notice(note);
+    for (const std::string& note : data.notes) recorded_notice(note);
     require_same_settings(world.meeting(), host_name(), {{"dataset", "the dataset", data.content}},
                           "let --data-path name the same dataset on every host");
-    take_save_folder(config, world, from, &save_folder, notice);
+    take_save_folder(config, world, from, &save_folder, recorded_notice);
     record.data = data.description;
     record.parameters = config.model.parameters();
     stream = open_device(config, &record);

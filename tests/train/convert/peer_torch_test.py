@@ -138,6 +138,12 @@ def test_work_folder(work):
     check(not os.path.exists(target + ".tmp"), "nothing else is left")
 
 
+def test_part(work):
+    path = os.path.join(work, "pytorch_model-00001-of-00002.bin")
+    torch.save({"w": torch.ones(2)}, path)
+    check("is a part of a model" in refused(path, os.path.join(work, "part")), "a shard by itself is refused")
+
+
 def test_refused(work):
     marker = os.path.join(work, "executed")
     for protocol in (2, 4):
@@ -190,5 +196,6 @@ with tempfile.TemporaryDirectory() as work:
     test_values(work)
     test_model(work)
     test_work_folder(work)
+    test_part(work)
     test_refused(work)
     test_damaged(work)

@@ -445,6 +445,17 @@ TEST_CASE("--find-batch on a CPU: the largest that the model lets fit, and one m
   CHECK(contains(tally_train("evaluate --load nowhere --find-batch").err, "--find-batch: finds"));
 }
 
+TEST_CASE("the record has the notes on what differs from the checkpoint") {
+  const Folder folder("noted");
+  REQUIRE(tally_train(mock + "--train-iters 1 --save " + folder / "s").code == 0);
+  const Ended ended = tally_train(mock + "--train-iters 2 --seed 5 --load " +
+                                  folder / "s --record " + folder / "r.json");
+  REQUIRE(ended.code == 0);
+  const json notices = read_json(folder / "r.json")["notices"];
+  REQUIRE(notices.size() == 1);
+  CHECK(contains(notices[0].get<std::string>(), "--seed 5 differs from the checkpoint's"));
+}
+
 TEST_CASE("a window that a run does not complete is said to be unknown") {
   const Ended ended = tally_train(
       mock + "--train-iters 4 --exit-interval 2 --throughput-start 2 --throughput-stop 3");
