@@ -161,14 +161,16 @@ class BatchFinder {
   int finish(int64_t found) {
     record_.outcome = found > 0 ? Outcome::completed : Outcome::out_of_memory;
     record_.ended = utc_now();
-    if (!config_.record_path.empty()) write_json(to_json(found), config_.record_path);
-    if (found == 0) {
+    // First the answer: the record may be impossible to write.
+    if (found > 0) {
+      print_line(fmt::format("largest micro batch: {} ({})", found,
+                             on_gpu() ? "tried" : "by the memory model, not tried on a CPU"));
+    } else {
       print_error(fmt::format("not even a micro batch of 1 fits: {}",
                               memory_advice(with_micro_batch(config_, 1))));
-      return exit_code(record_.outcome);
     }
-    print_line(fmt::format("largest micro batch: {} ({})", found,
-                           on_gpu() ? "tried" : "by the memory model, not tried on a CPU"));
+    if (!config_.record_path.empty()) write_json(to_json(found), config_.record_path);
+    if (found == 0) return exit_code(record_.outcome);
     if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
     return 0;
   }
