@@ -56,11 +56,15 @@ std::string log_time() {
   return fmt::format("{}.{:06d}", text.data(), ticks % 1000000);
 }
 
+double perplexity(double loss) {
+  return loss > 20 ? std::exp(20.0) : std::exp(loss);  // a NaN is not above 20
+}
+
 std::string format_validation(const std::string& where, double loss,
                               std::optional<double> accuracy) {
   std::string line =
       fmt::format(" validation loss at {} | lm loss value: {:.6E} | lm loss PPL: {:.6E} | ", where,
-                  loss, std::exp(std::min(20.0, loss)));
+                  loss, perplexity(loss));
   if (accuracy) line += fmt::format("accuracy value: {:.6E} | ", *accuracy);
   const std::string rule(line.size() + 1, '-');
   return fmt::format("{}\n{}\n{}", rule, line, rule);

@@ -31,6 +31,9 @@ std::string format_megatron_log_line(const LogLine& line, bool throughput, const
 // The local time now: "2025-11-24 05:29:58.123456".
 std::string log_time();
 
+// exp(loss), of 20 at most, as Megatron-LM prints it; NaN of NaN.
+double perplexity(double loss);
+
 // The three lines that frame a validation loss; `where` as "iteration 1000". No newline at the end.
 // `accuracy`: another value of the line, in the form of Megatron-LM's.
 std::string format_validation(const std::string& where, double loss,

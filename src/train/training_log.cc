@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "src/measure/flops.h"
@@ -79,7 +78,7 @@ void TrainingLog::log_epoch(int64_t epoch, int64_t iteration,
                                  config_.epochs, iteration, done.loss);
   if (validation_loss)
     line += fmt::format(" validation loss: {:.6E} | validation PPL: {:.6E} |", *validation_loss,
-                        std::exp(std::min(20.0, *validation_loss)));
+                        perplexity(*validation_loss));
   print_(line);
   record_.epochs.push_back(done);
   epoch_ = {};

@@ -190,6 +190,12 @@ TEST_CASE("what Megatron leaves out is left out") {
         std::string::npos);
 }
 
+TEST_CASE("perplexity: of a loss of 20 at most, and none of a loss that is not a number") {
+  CHECK(perplexity(1) == std::exp(1.0));
+  CHECK(perplexity(30) == std::exp(20.0));
+  CHECK(std::isnan(perplexity(std::nan(""))));
+}
+
 TEST_CASE("the validation line, framed by one dash more than it has characters") {
   const std::string line =
       " validation loss at iteration 10 | lm loss value: 1.000000E+00 | lm loss PPL: 2.718282E+00 "
