@@ -43,6 +43,25 @@ StepKind step_kind(const Element& element) {
   return StepKind::plain;
 }
 
+Statistic statistic_of(std::string_view word) {
+  if (word == "median") return Statistic::median;
+  if (word == "mean") return Statistic::mean;
+  if (word == "min") return Statistic::min;
+  if (word == "max") return Statistic::max;
+  return word == "harmonic" ? Statistic::harmonic : Statistic::none;
+}
+
+Uncertainty uncertainty_of(std::string_view word) {
+  if (word == "ci") return Uncertainty::ci;
+  if (word == "mad") return Uncertainty::mad;
+  return word == "range" ? Uncertainty::range : Uncertainty::none;
+}
+
+Better better_of(std::string_view word) {
+  if (word == "higher") return Better::higher;
+  return word == "lower" ? Better::lower : Better::unknown;
+}
+
 Column column(const Element& element) {
   Column c;
   c.name = text_of(element);
@@ -55,6 +74,11 @@ Column column(const Element& element) {
   }
   c.primary_key = boolean_or(element.get("primekey"), false);
   c.expression = attribute_text(element, "expression");
+  c.statistic = statistic_of(strip(element.get("statistic")));
+  c.uncertainty = uncertainty_of(strip(element.get("uncertainty")));
+  c.better = better_of(strip(element.get("better")));
+  const bool spread = c.uncertainty != Uncertainty::none;
+  if (spread && c.statistic == Statistic::none) c.statistic = Statistic::median;
   for (const Element& child : element.children) {
     if (child.name == "relative_to") c.relative_to = all_attributes(child);
   }

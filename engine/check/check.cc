@@ -7,6 +7,7 @@
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/check/build.h"
+#include "engine/check/column_check.h"
 #include "engine/check/core_values.h"
 #include "engine/check/names.h"
 #include "engine/check/parameter_check.h"
@@ -104,6 +105,7 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
   for (const auto& set : options.set) apply_set(set, &workflow.benchmarks, diagnostics);
   for (const Benchmark& benchmark : workflow.benchmarks) {
     check_references(benchmark, removed, diagnostics);
+    check_statistics(benchmark, diagnostics);
     check_dollar_names(benchmark, !benchmark.as_jube && !options.stored, sources, diagnostics);
     check_parameters(benchmark, strict, diagnostics);
   }

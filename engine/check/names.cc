@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/base/text.h"
+#include "engine/workflow/sample_names.h"
 
 namespace tally {
 
@@ -246,7 +247,7 @@ class ReferenceChecker {
       const std::string& name = column.name.value;
       if (!column.expression.value.empty() || !column.relative_to.empty()) continue;
       if (name.empty() || has_parameter(name) || contains(names, name)) continue;
-      if (is_step_value(name, names)) continue;
+      if (is_step_value(name, names) || sample_name(benchmark_, name)) continue;
       diagnostics_.warning(
           column.name.mark,
           fmt::format("column '{}' of {} is neither a parameter nor a pattern", name, where),
@@ -259,7 +260,7 @@ class ReferenceChecker {
     const std::vector<std::string> names = column_names();
     for (const std::string& name : sort) {
       if (name.empty() || has_parameter(name) || contains(names, name)) continue;
-      if (is_step_value(name, names)) continue;
+      if (is_step_value(name, names) || sample_name(benchmark_, name)) continue;
       diagnostics_.warning(
           mark, fmt::format("sort: '{}' of {} is neither a parameter nor a pattern", name, where),
           did_you_mean(name, names), {"sort", name});

@@ -273,6 +273,17 @@ const std::vector<KeyRule>& key_rules() {
        "Python over the row's values; with relative_to, `baseline.NAME` is a value of the baseline "
        "row, "
        "and without any such the result is divided by the baseline row's."},
+      {"column", "statistic", R::choice, "median|mean|min|max|harmonic", T, false, "",
+       "Of the repeats of a point, one value each; without it, the first repeat's value. The "
+       "harmonic "
+       "mean is for rates."},
+      {"column", "uncertainty", R::choice, "ci|mad|range", T, false, "",
+       "Columns beside the value. ci: the bounds of the 95 % confidence interval of the median or "
+       "the "
+       "mean; mad: the median absolute deviation; range: the smallest and the largest repeat. "
+       "Implies `statistic: median`."},
+      {"column", "better", R::choice, "higher|lower", T, false, "",
+       "Which direction is an improvement, for `tally compare`."},
       {"column.reference", "_", R::text, "", T, true, "",
        "What the value must be: `<= 560`, `10 .. 20`, `34000 +- 5%`, `34000 +- 20`, or Python."},
       {"column.reference", "where", R::text, "", T, false, "", "Rows it applies to."},

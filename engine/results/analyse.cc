@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -24,6 +25,7 @@ struct Group {
   std::vector<const WorkpackageView*> members;  // by id
   Found found;
   bool leaf = true;
+  std::vector<Found> own;  // of each member; empty unless statistics of repeats are wanted
 };
 
 class Analysis {
@@ -54,9 +56,12 @@ class Analysis {
     for (Group& group : groups_) {
       const Analyse* analyse = find(group.members.front()->step);
       const bool some_count = any_counts(group);
-      for (const WorkpackageView* workpackage : group.members) {
-        if (some_count && !counts(*workpackage)) continue;
-        scanner.scan(*analyse, *workpackage, group.found);
+      if (wanted_.repeats()) group.own.resize(group.members.size());
+      for (size_t i = 0; i < group.members.size(); ++i) {
+        if (some_count && !counts(*group.members[i])) continue;
+        std::vector<Found*> found = {&group.found};
+        if (wanted_.repeats()) found.push_back(&group.own[i]);
+        scanner.scan(*analyse, *group.members[i], found);
       }
     }
     scanner.report();
@@ -223,7 +228,7 @@ class Analysis {
         }
       }
       group_of_[id] = groups_.size();
-      groups_.push_back({{workpackage}, {}, true});
+      groups_.push_back({{workpackage}, {}, true, {}});
     }
     for (const Group& group : groups_) {
       for (size_t ancestor : ancestors(group)) groups_[ancestor].leaf = false;
@@ -316,34 +321,91 @@ class Analysis {
     std::vector<Line> lines;
     for (const Group& group : groups_) {
       if (!group.leaf) continue;
-      Line line;
-      line.parameters = &group.members.front()->values;
-      line.failed = !any_ended_well(group);
-      add_found(group.found, by_name, line.values);
-      // JUBE sets a pattern's default for every file that is scanned for it. Therefore the default
-      // of the last step wins even if a parent's file had a match. A pattern whose files are all
-      // missing has no value.
-      const Analyse* analyse = find(group.members.front()->step);
-      for (const Pattern* pattern : patterns_of_step(*analyse)) {
-        if (was_sought(*pattern, group)) add_default(*pattern, line.values);
-      }
-      for (size_t ancestor : ancestors(group)) {
-        add_found(groups_[ancestor].found, by_name, line.values);
-      }
-      for (const Pattern* pattern : patterns) {
-        if (was_sought(*pattern, group)) add_default(*pattern, line.values);
-      }
+      std::vector<const Found*> above;
+      for (size_t ancestor : ancestors(group)) above.push_back(&groups_[ancestor].found);
+      lines.push_back(make_line(group, *group.members.front(), group.found, above, by_name));
+      lines.back().failed = !any_ended_well(group);
       leaves.push_back(&group);
-      lines.push_back(std::move(line));
     }
     derive(derived, lines, evaluator_, !benchmark_.as_jube, diagnostics_);
     Records records;
     for (size_t i = 0; i < lines.size(); ++i) {
       records.rows.push_back(make_record(*leaves[i], std::move(lines[i].values), records));
     }
-    for (const Pattern* pattern : patterns) describe(*pattern, records);
+    if (wanted_.repeats()) add_repeats(leaves, by_name, derived, records);
+    for (const Pattern* pattern : patterns) describe(*pattern, benchmark_.as_jube, records);
     note_missing_rows(benchmark_, analyser_, by_id_, records);
     return records;
+  }
+
+  // The line of a group, or of one of its members. `own`: what its files hold; `above`: those of
+  // the workpackages it depends on, nearest first.
+  Line make_line(const Group& group, const WorkpackageView& shown, const Found& own,
+                 const std::vector<const Found*>& above,
+                 const std::map<std::string, const Pattern*>& patterns) {
+    Line line;
+    line.parameters = &shown.values;
+    add_found(own, patterns, line.values);
+    // JUBE sets a pattern's default for every file that is scanned for it. Therefore the default
+    // of the last step wins even if a parent's file had a match. A pattern whose files are all
+    // missing has no value.
+    for (const Pattern* pattern : patterns_of_step(*find(shown.step))) {
+      if (was_sought(*pattern, group)) add_default(*pattern, line.values);
+    }
+    for (const Found* found : above) add_found(*found, patterns, line.values);
+    for (const auto& [name, pattern] : patterns) {
+      if (was_sought(*pattern, group)) add_default(*pattern, line.values);
+    }
+    return line;
+  }
+
+  // What the files of the workpackages that `workpackage` depends on hold, nearest first.
+  std::vector<const Found*> found_above(const WorkpackageView& workpackage) const {
+    std::vector<const Found*> above;
+    for (const WorkpackageView* parent : ancestor_workpackages({{&workpackage}, {}, true, {}})) {
+      const auto at = group_of_.find(parent->id);
+      if (at == group_of_.end()) continue;
+      const Group& group = groups_[at->second];
+      const auto member = std::find(group.members.begin(), group.members.end(), parent);
+      above.push_back(&group.own[static_cast<size_t>(member - group.members.begin())]);
+    }
+    return above;
+  }
+
+  // Adds to each row the values of the workpackages that it is made of, those that count.
+  void add_repeats(const std::vector<const Group*>& leaves,
+                   const std::map<std::string, const Pattern*>& patterns,
+                   const std::vector<const Pattern*>& derived, Records& records) {
+    std::vector<Line> lines;
+    std::vector<std::pair<size_t, const WorkpackageView*>> places;  // row, workpackage
+    for (size_t row = 0; row < leaves.size(); ++row) {
+      const Group& group = *leaves[row];
+      std::vector<size_t> order;
+      for (size_t i = 0; i < group.members.size(); ++i) {
+        if (counts(*group.members[i])) order.push_back(i);
+      }
+      std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        return group.members[a]->iteration < group.members[b]->iteration;
+      });
+      for (const size_t i : order) {
+        const WorkpackageView& member = *group.members[i];
+        lines.push_back(make_line(group, member, group.own[i], found_above(member), patterns));
+        places.emplace_back(row, &member);
+      }
+    }
+    Diagnostics said_of_the_rows;
+    derive(derived, lines, evaluator_, !benchmark_.as_jube, said_of_the_rows);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      records.rows[places[i].first].repeats.push_back(
+          all_values(*places[i].second, std::move(lines[i].values), records));
+    }
+  }
+
+  static int run_of(const WorkpackageView& workpackage) {
+    for (const auto& [name, value] : workpackage.values) {
+      if (name == "jube_benchmark_id") return std::atoi(value.c_str());
+    }
+    return 0;
   }
 
   // Whether a file of the group, or of the groups it depends on, was scanned for the pattern.
@@ -367,34 +429,48 @@ class Analysis {
     }
   }
 
-  static void describe(const Pattern& pattern, Records& records) {
+  static void describe(const Pattern& pattern, bool as_jube, Records& records) {
     const std::string& name = pattern.name.value;
     records.types[name] = pattern.type;
     if (pattern.unit.empty()) return;
     for (const char* suffix : {"", "_first", "_last", "_min", "_max", "_avg", "_sum", "_std"}) {
       records.units[name + suffix] = pattern.unit;
     }
+    if (as_jube) return;
+    for (const char* suffix : {"_median", "_mad", "_p05", "_p95", "_ci_low", "_ci_high"})
+      records.units.try_emplace(name + suffix, pattern.unit);
+  }
+
+  // The wanted ones of `values` and of the workpackage's own and its parents' parameters.
+  std::map<std::string, Value> all_values(const WorkpackageView& shown,
+                                          std::map<std::string, Value>&& values,
+                                          Records& records) const {
+    std::map<std::string, Value> kept;
+    auto put = [&](const std::string& name, const Value& value) {
+      if (wanted_.has(name)) kept.try_emplace(name, value);
+    };
+    for (auto& [name, value] : values) {
+      if (wanted_.has(name)) kept.insert_or_assign(name, std::move(value));
+    }
+    add_workpackage(shown, true, put, records);
+    for (const WorkpackageView* workpackage : ancestor_workpackages({{&shown}, {}, true, {}})) {
+      add_workpackage(*workpackage, false, put, records);
+    }
+    put("jube_res_analyser", {analyser_.name.value});
+    return kept;
   }
 
   Record make_record(const Group& group, std::map<std::string, Value>&& values, Records& records) {
     Record record;
     const WorkpackageView& shown = *group.members.front();
-    auto put = [&](const std::string& name, const Value& value) {
-      if (wanted_.has(name)) record.values.try_emplace(name, value);
-    };
-    for (auto& [name, value] : values) {
-      if (wanted_.has(name)) record.values.insert_or_assign(name, std::move(value));
-    }
-    add_workpackage(shown, true, put, records);
-    for (const WorkpackageView* workpackage : ancestor_workpackages({{&shown}, {}, true})) {
-      add_workpackage(*workpackage, false, put, records);
-    }
-    put("jube_res_analyser", {analyser_.name.value});
+    record.values = all_values(shown, std::move(values), records);
     const bool some_count = any_counts(group);
     for (const auto& [name, statistics] : group.found) {
       if (statistics.count() == 0) record.unmatched.push_back(name);
     }
     record.id = shown.id;
+    record.run = run_of(shown);
+    record.all_repeats = static_cast<int>(group.members.size());
     record.state = shown.state;
     record.reused = shown.reused;
     for (const WorkpackageView* member : group.members) {

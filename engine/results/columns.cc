@@ -11,6 +11,7 @@
 #include "engine/expand/substitute.h"
 #include "engine/python/literal.h"
 #include "engine/results/expressions.h"
+#include "engine/results/repeats.h"
 
 namespace tally {
 namespace {
@@ -218,6 +219,8 @@ std::vector<Value> values_of(const std::vector<Record>& rows, const std::string&
 
 std::string column_key(const Column& column) {
   const std::string& name = column.name.value;
+  if (column.relative_to.empty() && column.statistic != Statistic::none)
+    return statistic_key(column);
   if (column.relative_to.empty() || !column.expression.value.empty()) return name;
   return column.title.empty() || column.title == name ? name + "_relative" : column.title;
 }
@@ -229,10 +232,13 @@ void add_derived_columns(const Benchmark& benchmark, const std::vector<Column>& 
     const bool relative = !column.relative_to.empty();
     const bool computed = !column.expression.value.empty();
     if (!computed && !relative) continue;
+    if (!relative && column.statistic != Statistic::none) continue;  // computed in the repeats
+    const std::string plain =
+        column.statistic == Statistic::none ? column.name.value : statistic_key(column);
     bool compared = false;
     std::vector<Value> values = computed ? expression_values(benchmark, column, records, rows,
                                                              evaluator, diagnostics, &compared)
-                                         : values_of(rows, column.name.value);
+                                         : values_of(rows, plain);
     if (relative && !compared) {
       relate(benchmark, column, rows, values);
       continue;

@@ -3,15 +3,30 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/base/mark.h"
 #include "engine/python/value.h"
+#include "engine/statistics/intervals.h"
 #include "engine/workflow/workflow.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
+
+// What the repeats of a point say about one value. A sample is one repeat. Repeats that failed, and
+// those without the value, are not in it.
+struct Summary {
+  statistics::Sample sample;  // in the order of the repeats
+  int repeats = 0;            // all repeats of the row, failed ones included
+  double value = 0;           // the column's statistic of the sample
+  // The bounds that `uncertainty` asks for: the confidence interval; value -+ MAD; the range.
+  std::optional<statistics::Interval> interval;
+  // `uncertainty: ci` of fewer than six repeats: the range, which is not an interval of 95 %.
+  bool too_few = false;
+  statistics::Outliers outliers;
+};
 
 // One line of a result: parameters of the workpackage and its parents, built-ins, and patterns with
 // statistics. Ordered by the workpackage's id.
@@ -23,6 +38,13 @@ struct Record {
   bool reused = false;
   int id = 0;                          // the workpackage's
   std::vector<std::string> unmatched;  // patterns that matched nothing in its files
+  int run = 0;                         // the run's id
+  // The values of each repeat (workpackages that `reduce` made one row of), in the order of
+  // iterations, without those that failed. Filled only if an output asks for statistics of them.
+  std::vector<std::map<std::string, Value>> repeats;
+  int all_repeats = 1;  // those that failed included
+  // Of the columns with `statistic` or `better`, by column_key(). Only in a ResultTable.
+  std::map<std::string, Summary> summaries;
   // A failed or lost workpackage may have printed a number before it ended. References, baselines
   // and databases ignore such numbers.
   bool failed() const { return state == State::failed || state == State::lost; }

@@ -7,6 +7,8 @@
 
 #include "engine/base/text.h"
 #include "engine/results/columns.h"
+#include "engine/results/repeats.h"
+#include "engine/results/table_names.h"
 
 namespace tally {
 namespace {
@@ -51,19 +53,12 @@ void sort_each_run(const std::vector<std::string>& keys, std::vector<Record>& ro
 bool is_value_of(const std::string& name, const std::string& pattern) {
   if (!starts_with(name, pattern)) return false;
   const std::string suffix = name.substr(pattern.size());
-  static const std::vector<std::string> suffixes = {"",     "_first", "_last", "_cnt", "_min",
-                                                    "_max", "_sum",   "_sum2", "_avg", "_std"};
-  return has(suffixes, suffix);
+  return suffix.empty() || has(match_suffixes(), suffix);
 }
 
+// Whether `name` comes from the files: a pattern, or a statistic of its matches or repeats.
 bool is_pattern_value(const Benchmark& benchmark, const std::string& name) {
-  return std::any_of(benchmark.pattern_sets.begin(), benchmark.pattern_sets.end(),
-                     [&](const auto& entry) {
-                       const auto& list = entry.second.patterns;
-                       return std::any_of(list.begin(), list.end(), [&](const Pattern& pattern) {
-                         return is_value_of(name, pattern.name.value);
-                       });
-                     });
+  return is_match_value(benchmark, name) || sample_name(benchmark, name);
 }
 
 const char* status_word(const Record& row) {
@@ -111,9 +106,10 @@ std::vector<Record> ResultTables::rows_with_status() const {
 // Drops rows in which no column has a value. In Tally's own files such a row stays if it failed, or
 // if a column's pattern matched nothing in its output, because this must be reported.
 void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
-  const auto searched = [](const Record& row, const Column& column) {
+  const auto searched = [this](const Record& row, const Column& column) {
     return std::any_of(row.unmatched.begin(), row.unmatched.end(), [&](const std::string& pattern) {
-      return is_value_of(column.name.value, pattern);
+      const std::optional<SampleName> sample = sample_name(benchmark_, column.name.value);
+      return is_value_of(sample ? sample->base : column.name.value, pattern);
     });
   };
   const auto empty = [&](const Record& row) {
@@ -204,6 +200,8 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice) 
   out.columns = chosen(table.columns, choice);
   out.units = records_.units;
   out.rows = rows_with_status();
+  add_statistics(benchmark_, table.columns, names_in(table), records_, out.rows, evaluator_,
+                 diagnostics_);
   add_derived_columns(benchmark_, table.columns, records_, out.rows, evaluator_, diagnostics_);
   apply_filter(table.filter, out.rows, evaluator_, diagnostics_);
   if (choice.with_id) {
@@ -215,6 +213,7 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice) 
   note_missing(out);
   add_notes(out);
   check_references(benchmark_, table, evaluator_, diagnostics_, out);
+  show_statistics(out);
   mark_failed(out);
   return out;
 }
@@ -223,6 +222,8 @@ ResultTable ResultTables::database(const Database& database) const {
   ResultTable out;
   out.columns = database.keys;
   out.rows = rows_with_status();
+  add_statistics(benchmark_, database.keys, names_in(database), records_, out.rows, evaluator_,
+                 diagnostics_);
   apply_filter(database.filter, out.rows, evaluator_, diagnostics_);
   if (!shows_status(database.keys)) leave_out_failed(out);
   drop_empty(out, false);
@@ -233,6 +234,8 @@ ResultTable ResultTables::syslog(const Syslog& syslog) const {
   ResultTable out;
   out.columns = syslog.keys;
   out.rows = rows_with_status();
+  add_statistics(benchmark_, syslog.keys, names_in(syslog), records_, out.rows, evaluator_,
+                 diagnostics_);
   apply_filter(syslog.filter, out.rows, evaluator_, diagnostics_);
   sort_rows(syslog.sort, out.rows);
   drop_empty(out, false);

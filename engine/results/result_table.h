@@ -56,6 +56,11 @@ struct ColumnChoice {
 // values and the same free parameters: parameters of the input that are not derived from others. No
 // division takes place if the expression itself uses values of the baseline row, as baseline.NAME.
 //
+// A column with `statistic` or `better` has a Summary in each row: Record::summaries, by
+// column_key(). It holds the sample, the number of repeats, the interval that `uncertainty` asks
+// for and the outliers. The columns that `uncertainty` adds beside it, and the column of repeats at
+// the end, have keys with a blank, which no value of the input has.
+//
 // References: `condition` is "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 ..
 // 20", or Python over the row, where x is the value.
 class ResultTables {

@@ -177,7 +177,8 @@ Regex* Scanner::compiled(const Pattern& pattern, const std::string& text) {
   return regexes_.emplace(std::move(key), std::move(regex)).first->second.get();
 }
 
-void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage, Found& found) {
+void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
+                   const std::vector<Found*>& found) {
   Values values(workpackage);
   auto lookup = [&](std::string_view name) { return values.find(name); };
   std::string first_name;
@@ -285,7 +286,7 @@ std::vector<Unmatched> Scanner::unmatched() const {
 }
 
 void Scanner::scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
-                        const Values& values, Found& found, SoughtHere& here,
+                        const Values& values, const std::vector<Found*>& found, SoughtHere& here,
                         const std::string& file_name) {
   FileView view;
   if (Status opened = FileView::open(path, &view); !opened) {
@@ -297,13 +298,15 @@ void Scanner::scan_file(const std::string& path, const std::vector<const Pattern
     Regex* regex = compiled(*pattern, pattern_text(*pattern, patterns, values));
     if (regex == nullptr) continue;
     const std::string& name = pattern->name.value;
-    Statistics& statistics = found.try_emplace(name, pattern->type).first->second;
+    std::vector<Statistics*> statistics;
+    for (Found* one : found)
+      statistics.push_back(&one->try_emplace(name, pattern->type).first->second);
     Sought& sought = here[pattern];
     sought.files.push_back(file_name);
     auto sink = [&](std::string_view match) {
       sought.matched = true;
       if (std::optional<Value> value = make_value(match, pattern->type, !benchmark_.as_jube)) {
-        statistics.add(*value);
+        for (Statistics* one : statistics) one->add(*value);
         return;
       }
       const char* type = pattern->type == ValueType::integer ? "int" : "float";

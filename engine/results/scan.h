@@ -34,8 +34,10 @@ class Scanner {
   Scanner(const Benchmark& benchmark, const Analyser& analyser, Diagnostics& diagnostics);
   ~Scanner();
 
-  // Reads the files of `analyse` in the workpackage and adds the values to `found`.
-  void scan(const Analyse& analyse, const WorkpackageView& workpackage, Found& found);
+  // Reads the files of `analyse` in the workpackage and adds the values to each of `found`: to those
+  // of its row, and to its own if statistics of repeats are wanted.
+  void scan(const Analyse& analyse, const WorkpackageView& workpackage,
+            const std::vector<Found*>& found);
   // Reports the problems, each once. Call it once, at the end.
   void report();
   // The patterns that matched nothing, in the order of the file. In JUBE mode only those that
@@ -64,7 +66,8 @@ class Scanner {
   using SoughtHere = std::map<const Pattern*, Sought>;
 
   void scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
-                 const Values& values, Found& found, SoughtHere& here, const std::string& name);
+                 const Values& values, const std::vector<Found*>& found, SoughtHere& here,
+                 const std::string& name);
   void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
                const WorkpackageView& workpackage);
   void count(const WorkpackageView& workpackage, const SoughtHere& here);

@@ -15,13 +15,15 @@ class Wanted {
  public:
   explicit Wanted(const Benchmark& benchmark);
   bool has(const std::string& name) const { return all_ || names_.count(name) != 0; }
+  // Whether an output asks for statistics of the repeats.
+  bool repeats() const { return repeats_; }
 
  private:
   void columns(const std::vector<Column>& list);
-  void table(const Table& table);
 
   std::set<std::string> names_;
   bool all_ = false;
+  bool repeats_ = false;
 };
 
 }  // namespace tally

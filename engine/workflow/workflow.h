@@ -172,6 +172,12 @@ struct Analyser {
   std::vector<Analyse> analyse;
 };
 
+// What a column shows of the repeats of a point (Tally only). none: the first repeat's value.
+enum class Statistic { none, median, mean, min, max, harmonic };
+// How sure that number is. ci: the 95 % confidence interval of the median or the mean.
+enum class Uncertainty { none, ci, mad, range };
+enum class Better { unknown, higher, lower };
+
 struct Column {
   Text name;  // a parameter or a pattern
   std::string title, format, colw;
@@ -181,6 +187,9 @@ struct Column {
   // A derived column (Tally only).
   Text expression;                                 // Python, over the row's values
   std::vector<std::pair<Text, Text>> relative_to;  // baseline row: name -> value
+  Statistic statistic = Statistic::none;
+  Uncertainty uncertainty = Uncertainty::none;
+  Better better = Better::unknown;
 
   // The column's heading: its title, or else its name.
   const std::string& column_title() const { return title.empty() ? name.value : title; }

@@ -1,0 +1,67 @@
+#include "engine/workflow/sample_names.h"
+
+#include <algorithm>
+
+namespace tally {
+namespace {
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool is_pattern(const Benchmark& benchmark, const std::string& name) {
+  return std::any_of(
+      benchmark.pattern_sets.begin(), benchmark.pattern_sets.end(), [&](const auto& entry) {
+        const auto& list = entry.second.patterns;
+        return std::any_of(list.begin(), list.end(),
+                           [&](const Pattern& pattern) { return pattern.name.value == name; });
+      });
+}
+
+bool is_parameter(const Benchmark& benchmark, const std::string& name) {
+  return std::any_of(
+      benchmark.parameter_sets.begin(), benchmark.parameter_sets.end(), [&](const auto& entry) {
+        const auto& list = entry.second.parameters;
+        return std::any_of(list.begin(), list.end(), [&](const Parameter& parameter) {
+          return parameter.name.value == name;
+        });
+      });
+}
+
+}  // namespace
+
+const std::vector<std::string>& sample_suffixes() {
+  static const std::vector<std::string> suffixes = {
+      "_n", "_median", "_mad", "_cv", "_p05", "_p95", "_ci_low", "_ci_high", "_outliers"};
+  return suffixes;
+}
+
+const std::vector<std::string>& match_suffixes() {
+  static const std::vector<std::string> suffixes = {"_first", "_last", "_cnt", "_min", "_max",
+                                                    "_sum",   "_sum2", "_avg", "_std"};
+  return suffixes;
+}
+
+bool is_match_value(const Benchmark& benchmark, const std::string& name) {
+  if (is_pattern(benchmark, name)) return true;
+  return std::any_of(match_suffixes().begin(), match_suffixes().end(),
+                     [&](const std::string& suffix) {
+                       return ends_with(name, suffix) &&
+                              is_pattern(benchmark, name.substr(0, name.size() - suffix.size()));
+                     });
+}
+
+std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::string& name) {
+  if (benchmark.as_jube) return {};
+  const std::vector<std::string>& suffixes = sample_suffixes();
+  for (size_t i = 0; i < suffixes.size(); ++i) {
+    if (!ends_with(name, suffixes[i])) continue;
+    const std::string base = name.substr(0, name.size() - suffixes[i].size());
+    if (!is_match_value(benchmark, base)) continue;
+    if (is_match_value(benchmark, name) || is_parameter(benchmark, name)) return {};
+    return SampleName{base, static_cast<SampleStatistic>(i)};
+  }
+  return {};
+}
+
+}  // namespace tally

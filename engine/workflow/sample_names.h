@@ -1,0 +1,32 @@
+// Names of statistics over repeats: `rate_median` is the median of `rate`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// _n: how many repeats have a value. _mad: the median absolute deviation. _cv: standard deviation /
+// |mean|. _p05, _p95: percentiles. _ci_low, _ci_high: the 95 % confidence interval of the median.
+// _outliers: how many values are outliers.
+enum class SampleStatistic { n, median, mad, cv, p05, p95, ci_low, ci_high, outliers };
+
+struct SampleName {
+  std::string base;  // a pattern, or one of JUBE's statistics of a pattern (`rate_avg`)
+  SampleStatistic statistic;
+};
+
+// The suffixes with their underscore, in the order of the enumeration.
+const std::vector<std::string>& sample_suffixes();
+// JUBE's statistics over the matches of a pattern, with their underscore.
+const std::vector<std::string>& match_suffixes();
+
+// Whether `name` is a pattern of the benchmark or one of JUBE's statistics of it.
+bool is_match_value(const Benchmark& benchmark, const std::string& name);
+// Nothing in JUBE's own files, and where the input has a parameter or pattern of that name.
+std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::string& name);
+
+}  // namespace tally
