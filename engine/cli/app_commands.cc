@@ -47,6 +47,9 @@ void Application::add_run() {
   sub->add_flag("-e,--error", run_.exit_on_error, "stop at the first error");
   sub->add_flag("-a,--analyse", run_.analyse, "analyse after the run");
   sub->add_flag("-r,--result", run_.result, "show the results after the run");
+  sub->add_option("--junit", run_.junit,
+                  "write a report in JUnit's XML: a test for each workpackage and each reference")
+      ->option_text("FILE");
   sub->add_flag("--wait,!--no-wait", waits_, "stay until submitted jobs have ended (default)");
   sub->add_flag("--hide-animation", run_.hide_animation, "no status line");
   sub->parse_complete_callback([this] { run_.no_wait = !waits_; });
@@ -132,8 +135,13 @@ void Application::add_results() {
   list(result, "-o,--only", result_.only, "only these results", "NAME");
   list(result, "--select", result_.select, "only these columns", "COLUMN");
   list(result, "--exclude", result_.exclude, "all but these columns", "COLUMN");
-  result->add_option("-s,--style", result_.style, "pretty, csv or aligned, in place of the file's")
-      ->check(CLI::IsMember({"pretty", "csv", "aligned"}));
+  std::vector<std::string> styles = {"pretty", "csv", "aligned"};
+  if (!invocation_.as_jube) styles.insert(styles.end(), {"markdown", "json", "jsonl"});
+  result
+      ->add_option("-s,--style", result_.style,
+                   join(styles, ", ") + ", in place of the file's style")
+      ->check(CLI::IsMember(styles))
+      ->option_text("STYLE");
   result->add_flag("-r,--reverse", result_.reverse, "newest run first");
   result->add_option("-n,--num", result_.last, "only the last N runs")->check(at_least(1));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "engine/base/text.h"
@@ -74,6 +75,7 @@ class LogResults {
     options.style = args_.style;
     options.write = false;
     size_t tables = 0;
+    std::vector<RenderedResult> reported;
     int code = kFine;
     for (const Result& result : benchmark_->results) {
       Records records = result_records(*benchmark_, result, views, *evaluator_, diagnostics_);
@@ -83,7 +85,9 @@ class LogResults {
           render(*benchmark_, result, shown, options, ".", diagnostics_);
       tables += rendered.size();
       code = std::max(code, print_results(invocation_, rendered, input_->sources));
+      std::move(rendered.begin(), rendered.end(), std::back_inserter(reported));
     }
+    print_json(options.style, {{0, "", benchmark_->name.value}}, reported, input_->sources);
     print_diagnostics(invocation_, diagnostics_, input_->sources);
     if (tables == 0) {
       print_error(invocation_, "the input has no result of that name");

@@ -8,10 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <set>
 
 #include "engine/base/path_text.h"
+#include "engine/cli/version.h"
 #include "engine/expand/evaluator.h"
 #include "engine/jube/jube_files.h"
 #include "engine/read/files.h"
@@ -89,6 +91,12 @@ int print_results(const Invocation& invocation, const std::vector<RenderedResult
     if (!one.table.missed.empty() && !invocation.as_jube) code = kReferenceMissed;
   }
   return code;
+}
+
+void print_json(const std::string& style, const std::vector<ReportedRun>& runs,
+                const std::vector<RenderedResult>& tables, const Sources& sources) {
+  if (style == "json") print_text(json_document(runs, tables, sources, kVersion));
+  if (style == "jsonl") print_text(json_lines(tables));
 }
 
 namespace {
@@ -216,6 +224,7 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
   }
   int code = kFine;
   size_t tables = 0;
+  std::vector<RenderedResult> reported;
   std::set<std::string> unwritable;
   for (const Result& result : newest.benchmark->results) {
     Records merged;
@@ -252,6 +261,8 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
       }
       if (options.print)
         code = std::max(code, print_results(invocation, rendered, newest.input->sources));
+      if (runs.size() == 1)
+        std::move(rendered.begin(), rendered.end(), std::back_inserter(reported));
       for (Record& row : own.rows) row.values["id"] = {static_cast<long long>(run.directory.id)};
       append(merged, std::move(own));
     }
@@ -266,7 +277,15 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                                 [](const RenderedResult& one) { return one.of_one_run; }),
                  of_all.end());
     code = std::max(code, print_results(invocation, of_all, newest.input->sources));
+    std::move(of_all.begin(), of_all.end(), std::back_inserter(reported));
   }
+  std::vector<ReportedRun> reported_runs;
+  for (const OpenRun& run : runs)
+    reported_runs.push_back(
+        {run.directory.id, absolute_path(run.directory.path), run.benchmark->name.value});
+  if (options.print && (tables != 0 || options.render.only.empty()))
+    print_json(options.render.style, reported_runs, reported, newest.input->sources);
+  if (options.shown != nullptr) *options.shown = std::move(reported);
   print_diagnostics(invocation, diagnostics, newest.input->sources);
   if (tables == 0 && options.print) {
     if (!options.render.only.empty()) {

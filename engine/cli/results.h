@@ -7,6 +7,7 @@
 
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
+#include "engine/report/json.h"
 #include "engine/report/report.h"
 #include "engine/results/result_records.h"
 
@@ -29,6 +30,8 @@ struct ShowOptions {
   RenderOptions render;
   bool print = true;  // tables to standard output
   bool write = true;  // result/NAME.dat, databases, syslog
+  // If given, gets the outputs that were shown.
+  std::vector<RenderedResult>* shown = nullptr;
 };
 
 // Analyses the runs and renders their results with the definitions of the last run. Several runs
@@ -39,6 +42,10 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
 // exit code that follows from the references.
 int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
                   const Sources& sources);
+// Prints the tables as one JSON document (style json) or a line a row (jsonl). Nothing for other
+// styles.
+void print_json(const std::string& style, const std::vector<ReportedRun>& runs,
+                const std::vector<RenderedResult>& tables, const Sources& sources);
 // Only analyses, and writes analyse.xml. Returns true on success. `rows` counts result lines.
 bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows);
 

@@ -13,6 +13,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/interrupt.h"
 #include "engine/cli/job_plan.h"
+#include "engine/cli/junit.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/results.h"
 #include "engine/cli/summary.h"
@@ -171,6 +172,7 @@ struct Execution {
   bool exit_on_error = false, hide_animation = false, no_wait = false;
   bool analyse = false, result = false;
   bool fresh = false;
+  std::vector<JunitSuite>* junit = nullptr;  // gets the run's, if given
 };
 
 // Whether a workpackage failed before its commands: in a value, a file set or a substitution. JUBE
@@ -225,16 +227,27 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   // With -r JUBE analyses even if there is no result to show.
   const bool analyse = execution.analyse || (invocation.as_jube && execution.result);
   int shown = kFine;
-  if (show || analyse) {
-    std::vector<OpenRun> runs(1);
+  std::vector<OpenRun> runs(1);
+  std::vector<RenderedResult> tables;
+  if (show || analyse || execution.junit != nullptr) {
     runs[0].directory = directory;
     if (!open_run(invocation, directory, "", {}, runs.data())) return kFailed;
     ShowOptions show_options;
     show_options.write = writes_result(benchmark, execution.result);
+    show_options.shown = &tables;
     size_t rows = 0;
-    shown = show ? show_results(invocation, runs, show_options)
-                 : (analyse_run(invocation, runs[0], &rows) ? kFine : kFailed);
+    if (show) {
+      shown = show_results(invocation, runs, show_options);
+    } else if (analyse && !analyse_run(invocation, runs[0], &rows)) {
+      shown = kFailed;
+    }
     code = std::max(code, shown);
+  }
+  if (execution.junit != nullptr) {
+    const Status made =
+        junit_suite(*runs[0].benchmark, *runs[0].journal, tables, &execution.junit->emplace_back());
+    if (!made) print_error(invocation, made.message());
+    if (!made) code = std::max(code, kFailed);
   }
   // JUBE's exit code ignores failed commands. It only reports JUBE's own failures.
   if (invocation.as_jube && status && !summary.interrupted)
@@ -252,7 +265,7 @@ RunInfo expected_run(const RunArgs& args, const Benchmark& benchmark) {
 }
 
 int run_benchmark(const Invocation& invocation, const RunArgs& args, const PreparedFile& prepared,
-                  const Benchmark& benchmark, size_t which) {
+                  const Benchmark& benchmark, size_t which, std::vector<JunitSuite>* junit) {
   Input& input = *prepared.input;
   const std::string& file = prepared.path;
   Evaluator& evaluator = *prepared.evaluator;
@@ -296,7 +309,7 @@ int run_benchmark(const Invocation& invocation, const RunArgs& args, const Prepa
                            record.tags.empty() ? "" : ", tags: ", join(record.tags, " ")));
   if (!invocation.quiet) print_banner(benchmark, record, directory);
   Execution execution{args.jobs,    args.exit_on_error, args.hide_animation, args.no_wait,
-                      args.analyse, args.result,        args.fresh};
+                      args.analyse, args.result,        args.fresh,          junit};
   return execute_run(invocation, input, benchmark, directory, std::move(journal), execution,
                      evaluator);
 }
@@ -342,13 +355,22 @@ int run_command(const Invocation& invocation, const RunArgs& args) {
     }
   }
   if (args.dry_run) return code;
+  if (const Status can = can_write_report(args.junit); !args.junit.empty() && !can) {
+    print_error(invocation, can.message(), "nothing was started; give --junit another path");
+    return kBadInput;
+  }
+  std::vector<JunitSuite> suites;
   size_t which = 0;
   for (const auto& file : files) {
     for (const Benchmark& benchmark : file->input->workflow->benchmarks) {
-      code = std::max(code, run_benchmark(invocation, args, *file, benchmark, which++));
+      code = std::max(code, run_benchmark(invocation, args, *file, benchmark, which++,
+                                          args.junit.empty() ? nullptr : &suites));
     }
   }
-  return code;
+  if (args.junit.empty()) return code;
+  const Status written = write_file(args.junit, junit_document(suites));
+  if (!written) print_error(invocation, written.message());
+  return written ? code : std::max(code, kFailed);
 }
 
 int continue_command(const Invocation& invocation, const ContinueArgs& args) {

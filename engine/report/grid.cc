@@ -124,7 +124,48 @@ std::string separated(const Rows& rows, const std::vector<size_t>& widths,
   return out;
 }
 
+std::string escaped(const std::string& cell) {
+  std::string out;
+  for (const char c : cell) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '\n':
+        out += "<br>";
+        break;
+      case '|':
+      case '*':
+      case '`':
+      case '\\':
+        out += '\\';
+        [[fallthrough]];
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string markdown(const Grid& grid, bool transpose, const std::string& name) {
+  std::string out = "**" + escaped(name) + "**\n\n";
+  const Rows rows = arrange(grid, transpose);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    out += '|';
+    for (const std::string& cell : rows[i]) out += ' ' + escaped(cell) + " |";
+    out += '\n';
+    if (i != 0) continue;
+    out += '|';
+    for (size_t column = 0; column < rows[i].size(); ++column) out += "---|";
+    out += '\n';
+  }
+  return out;
+}
 
 std::string layout(const Grid& grid, TableStyle style, const std::string& separator, bool transpose,
                    const std::string& name, Quoting quoting) {

@@ -39,9 +39,15 @@ class Renderer {
     if (options_.style == "aligned") style = TableStyle::aligned;
     const std::string& separator =
         options_.separator.empty() ? table.separator : options_.separator;
-    out.text = layout(fill(out.table), style, separator, table.transpose, out.name,
-                      benchmark_.as_jube ? Quoting::raw : Quoting::rfc4180);
-    out.file_text = out.text;
+    out.is_table = true;
+    const Grid grid = fill(out.table);
+    out.file_text = layout(grid, style, separator, table.transpose, out.name,
+                           benchmark_.as_jube ? Quoting::raw : Quoting::rfc4180);
+    if (options_.style == "markdown") {
+      out.text = markdown(grid, table.transpose, out.name);
+    } else if (!is_json()) {
+      out.text = out.file_text;
+    }
     return out;
   }
 
@@ -57,7 +63,8 @@ class Renderer {
                            "nothing was changed in it; check that the file can be written");
       }
     }
-    out.text = fmt::format("Database location of id {}: {}\n", options_.run_id, path);
+    if (!is_json())
+      out.text = fmt::format("Database location of id {}: {}\n", options_.run_id, path);
     out.has_file = !own_file;
     out.of_one_run = true;
     out.file_text = path;
@@ -83,6 +90,8 @@ class Renderer {
   }
 
  private:
+  bool is_json() const { return options_.style == "json" || options_.style == "jsonl"; }
+
   std::string heading(const Column& column, const std::map<std::string, std::string>& units) {
     // In Tally's own files the title contains the unit itself.
     if (!column.title.empty() && !benchmark_.as_jube) return column.title;

@@ -18,6 +18,7 @@ struct RenderedResult {
   std::string file_text;
   bool has_file = true;     // result/NAME.dat holds file_text
   bool of_one_run = false;  // names one run's database: not for a table of several runs
+  bool is_table = false;    // not a database or a syslog
   // The content, with the notes and missed references that are shown below the printed table.
   ResultTable table;
 };
@@ -25,10 +26,12 @@ struct RenderedResult {
 struct RenderOptions {
   std::vector<std::string> only;             // -o: names of tables; empty: all
   std::vector<std::string> select, exclude;  // columns
-  std::string style, separator;              // -s: overrides the table's own; empty: keeps it
-  bool with_id = false;                      // several runs in one table: "id" is the first column
-  int run_id = 0;                            // shown in a database's message
-  bool write = true;                         // false: databases and syslog are not written
+  // -s: overrides the table's own; empty: keeps it. json, jsonl: nothing is rendered as text, and
+  // the caller makes a document of all tables. These two and markdown do not change NAME.dat.
+  std::string style, separator;
+  bool with_id = false;  // several runs in one table: "id" is the first column
+  int run_id = 0;        // shown in a database's message
+  bool write = true;     // false: databases and syslog are not written
 };
 
 // Renders every output of `result` with the rows that `tables` makes for it. Writes databases to

@@ -72,6 +72,10 @@ const Value* value_of(const Record& row, const std::string& key) {
 
 }  // namespace
 
+bool is_own_column(const Column& column) {
+  return starts_with(column.name.value, "tally ");
+}
+
 // Whether `status` is Tally's own value and not a value of the input.
 bool ResultTables::status_is_ours() const {
   if (benchmark_.as_jube) return false;

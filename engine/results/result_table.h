@@ -30,6 +30,10 @@ struct Note {
   std::string str() const { return row.empty() ? text : row + ": " + text; }
 };
 
+// Whether Tally added the column: the one that marks failed rows, or that of the repeats. The row
+// itself has the same content.
+bool is_own_column(const Column& column);
+
 struct ResultTable {
   std::vector<Column> columns;  // for tables: the chosen ones, and the one that marks failed rows
   std::vector<Record> rows;     // filtered and in order; a column's value is under column_key()

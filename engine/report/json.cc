@@ -1,0 +1,163 @@
+#include "engine/report/json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/results/columns.h"
+
+namespace tally {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Rows are written one by one, so that a table of 100,000 rows needs no tree of all of them.
+// Programs may print bytes that are no UTF-8; JSON must be UTF-8.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json number(double value) {
+  if (std::isnan(value)) return nullptr;
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+Json json_of(const Value& value) {
+  if (value.none()) return nullptr;
+  if (const auto* text = std::get_if<std::string>(&value.data)) return *text;
+  if (const auto* whole = std::get_if<long long>(&value.data)) return *whole;
+  if (const auto* real = std::get_if<double>(&value.data)) return number(*real);
+  return value.str();
+}
+
+const char* word(Statistic statistic) {
+  switch (statistic) {
+    case Statistic::median:
+      return "median";
+    case Statistic::mean:
+      return "mean";
+    case Statistic::min:
+      return "min";
+    case Statistic::max:
+      return "max";
+    case Statistic::harmonic:
+      return "harmonic";
+    case Statistic::none:
+      break;
+  }
+  return "";
+}
+
+const char* word(Uncertainty uncertainty) {
+  switch (uncertainty) {
+    case Uncertainty::ci:
+      return "ci";
+    case Uncertainty::mad:
+      return "mad";
+    case Uncertainty::range:
+      return "range";
+    case Uncertainty::none:
+      break;
+  }
+  return "";
+}
+
+Json column_of(const Column& column, const ResultTable& table) {
+  Json out = {
+      {"key", column_key(column)}, {"name", column.name.value}, {"title", column.column_title()}};
+  const auto unit = table.units.find(column.name.value);
+  if (unit != table.units.end() && !unit->second.empty()) out["unit"] = unit->second;
+  if (column.statistic != Statistic::none) out["statistic"] = word(column.statistic);
+  if (column.uncertainty != Uncertainty::none) out["uncertainty"] = word(column.uncertainty);
+  if (column.better != Better::unknown)
+    out["better"] = column.better == Better::higher ? "higher" : "lower";
+  return out;
+}
+
+Json summary_of(const Summary& summary) {
+  Json out = {{"sample", Json::array()}, {"n", summary.sample.size()}, {"of", summary.repeats}};
+  for (const double value : summary.sample) out["sample"].push_back(number(value));
+  if (summary.interval) {
+    out["low"] = number(summary.interval->low);
+    out["high"] = number(summary.interval->high);
+    out["too_few"] = summary.too_few;
+  }
+  out["outliers"] = summary.outliers.indexes;
+  return out;
+}
+
+Json row_of(const Record& row, const ResultTable& table) {
+  Json values = Json::object();
+  for (const Column& column : table.columns) {
+    if (is_own_column(column)) continue;  // the row itself says it
+    const std::string key = column_key(column);
+    const auto found = row.values.find(key);
+    values[key] = found == row.values.end() ? Json() : json_of(found->second);
+  }
+  Json out = {{"run", row.run},
+              {"workpackage", row.id},
+              {"status", row.reused ? "reused" : state_name(row.state)},
+              {"repeats", row.all_repeats},
+              {"values", std::move(values)}};
+  if (!row.summaries.empty()) {
+    for (const auto& [key, summary] : row.summaries) out["statistics"][key] = summary_of(summary);
+  }
+  if (!row.notes.empty()) out["notes"] = row.notes;
+  return out;
+}
+
+Json head_of(const RenderedResult& one, const Sources& sources) {
+  Json head = {{"name", one.name}, {"columns", Json::array()}, {"notes", Json::array()}};
+  for (const Column& column : one.table.columns) {
+    if (!is_own_column(column)) head["columns"].push_back(column_of(column, one.table));
+  }
+  for (const Note& note : one.table.notes) head["notes"].push_back(note.str());
+  Json missed = Json::array();
+  for (const MissedReference& reference : one.table.missed)
+    missed.push_back({{"place", place(sources, reference.mark)}, {"text", reference.text}});
+  head["references"] = {{"passed", one.table.references_passed}, {"missed", std::move(missed)}};
+  return head;
+}
+
+}  // namespace
+
+std::string json_document(const std::vector<ReportedRun>& runs,
+                          const std::vector<RenderedResult>& tables, const Sources& sources,
+                          const std::string& version) {
+  Json head = {{"format", "tally-result"}, {"version", 1}, {"program", "tally " + version}};
+  head["runs"] = Json::array();
+  for (const ReportedRun& run : runs)
+    head["runs"].push_back(
+        {{"id", run.id}, {"directory", run.directory}, {"benchmark", run.benchmark}});
+  std::string out = text_of(head);
+  out.back() = ',';
+  out += "\n\"tables\":[";
+  bool first_table = true;
+  for (const RenderedResult& one : tables) {
+    if (!one.is_table) continue;
+    out += first_table ? "\n" : ",\n";
+    first_table = false;
+    std::string text = text_of(head_of(one, sources));
+    text.back() = ',';
+    out += text + "\n\"rows\":[";
+    for (size_t i = 0; i < one.table.rows.size(); ++i)
+      out += (i == 0 ? "\n" : ",\n") + text_of(row_of(one.table.rows[i], one.table));
+    out += "]}";
+  }
+  return out + "]}\n";
+}
+
+std::string json_lines(const std::vector<RenderedResult>& tables) {
+  std::string out;
+  for (const RenderedResult& one : tables) {
+    if (!one.is_table) continue;
+    for (const Record& row : one.table.rows) {
+      Json line = {{"table", one.name}};
+      line.update(row_of(row, one.table));
+      out += text_of(line) + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace tally

@@ -1,0 +1,143 @@
+"""result_formats.py TALLY SOURCE: `result -s json|jsonl|markdown` and `run --junit` read by programs of others.
+
+JSON is validated against docs/result.schema.json by the package jsonschema, JUnit's XML is read by junitparser, and the
+Markdown by markdown-it-py, with tables and no raw HTML.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+import junitparser
+from markdown_it import MarkdownIt
+
+TALLY = os.path.abspath(sys.argv[1])
+SCHEMA = json.loads((pathlib.Path(sys.argv[2]) / "docs/result.schema.json").read_text())
+
+WORKFLOW = r"""
+name: b
+outpath: run
+parameterset:
+  name: ps
+  parameter:
+    - {name: n, type: int, _: "1,2,4"}
+    - {name: label, _: "a|b <script>\"&*"}
+patternset:
+  name: pt
+  pattern:
+    - {name: rate, type: float, unit: x/s, _: "rate=(\\S+)"}
+    - {name: word, _: "word=(.*)"}
+    - {name: big, type: int, _: "big=(\\d+)"}
+step:
+  name: s
+  kind: run
+  use: ps
+  repeat: 7
+  do: 'echo rate=$(($n * 100 + $jube_wp_iteration)); echo rate=nan; echo big=123456789012345678901234567890;
+    printf "word=\377\033[1mx\n"; test $n -ne 4 -o $jube_wp_iteration -ne 2'
+analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}
+result:
+  use: a
+  table:
+    - {name: t, column: [n, label, {_: rate, statistic: median, uncertainty: ci, better: higher, reference: ">= 200"},
+       rate_last, word, big]}
+    - {name: "second", column: [n, {_: rate, title: plain}], reference: {column: rate, _: "> 0", where: "n == 2"}}
+"""
+
+failures = []
+
+
+def check(holds, what):
+    if not holds:
+        failures.append(what)
+
+
+def tally(*words, code=0):
+    done = subprocess.run([TALLY, *words], capture_output=True)
+    check(done.returncode == code, f"{words}: exit code {done.returncode}, not {code}: {done.stderr.decode()[-500:]}")
+    return done.stdout.decode()  # strict: everything that is printed must be UTF-8
+
+
+def validator(definition=None):
+    schema = SCHEMA if definition is None else {**{k: SCHEMA[k] for k in ("$schema", "$defs")}, "$ref": definition}
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def not_json(constant):
+    raise ValueError(f"{constant} is not JSON")
+
+
+def check_json():
+    document = json.loads(tally("result", "run", "-s", "json", code=5), parse_constant=not_json)
+    for error in validator().iter_errors(document):
+        failures.append(f"schema: {list(error.path)}: {error.message}")
+    table = document["tables"][0]
+    check([run["id"] for run in document["runs"]] == [1], "the newest run")
+    row = table["rows"][2]
+    check(row["repeats"] == 7 and row["statistics"]["rate median"]["n"] == 6, f"n of N: {row}")
+    check(row["values"]["rate median"] == 403.5, f"median: {row}")
+    check(row["values"]["rate_last"] is None, "NaN is null")
+    # JUBE's int(float(text)).
+    check(row["values"]["big"] == str(int(float("123456789012345678901234567890"))), "a big integer is a string")
+    check(row["values"]["label"] == 'a|b <script>"&*', "text as it is")
+    check(table["references"]["passed"] == 2 and len(table["references"]["missed"]) == 1, "references")
+    check(table["columns"][2]["unit"] == "x/s" and table["columns"][2]["better"] == "higher", "columns")
+    lines = [json.loads(line, parse_constant=not_json)
+             for line in tally("result", "run", "-s", "jsonl", code=5).splitlines()]
+    check(len(lines) == 6, f"{len(lines)} lines")
+    for line in lines:
+        for error in validator("#/$defs/line").iter_errors(line):
+            failures.append(f"jsonl: {list(error.path)}: {error.message}")
+    # The schema is strict enough to find a mistake.
+    del row["status"]
+    check(not validator().is_valid(document), "the schema accepts a row without status")
+    tally("result", "run", "-o", "second", "-s", "json")
+    runs = json.loads(tally("result", "run", "-i", "0", "1", "-s", "json", code=5))
+    check(validator().is_valid(runs) and len(runs["runs"]) == 2 and len(runs["tables"][0]["rows"]) == 6, "two runs")
+    check("rate" in pathlib.Path("run/000000/result/t.dat").read_text().splitlines()[0], "NAME.dat stays a table")
+
+
+def check_markdown():
+    text = tally("result", "run", "-s", "markdown", "-o", "t", code=5)
+    html = MarkdownIt("commonmark").enable("table").render(text)
+    check(html.count("<table>") == 1 and html.count("<tr>") == 4, f"table: {html}")
+    check("a|b &lt;script&gt;&quot;&amp;*" in html, f"escapes: {html}")
+
+
+def check_junit():
+    report = junitparser.JUnitXml.fromfile("report.xml")
+    suite = next(iter(report))
+    cases = {case.name: case for case in suite}
+    check(report.tests == suite.tests == 23 and report.failures == 2, f"{report.tests} tests, {report.failures} failures")
+    failed = [case for case in suite if case.result]
+    check(len(failed) == 2, f"failed: {[case.name for case in failed]}")
+    check("workpackage 0: n=1" in cases and cases["workpackage 0: n=1"].classname == "b.s", f"names: {list(cases)[:3]}")
+    reference = cases["t: rate >= 200"]
+    check("row 1" in reference.result[0].message, "the missed reference says which row")
+    check(not cases["second: rate > 0 where n == 2"].result, "a reference that holds passes")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        pathlib.Path("b.yaml").write_text(WORKFLOW)
+        tally("run", "b.yaml", "--junit", "nowhere/report.xml", code=2)
+        check(not os.path.exists("run"), "nothing is started when the report cannot be written")
+        tally("run", "b.yaml", "-q", "--junit", "report.xml", code=5)
+        tally("run", "b.yaml", "-q", code=5)
+        check_json()
+        check_markdown()
+        check_junit()
+    for failure in failures:
+        print(failure)
+    print(f"{len(failures)} failures")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
