@@ -216,6 +216,7 @@ struct Config {
   // --profile-start and --profile-stop likewise, and --profile-dir.
   std::pair<int64_t, int64_t> profile_window{0, 0};
   std::string profile_dir;
+  bool profile_counters = false;     // --profile-counters: hardware counters instead of times
   double exit_duration_minutes = 0;  // 0: no limit
   int64_t exit_interval = 0;
   std::string save_dir, load_dir, record_path;

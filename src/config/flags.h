@@ -81,6 +81,7 @@ struct Flags {
   bool time_phases = false, find_batch = false;
   std::optional<int64_t> throughput_start, throughput_stop, profile_start, profile_stop;
   std::optional<std::string> profile_dir;
+  bool profile_counters = false;
 
   std::string device = "auto";
   bool reference = false, no_cuda_graph = false, deterministic = false;

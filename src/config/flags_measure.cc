@@ -21,8 +21,14 @@ void declare_measure_flags(CLI::App* app, Flags* f) {
       "First iteration of a profile of rank 0's GPU: time of each kernel, busy fraction, every "
       "invocation. A run whose throughput is not the headline");
   g.number("--profile-stop", &f->profile_stop, 1, "Last iteration of it");
+  g.toggle(
+      "--profile-counters", &f->profile_counters,
+      "Read hardware counters in these iterations instead of times: for each kernel the use of "
+      "tensor cores, of the fp16, fma and special-function pipes, and of device memory, in "
+      "percent of peak. For a run of one process; CUDA graphs are off in it");
   g.text("--profile-dir", &f->profile_dir, "DIR",
-         "Where its files go: kernels.csv and trace.json, Chrome's format (default: profile)");
+         "Where its files go: kernels.csv and trace.json, Chrome's format; with --profile-counters "
+         "counters.csv and kernel_use.csv (default: profile)");
 }
 
 }  // namespace tally::train

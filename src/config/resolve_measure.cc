@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/config/resolve_parts.h"
+#include "src/device/graph.h"
 
 namespace tally::train {
 namespace {
@@ -50,18 +51,41 @@ std::pair<int64_t, int64_t> resolve_window(const WindowFlags& w, const Flags& f,
   return {*w.first, *w.last};
 }
 
+// Each kernel runs by itself, perhaps several times.
+void resolve_counters(Config* c) {
+  if (c->world_size > 1)
+    fail("--profile-counters",
+         "runs each kernel by itself, so that an operation between processes would wait forever, "
+         "and this run has {}: start one",
+         c->world_size);
+  if (c->time_phases) fail("--profile-counters", "contradicts --time-phases: leave one out");
+  if (c->profile_window.first <= StepGraph::eager_calls)
+    fail("--profile-start",
+         "the first {} iterations time algorithms, which --profile-counters would disturb: give {} "
+         "or later",
+         StepGraph::eager_calls, StepGraph::eager_calls + 1);
+  c->cuda_graph = false;
+  c->notices.emplace_back(
+      "--profile-counters: this run records no CUDA graphs and runs each kernel by itself where it "
+      "counts: its throughput is not the headline");
+}
+
 void resolve_windows(const Flags& f, Config* c) {
   c->throughput_window = resolve_window(
       {"--throughput-start", "--throughput-stop", f.throughput_start, f.throughput_stop}, f, *c);
   c->profile_window =
       resolve_window({"--profile-start", "--profile-stop", f.profile_start, f.profile_stop}, f, *c);
   if (f.profile_dir && !f.profile_start) fail("--profile-dir", "goes with --profile-start");
+  if (f.profile_counters && !f.profile_start)
+    fail("--profile-counters", "goes with --profile-start: give the iterations to count");
   if (!f.profile_start) return;
   if (c->device == "cpu")
     fail("--profile-start",
          "profiles the kernels of a GPU, and --device is cpu: leave it out, or time the phases of "
          "a step with --time-phases");
   c->profile_dir = f.profile_dir.value_or("profile");
+  c->profile_counters = f.profile_counters;
+  if (f.profile_counters) return resolve_counters(c);
   c->notices.emplace_back(
       "--profile-start: recording kernels takes time: this run's throughput is not the headline");
 }

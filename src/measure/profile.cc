@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "src/measure/csv.h"
+
 namespace tally::train {
 namespace {
 
@@ -41,13 +43,6 @@ double busy_seconds(const Activities& activities) {
     any = true;
   }
   return static_cast<double>(busy) * 1e-9;
-}
-
-// Names may contain quotes only as templates of characters do.
-std::string quoted(const std::string& name) {
-  std::string out = "\"";
-  for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
 }
 
 }  // namespace
@@ -92,11 +87,15 @@ DeviceProfile profile_of(const Activities& activities, double seconds) {
   return p;
 }
 
+std::string profile_csv_header() {
+  return "name,start,end,stream,graph,grid,block,registers,shared,bytes\n";
+}
+
 std::string profile_csv(const Activities& activities) {
-  std::string out = "name,start,end,stream,graph,grid,block,registers,shared,bytes\n";
+  std::string out = profile_csv_header();
   const int64_t first = first_start(activities);
   for (const DeviceActivity& a : activities)
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", quoted(a.name), a.start - first,
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_quoted(a.name), a.start - first,
                        a.end - first, a.stream, a.graph, a.grid, a.block, a.registers,
                        a.shared_bytes, a.bytes);
   return out;

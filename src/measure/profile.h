@@ -39,6 +39,7 @@ double weighted_mean(const std::vector<std::pair<double, double>>& values);
 // A line for every invocation, with a header; names are quoted. Times in nanoseconds from the first
 // start.
 std::string profile_csv(const std::vector<DeviceActivity>& activities);
+std::string profile_csv_header();
 
 // Chrome's trace event format (JSON object form; chrome://tracing and Perfetto read it): complete
 // events, in microseconds from the first start, a row for each stream. `process`: a name for the rank.

@@ -183,10 +183,44 @@ json profile_json(const Record& r) {
           {"kernels", kernels}};
 }
 
+json percent_json(const PercentOfPeak& percent) {
+  json out = json::object();
+  for (size_t column = 0; column < counter_columns; ++column)
+    out[counter_column_list()[column].name] =
+        percent[column] ? json(*percent[column]) : json(nullptr);
+  return out;
+}
+
+json counters_json(const Record& r) {
+  const CounterResult& c = *r.counters;
+  json metrics = json::object();
+  for (size_t column = 0; column < counter_columns; ++column)
+    metrics[counter_column_list()[column].name] =
+        c.plan.place[column] ? json(c.plan.metrics[*c.plan.place[column]]) : json(nullptr);
+  json kernels = json::array();
+  for (const KernelUse& k : c.profile.kernels)
+    kernels.push_back({{"name", k.name},
+                       {"calls", k.calls},
+                       {"seconds", k.seconds},
+                       {"share", k.share},
+                       {"percent_of_peak", percent_json(k.percent)}});
+  return {{"first_iteration", r.config.profile_window.first},
+          {"last_iteration", r.config.profile_window.second},
+          {"directory", r.config.profile_dir},
+          {"chip", c.chip},
+          {"passes", c.passes},
+          {"metrics", metrics},
+          {"calls", c.profile.all.calls},
+          {"kernel_seconds", c.profile.all.seconds},
+          {"percent_of_peak", percent_json(c.profile.all.percent)},
+          {"kernels", kernels}};
+}
+
 // What a run measured besides its steps.
 void add_measurements(const Record& r, json* out) {
   (*out)["headline"] = !r.config.time_phases && r.config.profile_window.first == 0;
   if (r.profile) (*out)["profile"] = profile_json(r);
+  if (r.counters) (*out)["counters"] = counters_json(r);
   if (!r.phases.empty() && r.phases.size() == r.steps.size()) (*out)["phases"] = phases_json(r);
   if (const auto w = window_throughput(r))
     (*out)["throughput_window"] = {{"first_iteration", r.config.throughput_window.first},

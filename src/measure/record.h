@@ -9,6 +9,7 @@
 
 #include "src/config/config.h"
 #include "src/device/stream.h"
+#include "src/measure/counters.h"
 #include "src/measure/phases.h"
 #include "src/measure/profile.h"
 #include "src/measure/statistics.h"
@@ -49,6 +50,14 @@ struct ProfileResult {
   int64_t lost = 0;
 };
 
+// Hardware counters of the GPU (--profile-counters), and how they were read.
+struct CounterResult {
+  CounterProfile profile;
+  CounterPlan plan;
+  std::string chip;  // CUPTI's name
+  int passes = 0;    // runs of each kernel
+};
+
 struct Record {
   Config config;
   Outcome outcome = Outcome::running;
@@ -74,6 +83,7 @@ struct Record {
   std::vector<Step> steps;
   std::vector<PhaseSeconds> phases;  // --time-phases: of each of the steps
   std::optional<ProfileResult> profile;
+  std::optional<CounterResult> counters;
   double tokens_per_sample = 0;  // real tokens, on average; 0: config.sequence
   std::vector<Interval> intervals;
   std::vector<Evaluation> evaluations;

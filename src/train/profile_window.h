@@ -2,37 +2,35 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
+#include <vector>
 
-#include "src/config/config.h"
 #include "src/device/profiler.h"
-#include "src/measure/record.h"
+#include "src/train/profile_files.h"
+#include "src/train/step_window.h"
 
 namespace tally::train {
 
-class ProfileWindow {
+class ProfileWindow final : public StepWindow {
  public:
-  // All outlive it. `profiler`: not null.
-  ProfileWindow(const Config& config, Stream& stream, DeviceProfiler* profiler, Record* record);
+  // The others outlive it.
+  ProfileWindow(const Config& config, Stream& stream, std::unique_ptr<DeviceProfiler> profiler,
+                Record* record);
 
-  // Before step `iteration` is enqueued, and after. Waits for the device at the window's ends. After
-  // the last step of the window the files are written (write_profile()) and the record is filled.
-  // Throws DeviceError and std::runtime_error.
-  void before_step(int64_t iteration);
-  void after_step(int64_t iteration);
+  // Wait for the device at the window's ends. After the last step of the window the files are written
+  // and the record is filled.
+  void before_step(int64_t iteration) override;
+  void after_step(int64_t iteration) override;
 
  private:
   const Config& config_;
   Stream& stream_;
-  DeviceProfiler& profiler_;
+  const std::unique_ptr<DeviceProfiler> profiler_;
   Record& record_;
   std::chrono::steady_clock::time_point start_;
 };
 
-// Makes the folder --profile-dir. Throws std::runtime_error where files cannot be written there.
-void prepare_profile_folder(const std::string& folder);
-// Writes FOLDER/kernels.csv (an invocation a line) and FOLDER/trace.json (Chrome's format), each of
-// them whole or not at all.
-void write_profile(const std::string& folder, const std::vector<DeviceActivity>& activities,
-                   const std::string& process);
+// kernels.csv (an invocation a line) and trace.json (Chrome's format).
+const std::vector<ProfileFile>& profile_files();
 
 }  // namespace tally::train

@@ -17,10 +17,10 @@
 #include "src/train/folders.h"
 #include "src/train/host_memory.h"
 #include "src/train/output.h"
-#include "src/train/profile_window.h"
 #include "src/train/session.h"
 #include "src/train/skip_train.h"
 #include "src/train/step_loop.h"
+#include "src/train/step_window.h"
 #include "src/train/stop_request.h"
 #include "src/train/summary.h"
 
@@ -69,16 +69,6 @@ void set_record_of_failure(World& world, const Record& record) {
   });
 }
 
-// Rank 0 profiles its GPU. Null without --profile-start, and on other ranks.
-std::unique_ptr<DeviceProfiler> open_profiler(const Config& config, const World& world,
-                                              Stream& stream) {
-  if (config.profile_window.first == 0 || !world.is_primary()) return nullptr;
-  check_flag("--profile-dir", [&] { prepare_profile_folder(config.profile_dir); });
-  std::unique_ptr<DeviceProfiler> profiler;
-  check_flag("--profile-start", [&] { profiler = DeviceProfiler::open(stream); });
-  return profiler;
-}
-
 // A run whose input has been checked and whose record has been started.
 class Run {
  public:
@@ -104,8 +94,8 @@ class Run {
           save_group(config, world, ExchangeKind::background), config.local_size, notice_);
   }
 
-  // Profiles the run's window of steps.
-  void set_profiler(std::unique_ptr<DeviceProfiler> profiler) { profiler_ = std::move(profiler); }
+  // Observes the steps of --profile-start to --profile-stop.
+  void set_window(std::unique_ptr<StepWindow> window) { window_ = std::move(window); }
 
   Ending train() {
     if (world_.is_primary()) print_text(start_summary(record_));
@@ -153,7 +143,7 @@ class Run {
       hooks.save = [&](int64_t done, int64_t samples) { save(&session, {done, samples}); };
     const LoopParts parts{
         config_,     stream_,          session.table, session.stage_list(), *session.optimizer,
-        data_.train, data_.validation, mesh_,         data_.test,           profiler_.get()};
+        data_.train, data_.validation, mesh_,         data_.test,           window_.get()};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
     Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
@@ -239,7 +229,7 @@ class Run {
   TimeLimit limit_;
   StartingPoint start_;
   SideFiles files_;
-  std::unique_ptr<DeviceProfiler> profiler_;  // null without --profile-start
+  std::unique_ptr<StepWindow> window_;  // null without --profile-start, and on ranks but 0
   std::string shortage_;
   std::string unsaved_;  // why the newest checkpoint could not be written; empty where it was
   Record& record_;
@@ -350,7 +340,8 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
         std::make_unique<Run>(config, world, std::move(data), stream.get(), std::move(communicator),
                               TimeLimit(config.exit_duration_minutes, start), std::move(from),
                               std::move(files), std::move(shortage), &record);
-    prepared->set_profiler(open_profiler(config, world, *stream));
+    if (config.profile_window.first > 0 && world.is_primary())
+      prepared->set_window(open_step_window(config, *stream, &record, recorded_notice));
     // A record that cannot be written is found now, and a run that is killed leaves a record that
     // says "running".
     prepared->write_record();

@@ -37,9 +37,6 @@ StepLoop::StepLoop(const LoopParts& parts, LoopHooks hooks, Record* record)
             forward_backward_.pipeline().evaluate(batch, pass);
           },
           [this] { return parts_.stages.back()->logits(); }, parts.mesh) {
-  if (parts_.profiler)
-    profile_ =
-        std::make_unique<ProfileWindow>(parts_.config, parts_.stream, parts_.profiler, record_);
   if (parts_.config.time_phases) {
     timer_ = std::make_unique<PhaseTimer>(parts_.stream);
     forward_backward_.set_phase_timer(timer_.get());
@@ -82,9 +79,9 @@ Ending StepLoop::run(int64_t iteration, int64_t consumed_samples) {
   log_.start();
   while (ending.outcome == Outcome::completed && iteration_ < c.train_iterations) {
     if (watch_) watch_->set_iteration(iteration_ + 1);
-    if (profile_) profile_->before_step(iteration_ + 1);
+    if (parts_.window) parts_.window->before_step(iteration_ + 1);
     step();
-    if (profile_) log_.untimed([&] { profile_->after_step(iteration_); });
+    if (parts_.window) log_.untimed([&] { parts_.window->after_step(iteration_); });
     if (iteration_ - iteration <= StepGraph::eager_calls) hooks_.agree_on_algorithms();
     do_what_is_due(due());
     ending = told_to_stop();

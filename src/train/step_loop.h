@@ -16,8 +16,8 @@
 #include "src/train/evaluator.h"
 #include "src/train/failures.h"
 #include "src/train/forward_backward.h"
-#include "src/train/profile_window.h"
 #include "src/train/step_results.h"
+#include "src/train/step_window.h"
 #include "src/train/stop_vote.h"
 #include "src/train/training_log.h"
 
@@ -36,8 +36,8 @@ struct LoopParts {
   const Mesh& mesh;
   // Evaluated once, after the last step; empty: no test data.
   Samples test = nullptr;
-  // Profiles the steps of config.profile_window; null: none.
-  DeviceProfiler* profiler = nullptr;
+  // Observes the steps of config.profile_window; null: none.
+  StepWindow* window = nullptr;
 };
 
 // The callbacks of the loop.
@@ -91,7 +91,6 @@ class StepLoop {
   Record* record_;
   StepResults results_;
   ForwardBackward forward_backward_;
-  std::unique_ptr<ProfileWindow> profile_;      // null without a profiler
   std::unique_ptr<PhaseTimer> timer_;           // null without --time-phases
   std::unique_ptr<StepGraph> recorded_update_;  // null: not recorded
   OperationWatch* watch_;                       // null: one process

@@ -65,6 +65,30 @@ std::string profile_summary(const Record& r) {
   return out;
 }
 
+std::string percent_text(const PercentOfPeak& percent) {
+  std::string out;
+  for (size_t column = 0; column < counter_columns; ++column)
+    if (percent[column])
+      out += fmt::format("{}{} {:.1f}", out.empty() ? "" : ", ", counter_column_list()[column].name,
+                         *percent[column]);
+  return out;
+}
+
+std::string counters_summary(const Record& r) {
+  constexpr size_t shown = 5, name_width = 60;
+  const CounterProfile& p = r.counters->profile;
+  std::string out = fmt::format(
+      "counters of iterations {} to {}: {} kernels, {:.3f} ms; percent of peak, weighted with "
+      "durations: {}; files in {}\n",
+      r.config.profile_window.first, r.config.profile_window.second, p.all.calls,
+      1e3 * p.all.seconds, percent_text(p.all.percent), r.config.profile_dir);
+  for (size_t k = 0; k < std::min(shown, p.kernels.size()); ++k)
+    out += fmt::format("  {:5.1f} % in {:6} calls  {}  {}\n", 100 * p.kernels[k].share,
+                       p.kernels[k].calls, percent_text(p.kernels[k].percent),
+                       p.kernels[k].name.substr(0, name_width));
+  return out;
+}
+
 }  // namespace
 
 std::string start_summary(const Record& r) {
@@ -115,6 +139,7 @@ std::string measurements_summary(const Record& r) {
     out += "\n";
   }
   if (r.profile) out += profile_summary(r);
+  if (r.counters) out += counters_summary(r);
   if (const auto w = window_throughput(r))
     out += fmt::format("throughput of iterations {} to {}: {:.1f} samples/s, {:.1f} tokens/s\n",
                        r.config.throughput_window.first, r.config.throughput_window.second,
@@ -123,7 +148,8 @@ std::string measurements_summary(const Record& r) {
     out += fmt::format("{} of iterations {} to {}: unknown, this run did not do all of them\n",
                        what, window.first, window.second);
   };
-  if (r.config.profile_window.first > 0 && !r.profile) unknown("profile", r.config.profile_window);
+  if (r.config.profile_window.first > 0 && !r.profile && !r.counters)
+    unknown(r.config.profile_counters ? "counters" : "profile", r.config.profile_window);
   if (r.config.throughput_window.first > 0 && !window_throughput(r))
     unknown("throughput", r.config.throughput_window);
   return out;

@@ -1,16 +1,15 @@
 #include "src/device/cuda/cupti_profiler.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #ifdef TALLY_WITH_CUPTI
 #include <cupti.h>
-#include <cxxabi.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
+
+#include "src/device/cuda/cupti_library.h"
 #endif
 
 namespace tally::train::cuda {
@@ -30,48 +29,22 @@ constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                         CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
 
 // The functions of libcupti.so, which is opened at run time.
-struct Library {
+struct Library : CuptiLibrary {
   Library() {
-    for (const char* name : {"libcupti.so.13", "libcupti.so"})
-      if (!handle) handle = dlopen(name, RTLD_NOW);
-    if (!handle)
-      throw DeviceError(fmt::format(
-          "CUPTI cannot be loaded ({}): install the CUDA Toolkit's CUPTI and put the folder of "
-          "libcupti.so.13 into LD_LIBRARY_PATH",
-          dlerror()));
     load("cuptiActivityRegisterCallbacks", &register_callbacks);
     load("cuptiActivityEnable", &enable);
     load("cuptiActivityDisable", &disable);
     load("cuptiActivityFlushAll", &flush_all);
     load("cuptiActivityGetNextRecord", &next_record);
     load("cuptiActivityGetNumDroppedRecords", &dropped_records);
-    load("cuptiGetResultString", &result_string);
   }
 
-  void check(CUptiResult result, const char* what) const {
-    if (result == CUPTI_SUCCESS) return;
-    const char* text = nullptr;
-    result_string(result, &text);
-    throw DeviceError(
-        fmt::format("CUPTI cannot {}: {} (another profiler, as Nsight Systems, may use it)", what,
-                    text ? text : "unknown error"));
-  }
-
-  void* handle = nullptr;
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
   decltype(&cuptiActivityEnable) enable = nullptr;
   decltype(&cuptiActivityDisable) disable = nullptr;
   decltype(&cuptiActivityFlushAll) flush_all = nullptr;
   decltype(&cuptiActivityGetNextRecord) next_record = nullptr;
   decltype(&cuptiActivityGetNumDroppedRecords) dropped_records = nullptr;
-  decltype(&cuptiGetResultString) result_string = nullptr;
-
- private:
-  template <typename Function>
-  void load(const char* name, Function* function) const {
-    *function = reinterpret_cast<Function>(dlsym(handle, name));
-    if (!*function) throw DeviceError(fmt::format("this CUPTI has no {}: take CUDA 13's", name));
-  }
 };
 
 // What CUPTI's thread adds to. CUPTI's callbacks have no argument for the profiler that they serve.
@@ -86,23 +59,13 @@ Collected& collected() {
   return all;
 }
 
-// CUTLASS's names that demanglers cannot handle are left as they are.
-std::string plain_name(const char* name) {
-  if (!name) return "unknown";
-  if (std::strstr(name, "TmaGmmaWarpSpecialized")) return name;
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> plain(
-      abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
-  return plain ? plain.get() : name;
-}
-
 std::string size_text(int x, int y, int z) {
   return fmt::format("{}x{}x{}", x, y, z);
 }
 
 DeviceActivity activity_of(const CUpti_ActivityKernel10& k) {
   DeviceActivity a;
-  a.name = plain_name(k.name);
+  a.name = kernel_name(k.name);
   a.start = static_cast<int64_t>(k.start);
   a.end = static_cast<int64_t>(k.end);
   a.stream = k.streamId;

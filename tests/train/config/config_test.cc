@@ -477,3 +477,20 @@ TEST_CASE("--rehearse: a layout without its other ranks") {
   for (const char* wrong : {"5", "5,1,2", "0,1", "a,1", "5,-1"})
     CHECK(error_of(base + "--rehearse 1x1x2 --network " + wrong).find("--network: '") == 0);
 }
+
+TEST_CASE("--profile-counters: one process, after the steps that time algorithms, no CUDA graphs") {
+  const std::string counters = base + "--profile-counters --profile-stop 5 ";
+  const Config c = parse(counters + "--profile-start 3");
+  CHECK(c.profile_counters);
+  CHECK(!c.cuda_graph);
+  CHECK(c.notices.size() == parse(base).notices.size() + 1);
+  CHECK(c.notices.back().find("no CUDA graphs") != std::string::npos);
+  CHECK(parse(base + "--profile-start 3 --profile-stop 5").cuda_graph);
+  CHECK(error_of(counters + "--profile-start 2") ==
+        "--profile-start: the first 2 iterations time algorithms, which --profile-counters would "
+        "disturb: give 3 or later");
+  CHECK(error_of(counters + "--profile-start 3 --time-phases") ==
+        "--profile-counters: contradicts --time-phases: leave one out");
+  CHECK(error_of(counters + "--profile-start 3", 2).find("this run has 2: start one") !=
+        std::string::npos);
+}

@@ -166,6 +166,7 @@ const std::set<std::string> may_differ{
     "--eod-mask-loss", "--reset-position-ids", "--reset-attention-mask", "--log-format",
     "--log-throughput",                                    // rank 0 alone prints
     "--profile-start", "--profile-stop", "--profile-dir",  // rank 0 alone uses them
+    "--profile-counters",                                  // runs in one process
     "--find-batch",                                        // runs in one process
     "--throughput-start", "--throughput-stop",             // likewise
     "--persistent-save-interval",                          // known and refused, or without effect

@@ -411,6 +411,7 @@ TEST_CASE("what cannot be measured is refused") {
       error("--profile-start 1 --profile-stop 2"),
       "--profile-start: profiles the kernels of a GPU, and --device is cpu: leave it out"));
   CHECK(contains(error("--profile-dir d"), "--profile-dir: goes with --profile-start"));
+  CHECK(contains(error("--profile-counters"), "--profile-counters: goes with --profile-start"));
   CHECK(contains(error("--time-phases --nproc-per-node 2 --pipeline-model-parallel-size 2"),
                  "--time-phases: the passes of a pipeline's micro batches overlap"));
 }

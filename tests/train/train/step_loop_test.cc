@@ -4,11 +4,9 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <set>
 
@@ -119,7 +117,7 @@ struct Fixture {
                           config.eval_interval > 0 ? numbers : validation,
                           mesh,
                           nullptr,
-                          profiler.get()};
+                          window.get()};
     StepLoop loop(parts, hooks, &record);
     allocations = stream->allocations();
     const Ending ending = loop.run(iteration, consumed);
@@ -137,7 +135,7 @@ struct Fixture {
   std::unique_ptr<FakeStage> model;
   std::function<double(int64_t)> loss, gradient;
   std::shared_ptr<const SampleSource> train, validation;
-  std::unique_ptr<DeviceProfiler> profiler;
+  std::unique_ptr<StepWindow> window;
   Record record;
   std::vector<std::string> lines;
   int64_t allocations = 0, steady_allocations = 0, updates = 0;
@@ -469,50 +467,29 @@ TEST_CASE("--time-phases: every step has its phases, which make up its time") {
 
 namespace {
 
-// Tells of one kernel, and in which steps it was started and stopped.
-class FakeProfiler final : public DeviceProfiler {
+// Lists the steps around which it is called, and how many were done by then.
+class FakeWindow final : public StepWindow {
  public:
-  FakeProfiler(const Record* record, std::vector<size_t>* calls) : record_(record), calls_(calls) {}
-  void start() override { calls_->push_back(record_->steps.size()); }
-  std::vector<DeviceActivity> stop(int64_t* lost) override {
-    calls_->push_back(record_->steps.size());
-    *lost = 3;
-    DeviceActivity a;
-    a.name = "kernel";
-    a.end = 10;
-    a.grid = "1x1x1";
-    return {a};
-  }
+  explicit FakeWindow(const Record* record) : record_(record) {}
+  void before_step(int64_t iteration) override { add("before", iteration); }
+  void after_step(int64_t iteration) override { add("after", iteration); }
+  std::string calls;
 
  private:
+  void add(const char* what, int64_t iteration) {
+    calls += fmt::format("{} {} ({} done), ", what, iteration, record_->steps.size());
+  }
   const Record* record_;
-  std::vector<size_t>* calls_;
 };
 
 }  // namespace
 
-TEST_CASE("--profile-start: the steps of the window are profiled, and the files are written") {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::temp_directory_path() / fmt::format("tally_profile_{}", getpid());
+TEST_CASE("a window sees each step before it is enqueued and after") {
   Fixture f;
-  std::vector<size_t> calls;
-  f.profiler = std::make_unique<FakeProfiler>(&f.record, &calls);
+  auto window = std::make_unique<FakeWindow>(&f.record);
+  const FakeWindow& seen = *window;
+  f.window = std::move(window);
   f.config.log_interval = 1;  // the record has each step at once
-  f.config.profile_window = {2, 3};
-  f.config.profile_dir = folder.string();
-  prepare_profile_folder(folder.string());
-  f.run();
-  // After the first step, and after the third one was enqueued and before it was recorded.
-  CHECK(calls == std::vector<size_t>{1, 2});
-  REQUIRE(f.record.profile);
-  CHECK(f.record.profile->lost == 3);
-  CHECK(f.record.profile->profile.calls == 1);
-  CHECK(f.record.profile->profile.seconds > 0);
-  CHECK(fs::file_size(folder / "kernels.csv") > 0);
-  CHECK(fs::file_size(folder / "trace.json") > 0);
-  fs::remove_all(folder);
-  // A run that is resumed within the window has no profile.
-  f.record.profile.reset();
   f.run(2, 12);
-  CHECK(!f.record.profile);
+  CHECK(seen.calls == "before 3 (0 done), after 3 (0 done), before 4 (1 done), after 4 (1 done), ");
 }
