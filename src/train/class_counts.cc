@@ -1,6 +1,7 @@
 #include "src/train/class_counts.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "src/device/convert.h"
 
@@ -21,6 +22,19 @@ std::vector<int32_t> greatest_of_rows(const std::vector<float>& values, int64_t 
   for (auto row = values.begin(); row != values.end(); row += columns)
     places.push_back(static_cast<int32_t>(std::max_element(row, row + columns) - row));
   return places;
+}
+
+std::vector<float> softmax_of_rows(const std::vector<float>& values, int64_t columns) {
+  std::vector<float> scores(values.size());
+  for (size_t row = 0; row < values.size(); row += static_cast<size_t>(columns)) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(row), last = first + columns;
+    const double greatest = *std::max_element(first, last);
+    double sum = 0;
+    for (auto value = first; value != last; ++value) sum += std::exp(*value - greatest);
+    std::transform(first, last, scores.begin() + static_cast<std::ptrdiff_t>(row),
+                   [&](float v) { return static_cast<float>(std::exp(v - greatest) / sum); });
+  }
+  return scores;
 }
 
 void ClassCounts::add(const std::vector<int32_t>& predictions, const std::vector<int32_t>& of) {

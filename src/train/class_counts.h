@@ -15,6 +15,9 @@ std::vector<float> fetch_f32(const Tensor& t, Stream& stream);
 // Of each row of `columns` values the place of the greatest, the first of equals.
 std::vector<int32_t> greatest_of_rows(const std::vector<float>& values, int64_t columns);
 
+// The softmax of each row of `columns` values.
+std::vector<float> softmax_of_rows(const std::vector<float>& values, int64_t columns);
+
 // Labels that count (not negative), and predictions that are right.
 struct ClassCounts {
   int64_t labels = 0, right = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 
 #include "src/checkpoint/model_weights.h"
 #include "src/device/arena.h"
@@ -150,11 +151,16 @@ class Examination {
     if (!model_->logits().defined()) return;
     const std::vector<float> logits = fetch_f32(model_->logits(), stream_);
     if (c_.model.task == Task::classification) {
-      std::vector<int32_t> classes = greatest_of_rows(logits, c_.model.classes);
-      if (!gathers_) return take_classes(at, classes, arrays.labels[0]);
+      const std::vector<int32_t> classes = greatest_of_rows(logits, c_.model.classes);
+      std::vector<float> scores;
+      if (wants_scores()) scores = softmax_of_rows(logits, c_.model.classes);
+      if (!gathers_)
+        return take_classes(at, classes.data(), arrays.labels[0].data(), scores.data());
       std::copy(classes.begin(), classes.end(), classes_.begin());
       std::copy(arrays.labels[0].begin(), arrays.labels[0].end(),
                 classes_.begin() + c_.micro_batch);
+      std::memcpy(classes_.data() + 2 * c_.micro_batch, scores.data(),
+                  scores.size() * sizeof(float));
     } else if (gathers_) {
       const auto half = static_cast<std::ptrdiff_t>(logits.size() / 2);
       std::copy(logits.begin(), logits.begin() + half, spans_.begin());
@@ -163,11 +169,14 @@ class Examination {
       take_spans(at, logits.data(), logits.data() + logits.size() / 2);
     }
   }
-  void take_classes(const SampleRange& at, const std::vector<int32_t>& classes,
-                    const std::vector<int32_t>& labels) {
+  bool wants_scores() const { return !c_.predictions_path.empty(); }
+  // Of each sample; `scores` [samples, classes], where they are wanted.
+  void take_classes(const SampleRange& at, const int32_t* classes, const int32_t* labels,
+                    const float* scores) {
     for (int64_t n = at.begin; n < at.end; ++n) {
-      const auto row = static_cast<size_t>(n - at.begin);
-      scores_.take_class(n, classes[row], labels[row]);
+      const int64_t row = n - at.begin;
+      scores_.take_class(n, classes[row], labels[row],
+                         wants_scores() ? scores + row * c_.model.classes : nullptr);
     }
   }
   void take_spans(const SampleRange& at, const float* start, const float* end) {
@@ -181,8 +190,9 @@ class Examination {
   void plan_gather() {
     const int64_t ranks = data_.size();
     if (c_.model.task == Task::classification) {
-      classes_.resize(static_cast<size_t>(2 * c_.micro_batch), -1);
-      mine_ = arena_.make(DType::i32, {2 * c_.micro_batch}, "predictions");
+      const int64_t numbers = (2 + (wants_scores() ? c_.model.classes : 0)) * c_.micro_batch;
+      classes_.resize(static_cast<size_t>(numbers), -1);
+      mine_ = arena_.make(DType::i32, {numbers}, "predictions");
     } else if (c_.model.task == Task::question_answering) {
       spans_.resize(static_cast<size_t>(2 * c_.micro_batch * c_.sequence));
       mine_ = arena_.make(DType::f32, {2 * c_.micro_batch * c_.sequence}, "predictions");
@@ -207,8 +217,8 @@ class Examination {
       const char* part = host.data() + static_cast<size_t>(rank) * mine_.bytes();
       if (classes) {
         const auto* numbers = reinterpret_cast<const int32_t*>(part);
-        take_classes(at, {numbers, numbers + c_.micro_batch},
-                     {numbers + c_.micro_batch, numbers + 2 * c_.micro_batch});
+        take_classes(at, numbers, numbers + c_.micro_batch,
+                     reinterpret_cast<const float*>(part) + 2 * c_.micro_batch);
       } else {
         const auto* numbers = reinterpret_cast<const float*>(part);
         take_spans(at, numbers, numbers + c_.micro_batch * c_.sequence);
@@ -268,8 +278,10 @@ class Examination {
   EncoderUpload upload_;
   StepState* state_ = nullptr;
   Tensor sums_, mine_, all_;
-  std::vector<int32_t> classes_;  // [2, micro batch]: predictions and labels to gather
-  std::vector<float> spans_;      // [2, micro batch, sequence]: start and end logits to gather
+  // To gather: predictions and labels [2, micro batch], then the bits of the scores [micro batch,
+  // classes] where they are wanted.
+  std::vector<int32_t> classes_;
+  std::vector<float> spans_;  // [2, micro batch, sequence]: start and end logits to gather
   int64_t masked_ = 0, pairs_ = 0;
 };
 

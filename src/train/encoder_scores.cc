@@ -69,15 +69,23 @@ EncoderScores::EncoderScores(const Config& config, const EncoderExam& exam,
   if (config.model.task == Task::classification) {
     classes_.resize(count, -1);
     labels_.resize(count, -1);
+    if (!config.predictions_path.empty())
+      probabilities_.resize(count * static_cast<size_t>(config.model.classes));
   } else if (config.model.task == Task::question_answering) {
     start_.resize(count);
     end_.resize(count);
   }
 }
 
-void EncoderScores::take_class(int64_t sample, int32_t prediction, int32_t label) {
-  classes_[static_cast<size_t>(sample - range_.begin)] = prediction;
-  labels_[static_cast<size_t>(sample - range_.begin)] = label;
+void EncoderScores::take_class(int64_t sample, int32_t prediction, int32_t label,
+                               const float* scores) {
+  const auto at = static_cast<size_t>(sample - range_.begin);
+  classes_[at] = prediction;
+  labels_[at] = label;
+  if (!scores) return;
+  const int64_t classes = config_.model.classes;
+  std::copy(scores, scores + classes,
+            probabilities_.begin() + static_cast<std::ptrdiff_t>(at) * classes);
 }
 
 void EncoderScores::take_span(int64_t sample, const float* start, const float* end) {
@@ -132,6 +140,27 @@ void EncoderScores::score_questions(EvaluationSums* sums) {
     answers_.emplace_back(examples[n].id, predictions[n].text);
 }
 
+json EncoderScores::class_name(int32_t number) const {
+  const auto at = static_cast<size_t>(number);
+  return at < exam_.classes.size() ? json(exam_.classes[at]) : json(number);
+}
+
+json EncoderScores::class_scores(size_t at) const {
+  const auto classes = static_cast<size_t>(config_.model.classes);
+  const bool named = exam_.classes.size() == classes;
+  json scores = named ? json::object() : json::array();
+  for (size_t k = 0; k < classes; ++k) {
+    // An f32 has 7 digits.
+    const double score = std::round(1e7 * probabilities_[at * classes + k]) / 1e7;
+    if (named) {
+      scores[exam_.classes[k]] = score;
+    } else {
+      scores.push_back(score);
+    }
+  }
+  return scores;
+}
+
 std::string EncoderScores::predictions() const {
   if (config_.model.task == Task::question_answering) {
     json all = json::object();
@@ -139,14 +168,11 @@ std::string EncoderScores::predictions() const {
     return text_of(all, -1);
   }
   std::string lines;
-  const auto name = [this](int32_t number) {
-    const auto at = static_cast<size_t>(number);
-    return at < exam_.classes.size() ? json(exam_.classes[at]) : json(number);
-  };
   for (size_t n = 0; n < classes_.size(); ++n)
     lines += text_of({{"sample", range_.begin + static_cast<int64_t>(n)},
-                      {"prediction", name(classes_[n])},
-                      {"label", labels_[n] < 0 ? json(nullptr) : name(labels_[n])}},
+                      {"prediction", class_name(classes_[n])},
+                      {"label", labels_[n] < 0 ? json(nullptr) : class_name(labels_[n])},
+                      {"scores", class_scores(n)}},
                      -1) +
              "\n";
   return lines;

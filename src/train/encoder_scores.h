@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,23 +61,29 @@ class EncoderScores {
   EncoderScores(const Config& config, const EncoderExam& exam, const SampleRange& range);
 
   // Classification: the class that the model gives to a sample, and the right one (negative: none).
-  void take_class(int64_t sample, int32_t prediction, int32_t label);
+  // `scores`: the probability of each class, for the predictions; null: not asked for.
+  void take_class(int64_t sample, int32_t prediction, int32_t label, const float* scores);
   // Question answering: the logits of all tokens of a window, as many as the sample has.
   void take_span(int64_t sample, const float* start, const float* end);
 
   // Adds what the answers are worth.
   void score(EvaluationSums* sums);
-  // After score(): the predictions of this range. Classification: a JSON object a line. SQuAD: one
+  // After score(): the predictions of this range. Classification: a JSON object a line, with the
+  // scores by the classes' names, or in their order where they have none. SQuAD: one
   // JSON object of the answers by their questions' names.
   std::string predictions() const;
 
  private:
   void score_questions(EvaluationSums* sums);
+  // In predictions(): a class, and the scores of a sample of the range.
+  nlohmann::ordered_json class_name(int32_t number) const;
+  nlohmann::ordered_json class_scores(size_t at) const;
 
   const Config& config_;
   const EncoderExam& exam_;
   const SampleRange range_;
   std::vector<int32_t> classes_, labels_;        // [range]
+  std::vector<float> probabilities_;             // [range, classes]; empty: not asked for
   std::vector<std::vector<float>> start_, end_;  // [range] of each window
   std::vector<std::pair<std::string, std::string>> answers_;
 };

@@ -82,6 +82,10 @@ std::vector<int32_t> read_tokens(const Config& c, const Print& notice) {
   return tokens;
 }
 
+nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
 Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, const Mesh& mesh) {
   ParameterTable table;
   register_gpt(c.model, &table);
@@ -119,12 +123,14 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, con
   return result;
 }
 
+// `results`: null before the end, and where it failed.
 nlohmann::ordered_json record_of(const Record& record, const nlohmann::ordered_json& results) {
   const Config& c = record.config;
   nlohmann::ordered_json out{{"schema", "tally-train-evaluation/1"},
                              {"outcome", outcome_name(record.outcome)},
+                             {"message", text_or_null(record.message)},
                              {"started", record.started},
-                             {"ended", record.ended},
+                             {"ended", text_or_null(record.ended)},
                              {"command_line", c.command_line},
                              {"model", c.model_dir},
                              {"text", c.text.empty() ? c.data.paths.front() : c.text},
@@ -277,7 +283,8 @@ void check_predictions_target(const std::string& path) {
 // is found at once.
 class PredictionsFile {
  public:
-  explicit PredictionsFile(const std::string& path) : path_(path), file_(path + ".tmp", true) {}
+  explicit PredictionsFile(const std::string& path) : path_(path), file_(temporary(path), true) {}
+  static std::string temporary(const std::string& path) { return path + ".tmp"; }
   void write(const std::string& text) {
     file_.append(text.data(), text.size());
     file_.sync_and_keep();
@@ -303,6 +310,20 @@ class EvaluationRun {
   // Whether errors from now on are those of the run and not of its input.
   bool checked() const { return checked_; }
 
+  // The record of an evaluation that failed, if errors are those of the run.
+  void record_failure(const Ending& ending) const {
+    if (!checked_) return;
+    Record failed = record_;
+    failed.outcome = ending.outcome;
+    failed.message = ending.message;
+    failed.ended = utc_now();
+    try {
+      write_record(failed, nullptr);
+    } catch (const std::runtime_error& e) {
+      print_error(e.what());
+    }
+  }
+
   void run() {
     for (const std::string& text : config_.notices) notice_(text);
     require_same_settings(world_.meeting(), host_name(), build_settings(build_info()),
@@ -317,7 +338,13 @@ class EvaluationRun {
     const std::unique_ptr<Stream> stream = open_device(config_, &record_);
     for (const std::string& text : {kernel_notice(record_), threads_notice(record_)})
       if (!text.empty()) notice_(text);
+    // A record that cannot be written is found now, and an evaluation that is killed leaves a record
+    // that says "running".
+    check_flag("--record", [&] { write_record(record_, nullptr); });
     checked_ = true;
+    // When a failure ends several processes, rank 0 writes the record, whichever rank failed.
+    if (world_.size() > 1)
+      world_.set_on_failure([this](const Failure& f) { record_failure(describe_failure(f)); });
     if (const std::string why = memory_shortage(config_, record_.device); !why.empty())
       throw MemoryShortage(why);
     const auto communicator = open_communicator(config_, world_, &record_);
@@ -333,6 +360,7 @@ class EvaluationRun {
     if (!config_.predictions_path.empty())
       check_flag("--predictions", [&] {
         check_predictions_target(config_.predictions_path);
+        check_predictions_target(PredictionsFile::temporary(config_.predictions_path));
         predictions_ = std::make_unique<PredictionsFile>(config_.predictions_path);
       });
   }
@@ -344,9 +372,13 @@ class EvaluationRun {
     record_.ended = utc_now();
     print_line(fmt::format("evaluation of {} | {}", config_.model_dir, report.line));
     if (predictions_) predictions_->write(report.predictions);
-    if (!config_.record_path.empty())
-      write_json(record_of(record_, report.results), config_.record_path);
+    write_record(record_, report.results);
     if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
+  }
+
+  void write_record(const Record& record, const nlohmann::ordered_json& results) const {
+    if (!config_.record_path.empty() && world_.is_primary())
+      write_json(record_of(record, results), config_.record_path);
   }
 
   const Config& config_;
@@ -371,6 +403,7 @@ int evaluate(const Config& config, World& world) {
     return world.fail(2, e.what());
   } catch (...) {
     const Ending ending = describe_failure(std::current_exception(), config);
+    if (world.size() == 1) run.record_failure(ending);
     const bool input = !run.checked() && ending.outcome == Outcome::error;
     return world.fail(input ? 2 : exit_code(ending.outcome), ending.message);
   }

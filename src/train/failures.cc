@@ -55,4 +55,11 @@ Ending describe_failure(const std::exception_ptr& error, const Config& config) {
   }
 }
 
+Ending describe_failure(const Failure& f) {
+  Outcome outcome = Outcome::error;
+  for (const Outcome known : {Outcome::out_of_memory, Outcome::failed_check})
+    if (f.code == exit_code(known)) outcome = known;
+  return {outcome, fmt::format("rank {} on {}: {}", f.rank, f.host, f.message)};
+}
+
 }  // namespace tally::train

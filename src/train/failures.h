@@ -10,6 +10,7 @@
 #include "src/config/config.h"
 #include "src/device/errors.h"
 #include "src/measure/record.h"
+#include "src/parallel/rendezvous.h"
 
 namespace tally::train {
 
@@ -47,5 +48,7 @@ void check_flag(const char* flag, const Check& check) {
 // The outcome and the message for an exception. Out of memory, on a device, on the host or inside a
 // library, is distinguished from other errors, and its message says what to try.
 Ending describe_failure(const std::exception_ptr& error, const Config& config);
+// The same for a failure that has ended several processes.
+Ending describe_failure(const Failure& failure);
 
 }  // namespace tally::train

@@ -64,6 +64,10 @@ double host_limit() {
   return std::max(0.0, limit - process_bytes);
 }
 
+nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
 class BatchFinder {
  public:
   explicit BatchFinder(const Config& config) : config_(config) {
@@ -76,6 +80,20 @@ class BatchFinder {
     record_.parameters = config.model.parameters();
     open_device(config, &record_);
     limit_ = on_gpu() ? static_cast<double>(record_.device_info.total_bytes) : host_limit();
+    // A record that cannot be written is found now, and a search that is killed leaves a record that
+    // says "running".
+    check_flag("--record", [&] { write_record({}); });
+  }
+
+  void record_failure(const Ending& ending) {
+    record_.outcome = ending.outcome;
+    record_.message = ending.message;
+    record_.ended = utc_now();
+    try {
+      write_record({});
+    } catch (const std::runtime_error& e) {
+      print_error(e.what());
+    }
   }
 
   // Returns the exit code.
@@ -169,13 +187,18 @@ class BatchFinder {
       print_error(fmt::format("not even a micro batch of 1 fits: {}",
                               memory_advice(with_micro_batch(config_, 1))));
     }
-    if (!config_.record_path.empty()) write_json(to_json(found), config_.record_path);
+    write_record(found);
     if (found == 0) return exit_code(record_.outcome);
     if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
     return 0;
   }
 
-  nlohmann::ordered_json to_json(int64_t found) const {
+  // `found`: empty before the end.
+  void write_record(std::optional<int64_t> found) const {
+    if (!config_.record_path.empty()) write_json(to_json(found), config_.record_path);
+  }
+
+  nlohmann::ordered_json to_json(std::optional<int64_t> found) const {
     auto tries = nlohmann::ordered_json::array();
     for (const Try& t : tries_)
       tries.push_back({{"micro_batch_size", t.micro_batch},
@@ -186,11 +209,15 @@ class BatchFinder {
     return {{"schema", "tally-train-find-batch/1"},
             {"outcome", outcome_name(record_.outcome)},
             {"started", record_.started},
-            {"ended", record_.ended},
+            {"message", text_or_null(record_.message)},
+            {"ended", text_or_null(record_.ended)},
             {"command_line", config_.command_line},
             {"configuration", configuration_json(record_)},
             {"environment", environment_json(record_)},
-            {"results", {{"micro_batch_size", found}, {"limit_bytes", limit_}, {"tries", tries}}}};
+            {"results",
+             {{"micro_batch_size", found ? nlohmann::ordered_json(*found) : nullptr},
+              {"limit_bytes", limit_},
+              {"tries", tries}}}};
   }
 
   const Config& config_;
@@ -203,19 +230,19 @@ class BatchFinder {
 }  // namespace
 
 int find_batch(const Config& config, World& world) {
-  bool checked = false;
+  std::optional<BatchFinder> finder;  // once the input has been checked
   try {
     for (const std::string& notice : config.notices) print_note(notice);
-    BatchFinder finder(config);
-    checked = true;
-    const int code = finder.run();
+    finder.emplace(config);
+    const int code = finder->run();
     world.done();
     return code;
   } catch (const InputError& e) {
     return world.fail(2, e.what());
   } catch (...) {
     const Ending ending = describe_failure(std::current_exception(), config);
-    const bool input = !checked && ending.outcome == Outcome::error;
+    if (finder) finder->record_failure(ending);
+    const bool input = !finder && ending.outcome == Outcome::error;
     return world.fail(input ? 2 : exit_code(ending.outcome), ending.message);
   }
 }

@@ -58,10 +58,9 @@ void set_record_of_failure(World& world, const Record& record) {
   if (!world.is_primary() || record.config.record_path.empty()) return;
   world.set_on_failure([begun = record](const Failure& f) {
     Record last = begun;
-    last.outcome = f.code == exit_code(Outcome::out_of_memory)  ? Outcome::out_of_memory
-                   : f.code == exit_code(Outcome::failed_check) ? Outcome::failed_check
-                                                                : Outcome::error;
-    last.message = fmt::format("rank {} on {}: {}", f.rank, f.host, f.message);
+    const Ending ending = describe_failure(f);
+    last.outcome = ending.outcome;
+    last.message = ending.message;
     last.ended = utc_now();
     const std::string unwritten =
         failure_of([&] { tally::train::write_record(last, last.config.record_path); });

@@ -192,6 +192,15 @@ void StepLoop::check(const Step& step) const {
       advice_for_divergence(c)));
 }
 
+// Of the last one. The steps before it had finite losses, but their weights are not worth a
+// checkpoint.
+void StepLoop::check_evaluation() const {
+  const Evaluation& e = record_->evaluations.back();
+  if (std::isfinite(e.loss)) return;
+  throw CheckFailed(fmt::format("iteration {}: the {} loss is not finite ({}): {}", e.iteration,
+                                e.split, e.loss, advice_for_divergence(parts_.config)));
+}
+
 void StepLoop::evaluate(const std::string& where) {
   const Config& c = parts_.config;
   // Each evaluation takes the next samples, so that a resumed run takes those that the first run
@@ -203,6 +212,7 @@ void StepLoop::evaluate(const std::string& where) {
   evaluated_ = iteration_;
   record_->evaluations.push_back({iteration_, found.loss, "validation", found.accuracy});
   hooks_.print(format_validation(where, found.loss, found.accuracy));
+  check_evaluation();
 }
 
 // Reports the end of an epoch, with the loss on the validation blocks where there are any.
@@ -234,6 +244,7 @@ void StepLoop::finish(bool finished) {
     record_->evaluations.push_back({iteration_, found.loss, "test", found.accuracy});
     hooks_.print(
         format_validation("the end of training for test data", found.loss, found.accuracy));
+    check_evaluation();
   }
   if (hooks_.save && saved_ != iteration_) save();
 }

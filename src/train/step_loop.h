@@ -80,6 +80,7 @@ class StepLoop {
   void do_what_is_due(const Due& due);
   void take_results();
   void check(const Step& step) const;
+  void check_evaluation() const;
   void evaluate(const std::string& where);
   void end_epoch();
   void save();

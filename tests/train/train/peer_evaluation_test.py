@@ -76,7 +76,7 @@ def classifies():
     with tempfile.TemporaryDirectory() as work:
         model = save_model("BertForSequenceClassification", work, num_labels=3)
         g = torch.Generator().manual_seed(2)
-        lines, predictions, labels, loss = [], [], draw(g, 0, 3, SAMPLES), 0.0
+        lines, predictions, scores, labels, loss = [], [], [], draw(g, 0, 3, SAMPLES), 0.0
         labels[:3] = [0, 1, 2]
         for k in range(SAMPLES):
             words = [WORDS[i] for i in draw(g, 0, len(WORDS), 1 + k % 20)]
@@ -84,6 +84,7 @@ def classifies():
             with torch.no_grad():
                 logits = model(input_ids=torch.tensor([[CLS, *(PIECES.index(w) for w in words), SEP]])).logits
             predictions.append(logits.argmax().item())
+            scores.append(torch.softmax(logits[0], 0).tolist())
             loss += torch.nn.functional.cross_entropy(logits, torch.tensor([labels[k]])).item() / SAMPLES
         data = f"{work}/texts.tsv"
         with open(data, "w", encoding="utf-8") as f:
@@ -99,6 +100,11 @@ def classifies():
             check(abs(results["loss"] - first["loss"]) < 1e-13 and results["tokens"] == first["tokens"], "the same")
             with open(f"{work}/p.jsonl", encoding="utf-8") as f:
                 rows = [json.loads(line) for line in f]
+            for row, expected in zip(rows, scores):
+                found = row.pop("scores")
+                check(list(found) == ["0", "1", "2"] if isinstance(found, dict) else len(found) == 3, f"{found}")
+                values = list(found.values()) if isinstance(found, dict) else found
+                check(all(abs(v - e) < 1e-5 for v, e in zip(values, expected)), f"{ranks} {mode}: {found}, {expected}")
             check(rows == [{"sample": k, "prediction": predictions[k], "label": labels[k]} for k in range(SAMPLES)],
                   f"{ranks} {mode}: predictions")
         validates(work, data, lines, predictions, labels)
@@ -116,6 +122,13 @@ def replaces_only_predictions(work, data):
         check("exists but does not hold predictions" in error and error.count("\n") == 1, error)
         with open(path, "rb") as f:
             check(f.read() == before, f"{path} is as before")
+    # The file that predictions are written to before they are complete is no one else's either.
+    with open(f"{work}/q.jsonl.tmp", "w", encoding="utf-8") as f:
+        f.write("my own notes")
+    error = evaluate(work, data, 1, "reduce", "--predictions", f"{work}/q.jsonl", code=2)
+    check("q.jsonl.tmp' exists but does not hold predictions" in error and error.count("\n") == 1, error)
+    with open(f"{work}/q.jsonl.tmp", encoding="utf-8") as f:
+        check(f.read() == "my own notes", "the user's file is as before")
     error = evaluate(work, data, 1, "reduce", "--predictions", f"{work}/./e.json", code=2)
     check("is the file of --record, too" in error, error)
 

@@ -308,6 +308,39 @@ TEST_CASE("invalid model folders and texts are refused") {
   CHECK(loss("text.txt") == loss("text.txt.gz"));
 }
 
+TEST_CASE("evaluate: a record that cannot be written is found first, a failure replaces success") {
+  const Folder folder("evaluate_record");
+  REQUIRE(tally_train(mock + "--train-iters 1 --save-hf " + folder / "model").code == 0);
+  std::ofstream(folder / "text.txt") << "a text that is long enough";
+  const std::string evaluate = "evaluate --device cpu --tokenizer-type bytes --text " +
+                               folder / "text.txt --load-hf " + folder / "model --record ";
+  const Ended unwritten = tally_train(evaluate + "/proc/none/r.json");
+  CHECK(unwritten.code == 2);
+  CHECK(unwritten.out.empty());
+  CHECK(contains(unwritten.err, "--record: "));
+  REQUIRE(tally_train(evaluate + folder / "r.json").code == 0);
+  const json good = read_json(folder / "r.json");
+  CHECK(good["outcome"] == "completed");
+  CHECK(good["message"].is_null());
+  CHECK(good["results"]["loss"].is_number());
+  // Weights that are not numbers: the end of the file holds a tensor's values.
+  const fs::path weights = folder / "model/model.safetensors";
+  std::fstream file(weights, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(fs::file_size(weights)) - 256);
+  file << std::string(256, '\xff');
+  file.close();
+  for (const std::string ranks : {"", " --nproc-per-node 2"}) {
+    CAPTURE(ranks);
+    const Ended failed = tally_train(evaluate + folder / "r.json" + ranks);
+    CHECK_MESSAGE(failed.code == 5, failed.err);
+    const json record = read_json(folder / "r.json");
+    CHECK(record["outcome"] == "failed_check");
+    CHECK(contains(record["message"].get<std::string>(), "the loss is not finite"));
+    CHECK(record["ended"].is_string());
+    CHECK(record["results"].is_null());
+  }
+}
+
 TEST_CASE("a dataset that is cut short while it is trained on is one sentence, and a record") {
   const Folder folder("cut");
   std::ofstream(folder / "text.txt") << std::string(200000, 'x');

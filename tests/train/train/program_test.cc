@@ -440,9 +440,10 @@ TEST_CASE("--find-batch on a CPU: the largest that the model lets fit, and one m
   const Ended unwritten = tally_train(
       "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --device cpu "
       "--mock-data --find-batch --record /proc/none/r.json");
-  CHECK(unwritten.code == 1);
-  CHECK(contains(unwritten.out, "largest micro batch: "));
-  CHECK(contains(unwritten.err, "the record cannot be written"));
+  CHECK(unwritten.code == 2);
+  CHECK(unwritten.out.empty());
+  CHECK(contains(unwritten.err, "--record: "));
+  CHECK(contains(unwritten.err, "cannot be written"));
   const Ended refused = tally_train(mock + "--train-iters 1 --find-batch");
   CHECK(refused.code == 2);
   CHECK(contains(refused.err, "--micro-batch-size: contradicts --find-batch"));

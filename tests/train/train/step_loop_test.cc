@@ -46,7 +46,7 @@ class FakeStage final : public Stage {
   void evaluate(const Batch& batch, const Pass& pass, ActivationSet&) override {
     evaluated_ids.push_back(batch.ids.as<int32_t>()[0]);
     evaluated_labels.push_back(batch.counted);
-    pass.state->loss_sum += pass.weight * 2.0;
+    pass.state->loss_sum += pass.weight * held_out_loss;
   }
   size_t scratch_bytes() const override { return 0; }
 
@@ -54,6 +54,7 @@ class FakeStage final : public Stage {
     return 5.0 - static_cast<double>(step);
   };
   std::function<double(int64_t)> gradient = [](int64_t) { return 0.1; };
+  double held_out_loss = 2;
   int64_t calls = 0;
   std::vector<uint64_t> seeds;
   std::vector<int32_t> first_ids, evaluated_ids;
@@ -101,6 +102,7 @@ struct Fixture {
     auto made = std::make_unique<FakeStage>(*table, config.micro_batches());
     if (loss) made->loss = loss;
     if (gradient) made->gradient = gradient;
+    made->held_out_loss = held_out_loss;
     model = std::move(made);
     Optimizer optimizer(config, *table, *stream);
     record = Record{};
@@ -134,6 +136,7 @@ struct Fixture {
   std::unique_ptr<ParameterTable> table;
   std::unique_ptr<FakeStage> model;
   std::function<double(int64_t)> loss, gradient;
+  double held_out_loss = 2;
   std::shared_ptr<const SampleSource> train, validation;
   std::unique_ptr<StepWindow> window;
   Record record;
@@ -267,6 +270,22 @@ TEST_CASE("a loss or gradient that is not finite ends the run with its step, num
   f.loss = [](int64_t) { return 1.0; };
   f.gradient = [](int64_t) { return std::numeric_limits<double>::infinity(); };
   CHECK_THROWS_AS(f.run(), CheckFailed);
+}
+
+TEST_CASE("a loss on held-out samples that is not finite ends the run, without a checkpoint") {
+  Fixture f;
+  int saved = 0;
+  f.hooks.save = [&](int64_t, int64_t) { ++saved; };
+  f.config.eval_iterations = 1;
+  f.config.eval_interval = f.config.save_interval = 2;
+  f.held_out_loss = std::nan("");
+  CHECK_THROWS_WITH_AS(f.run(),
+                       "iteration 2: the validation loss is not finite (nan): lower --lr or "
+                       "lengthen the warm-up",
+                       CheckFailed);
+  REQUIRE(f.record.evaluations.size() == 1);
+  CHECK(std::isnan(f.record.evaluations[0].loss));
+  CHECK(saved == 0);
 }
 
 TEST_CASE("no checkpoint is written of a state that failed its check") {
