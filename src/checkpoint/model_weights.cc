@@ -35,6 +35,21 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+// The tensor of a file that holds `part`, by any of its names.
+std::map<std::string, const StoredTensor*>::const_iterator find_tensor(const WeightFiles& files,
+                                                                       const StoredPart& part,
+                                                                       const ModelConfig& config) {
+  const std::string bare = part.bare_name(config);
+  std::vector<std::string> names = other_names(bare);
+  names.insert(names.begin(), bare);
+  auto it = files.tensors().end();
+  for (const std::string& name : names) {
+    if (it == files.tensors().end()) it = files.tensors().find(name);
+    if (it == files.tensors().end()) it = files.tensors().find(saved_prefix(config) + name);
+  }
+  return it;
+}
+
 // Matches each parameter to stored tensors, with all checks made.
 class Matches {
  public:
@@ -64,13 +79,7 @@ class Matches {
 
   void find(const StoredPart& part) {
     const std::string bare = part.bare_name(config_);
-    std::vector<std::string> names = other_names(bare);
-    names.insert(names.begin(), bare);
-    auto it = files_.tensors().end();
-    for (const std::string& name : names) {
-      if (it == files_.tensors().end()) it = files_.tensors().find(name);
-      if (it == files_.tensors().end()) it = files_.tensors().find(saved_prefix(config_) + name);
-    }
+    const auto it = find_tensor(files_, part, config_);
     if (it == files_.tensors().end()) {
       // A new head is made for what the model was not trained for.
       if (!is_ignored(bare, config_)) throw bad(fmt::format("'{}' is missing", bare));
@@ -189,6 +198,15 @@ void save_model_weights(const std::string& path, const ModelConfig& config,
     }
   }
   write_safetensors(path, std::move(sources));
+}
+
+bool has_model_weights(const std::string& path, const ModelConfig& config,
+                       const std::vector<Parameter>& parameters) {
+  const WeightFiles files(path);
+  for (const Parameter& parameter : parameters)
+    for (const StoredPart& part : stored_parts(parameter, config))
+      if (find_tensor(files, part, config) != files.tensors().end()) return true;
+  return false;
 }
 
 std::vector<std::string> check_model_weights(const std::string& path, const ModelConfig& config,

@@ -47,6 +47,10 @@ void make_model_file(const std::string& path, const ModelConfig& config,
 void write_model_part(const std::string& path, const ModelConfig& config,
                       const ParameterState& state, Stream& stream);
 
+// Whether any tensor at `path` has the name of a weight of this model.
+bool has_model_weights(const std::string& path, const ModelConfig& config,
+                       const std::vector<Parameter>& parameters);
+
 // Whether the weights at `path` fit the parameters, as load_model_weights() checks it: for a check
 // before anything is allocated. Returns and throws like it.
 std::vector<std::string> check_model_weights(const std::string& path, const ModelConfig& config,

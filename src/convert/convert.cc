@@ -234,7 +234,7 @@ void copy_tokenizer(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-ConvertSummary convert(const ConvertOptions& options) {
+ConvertSummary convert(const ConvertOptions& options, const WeightsCheck& check) {
   const Input input = find_input(options.input);
   const fs::path config = find_config(options, input);
   SourceWeights weights;
@@ -243,8 +243,9 @@ ConvertSummary convert(const ConvertOptions& options) {
 
   NewFolder folder(options.output);
   write_file(folder.work() / "config.json", text.data(), text.size());
+  ModelConfig model_config;
   try {
-    read_model_config((folder.work() / "config.json").string());
+    model_config = read_model_config((folder.work() / "config.json").string());
   } catch (const std::runtime_error& error) {
     throw BadInput(fmt::format("the configuration '{}' is not one that tally-train reads: {}",
                                config.string(), error.what()));
@@ -258,6 +259,12 @@ ConvertSummary convert(const ConvertOptions& options) {
   for (const auto& file : weights.files) file->check();
   copy_tokenizer(input.folder(), folder.work());
   ConvertSummary summary{weights.tensors.size(), fs::file_size(model), weights.left_out};
+  try {
+    if (check) summary.of_model = check(model.string(), model_config);
+  } catch (const std::runtime_error& error) {
+    throw BadInput(fmt::format("the weights in '{}' are not those of '{}': {}", input.path,
+                               config.string(), error.what()));
+  }
   folder.keep();
   return summary;
 }

@@ -6,7 +6,7 @@
 
 namespace tally::train {
 
-int convert_main(int argc, char** argv) {
+int convert_main(int argc, char** argv, const WeightsCheck& check) {
   CLI::App app("Makes a folder for --load-hf from a checkpoint of PyTorch or TensorFlow.",
                "tally-train convert");
   ConvertOptions options;
@@ -20,8 +20,10 @@ int convert_main(int argc, char** argv) {
   app.add_option("--config", options.config,
                  "The model's config.json or bert_config.json, where it is not beside the input");
   return run_data_command(&app, argc, argv, [&] {
-    const ConvertSummary summary = convert(options);
+    const ConvertSummary summary = convert(options, check);
     fmt::print("{}: {} tensors, {} bytes\n", options.output, summary.tensors, summary.bytes);
+    if (!summary.of_model)
+      fmt::print("none of them is a weight of the model that config.json describes\n");
     if (summary.left_out.empty()) return;
     fmt::print("{} tensors that are no weights were left out, among them '{}'\n",
                summary.left_out.size(), summary.left_out.front());

@@ -14,8 +14,10 @@
 #include <exception>
 #include <vector>
 
+#include "src/checkpoint/model_weights.h"
 #include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
+#include "src/model/stage.h"
 #include "src/parallel/errors.h"
 #include "src/parallel/supervisor.h"
 #include "src/train/evaluate.h"
@@ -98,9 +100,18 @@ int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_poi
   }
 }
 
+// What convert cannot look at by itself.
+bool check_converted(const std::string& path, const ModelConfig& config) {
+  ParameterTable names;
+  register_model(config, &names);
+  if (!has_model_weights(path, config, names.all())) return false;
+  check_model_weights(path, config, names.all());
+  return true;
+}
+
 int dispatch(int argc, char** argv) {
   const auto start = TimeLimit::Clock::now();
-  if (const auto code = run_text_command(argc, argv)) return *code;
+  if (const auto code = run_text_command(argc, argv, check_converted)) return *code;
   const bool evaluates = std::strcmp(argv[1], "evaluate") == 0;
   prepare_output();
   // Before anything has begun that a restart would lose. Ranks inherit what it sets.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,13 +66,14 @@ int print_plan(int argc, char** argv) {
 
 }  // namespace
 
-std::optional<int> run_text_command(int argc, char** argv) {
+std::optional<int> run_text_command(int argc, char** argv, const WeightsCheck& check) {
   if (argc < 2) return bad_command("no flags were given: 'tally-train --help' lists them");
   const char* first = argv[1];
-  using DataCommand = std::pair<const char*, int (*)(int, char**)>;
+  using DataCommand = std::pair<const char*, std::function<int(int, char**)>>;
   for (const auto& [name, run] :
        {DataCommand{"prepare", prepare_main}, DataCommand{"tokenize", tokenize_main},
-        DataCommand{"convert", convert_main}}) {
+        DataCommand{"convert",
+                    [&](int n, char**words) { return convert_main(n, words, check); }}}) {
     if (std::strcmp(first, name) != 0) continue;
     std::vector<char*> rest(argv, argv + argc);
     rest.erase(rest.begin() + 1);

@@ -3,10 +3,13 @@
 
 #include <optional>
 
+#include "src/convert/convert.h"
+
 namespace tally::train {
 
 // Runs --version, reference, prepare, tokenize, convert, --plan and --help, and reports an unknown or missing
-// command. Returns the exit code; nothing when the command is to train or to evaluate.
-std::optional<int> run_text_command(int argc, char** argv);
+// command. Returns the exit code; nothing when the command is to train or to evaluate. `check`: of
+// convert; null where there is no LibTorch.
+std::optional<int> run_text_command(int argc, char** argv, const WeightsCheck& check);
 
 }  // namespace tally::train

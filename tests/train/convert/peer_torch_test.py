@@ -144,6 +144,23 @@ def test_part(work):
     check("is a part of a model" in refused(path, os.path.join(work, "part")), "a shard by itself is refused")
 
 
+def test_shapes(work):
+    """Weights that are not those of the config.json."""
+    path = os.path.join(work, "shapes.pt")
+    state = bert().state_dict()
+    torch.save(state, path)
+    for more, name in (({"vocab_size": 121}, "word_embeddings"), ({"num_hidden_layers": 3}, "layer.2."),
+                       ({"intermediate_size": 65}, "intermediate.dense"), ({"num_hidden_layers": 1}, "layer.1.")):
+        folder = os.path.join(work, "config")
+        os.makedirs(folder, exist_ok=True)
+        write_config(folder, **more)
+        config = os.path.join(folder, "config.json")
+        error = refused(path, os.path.join(work, "shapes"), "--config", config)
+        check(f"the weights in '{path}' are not those of '{config}': " in error and name in error, f"{more}: {error}")
+    torch.save({"w": torch.ones(2)}, path)
+    check("none of them is a weight of the model" in convert(path, os.path.join(work, "shapes")), "other tensors")
+
+
 def test_refused(work):
     marker = os.path.join(work, "executed")
     for protocol in (2, 4):
@@ -197,5 +214,6 @@ with tempfile.TemporaryDirectory() as work:
     test_model(work)
     test_work_folder(work)
     test_part(work)
+    test_shapes(work)
     test_refused(work)
     test_damaged(work)
