@@ -17,4 +17,5 @@ DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python
 # Of tally-train alone: data parallel training on CPUs; Unicode in BERT's tokenizer; NVIDIA's BERT datasets.
 DEBIAN_TRAIN=(libopenmpi-dev libicu-dev libhdf5-dev)
 # The accounting daemon with a database that no service starts: the -core packages are programs alone.
-DEBIAN_TEST=(jube shellcheck strace slurmctld slurmd slurm-client munge slurmdbd mariadb-server-core mariadb-client-core)
+DEBIAN_TEST=(jube shellcheck strace slurmctld slurmd slurm-client munge slurmdbd mariadb-server-core mariadb-client-core
+  libxml2-utils librsvg2-2 fonts-dejavu-core chromium) # charts and reports are seen by real programs

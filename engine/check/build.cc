@@ -9,6 +9,7 @@
 #include "engine/check/platform.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/values.h"
+#include "engine/workflow/chart_words.h"
 
 namespace tally {
 
@@ -338,9 +339,36 @@ class BenchmarkBuilder {
         r.outputs.emplace_back(syslog(child));
       } else if (child.name == "database") {
         r.outputs.emplace_back(database(child));
+      } else if (child.name == "chart") {
+        r.charts.push_back(chart(child));
       }
     }
     return r;
+  }
+
+  Chart chart(const Element& element) {
+    Chart c;
+    c.name = attribute_text(element, "name");
+    c.table = attribute_text(element, "table");
+    c.x = attribute_text(element, "x");
+    c.y = attribute_text(element, "y");
+    c.series = attribute_text(element, "series");
+    c.facet = attribute_text(element, "facet");
+    c.title = strip(element.get("title"));
+    set_chart_kind(std::string(strip(element.get("kind"))), &c);
+    set_chart_error(std::string(strip(element.get("error"))), &c);
+    c.error_mark = attribute_text(element, "error").mark;
+    set_chart_ideal(std::string(strip(element.get("ideal"))), &c);
+    set_chart_log(std::string(strip(element.get("log"))), &c);
+    if (c.kind == ChartKind::bar && (c.log_x || c.log_y)) {
+      diagnostics_.error(element.find("log")->value.mark, "a bar chart has no logarithmic axis",
+                         "bars begin at 0: use kind: line or kind: scatter");
+    }
+    if (c.kind == ChartKind::bar && c.ideal != ChartIdeal::none) {
+      diagnostics_.error(element.find("ideal")->value.mark, "a bar chart has no ideal line",
+                         "it has names along its axis, not numbers: use kind: line");
+    }
+    return c;
   }
 
   Table table(const Element& element) {

@@ -212,6 +212,53 @@ class ReferenceChecker {
         check_sort(syslog->sort, syslog->name.mark, where);
       }
     }
+    for (const Chart& chart : result.charts) check_chart(result, chart);
+  }
+
+  // A chart draws one table of its result. It finds the table's columns by name or by title.
+  void check_chart(const Result& result, const Chart& chart) {
+    const std::string where = fmt::format("chart '{}'", chart.name.value);
+    const auto inserted = chart_names_.emplace(chart.name.value, chart.name.mark);
+    if (!inserted.second) {
+      diagnostics_.error(chart.name.mark, fmt::format("{} is defined twice", where),
+                         "each chart is a file of its own, result/NAME.svg");
+      diagnostics_.note(inserted.first->second, "the first one is here");
+    }
+    std::vector<std::string> tables;
+    for (const auto& output : result.outputs) {
+      if (const auto* table = std::get_if<Table>(&output)) tables.push_back(table->name.value);
+    }
+    if (chart.table.value.empty() && tables.size() != 1) {
+      diagnostics_.error(chart.name.mark,
+                         tables.empty() ? fmt::format("{} has no table to draw", where)
+                                        : fmt::format("{} names no table, and its result has {}",
+                                                      where, tables.size()),
+                         tables.empty() ? "add a table to the same result"
+                                        : "add `table:`; there are: " + join(tables, ", "));
+    }
+    require(chart.table, tables, "table", where);
+    const Table* drawn = drawn_table(result, chart);
+    if (drawn == nullptr) return;
+    std::vector<std::string> columns;
+    for (const Column& column : drawn->columns) {
+      columns.push_back(column.name.value);
+      if (!column.title.empty()) columns.push_back(column.title);
+    }
+    for (const Text* name : {&chart.x, &chart.y, &chart.series, &chart.facet}) {
+      require(*name, columns, "column", fmt::format("{} of table '{}'", where, drawn->name.value));
+    }
+    const auto shows_interval = [&](const Column& column) {
+      const bool named = column.name.value == chart.y.value || column.title == chart.y.value;
+      return named && column.uncertainty == chart.error;
+    };
+    if (chart.error == Uncertainty::none || !contains(columns, chart.y.value) ||
+        std::any_of(drawn->columns.begin(), drawn->columns.end(), shows_interval)) {
+      return;
+    }
+    diagnostics_.error(
+        chart.error_mark,
+        fmt::format("{} draws an interval that column '{}' does not have", where, chart.y.value),
+        "give the column the same `uncertainty`");
   }
 
   // All names that a column may show. The list is rather too long than too short, since a miss is
@@ -283,6 +330,7 @@ class ReferenceChecker {
   std::vector<std::string> path_;
   std::set<std::string> done_;
   std::map<std::string, Mark> result_names_;
+  std::map<std::string, Mark> chart_names_;
   std::set<std::string> clashing_;
 };
 

@@ -78,6 +78,8 @@ Application::Application(Invocation invocation, const std::string& name)
   add_continue();
   add_watch();
   add_results();
+  add_plot();
+  add_report();
   add_info();
   add_manage();
   add_files();

@@ -36,11 +36,13 @@ class Application {
   bool settle_files(const std::string& name, Words& files, InputArgs& input,
                     std::vector<Words*> lists);
 
-  // The functions below are in app_commands.cc.
+  // The functions below are in app_commands.cc, plot_command.cc and report_command.cc.
   void add_run();
   void add_continue();
   void add_watch();
   void add_results();
+  void add_plot();
+  void add_report();
   void add_info();
   void add_manage();
   void add_files();
@@ -63,6 +65,8 @@ class Application {
   RunArgs run_;
   ContinueArgs continue_;
   ResultArgs result_;
+  PlotArgs plot_;
+  ReportArgs report_;
   InfoArgs info_;
   LogArgs log_;
   OutputArgs output_;

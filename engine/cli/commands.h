@@ -90,6 +90,22 @@ struct ResultArgs {
 int analyse_command(const Invocation& invocation, const ResultArgs& args);
 int result_command(const Invocation& invocation, const ResultArgs& args);
 
+struct PlotArgs {
+  std::vector<std::string> sources;  // CSV files; or folders of runs, runs' folders, input files
+  std::vector<std::string> ids;
+  std::string out;    // FILE.svg or FILE.png
+  std::string table;  // empty: the first one with the columns
+  std::string kind = "line", x, y, series, facet, error = "none", ideal = "none", log = "none";
+  std::string title;
+};
+struct ReportArgs {
+  std::vector<std::string> runs;  // folders of runs, runs' folders, input files
+  std::vector<std::string> ids;
+  std::string out, title;
+};
+int report_command(const Invocation& invocation, const ReportArgs& args);
+int plot_command(const Invocation& invocation, const PlotArgs& args);
+
 struct InfoArgs {
   RunsArgs runs;
   std::vector<std::string> steps;

@@ -13,6 +13,8 @@
 #include <set>
 
 #include "engine/base/path_text.h"
+#include "engine/chart/from_table.h"
+#include "engine/chart/svg.h"
 #include "engine/cli/version.h"
 #include "engine/expand/evaluator.h"
 #include "engine/jube/jube_files.h"
@@ -40,18 +42,40 @@ int write_files(const Invocation& invocation, const std::string& folder,
   return code;
 }
 
-// The result folder is in the run's folder, or in a folder for each run below the result's
-// result_dir.
-std::string result_directory(const OpenRun& run, const Result& result) {
-  const std::string own = expand_path(result.result_dir.value);
-  if (own.empty()) return run.directory.path + "/result";
-  return join_path(run.benchmark->file_path, own) + "/" + padded_id(run.directory.id);
-}
-
 Status make_result_directory(const std::string& folder) {
   if (Status made = make_directories(folder); !made) return made;
   if (::access(folder.c_str(), W_OK) == 0) return Status::ok();
   return Status::error(fmt::format("cannot write to '{}': {}", folder, std::strerror(errno)));
+}
+
+// Draws the charts of a result into result/NAME.svg, with all columns of their tables.
+int write_charts(const Invocation& invocation, const Result& result, const ResultTables& tables,
+                 const RenderOptions& options, const std::string& folder,
+                 Diagnostics& diagnostics) {
+  int code = kFine;
+  for (const Chart& chart : result.charts) {
+    const auto& only = options.only;
+    const Table* table = drawn_table(result, chart);
+    const bool wanted =
+        only.empty() || std::any_of(only.begin(), only.end(), [&](const auto& name) {
+          return name == chart.name.value || name == table->name.value;
+        });
+    if (!wanted) continue;
+    Figure figure;
+    if (Status made = figure_of(chart, tables.table(*table, {}), &figure); !made) {
+      diagnostics.error(chart.name.mark,
+                        fmt::format("chart '{}': {}", chart.name.value, made.message()));
+      continue;
+    }
+    const std::string path = folder + "/" + chart.name.value + ".svg";
+    if (Status s = write_file(path, svg(figure)); !s) {
+      print_error(invocation, s.message());
+      code = kFailed;
+    } else if (!invocation.quiet) {
+      fmt::print(stderr, "note: chart '{}' is drawn in {}\n", chart.name.value, path);
+    }
+  }
+  return code;
 }
 
 // If a table above has reported a failure, only the row is marked.
@@ -69,6 +93,12 @@ void print_notes(const RenderedResult& one, std::set<std::string>* told) {
 }
 
 }  // namespace
+
+std::string result_directory(const OpenRun& run, const Result& result) {
+  const std::string own = expand_path(result.result_dir.value);
+  if (own.empty()) return run.directory.path + "/result";
+  return join_path(run.benchmark->file_path, own) + "/" + padded_id(run.directory.id);
+}
 
 int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
                   const Sources& sources) {
@@ -249,6 +279,10 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
           render(*newest.benchmark, result, shown, render_options, folder, diagnostics);
       if (render_options.write) {
         code = std::max(code, write_files(invocation, folder, rendered));
+        if (!invocation.as_jube && !newest.benchmark->as_jube) {
+          code = std::max(
+              code, write_charts(invocation, result, shown, options.render, folder, diagnostics));
+        }
         note_command(
             run.directory.path, "result",
             fmt::format("{} result{} written", rendered.size(), rendered.size() == 1 ? "" : "s"));

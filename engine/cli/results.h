@@ -26,6 +26,10 @@ struct OpenRun {
 bool open_run(const Invocation& invocation, const RunDirectory& directory,
               const std::string& update, const InputArgs& update_input, OpenRun* run);
 
+// The folder of a result's files: in the run's folder, or in a folder for each run below the
+// result's result_dir.
+std::string result_directory(const OpenRun& run, const Result& result);
+
 struct ShowOptions {
   RenderOptions render;
   bool print = true;  // tables to standard output

@@ -40,11 +40,11 @@ class Renderer {
     const std::string& separator =
         options_.separator.empty() ? table.separator : options_.separator;
     out.is_table = true;
-    const Grid grid = fill(out.table);
-    out.file_text = layout(grid, style, separator, table.transpose, out.name,
+    out.grid = fill(out.table);
+    out.file_text = layout(out.grid, style, separator, table.transpose, out.name,
                            benchmark_.as_jube ? Quoting::raw : Quoting::rfc4180);
     if (options_.style == "markdown") {
-      out.text = markdown(grid, table.transpose, out.name);
+      out.text = markdown(out.grid, table.transpose, out.name);
     } else if (!is_json()) {
       out.text = out.file_text;
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
+#include "engine/report/grid.h"
 #include "engine/results/result_table.h"
 #include "engine/workflow/workflow.h"
 
@@ -19,6 +20,7 @@ struct RenderedResult {
   bool has_file = true;     // result/NAME.dat holds file_text
   bool of_one_run = false;  // names one run's database: not for a table of several runs
   bool is_table = false;    // not a database or a syslog
+  Grid grid;                // of a table: its cells as text, with no other layout
   // The content, with the notes and missed references that are shown below the printed table.
   ResultTable table;
 };

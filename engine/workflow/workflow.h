@@ -227,11 +227,31 @@ struct Syslog {
   Text filter;
   std::vector<Column> keys;
 };
+// What is drawn of a table (Tally only).
+enum class ChartKind { bar, line, scatter, curve };
+// The line to compare with, through the first point of each series.
+enum class ChartIdeal { none, linear, inverse, constant };
+struct Chart {
+  Text name;
+  Text table;  // the table whose rows are drawn
+  ChartKind kind = ChartKind::line;
+  Text x, y;
+  Text series, facet;                     // empty: one series, one panel
+  Uncertainty error = Uncertainty::none;  // the interval at each point
+  Mark error_mark;
+  ChartIdeal ideal = ChartIdeal::none;
+  bool log_x = false, log_y = false;
+  std::string title;
+};
 struct Result {
   Text result_dir;
   std::vector<Text> use;  // names of analysers
   std::vector<std::variant<Table, Database, Syslog>> outputs;
+  std::vector<Chart> charts;
 };
+
+// The table that a chart draws: the one it names, or the only one of its result. Null: none.
+const Table* drawn_table(const Result& result, const Chart& chart);
 
 struct Benchmark {
   Text name;

@@ -1,0 +1,282 @@
+#include "engine/chart/draw_series.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "engine/chart/markup.h"
+#include "engine/chart/style.h"
+
+namespace tally::chart {
+namespace {
+
+// A chart with more points has no tooltips, and its intervals are bands.
+constexpr size_t kManyPoints = 400;
+// A series with more points has a marker at some of them only.
+constexpr size_t kManyMarkers = 60;
+// A scatter chart with more points has dots in place of markers.
+constexpr size_t kManyDots = 2000;
+
+class Drawing {
+ public:
+  Drawing(const Figure& figure, const Layout& layout, size_t panel, const std::string& id)
+      : figure_(figure),
+        panel_(figure.panels[panel]),
+        plot_(layout.plots[panel]),
+        x_(layout.x),
+        y_(layout.y),
+        id_(id) {
+    size_t points = 0;
+    for (const Panel& one : figure.panels)
+      for (const Series& series : one.series) points += series.points.size();
+    many_ = points > kManyPoints;
+    dots_ = points > kManyDots && figure.kind == ChartKind::scatter;
+  }
+
+  std::string draw() {
+    ideal();
+    for (const Series& series : panel_.series) {
+      switch (figure_.kind) {
+        case ChartKind::bar:
+          bars(series);
+          break;
+        case ChartKind::scatter:
+          intervals(series);
+          markers(series);
+          break;
+        case ChartKind::line:
+          many_ ? band(series) : intervals(series);
+          line(series);
+          markers(series);
+          break;
+        case ChartKind::curve:
+          band(series);
+          line(series);
+          break;
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  double px(double value) const { return plot_.x + plot_.width * x_.at(value); }
+  double py(double value) const { return plot_.y + plot_.height * (1 - y_.at(value)); }
+  static std::string at(double x, double y) { return coordinate(x) + " " + coordinate(y); }
+
+  // "fp16: gpus 4, tps 34,063 (33,900 to 34,200)"
+  std::string tooltip(const Series& series, const ChartPoint& point) const {
+    std::string text = figure_.series.empty() ? "" : figure_.series[series.index] + ": ";
+    const auto& categories = figure_.x.categories;
+    const std::string x =
+        categories.empty() ? number_label(point.x) : categories[static_cast<size_t>(point.x)];
+    const std::string unit = figure_.y.unit.empty() ? "" : " " + figure_.y.unit;
+    text += fmt::format("{} {}, {} {}{}", figure_.x.title, x, figure_.y.title,
+                        number_label(point.y), unit);
+    if (point.low && point.high)
+      text += fmt::format(" ({} to {})", number_label(*point.low), number_label(*point.high));
+    return "<title>" + escaped(text) + "</title>";
+  }
+
+  // The line to compare with goes through the first point of each series.
+  void ideal() {
+    if (figure_.ideal == ChartIdeal::none) return;
+    std::set<std::string> drawn;
+    for (const Series& series : panel_.series) {
+      if (series.points.size() < 2) continue;
+      const ChartPoint& first = series.points.front();
+      const double end = series.points.back().x;
+      constexpr int kSteps = 64;  // a hyperbola, or a line on a logarithmic axis, is bent
+      std::string path;
+      for (int i = 0; i <= kSteps; ++i) {
+        const double part = static_cast<double>(i) / kSteps;
+        const double x = x_.logarithmic ? first.x * std::pow(end / first.x, part)
+                                        : first.x + (end - first.x) * part;
+        double y = first.y;
+        if (figure_.ideal == ChartIdeal::linear) y *= x / first.x;
+        if (figure_.ideal == ChartIdeal::inverse) y *= first.x / x;
+        path += (i == 0 ? "M" : "L") + at(px(x), py(y));
+      }
+      if (!drawn.insert(path).second) continue;
+      out_ += fmt::format(
+          "<path class=\"axis\" d=\"{}\" fill=\"none\" stroke=\"#57606a\" "
+          "stroke-dasharray=\"1 4\" stroke-width=\"1.5\" stroke-linecap=\"round\"/>\n",
+          path);
+    }
+  }
+
+  // A line with more points than pixels goes through the lowest and the highest of each pixel.
+  std::vector<std::pair<double, double>> visible(const Series& series) const {
+    std::vector<std::pair<double, double>> all;
+    for (const ChartPoint& point : series.points) all.emplace_back(px(point.x), py(point.y));
+    if (all.size() <= 1500) return all;
+    std::vector<std::pair<double, double>> some;
+    for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+      while (end < all.size() && std::floor(all[end].first) == std::floor(all[begin].first)) ++end;
+      size_t low = begin;
+      size_t high = begin;
+      for (size_t i = begin; i < end; ++i) {
+        if (all[i].second < all[low].second) low = i;
+        if (all[i].second > all[high].second) high = i;
+      }
+      for (size_t i : std::set<size_t>{begin, low, high, end - 1}) some.push_back(all[i]);
+    }
+    return some;
+  }
+
+  void line(const Series& series) {
+    std::string path;
+    for (const auto& [x, y] : visible(series)) path += (path.empty() ? "M" : "L") + at(x, y);
+    const std::string gaps = dashes(series.index);
+    out_ += fmt::format(
+        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" "
+        "stroke-linejoin=\"round\"{}/>\n",
+        path, color(series.index),
+        gaps.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", gaps));
+  }
+
+  void markers(const Series& series) {
+    if (dots_) return dots(series);
+    const bool thin = figure_.kind == ChartKind::line && series.points.size() > kManyMarkers;
+    const size_t every = thin ? series.points.size() / 20 : 1;
+    std::set<std::pair<int, int>> taken;
+    std::string paths;
+    out_ += "<g " + marker_paint(series.index) + ">\n";
+    for (size_t i = 0; i < series.points.size(); i += every) {
+      const ChartPoint& point = series.points[i];
+      const double x = px(point.x);
+      const double y = py(point.y);
+      if (many_) {  // markers at one pixel are one marker
+        if (taken.insert({static_cast<int>(x), static_cast<int>(y)}).second)
+          paths += marker(series.index, x, y);
+        continue;
+      }
+      out_ += fmt::format("<path d=\"{}\">{}</path>\n", marker(series.index, x, y),
+                          tooltip(series, point));
+    }
+    if (!paths.empty()) out_ += fmt::format("<path d=\"{}\"/>\n", paths);
+    out_ += "</g>\n";
+  }
+
+  void dots(const Series& series) {
+    std::set<std::pair<int, int>> taken;
+    std::string paths;
+    for (const ChartPoint& point : series.points) {
+      const std::pair<int, int> at{static_cast<int>(px(point.x)), static_cast<int>(py(point.y))};
+      if (taken.insert(at).second) paths += fmt::format("M{} {}h0", at.first, at.second);
+    }
+    out_ += fmt::format(
+        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"3\" "
+        "stroke-linecap=\"round\"/>\n",
+        paths, color(series.index));
+  }
+
+  void whisker(double x, const ChartPoint& point, const char* attributes) {
+    if (!point.low || !point.high) return;
+    const double low = py(*point.low);
+    const double high = py(*point.high);
+    out_ += fmt::format("<path d=\"M{}V{}M{}h8M{}h8\" fill=\"none\" {}/>\n", at(x, low),
+                        coordinate(high), at(x - 4, low), at(x - 4, high), attributes);
+  }
+
+  void intervals(const Series& series) {
+    const std::string paint =
+        fmt::format("stroke=\"{}\" stroke-width=\"1.2\"", color(series.index));
+    for (const ChartPoint& point : series.points) whisker(px(point.x), point, paint.c_str());
+  }
+
+  void band(const Series& series) {
+    std::string there;
+    std::string back;
+    const size_t every = std::max<size_t>(1, series.points.size() / 1000);
+    for (size_t i = 0; i < series.points.size(); i += every) {
+      const ChartPoint& point = series.points[i];
+      if (!point.low || !point.high) continue;
+      there += (there.empty() ? "M" : "L") + at(px(point.x), py(*point.high));
+      back = "L" + at(px(point.x), py(*point.low)) + back;
+    }
+    if (there.empty()) return;
+    out_ += fmt::format("<path d=\"{}{}z\" fill=\"{}\" fill-opacity=\"0.2\"/>\n", there, back,
+                        color(series.index));
+  }
+
+  void bars(const Series& series) {
+    const double slot = plot_.width / static_cast<double>(figure_.x.categories.size());
+    const double count = static_cast<double>(std::max<size_t>(1, figure_.series.size()));
+    const double width = std::min(slot * 0.8 / count, 60.0);
+    const double zero = py(0);
+    for (const ChartPoint& point : series.points) {
+      const double left = px(point.x) + (static_cast<double>(series.index) - count / 2) * width;
+      const double y = py(point.y);
+      out_ += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"{}\">{}"
+          "</rect>\n",
+          coordinate(left), coordinate(std::min(y, zero)), coordinate(width),
+          coordinate(std::abs(y - zero)), bar_fill(series.index, id_), color(series.index),
+          tooltip(series, point));
+      whisker(left + width / 2, point, "class=\"axis\" stroke=\"#1f2328\" stroke-width=\"1.4\"");
+    }
+  }
+
+  const Figure& figure_;
+  const Panel& panel_;
+  const Rectangle& plot_;
+  const Scale& x_;
+  const Scale& y_;
+  const std::string& id_;
+  bool many_ = false;
+  bool dots_ = false;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string draw_series(const Figure& figure, const Layout& layout, size_t panel,
+                        const std::string& id) {
+  return Drawing(figure, layout, panel, id).draw();
+}
+
+std::string legend_sign(const Figure& figure, const LegendEntry& entry, const std::string& id) {
+  const std::string x = coordinate(entry.x);
+  const std::string y = coordinate(entry.y);
+  if (entry.sign == LegendSign::ideal) {
+    return fmt::format(
+        "<path class=\"axis\" d=\"M{} {}h24\" stroke=\"#57606a\" stroke-dasharray=\"1 4\" "
+        "stroke-width=\"1.5\" stroke-linecap=\"round\"/>\n",
+        x, y);
+  }
+  if (entry.sign == LegendSign::interval) {
+    if (figure.kind == ChartKind::curve) {
+      return fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"24\" height=\"10\" fill=\"#6b7280\" "
+          "fill-opacity=\"0.3\"/>\n",
+          x, coordinate(entry.y - 5));
+    }
+    return fmt::format(
+        "<path class=\"axis\" d=\"M{} {}v12m-4 0h8m-8 -12h8\" fill=\"none\" stroke=\"#57606a\" "
+        "stroke-width=\"1.2\"/>\n",
+        coordinate(entry.x + 12), coordinate(entry.y - 6));
+  }
+  if (entry.sign == LegendSign::heading) return {};
+  if (figure.kind == ChartKind::bar) {
+    return fmt::format(
+        "<rect x=\"{}\" y=\"{}\" width=\"24\" height=\"12\" fill=\"{}\" stroke=\"{}\"/>\n", x,
+        coordinate(entry.y - 6), bar_fill(entry.series, id), color(entry.series));
+  }
+  std::string out;
+  if (figure.kind != ChartKind::scatter) {
+    const std::string gaps = dashes(entry.series);
+    out += fmt::format("<path d=\"M{} {}h24\" stroke=\"{}\" stroke-width=\"1.8\"{}/>\n", x, y,
+                       color(entry.series),
+                       gaps.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", gaps));
+  }
+  if (figure.kind != ChartKind::curve) {
+    out += fmt::format("<path d=\"{}\" {}/>\n", marker(entry.series, entry.x + 12, entry.y),
+                       marker_paint(entry.series));
+  }
+  return out;
+}
+
+}  // namespace tally::chart

@@ -1,0 +1,348 @@
+#include "engine/chart/from_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "engine/base/text.h"
+#include "engine/results/columns.h"
+
+namespace tally {
+namespace {
+
+constexpr size_t kMostSeries = 24;
+constexpr size_t kMostPanels = 24;
+constexpr size_t kMostBars = 400;
+
+std::string counted(size_t count, const char* one, const char* several) {
+  return fmt::format("{} {}", count, count == 1 ? one : several);
+}
+
+// Returns the index of `name` in `names`, which it joins if it is new.
+size_t index_in(const std::string& name, std::vector<std::string>* names,
+                std::map<std::string, size_t>* indexes) {
+  const auto inserted = indexes->emplace(name, names->size());
+  if (inserted.second) names->push_back(name);
+  return inserted.first->second;
+}
+
+class FigureMaker {
+ public:
+  FigureMaker(const Chart& chart, const ResultTable& table, Figure* figure)
+      : chart_(chart), table_(table), figure_(*figure) {}
+
+  Status make() {
+    figure_.name = chart_.name.value;
+    figure_.title = chart_.title;
+    figure_.kind = chart_.kind;
+    figure_.ideal = chart_.ideal;
+    figure_.x.logarithmic = chart_.log_x;
+    figure_.y.logarithmic = chart_.log_y;
+    figure_.y.from_zero = chart_.kind == ChartKind::bar || chart_.kind == ChartKind::line;
+    if (Status found = find_columns(); !found) return found;
+    decide_axis();
+    if (Status read = read_rows(); !read) return read;
+    if (Status fine = check_size(); !fine) return fine;
+    if (figure_.panels.empty()) figure_.panels.emplace_back();
+    for (Panel& panel : figure_.panels) {
+      for (Series& series : panel.series) {
+        if (Status fine = settle(panel, &series); !fine) return fine;
+      }
+    }
+    add_notes();
+    return Status::ok();
+  }
+
+ private:
+  const Column* column(const std::string& name) const {
+    for (const Column& one : table_.columns)
+      if (one.name.value == name && column_key(one) == name) return &one;
+    for (const Column& one : table_.columns)
+      if (one.title == name || one.name.value == name) return &one;
+    return nullptr;
+  }
+
+  Status find(const Text& name, const Column** found) const {
+    if (name.value.empty()) return Status::ok();
+    *found = column(name.value);
+    if (*found != nullptr) return Status::ok();
+    std::vector<std::string> names;
+    for (const Column& one : table_.columns) names.push_back(one.column_title());
+    std::string hint = did_you_mean(name.value, names);
+    if (hint.empty()) hint = "there are: " + join(names, ", ");
+    return Status::error(fmt::format("there is no column '{}'; {}", name.value, hint));
+  }
+
+  Axis axis(const Column& column, Axis axis) const {
+    axis.title = column.column_title();
+    const auto unit = table_.units.find(column.name.value);
+    const bool own = !column.title.empty() || !column.relative_to.empty();
+    if (!own && unit != table_.units.end()) axis.unit = unit->second;
+    return axis;
+  }
+
+  Status find_columns() {
+    const std::pair<const Text*, const Column**> wanted[] = {
+        {&chart_.x, &x_}, {&chart_.y, &y_}, {&chart_.series, &series_}, {&chart_.facet, &facet_}};
+    for (const auto& [name, into] : wanted) {
+      if (Status found = find(*name, into); !found) return found;
+    }
+    if (x_ == nullptr || y_ == nullptr) return Status::error("a chart needs 'x' and 'y'");
+    figure_.x = axis(*x_, figure_.x);
+    figure_.y = axis(*y_, figure_.y);
+    if (series_ != nullptr) figure_.series_title = series_->column_title();
+    switch (chart_.error) {
+      case Uncertainty::none:
+        break;
+      case Uncertainty::ci:
+        figure_.interval = "95 % confidence interval";
+        break;
+      case Uncertainty::range:
+        figure_.interval = "minimum to maximum";
+        break;
+      case Uncertainty::mad:
+        figure_.interval = "± median absolute deviation";
+        break;
+    }
+    return Status::ok();
+  }
+
+  static const Value* value(const Record& row, const std::string& key) {
+    const auto found = row.values.find(key);
+    return found == row.values.end() || found->second.none() ? nullptr : &found->second;
+  }
+
+  // Bars stand at names. Other charts have numbers on the axis if all values are numbers.
+  void decide_axis() {
+    by_name_ = chart_.kind == ChartKind::bar;
+    for (const Record& row : table_.rows) {
+      const Value* x = value(row, column_key(*x_));
+      if (x != nullptr && !x->number()) by_name_ = true;
+    }
+  }
+
+  Status read_rows() {
+    if (by_name_ && (chart_.log_x || chart_.ideal != ChartIdeal::none)) {
+      const char* key = chart_.log_x ? "a logarithmic axis" : "an ideal line";
+      const char* why =
+          chart_.kind == ChartKind::bar ? "a bar chart has names there" : "the column has texts";
+      return Status::error(
+          fmt::format("{} needs numbers in x, '{}': {}", key, chart_.x.value, why));
+    }
+    if (chart_.kind == ChartKind::bar && chart_.log_y) {
+      return Status::error(
+          "bars begin at 0, which a logarithmic axis does not have; use kind: line");
+    }
+    for (size_t i = 0; i < table_.rows.size(); ++i) {
+      if (Status read = read_row(table_.rows[i], i); !read) return read;
+    }
+    return Status::ok();
+  }
+
+  Status read_row(const Record& row, size_t index) {
+    if (row.failed()) {
+      ++failed_;
+      return Status::ok();
+    }
+    const Value* x = value(row, column_key(*x_));
+    const Value* y = value(row, column_key(*y_));
+    if (x == nullptr || y == nullptr) {
+      ++missing_;
+      return Status::ok();
+    }
+    if (!y->number()) {
+      return Status::error(fmt::format("row {}: '{}' is '{}', not a number", index + 1,
+                                       chart_.y.value, shown(y->str())));
+    }
+    ChartPoint point{by_name_ ? 0 : x->as_double(), y->as_double(), {}, {}};
+    if (!std::isfinite(point.x) || !std::isfinite(point.y)) {
+      ++infinite_;
+      return Status::ok();
+    }
+    if (by_name_) {
+      point.x = static_cast<double>(index_in(x->str(), &figure_.x.categories, &categories_));
+    }
+    if (Status fine = check_logarithm(point, index); !fine) return fine;
+    add_interval(row, &point);
+    ++points_;
+    series_for(row)->points.push_back(point);
+    return Status::ok();
+  }
+
+  static std::string shown(const std::string& text) {
+    return text.size() <= 60 ? text : text.substr(0, 60) + "...";
+  }
+
+  Status check_logarithm(const ChartPoint& point, size_t index) const {
+    const bool x = chart_.log_x && point.x <= 0;
+    const bool y = chart_.log_y && point.y <= 0;
+    if (!x && !y) return Status::ok();
+    return Status::error(
+        fmt::format("row {}: '{}' is {}; a logarithmic axis has positive numbers only", index + 1,
+                    x ? chart_.x.value : chart_.y.value, python_repr(x ? point.x : point.y)));
+  }
+
+  // A number beside the value: the table's own, or that of a column "tps_ci_low" or "Speed ci_low".
+  std::optional<double> beside(const Record& row, const std::string& suffix) const {
+    for (const std::string& key : {column_key(*y_) + "_" + suffix, column_key(*y_) + " " + suffix,
+                                   y_->title + " " + suffix}) {
+      const Value* found = value(row, key);
+      if (found != nullptr && found->number() && std::isfinite(found->as_double()))
+        return found->as_double();
+    }
+    return {};
+  }
+
+  void add_interval(const Record& row, ChartPoint* point) {
+    if (chart_.error == Uncertainty::none) return;
+    const auto summary = row.summaries.find(column_key(*y_));
+    if (summary != row.summaries.end() && summary->second.interval &&
+        y_->uncertainty == chart_.error) {
+      point->low = summary->second.interval->low;
+      point->high = summary->second.interval->high;
+      if (summary->second.too_few) ++ranges_;
+    } else if (chart_.error == Uncertainty::mad) {
+      const auto distance = beside(row, "mad");
+      if (distance) point->low = point->y - *distance;
+      if (distance) point->high = point->y + *distance;
+    } else {
+      const bool range = chart_.error == Uncertainty::range;
+      point->low = beside(row, range ? "min" : "ci_low");
+      point->high = beside(row, range ? "max" : "ci_high");
+    }
+    if (!point->low || !point->high) {
+      ++without_interval_;
+    } else if (chart_.log_y && *point->low <= 0) {
+      ++below_zero_;
+    } else {
+      return;
+    }
+    point->low.reset();
+    point->high.reset();
+  }
+
+  Series* series_for(const Record& row) {
+    const auto name = [&](const Column* column) {
+      const Value* found = column == nullptr ? nullptr : value(row, column_key(*column));
+      return found == nullptr ? std::string(column == nullptr ? "" : "(no value)") : found->str();
+    };
+    size_t place = 0;
+    if (facet_ != nullptr) {
+      place = index_in(name(facet_), &panel_names_, &panel_indexes_);
+    }
+    if (place >= figure_.panels.size()) {
+      figure_.panels.resize(place + 1);
+      if (facet_ != nullptr)
+        figure_.panels[place].title = facet_->column_title() + " " + panel_names_[place];
+    }
+    const size_t index =
+        series_ == nullptr ? 0 : index_in(name(series_), &figure_.series, &series_indexes_);
+    Panel& panel = figure_.panels[place];
+    for (Series& one : panel.series)
+      if (one.index == index) return &one;
+    panel.series.push_back({index, {}});
+    return &panel.series.back();
+  }
+
+  Status check_size() const {
+    if (points_ > 0 && without_interval_ == points_) {
+      return Status::error(fmt::format(
+          "no row has the interval; it comes from the column's `uncertainty`, or from columns "
+          "named after it: {}",
+          chart_.error == Uncertainty::mad     ? chart_.y.value + "_mad"
+          : chart_.error == Uncertainty::range ? chart_.y.value + "_min and _max"
+                                               : chart_.y.value + "_ci_low and _ci_high"));
+    }
+    const char* hint = "choose another column, or fewer rows with the table's 'filter'";
+    if (figure_.series.size() > kMostSeries) {
+      return Status::error(
+          fmt::format("'{}' has {} values; at most {} series can be told apart; {}",
+                      chart_.series.value, figure_.series.size(), kMostSeries, hint));
+    }
+    if (figure_.panels.size() > kMostPanels) {
+      return Status::error(fmt::format("'{}' has {} values; a chart has at most {} panels; {}",
+                                       chart_.facet.value, figure_.panels.size(), kMostPanels,
+                                       hint));
+    }
+    const size_t bars = figure_.x.categories.size() * std::max<size_t>(1, figure_.series.size());
+    if (chart_.kind == ChartKind::bar && bars > kMostBars) {
+      return Status::error(fmt::format(
+          "{} bars beside each other cannot be read, at most {} can; {}", bars, kMostBars, hint));
+    }
+    return Status::ok();
+  }
+
+  // Sorts the points of a line. A line or a bar has one value at each place.
+  Status settle(const Panel& panel, Series* series) const {
+    if (chart_.kind == ChartKind::scatter) return Status::ok();
+    std::stable_sort(series->points.begin(), series->points.end(),
+                     [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
+    if (chart_.ideal != ChartIdeal::none && !series->points.empty() &&
+        (series->points.front().x <= 0 || series->points.front().y <= 0)) {
+      return Status::error("an ideal line begins at a point with positive 'x' and 'y'");
+    }
+    if (chart_.kind == ChartKind::curve) return Status::ok();
+    for (size_t i = 1; i < series->points.size(); ++i) {
+      if (series->points[i].x != series->points[i - 1].x) continue;
+      const double x = series->points[i].x;
+      const std::string at =
+          by_name_ ? shown(figure_.x.categories[static_cast<size_t>(x)]) : python_repr(x);
+      std::string which;
+      if (series_ != nullptr)
+        which +=
+            fmt::format(" of {} {}", chart_.series.value, shown(figure_.series[series->index]));
+      if (!panel.title.empty()) which += " in panel " + shown(panel.title);
+      return Status::error(fmt::format(
+          "several rows{} have {} = {}; name the column in which they differ as 'series' or "
+          "'facet', or use kind: scatter",
+          which, chart_.x.value, at));
+    }
+    return Status::ok();
+  }
+
+  void add_notes() {
+    const auto note = [&](size_t count, const std::string& text) {
+      if (count > 0) figure_.notes.push_back(text);
+    };
+    const auto are = [](size_t count) { return count == 1 ? "is" : "are"; };
+    note(failed_,
+         fmt::format("{} failed and {} not drawn.", counted(failed_, "row", "rows"), are(failed_)));
+    note(missing_, fmt::format("{} without a value {} not drawn.", counted(missing_, "row", "rows"),
+                               are(missing_)));
+    note(infinite_, fmt::format("{} with an infinite value or 'nan' {} not drawn.",
+                                counted(infinite_, "row", "rows"), are(infinite_)));
+    note(without_interval_,
+         fmt::format("{} no interval.", counted(without_interval_, "point has", "points have")));
+    note(ranges_, fmt::format("{} fewer than six repeats: the interval is the smallest to the "
+                              "largest value.",
+                              counted(ranges_, "point has", "points have")));
+    note(below_zero_, fmt::format("{} not drawn: a logarithmic axis has positive numbers only.",
+                                  counted(below_zero_, "interval reaches 0 or less and is",
+                                          "intervals reach 0 or less and are")));
+  }
+
+  const Chart& chart_;
+  const ResultTable& table_;
+  Figure& figure_;
+  const Column* x_ = nullptr;
+  const Column* y_ = nullptr;
+  const Column* series_ = nullptr;
+  const Column* facet_ = nullptr;
+  bool by_name_ = false;
+  std::map<std::string, size_t> categories_, series_indexes_, panel_indexes_;
+  std::vector<std::string> panel_names_;
+  size_t failed_ = 0, missing_ = 0, infinite_ = 0, without_interval_ = 0, below_zero_ = 0,
+         ranges_ = 0, points_ = 0;
+};
+
+}  // namespace
+
+Status figure_of(const Chart& chart, const ResultTable& table, Figure* figure) {
+  *figure = Figure{};
+  return FigureMaker(chart, table, figure).make();
+}
+
+}  // namespace tally

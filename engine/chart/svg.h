@@ -1,0 +1,21 @@
+// Draws a figure as SVG: real text, no scripts, nothing fetched, the same bytes every time.
+#pragma once
+
+#include <string>
+
+#include "engine/chart/figure.h"
+
+namespace tally {
+
+struct SvgOptions {
+  // Begins the ids in the drawing. Drawings in one page need different ones. Letters and digits.
+  std::string id = "chart";
+  // With an XML declaration and its own size; otherwise the drawing is for an HTML page, which sets
+  // its colours by the classes `paper`, `ink`, `axis`, `grid` and `hatch`.
+  bool standalone = true;
+  double scale = 1;  // size in pixels for each unit
+};
+
+std::string svg(const Figure& figure, const SvgOptions& options = {});
+
+}  // namespace tally

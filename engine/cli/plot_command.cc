@@ -1,0 +1,207 @@
+// tally plot
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/base/files.h"
+#include "engine/base/text.h"
+#include "engine/chart/csv.h"
+#include "engine/chart/from_table.h"
+#include "engine/chart/png.h"
+#include "engine/chart/svg.h"
+#include "engine/cli/application.h"
+#include "engine/cli/run_tables.h"
+#include "engine/read/schema.h"
+#include "engine/workflow/chart_words.h"
+
+namespace tally {
+namespace {
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// An input file stands for its runs; any other file holds a table.
+bool is_table_file(const std::string& path) {
+  const std::string name = to_lower(path);
+  return is_file(path) && !ends_with(name, ".yaml") && !ends_with(name, ".yml") &&
+         !ends_with(name, ".xml");
+}
+
+Chart chart_of(const PlotArgs& args) {
+  Chart chart;
+  chart.name.value = args.title.empty() ? args.y + " by " + args.x : args.title;
+  chart.title = args.title;
+  chart.x.value = args.x;
+  chart.y.value = args.y;
+  chart.series.value = args.series;
+  chart.facet.value = args.facet;
+  set_chart_kind(args.kind, &chart);
+  set_chart_error(args.error, &chart);
+  set_chart_ideal(args.ideal, &chart);
+  set_chart_log(args.log, &chart);
+  return chart;
+}
+
+// Several files become one table with the column "file".
+bool read_tables(const Invocation& invocation, const std::vector<std::string>& paths,
+                 ResultTable* table) {
+  for (const std::string& path : paths) {
+    std::string text;
+    ResultTable own;
+    Status read = read_file(path, &text);
+    if (read) {
+      read = read_csv(text, &own);
+      if (!read) read = Status::error(path + ": " + read.message());
+    }
+    if (!read) {
+      print_error(invocation, read.message(), "a table has its columns' names in the first line");
+      return false;
+    }
+    if (paths.size() > 1) {
+      Column file;
+      file.name.value = "file";
+      own.columns.insert(own.columns.begin(), file);
+      for (Record& row : own.rows) row.values.insert_or_assign("file", Value{path});
+    }
+    const auto known = [&](const Column& column) {
+      return std::any_of(table->columns.begin(), table->columns.end(), [&](const Column& other) {
+        return other.name.value == column.name.value;
+      });
+    };
+    for (const Column& column : own.columns)
+      if (!known(column)) table->columns.push_back(column);
+    table->units.merge(own.units);
+    std::move(own.rows.begin(), own.rows.end(), std::back_inserter(table->rows));
+  }
+  return true;
+}
+
+bool has_columns(const ResultTable& table, const PlotArgs& args) {
+  for (const std::string& name : {args.x, args.y, args.series, args.facet}) {
+    if (name.empty()) continue;
+    const bool found = std::any_of(
+        table.columns.begin(), table.columns.end(),
+        [&](const Column& column) { return column.name.value == name || column.title == name; });
+    if (!found) return false;
+  }
+  return true;
+}
+
+// The table that was asked for, or the first one with the columns.
+bool read_runs(const Invocation& invocation, const PlotArgs& args, ResultTable* table) {
+  std::vector<OpenRun> runs;
+  std::vector<RunTable> tables;
+  if (!open_runs(invocation, args.sources, args.ids, &runs) ||
+      !tables_of_runs(invocation, runs, &tables)) {
+    return false;
+  }
+  std::vector<std::string> names;
+  for (const RunTable& one : tables) names.push_back(one.table->name.value);
+  auto found = std::find_if(tables.begin(), tables.end(), [&](const RunTable& one) {
+    return args.table.empty() ? has_columns(one.rendered.table, args)
+                              : one.table->name.value == args.table;
+  });
+  if (found == tables.end() && args.table.empty() && !tables.empty()) found = tables.begin();
+  if (found == tables.end()) {
+    print_error(invocation,
+                tables.empty() ? "the input of the run defines no table"
+                               : fmt::format("there is no table '{}'", args.table),
+                tables.empty() ? "" : "there are: " + join(names, ", "));
+    return false;
+  }
+  *table = std::move(found->rendered.table);
+  return true;
+}
+
+// The first column that is not the metric: the run, if there are several.
+std::string first_column(const ResultTable& table, const std::string& y) {
+  for (const Column& column : table.columns) {
+    if (column.name.value != y && column.title != y) return column.column_title();
+  }
+  return y;
+}
+
+Status write_chart(const Figure& figure, const std::string& path) {
+  SvgOptions options;
+  if (!ends_with(to_lower(path), ".png")) return write_file(path, svg(figure, options));
+  options.scale = 2;
+  std::string png;
+  if (Status made = png_of_svg(svg(figure, options), &png); !made) return made;
+  return write_file(path, png);
+}
+
+}  // namespace
+
+int plot_command(const Invocation& invocation, const PlotArgs& given) {
+  PlotArgs args = given;
+  const std::string ending = to_lower(args.out);
+  if (!ends_with(ending, ".svg") && !ends_with(ending, ".png")) {
+    print_error(invocation, fmt::format("-o {}: a chart is written as .svg or .png", args.out));
+    return kBadInput;
+  }
+  const auto files = std::count_if(args.sources.begin(), args.sources.end(), is_table_file);
+  if (files > 0 && static_cast<size_t>(files) < args.sources.size()) {
+    print_error(invocation, "tables in files and runs do not make one chart",
+                "plot either files or runs");
+    return kBadInput;
+  }
+  ResultTable table;
+  const bool read = files > 0 ? read_tables(invocation, args.sources, &table)
+                              : read_runs(invocation, args, &table);
+  if (!read) return kBadInput;
+  if (args.x.empty()) args.x = first_column(table, args.y);
+  Figure figure;
+  if (Status made = figure_of(chart_of(args), table, &figure); !made) {
+    print_error(invocation, made.message());
+    return kBadInput;
+  }
+  if (Status written = write_chart(figure, args.out); !written) {
+    print_error(invocation, written.message());
+    return kFailed;
+  }
+  if (!invocation.quiet) fmt::print("{}\n", args.out);
+  return kFine;
+}
+
+void Application::add_plot() {
+  CLI::App* sub = command("plot", "draw a chart of a CSV file, or of runs' tables", [this] {
+    if (plot_.sources.empty()) {
+      const auto takes = [](const std::string& word) { return exists(word) && !is_id(word); };
+      give_back({&plot_.ids}, takes, &plot_.sources);
+    }
+    if (plot_.sources.empty()) plot_.sources.push_back(".");
+    return plot_command(invocation_, plot_);
+  });
+  const auto choice = [sub](const char* name, std::string& into, const char* what,
+                            const char* key) {
+    const KeyRule& rule = *find_key("chart", key);
+    sub->add_option(name, into, what)
+        ->check(CLI::IsMember(choices_of(rule)))
+        ->option_text(rule.choices);
+  };
+  sub->add_option("sources", plot_.sources,
+                  "CSV files; or folders of runs, runs' folders, input files; default: here")
+      ->option_text("FILE|RUN ...");
+  list(sub, "-i,--id", plot_.ids, "runs: numbers, -1 for the last one, last, all", "ID");
+  sub->add_option("-o,--out", plot_.out, "the picture: .svg, or .png through librsvg")
+      ->required()
+      ->option_text("FILE");
+  sub->add_option("-x,--x", plot_.x, "column along the axis; default: the first, or the run");
+  sub->add_option("-y,--y,--metric", plot_.y, "column whose values are drawn")->required();
+  sub->add_option("--series", plot_.series,
+                  "column that has a line or a bar for each of its values");
+  sub->add_option("--facet", plot_.facet, "column that has a panel for each of its values");
+  sub->add_option("--table", plot_.table, "table of the runs; default: the first with the columns");
+  choice("--kind", plot_.kind, "default: line", "kind");
+  choice(
+      "--error", plot_.error,
+      "the interval of each value: of its `uncertainty`, or from columns Y_ci_low and Y_ci_high, "
+      "Y_min and Y_max, Y_mad",
+      "error");
+  choice("--ideal", plot_.ideal, "a line to compare with, from each series' first point", "ideal");
+  choice("--log", plot_.log, "logarithmic axes", "log");
+  sub->add_option("--title", plot_.title, "a title above the chart");
+}
+
+}  // namespace tally

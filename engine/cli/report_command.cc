@@ -1,0 +1,224 @@
+// tally report
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include "engine/base/files.h"
+#include "engine/base/text.h"
+#include "engine/chart/from_table.h"
+#include "engine/chart/svg.h"
+#include "engine/cli/application.h"
+#include "engine/cli/run_tables.h"
+#include "engine/cli/version.h"
+#include "engine/report/html_report.h"
+#include "engine/results/columns.h"
+
+namespace tally {
+namespace {
+
+// The last lines of a file, at most `most` bytes of them. Empty if it cannot be read.
+std::string last_lines(const std::string& path, size_t most) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return {};
+  const auto size = static_cast<size_t>(std::max<std::streamoff>(0, file.tellg()));
+  const size_t count = std::min(size, most);
+  std::string text(count, '\0');
+  file.seekg(static_cast<std::streamoff>(size - count));
+  file.read(text.data(), static_cast<std::streamsize>(count));
+  if (!file) return {};
+  if (size > count) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
+  return std::string(strip(text));
+}
+
+class ReportMaker {
+ public:
+  ReportMaker(const Invocation& invocation, const ReportArgs& args)
+      : invocation_(invocation), args_(args) {
+    const std::string out = absolute_path(args.out);
+    folder_ = out.substr(0, std::max<size_t>(1, out.rfind('/')));
+  }
+
+  int make() {
+    if (!open_runs(invocation_, args_.runs, args_.ids, &runs_)) return kBadInput;
+    std::vector<RunTable> tables;
+    if (!tables_of_runs(invocation_, runs_, &tables)) return kFailed;
+    const Benchmark& newest = *runs_.back().benchmark;
+    report_.title = args_.title.empty() ? "Report of " + newest.name.value : args_.title;
+    report_.made = fmt::format("made at {} by tally {}", time_stamp(), kVersion);
+    for (const OpenRun& run : runs_) {
+      if (Status read = add_run(run); !read) {
+        print_error(invocation_, read.message());
+        return kFailed;
+      }
+    }
+    for (const RunTable& table : tables) add_table(table);
+    for (const Result& result : newest.results) {
+      for (const Chart& chart : result.charts) add_chart(result, chart, tables);
+    }
+    if (Status written = write_file(args_.out, html_report(report_)); !written) {
+      print_error(invocation_, written.message());
+      return kFailed;
+    }
+    if (!invocation_.quiet) fmt::print("{}\n", args_.out);
+    return code_;
+  }
+
+ private:
+  std::string link_to(const std::string& path) const {
+    return relative_path(absolute_path(path), folder_);
+  }
+
+  Status add_run(const OpenRun& run) {
+    const RunRecord record = run.journal->run();
+    std::vector<Journal::Stored> workpackages;
+    if (Status read = run.journal->workpackages(&workpackages); !read) return read;
+    ReportRun out;
+    out.title = fmt::format("{}, run {}", record.benchmark, record.id);
+    out.link = link_to(run.directory.path);
+    const auto fact = [&](const char* name, const std::string& value) {
+      if (!value.empty()) out.facts.emplace_back(name, value);
+    };
+    std::vector<std::string> set;
+    for (const auto& [name, value] : record.set) set.push_back(name + "=" + value);
+    fact("Comment", record.comment);
+    fact("Input file", record.input_file);
+    fact("Tags", join(record.tags, ", "));
+    fact("--set", join(set, " "));
+    fact("Started in", record.directory);
+    fact("Started", record.start);
+    fact("Last change", record.change);
+    fact("Version", record.version.empty() ? "" : "tally " + record.version);
+    fact("Workpackages", counts(workpackages));
+    for (const Journal::Stored& stored : workpackages) {
+      const State state = stored.workpackage.outcome.state;
+      if (state == State::failed || state == State::lost)
+        out.failures.push_back(failure(run, stored));
+    }
+    report_.runs.push_back(std::move(out));
+    return Status::ok();
+  }
+
+  // "12 done, 1 failed"
+  static std::string counts(const std::vector<Journal::Stored>& workpackages) {
+    std::map<State, int> by_state;
+    for (const Journal::Stored& stored : workpackages) ++by_state[stored.workpackage.outcome.state];
+    std::vector<std::string> parts;
+    for (const auto& [state, count] : by_state)
+      parts.push_back(fmt::format("{} {}", count, state_name(state)));
+    return parts.empty() ? "none" : join(parts, ", ");
+  }
+
+  ReportFailure failure(const OpenRun& run, const Journal::Stored& stored) const {
+    ReportFailure out;
+    const std::string folder = run.directory.path + "/" + stored.directory;
+    const std::string of_run =
+        runs_.size() > 1 ? fmt::format("run {}, ", run.directory.id) : std::string();
+    const State state = stored.workpackage.outcome.state;
+    out.name = fmt::format("{}workpackage {} ({}) {}", of_run, stored.workpackage.id, stored.step,
+                           state == State::lost ? "was lost" : "failed");
+    std::vector<std::string> values;
+    for (const auto& [name, value] : stored.parameters) {
+      if (values.size() < 40) values.push_back(fmt::format("{}={}", name, one_line(value)));
+    }
+    out.values = join(values, " ");
+    out.message = strip(message(stored.workpackage.outcome));
+    const std::string work = stored.work_dir.empty() ? folder + "/work" : stored.work_dir;
+    const std::string printed = last_lines(work + "/stdout", 1000);
+    if (!printed.empty()) out.message += "\n\nThe end of stdout:\n" + printed;
+    out.link = link_to(folder);
+    return out;
+  }
+
+  void add_table(const RunTable& from) {
+    const RenderedResult& rendered = from.rendered;
+    ReportTable out;
+    out.name = rendered.name;
+    out.grid = rendered.grid;
+    for (const Column& column : rendered.table.columns)
+      out.numeric.push_back(numeric(column, from));
+    for (const Record& row : rendered.table.rows) out.failed.push_back(row.failed());
+    for (const Note& note : rendered.table.notes) out.notes.push_back(note.str());
+    out.references_passed = rendered.table.references_passed;
+    for (const MissedReference& missed : rendered.table.missed) out.missed.push_back(missed.text);
+    if (runs_.size() == 1) {
+      const std::string file =
+          result_directory(runs_.front(), *from.result) + "/" + rendered.name + ".dat";
+      if (std::ifstream(file)) out.link = link_to(file);
+    }
+    report_.tables.push_back(std::move(out));
+  }
+
+  static bool numeric(const Column& column, const RunTable& from) {
+    bool any = false;
+    for (const Record& row : from.rendered.table.rows) {
+      const auto found = row.values.find(column_key(column));
+      if (found == row.values.end() || found->second.none()) continue;
+      if (!found->second.number()) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  // With several runs, each has its own panel or series.
+  void add_chart(const Result& result, Chart chart, const std::vector<RunTable>& tables) {
+    const Table* drawn = drawn_table(result, chart);
+    if (runs_.size() > 1) {
+      if (chart.facet.value.empty()) {
+        chart.facet.value = "id";
+      } else if (chart.series.value.empty()) {
+        chart.series.value = "id";
+      }
+    }
+    for (const RunTable& table : tables) {
+      if (table.table != drawn) continue;
+      ReportChart out;
+      out.name = chart.name.value;
+      Figure figure;
+      if (Status made = figure_of(chart, table.rendered.table, &figure); !made) {
+        out.problem = made.message();
+        print_error(invocation_, fmt::format("chart '{}': {}", out.name, out.problem));
+        code_ = kFailed;
+      } else {
+        SvgOptions options;
+        options.id = fmt::format("c{}", report_.charts.size());
+        options.standalone = false;
+        out.svg = svg(figure, options);
+      }
+      report_.charts.push_back(std::move(out));
+    }
+  }
+
+  const Invocation& invocation_;
+  const ReportArgs& args_;
+  std::string folder_;  // of the report
+  std::vector<OpenRun> runs_;
+  Report report_;
+  int code_ = kFine;
+};
+
+}  // namespace
+
+int report_command(const Invocation& invocation, const ReportArgs& args) {
+  return ReportMaker(invocation, args).make();
+}
+
+void Application::add_report() {
+  CLI::App* sub = command("report", "write runs' results into one HTML file", [this] {
+    if (report_.runs.empty()) {
+      const auto takes = [](const std::string& word) { return exists(word) && !is_id(word); };
+      give_back({&report_.ids}, takes, &report_.runs);
+    }
+    if (report_.runs.empty()) report_.runs.push_back(".");
+    return report_command(invocation_, report_);
+  });
+  sub->add_option("runs", report_.runs,
+                  "folders of runs, runs' folders, input files; default: here")
+      ->option_text("RUN ...");
+  list(sub, "-i,--id", report_.ids, "runs: numbers, -1 for the last one, last, all", "ID");
+  sub->add_option("-o,--out", report_.out, "the file to write")->required()->option_text("FILE");
+  sub->add_option("--title", report_.title, "the report's title");
+}
+
+}  // namespace tally

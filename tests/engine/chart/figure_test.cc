@@ -1,0 +1,161 @@
+// Figures from tables: what is drawn, what is not, and what is refused.
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "engine/chart/csv.h"
+#include "engine/chart/from_table.h"
+#include "engine/workflow/chart_words.h"
+
+using namespace tally;
+
+namespace {
+
+ResultTable table_of(const std::string& csv) {
+  ResultTable table;
+  REQUIRE(read_csv(csv, &table));
+  return table;
+}
+
+Chart chart(const std::string& kind, const std::string& x, const std::string& y,
+            const std::string& series = {}) {
+  Chart c;
+  c.name.value = "c";
+  set_chart_kind(kind, &c);
+  c.x.value = x;
+  c.y.value = y;
+  c.series.value = series;
+  return c;
+}
+
+Figure figure(const Chart& c, const ResultTable& table) {
+  Figure out;
+  const Status made = figure_of(c, table, &out);
+  CHECK_MESSAGE(made, made.message());
+  return out;
+}
+
+std::string error_of(const Chart& c, const ResultTable& table) {
+  Figure out;
+  const Status made = figure_of(c, table, &out);
+  CHECK(!made);
+  return made.message();
+}
+
+}  // namespace
+
+TEST_CASE("series in the order of the rows, their points in the order of x") {
+  const ResultTable table = table_of("p,n,t[s]\nfp16,4,1\nfp16,1,4\nfp32,1,8\nfp32,2,5\n");
+  const Figure f = figure(chart("line", "n", "t", "p"), table);
+  CHECK(f.series == std::vector<std::string>{"fp16", "fp32"});
+  CHECK(f.series_title == "p");
+  CHECK(f.y.unit == "s");
+  CHECK(f.y.from_zero);
+  REQUIRE(f.panels.size() == 1);
+  REQUIRE(f.panels[0].series.size() == 2);
+  CHECK(f.panels[0].series[0].points[0].x == 1);
+  CHECK(f.panels[0].series[0].points[1].y == 1);
+}
+
+TEST_CASE("rows that failed or have no value are counted, not drawn") {
+  const ResultTable table =
+      table_of("n,t,status\n1,1,done\n2,5,FAILED\n3,,done\n4,nan,done\n5,5,done\n");
+  const Figure f = figure(chart("line", "n", "t"), table);
+  CHECK(f.panels[0].series[0].points.size() == 2);
+  CHECK(f.notes == std::vector<std::string>{"1 row failed and is not drawn.",
+                                            "1 row without a value is not drawn.",
+                                            "1 row with an infinite value or 'nan' is not drawn."});
+}
+
+TEST_CASE("no rows make an empty panel") {
+  const Figure f = figure(chart("bar", "n", "t"), table_of("n,t\n"));
+  REQUIRE(f.panels.size() == 1);
+  CHECK(f.panels[0].series.empty());
+}
+
+TEST_CASE("intervals from the columns of statistics") {
+  const ResultTable table =
+      table_of("n,t,t_ci_low,t_ci_high,t_min,t_max,t_mad\n1,5,4,7,3,8,0.5\n2,6,,,5,9,1\n");
+  Chart c = chart("line", "n", "t");
+  set_chart_error("ci", &c);
+  Figure f = figure(c, table);
+  CHECK(f.interval == "95 % confidence interval");
+  CHECK(f.panels[0].series[0].points[0].low == 4.0);
+  CHECK(f.panels[0].series[0].points[0].high == 7.0);
+  CHECK(!f.panels[0].series[0].points[1].low);
+  CHECK(f.notes == std::vector<std::string>{"1 point has no interval."});
+  set_chart_error("range", &c);
+  f = figure(c, table);
+  CHECK(f.panels[0].series[0].points[1].high == 9.0);
+  set_chart_error("mad", &c);
+  f = figure(c, table);
+  CHECK(f.panels[0].series[0].points[0].low == 4.5);
+  CHECK(f.panels[0].series[0].points[0].high == 5.5);
+  CHECK(error_of(c, table_of("n,t\n1,5\n")) ==
+        "no row has the interval; it comes from the column's `uncertainty`, or from columns named "
+        "after it: t_mad");
+}
+
+TEST_CASE("the interval that the table has computed; that of few repeats is called what it is") {
+  ResultTable table = table_of("n,t\n1,5\n2,6\n");
+  table.columns[1].uncertainty = Uncertainty::ci;
+  for (Record& row : table.rows) {
+    Summary& summary = row.summaries["t"];
+    summary.interval = statistics::Interval{4, 7};
+    summary.too_few = row.values.at("n").as_double() == 2;
+  }
+  Chart c = chart("line", "n", "t");
+  set_chart_error("ci", &c);
+  const Figure f = figure(c, table);
+  CHECK(f.panels[0].series[0].points[0].low == 4.0);
+  CHECK(f.panels[0].series[0].points[1].high == 7.0);
+  CHECK(f.notes == std::vector<std::string>{"1 point has fewer than six repeats: the interval is "
+                                            "the smallest to the largest value."});
+}
+
+TEST_CASE("an interval that reaches 0 is not drawn on a logarithmic axis") {
+  Chart c = chart("line", "n", "t");
+  set_chart_error("mad", &c);
+  set_chart_log("y", &c);
+  const Figure f = figure(c, table_of("n,t,t_mad\n1,5,6\n2,6,1\n"));
+  CHECK(!f.panels[0].series[0].points[0].low);
+  CHECK(f.panels[0].series[0].points[1].low == 5.0);
+  REQUIRE(f.notes.size() == 1);
+}
+
+TEST_CASE("texts along x are categories; facets are panels") {
+  Chart c = chart("line", "p", "t");
+  c.facet.value = "m";
+  const Figure f = figure(c, table_of("p,t,m\na,1,x\nb,2,x\na,3,y\n"));
+  CHECK(f.x.categories == std::vector<std::string>{"a", "b"});
+  REQUIRE(f.panels.size() == 2);
+  CHECK(f.panels[1].title == "m y");
+}
+
+TEST_CASE("what cannot be drawn is refused in one sentence") {
+  const ResultTable table = table_of("n,t,p\n1,1,a\n1,2,b\n0,x,c\n");
+  CHECK(error_of(chart("line", "m", "t"), table) == "there is no column 'm'; there are: n, t, p");
+  CHECK(error_of(chart("line", "n", "t"), table) == "row 3: 't' is 'x', not a number");
+  const ResultTable twice = table_of("n,t,p\n1,1,a\n1,2,b\n");
+  CHECK(error_of(chart("line", "n", "t"), twice) ==
+        "several rows have n = 1.0; name the column in which they differ as 'series' or 'facet', "
+        "or use kind: scatter");
+  CHECK(figure(chart("scatter", "n", "t"), twice).panels[0].series[0].points.size() == 2);
+  CHECK(figure(chart("line", "n", "t", "p"), twice).series.size() == 2);
+  Chart c = chart("line", "n", "t");
+  set_chart_log("x", &c);
+  CHECK(error_of(c, table_of("n,t\n0,1\n")) ==
+        "row 1: 'n' is 0.0; a logarithmic axis has positive numbers only");
+  CHECK(error_of(c, table_of("n,t\na,1\n")) ==
+        "a logarithmic axis needs numbers in x, 'n': the column has texts");
+  c = chart("bar", "n", "t");
+  set_chart_ideal("linear", &c);
+  CHECK(error_of(c, twice) == "an ideal line needs numbers in x, 'n': a bar chart has names there");
+  std::string many = "n,t\n";
+  for (int i = 0; i < 401; ++i) many += std::to_string(i) + ",1\n";
+  CHECK(error_of(chart("bar", "n", "t"), table_of(many)) ==
+        "401 bars beside each other cannot be read, at most 400 can; choose another column, or "
+        "fewer rows with the table's 'filter'");
+  CHECK(error_of(chart("line", "t", "n", "n"), table_of(many)).find("at most 24 series") !=
+        std::string::npos);
+}

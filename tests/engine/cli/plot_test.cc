@@ -1,0 +1,213 @@
+// Charts through the program: `tally plot`, and `chart:` in a workflow's result.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+// n = 1, 2, 4 on two machines; n=4 fails on the second.
+std::string workflow(const std::string& chart) {
+  return "name: b\noutpath: run\n"
+         "parameterset:\n"
+         "  name: ps\n"
+         "  parameter:\n"
+         "    - {name: n, type: int, _: \"1,2,4\"}\n"
+         "    - {name: m, _: \"a,b\"}\n"
+         "patternset: {name: pt, pattern: {name: rate, type: float, unit: G/s, _: "
+         "\"rate=$jube_pat_fp\"}}\n"
+         "step: {name: s, kind: run, use: ps, do: \"echo rate=$n.5; test $n$m != 4b\"}\n"
+         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+         "result:\n"
+         "  use: a\n"
+         "  table: {name: t, column: [n, m, {_: rate, title: Rate}]}\n"
+         "  chart:\n" +
+         chart;
+}
+
+bool is_xml(const Shell& shell, const std::string& file) {
+  const Ran ran = shell.sh("command -v xmllint >/dev/null || exit 77; xmllint --noout " + file);
+  if (ran.code == 77) MESSAGE("skipped: there is no xmllint");
+  return ran.code == 0 || ran.code == 77;
+}
+
+}  // namespace
+
+TEST_CASE("plot draws a CSV file") {
+  const Shell shell;
+  shell.file("a.csv", "n,t[s],p\n1,4.5,x\n2,2.5,x\n1,9,<y>\n");
+  Ran ran = shell.tally("plot a.csv -x n -y t --series p --title 'a < b' -o c.svg");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(ran.out == "c.svg\n");
+  CHECK(is_xml(shell, "c.svg"));
+  CHECK(has(shell.content("c.svg"), "a &lt; b</text>"));
+  CHECK(has(shell.content("c.svg"), "t [s]</text>"));
+  CHECK(has(shell.content("c.svg"), "&lt;y&gt;</text>"));
+  const std::string first = shell.content("c.svg");
+  ran = shell.tally("plot a.csv --x n --metric t --series p --title 'a < b' -o c.svg");
+  CHECK(ran.code == 0);
+  CHECK(shell.content("c.svg") == first);
+  // Two files are told apart by the column `file`; without --x the first column is taken.
+  shell.file("b.csv", "n,t[s],p\n1,5,x\n2,3,x\n");
+  shell.file("a.csv", "n,t[s],p\n1,4.5,x\n2,2.5,x\n");
+  ran = shell.tally("plot a.csv b.csv --kind bar -x n -y t --series file -o d.svg");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(has(shell.content("d.svg"), "b.csv: n 2, t 3 s"));
+}
+
+TEST_CASE("plot writes a PNG, or says what is missing") {
+  const Shell shell;
+  shell.file("a.csv", "n,t\n1,4.5\n2,2.5\n");
+  const Ran ran = shell.tally("plot a.csv -x n -y t -o c.png");
+  if (ran.code != 0) {
+    CHECK(ran.err ==
+          "tally: error: a PNG needs the library librsvg-2.so.2, which is not installed (Debian: "
+          "librsvg2-2); write a .svg instead\n");
+    CHECK(!shell.exists("c.png"));
+    MESSAGE("skipped: there is no librsvg");
+    return;
+  }
+  const std::string png = shell.content("c.png");
+  CHECK(png.substr(0, 8) == "\x89PNG\r\n\x1a\n");
+  CHECK(static_cast<int>(static_cast<unsigned char>(png[18])) * 256 +
+            static_cast<unsigned char>(png[19]) ==
+        1440);  // twice the width of the drawing
+}
+
+TEST_CASE("plot refuses what it cannot draw, and leaves the old picture") {
+  const Shell shell;
+  shell.file("a.csv", "n,t\n1,4.5\n2,x\n");
+  shell.file("c.svg", "old");
+  const auto refused = [&](const std::string& arguments, const std::string& why) {
+    const Ran ran = shell.tally("plot " + arguments);
+    CHECK(ran.code == 2);
+    CHECK_MESSAGE(has(ran.err, why), ran.err);
+    CHECK(shell.content("c.svg") == "old");
+  };
+  refused("a.csv -x n -y t -o c.svg", "error: row 2: 't' is 'x', not a number\n");
+  refused("a.csv -x n -y u -o c.svg", "error: there is no column 'u'; there are: n, t\n");
+  refused("a.csv -x n -y t -o c.pdf", "error: -o c.pdf: a chart is written as .svg or .png\n");
+  refused("a.csv -x n -y t --kind pie -o c.svg", "pie");
+  refused("a.csv -x n -o c.svg", "--y");
+  refused("nowhere -x n -y t -o c.svg", "Not a directory: \"nowhere\"");
+  refused("a.csv . -x n -y t -o c.svg", "tables in files and runs do not make one chart");
+  shell.file("a.csv", "n,t\n1\n");
+  refused("a.csv -x n -y t -o c.svg", "a.csv: line 2: it has 1 cells, and the first line has 2\n");
+}
+
+TEST_CASE("a workflow's charts are drawn with its tables, from rows that did not fail") {
+  const Shell shell;
+  shell.file("b.yaml",
+             workflow("    - {name: c, x: n, y: Rate, series: m, ideal: linear, log: xy}\n"
+                      "    - {name: d, kind: bar, x: n, y: rate, facet: m}\n"));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "note: chart 'c' is drawn in run/000000/result/c.svg\n"), ran.err);
+  for (const char* file : {"run/000000/result/c.svg", "run/000000/result/d.svg"}) {
+    CHECK(is_xml(shell, file));
+    CHECK(has(shell.content(file), "1 row failed and is not drawn.</text>"));
+  }
+  const std::string drawn = shell.content("run/000000/result/c.svg");
+  CHECK(has(drawn, "<title>a: n 4, Rate 4.5</title>"));
+  CHECK(!has(drawn, "<title>b: n 4"));
+  // The picture has all columns, whatever is printed.
+  shell.sh("rm run/000000/result/*.svg");
+  ran = shell.tally("result run --select n");
+  CHECK(ran.code == 0);
+  CHECK(shell.content("run/000000/result/c.svg") == drawn);
+  ran = shell.tally("plot run -x n -y rate --series m -o e.svg");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(has(shell.content("e.svg"), "<title>a: n 4, Rate 4.5</title>"));
+  // Called by the name jube there are no charts.
+  shell.sh("rm run/000000/result/*.svg; ln -s \"$TALLY\" jube; ./jube result run");
+  CHECK(!shell.exists("run/000000/result/c.svg"));
+}
+
+TEST_CASE("intervals over repeats are drawn") {
+  const Shell shell;
+  std::string text = workflow("    {name: c, x: n, y: Rate, series: m, error: range}\n");
+  const auto replace = [&](const std::string& what, const std::string& with) {
+    const size_t at = text.find(what);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, what.size(), with);
+  };
+  replace("use: ps, do", "use: ps, repeat: 3, do");
+  replace("rate=$n.5; test $n$m != 4b", "rate=$n.$jube_wp_iteration");
+  replace("title: Rate}", "title: Rate, uncertainty: range}");
+  shell.file("b.yaml", text);
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(
+      has(shell.content("run/000000/result/c.svg"), "<title>a: n 4, Rate 4.1 (4 to 4.2)</title>"));
+}
+
+TEST_CASE("a metric over runs") {
+  const Shell shell;
+  shell.file("b.yaml", workflow("    {name: c, x: n, y: rate, series: m}\n"));
+  shell.tally("run b.yaml");
+  shell.tally("run b.yaml --set m=a");
+  const Ran ran = shell.tally("plot run -i all --metric Rate --series n --facet m -o m.svg");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(has(shell.content("m.svg"), "<title>4: id 1, Rate 4.5</title>"));
+}
+
+TEST_CASE("a chart in XML") {
+  const Shell shell;
+  shell.file("b.xml",
+             "<jube><benchmark name=\"b\" outpath=\"run\">\n"
+             "<parameterset name=\"ps\"><parameter name=\"n\" type=\"int\">1,2</parameter>"
+             "</parameterset>\n"
+             "<step name=\"s\"><use>ps</use><do>true</do></step>\n"
+             "<analyser name=\"a\"><analyse step=\"s\"/></analyser>\n"
+             "<result><use>a</use><table name=\"t\"><column>n</column></table>\n"
+             "<chart name=\"c\" x=\"n\" y=\"n\" kind=\"scatter\"/></result>\n"
+             "</benchmark></jube>\n");
+  const Ran ran = shell.tally("run b.xml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(shell.exists("run/000000/result/c.svg"));
+}
+
+TEST_CASE("mistakes in a chart are shown in their place") {
+  const Shell shell;
+  const auto refused = [&](const std::string& chart, const std::string& why) {
+    shell.file("b.yaml", workflow("    " + chart + "\n"));
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK(ran.code == 2);
+    CHECK_MESSAGE(has(ran.err, why), ran.err);
+  };
+  refused("{name: c, x: n, y: rat}",
+          "b.yaml:15:24: error: unknown column 'rat' in chart 'c' of table 't'\n"
+          "        {name: c, x: n, y: rat}\n"
+          "                           ^~~\n"
+          "hint: did you mean 'rate'?\n");
+  refused("{name: c, x: n, y: rate, kind: lines}", "b.yaml:15:36: error: ");
+  refused("{name: c, x: n, y: rate, table: u}", "unknown table 'u' in chart 'c'");
+  refused("{name: c, x: n}", "'y'");
+  refused("{name: c, x: n, y: rate, colour: red}", "unknown key 'colour'");
+  refused("{name: c, kind: bar, x: n, y: rate, log: y}",
+          "b.yaml:15:46: error: a bar chart has no logarithmic axis\n");
+  refused("{name: c, kind: bar, x: n, y: rate, ideal: linear}",
+          "error: a bar chart has no ideal line\n");
+  refused("{name: c, x: n, y: rate, error: ci}",
+          "b.yaml:15:37: error: chart 'c' draws an interval that column 'rate' does not have\n");
+  refused("[{name: c, x: n, y: rate}, {name: c, x: n, y: rate}]",
+          "error: chart 'c' is defined twice\n");
+}
+
+TEST_CASE("a chart that cannot be drawn fails the result, not the tables") {
+  const Shell shell;
+  shell.file("b.yaml", workflow("    {name: c, x: n, y: rate}\n"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err,
+                    "b.yaml:15:12: error: chart 'c': several rows have n = 1.0; name the column in "
+                    "which they differ as 'series' or 'facet', or use kind: scatter\n"),
+                ran.err);
+  CHECK(has(ran.out, "1,a,1.5"));
+  CHECK(!shell.exists("run/000000/result/c.svg"));
+}
