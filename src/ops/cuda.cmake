@@ -7,7 +7,7 @@ find_library(TALLY_CUDNN_LIBRARY NAMES libcudnn.so.9 cudnn HINTS ${TALLY_SITE_PA
 
 set(train_ops_cuda_sources
   attention/cuda.cc attention/cudnn_tables.cu attention/flash.cu attention/flash_float64.cu attention/flash_ieee.cu
-  attention/flash_tf32.cu attention/flash_tf32x3.cu attention/hopper.cc attention/rotary.cu attention/unfused.cu
+  attention/flash_tf32.cu attention/flash_tf32x3.cu attention/hopper.cc attention/hopper_map.cc attention/hopper_short.cc attention/rotary.cu attention/unfused.cu
   embedding/cuda.cu
   gemm/candidates.cc gemm/float64.cu gemm/fused.cc gemm/gemm.cc gemm/plan.cc gemm/plans.cc gemm/split.cu gemm/timing.cc
   linear/cuda.cc linear/cuda_gelu.cc linear/cuda_parts.cc linear/passes.cu
@@ -64,7 +64,8 @@ else()
 endif()
 
 if("90" IN_LIST TALLY_CUDA_ARCHITECTURES)
-  add_library(train_ops_hopper OBJECT attention/hopper_backward.cu attention/hopper_forward.cu)
+  add_library(train_ops_hopper OBJECT attention/hopper_backward.cu attention/hopper_forward.cu
+    attention/hopper_short_backward.cu attention/hopper_short_forward.cu)
   set_target_properties(train_ops_hopper PROPERTIES CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON)
   target_include_directories(train_ops_hopper PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(train_ops_hopper PRIVATE --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra)

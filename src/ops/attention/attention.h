@@ -13,8 +13,11 @@
 //   aten      every type and head size on the CPU (cpu.cc): blocks of 128 queries and the keys that
 //             one of them sees, GEMMs by ATen
 //   hopper    flash attention of our own for bf16 and f16 on compute capability 9.0: heads of 64,
-//             whole blocks of 128 tokens, no dropout (hopper.h, hopper*). The last bits of dQ
+//             whole blocks of 128 tokens (hopper.h, hopper*). The last bits of dQ
 //             differ from run to run.
+//   hopper-short
+//             the same instructions for sequences or known documents of up to 128 tokens, without a
+//             causal mask, with dropout (hopper_short.h). For documents its dropout masks are its own.
 //   cudnn     flash attention by cuDNN's graph API for bf16 and f16 on compute capability 8.0 and
 //             newer, where cuDNN has a kernel for the shape (cudnn.cc). Its dropout masks are its
 //             own.
@@ -23,13 +26,14 @@
 //             float64 tensor cores (compute capability 9.0; "flash-float64"), TF32, or three TF32
 //             GEMMs.
 //   unfused   everything else on a GPU: GEMMs with a softmax kernel between them (unfused.cu)
-// Documents (cu_seqlens): aten, cudnn where their number and length are known, and unfused.
+// Documents (cu_seqlens): aten, hopper-short and cudnn where their number and length are known, and
+// unfused.
 // Operands that are not packed in one tensor: aten and unfused only.
-// Grouped queries (G < H): aten, cudnn and unfused only. Unfused adds up the gradients of K and V
+// Grouped queries (G < H): aten, hopper, cudnn and unfused only. Unfused adds up the gradients of K and V
 // over a group's heads in the compute type.
 //
 // What the choice depends on, besides type, shape and GPU. Nothing is timed.
-//   --no-fusion attention     hopper is left out
+//   --no-fusion attention     hopper and hopper-short are left out
 //   --deterministic           hopper is left out; cuDNN takes its deterministic backward pass
 //   --no-fusion float64       flash computes in float32 instead of on float64 tensor cores
 //   --precision tf32, tf32x3  flash computes GEMMs in TF32, or each as three in TF32

@@ -6,6 +6,7 @@
 #include "src/ops/attention/cudnn.h"
 #include "src/ops/attention/flash.h"
 #include "src/ops/attention/hopper.h"
+#include "src/ops/attention/hopper_short.h"
 #include "src/ops/attention/unfused.h"
 #include "src/ops/gemm/gemm.h"
 #include "src/ops/linear/passes.h"
@@ -19,11 +20,12 @@ bool unfused_is_forced() {
   return wanted && std::strcmp(wanted, "unfused") == 0;
 }
 
-enum class Algorithm { hopper, cudnn, flash, unfused };
+enum class Algorithm { hopper_short, hopper, cudnn, flash, unfused };
 
 // Both directions take the same algorithm, because the backward pass draws the forward pass's mask.
 Algorithm algorithm(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
   if (unfused_is_forced() || !shape.packed) return Algorithm::unfused;
+  if (short_attention_serves(c, shape, dtype)) return Algorithm::hopper_short;
   if (!shape.documents && hopper_attention_serves(c, shape, dtype)) return Algorithm::hopper;
   CudnnAttention* cudnn = cudnn_attention(c.stream);
   if (cudnn && size_of(dtype) == 2 && cudnn->workspace(c, shape, dtype) >= 0)
@@ -45,6 +47,8 @@ Algorithm algorithm(const CudaCompute& c, const AttentionArgs& a) {
 const char* attention_backend(const Compute& compute, const AttentionShape& shape, DType dtype) {
   const CudaCompute c = cuda_compute(compute);
   switch (algorithm(c, shape, dtype)) {
+    case Algorithm::hopper_short:
+      return "hopper-short";
     case Algorithm::hopper:
       return "hopper";
     case Algorithm::cudnn:
@@ -61,6 +65,8 @@ const char* attention_backend(const Compute& compute, const AttentionShape& shap
 size_t attention_workspace(const Compute& compute, const AttentionShape& shape, DType dtype) {
   const CudaCompute c = cuda_compute(compute);
   switch (algorithm(c, shape, dtype)) {
+    case Algorithm::hopper_short:
+      return 0;
     case Algorithm::hopper:
       return hopper_attention_workspace(shape);
     case Algorithm::cudnn:
@@ -76,6 +82,8 @@ size_t attention_workspace(const Compute& compute, const AttentionShape& shape, 
 void attention_forward(const Compute& compute, const AttentionArgs& args) {
   const CudaCompute c = cuda_compute(compute);
   switch (algorithm(c, args)) {
+    case Algorithm::hopper_short:
+      return short_attention_forward(c.stream, args);
     case Algorithm::hopper:
       return hopper_attention_forward(c.stream, args);
     case Algorithm::cudnn:
@@ -91,6 +99,9 @@ void attention_backward(const Compute& compute, const AttentionArgs& args,
                         const AttentionGradients& gradients) {
   const CudaCompute c = cuda_compute(compute);
   switch (algorithm(c, args)) {
+    case Algorithm::hopper_short:
+      short_attention_backward(c.stream, args, gradients);
+      break;
     case Algorithm::hopper:
       return hopper_attention_backward(c.stream, args, gradients);
     case Algorithm::cudnn:

@@ -1,13 +1,11 @@
 #include "src/ops/attention/hopper.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "src/device/cuda/check.h"
 #include "src/device/cuda/tensor_map.h"
-#include "src/device/errors.h"
 #include "src/ops/attention/hopper_kernels.h"
+#include "src/ops/attention/hopper_map.h"
 #include "src/ops/linear/passes.h"
 
 namespace tally::train::cuda {
@@ -20,44 +18,31 @@ size_t row_values(const AttentionShape& a) {
   return static_cast<size_t>(a.batch * a.heads * a.tokens);
 }
 
-// A tensor map of rows of `columns` 16-bit values; boxes have `box_rows` rows and a head's columns.
-void describe(CUtensorMap* map, const char* op, void* data, const AttentionArgs& args,
-              int64_t columns, cuuint32_t box_rows) {
-  const TensorMapEncode encode = tensor_map_encode();
-  const int64_t rows = args.shape.batch * args.shape.tokens;
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t stride = static_cast<cuuint64_t>(columns) * 2;
-  const cuuint32_t box[] = {hopper::head_dim, box_rows}, steps[] = {1, 1};
-  const CUtensorMapDataType type = args.dtype == DType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                                             : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  if (encode &&
-      encode(map, type, 2, data, sizes, &stride, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS)
-    return;
-  throw DeviceError(
-      fmt::format("{}: the driver cannot describe a tensor of {} rows of {} values for the copy "
-                  "engine (hopper_attention)",
-                  op, rows, columns));
-}
-
 // The fields that both passes have.
 template <typename Pass>
-Pass pass_of(const AttentionShape& shape) {
+Pass pass_of(const AttentionArgs& a) {
+  const AttentionShape& shape = a.shape;
   Pass p{};
   p.batch = static_cast<int>(shape.batch);
   p.heads = static_cast<int>(shape.heads);
+  p.kv_heads = static_cast<int>(shape.kv_heads());
   p.tokens = static_cast<int>(shape.tokens);
   p.blocks = p.tokens / hopper::block_rows;
   p.causal = shape.causal();
   p.scale = static_cast<float>(shape.scale);
+  if (shape.dropout > 0) {
+    p.dropout = {a.seed, dropout_threshold(shape.dropout),
+                 static_cast<float>(dropout_scale(shape.dropout))};
+  }
   return p;
 }
 
 // As many heads as fit, in groups of nearly equal size.
 int heads_together(const AttentionShape& shape) {
   const int64_t bytes = shape.tokens * hopper::head_dim * 2 * 2, all = shape.batch * shape.heads;
-  const int64_t fit = std::max<int64_t>(1, bytes_together / bytes), groups = (all + fit - 1) / fit;
+  const int64_t fit =
+      std::max<int64_t>(1, bytes_together / bytes) * (shape.heads / shape.kv_heads());
+  const int64_t groups = (all + fit - 1) / fit;
   return static_cast<int>((all + groups - 1) / groups);
 }
 
@@ -69,9 +54,9 @@ bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, 
   const bool bits_16 = dtype == DType::bf16 || dtype == DType::f16;
   return c.options.hopper_attention && !c.options.deterministic && hopper::built() &&
          c.stream.capability() == 90 && bits_16 && shape.head_dim == hopper::head_dim &&
-         !shape.grouped() && shape.dropout == 0 && static_cast<float>(shape.scale) > 0 &&
-         rows > 0 && shape.heads > 0 && shape.tokens % hopper::block_rows == 0 &&
-         rows * shape.heads * 3 * hopper::head_dim <= most && tensor_map_encode();
+         shape.dropout < 1 && static_cast<float>(shape.scale) > 0 && rows > 0 && shape.heads > 0 &&
+         shape.tokens % hopper::block_rows == 0 && rows * shape.row() <= most &&
+         tensor_map_encode();
 }
 
 size_t hopper_attention_workspace(const AttentionShape& shape) {
@@ -79,10 +64,10 @@ size_t hopper_attention_workspace(const AttentionShape& shape) {
 }
 
 void hopper_attention_forward(CudaStream& s, const AttentionArgs& a) {
-  auto p = pass_of<hopper::Forward>(a.shape);
+  auto p = pass_of<hopper::Forward>(a);
   const int64_t columns = a.shape.heads * hopper::head_dim;
-  describe(&p.qkv, "attention_forward", a.q.data, a, 3 * columns, hopper::block_rows);
-  describe(&p.out, "attention_forward", a.out.data, a, columns, hopper::store_rows);
+  p.qkv = head_map("attention_forward", a.q.data, a, a.shape.row(), hopper::block_rows);
+  p.out = head_map("attention_forward", a.out.data, a, columns, hopper::store_rows);
   p.stats = a.stats.as<float>();
   p.next_item = static_cast<unsigned*>(a.workspace.data);
   p.group = heads_together(a.shape);
@@ -92,10 +77,10 @@ void hopper_attention_forward(CudaStream& s, const AttentionArgs& a) {
 void hopper_attention_backward(CudaStream& s, const AttentionArgs& a,
                                const AttentionGradients& gradients) {
   const AttentionShape& shape = a.shape;
-  auto p = pass_of<hopper::Backward>(shape);
+  auto p = pass_of<hopper::Backward>(a);
   const int64_t columns = shape.heads * hopper::head_dim;
-  describe(&p.qkv, "attention_backward", a.q.data, a, 3 * columns, hopper::block_rows);
-  describe(&p.dout, "attention_backward", gradients.dout.data, a, columns, hopper::block_rows);
+  p.qkv = head_map("attention_backward", a.q.data, a, a.shape.row(), hopper::block_rows);
+  p.dout = head_map("attention_backward", gradients.dout.data, a, columns, hopper::block_rows);
   p.out = a.out.data;
   p.dout_data = gradients.dout.data;
   p.stats = a.stats.as<float>();
@@ -115,7 +100,7 @@ void hopper_attention_backward(CudaStream& s, const AttentionArgs& a,
   if (room) {
     add_parts(s, p.q_parts, parts, columns, q_sums);
   } else {
-    column_sums(s, Tensor(p.dqkv, a.dtype, {shape.batch * shape.tokens, 3 * columns}), 0, q_sums);
+    column_sums(s, Tensor(p.dqkv, a.dtype, {shape.batch * shape.tokens, shape.row()}), 0, q_sums);
   }
 }
 

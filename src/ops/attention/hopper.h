@@ -5,6 +5,7 @@
 // With S = scale Q K^T, stats = log(rowsum(exp(S))), P = exp(S - stats), dP = dO V^T and delta =
 // rowsum(dO O):
 //   O = P V    dV = P^T dO    dS = P (dP - delta)    dK = scale dS^T Q    dQ = scale dS K
+// with dropout's mask on P in O and dV, and on dP
 // (Dao et al., arXiv:2205.14135, appendix B). P and dS are rounded to 16 bits before the GEMMs that
 // read them; sums are float32. dQ is summed by atomic additions in global memory, so its last bits
 // differ from run to run, and it is not used with ComputeOptions::deterministic. Everything else is
@@ -16,8 +17,8 @@
 
 namespace tally::train::cuda {
 
-// True for 16-bit types, heads of 64, whole blocks of 128 tokens, a scale above 0, no dropout and
-// tensors of less than 2^31 elements, on compute capability 9.0, unless the options turn it off
+// True for 16-bit types, heads of 64, whole blocks of 128 tokens, a scale above 0 and tensors of
+// less than 2^31 elements, on compute capability 9.0, unless the options turn it off
 // (hopper_attention) or the result must be repeatable (deterministic).
 bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype);
 

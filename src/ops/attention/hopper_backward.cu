@@ -96,19 +96,28 @@ __global__ void __launch_bounds__(warpgroup) attention_finish_kernel(const Backw
     const int64_t part = int64_t{head / p.heads} * halves + half;
     write_column_sums(sums, p.scale, p.q_parts + (part * p.heads + head % p.heads) * head_dim);
   }
-  const int64_t row = int64_t{3} * p.heads * head_dim;
+  const int64_t row = (int64_t{p.heads} + 2 * p.kv_heads) * head_dim;
   T* to = static_cast<T*>(p.dqkv) + head % p.heads * head_dim +
           (int64_t{head / p.heads} * p.tokens + half * half_rows) * row;
-  write_rows(sums, p.scale, staged, to, row, 1);
+  write_rows(sums, p.scale, p.scale, staged, to, row, 1);
 }
 
+template <typename T, bool grouped, bool dropout>
+cudaError_t launch_multiply(const Backward& p, int blocks, cudaStream_t stream) {
+  const auto kernel = attention_backward_kernel<T, grouped, dropout>;
+  const cudaError_t sized =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
+  if (sized != cudaSuccess) return sized;
+  kernel<<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
+  return cudaGetLastError();
+}
 template <typename T>
 cudaError_t launch_multiply(const Backward& p, int blocks, cudaStream_t stream) {
-  const cudaError_t sized = cudaFuncSetAttribute(
-      attention_backward_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
-  if (sized != cudaSuccess) return sized;
-  attention_backward_kernel<T><<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
-  return cudaGetLastError();
+  if (p.dropout.threshold > 0)
+    return p.kv_heads < p.heads ? launch_multiply<T, true, true>(p, blocks, stream)
+                                : launch_multiply<T, false, true>(p, blocks, stream);
+  return p.kv_heads < p.heads ? launch_multiply<T, true, false>(p, blocks, stream)
+                              : launch_multiply<T, false, false>(p, blocks, stream);
 }
 
 }  // namespace
@@ -128,7 +137,7 @@ cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream) {
 }
 
 cudaError_t multiply(const Backward& p, DType dtype, int sms, cudaStream_t stream) {
-  const int blocks = std::min(sms, p.batch * p.heads * p.blocks);
+  const int blocks = std::min(sms, p.batch * p.kv_heads * p.blocks);
   return dtype == DType::bf16 ? launch_multiply<__nv_bfloat16>(p, blocks, stream)
                               : launch_multiply<__half>(p, blocks, stream);
 }

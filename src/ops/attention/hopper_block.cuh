@@ -4,6 +4,7 @@
 #include "src/device/cuda/kernel.cuh"
 #include "src/device/cuda/tma.cuh"
 #include "src/device/cuda/wgmma.cuh"
+#include "src/device/philox.h"
 #include "src/ops/attention/hopper_kernels.h"
 
 namespace tally::train::cuda::hopper {
@@ -52,6 +53,44 @@ __device__ __forceinline__ void stage_rows(uint32_t staged, int r, int lane,
         packed<T>(x[4] * low, x[5] * low), packed<T>(x[6] * high, x[7] * high)};
     store_matrices(staged + r * 128 + (((2 * k + lane / 16) ^ (r % 8)) << 4), pairs);
   }
+}
+
+// Which of the elements 8 group .. 8 (group + count) - 1 of dropout's mask are kept, a bit each.
+template <int count>
+__device__ __forceinline__ void kept_elements(uint64_t seed, uint64_t group, uint32_t threshold,
+                                              uint32_t (&bits)[(count + 3) / 4]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const Philox4 random = dropout_draw(seed, group + i);
+    uint32_t byte = 0;
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      byte |= static_cast<uint32_t>(dropout_keeps_half(random.word[k / 2], k % 2, threshold)) << k;
+    bits[i / 4] = (i % 4 == 0 ? 0 : bits[i / 4]) | byte << (i % 4 * 8);
+  }
+}
+
+// A barrier for the threads of one warpgroup.
+__device__ inline void meet(int barrier) {
+  asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory");
+}
+
+// Writes a warpgroup's 64 rows of sums in 16 bits to rows of `row` values from `to` on, but only the
+// first `rows` of them. `low` and `high` as above. `staged`: half_bytes of shared memory.
+template <typename T>
+__device__ void write_rows(const float (&sums)[32], float low, float high, uint8_t* staged, T* to,
+                           int64_t row, int barrier, int rows = half_rows) {
+  const int thread = static_cast<int>(threadIdx.x % warpgroup), lane = thread % 32;
+  stage_rows<T>(shared_address(staged), thread / 32 * 16 + lane % 16, lane, sums, low, high);
+  meet(barrier);
+#pragma unroll
+  for (int i = thread; i < half_rows * 8; i += warpgroup) {
+    const int at = i / 8, c = i % 8;
+    if (at < rows)
+      *reinterpret_cast<uint4*>(to + at * row + c * 8) =
+          *reinterpret_cast<const uint4*>(staged + at * 128 + ((c ^ (at % 8)) << 4));
+  }
+  meet(barrier);
 }
 
 }  // namespace tally::train::cuda::hopper

@@ -38,6 +38,7 @@ struct alignas(16) Item {
 struct alignas(1024) Shared {
   uint8_t k[slots][tile_bytes], v[slots][tile_bytes], q[slots][tile_bytes];
   uint8_t staged[8][warp_bytes];  // of each warp, on its way out
+  uint4 mask[8][warp_rows];       // of each warp's queries: a bit a key of the step
   uint64_t k_full[slots], k_empty[slots], v_full[slots], v_empty[slots];
   uint64_t q_full[slots], q_empty[slots];
   Item items[kept];
@@ -66,6 +67,7 @@ __device__ Item describe(const Forward& p, int* head, int item) {
 template <bool causal>
 __device__ void copy_all(const Forward& p, Shared& s) {
   const int items = p.batch * p.heads * p.blocks, width = p.heads * head_dim;
+  const int kv_width = p.kv_heads * head_dim, heads_a_key = p.heads / p.kv_heads;
   auto item = static_cast<int>(blockIdx.x);
   int step = 0;
   for (int n = 0;; ++n) {
@@ -82,15 +84,16 @@ __device__ void copy_all(const Forward& p, Shared& s) {
     barrier_expect(at(s.q_full[slot]), tile_bytes);
     copy_box(at(s.q[slot]), p.qkv, i.column, i.row, at(s.q_full[slot]));
     const int keys = head / p.heads * p.tokens;
+    const int kv_column = width + head % p.heads / heads_a_key * head_dim;
 #pragma unroll 1
     for (int b = i.steps - 1; b >= 0; --b, ++step) {
       const int t = step % slots, parity = (step / slots & 1) ^ 1, row = keys + b * block_rows;
       barrier_wait(at(s.k_empty[t]), parity);
       barrier_expect(at(s.k_full[t]), tile_bytes);
-      copy_box(at(s.k[t]), p.qkv, width + i.column, row, at(s.k_full[t]));
+      copy_box(at(s.k[t]), p.qkv, kv_column, row, at(s.k_full[t]));
       barrier_wait(at(s.v_empty[t]), parity);
       barrier_expect(at(s.v_full[t]), tile_bytes);
-      copy_box(at(s.v[t]), p.qkv, 2 * width + i.column, row, at(s.v_full[t]));
+      copy_box(at(s.v[t]), p.qkv, kv_width + kv_column, row, at(s.v_full[t]));
     }
     item = static_cast<int>(gridDim.x + next);
   }
@@ -129,7 +132,7 @@ struct Rows {
 
 // One of the two warpgroups that compute. The order within step() keeps matrix instructions
 // running; two buffers of scores alternate.
-template <typename T, bool causal>
+template <typename T, bool causal, bool dropout>
 class Multiplier {
  public:
   __device__ Multiplier(const Forward& p, Shared& s, int group)
@@ -138,7 +141,8 @@ class Multiplier {
         group_(group),
         warp_(static_cast<int>(threadIdx.x / 32 % 4)),
         lane_(static_cast<int>(threadIdx.x % 32)),
-        scale_(p.scale * log2_e) {}
+        scale_(p.scale * log2_e),
+        seed_(dropout ? p.dropout.seed.get() : 0) {}
 
   __device__ __forceinline__ void run() {
     float out[32], a[64], b[64];
@@ -205,6 +209,7 @@ class Multiplier {
     const bool whole =
         !causal || __any_sync(0xffffffffU, (about & (first_step | second_half)) != first_step);
     const Rows before = rows_;
+    if (dropout) draw(about);
     if (first) begin_rows(x, whole);
     float sums[2];
     exponentials<0>(x, low, sums);
@@ -251,6 +256,22 @@ class Multiplier {
     if (lane_ == 0) wait_stored();
   }
 
+  // Draws dropout's mask of this step for the warp's queries: two lanes a query, half of the keys
+  // each.
+  __device__ __forceinline__ void draw(int about) {
+    const Item item = s_.items[about / item_step];
+    keys_ = about & first_step ? item.steps - 1 : keys_ - 1;
+    const int row = lane_ / 2, half = lane_ % 2;
+    const int place = item.stats + (about & second_half ? half_rows : 0) + warp_ * warp_rows + row;
+    const int groups = p_.tokens / 8;
+    uint32_t bits[2];
+    kept_elements<8>(seed_, static_cast<uint64_t>(place) * groups + 16 * keys_ + 8 * half,
+                     p_.dropout.threshold, bits);
+    __syncwarp();  // the step before has read its own
+    reinterpret_cast<uint2*>(s_.mask[group_ * 4 + warp_] + row)[half] = {bits[0], bits[1]};
+    __syncwarp();
+  }
+
   // Masks the diagonal; exponents become relative to the largest of the first 32 scores. Each row
   // sees the block's first key.
   __device__ __forceinline__ void begin_rows(float (&x)[64], bool whole) {
@@ -277,14 +298,26 @@ class Multiplier {
   __device__ __forceinline__ void exponentials(const float (&x)[64], uint32_t (&p)[16],
                                                float (&sums)[2]) const {
     sums[0] = sums[1] = 0;
+    uint2 kept[2] = {};
+    if (dropout) {
+      const uint4* of_warp = s_.mask[group_ * 4 + warp_] + lane_ / 4;
+      kept[0] = reinterpret_cast<const uint2*>(of_warp)[half];
+      kept[1] = reinterpret_cast<const uint2*>(of_warp + 8)[half];
+    }
 #pragma unroll
     for (int i = 0; i < 32; i += 2) {
       const int row = i % 4 / 2;
       const float* pair = x + 32 * half + i;
-      const float e0 = exp2_fast(fmaf(pair[0], scale_, -rows_.from[row])),
-                  e1 = exp2_fast(fmaf(pair[1], scale_, -rows_.from[row]));
+      float e0 = exp2_fast(fmaf(pair[0], scale_, -rows_.from[row])),
+            e1 = exp2_fast(fmaf(pair[1], scale_, -rows_.from[row]));
       sums[row] += e0;
       sums[row] += e1;
+      if (dropout) {
+        const uint32_t bits =
+            (i < 16 ? kept[row].x : kept[row].y) >> (i / 4 % 4 * 8 + lane_ % 4 * 2);
+        e0 = bits & 1 ? e0 : 0;
+        e1 = bits & 2 ? e1 : 0;
+      }
       p[i / 2] = packed<T>(e0, e1);
     }
   }
@@ -333,7 +366,8 @@ class Multiplier {
     const Item item = s_.items[written_ / item_step];
     const int row = (written_ & second_half ? half_rows : 0) + warp_ * warp_rows;
     const float sum[] = {row_sum(rows.sum[0]), row_sum(rows.sum[1])};
-    const float scale[] = {__frcp_rn(sum[0]), __frcp_rn(sum[1])};
+    const float keep = dropout ? p_.dropout.keep_scale : 1.0F;
+    const float scale[] = {__frcp_rn(sum[0]) * keep, __frcp_rn(sum[1]) * keep};
     const uint32_t staged = at(s_.staged[group_ * 4 + warp_]);
     if (lane_ == 0) wait_stores_read();
     __syncwarp();
@@ -355,10 +389,12 @@ class Multiplier {
   int begun_ = 0, done_ = 0;        // steps
   int items_ = 0, steps_left_ = 0;  // items begun; of the last of them
   int written_ = 0;                 // about the step before
+  const uint64_t seed_;
+  int keys_ = 0;  // of the step: which block; only with dropout
   Rows rows_{};
 };
 
-template <typename T, bool causal>
+template <typename T, bool causal, bool dropout>
 __global__ void __launch_bounds__(3 * warpgroup, 1)
     attention_forward_kernel(const __grid_constant__ Forward p) {
   extern __shared__ __align__(1024) uint8_t memory[];
@@ -373,12 +409,12 @@ __global__ void __launch_bounds__(3 * warpgroup, 1)
   };
   take_roles(
       begin, [&] { copy_all<causal>(p, s); },
-      [&](int group) { Multiplier<T, causal>(p, s, group).run(); });
+      [&](int group) { Multiplier<T, causal, dropout>(p, s, group).run(); });
 }
 
-template <typename T, bool causal>
+template <typename T, bool causal, bool dropout>
 cudaError_t launch(const Forward& p, int sms, cudaStream_t stream) {
-  const auto kernel = attention_forward_kernel<T, causal>;
+  const auto kernel = attention_forward_kernel<T, causal, dropout>;
   const cudaError_t sized =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
   if (sized != cudaSuccess) return sized;
@@ -389,7 +425,11 @@ cudaError_t launch(const Forward& p, int sms, cudaStream_t stream) {
 
 template <typename T>
 cudaError_t launch(const Forward& p, int sms, cudaStream_t stream) {
-  return p.causal ? launch<T, true>(p, sms, stream) : launch<T, false>(p, sms, stream);
+  if (p.dropout.threshold > 0)
+    return p.causal ? launch<T, true, true>(p, sms, stream)
+                    : launch<T, false, true>(p, sms, stream);
+  return p.causal ? launch<T, true, false>(p, sms, stream)
+                  : launch<T, false, false>(p, sms, stream);
 }
 
 }  // namespace

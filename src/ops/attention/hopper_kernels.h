@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "src/device/step_state.h"
 #include "src/device/tensor.h"
 
 namespace tally::train::cuda::hopper {
@@ -15,16 +16,25 @@ constexpr int block_rows = 128;  // of a block of queries or keys
 constexpr int head_dim = 64;
 constexpr int store_rows = 16;  // that a warp writes at a time
 
+// Of attention.h's mask; a row of it has `tokens` elements.
+struct AttentionDropout {
+  DropoutSeed seed;
+  uint32_t threshold;  // philox.h; 0: no dropout
+  float keep_scale;
+};
+
 struct Forward {
   CUtensorMap qkv;      // boxes of one block's rows and one head's columns
   CUtensorMap out;      // boxes of store_rows rows
   float* stats;         // [batch, heads, tokens]
   unsigned* next_item;  // of the queue of query blocks
   int batch, heads, tokens;
-  int blocks;  // of a head: tokens / block_rows
-  int group;   // heads that run together
+  int kv_heads;  // of K and V, which divides `heads`
+  int blocks;    // of a head: tokens / block_rows
+  int group;     // heads that run together
   bool causal;
   float scale;
+  AttentionDropout dropout;
 };
 
 struct Backward {
@@ -37,13 +47,15 @@ struct Backward {
   // heads, tokens / 64][8][128 threads][4], see wgmma.cuh.
   float* dq_sums;
   unsigned* next_item;  // of the queue of key blocks
-  void* dqkv;           // [batch, tokens, 3, heads, 64]
+  void* dqkv;           // [batch, tokens, heads + 2 kv_heads, 64]
   // Null, or sums of dQ over half a block of queries: [batch, tokens / 64, heads, 64].
   float* q_parts;
   int batch, heads, tokens;
-  int blocks;  // of a head: tokens / block_rows
+  int kv_heads;  // of K and V, which divides `heads`
+  int blocks;    // of a head: tokens / block_rows
   bool causal;
   float scale;
+  AttentionDropout dropout;
 };
 
 // False in builds without code for compute capability 9.0, where the others return

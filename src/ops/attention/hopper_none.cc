@@ -1,5 +1,5 @@
 // Replaces the kernels in builds without code for Hopper GPUs.
-#include "src/ops/attention/hopper_kernels.h"
+#include "src/ops/attention/hopper_short_kernels.h"
 
 namespace tally::train::cuda::hopper {
 
@@ -16,6 +16,12 @@ cudaError_t multiply(const Backward&, DType, int, cudaStream_t) {
   return cudaErrorNotSupported;
 }
 cudaError_t finish(const Backward&, DType, cudaStream_t) {
+  return cudaErrorNotSupported;
+}
+cudaError_t short_forward(const ShortForward&, DType, int, cudaStream_t) {
+  return cudaErrorNotSupported;
+}
+cudaError_t short_backward(const ShortBackward&, DType, int, cudaStream_t) {
   return cudaErrorNotSupported;
 }
 

@@ -26,8 +26,10 @@
 //   f64, recorded calls   not timed: a known choice, else the library's first algorithm
 //   --no-fusion float64   without the float64 kernel
 //   --precision           tf32 and tf32x3 set matmul_mode
-//   tokens_vary           rows and inner are rounded up in the key, by less than an eighth, so that an
-//                         algorithm found for one number of tokens serves its neighbours
+//   tokens_vary           rows and inner are rounded up in the key, to the next multiple of half of the
+//                         power of two below, so that an algorithm found for one number of tokens
+//                         serves its neighbours. Tuning a step takes about 40 s, and the batches of
+//                         a data set should need it once or twice
 //   reserved_sms          GEMMs leave these SMs to a side stream; only algorithms whose clusters
 //                         are of one or two blocks are taken, where the library has some
 //                         (candidates.cc)
@@ -93,7 +95,7 @@ SplitProblem split_problem(CudaStream& s, const GemmProblem& problem);
 bool float64_gemms_serve(const CudaCompute& c);
 
 // The size under which a number of rows, or of columns of a transposed operand, is tuned: itself, or
-// with ComputeOptions::tokens_vary the next multiple of an eighth of the power of two below it.
+// with ComputeOptions::tokens_vary the next multiple of half of the power of two below it.
 int64_t tuned_size(const ComputeOptions& o, int64_t size);
 
 // Whether a kernel serves it (cuBLASLt does not have every combination of epilogues and types).

@@ -104,7 +104,7 @@ cudaError_t run_float64(const CudaCompute& c, const GemmProblem& p, int tile, vo
 int64_t tuned_size(const ComputeOptions& o, int64_t size) {
   if (!o.tokens_vary || size < 16) return size;
   int64_t step = 1;
-  while (step * 16 <= size) step *= 2;  // an eighth of the power of two below
+  while (step * 4 <= size) step *= 2;  // half of the power of two below
   return (size + step - 1) / step * step;
 }
 

@@ -23,8 +23,25 @@ TEST_CASE("cuda: flash attention on Hopper" * NEEDS_GPU) {
            {shape_of(1, 128, 1, 64, causal, 0), shape_of(2, 384, 3, 64, causal, 0),
             shape_of(12, 128, 30, 64, causal, 0), shape_of(7, 256, 30, 64, causal, 0),
             shape_of(3, 1024, 16, 64, causal, 0), shape_of(1, 2048, 1, 64, causal, 0)}) {
-        CHECK(check(kind, a) == "hopper");
+        CHECK(check(kind, a) == (causal || a.tokens > 128 ? "hopper" : "hopper-short"));
         if (a.tokens == 384) CHECK(check(kind, a, {.own_16_bits = false}) != "hopper");
+      }
+    }
+    for (const bool causal : {true, false}) {  // dropout's mask is the CPU's
+      for (const AttentionShape& a :
+           {shape_of(2, 384, 3, 64, causal, 0.3), shape_of(7, 256, 30, 64, causal, 0.1),
+            shape_of(1, 1024, 2, 64, causal, 0.5)})
+        CHECK(check(kind, a) == "hopper");
+    }
+    for (const bool causal : {true, false}) {
+      for (const int64_t groups : {1, 2, 6}) {  // grouped queries: 12, 6 and 2 heads a key
+        for (const AttentionShape& shape :
+             {shape_of(2, 256, 12, 64, causal, 0), shape_of(5, 384, 24, 64, causal, 0)}) {
+          AttentionShape a = shape;
+          a.groups = groups;
+          if (groups == 2) a.dropout = 0.2;
+          CHECK(check(kind, a) == "hopper");
+        }
       }
     }
     for (const AttentionShape& a :

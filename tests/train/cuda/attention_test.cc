@@ -222,7 +222,8 @@ TEST_CASE("cuda: attention within documents by cuDNN" * NEEDS_GPU) {
         CHECK(check(kind, shape_of(1, 512, 3, head_dim, causal, 0), ways,
                     {1, 128, 127, 60, 150, 46}) == "cudnn");
       }
-      CHECK(check(kind, shape_of(3, 96, 2, 64, causal, 0), {.known_documents = true},
+      CHECK(check(kind, shape_of(3, 96, 2, 64, causal, 0),
+                  {.own_16_bits = false, .known_documents = true},
                   {96, 40, 56, 90, 1, 5}) == "cudnn");
     }
   }
