@@ -80,6 +80,7 @@ Application::Application(Invocation invocation, const std::string& name)
   add_results();
   add_plot();
   add_report();
+  if (!invocation_.as_jube) add_compare();
   add_info();
   add_manage();
   add_files();

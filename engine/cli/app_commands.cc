@@ -146,6 +146,32 @@ void Application::add_results() {
   result->add_option("-n,--num", result_.last, "only the last N runs")->check(at_least(1));
 }
 
+void Application::add_compare() {
+  CLI::App* sub = command("compare", "say whether a run is better or worse than another",
+                          [this] { return compare_command(invocation_, compare_); });
+  sub->add_option("runs", compare_.runs,
+                  "the first run and the second: a run's folder, or the folder of runs or input "
+                  "file, for its newest run")
+      ->option_text("RUN RUN");
+  sub->add_option("--by", compare_.by,
+                  "compared rows may differ in this parameter; of one run: compare its values with "
+                  "the first one")
+      ->option_text("PARAMETER");
+  sub->add_option("--threshold", compare_.threshold, "a smaller change does not matter (2%)")
+      ->option_text("PERCENT");
+  sub->add_option("--metric", compare_.metric, "only this column")->option_text("COLUMN");
+  sub->add_option(
+         "--better", compare_.better,
+         "which direction of --metric is better, if the column does not say: higher, lower")
+      ->check(CLI::IsMember({"higher", "lower"}))
+      ->option_text("WHICH");
+  sub->add_flag("--null", compare_.null_comparison,
+                "compare the odd repeats of each row with its even ones: nothing should be found");
+  sub->add_option("-s,--style", compare_.style, "pretty, csv or markdown")
+      ->check(CLI::IsMember({"pretty", "csv", "markdown"}))
+      ->option_text("STYLE");
+}
+
 void Application::add_info() {
   CLI::App* info = command("info", "runs in a folder, or one run or step in detail", [this] {
     if (exists(info_.separator) && directories_.empty()) {

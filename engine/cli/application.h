@@ -43,6 +43,7 @@ class Application {
   void add_results();
   void add_plot();
   void add_report();
+  void add_compare();
   void add_info();
   void add_manage();
   void add_files();
@@ -67,6 +68,7 @@ class Application {
   ResultArgs result_;
   PlotArgs plot_;
   ReportArgs report_;
+  CompareArgs compare_;
   InfoArgs info_;
   LogArgs log_;
   OutputArgs output_;

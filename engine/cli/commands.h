@@ -105,6 +105,14 @@ struct ReportArgs {
 };
 int report_command(const Invocation& invocation, const ReportArgs& args);
 int plot_command(const Invocation& invocation, const PlotArgs& args);
+struct CompareArgs {
+  std::vector<std::string> runs;  // folders; one, with `by` or for the null comparison, or two
+  std::string by, metric, better, style;
+  std::string threshold = "2%";
+  bool null_comparison = false;
+};
+// Exit code 5 where a row regressed, or where a null comparison found a difference.
+int compare_command(const Invocation& invocation, const CompareArgs& args);
 
 struct InfoArgs {
   RunsArgs runs;

@@ -18,10 +18,10 @@ constexpr ExitCode kCodes[] = {
      "written."},
     {kBadInput, "wrong input or command line",
      "Nothing was started: the input file, the command line or the run that it names is wrong."},
-    {kReferenceMissed, "a reference was missed",
+    {kReferenceMissed, "a reference was missed or a result regressed",
      "A table's value is not what its `reference` expects, or is not there. Also where "
      "workpackages "
-     "failed."},
+     "failed. `compare`: a row regressed, or with --strict is unclear; --null found a difference."},
 };
 
 }  // namespace

@@ -31,13 +31,13 @@ struct Group {
 class Analysis {
  public:
   Analysis(const Benchmark& benchmark, const Analyser& analyser,
-           const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
+           const std::vector<WorkpackageView>& workpackages, bool all_values, Evaluator& evaluator,
            Diagnostics& diagnostics)
       : benchmark_(benchmark),
         analyser_(analyser),
         evaluator_(evaluator),
         diagnostics_(diagnostics),
-        wanted_(benchmark) {
+        wanted_(benchmark, all_values) {
     for (const WorkpackageView& workpackage : workpackages) by_id_[workpackage.id] = &workpackage;
     for (const auto& [set_name, set] : benchmark.parameter_sets) {
       for (const Parameter& parameter : set.parameters) {
@@ -533,8 +533,8 @@ class Analysis {
 
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
-                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each) {
-  return Analysis(benchmark, analyser, workpackages, evaluator, diagnostics).run(each);
+                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each, bool all_values) {
+  return Analysis(benchmark, analyser, workpackages, all_values, evaluator, diagnostics).run(each);
 }
 
 }  // namespace tally

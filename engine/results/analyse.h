@@ -54,9 +54,11 @@ struct WorkpackageResult {
 //
 // Problems go to `diagnostics`, each once with a count: "cannot be represented as a int", a missing
 // file, an unreadable pattern. `each`, if given, gets the values of every workpackage's own files.
+// `all_values`: records hold all values, and not only those that the results show.
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
-                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each = nullptr);
+                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each = nullptr,
+                bool all_values = false);
 
 // The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name.
 const std::string* pattern_building_block(std::string_view name);

@@ -16,18 +16,6 @@
 namespace tally {
 namespace {
 
-// The parameters of the input that are not derived from others. A row and its baseline row must
-// agree in them.
-std::set<std::string> free_parameters(const Benchmark& benchmark) {
-  std::set<std::string> names;
-  for (const auto& [set_name, set] : benchmark.parameter_sets) {
-    for (const Parameter& parameter : set.parameters) {
-      if (!has_reference(parameter.value.value)) names.insert(parameter.name.value);
-    }
-  }
-  return names;
-}
-
 std::string describe(const std::vector<std::pair<Text, Text>>& conditions) {
   std::string text;
   for (const auto& [name, value] : conditions) {
@@ -216,6 +204,16 @@ std::vector<Value> values_of(const std::vector<Record>& rows, const std::string&
 }
 
 }  // namespace
+
+std::set<std::string> free_parameters(const Benchmark& benchmark) {
+  std::set<std::string> names;
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      if (!has_reference(parameter.value.value)) names.insert(parameter.name.value);
+    }
+  }
+  return names;
+}
 
 std::string column_key(const Column& column) {
   const std::string& name = column.name.value;

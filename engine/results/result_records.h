@@ -12,10 +12,10 @@
 namespace tally {
 
 // Returns the records of one result: its analysers' rows over these workpackages, one analyser
-// after the other.
+// after the other. `all_values`: with all values, and not only those that the results show.
 Records result_records(const Benchmark& benchmark, const Result& result,
                        const std::vector<WorkpackageView>& views, Evaluator& evaluator,
-                       Diagnostics& diagnostics);
+                       Diagnostics& diagnostics, bool all_values = false);
 void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -7,7 +7,7 @@
 
 namespace tally {
 
-Wanted::Wanted(const Benchmark& benchmark) {
+Wanted::Wanted(const Benchmark& benchmark, bool all) : all_(all) {
   for (const Result& result : benchmark.results) {
     for (const auto& output : result.outputs) {
       if (const auto* shown = std::get_if<Table>(&output)) {

@@ -13,7 +13,8 @@ namespace tally {
 // cannot be known, it wants everything (relative_to compares all parameters).
 class Wanted {
  public:
-  explicit Wanted(const Benchmark& benchmark);
+  // `all`: wants everything, whatever the results ask for.
+  Wanted(const Benchmark& benchmark, bool all);
   bool has(const std::string& name) const { return all_ || names_.count(name) != 0; }
   // Whether an output asks for statistics of the repeats.
   bool repeats() const { return repeats_; }

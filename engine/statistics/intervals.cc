@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "engine/statistics/random.h"
 
@@ -30,19 +32,32 @@ Interval middle(Sample values) {
   return {percentile(values, outside), percentile(values, 100 - outside)};
 }
 
-void resample(const Sample& sample, Random& random, Sample& into) {
-  for (double& x : into) x = sample[random.below(sample.size())];
-}
+// Draws medians of resamples. It draws ranks in the sorted sample and counts them, so that no
+// resample has to be sorted.
+class MedianResampler {
+ public:
+  explicit MedianResampler(const Sample& sample) : sorted_(sample), counts_(sample.size()) {
+    std::sort(sorted_.begin(), sorted_.end());
+  }
 
-// As median(), but reorders its argument in place of a copy.
-double median_in_place(Sample& values) {
-  const size_t half = values.size() / 2;
-  const auto middle_value = values.begin() + static_cast<std::ptrdiff_t>(half);
-  std::nth_element(values.begin(), middle_value, values.end());
-  if (values.size() % 2 == 1) return *middle_value;
-  const double below = *std::max_element(values.begin(), middle_value);
-  return below + (*middle_value - below) / 2;
-}
+  double draw(Random& random) {
+    const size_t n = sorted_.size();
+    std::fill(counts_.begin(), counts_.end(), 0);
+    for (size_t i = 0; i < n; ++i) ++counts_[random.below(n)];
+    size_t rank = 0;
+    size_t seen = counts_[0];
+    while (seen < (n + 1) / 2) seen += counts_[++rank];
+    const double lower = sorted_[rank];
+    if (n % 2 == 1 || seen > n / 2) return lower;
+    do ++rank;
+    while (counts_[rank] == 0);
+    return lower + (sorted_[rank] - lower) / 2;
+  }
+
+ private:
+  Sample sorted_;
+  std::vector<size_t> counts_;
+};
 
 }  // namespace
 
@@ -88,15 +103,13 @@ Interval mean_interval(const Sample& sample, uint64_t seed, int resamples) {
 
 Interval median_ratio_interval(const Sample& a, const Sample& b, uint64_t seed, int resamples) {
   Random random(seed);
-  Sample of_a(a.size());
-  Sample of_b(b.size());
+  MedianResampler of_a(a);
+  MedianResampler of_b(b);
   Sample ratios;
   ratios.reserve(static_cast<size_t>(resamples));
   for (int i = 0; i < resamples; ++i) {
-    resample(a, random, of_a);
-    resample(b, random, of_b);
-    const double base = median_in_place(of_a);
-    ratios.push_back(median_in_place(of_b) / base);
+    const double base = of_a.draw(random);
+    ratios.push_back(of_b.draw(random) / base);
   }
   return middle(std::move(ratios));
 }

@@ -1,0 +1,251 @@
+// tally compare.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "engine/base/text.h"
+#include "engine/cli/commands.h"
+#include "engine/cli/results.h"
+#include "engine/report/comparison.h"
+#include "engine/results/compare.h"
+#include "engine/results/views.h"
+
+namespace tally {
+namespace {
+
+using statistics::Verdict;
+
+// "2%" as 0.02.
+bool parse_percent(const std::string& text, double* fraction) {
+  if (text.size() < 2 || text.back() != '%') return false;
+  char* end = nullptr;
+  *fraction = std::strtod(text.c_str(), &end) / 100;
+  return end == text.c_str() + text.size() - 1 && *fraction >= 0 && *fraction < 1;
+}
+
+class Command {
+ public:
+  Command(const Invocation& invocation, const CompareArgs& args)
+      : invocation_(invocation), args_(args), evaluator_(make_evaluator(".")) {}
+
+  int run() {
+    if (!read_options() || !open_runs() || !choose_metrics()) return kBadInput;
+    if (args_.null_comparison) return compare_each_with_itself();
+    std::vector<TablePair> tables;
+    if (!make_tables(runs_.front(), runs_.back(), &tables)) return kFailed;
+    RunComparison comparison;
+    const Status status = runs_.size() == 1
+                              ? compare_by(benchmark_, tables, options_, seed(), &comparison)
+                              : compare_runs(benchmark_, tables, options_, seed(), &comparison);
+    print_diagnostics(invocation_, diagnostics_, runs_.back().input->sources);
+    if (!status) {
+      print_error(invocation_, status.message());
+      return kBadInput;
+    }
+    show(comparison);
+    return diagnostics_.has_errors() ? std::max(kFailed, code_of(comparison)) : code_of(comparison);
+  }
+
+ private:
+  bool read_options() {
+    const size_t runs = args_.runs.size();
+    options_.by = args_.by;
+    if (!parse_percent(args_.threshold, &options_.threshold)) {
+      return bad(fmt::format("--threshold: '{}' is not a percentage", args_.threshold),
+                 "write it as 2% or 0.5%");
+    }
+    if (args_.null_comparison && !args_.by.empty())
+      return bad("--null compares each run with itself, so that --by means nothing",
+                 "leave out --by");
+    if (runs == 2 || (runs == 1 && (args_.null_comparison || !args_.by.empty()))) return true;
+    return bad(runs == 1 ? "one run alone needs --by PARAMETER or --null"
+                         : fmt::format("two runs are compared, not {}", runs),
+               "tally compare OUTPATH/000003 OUTPATH/000007");
+  }
+
+  bool open_runs() {
+    for (const std::string& word : args_.runs) {
+      const std::vector<RunDirectory> found = find_runs(invocation_, {word, {}});
+      if (found.empty()) return false;
+      OpenRun& run = runs_.emplace_back();
+      if (!open_run(invocation_, found.front(), "", {}, &run)) return false;
+    }
+    const std::string first = absolute_path(runs_.front().directory.path);
+    if (runs_.size() == 2 && first == absolute_path(runs_.back().directory.path) &&
+        !args_.null_comparison) {
+      return bad(fmt::format("both names are run {}", first),
+                 "name the runs' own folders, such as OUTPATH/000003 and OUTPATH/000007");
+    }
+    // Both runs are read with the definitions of the second, as `analyse -u` would: an earlier
+    // workflow may not say which direction is better.
+    benchmark_ = *runs_.back().benchmark;
+    return true;
+  }
+
+  // Applies --metric and --better to the tables' columns.
+  bool choose_metrics() {
+    std::vector<std::string> known;
+    size_t metrics = 0;
+    bool named = false;
+    for (Result& result : benchmark_.results) {
+      for (auto& output : result.outputs) {
+        auto* table = std::get_if<Table>(&output);
+        if (table == nullptr) continue;
+        for (Column& column : table->columns) {
+          known.push_back(column.name.value);
+          const bool chosen = column.name.value == args_.metric || column.title == args_.metric;
+          if (!args_.metric.empty()) {
+            named = named || chosen;
+            if (!chosen) column.better = Better::unknown;
+            if (chosen && args_.better == "higher") column.better = Better::higher;
+            if (chosen && args_.better == "lower") column.better = Better::lower;
+          }
+          if (is_metric(column)) ++metrics;
+        }
+      }
+    }
+    if (!args_.better.empty() && args_.metric.empty())
+      return bad("--better says how to judge a column: it needs --metric", "");
+    if (!args_.metric.empty() && !named) {
+      return bad(fmt::format("--metric: no table has a column '{}'", args_.metric),
+                 did_you_mean(args_.metric, known));
+    }
+    if (metrics != 0) return check_by();
+    return bad("it is not known which direction is better",
+               "write `better: higher` or `better: lower` in the column, or use --metric NAME "
+               "--better higher");
+  }
+
+  bool check_by() const {
+    if (args_.by.empty()) return true;
+    std::vector<std::string> names;
+    for (const auto& [set_name, set] : benchmark_.parameter_sets) {
+      for (const Parameter& parameter : set.parameters) names.push_back(parameter.name.value);
+    }
+    if (std::find(names.begin(), names.end(), args_.by) != names.end()) return true;
+    return bad(fmt::format("--by: there is no parameter '{}'", args_.by),
+               did_you_mean(args_.by, names));
+  }
+
+  bool bad(const std::string& what, const std::string& hint) const {
+    print_error(invocation_, what, hint);
+    return false;
+  }
+
+  bool read_views(const OpenRun& run, std::vector<WorkpackageView>* views) const {
+    const Status read = workpackage_views(benchmark_, *run.journal, run.directory.path, views);
+    if (!read) print_error(invocation_, read.message());
+    return static_cast<bool>(read);
+  }
+
+  bool make_tables(const OpenRun& base, const OpenRun& other, std::vector<TablePair>* tables) {
+    std::vector<WorkpackageView> before;
+    std::vector<WorkpackageView> after;
+    const bool same = &base == &other;
+    if (!read_views(base, &before) || (!same && !read_views(other, &after))) return false;
+    for (const Result& result : benchmark_.results) {
+      const Records first =
+          result_records(benchmark_, result, before, *evaluator_, diagnostics_, true);
+      const Records second =
+          same ? Records{}
+               : result_records(benchmark_, result, after, *evaluator_, diagnostics_, true);
+      for (const auto& output : result.outputs) {
+        const auto* table = std::get_if<Table>(&output);
+        if (table == nullptr ||
+            std::none_of(table->columns.begin(), table->columns.end(), is_metric))
+          continue;
+        TablePair& pair = tables->emplace_back();
+        pair.name = table->name.value;
+        pair.base = ResultTables(benchmark_, first, *evaluator_, diagnostics_).table(*table, {});
+        pair.other =
+            same ? ResultTable{}
+                 : ResultTables(benchmark_, second, *evaluator_, diagnostics_).table(*table, {});
+        pair.other.columns = pair.base.columns;
+      }
+    }
+    return true;
+  }
+
+  uint64_t seed() const {
+    constexpr uint64_t kFar = 1000003;
+    return static_cast<uint64_t>(runs_.front().directory.id) * kFar +
+           static_cast<uint64_t>(runs_.back().directory.id);
+  }
+
+  int compare_each_with_itself() {
+    int code = kFine;
+    for (const OpenRun& run : runs_) {
+      std::vector<TablePair> tables;
+      if (!make_tables(run, run, &tables)) return kFailed;
+      const RunComparison comparison = compare_halves(benchmark_, tables, options_, seed());
+      if (runs_.size() > 1) fmt::print("{}:\n", run.directory.path);
+      show(comparison);
+      const size_t wrong =
+          count(comparison, Verdict::improved) + count(comparison, Verdict::regressed);
+      fmt::print("null comparison: {} of {} rows differ although nothing was changed\n", wrong,
+                 comparison.rows.size());
+      if (wrong != 0) code = kReferenceMissed;
+    }
+    print_diagnostics(invocation_, diagnostics_, runs_.back().input->sources);
+    return diagnostics_.has_errors() ? std::max(kFailed, code) : code;
+  }
+
+  void show(const RunComparison& comparison) const {
+    const Grid grid = comparison_grid(comparison, options_);
+    if (args_.style == "markdown") {
+      fmt::print("{}", markdown(grid, false, "comparison"));
+    } else if (args_.style == "csv") {
+      fmt::print("{}", layout(grid, TableStyle::csv, ",", false, "comparison"));
+    } else {
+      fmt::print("{}", layout(grid, TableStyle::pretty, ",", false, "comparison"));
+    }
+    if (args_.style != "csv") {
+      fmt::print("\n{} regressed, {} improved, {} same, {} unclear, at a threshold of {}\n",
+                 count(comparison, Verdict::regressed), count(comparison, Verdict::improved),
+                 count(comparison, Verdict::same), count(comparison, Verdict::unclear),
+                 args_.threshold);
+    }
+    std::fflush(stdout);
+    constexpr size_t kMost = 20;
+    std::vector<std::string> notes = comparison.notes;
+    const std::vector<std::string> of_rows = comparison_notes(comparison);
+    notes.insert(notes.end(), of_rows.begin(), of_rows.end());
+    for (size_t i = 0; i < notes.size() && i < kMost; ++i)
+      fmt::print(stderr, "note: {}\n", notes[i]);
+    if (notes.size() > kMost) fmt::print(stderr, "note: {} more notes\n", notes.size() - kMost);
+  }
+
+  static size_t count(const RunComparison& comparison, Verdict verdict) {
+    return static_cast<size_t>(
+        std::count_if(comparison.rows.begin(), comparison.rows.end(),
+                      [&](const ComparedRow& row) { return row.result.verdict == verdict; }));
+  }
+
+  int code_of(const RunComparison& comparison) const {
+    if (count(comparison, Verdict::regressed) != 0) return kReferenceMissed;
+    if (invocation_.strict && count(comparison, Verdict::unclear) != 0) return kReferenceMissed;
+    // A row that the first run has and that failed in the second is not merely unclear.
+    const bool failed =
+        std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                    [](const ComparedRow& row) { return row.other_failed && !row.base_failed; });
+    return failed ? kFailed : kFine;
+  }
+
+  const Invocation& invocation_;
+  const CompareArgs& args_;
+  std::unique_ptr<Evaluator> evaluator_;
+  CompareOptions options_;
+  std::vector<OpenRun> runs_;
+  Benchmark benchmark_;
+  Diagnostics diagnostics_;
+};
+
+}  // namespace
+
+int compare_command(const Invocation& invocation, const CompareArgs& args) {
+  return Command(invocation, args).run();
+}
+
+}  // namespace tally

@@ -1,0 +1,107 @@
+#include "engine/report/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/python/value.h"
+
+namespace tally {
+namespace {
+
+using statistics::Comparison;
+
+std::string percent(double fraction) {
+  return fmt::format("{:+.2f}", 100 * fraction);
+}
+
+std::string row_name(const RunComparison& comparison, size_t place) {
+  const ComparedRow& row = comparison.rows[place];
+  std::string text;
+  for (size_t i = 0; i < comparison.parameters.size(); ++i)
+    text += (text.empty() ? "" : ", ") + comparison.parameters[i] + "=" + row.values[i];
+  return fmt::format("row {} ({}{}{})", place + 1, text, text.empty() ? "" : "; ", row.metric);
+}
+
+std::string why_unclear(const ComparedRow& row) {
+  const Comparison& result = row.result;
+  if (row.base_failed || row.other_failed)
+    return fmt::format("it failed in the {} run", row.base_failed ? "first" : "second");
+  if (std::min(result.n, result.m) == 0) return "a side has no values";
+  if (!result.positive) return "a ratio needs positive values";
+  const bool few = std::min(result.n, result.m) < statistics::kFewestToCompare;
+  std::string text = few ? fmt::format("{} and {} repeats", result.n, result.m)
+                         : "the interval crosses the threshold, or chance could explain it";
+  if (result.needed != 0) {
+    text += fmt::format("; {}{} repeats a side would decide", few ? "" : "about ", result.needed);
+  } else {
+    text += "; more than 1000 repeats a side would be needed: the change is near the threshold";
+  }
+  return text;
+}
+
+}  // namespace
+
+const char* verdict_word(statistics::Verdict verdict) {
+  switch (verdict) {
+    case statistics::Verdict::improved:
+      return "improved";
+    case statistics::Verdict::same:
+      return "same";
+    case statistics::Verdict::regressed:
+      return "regressed";
+    case statistics::Verdict::unclear:
+      break;
+  }
+  return "unclear";
+}
+
+Grid comparison_grid(const RunComparison& comparison, const CompareOptions& options) {
+  Grid grid;
+  const bool several_tables = std::any_of(
+      comparison.rows.begin(), comparison.rows.end(),
+      [&](const ComparedRow& row) { return row.table != comparison.rows.front().table; });
+  if (several_tables) grid.header.emplace_back("table");
+  for (const std::string& name : comparison.parameters) grid.header.push_back(name);
+  if (!options.by.empty()) {
+    grid.header.push_back("base " + options.by);
+    grid.header.push_back(options.by);
+  }
+  for (const char* title :
+       {"metric", "base", "base n", "new", "new n", "change %", "low %", "high %", "p", "verdict"})
+    grid.header.emplace_back(title);
+  for (const ComparedRow& row : comparison.rows) {
+    const Comparison& result = row.result;
+    std::vector<std::string> cells;
+    if (several_tables) cells.push_back(row.table);
+    cells.insert(cells.end(), row.values.begin(), row.values.end());
+    if (!options.by.empty()) {
+      cells.push_back(row.base_label);
+      cells.push_back(row.other_label);
+    }
+    cells.push_back(row.metric);
+    cells.push_back(result.n == 0 ? "" : fmt::format("{:.6g}", result.base));
+    cells.push_back(std::to_string(result.n));
+    cells.push_back(result.m == 0 ? "" : fmt::format("{:.6g}", result.other));
+    cells.push_back(std::to_string(result.m));
+    cells.push_back(result.positive ? percent(result.change) : "");
+    cells.push_back(result.interval ? percent(result.interval->low) : "");
+    cells.push_back(result.interval ? percent(result.interval->high) : "");
+    cells.push_back(result.interval ? fmt::format("{:.2g}", result.adjusted_p) : "");
+    cells.emplace_back(verdict_word(result.verdict));
+    grid.rows.push_back(std::move(cells));
+  }
+  return grid;
+}
+
+std::vector<std::string> comparison_notes(const RunComparison& comparison) {
+  std::vector<std::string> notes;
+  for (size_t i = 0; i < comparison.rows.size(); ++i) {
+    const ComparedRow& row = comparison.rows[i];
+    if (row.result.verdict != statistics::Verdict::unclear) continue;
+    notes.push_back(fmt::format("{}: unclear: {}", row_name(comparison, i), why_unclear(row)));
+  }
+  return notes;
+}
+
+}  // namespace tally

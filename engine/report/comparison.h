@@ -1,0 +1,16 @@
+// Renders a comparison of runs as a table.
+#pragma once
+
+#include "engine/report/grid.h"
+#include "engine/results/compare.h"
+
+namespace tally {
+
+const char* verdict_word(statistics::Verdict verdict);
+// One row for each compared row and metric. Changes and their bounds are in percent.
+Grid comparison_grid(const RunComparison& comparison, const CompareOptions& options);
+// "row 3 (n=4): unclear: 3 and 3 repeats; about 4 a side would decide", for each unclear row, and
+// for those that failed.
+std::vector<std::string> comparison_notes(const RunComparison& comparison);
+
+}  // namespace tally

@@ -1,0 +1,240 @@
+#include "engine/results/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "engine/base/text.h"
+#include "engine/results/columns.h"
+
+namespace tally {
+namespace {
+
+std::string text_of(const Record& row, const std::string& name) {
+  const auto found = row.values.find(name);
+  return found == row.values.end() ? std::string() : found->second.str();
+}
+
+// Joins rows by their free parameters, and collects the comparisons.
+class Comparer {
+ public:
+  Comparer(const Benchmark& benchmark, const CompareOptions& options, uint64_t seed,
+           RunComparison& out)
+      : free_(free_parameters(benchmark)), options_(options), seed_(seed), out_(out) {
+    free_.erase(options.by);
+  }
+
+  std::string key(const Record& row) const {
+    std::string key = text_of(row, "jube_res_analyser");
+    for (const std::string& name : free_) key += '\0' + text_of(row, name);
+    return key;
+  }
+
+  // The row with each key. An error if two rows have the same.
+  Status index(const std::string& table, const std::vector<Record>& rows,
+               std::unordered_map<std::string, const Record*>* out) const {
+    for (const Record& row : rows) {
+      const auto [entry, is_new] = out->emplace(key(row), &row);
+      if (is_new) continue;
+      return Status::error(fmt::format(
+          "table '{}': the rows of workpackages {} and {} have the same parameters{}, so that rows "
+          "of two runs cannot be told apart; let the analyser reduce iterations to one row{}",
+          table, entry->second->id, row.id,
+          options_.by.empty() ? "" : " but for '" + options_.by + "'",
+          options_.by.empty() ? "" : ", or compare the values of one run: name one run"));
+    }
+    return Status::ok();
+  }
+
+  void add(const TablePair& tables, const Record& base, const Record& other) {
+    for (const Column& column : tables.other.columns) {
+      if (!is_metric(column)) continue;
+      const std::string key = column_key(column);
+      const auto a = base.summaries.find(key);
+      const auto b = other.summaries.find(key);
+      if (a == base.summaries.end() || b == other.summaries.end()) continue;
+      add(tables.name, column, base, other, a->second.sample, b->second.sample);
+    }
+  }
+
+  void add_halves(const TablePair& tables, const Record& row) {
+    for (const Column& column : tables.base.columns) {
+      const auto found = row.summaries.find(column_key(column));
+      if (!is_metric(column) || found == row.summaries.end()) continue;
+      statistics::Sample halves[2];
+      for (size_t i = 0; i < found->second.sample.size(); ++i)
+        halves[i % 2].push_back(found->second.sample[i]);
+      add(tables.name, column, row, row, halves[0], halves[1]);
+    }
+  }
+
+  // Decides all rows together, and keeps the parameters in which they differ.
+  void finish() {
+    std::vector<statistics::Comparison> all;
+    std::vector<bool> lower_is_better;
+    for (const ComparedRow& row : out_.rows) {
+      all.push_back(row.result);
+      lower_is_better.push_back(row.lower_is_better);
+    }
+    statistics::decide(all, lower_is_better, options_.threshold);
+    for (size_t i = 0; i < all.size(); ++i) out_.rows[i].result = all[i];
+    const auto differ = [&](const std::string& name) {
+      return std::any_of(sources_.begin(), sources_.end(), [&](const Record* row) {
+        return text_of(*row, name) != text_of(*sources_.front(), name);
+      });
+    };
+    for (const std::string& name : free_) {
+      if (!differ(name)) continue;
+      out_.parameters.push_back(name);
+      for (size_t i = 0; i < out_.rows.size(); ++i)
+        out_.rows[i].values.push_back(text_of(*sources_[i], name));
+    }
+  }
+
+  const std::set<std::string>& free() const { return free_; }
+
+ private:
+  void add(const std::string& table, const Column& column, const Record& base, const Record& other,
+           const statistics::Sample& a, const statistics::Sample& b) {
+    ComparedRow row;
+    row.table = table;
+    row.metric = column.column_title();
+    row.base_label = text_of(base, options_.by);
+    row.other_label = text_of(other, options_.by);
+    row.lower_is_better = column.better == Better::lower;
+    row.base_failed = base.failed();
+    row.other_failed = other.failed();
+    row.result = statistics::compare(a, b, seed_ + out_.rows.size());
+    out_.rows.push_back(std::move(row));
+    sources_.push_back(&base);
+  }
+
+  std::set<std::string> free_;
+  const CompareOptions& options_;
+  uint64_t seed_;
+  RunComparison& out_;
+  std::vector<const Record*> sources_;  // of each compared row
+};
+
+// "n=2, label=x", or "row of workpackage 3" if the parameters say nothing.
+std::string name_of(const Record& row, const std::set<std::string>& parameters) {
+  std::string text;
+  for (const std::string& name : parameters) {
+    const std::string value = text_of(row, name);
+    if (!value.empty()) text += (text.empty() ? "" : ", ") + name + "=" + value;
+  }
+  return text.empty() ? fmt::format("row of workpackage {}", row.id) : text;
+}
+
+// The parameters that are one value in all rows before, and another one after: they keep every row
+// from having a partner.
+std::string changed_constants(const std::set<std::string>& parameters,
+                              const std::vector<TablePair>& tables) {
+  std::string changed;
+  for (const std::string& name : parameters) {
+    std::set<std::string> before;
+    std::set<std::string> after;
+    for (const TablePair& pair : tables) {
+      for (const Record& row : pair.base.rows) before.insert(text_of(row, name));
+      for (const Record& row : pair.other.rows) after.insert(text_of(row, name));
+    }
+    if (before.size() != 1 || after.size() != 1 || before == after) continue;
+    changed += fmt::format("{}'{}' ({} and {})", changed.empty() ? "" : ", ", name, *before.begin(),
+                           *after.begin());
+  }
+  return changed;
+}
+
+void note_lonely(const std::string& table, const std::vector<const Record*>& rows,
+                 const char* where, const std::set<std::string>& parameters, RunComparison& out) {
+  constexpr size_t kMost = 3;
+  if (rows.empty()) return;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < rows.size() && i < kMost; ++i)
+    names.push_back(name_of(*rows[i], parameters));
+  if (rows.size() > kMost) names.emplace_back("...");
+  out.notes.push_back(fmt::format("{}: {} row{} only in the {} run: {}", table, rows.size(),
+                                  rows.size() == 1 ? " is" : "s are", where, join(names, "; ")));
+}
+
+}  // namespace
+
+bool is_metric(const Column& column) {
+  return column.better != Better::unknown && column.relative_to.empty();
+}
+
+Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& tables,
+                    const CompareOptions& options, uint64_t seed, RunComparison* out) {
+  Comparer comparer(benchmark, options, seed, *out);
+  for (const TablePair& pair : tables) {
+    std::unordered_map<std::string, const Record*> before;
+    std::unordered_map<std::string, const Record*> after;
+    if (Status s = comparer.index(pair.name, pair.base.rows, &before); !s) return s;
+    if (Status s = comparer.index(pair.name, pair.other.rows, &after); !s) return s;
+    std::vector<const Record*> only_before;
+    std::vector<const Record*> only_after;
+    for (const Record& row : pair.base.rows) {
+      if (after.count(comparer.key(row)) == 0) only_before.push_back(&row);
+    }
+    for (const Record& row : pair.other.rows) {
+      const auto found = before.find(comparer.key(row));
+      if (found == before.end()) {
+        only_after.push_back(&row);
+      } else {
+        comparer.add(pair, *found->second, row);
+      }
+    }
+    note_lonely(pair.name, only_before, "first", comparer.free(), *out);
+    note_lonely(pair.name, only_after, "second", comparer.free(), *out);
+  }
+  if (out->rows.empty()) {
+    const std::string changed = changed_constants(comparer.free(), tables);
+    return Status::error(
+        "no row of one run has the parameters of a row of the other" +
+        (changed.empty() ? ""
+                         : "; they differ in " + changed + ": name such a parameter with --by"));
+  }
+  comparer.finish();
+  return Status::ok();
+}
+
+Status compare_by(const Benchmark& benchmark, const std::vector<TablePair>& tables,
+                  const CompareOptions& options, uint64_t seed, RunComparison* out) {
+  Comparer comparer(benchmark, options, seed, *out);
+  for (const TablePair& pair : tables) {
+    std::unordered_map<std::string, const Record*> first;
+    std::set<std::string> seen;
+    for (const Record& row : pair.base.rows) {
+      const std::string key = comparer.key(row);
+      const auto [entry, is_new] = first.emplace(key, &row);
+      if (!seen.insert(key + '\0' + text_of(row, options.by)).second) {
+        return Status::error(fmt::format(
+            "table '{}': several rows have {}={} and otherwise the same parameters; let the "
+            "analyser reduce iterations to one row",
+            pair.name, options.by, text_of(row, options.by)));
+      }
+      if (!is_new) comparer.add(pair, *entry->second, row);
+    }
+  }
+  if (out->rows.empty())
+    return Status::error(
+        fmt::format("no two rows differ in '{}' alone; nothing can be compared by it", options.by));
+  comparer.finish();
+  return Status::ok();
+}
+
+RunComparison compare_halves(const Benchmark& benchmark, const std::vector<TablePair>& tables,
+                             const CompareOptions& options, uint64_t seed) {
+  RunComparison out;
+  Comparer comparer(benchmark, options, seed, out);
+  for (const TablePair& pair : tables) {
+    for (const Record& row : pair.base.rows) comparer.add_halves(pair, row);
+  }
+  comparer.finish();
+  return out;
+}
+
+}  // namespace tally

@@ -1,0 +1,60 @@
+// Compares the rows of two runs, or of one run by a parameter, or the halves of each row.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/results/result_table.h"
+#include "engine/statistics/comparison.h"
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+struct CompareOptions {
+  std::string by;           // a parameter in which compared rows may differ; empty: none
+  double threshold = 0.02;  // a smaller change does not matter
+};
+
+// One metric of a row.
+struct ComparedRow {
+  std::string table, metric;  // the column's title
+  // The parameters that tell the rows apart, in the order of RunComparison::parameters. Where `by`
+  // is given, its two values are base_label and other_label.
+  std::vector<std::string> values;
+  std::string base_label, other_label;
+  bool lower_is_better = false;
+  bool base_failed = false, other_failed = false;
+  statistics::Comparison result;
+};
+
+struct RunComparison {
+  std::vector<std::string> parameters;
+  std::vector<ComparedRow> rows;
+  std::vector<std::string> notes;  // about rows without a partner
+};
+
+// The tables of one result, before and after, in the same order.
+struct TablePair {
+  std::string name;
+  ResultTable base, other;
+};
+
+// The columns that can be compared: those with `better`.
+bool is_metric(const Column& column);
+
+// Joins the rows of the tables on their free parameters, without `by`. An error if several rows of
+// a table have the same parameters, or if no row has a partner. `seed` is for the bootstrap.
+Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& tables,
+                    const CompareOptions& options, uint64_t seed, RunComparison* out);
+// Compares each row with the row that has the first value of `by` and otherwise the same
+// parameters.
+Status compare_by(const Benchmark& benchmark, const std::vector<TablePair>& tables,
+                  const CompareOptions& options, uint64_t seed, RunComparison* out);
+// Compares the odd repeats of each row with its even ones. Every verdict but `same` and `unclear`
+// is wrong.
+RunComparison compare_halves(const Benchmark& benchmark, const std::vector<TablePair>& tables,
+                             const CompareOptions& options, uint64_t seed);
+
+}  // namespace tally

@@ -1,0 +1,176 @@
+// `tally compare` through the program.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+// Two points. Repeat i prints base * n + (7 * i) % 10 / 10, so that the noise is below 1 %.
+std::string own(int base, int repeats, const std::string& column,
+                const std::string& parameters = {}, const std::string& condition = "true") {
+  return "name: b\noutpath: run\n"
+         "parameterset: {name: ps, parameter: [{name: n, type: int, _: \"1,2\"}" +
+         parameters +
+         "]}\n"
+         "patternset: {name: pt, pattern: {name: rate, type: float, unit: x/s, _: "
+         "\"rate=$jube_pat_fp\"}}\n"
+         "step: {name: s, kind: run, use: ps, repeat: " +
+         std::to_string(repeats) + ", do: \"echo rate=$(($n * " + std::to_string(base) +
+         ")).$(((7 * $jube_wp_iteration) % 10)); " + condition +
+         "\"}\n"
+         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+         "result: {use: a, table: {name: t, column: [n, " +
+         column + "]}}\n";
+}
+
+const std::string kHigher = "{_: rate, better: higher}";
+
+void run(const Shell& shell, const std::string& text) {
+  shell.file("b.yaml", text);
+  const Ran ran = shell.tally("run b.yaml -q");
+  CHECK_MESSAGE(ran.code <= 1, ran.err);
+}
+
+}  // namespace
+
+TEST_CASE("compare: exit codes and verdicts") {
+  const Shell shell;
+  run(shell, own(100, 6, kHigher));
+  run(shell, own(100, 6, kHigher));
+  run(shell, own(110, 6, kHigher));
+  struct Row {
+    const char* arguments;
+    int code;
+    const char* verdicts;
+  };
+  const Row rows[] = {
+      {"run/000000 run/000001", 0,
+       "0 regressed, 0 improved, 2 same, 0 unclear, at a threshold of 2%"},
+      {"run/000000 run/000002", 0, "0 regressed, 2 improved, 0 same, 0 unclear"},
+      {"run/000002 run/000000", 5, "2 regressed, 0 improved, 0 same, 0 unclear"},
+      {"run/000002 run/000000 --threshold 15%", 0, "0 regressed, 0 improved, 2 same, 0 unclear"},
+      {"run/000000 run/000002 --threshold 10%", 0, "0 regressed, 0 improved, 0 same, 2 unclear"},
+      {"run/000000 run/000002 --threshold 10% --strict", 5, "2 unclear"},
+      {"run/000000 run/000002 --metric rate --better lower", 5, "2 regressed"},
+      {"run/000000 b.yaml", 0, "2 improved"},  // the newest run
+      {"run/000000 --null", 0, "null comparison: 0 of 2 rows differ"},
+      {"run/000000", 2, ""},
+      {"run/000000 run/000001 run/000002", 2, ""},
+      {"run/000000 run/000000", 2, ""},
+      {"run/000000 run/000009", 2, ""},
+      {"run/000000 run/000001 --threshold 2", 2, ""},
+      {"run/000000 run/000001 --metric rat", 2, ""},
+      {"run/000000 run/000001 --better lower", 2, ""},
+      {"run/000000 run/000001 --by m", 2, ""},
+      {"run/000000 --null --by n", 2, ""},
+  };
+  for (const Row& row : rows) {
+    const Ran ran = shell.tally(std::string("compare ") + row.arguments);
+    INFO(row.arguments);
+    CHECK_MESSAGE(ran.code == row.code, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.out, row.verdicts), (ran.out + ran.err));
+    CHECK(has(ran.err, "error: ") == (row.code == 2));
+    if (row.code == 2) CHECK(ran.out.empty());
+  }
+}
+
+// Repeats print 100.0, .7, .4, .1, .8, .5; medians by hand. p = 2 / C(12, 6), times two rows.
+TEST_CASE("compare: the table") {
+  const Shell shell;
+  run(shell, own(100, 6, kHigher));
+  run(shell, own(110, 6, kHigher));
+  const Ran ran = shell.tally("compare run/000000 run/000001 -s csv");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out,
+                    "n,metric,base,base n,new,new n,change %,low %,high %,p,verdict\n"
+                    "1,rate,100.45,6,110.45,6,+9.96,"),
+                ran.out);
+  CHECK_MESSAGE(has(ran.out, ",0.0043,improved\n2,rate,200.45,6,220.45,6,+9.98,"), ran.out);
+}
+
+TEST_CASE("compare: too few repeats are unclear, and it is said how many would do") {
+  const Shell shell;
+  run(shell, own(100, 3, kHigher));
+  run(shell, own(50, 3, kHigher));
+  const Ran ran = shell.tally("compare run/000000 run/000001");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "0 regressed, 0 improved, 0 same, 2 unclear"), ran.out);
+  CHECK_MESSAGE(has(ran.err,
+                    "note: row 1 (n=1; rate): unclear: 3 and 3 repeats; 4 repeats a side would "
+                    "decide\n"),
+                ran.err);
+}
+
+TEST_CASE("compare: a workflow that does not say which direction is better") {
+  const Shell shell;
+  run(shell, own(100, 4, "rate"));
+  run(shell, own(110, 4, "rate"));
+  Ran ran = shell.tally("compare run/000000 run/000001");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "not known which direction is better"), ran.err);
+  ran = shell.tally("compare run/000000 run/000001 --metric rate --better lower");
+  CHECK_MESSAGE(has(ran.out, "0 regressed, 0 improved, 0 same, 2 unclear"), ran.out);  // Holm
+  // The second run's definitions are used for both.
+  run(shell, own(110, 6, kHigher));
+  run(shell, own(110, 6, kHigher));
+  CHECK(shell.tally("compare run/000000 run/000003").code == 0);
+}
+
+TEST_CASE("compare: rows are joined on their parameters, --by leaves one out") {
+  const Shell shell;
+  const auto version = [](const std::string& value) {
+    return ", {name: version, _: \"" + value + "\"}";
+  };
+  run(shell, own(100, 6, kHigher, version("one")));
+  run(shell, own(100, 6, kHigher, version("two")));
+  Ran ran = shell.tally("compare run/000000 run/000001");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err,
+                    "they differ in 'version' (one and two): name such a parameter with "
+                    "--by"),
+                ran.err);
+  ran = shell.tally("compare run/000000 run/000001 --by version -s csv");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "n,base version,version,metric,"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "1,one,two,rate,100.45,6,100.45,6,+0.00,"), ran.out);
+  // Rows without a partner are said.
+  std::string text = own(100, 6, kHigher, version("one"));
+  text.replace(text.find("\"1,2\""), 5, "\"2,3\"");
+  run(shell, text);
+  ran = shell.tally("compare run/000000 run/000002 -s csv");
+  CHECK_MESSAGE(has(ran.out, "\nrate,200.45,6,200.45,"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "note: t: 1 row is only in the first run: n=1, version=one\n"),
+                ran.err);
+  CHECK_MESSAGE(has(ran.err, "note: t: 1 row is only in the second run: n=3, version=one\n"),
+                ran.err);
+}
+
+TEST_CASE("compare: one run by a parameter") {
+  const Shell shell;
+  run(shell, own(100, 6, "m, {_: rate, better: lower}", ", {name: m, _: \"a,b,c\"}"));
+  const Ran ran = shell.tally("compare run --by n -s csv");
+  CHECK(ran.code == 5);
+  CHECK_MESSAGE(has(ran.out, "m,base n,n,metric,base,base n,new,new n,change %"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "b,1,2,rate,100.45,6,200.45,6,+99.55,"), ran.out);
+  CHECK(shell.tally("compare run --by m").code == 0);
+}
+
+TEST_CASE("compare: failed repeats do not count, and a failed row is not merely unclear") {
+  const Shell shell;
+  run(shell, own(100, 6, kHigher));
+  run(shell, own(100, 6, kHigher, {}, "test $n -eq 1 -o $jube_wp_iteration -gt 0"));
+  Ran ran = shell.tally("compare run/000000 run/000001 -s csv");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "2,rate,200.45,6,200.5,5,"), ran.out);
+  run(shell, own(100, 6, kHigher, {}, "test $n -eq 1"));
+  ran = shell.tally("compare run/000000 run/000002");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "note: row 2 (n=2; rate): unclear: it failed in the second run"),
+                ran.err);
+}
