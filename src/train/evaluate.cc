@@ -318,7 +318,7 @@ class EvaluationRun {
     failed.message = ending.message;
     failed.ended = utc_now();
     try {
-      write_record(failed, nullptr);
+      write_record(failed, results_);
     } catch (const std::runtime_error& e) {
       print_error(e.what());
     }
@@ -368,11 +368,12 @@ class EvaluationRun {
     if (!std::isfinite(report.loss))
       throw CheckFailed(fmt::format("{}: the loss is not finite", config_.model_dir));
     if (!world_.is_primary()) return;
+    results_ = report.results;  // they are known, whatever fails from here on
     record_.outcome = Outcome::completed;
     record_.ended = utc_now();
     print_line(fmt::format("evaluation of {} | {}", config_.model_dir, report.line));
     if (predictions_) predictions_->write(report.predictions);
-    write_record(record_, report.results);
+    write_record(record_, results_);
     if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
   }
 
@@ -385,6 +386,7 @@ class EvaluationRun {
   World& world_;
   const Print notice_;
   Record record_;
+  nlohmann::ordered_json results_;                // null until they are known
   std::unique_ptr<PredictionsFile> predictions_;  // on rank 0, where they are asked for
   bool checked_ = false;
 };

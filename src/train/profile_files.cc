@@ -46,7 +46,7 @@ void prepare_profile_folder(const std::string& folder, const std::vector<Profile
   for (const ProfileFile& file : files)
     earlier = replaces(fs::path(folder) / file.name, file.beginning) || earlier;
   // Throws where the folder cannot be written.
-  OutputFile(temporary(folder, files.front().name), true);
+  const OutputFile attempt(temporary(folder, files.front().name), true);
   if (earlier)
     notice(fmt::format("--profile-dir: the earlier profile in '{}' will be replaced", folder));
 }

@@ -187,7 +187,9 @@ TEST_CASE("an evaluation whose result cannot be written is an error") {
                   folder / "text.txt --record " + folder / "r.json > /dev/full");
   CHECK(ended.code == 1);
   CHECK(contains(ended.err, "standard output cannot be written: No space left on device"));
-  CHECK(read_json(folder / "r.json")["results"]["scored_tokens"] == 25);
+  const json record = read_json(folder / "r.json");
+  CHECK(record["outcome"] == "error");
+  CHECK(record["results"]["scored_tokens"] == 25);
 }
 
 TEST_CASE("a closed standard output takes no line into the files that the run writes") {
