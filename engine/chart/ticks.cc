@@ -86,8 +86,10 @@ Scale linear_scale(double low, double high, size_t most, bool round_ends) {
   scale.high = round_ends ? last * step : high;
   scale.exponent = common_exponent(std::max(std::abs(scale.low), std::abs(scale.high)));
   const double unit = std::pow(10.0, scale.exponent);
-  for (double i = first; i <= last; ++i) {
-    scale.ticks.push_back({i * step, grouped(plain(i * step / unit, scale.exponent - exponent))});
+  const auto count = static_cast<size_t>(std::max(0.0, last - first + 1));
+  for (size_t i = 0; i < count; ++i) {
+    const double value = (first + static_cast<double>(i)) * step;
+    scale.ticks.push_back({value, grouped(plain(value / unit, scale.exponent - exponent))});
   }
   return scale;
 }

@@ -46,7 +46,7 @@ std::string plural(size_t count, const char* what) {
 // A long list is folded; a browser opens it without a script.
 std::string note_list(const std::vector<std::string>& notes) {
   constexpr size_t kMostOpen = 5;
-  const std::string list = items(notes, " class=\"soft\"");
+  std::string list = items(notes, " class=\"soft\"");
   if (notes.size() <= kMostOpen) return list;
   return fmt::format("<details><summary>{}</summary>\n{}</details>\n", plural(notes.size(), "note"),
                      list);

@@ -96,7 +96,14 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
   const bool command =
       argc > 1 && (std::strcmp(argv[1], "train") == 0 || std::strcmp(argv[1], "evaluate") == 0);
   std::vector<std::string> words;
-  for (int i = command ? 2 : 1; i < argc; ++i) expand(argv[i], 0, &words);
+  for (int i = command ? 2 : 1; i < argc; ++i) {
+    // The @FILE of this flag is a histogram of its own.
+    if (i > 1 && std::strcmp(argv[i - 1], "--mock-lengths") == 0) {
+      words.emplace_back(argv[i]);
+    } else {
+      expand(argv[i], 0, &words);
+    }
+  }
   return words;
 }
 

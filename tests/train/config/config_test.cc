@@ -172,6 +172,16 @@ TEST_CASE("flags files") {
   CHECK(error_of(base + "@none.txt") == "@none.txt: the file cannot be read");
 }
 
+TEST_CASE("--mock-lengths takes a histogram's @FILE for itself") {
+  const std::string path = "config_test_lengths.txt";
+  std::ofstream(path) << "16 3\n20 1\n";
+  const std::string flags =
+      "--model bert-base --mock-data --train-iters 1 --lr 1 --seq-length 64 --mock-lengths";
+  CHECK(parse(flags + " @" + path).data.mock_lengths == "@" + path);
+  CHECK(parse(flags + "=@" + path).data.mock_lengths == "@" + path);
+  std::remove(path.c_str());
+}
+
 TEST_CASE("a later --data-path replaces one of a flags file; one with several values is a list") {
   const std::string path = "config_test_data.txt";
   std::ofstream(path) << "--train-iters 1 --data-path 0.7 a 0.3 b\n";
