@@ -290,7 +290,7 @@ void Scanner::scan_file(const std::string& path, const std::vector<const Pattern
                         const std::string& file_name) {
   FileView view;
   if (Status opened = FileView::open(path, &view); !opened) {
-    problem({}, "open " + opened.message(), opened.message());
+    problem({}, "open " + opened.message(), opened.message(), !benchmark_.as_jube);
     return;
   }
   for (const Pattern* pattern : patterns) {
@@ -320,7 +320,8 @@ void Scanner::scan_file(const std::string& path, const std::vector<const Pattern
           pattern->value.mark, "match " + name,
           fmt::format("pattern '{}' gave up on {}: {}; simplify the pattern, as nested repeats do "
                       "this",
-                      name, path, error));
+                      name, path, error),
+          !benchmark_.as_jube);
     }
   }
 }

@@ -47,6 +47,24 @@ TEST_CASE("a failed workpackage is marked, and no reference passes on what it pr
   CHECK(!has(ran.err, "row 2 (n=2) has"));
 }
 
+TEST_CASE("an output that cannot be read, or that a pattern gave up on, is an error") {
+  const Shell shell;
+  shell.file("b.yaml", own());
+  shell.tally("run b.yaml");
+  shell.sh("f=$(find run/000000/000002_s -name stdout) && rm $f && mkdir $f");
+  Ran ran = shell.tally("result run");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "error: cannot read '"), ran.err);
+  CHECK_MESSAGE(has(ran.err, "/stdout': not a regular file"), ran.err);
+  shell.file("c.yaml",
+             replaced(replaced(replaced(own(), "rate=$jube_pat_fp", "rate=(?:0+)+([2-9])z"),
+                               "rate=$n.5; test $n -ne 2", "rate=$(printf %0200d 1)x z"),
+                      "outpath: run", "outpath: gives_up"));
+  ran = shell.tally("run c.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "error: pattern 'rate' gave up on "), ran.err);
+}
+
 TEST_CASE("the same as JUBE has it: in JUBE's language, and called by the name jube") {
   const Shell shell;
   shell.file("b.yaml", replaced(own(), "kind: run, ", ""));
