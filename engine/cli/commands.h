@@ -57,7 +57,7 @@ struct RunArgs {
   bool exit_on_error = false, hide_animation = false;
   bool analyse = false, result = false;
   bool no_wait = false;
-  std::string junit;  // a file for a report in JUnit's XML
+  std::string junit;           // a file for a report in JUnit's XML
   double max_node_hours = -1;  // a run that may need more is refused; negative: no limit
 };
 int run_command(const Invocation& invocation, const RunArgs& args);

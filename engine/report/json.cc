@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/results/columns.h"
+#include "engine/results/repeats.h"
 
 namespace tally {
 namespace {
@@ -30,24 +31,6 @@ Json json_of(const Value& value) {
   return value.str();
 }
 
-const char* word(Statistic statistic) {
-  switch (statistic) {
-    case Statistic::median:
-      return "median";
-    case Statistic::mean:
-      return "mean";
-    case Statistic::min:
-      return "min";
-    case Statistic::max:
-      return "max";
-    case Statistic::harmonic:
-      return "harmonic";
-    case Statistic::none:
-      break;
-  }
-  return "";
-}
-
 const char* word(Uncertainty uncertainty) {
   switch (uncertainty) {
     case Uncertainty::ci:
@@ -67,7 +50,7 @@ Json column_of(const Column& column, const ResultTable& table) {
       {"key", column_key(column)}, {"name", column.name.value}, {"title", column.column_title()}};
   const auto unit = table.units.find(column.name.value);
   if (unit != table.units.end() && !unit->second.empty()) out["unit"] = unit->second;
-  if (column.statistic != Statistic::none) out["statistic"] = word(column.statistic);
+  if (column.statistic != Statistic::none) out["statistic"] = statistic_word(column.statistic);
   if (column.uncertainty != Uncertainty::none) out["uncertainty"] = word(column.uncertainty);
   if (column.better != Better::unknown)
     out["better"] = column.better == Better::higher ? "higher" : "lower";

@@ -16,24 +16,6 @@ namespace {
 
 constexpr const char* kRepeats = "tally repeats";  // a key that no value can have
 
-const char* statistic_word(Statistic statistic) {
-  switch (statistic) {
-    case Statistic::median:
-      return "median";
-    case Statistic::mean:
-      return "mean";
-    case Statistic::min:
-      return "min";
-    case Statistic::max:
-      return "max";
-    case Statistic::harmonic:
-      return "harmonic";
-    case Statistic::none:
-      break;
-  }
-  return "";
-}
-
 double value_of(Statistic statistic, const statistics::Sample& sample) {
   switch (statistic) {
     case Statistic::median:
@@ -253,6 +235,24 @@ void add_repeats_column(ResultTable& out) {
 }
 
 }  // namespace
+
+const char* statistic_word(Statistic statistic) {
+  switch (statistic) {
+    case Statistic::median:
+      return "median";
+    case Statistic::mean:
+      return "mean";
+    case Statistic::min:
+      return "min";
+    case Statistic::max:
+      return "max";
+    case Statistic::harmonic:
+      return "harmonic";
+    case Statistic::none:
+      break;
+  }
+  return "";
+}
 
 std::string statistic_key(const Column& column) {
   return column.name.value + " " + statistic_word(column.statistic);

@@ -30,4 +30,7 @@ void add_statistics(const Benchmark& benchmark, const std::vector<Column>& colum
 // 6"), to the columns and rows. Notes intervals that are no intervals, and outliers.
 void show_statistics(ResultTable& out);
 
+// As a workflow names it; "" for none.
+const char* statistic_word(Statistic statistic);
+
 }  // namespace tally

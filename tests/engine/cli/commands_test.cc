@@ -80,8 +80,9 @@ TEST_CASE("exit codes are told by the program") {
   const Shell shell;
   const Ran all = shell.tally("help exit-codes");
   CHECK(all.code == 0);
-  for (const char* line : {"  0  all went well. ", "  1  something failed. ",
-                           "  2  wrong input or command line. ", "  5  a reference was missed or a result regressed. "}) {
+  for (const char* line :
+       {"  0  all went well. ", "  1  something failed. ", "  2  wrong input or command line. ",
+        "  5  a reference was missed or a result regressed. "}) {
     CHECK_MESSAGE(has(all.out, line), all.out);
   }
   CHECK(has(shell.tally("--help").out, "help exit-codes"));
