@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/check/json_schema.h"
 #include "engine/check/reference.h"
 #include "engine/cli/application.h"
 #include "engine/cli/input.h"
@@ -252,6 +253,11 @@ void Application::add_files() {
     if (!settle_files("tag", files_.files, files_.input, {})) return kBadInput;
     return tag_command(invocation_, files_);
   });
+  validate
+      ->add_option("--format", files_.format,
+                   "problems for editors and CI systems, on standard output")
+      ->check(CLI::IsMember({"text", "gcc", "github", "sarif", "json"}))
+      ->option_text("text|gcc|github|sarif|json");
   for (CLI::App* sub : {validate, tag}) {
     sub->add_option("files", files_.files, "input files")->option_text("FILE ...");
     input_options(sub, files_.input);
@@ -288,10 +294,11 @@ void Application::add_help() {
     return kFine;
   });
   help->add_option("command", topic_, "the command, or exit-codes");
-  command("reference", "every key of the input language", [] {
-    fmt::print("{}", reference_markdown());
+  CLI::App* reference = command("reference", "every key of the input language", [this] {
+    fmt::print("{}", json_schema_ ? workflow_json_schema() : reference_markdown());
     return kFine;
   });
+  reference->add_flag("--json-schema", json_schema_, "as the JSON schema of workflows in YAML");
   CLI::App* complete =
       command("complete", "completion for bash: eval \"$(tally complete)\"", [this] {
         print_completion(app_, completed_.empty() ? invocation_.program : completed_);

@@ -61,6 +61,7 @@ class Application {
   bool debug_ = false;
   bool usage_error_ = false;  // the command line cannot be parsed
   bool waits_ = true;
+  bool json_schema_ = false;
   Words directories_;
   RunsArgs runs_;
   RunArgs run_;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/problems.h"
 #include "engine/cli/exit_codes.h"
 #include "engine/workflow/step_kinds.h"
 
@@ -24,6 +25,8 @@ struct Invocation {
   enum class Color { automatic, always, never } color = Color::automatic;
   // The folder of the program, which also holds tally-train. Empty: unknown.
   std::string programs;
+  // Where problems go in place of standard error. Not owned; null: they are printed.
+  std::vector<Problem>* problems = nullptr;
   // The kinds of steps that workflows may have.
   const StepKinds* kinds = &plain_kinds();
 };
@@ -158,6 +161,7 @@ struct ValidateArgs {
   std::vector<std::string> files;
   std::vector<std::string> ids;  // for `tag`: runs, if a folder of runs is named
   InputArgs input;
+  std::string format = "text";  // of `validate`
 };
 int validate_command(const Invocation& invocation, const ValidateArgs& args);
 int tag_command(const Invocation& invocation, const ValidateArgs& args);

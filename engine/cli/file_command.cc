@@ -11,10 +11,12 @@
 #include "engine/cli/input.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
+#include "engine/cli/version.h"
 #include "engine/expand/evaluator.h"
 #include "engine/plan/estimate.h"
 #include "engine/plan/generated_files.h"
 #include "engine/plan/plan.h"
+#include "engine/report/problems_json.h"
 #include "engine/tags/tags.h"
 #include "engine/workpackage/values.h"
 
@@ -90,8 +92,25 @@ std::string summary_of(const Benchmark& benchmark) {
 
 }  // namespace
 
-int validate_command(const Invocation& invocation, const ValidateArgs& args) {
+namespace {
+
+// Prints what `validate` found for another program.
+void print_problems(const std::string& format, const std::vector<Problem>& problems) {
+  std::string text;
+  if (format == "gcc") text = problems_for_gcc(problems);
+  if (format == "github") text = problems_for_github(problems);
+  if (format == "json") text = problems_as_json(problems);
+  if (format == "sarif") text = problems_as_sarif(problems, kVersion);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+}  // namespace
+
+int validate_command(const Invocation& given, const ValidateArgs& args) {
   int code = kFine;
+  Invocation invocation = given;
+  std::vector<Problem> problems;
+  if (args.format != "text") invocation.problems = &problems;
   PrepareOptions options;
   options.input = args.input;
   options.strict = invocation.strict;
@@ -114,10 +133,12 @@ int validate_command(const Invocation& invocation, const ValidateArgs& args) {
       code = kBadInput;
       continue;
     }
+    if (args.format != "text") continue;
     fmt::print("{}: {}: {}\n", path,
                file->warnings == 0 ? "fine" : fmt::format("{} warning(s)", file->warnings),
                join(parts, ", "));
   }
+  print_problems(args.format, problems);
   return code;
 }
 

@@ -106,6 +106,10 @@ bool in_color(const Invocation& invocation, int fd) {
 
 void print_error(const Invocation& invocation, const std::string& message,
                  const std::string& hint) {
+  if (invocation.problems != nullptr) {
+    invocation.problems->push_back({{}, 0, 0, Severity::error, message, hint});
+    return;
+  }
   const bool color = in_color(invocation, STDERR_FILENO);
   fmt::print(stderr, "{}: {}error:{} {}\n", invocation.program, color ? "\033[1;31m" : "",
              color ? "\033[0m" : "", message);
@@ -115,6 +119,10 @@ void print_error(const Invocation& invocation, const std::string& message,
 size_t print_diagnostics(const Invocation& invocation, const Diagnostics& diagnostics,
                          const Sources& sources) {
   if (diagnostics.all().empty()) return 0;
+  if (invocation.problems != nullptr) {
+    add_problems(diagnostics, sources, invocation.problems);
+    return diagnostics.all().size();
+  }
   const std::string text = diagnostics.format(sources, in_color(invocation, STDERR_FILENO));
   std::fwrite(text.data(), 1, text.size(), stderr);
   return diagnostics.all().size();

@@ -60,10 +60,12 @@ void note_include_path(const std::vector<std::string>& given, RunRecord* run);
 
 // Whether output to this file descriptor is coloured.
 bool in_color(const Invocation& invocation, int fd);
-// Prints diagnostics to standard error and returns their number.
+// Prints diagnostics to standard error, or adds them to the invocation's problems, and returns their
+// number.
 size_t print_diagnostics(const Invocation& invocation, const Diagnostics& diagnostics,
                          const Sources& sources);
-// Prints "tally: error: ..." to standard error, in colour on a terminal.
+// Prints "tally: error: ..." to standard error, in colour on a terminal; or adds it to the
+// invocation's problems.
 void print_error(const Invocation& invocation, const std::string& message,
                  const std::string& hint = {});
 

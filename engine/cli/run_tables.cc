@@ -65,12 +65,12 @@ bool tables_of_runs(const Invocation& invocation, const std::vector<OpenRun>& ru
     RenderOptions options;
     options.with_id = runs.size() > 1;
     options.write = false;
-    for (RenderedResult& one : render(*newest.benchmark, result, shown, options, "", diagnostics)) {
-      for (const auto& output : result.outputs) {
-        const Table* table = std::get_if<Table>(&output);
-        if (table != nullptr && table->name.value == one.name)
-          tables->push_back({&result, table, std::move(one)});
-      }
+    // One rendered result for each output, in their order.
+    std::vector<RenderedResult> rendered =
+        render(*newest.benchmark, result, shown, options, "", diagnostics);
+    for (size_t i = 0; i < rendered.size(); ++i) {
+      const Table* table = std::get_if<Table>(&result.outputs[i]);
+      if (table != nullptr) tables->push_back({&result, table, std::move(rendered[i])});
     }
   }
   print_diagnostics(invocation, diagnostics, newest.input->sources);

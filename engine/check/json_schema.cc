@@ -1,0 +1,140 @@
+#include "engine/check/json_schema.h"
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "engine/read/schema.h"
+
+namespace tally {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kTag =
+    "An expression of tags joined by ^ ! + |. The element is left out when it does not hold.";
+
+// What several places have in common is defined once. It may not have an element's id as its name.
+Json defined(const std::string& name) {
+  return {{"$ref", "#/definitions/" + name}};
+}
+constexpr const char* kScalar = ".scalar";
+constexpr const char* kTagKey = ".tag";
+
+Json any_of(std::vector<Json> variants) {
+  if (variants.size() == 1) return variants.front();
+  return {{"anyOf", std::move(variants)}};
+}
+
+Json scalar() {
+  return defined(kScalar);
+}
+
+Json value_of(const KeyRule& rule) {
+  switch (rule.rule) {
+    case ValueRule::choice:
+      return {{"enum", choices_of(rule)}};
+    case ValueRule::boolean:
+      return {{"type", {"boolean", "string"}}};
+    case ValueRule::number:
+      return any_of(
+          {{{"type", "integer"}}, {{"type", "string"}, {"pattern", "^\\s*[-+]?[0-9]+\\s*$|\\$"}}});
+    case ValueRule::names: {
+      Json names = scalar();
+      return any_of({names, {{"type", "array"}, {"items", names}}});
+    }
+    case ValueRule::text:
+    case ValueRule::name:
+    case ValueRule::identifier:
+    case ValueRule::duration:
+    case ValueRule::expression:
+      break;
+  }
+  return scalar();
+}
+
+Json documented(const char* doc, const char* otherwise, Json value) {
+  Json out;
+  out["description"] =
+      *otherwise == '\0' ? std::string(doc) : std::string(doc) + " Default: " + otherwise + ".";
+  out.update(value);
+  return out;
+}
+
+// The keys and elements of a mapping, except the text "_".
+void add_properties(const char* id, Json* properties, std::vector<std::string>* required) {
+  for (const KeyRule& key : key_rules()) {
+    if (std::strcmp(key.element, id) != 0 || std::strcmp(key.key, "_") == 0) continue;
+    (*properties)[key.key] = documented(key.doc, key.otherwise, value_of(key));
+    if (key.required) required->emplace_back(key.key);
+  }
+  for (const ElementRule& child : element_rules()) {
+    if (find_child(id, child.name) != &child) continue;
+    (*properties)[child.name] = defined(child.id);
+    if (std::strcmp(child.name, "analyser") == 0) (*properties)["analyzer"] = defined(child.id);
+  }
+}
+
+Json mapping(const ElementRule& rule, const KeyRule* text) {
+  Json properties = Json::object();
+  std::vector<std::string> required;
+  add_properties(rule.id, &properties, &required);
+  if (text != nullptr) {
+    const Json value = value_of(*text);
+    properties["_"] = documented(text->doc, text->otherwise,
+                                 any_of({value, {{"type", "array"}, {"items", value}}}));
+  }
+  // Every element may have a tag, except one whose own elements are called so.
+  if (!properties.contains("tag")) properties["tag"] = defined(kTagKey);
+  Json out = {{"type", "object"}, {"properties", properties}};
+  if (!required.empty()) out["required"] = required;
+  out["additionalProperties"] = rule.free_keys ? scalar() : Json(false);
+  return out;
+}
+
+// One element: a mapping, or its text alone.
+Json single(const ElementRule& rule) {
+  const KeyRule* text = find_key(rule.id, "_");
+  std::vector<Json> one = {mapping(rule, text)};
+  if (text != nullptr) one.push_back(value_of(*text));
+  // `include-path: DIR` stands for `include-path: {path: DIR}`.
+  if (std::strcmp(rule.id, "include-path") == 0) one.push_back(scalar());
+  return any_of(one);
+}
+
+// One element, or a list of them, which may hold one further list.
+Json one_or_more(const ElementRule& rule) {
+  const Json one = defined(std::string(rule.id) + ".single");
+  const Json items = any_of({one, {{"type", "array"}, {"items", one}}});
+  return documented(rule.doc, "", any_of({one, {{"type", "array"}, {"items", items}}}));
+}
+
+}  // namespace
+
+std::string workflow_json_schema() {
+  Json definitions = Json::object();
+  for (const ElementRule& rule : element_rules()) {
+    if (std::strcmp(rule.id, "jube") == 0) continue;
+    definitions[rule.id] = one_or_more(rule);
+    definitions[std::string(rule.id) + ".single"] = single(rule);
+  }
+  // Any plain value. An empty one is null in YAML.
+  definitions[kScalar] = {{"type", {"string", "number", "boolean", "null"}}};
+  definitions[kTagKey] = documented(kTag, "", scalar());
+  // A file with one benchmark has the benchmark's keys at its top level.
+  Json properties = Json::object();
+  std::vector<std::string> required;
+  add_properties("benchmark", &properties, &required);
+  add_properties("jube", &properties, &required);
+  const Json top = {
+      {"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
+  Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
+                 {"title", "Tally workflow"},
+                 {"description",
+                  "Workflow files in YAML. Made by `tally reference --json-schema` from the table "
+                  "that the checker works with."}};
+  schema["anyOf"] = {top, {{"type", "array"}, {"items", {{"$ref", "#/definitions/benchmark"}}}}};
+  schema["definitions"] = definitions;
+  return schema.dump(1) + "\n";
+}
+
+}  // namespace tally
