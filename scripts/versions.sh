@@ -18,4 +18,5 @@ DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python
 DEBIAN_TRAIN=(libopenmpi-dev libicu-dev libhdf5-dev)
 # The accounting daemon with a database that no service starts: the -core packages are programs alone.
 DEBIAN_TEST=(jube shellcheck strace slurmctld slurmd slurm-client munge slurmdbd mariadb-server-core mariadb-client-core
-  libxml2-utils librsvg2-2 fonts-dejavu-core chromium) # charts and reports are seen by real programs
+  libxml2-utils librsvg2-2 fonts-dejavu-core chromium # charts and reports are seen by real programs
+  zsh fish man-db groff-base) # completions and manual pages, too

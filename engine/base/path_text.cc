@@ -1,10 +1,9 @@
 #include "engine/base/path_text.h"
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
+
+#include "engine/base/accounts.h"
 
 namespace tally {
 namespace {
@@ -35,8 +34,7 @@ std::string home_of(const std::string& user) {
   if (user.empty()) {
     if (const char* home = std::getenv("HOME")) return home;
   }
-  const passwd* known = user.empty() ? getpwuid(getuid()) : getpwnam(user.c_str());
-  return known != nullptr ? known->pw_dir : "";
+  return home_folder(user);
 }
 
 std::string expand_home(const std::string& path) {

@@ -1,5 +1,19 @@
 #include "engine/chart/png.h"
 
+#ifdef TALLY_STATIC
+
+namespace tally {
+
+Status png_of_svg(const std::string&, std::string*) {
+  return Status::error(
+      "this tally is a static program, which cannot open the library librsvg that a PNG needs; "
+      "write a .svg instead and convert it (rsvg-convert chart.svg -o chart.png)");
+}
+
+}  // namespace tally
+
+#else
+
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -81,3 +95,5 @@ Status png_of_svg(const std::string& svg, std::string* png) {
 }
 
 }  // namespace tally
+
+#endif

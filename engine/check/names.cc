@@ -8,7 +8,6 @@
 #include <set>
 
 #include "engine/base/text.h"
-#include "engine/workflow/chart_words.h"
 #include "engine/workflow/sample_names.h"
 
 namespace tally {
@@ -245,22 +244,14 @@ class ReferenceChecker {
       columns.push_back(column.name.value);
       if (!column.title.empty()) columns.push_back(column.title);
     }
-    std::vector<Text> names =
-        drawn_columns(chart.y, [&](const std::string& name) { return contains(columns, name); });
-    const std::vector<Text> drawn_names = names;
-    names.insert(names.end(), {chart.x, chart.series, chart.facet});
-    for (const Text& name : names) {
-      require(name, columns, "column", fmt::format("{} of table '{}'", where, drawn->name.value));
+    for (const Text* name : {&chart.x, &chart.y, &chart.series, &chart.facet}) {
+      require(*name, columns, "column", fmt::format("{} of table '{}'", where, drawn->name.value));
     }
     const auto shows_interval = [&](const Column& column) {
-      return column.uncertainty == chart.error &&
-             std::any_of(drawn_names.begin(), drawn_names.end(), [&](const Text& name) {
-               return column.name.value == name.value || column.title == name.value;
-             });
+      const bool named = column.name.value == chart.y.value || column.title == chart.y.value;
+      return named && column.uncertainty == chart.error;
     };
-    const bool all_known = std::all_of(drawn_names.begin(), drawn_names.end(),
-                                       [&](const Text& n) { return contains(columns, n.value); });
-    if (chart.error == Uncertainty::none || !all_known ||
+    if (chart.error == Uncertainty::none || !contains(columns, chart.y.value) ||
         std::any_of(drawn->columns.begin(), drawn->columns.end(), shows_interval)) {
       return;
     }

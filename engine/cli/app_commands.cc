@@ -4,12 +4,9 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
-#include "engine/check/json_schema.h"
-#include "engine/check/reference.h"
 #include "engine/cli/application.h"
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
-#include "engine/cli/version.h"
 
 namespace tally {
 
@@ -271,45 +268,6 @@ void Application::add_files() {
   script->add_option("files", script_.files, "input files")->option_text("FILE ...");
   input_options(script, script_.input);
   script->add_option("--out", script_.out, "folder to write to")->required()->option_text("DIR");
-}
-
-void Application::add_help() {
-  CLI::App* help = command("help", "help on a command", [this] {
-    if (topic_.empty()) {  // app_.help() would print the help of `help`
-      fmt::print("{}", app_.get_formatter()->make_help(&app_, invocation_.program,
-                                                       CLI::AppFormatMode::Normal));
-      return kFine;
-    }
-    if (topic_ == "exit-codes") {
-      fmt::print("{}", exit_codes_in_full());
-      return kFine;
-    }
-    const CLI::App* sub = find_command(app_, topic_);
-    if (sub == nullptr) {
-      print_error(invocation_, fmt::format("there is no command '{}'", topic_),
-                  did_you_mean(topic_, command_names()));
-      return kBadInput;
-    }
-    fmt::print("{}", sub->help(invocation_.program));
-    return kFine;
-  });
-  help->add_option("command", topic_, "the command, or exit-codes");
-  CLI::App* reference = command("reference", "every key of the input language", [this] {
-    fmt::print("{}", json_schema_ ? workflow_json_schema() : reference_markdown());
-    return kFine;
-  });
-  reference->add_flag("--json-schema", json_schema_, "as the JSON schema of workflows in YAML");
-  CLI::App* complete =
-      command("complete", "completion for bash: eval \"$(tally complete)\"", [this] {
-        print_completion(app_, completed_.empty() ? invocation_.program : completed_);
-        return kFine;
-      });
-  complete->add_option("-c,--command-name", completed_, "the program's name");
-  command("update", "say where newer versions are", [this] {
-    fmt::print("This is tally {}. It looks for nothing on the network; pull and build again.\n",
-               kVersion);
-    return invocation_.as_jube ? kFailed : kFine;  // as JUBE does when it cannot ask
-  })->group("");
 }
 
 }  // namespace tally

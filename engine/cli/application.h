@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/command_spec.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
 
@@ -36,7 +37,8 @@ class Application {
   bool settle_files(const std::string& name, Words& files, InputArgs& input,
                     std::vector<Words*> lists);
 
-  // The functions below are in app_commands.cc, plot_command.cc and report_command.cc.
+  // The functions below are in app_commands.cc, help_command.cc, plot_command.cc and
+  // report_command.cc.
   void add_run();
   void add_continue();
   void add_watch();
@@ -48,6 +50,10 @@ class Application {
   void add_manage();
   void add_files();
   void add_help();
+  // All commands with their options, as data, for a program of that name.
+  ProgramSpec program_spec(const std::string& name) const;
+  // The completion script for shell_.
+  std::string completion(const std::string& name) const;
   // tally result FILE --logs PATH...
   int result_of_logs();
 
@@ -79,7 +85,7 @@ class Application {
   ScriptArgs script_;
   CLI::Option* steps_given_ = nullptr;
   CLI::Option* separator_ = nullptr;
-  std::string topic_, completed_;
+  std::string topic_, completed_, shell_;
 };
 
 }  // namespace tally

@@ -89,26 +89,4 @@ void complain(const Invocation& invocation, const CLI::App& app, int argc, char*
                           sub != nullptr ? " " + sub->get_name() : std::string()));
 }
 
-void print_completion(const CLI::App& app, const std::string& name) {
-  std::string function = "_" + name + "_complete";
-  std::replace(function.begin(), function.end(), '-', '_');
-  fmt::print("{}() {{\n  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" words\n", function);
-  Words names;
-  for (const CLI::App* sub : app.get_subcommands(nullptr)) names.push_back(sub->get_name());
-  fmt::print("  case \"${{COMP_WORDS[1]}}\" in\n");
-  for (const CLI::App* sub : app.get_subcommands(nullptr)) {
-    Words options;
-    for (const CLI::Option* option : sub->get_options()) {
-      for (const std::string& s : option->get_snames()) options.push_back("-" + s);
-      for (const std::string& l : option->get_lnames()) options.push_back("--" + l);
-    }
-    fmt::print("    {}) words=\"{}\" ;;\n", sub->get_name(), join(options, " "));
-  }
-  fmt::print("    *) words=\"{}\" ;;\n  esac\n", join(names, " "));
-  fmt::print("  if [ \"$COMP_CWORD\" -eq 1 ]; then words=\"{}\"; fi\n", join(names, " "));
-  fmt::print(
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\") $(compgen -f -- \"$word\"))\n}}\n");
-  fmt::print("complete -o filenames -F {} {}\n", function, name);
-}
-
 }  // namespace tally

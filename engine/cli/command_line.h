@@ -29,7 +29,4 @@ std::string unabbreviated(const CLI::App& app, int argc, char** argv, const std:
 void complain(const Invocation& invocation, const CLI::App& app, int argc, char** argv,
               const CLI::ParseError& error);
 
-// Prints a bash completion of all commands and their options, for the program's name.
-void print_completion(const CLI::App& app, const std::string& name);
-
 }  // namespace tally

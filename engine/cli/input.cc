@@ -12,6 +12,9 @@
 
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
+#ifdef TALLY_STATIC
+#include "engine/cli/embedded_templates.h"
+#endif
 #include "engine/execute/files/run_directory.h"
 #include "engine/read/files.h"
 
@@ -92,6 +95,16 @@ std::vector<std::string> template_directories() {
   auto missing = [](const std::string& path) { return ::access(path.c_str(), R_OK) != 0; };
   directories.erase(std::remove_if(directories.begin(), directories.end(), missing),
                     directories.end());
+#ifdef TALLY_STATIC
+  std::string unpacked;
+  if (directories.empty()) {
+    if (const Status done = unpack_templates(&unpacked); done) {
+      directories.push_back(unpacked);
+    } else {
+      fmt::print(stderr, "tally: warning: {}\n", done.message());
+    }
+  }
+#endif
   return directories;
 }
 

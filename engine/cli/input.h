@@ -32,7 +32,8 @@ struct Input {
 std::string program_directory();
 
 // The folders that may hold the shipped templates: $TALLY_TEMPLATES, ../share/tally/templates
-// beside the program, and the source tree it was built from.
+// beside the program, and the source tree it was built from. A static program that finds none of
+// them writes those that it carries to the user's cache.
 std::vector<std::string> template_directories();
 
 // Reads and checks `path`. Problems have been printed when this returns; see Input::workflow.

@@ -1,8 +1,6 @@
 #include "engine/jube/group.h"
 
 #include <fmt/format.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +8,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <vector>
+
+#include "engine/base/accounts.h"
 
 namespace tally {
 namespace {
@@ -23,26 +24,21 @@ bool is_member(gid_t gid) {
   return std::find(groups.begin(), groups.end(), gid) != groups.end();
 }
 
-std::string user_name() {
-  const passwd* user = getpwuid(geteuid());
-  return user != nullptr ? user->pw_name : std::to_string(geteuid());
-}
-
 }  // namespace
 
 Status RunGroup::from_environment(RunGroup* out) {
   const char* name = std::getenv("JUBE_GROUP_NAME");
   if (name == nullptr || *name == '\0') return Status::ok();
-  const group* found = getgrnam(name);
-  if (found == nullptr) {
+  const std::optional<long> found = group_id(name);
+  if (!found) {
     return Status::error(
         fmt::format("Failed to get group ID, group \"{}\" does not exist (JUBE_GROUP_NAME)", name));
   }
-  if (!is_member(found->gr_gid)) {
-    return Status::error(
-        fmt::format("User \"{}\" is not in group \"{}\" (JUBE_GROUP_NAME)", user_name(), name));
+  if (!is_member(static_cast<gid_t>(*found))) {
+    return Status::error(fmt::format("User \"{}\" is not in group \"{}\" (JUBE_GROUP_NAME)",
+                                     effective_user(), name));
   }
-  out->gid_ = static_cast<long>(found->gr_gid);
+  out->gid_ = *found;
   umask(002);
   return Status::ok();
 }

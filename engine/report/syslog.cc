@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "engine/base/accounts.h"
 #include "engine/python/python_format.h"
 #include "engine/report/outputs.h"
 
@@ -63,7 +64,8 @@ int connect_to(const Syslog& syslog, std::string* error) {
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   std::string port = syslog.port.empty() ? "514" : syslog.port;
-  int code = ::getaddrinfo(syslog.host.c_str(), port.c_str(), &hints, &found);
+  const std::string host = host_to_resolve(syslog.host);
+  int code = host.empty() ? EAI_NONAME : ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (code != 0) {
     *error = ::gai_strerror(code);
     return -1;

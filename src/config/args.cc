@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "engine/base/text.h"
+#include "src/config/flag_values.h"
 #include "src/config/flags.h"
 #include "src/config/megatron_flags.h"
 #include "src/config/resolve_parts.h"
@@ -159,6 +160,16 @@ std::vector<std::string> flag_names() {
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   return names;
+}
+
+CommandSpec flags_spec() {
+  CLI::App app;
+  Flags flags;
+  configure(&app);
+  declare_flags(&app, &flags);
+  CommandSpec spec = command_spec(app, {"", "train", "evaluate"}, flag_values());
+  spec.summary = "train a model, or evaluate a stored one";
+  return spec;
 }
 
 std::string flags_reference() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/command_spec.h"
 #include "src/config/config.h"
 #include "src/config/stored_models.h"
 
@@ -43,6 +44,8 @@ void check_parallel_layout(const Config& config);
 std::string help_text();
 // Every flag's long name, for suggestions and for the tests of the documentation.
 std::vector<std::string> flag_names();
+// The flags of `tally-train [train|evaluate]` as data, for completion and the manual page.
+CommandSpec flags_spec();
 // The reference page docs/flags.md, made from the table that parses (`tally-train reference`).
 std::string flags_reference();
 

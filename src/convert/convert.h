@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/command_spec.h"
 #include "src/config/config.h"
 
 namespace tally::train {
@@ -38,5 +39,7 @@ ConvertSummary convert(const ConvertOptions& options, const WeightsCheck& check)
 
 // The command line of `tally-train convert`. Returns the exit code.
 int convert_main(int argc, char** argv, const WeightsCheck& check);
+// Its flags as data.
+CommandSpec convert_spec();
 
 }  // namespace tally::train

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/command_spec.h"
 #include "src/data/document_splitter.h"
 #include "src/data/tokenizer.h"
 #include "src/device/tensor.h"
@@ -39,5 +40,7 @@ PrepareSummary prepare(const Tokenizer& tokenizer, const PrepareOptions& options
 // output. 0: done; 1: a file could not be written; 2: bad usage or
 // bad input.
 int prepare_main(int argc, char** argv);
+// Its flags as data.
+CommandSpec prepare_spec(const KnownValues& known);
 
 }  // namespace tally::train

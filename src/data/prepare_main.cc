@@ -208,15 +208,23 @@ void run_bert(Arguments* a, const Tokenizer& tokenizer) {
   warn_of_replacements(s.replaced);
 }
 
+constexpr const char* kWhat =
+    "Makes an indexed dataset (Megatron-LM's .bin and .idx) or BERT's pre-training data from text.";
+
 }  // namespace
+
+CommandSpec prepare_spec(const KnownValues& known) {
+  Arguments arguments;
+  CLI::App app(kWhat);
+  declare(&app, &arguments);
+  declare_bert(&app, &arguments);
+  return command_spec(app, {"prepare"}, known);
+}
 
 int prepare_main(int argc, char** argv) {
   Arguments arguments;
   arguments.options.workers = usable_cores();
-  CLI::App app(
-      "Makes an indexed dataset (Megatron-LM's .bin and .idx) or BERT's pre-training data from "
-      "text.",
-      "tally-train prepare");
+  CLI::App app(kWhat, "tally-train prepare");
   declare(&app, &arguments);
   declare_bert(&app, &arguments);
   return run_data_command(&app, argc, argv, [&] {

@@ -65,22 +65,39 @@ void print_tokens(const std::string& path, LinePrinter* printer) {
   if (!rest.empty()) printer->print(rest);
 }
 
-}  // namespace
+constexpr const char* kWhat = "Prints the tokens of each line of a text.";
 
-int tokenize_main(int argc, char** argv) {
-  CLI::App app("Prints the tokens of each line of a text.", "tally-train tokenize");
-  TokenizerFlags flags;
+struct Arguments {
+  TokenizerFlags tokenizer;
   std::string input = "-";
   bool pieces = false;
-  app.add_option("--input", input, "Text, gzip'd or not; - is standard input")
+};
+
+void declare(CLI::App* app, Arguments* a) {
+  app->add_option("--input", a->input, "Text, gzip'd or not; - is standard input")
       ->capture_default_str();
-  declare_tokenizer_flags(&app, &flags);
-  app.add_flag("--pieces", pieces, "Print pieces of text instead of numbers");
+  declare_tokenizer_flags(app, &a->tokenizer);
+  app->add_flag("--pieces", a->pieces, "Print pieces of text instead of numbers");
+}
+
+}  // namespace
+
+CommandSpec tokenize_spec(const KnownValues& known) {
+  Arguments arguments;
+  CLI::App app(kWhat);
+  declare(&app, &arguments);
+  return command_spec(app, {"tokenize"}, known);
+}
+
+int tokenize_main(int argc, char** argv) {
+  CLI::App app(kWhat, "tally-train tokenize");
+  Arguments arguments;
+  declare(&app, &arguments);
   return run_data_command(&app, argc, argv, [&] {
-    check_inputs({input});
-    const auto tokenizer = tokenizer_of(flags);
-    LinePrinter printer(*tokenizer, pieces);
-    print_tokens(input, &printer);
+    check_inputs({arguments.input});
+    const auto tokenizer = tokenizer_of(arguments.tokenizer);
+    LinePrinter printer(*tokenizer, arguments.pieces);
+    print_tokens(arguments.input, &printer);
     printer.finish();
   });
 }

@@ -33,10 +33,9 @@ class LmHead {
 
   // state->loss_sum += factor * sum of the losses of x[M,C] at labels[M] (a negative label counts
   // 0), on the first of the processes that divide the vocabulary. x is scratch afterwards. With
-  // sequence parallelism x and dx are this process's part of the tokens. `correct` is null, or gets
-  // the tokens whose label is predicted; then the vocabulary is not divided.
+  // sequence parallelism x and dx are this process's part of the tokens.
   void evaluate(const LayerContext& c, const Tensor& x, const Tensor& labels, LossFactor factor,
-                const HeadScratch& scratch, StepState* state, double* correct = nullptr) const;
+                const HeadScratch& scratch, StepState* state) const;
   // The same, and the gradient at x in dx[M,C], with factor * state->loss_scale, and the weight's
   // gradient.
   void forward_backward(const LayerContext& c, const Tensor& x, const Tensor& labels,

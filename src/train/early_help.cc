@@ -23,7 +23,9 @@ TALLY_BARE bool equal(const char* a, const char* b) {
 
 TALLY_BARE bool wants_text(int argc, char** argv) {
   if (argc < 2) return false;
-  if (equal(argv[1], "--version") || equal(argv[1], "reference")) return true;
+  if (equal(argv[1], "--version") || equal(argv[1], "reference") || equal(argv[1], "complete") ||
+      equal(argv[1], "manual"))
+    return true;
   for (int i = 1; i < argc; ++i)
     if (equal(argv[i], "--help") || equal(argv[i], "-h") || equal(argv[i], "--plan")) return true;
   return false;

@@ -10,8 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/completion.h"
+#include "engine/base/manual_page.h"
 #include "src/checkpoint/stored_models.h"
 #include "src/config/args.h"
+#include "src/config/flag_values.h"
 #include "src/convert/convert.h"
 #include "src/data/prepare.h"
 #include "src/data/tokenize.h"
@@ -64,6 +67,55 @@ int print_plan(int argc, char** argv) {
   }
 }
 
+ProgramSpec program_spec() {
+  ProgramSpec spec;
+  spec.name = "tally-train";
+  spec.version = build_info().version;
+  spec.brief = "train language models and say how fast";
+  spec.summary =
+      "Trains GPT, Llama, BERT and DistilBERT models and says how fast. Flags are Megatron-LM's; "
+      "numbers may carry underscores (300_000_000). @FILE reads flags from a file.";
+  OptionSpec help, version;
+  help.names = {"-h", "--help"};
+  help.help = "Show the flags and exit";
+  version.names = {"--version"};
+  version.help = "Show the version and the libraries, and exit";
+  help.group = version.group = "Options";
+  spec.common = {help, version};
+  const KnownValues values = flag_values();
+  spec.commands = {flags_spec(), prepare_spec(values), tokenize_spec(values), convert_spec()};
+  for (CommandSpec& command : spec.commands) {
+    std::erase_if(command.options,
+                  [](const OptionSpec& option) { return option.names.back() == "--help"; });
+  }
+  CommandSpec complete;
+  complete.names = {"complete"};
+  complete.summary = "completion for a shell: eval \"$(tally-train complete bash)\"";
+  complete.positionals = {{"SHELL", "bash, zsh or fish", {"bash", "zsh", "fish"}}};
+  CommandSpec reference;
+  reference.names = {"reference"};
+  reference.summary = "every flag, as Markdown";
+  spec.commands.insert(spec.commands.end(), {complete, reference});
+  spec.sections = {
+      {"exit status",
+       "  0  completed, or ended by --exit-interval\n"
+       "  1  anything that is not listed here\n"
+       "  2  bad input: flags, dataset, checkpoint, text\n"
+       "  3  out of memory; with --plan, the layout does not fit\n"
+       "  4  stopped before the last step: time limit, signal, output that cannot be written\n"
+       "  5  a check failed: a loss that is not finite\n"}};
+  spec.see_also = {"tally(1)"};
+  return spec;
+}
+
+int print_completion(int argc, char** argv) {
+  const std::string shell = argc == 3 ? argv[2] : argc == 2 ? "bash" : "";
+  if (shell == "bash") return print_and_end(bash_completion(program_spec()));
+  if (shell == "zsh") return print_and_end(zsh_completion(program_spec()));
+  if (shell == "fish") return print_and_end(fish_completion(program_spec()));
+  return bad_command("complete takes one word: bash, zsh or fish");
+}
+
 }  // namespace
 
 std::optional<int> run_text_command(int argc, char** argv, const WeightsCheck& check) {
@@ -82,13 +134,16 @@ std::optional<int> run_text_command(int argc, char** argv, const WeightsCheck& c
   if (std::strcmp(first, "reference") == 0) {
     return print_and_end(flags_reference());
   }
+  if (std::strcmp(first, "complete") == 0) return print_completion(argc, argv);
+  if (std::strcmp(first, "manual") == 0) return print_and_end(manual_page(program_spec()));
   if (std::strcmp(first, "--version") == 0) {
     return print_and_end(version_text());
   }
   const bool command = std::strcmp(first, "evaluate") == 0 || std::strcmp(first, "train") == 0;
   if (!command && first[0] != '-' && first[0] != '@')
     return bad_command(fmt::format(
-        "'{}' is not a command: train, evaluate, prepare, tokenize, convert, reference", first));
+        "'{}' is not a command: train, evaluate, prepare, tokenize, convert, complete, reference",
+        first));
   if (!asks_for_help(argc, argv))
     return asks_for_plan(argc, argv) ? std::optional(print_plan(argc, argv)) : std::nullopt;
   return is_primary() ? print_and_end(help_text()) : 0;

@@ -1,7 +1,9 @@
-"""cmake --install: no runs are shipped, and the installed quickstart works from a folder of its user's."""
+"""cmake --install: it is complete, no runs are shipped, it works after a move, from a folder of its user's."""
 
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -35,10 +37,15 @@ class Installed(unittest.TestCase):
         left = SOURCE / "workflows" / f"zz{os.getpid()}_run"
         (left / "000000").mkdir(parents=True)
         cls.addClassCleanup(shutil.rmtree, left)
-        done = subprocess.run([CMAKE, "--install", BUILD, "--prefix", cls.prefix], capture_output=True, text=True,
+        first = pathlib.Path(cls.folder.name) / "first"
+        done = subprocess.run([CMAKE, "--install", BUILD, "--prefix", first], capture_output=True, text=True,
                               timeout=100)
         assert done.returncode == 0, done.stdout + done.stderr
+        first.rename(cls.prefix)
         trainer = cls.prefix / "bin/tally-train"
+        cls.version_of_trainer = None
+        if trainer.exists():
+            cls.version_of_trainer = subprocess.run([trainer, "--version"], capture_output=True, text=True, timeout=60)
         trainer.unlink(missing_ok=True)
         trainer.write_text(TRAINER)
         trainer.chmod(0o755)
@@ -56,6 +63,41 @@ class Installed(unittest.TestCase):
                              capture_output=True, text=True, timeout=60)
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         return ran.stdout
+
+    def test_programs_say_their_version(self):
+        version = re.search(r"project\(tally VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text())[1]
+        self.assertEqual(self.tally("--version"), f"tally {version}\n")
+        if self.version_of_trainer is not None:
+            self.assertEqual(self.version_of_trainer.returncode, 0, self.version_of_trainer.stderr)
+            self.assertIn(f"tally-train {version}", self.version_of_trainer.stdout)
+
+    def test_everything_is_there(self):
+        installed = files_of(self.prefix)
+        names = ["tally"] + (["tally-train"] if self.version_of_trainer is not None else [])
+        for name in names:
+            for file in (f"bin/{name}", f"share/man/man1/{name}.1", f"share/bash-completion/completions/{name}",
+                         f"share/zsh/vendor-completions/_{name}", f"share/fish/vendor_completions.d/{name}.fish"):
+                self.assertIn(file, installed)
+                self.assertGreater((self.prefix / file).stat().st_size, 100, file)
+        for folder in ("workflows", "templates"):
+            for path in SOURCE.glob(f"{folder}/*"):
+                if path.is_file():
+                    self.assertIn(f"share/tally/{folder}/{path.name}", installed)
+        for file in ("schema/workflow.schema.json", "schema/result.schema.json"):
+            json.loads((self.prefix / "share/tally" / file).read_text())
+        for file in ("LICENSE", "CHANGELOG.md", "docs/reference.md"):
+            self.assertIn(f"share/doc/tally/{file}", installed)
+
+    def test_the_templates_are_those_of_the_installation(self):
+        # Without the sources beside it: job scripts come from share/tally/templates.
+        template = self.prefix / "share/tally/templates/slurm/submit.job.in"
+        before = template.read_text()
+        template.write_text(before + "# from the moved folder\n")
+        self.addCleanup(template.write_text, before)
+        self.tally("script", self.quickstart, "--tag", "slurm", "--out", "jobs")
+        scripts = list(self.here.glob("jobs/*/work/submit.job"))
+        self.assertTrue(scripts)
+        self.assertIn("# from the moved folder", scripts[0].read_text())
 
     def test_no_runs_are_installed(self):
         installed = files_of(self.prefix / "share/tally")

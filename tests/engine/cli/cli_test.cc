@@ -484,7 +484,9 @@ TEST_CASE_FIXTURE(Shell, "help, version, tags, reference, completion") {
   CHECK(tally("tag bench.yaml").out == "bench.yaml: 2 tags\n  13\n  bind\n");
   CHECK(has(tally("validate bench.yaml").out, "bench.yaml: fine: bench"));
   CHECK(has(tally("reference").out, "parameterset"));
-  CHECK(has(tally("complete").out, "complete -o filenames"));
+  CHECK(has(tally("complete").out, "complete -F _tally tally\n"));
+  CHECK(has(tally("complete zsh").out, "#compdef tally"));
+  CHECK(tally("complete csh").code == 2);
 }
 
 TEST_CASE_FIXTURE(Shell, "output with NUL bytes and bytes that are no UTF-8 gives its table") {

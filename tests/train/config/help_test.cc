@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "src/config/args.h"
+#include "src/config/flag_values.h"
 #include "src/data/help_formatter.h"
 #include "tests/train/config/parse.h"
 
@@ -55,4 +56,25 @@ TEST_CASE("words are wrapped with an indent, long ones stand alone") {
   CHECK(wrap_words("a extraordinarily b", 5, 1) == "a\n extraordinarily\n b");
   CHECK(wrap_words("a\nb", 80, 2) == "a\n  b");
   CHECK(wrap_words("", 80, 2).empty());
+}
+
+TEST_CASE("what completion offers are values that the flags know") {
+  for (const auto& [flag, values] : flag_values()) {
+    CAPTURE(flag);
+    const tally::CommandSpec spec = flags_spec();
+    const auto option =
+        std::find_if(spec.options.begin(), spec.options.end(),
+                     [&name = flag](const tally::OptionSpec& candidate) {
+                       return std::find(candidate.names.begin(), candidate.names.end(), name) !=
+                              candidate.names.end();
+                     });
+    REQUIRE(option != spec.options.end());
+    CHECK(option->choices == values);
+    // Its help explains each, or the message about a wrong one lists them.
+    const std::string known = option->help + error_of(base + flag + " nonsense");
+    for (const std::string& value : values) {
+      CAPTURE(value);
+      CHECK(known.find(value) != std::string::npos);
+    }
+  }
 }

@@ -1,0 +1,12 @@
+# Run by the build (CommandTexts.cmake): PROGRAM prints the texts about NAME, which go to the folder TO.
+function(write_text name)
+  execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_FILE ${TO}/${name} RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${PROGRAM} ${ARGN}: ended with ${result}; its texts are not complete")
+  endif()
+endfunction()
+file(MAKE_DIRECTORY ${TO})
+write_text(${NAME}.bash complete bash)
+write_text(_${NAME} complete zsh)
+write_text(${NAME}.fish complete fish)
+write_text(${NAME}.1 manual)
