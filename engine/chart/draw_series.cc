@@ -73,8 +73,8 @@ class Drawing {
     const std::string x =
         categories.empty() ? number_label(point.x) : categories[static_cast<size_t>(point.x)];
     const std::string unit = figure_.y.unit.empty() ? "" : " " + figure_.y.unit;
-    text += fmt::format("{} {}, {} {}{}", figure_.x.title, x, figure_.y.title,
-                        number_label(point.y), unit);
+    const std::string y = figure_.columns_are_series ? "" : figure_.y.title + " ";
+    text += fmt::format("{} {}, {}{}{}", figure_.x.title, x, y, number_label(point.y), unit);
     if (point.low && point.high)
       text += fmt::format(" ({} to {})", number_label(*point.low), number_label(*point.high));
     return "<title>" + escaped(text) + "</title>";

@@ -42,6 +42,7 @@ struct Figure {
   Axis x, y;
   std::string series_title;         // "precision"; empty: the chart has no series
   std::vector<std::string> series;  // names, for the legend
+  bool columns_are_series = false;  // the name of a series says which column of y it is
   std::vector<Panel> panels;        // all have the same axes
   ChartIdeal ideal = ChartIdeal::none;
   std::string interval;  // what the intervals are, as "95 % confidence interval"; empty: none

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/results/columns.h"
+#include "engine/workflow/chart_words.h"
 
 namespace tally {
 namespace {
@@ -16,6 +18,7 @@ namespace {
 constexpr size_t kMostSeries = 24;
 constexpr size_t kMostPanels = 24;
 constexpr size_t kMostBars = 400;
+constexpr size_t kLongestTitle = 44;
 
 std::string counted(size_t count, const char* one, const char* several) {
   return fmt::format("{} {}", count, count == 1 ? one : several);
@@ -86,13 +89,29 @@ class FigureMaker {
 
   Status find_columns() {
     const std::pair<const Text*, const Column**> wanted[] = {
-        {&chart_.x, &x_}, {&chart_.y, &y_}, {&chart_.series, &series_}, {&chart_.facet, &facet_}};
+        {&chart_.x, &x_}, {&chart_.series, &series_}, {&chart_.facet, &facet_}};
     for (const auto& [name, into] : wanted) {
       if (Status found = find(*name, into); !found) return found;
     }
-    if (x_ == nullptr || y_ == nullptr) return Status::error("a chart needs 'x' and 'y'");
+    const auto known = [this](const std::string& name) { return column(name) != nullptr; };
+    for (const Text& name : drawn_columns(chart_.y, known)) {
+      const Column* one = nullptr;
+      if (Status found = find(name, &one); !found) return found;
+      drawn_.push_back(one);
+    }
+    if (x_ == nullptr || drawn_.empty()) return Status::error("a chart needs 'x' and 'y'");
+    y_ = drawn_.front();
+    figure_.columns_are_series = drawn_.size() > 1;
     figure_.x = axis(*x_, figure_.x);
     figure_.y = axis(*y_, figure_.y);
+    for (size_t i = 1; i < drawn_.size(); ++i) {
+      const Axis other = axis(*drawn_[i], {});
+      figure_.y.title += ", " + other.title;
+      if (other.unit != figure_.y.unit) figure_.y.unit.clear();
+    }
+    // The legend has the names. Too many of them would hide the axis.
+    if (drawn_.size() > 1 && figure_.y.title.size() > kLongestTitle)
+      figure_.y.title = std::exchange(figure_.y.unit, "");
     if (series_ != nullptr) figure_.series_title = series_->column_title();
     switch (chart_.error) {
       case Uncertainty::none:
@@ -148,14 +167,36 @@ class FigureMaker {
       return Status::ok();
     }
     const Value* x = value(row, column_key(*x_));
+    if (x == nullptr) {
+      ++missing_;
+      return Status::ok();
+    }
+    if (drawn_.size() == 1) return read_value(row, index, *x);
+    // A row has some of several columns, as one of numbers that were published for a few rows.
+    const size_t before = points_;
+    for (const Column* one : drawn_) {
+      const Value* own = value(row, column_key(*one));
+      if (own == nullptr || own->str().empty() || is_nan(*own)) continue;
+      y_ = one;
+      if (Status read = read_value(row, index, *x); !read) return read;
+    }
+    if (points_ == before) ++missing_;
+    return Status::ok();
+  }
+
+  static bool is_nan(const Value& value) { return value.number() && std::isnan(value.as_double()); }
+
+  // The value of the column y_.
+  Status read_value(const Record& row, size_t index, const Value& x_value) {
+    const Value* x = &x_value;
     const Value* y = value(row, column_key(*y_));
-    if (x == nullptr || y == nullptr) {
+    if (y == nullptr || (!y->number() && y->str().empty())) {
       ++missing_;
       return Status::ok();
     }
     if (!y->number()) {
       return Status::error(fmt::format("row {}: '{}' is '{}', not a number", index + 1,
-                                       chart_.y.value, shown(y->str())));
+                                       y_->name.value, shown(y->str())));
     }
     ChartPoint point{by_name_ ? 0 : x->as_double(), y->as_double(), {}, {}};
     if (!std::isfinite(point.x) || !std::isfinite(point.y)) {
@@ -182,7 +223,7 @@ class FigureMaker {
     if (!x && !y) return Status::ok();
     return Status::error(
         fmt::format("row {}: '{}' is {}; a logarithmic axis has positive numbers only", index + 1,
-                    x ? chart_.x.value : chart_.y.value, python_repr(x ? point.x : point.y)));
+                    x ? chart_.x.value : y_->name.value, python_repr(x ? point.x : point.y)));
   }
 
   // A number beside the value: the table's own, or that of a column "tps_ci_low" or "Speed ci_low".
@@ -238,8 +279,11 @@ class FigureMaker {
       if (facet_ != nullptr)
         figure_.panels[place].title = facet_->column_title() + " " + panel_names_[place];
     }
-    const size_t index =
-        series_ == nullptr ? 0 : index_in(name(series_), &figure_.series, &series_indexes_);
+    std::string title = series_ == nullptr ? "" : name(series_);
+    if (drawn_.size() > 1) title += (title.empty() ? "" : ", ") + y_->column_title();
+    const size_t index = title.empty() && series_ == nullptr
+                             ? 0
+                             : index_in(title, &figure_.series, &series_indexes_);
     Panel& panel = figure_.panels[place];
     for (Series& one : panel.series)
       if (one.index == index) return &one;
@@ -328,7 +372,8 @@ class FigureMaker {
   const ResultTable& table_;
   Figure& figure_;
   const Column* x_ = nullptr;
-  const Column* y_ = nullptr;
+  const Column* y_ = nullptr;         // the column that is being read
+  std::vector<const Column*> drawn_;  // those of y
   const Column* series_ = nullptr;
   const Column* facet_ = nullptr;
   bool by_name_ = false;

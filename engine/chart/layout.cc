@@ -142,7 +142,7 @@ CategoryLabels category_labels(const std::vector<std::string>& categories, doubl
 
 // Places the entries from left to right, in as many lines as they need. Returns the lower edge.
 double place_legend(const Figure& figure, double y, std::vector<LegendEntry>* legend) {
-  if (!figure.series.empty())
+  if (!figure.series.empty() && !figure.series_title.empty())
     legend->push_back({LegendSign::heading, 0, figure.series_title + ":"});
   for (size_t i = 0; i < figure.series.size(); ++i)
     legend->push_back({LegendSign::series, i, figure.series[i]});

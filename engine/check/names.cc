@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/base/text.h"
+#include "engine/workflow/chart_words.h"
 #include "engine/workflow/sample_names.h"
 
 namespace tally {
@@ -244,14 +245,22 @@ class ReferenceChecker {
       columns.push_back(column.name.value);
       if (!column.title.empty()) columns.push_back(column.title);
     }
-    for (const Text* name : {&chart.x, &chart.y, &chart.series, &chart.facet}) {
-      require(*name, columns, "column", fmt::format("{} of table '{}'", where, drawn->name.value));
+    std::vector<Text> names =
+        drawn_columns(chart.y, [&](const std::string& name) { return contains(columns, name); });
+    const std::vector<Text> drawn_names = names;
+    names.insert(names.end(), {chart.x, chart.series, chart.facet});
+    for (const Text& name : names) {
+      require(name, columns, "column", fmt::format("{} of table '{}'", where, drawn->name.value));
     }
     const auto shows_interval = [&](const Column& column) {
-      const bool named = column.name.value == chart.y.value || column.title == chart.y.value;
-      return named && column.uncertainty == chart.error;
+      return column.uncertainty == chart.error &&
+             std::any_of(drawn_names.begin(), drawn_names.end(), [&](const Text& name) {
+               return column.name.value == name.value || column.title == name.value;
+             });
     };
-    if (chart.error == Uncertainty::none || !contains(columns, chart.y.value) ||
+    const bool all_known = std::all_of(drawn_names.begin(), drawn_names.end(),
+                                       [&](const Text& n) { return contains(columns, n.value); });
+    if (chart.error == Uncertainty::none || !all_known ||
         std::any_of(drawn->columns.begin(), drawn->columns.end(), shows_interval)) {
       return;
     }

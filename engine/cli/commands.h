@@ -100,6 +100,7 @@ struct PlotArgs {
   std::string table;  // empty: the first one with the columns
   std::string kind = "line", x, y, series, facet, error = "none", ideal = "none", log = "none";
   std::string title;
+  std::string where;  // which rows are drawn; empty: all
 };
 struct ReportArgs {
   std::vector<std::string> runs;  // folders of runs, runs' folders, input files

@@ -11,7 +11,9 @@
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
 #include "engine/cli/run_tables.h"
+#include "engine/expand/evaluator.h"
 #include "engine/read/schema.h"
+#include "engine/results/columns.h"
 #include "engine/workflow/chart_words.h"
 
 namespace tally {
@@ -77,15 +79,19 @@ bool read_tables(const Invocation& invocation, const std::vector<std::string>& p
   return true;
 }
 
+bool has_column(const ResultTable& table, const std::string& name) {
+  return std::any_of(table.columns.begin(), table.columns.end(), [&](const Column& column) {
+    return column.name.value == name || column.title == name;
+  });
+}
+
 bool has_columns(const ResultTable& table, const PlotArgs& args) {
-  for (const std::string& name : {args.x, args.y, args.series, args.facet}) {
-    if (name.empty()) continue;
-    const bool found = std::any_of(
-        table.columns.begin(), table.columns.end(),
-        [&](const Column& column) { return column.name.value == name || column.title == name; });
-    if (!found) return false;
-  }
-  return true;
+  const auto known = [&](const std::string& name) { return has_column(table, name); };
+  const std::vector<Text> drawn = drawn_columns({args.y, {}}, known);
+  return std::all_of(drawn.begin(), drawn.end(),
+                     [&](const Text& name) { return known(name.value); }) &&
+         (args.x.empty() || known(args.x)) && (args.series.empty() || known(args.series)) &&
+         (args.facet.empty() || known(args.facet));
 }
 
 // The table that was asked for, or the first one with the columns.
@@ -122,6 +128,25 @@ std::string first_column(const ResultTable& table, const std::string& y) {
   return y;
 }
 
+// Keeps the rows for which `where` is true.
+bool keep_rows(const Invocation& invocation, const std::string& where, ResultTable* table) {
+  if (where.empty()) return true;
+  const std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+  Diagnostics diagnostics;
+  std::vector<Record> kept;
+  for (const size_t i : matching_rows({where, {}}, table->rows, *evaluator, diagnostics))
+    kept.push_back(std::move(table->rows[i]));
+  table->rows = std::move(kept);
+  if (!diagnostics.has_errors() && !table->rows.empty()) return true;
+  std::vector<std::string> names;
+  for (const Column& column : table->columns) names.push_back(column.name.value);
+  print_error(invocation,
+              diagnostics.has_errors() ? diagnostics.all().front().message
+                                       : fmt::format("no row meets --where \"{}\"", where),
+              "it is Python over the columns: " + join(names, ", "));
+  return false;
+}
+
 Status write_chart(const Figure& figure, const std::string& path) {
   SvgOptions options;
   if (!ends_with(to_lower(path), ".png")) return write_file(path, svg(figure, options));
@@ -149,7 +174,7 @@ int plot_command(const Invocation& invocation, const PlotArgs& given) {
   ResultTable table;
   const bool read = files > 0 ? read_tables(invocation, args.sources, &table)
                               : read_runs(invocation, args, &table);
-  if (!read) return kBadInput;
+  if (!read || !keep_rows(invocation, args.where, &table)) return kBadInput;
   if (args.x.empty()) args.x = first_column(table, args.y);
   Figure figure;
   if (Status made = figure_of(chart_of(args), table, &figure); !made) {
@@ -188,10 +213,14 @@ void Application::add_plot() {
       ->required()
       ->option_text("FILE");
   sub->add_option("-x,--x", plot_.x, "column along the axis; default: the first, or the run");
-  sub->add_option("-y,--y,--metric", plot_.y, "column whose values are drawn")->required();
+  sub->add_option("-y,--y,--metric", plot_.y,
+                  "column whose values are drawn; several, by comma, are several lines or bars")
+      ->required();
   sub->add_option("--series", plot_.series,
                   "column that has a line or a bar for each of its values");
   sub->add_option("--facet", plot_.facet, "column that has a panel for each of its values");
+  sub->add_option("--where", plot_.where,
+                  "rows that are drawn: Python over the columns, as \"precision == 'fp32'\"");
   sub->add_option("--table", plot_.table, "table of the runs; default: the first with the columns");
   choice("--kind", plot_.kind, "default: line", "kind");
   choice(

@@ -1,5 +1,7 @@
 #include "engine/workflow/chart_words.h"
 
+#include "engine/base/text.h"
+
 namespace tally {
 
 void set_chart_kind(const std::string& word, Chart* chart) {
@@ -27,6 +29,15 @@ void set_chart_log(const std::string& word, Chart* chart) {
   if (word != "none" && word != "x" && word != "y" && word != "xy") return;
   chart->log_x = word[0] == 'x';
   chart->log_y = word == "y" || word == "xy";
+}
+
+std::vector<Text> drawn_columns(const Text& y,
+                                const std::function<bool(const std::string&)>& is_column) {
+  if (is_column(y.value)) return {y};
+  std::vector<Text> names;
+  for (std::string& name : split_strip(y.value, ","))
+    if (!name.empty()) names.push_back({std::move(name), y.mark});
+  return names;
 }
 
 }  // namespace tally

@@ -1,7 +1,9 @@
 // The words that stand for kinds, ideal lines, intervals and axes in files and on command lines.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/workflow/workflow.h"
 
@@ -12,5 +14,9 @@ void set_chart_kind(const std::string& word, Chart* chart);
 void set_chart_ideal(const std::string& word, Chart* chart);
 void set_chart_error(const std::string& word, Chart* chart);
 void set_chart_log(const std::string& word, Chart* chart);
+
+// The columns that `y` names: one, whose title may have commas, or several, separated by commas.
+std::vector<Text> drawn_columns(const Text& y,
+                                const std::function<bool(const std::string&)>& is_column);
 
 }  // namespace tally

@@ -111,7 +111,8 @@ Tensor Gpt::labels(const Activations& a) const {
 }
 
 void Gpt::evaluate_head(const Activations& a) {
-  head_.evaluate(context_, a.final.y, labels(a), factor(a), head_scratch_, a.pass.state);
+  head_.evaluate(context_, a.final.y, labels(a), factor(a), head_scratch_, a.pass.state,
+                 a.pass.correct);
 }
 
 void Gpt::backward_head(const Activations& a, const Dropout&, const Tensor& dy) {

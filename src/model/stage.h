@@ -50,6 +50,9 @@ struct Pass {
   // The step's state has weight / Batch::counted (LossFactor), because a recorded step serves micro
   // batches with different counts.
   bool factor_in_state = false;
+  // In device memory: an evaluation of a language model adds the tokens that it predicted. Null:
+  // they are not counted. Processes that divide the vocabulary do not count.
+  double* correct = nullptr;
 };
 
 // The part of a model that a stage holds: neighbouring layers with what is below the first and above

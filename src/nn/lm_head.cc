@@ -60,7 +60,8 @@ void LmHead::add(const LayerContext& c, LossFactor factor, const HeadScratch& sc
 }
 
 void LmHead::evaluate(const LayerContext& c, const Tensor& part, const Tensor& labels,
-                      LossFactor factor, const HeadScratch& scratch, StepState* state) const {
+                      LossFactor factor, const HeadScratch& scratch, StepState* state,
+                      double* correct) const {
   const Tensor x = c.tensor.gather(c.compute, part);
   for_pieces(labels.numel(), scratch, [&](int64_t first, int64_t rows) {
     const Tensor logits = scratch.logits.rows(0, rows);
@@ -70,6 +71,7 @@ void LmHead::evaluate(const LayerContext& c, const Tensor& part, const Tensor& l
       divided_loss(c, logits, right, false, factor, scratch, nullptr, losses);
     } else {
       cross_entropy(c.compute, logits, right, columns_.count, false, factor, nullptr, losses);
+      if (correct) add_correct(c.compute, logits, right, columns_.count, correct);
     }
   });
   add(c, factor, scratch, state);

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "src/checkpoint/model_weights.h"
 #include "src/data/output_file.h"
@@ -36,6 +37,7 @@ namespace {
 struct Result {
   int64_t tokens = 0, scored = 0, blocks = 0;
   double loss = 0, seconds = 0;
+  std::optional<double> accuracy;  // the reference model does not count
   double perplexity() const { return std::exp(loss); }
 };
 
@@ -110,6 +112,7 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, con
   };
   const Memory ids(stream, bytes, "token ids"), targets(stream, bytes, "target ids");
   const Memory state(stream, sizeof(StepState), "result of an evaluation");
+  const Memory correct(stream, sizeof(double), "result of an evaluation");
   Batch batch;
   batch.ids = Tensor(ids.data, DType::i32, {c.micro_batch, c.sequence});
   batch.labels[0] = Tensor(targets.data, DType::i32, {c.micro_batch, c.sequence});
@@ -118,7 +121,14 @@ Result measure(const Config& c, std::vector<int32_t> tokens, Stream& stream, con
   result.loss = mean_loss(
       stream,
       [&](const Batch& filled, const Pass& pass) { model->evaluate(filled, pass, *activations); },
-      batch, *blocks, static_cast<StepState*>(state.data), mesh);
+      batch, *blocks, static_cast<StepState*>(state.data), mesh,
+      c.reference ? nullptr : static_cast<double*>(correct.data));
+  if (!c.reference) {
+    double counted = 0;
+    stream.copy(&counted, correct.data, sizeof counted);
+    stream.synchronize();
+    result.accuracy = counted / static_cast<double>(result.scored);
+  }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
@@ -161,12 +171,14 @@ Report report_of_text(const Config& c, std::vector<int32_t> tokens, Stream& stre
                       const Mesh& mesh) {
   const Result r = measure(c, std::move(tokens), stream, mesh);
   return {r.loss,
-          fmt::format("loss: {:.6E} | perplexity: {:.6E} | scored tokens: {} | blocks: {} of {} "
+          fmt::format("loss: {:.6E} | perplexity: {:.6E} | {}scored tokens: {} | blocks: {} of {} "
                       "tokens, stride {} | tokens per second: {:.1f}",
-                      r.loss, r.perplexity(), r.scored, r.blocks, c.sequence, c.stride,
-                      static_cast<double>(r.scored) / r.seconds),
+                      r.loss, r.perplexity(),
+                      r.accuracy ? fmt::format("accuracy: {:.4f} | ", *r.accuracy) : "", r.scored,
+                      r.blocks, c.sequence, c.stride, static_cast<double>(r.scored) / r.seconds),
           {{"loss", r.loss},
            {"perplexity", r.perplexity()},
+           {"accuracy", r.accuracy ? nlohmann::ordered_json(*r.accuracy) : nullptr},
            {"tokens", r.tokens},
            {"scored_tokens", r.scored},
            {"blocks", r.blocks},

@@ -84,7 +84,7 @@ std::unique_ptr<ScoredBlocks> make_sample_blocks(std::shared_ptr<const SampleSou
 }
 
 double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& batch,
-                 const ScoredBlocks& blocks, StepState* state, const Mesh& mesh) {
+                 const ScoredBlocks& blocks, StepState* state, const Mesh& mesh, double* correct) {
   const int64_t rows = batch.ids.dim(0), sequence = batch.ids.dim(1), count = blocks.blocks();
   const int64_t numbers = rows * sequence;
   const auto total = static_cast<double>(blocks.targets());
@@ -92,6 +92,7 @@ double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& bat
   const int64_t slot = 4 * numbers + 1;  // ids, targets, positions, cu_seqlens
   const HostMemory host(stream, static_cast<size_t>(in_flight * slot) * sizeof(int32_t));
   stream.fill_zero(state, sizeof(StepState));
+  if (correct) stream.fill_zero(correct, sizeof(double));
   const int64_t stride = rows * mesh.data().size();
   for (int64_t first = rows * mesh.data().rank(), k = 0; first < count; first += stride, ++k) {
     if (k > 0 && k % in_flight == 0) stream.synchronize();
@@ -112,8 +113,9 @@ double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& bat
     }
     Batch filled = batch;
     copy_batch(stream, filled_host, &filled);
-    evaluate(filled, {static_cast<double>(counted) / total, {}, state});
+    evaluate(filled, {static_cast<double>(counted) / total, {}, state, false, correct});
   }
+  if (correct) mesh.world().all_reduce(stream, Tensor(correct, DType::f64, {1}));
   mesh.world().all_reduce(stream, Tensor(&state->loss_sum, DType::f64, {1}));
   StepState result{};
   stream.copy(&result, state, sizeof result);

@@ -42,8 +42,10 @@ using EvaluateBatch = std::function<void(const Batch& batch, const Pass& pass)>;
 // The mean loss of all scored targets. `batch`: device memory for ids and labels [B, sequence] that
 // the model was planned for; `state`: a StepState in device memory, overwritten. Waits for the end. The replicas of `mesh` divide the blocks, and
 // all its processes get the mean.
+// `correct` is null or a number in device memory, overwritten: how many targets were predicted.
 double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& batch,
-                 const ScoredBlocks& blocks, StepState* state, const Mesh& mesh);
+                 const ScoredBlocks& blocks, StepState* state, const Mesh& mesh,
+                 double* correct = nullptr);
 
 // The mean over `micro_batches` micro batches per replica of their mean losses, as in Megatron-LM. The
 // loader holds its batches for evaluation_in_flight calls; the rest as in mean_loss().

@@ -113,4 +113,24 @@ void add_losses(Stream&, const Tensor& losses, LossFactor factor, StepState* sta
   state->loss_sum += factor.get() * sum;
 }
 
+void add_correct(Stream&, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
+                 double* correct) {
+  with_type(logits.dtype, "add_correct", [&]<typename T>() {
+    using A = accumulate_t<T>;
+    const int64_t columns = columns_of(logits);
+    for (int64_t i = 0; i < rows_of(logits); ++i) {
+      const T* row = logits.as<T>() + i * columns;
+      const int32_t label = labels.as<int32_t>()[i];
+      if (label < 0) continue;
+      const A own = static_cast<A>(row[label]);
+      bool largest = true;
+      for (int64_t j = 0; j < vocabulary && largest; ++j) {
+        const A other = static_cast<A>(row[j]);
+        largest = other < own || (other == own && j >= label);
+      }
+      if (largest) *correct += 1;
+    }
+  });
+}
+
 }  // namespace tally::train::cpu

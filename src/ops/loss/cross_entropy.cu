@@ -213,6 +213,26 @@ __global__ void __launch_bounds__(1024)
   if (threadIdx.x == 0) state->loss_sum += factor.get() * sum;
 }
 
+constexpr int correct_threads = 256;
+
+// Counts are whole numbers, so that their sum does not depend on the order.
+template <typename T>
+__global__ void __launch_bounds__(correct_threads)
+    add_correct_kernel(const T* logits, const int32_t* labels, int64_t vocabulary, int64_t padded,
+                       double* correct) {
+  const int64_t row = blockIdx.x;
+  const int32_t label = labels[row];
+  if (label < 0) return;
+  const T* x = logits + row * padded;
+  const auto own = widen(x[label]);
+  bool largest = true;
+  for (int64_t j = threadIdx.x; j < vocabulary; j += correct_threads) {
+    const auto other = widen(x[j]);
+    largest = largest && (other < own || (other == own && j >= label));
+  }
+  if (__syncthreads_and(largest) && threadIdx.x == 0) atomicAdd(correct, 1.0);
+}
+
 }  // namespace
 
 void cross_entropy(Stream& stream, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
@@ -250,6 +270,19 @@ void add_losses(Stream& stream, const Tensor& losses, LossFactor factor, StepSta
     add_losses_kernel<<<1, 1024, 0, s.stream()>>>(losses.as<float>(), losses.numel(), factor,
                                                   state);
   }
+  CUDA_LAUNCHED();
+}
+
+void add_correct(Stream& stream, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
+                 double* correct) {
+  CudaStream& s = cuda_stream(stream);
+  const int64_t padded = logits.dim(-1), rows = labels.numel();
+  if (rows == 0) return;
+  by_type(logits.dtype, __func__, [&](auto zero) {
+    using T = decltype(zero);
+    add_correct_kernel<T><<<static_cast<unsigned>(rows), correct_threads, 0, s.stream()>>>(
+        logits.as<T>(), labels.as<int32_t>(), vocabulary, padded, correct);
+  });
   CUDA_LAUNCHED();
 }
 

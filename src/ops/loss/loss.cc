@@ -40,4 +40,9 @@ void add_losses(Stream& s, const Tensor& losses, LossFactor factor, StepState* s
   TALLY_BACKEND(s, add_losses(s, losses, factor, state));
 }
 
+void add_correct(Stream& s, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
+                 double* correct) {
+  TALLY_BACKEND(s, add_correct(s, logits, labels, vocabulary, correct));
+}
+
 }  // namespace tally::train

@@ -84,4 +84,9 @@ void cross_entropy_from_sums(Stream& s, const Tensor& logits, const Tensor& labe
 // state->loss_sum += factor * sum(losses), in a fixed order, in f64.
 void add_losses(Stream& s, const Tensor& losses, LossFactor factor, StepState* state);
 
+// *correct += the rows whose label has the largest logit, the first of several that are equal. A
+// negative label, and a row with a NaN, does not count. `correct` is in device memory.
+void add_correct(Stream& s, const Tensor& logits, const Tensor& labels, int64_t vocabulary,
+                 double* correct);
+
 }  // namespace tally::train

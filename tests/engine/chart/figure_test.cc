@@ -159,3 +159,26 @@ TEST_CASE("what cannot be drawn is refused in one sentence") {
   CHECK(error_of(chart("line", "t", "n", "n"), table_of(many)).find("at most 24 series") !=
         std::string::npos);
 }
+
+TEST_CASE("several columns are several series, and a row needs one of them") {
+  const ResultTable table = table_of("n,t[s],\"ref, old\",p\n1,8,7,x\n2,5,,x\n4,,,x\n8,nan,2,x\n");
+  Figure f = figure(chart("line", "n", "t, \"none\""), table_of("n,t,\"\"\"none\"\"\"\n1,2,3\n"));
+  CHECK(f.series == std::vector<std::string>{"t", "\"none\""});
+  // A name with a comma is one column.
+  f = figure(chart("line", "n", "ref, old"), table);
+  CHECK(f.series.empty());
+  f = figure(chart("line", "n", "t,p"), table_of("n,t,p\n1,8,9\n2,5,\n"));
+  CHECK(f.series == std::vector<std::string>{"t", "p"});
+  REQUIRE(f.panels[0].series.size() == 2);
+  CHECK(f.panels[0].series[0].points.size() == 2);
+  CHECK(f.panels[0].series[1].points.size() == 1);
+  CHECK(f.notes.empty());
+  f = figure(chart("line", "n", "t,q", "p"), table_of("n,t,q,p\n1,8,7,x\n2,nan,3,x\n3,,,x\n"));
+  CHECK(f.series == std::vector<std::string>{"x, t", "x, q"});
+  CHECK(f.panels[0].series[0].points.size() == 1);
+  CHECK(f.panels[0].series[1].points.size() == 2);
+  CHECK(f.notes == std::vector<std::string>{"1 row without a value is not drawn."});
+  CHECK(error_of(chart("line", "n", "t,q"), table) ==
+        "there is no column 'q'; there are: n, t, ref, old, p");
+  CHECK(error_of(chart("line", "n", "t,p"), table) == "row 1: 'p' is 'x', not a number");
+}

@@ -60,6 +60,25 @@ TEST_CASE("plot draws a CSV file") {
   CHECK(has(shell.content("d.svg"), "b.csv: n 2, t 3 s"));
 }
 
+TEST_CASE("plot draws several columns of some rows") {
+  const Shell shell;
+  shell.file("a.csv", "gpu,precision,train,eval\nA,fp32,3,9\nA,fp16,5,12\nB,fp32,4,11\n");
+  const std::string base = "plot a.csv --kind bar -x gpu --metric train,eval -o c.svg ";
+  Ran ran = shell.tally(base + "--where \"precision == 'fp32'\"");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK(has(shell.content("c.svg"), "eval: gpu B, 11<"));
+  CHECK(has(shell.content("c.svg"), ">train, eval</text>"));
+  CHECK(!has(shell.content("c.svg"), "gpu A, 12<"));
+  CHECK(shell.tally(base).code == 2);  // A has two rows
+  ran = shell.tally(base + "--where \"precision == 'bf16'\"");
+  CHECK(ran.code == 2);
+  CHECK(has(ran.err, "no row meets --where \"precision == 'bf16'\""));
+  ran = shell.tally(base + "--where \"precison == 'fp32'\"");
+  CHECK(ran.code == 2);
+  CHECK(has(ran.err, "precison"));
+  CHECK(has(ran.err, "it is Python over the columns: gpu, precision, train, eval"));
+}
+
 TEST_CASE("plot writes a PNG, or says what is missing") {
   const Shell shell;
   shell.file("a.csv", "n,t\n1,4.5\n2,2.5\n");

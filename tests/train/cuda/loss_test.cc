@@ -49,5 +49,24 @@ TEST_CASE("cuda: add_losses" * NEEDS_GPU) {
   }
 }
 
+TEST_CASE("cuda: labels that are predicted" * NEEDS_GPU) {
+  for (const Kind& kind : types()) {
+    for (const int64_t vocabulary : {2, 3, 300}) {
+      Both b(kind);
+      const int64_t rows = 5000, padded = vocabulary + 5;
+      const Pair logits = b.input({rows, padded}, 3);
+      const Pair labels = b.integers({rows}, -1, static_cast<int>(vocabulary) - 1);
+      const Pair correct = b.put({1}, DType::f64, DType::f64, {0.0});
+      for (int turn = 0; turn < 2; ++turn) {
+        add_correct(*b.cpu, logits.cpu, labels.cpu, vocabulary, correct.cpu.as<double>());
+        add_correct(*b.gpu, logits.gpu, labels.gpu, vocabulary, correct.gpu.as<double>());
+      }
+      const double expected = Both::read(correct.cpu, *b.cpu).front();
+      CHECK(expected > 0);
+      CHECK(Both::read(correct.gpu, *b.gpu).front() == expected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tally::train

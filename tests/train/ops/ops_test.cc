@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "src/device/philox.h"
 #include "src/ops/attention/attention.h"
@@ -250,6 +251,22 @@ TEST_CASE("LayerNorm, embeddings and loss in f32, bf16 and f16 equal float64 to 
     CHECK(relative_error(losses1.get(), losses.values()) < 2e-6);
     CHECK(relative_error(logits1.get(), logits.values()) < tolerance);
   }
+}
+
+TEST_CASE("labels that are predicted: the first of the largest logits") {
+  auto stream = make_stream(Device{});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  // Five tokens of a vocabulary of three, and a column of padding.
+  const std::vector<float> logits = {1, 3, 2,   9,   // 1
+                                     3, 3, 2,   9,   // 0: the first of two
+                                     3, 3, 2,   9,   // not 1
+                                     3, 1, nan, 9,   // none
+                                     1, 2, 3,   9};  // does not count
+  const std::vector<int32_t> labels = {1, 0, 1, 0, -1};
+  double correct = 10;
+  add_correct(*stream, Tensor(const_cast<float*>(logits.data()), DType::f32, {5, 4}),
+              Tensor(const_cast<int32_t*>(labels.data()), DType::i32, {5}), 3, &correct);
+  CHECK(correct == 12);
 }
 
 TEST_CASE("narrow types: RMSNorm, SwiGLU and grouped queries") {

@@ -72,6 +72,17 @@ def expected_loss(model, tokens, stride):
             return total / scored
 
 
+def expected_accuracy(model, tokens):
+    """In blocks one after the other, as run_clm.py counts."""
+    right = 0
+    for begin in range(0, len(tokens), SEQUENCE):
+        inputs, targets = tokens[begin:begin + SEQUENCE], tokens[begin + 1:begin + SEQUENCE + 1]
+        with torch.no_grad():
+            predictions = model(torch.tensor([inputs])).logits[0][:len(targets)].argmax(-1)
+        right += (predictions == torch.tensor(targets)).sum().item()
+    return right / (len(tokens) - 1)
+
+
 def close(a, b, tolerance, what):
     check(abs(a - b) <= tolerance * max(1, abs(b)), f"{what}: {a!r} and {b!r} within {tolerance}")
 
@@ -136,6 +147,10 @@ with tempfile.TemporaryDirectory() as work:
         check(want < expected_loss(model, tokens, SEQUENCE) - 0.1, "training has helped")
         got = evaluate(work, "--load-hf", trained, *by_text, *flags)
         close(got["loss"], want, tolerance, "loss of ours, in transformers and here")
+        accuracy = expected_accuracy(ours, tokens)
+        check(0 < accuracy < 1 and got["accuracy"] == accuracy, f"accuracy of ours: {got['accuracy']} and {accuracy}")
+        shared = evaluate(work, "--load-hf", trained, *by_text, *flags, "--nproc-per-node", "2", "--micro-batch-size", "3")
+        check(shared["accuracy"] == accuracy, f"accuracy of two processes: {shared['accuracy']}")
         again = evaluate(work, "--load", at(f"checkpoint{seed}"), *by_text, *flags)
         check(again["loss"] == got["loss"], "--load of the checkpoint evaluates the same model")
         # The training goes on, and its model takes the older one's place.
