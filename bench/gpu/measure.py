@@ -134,11 +134,12 @@ def last_json(text):
 
 
 class Peer:
-    """One case's peer; measure() returns the JSON line of one round."""
+    """One case's peer, data parallel where `gpus` is above 1; measure() returns the JSON line of one round."""
 
-    def __init__(self, program, flags, steps, log):
-        self.command = [sys.executable, os.path.join(HERE, "peers", program + ".py"), *flags.split(), "--steps",
-                        str(steps)]
+    def __init__(self, program, flags, steps, log, gpus=1):
+        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus)] if gpus > 1 else []
+        self.command = [sys.executable, *torchrun, os.path.join(HERE, "peers", program + ".py"), *flags.split(),
+                        "--steps", str(steps)]
         self.log_name = log
         self.log = open(log, "w")
         self.process = None

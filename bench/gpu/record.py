@@ -47,6 +47,13 @@ def checks(directory):
     return "; ".join(passed)
 
 
+def peer_name(peer):
+    """`peer`: of summary.json. A peer under torch.compile that is usually without has another name."""
+    name = PEERS[peer["program"]][0]
+    compiled = "torch.compile" in peer["first_round"].get("peer", "") and "torch.compile" not in name
+    return name + (", torch.compile" if compiled else "")
+
+
 def row_name(name, command):
     """A row that was measured with other flags is another row."""
     case, words = measure.CASES[name], command[1:]
@@ -74,7 +81,7 @@ def row(summary, command):
                              ms_per_step=summary["milliseconds_per_step"], memory_gib=summary["device_gib"],
                              mfu_percent=summary["model_flops_utilisation_percent"])}
     for peer in summary["peers"]:
-        name = PEERS[peer["program"]][0]
+        name = peer_name(peer)
         if "error" in peer:
             found.update(peer={"name": name}, note=f"{name}: {peer['error']}")
             continue
@@ -95,8 +102,8 @@ def write(directory, summary, first, command):
     one = first[summary[0]["case"]]
     peers = {}
     for peer in (peer for s in summary for peer in s["peers"]):
-        name, what, key = PEERS[peer["program"]]
-        version = peer["first_round"].get(key)
+        _, what, key = PEERS[peer["program"]]
+        name, version = peer_name(peer), peer["first_round"].get(key)
         peers[name] = {"command": f"bench/gpu/peers/{peer['program']}.py",
                        **({"version": f"{what} {version}"} if version else {})}
     record = {"date": one["started"][:16], "commit": one["environment"]["git_commit"], "command": command,

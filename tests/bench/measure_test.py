@@ -157,7 +157,7 @@ class Measure(unittest.TestCase):
             self.assertEqual(FakePeer.asked, [("hf_trainer", f"--batch 8 --dropout {dropout}"), "round"])
             self.assertIn("| 124m-b8-bf16 | HF Trainer | 500 | 0.0 % | 0.9 | 4.000 |", table)
             row = "124M B8 T1024 bf16" + ("" if dropout == "0.1" else ", dropout 0.0")
-            self.assertIn(f"\n| {row} | 2,000 | 500 | 4.0 | 1 | [c0ffee1][1] |\n", self.results)
+            self.assertIn(f"\n| {row} | d | 2,000 | 500 | 4.0 | 1 | [c0ffee1][1] |\n", self.results)
         ours, _ = self.run_cases("--cases", "124m", "--rounds", "1")
         self.assertIn("--hidden-dropout 0 --attention-dropout 0", ours)
         self.assertEqual(FakePeer.asked[0], ("compiled_gpt", "--model 124M --batch 64"))

@@ -62,7 +62,7 @@ class Report(unittest.TestCase):
     def test_what_is_absent_is_shown_as_not_recorded(self):
         self.put(GOOD)
         report(self.folder.name)
-        self.assertIn("\n| GPT-2 124M B64 | 672,729 | 517,167 | 1.301 | not recorded | [c0ffee1][1] |\n",
+        self.assertIn("\n| GPT-2 124M B64 | H200 | 672,729 | 517,167 | 1.301 | not recorded | [c0ffee1][1] |\n",
                       self.results())
         self.assertIn("CPU not recorded", self.results())
 

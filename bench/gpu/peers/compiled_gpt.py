@@ -6,11 +6,15 @@ The shapes are GPT-2's (learned positions, tanh GELU, tied embeddings, pre-Layer
 V are one GEMM, and so are gates and ups. Numerics: bf16 autocast over float32 master weights, fused AdamW, clipping at 1.0. Data are random tokens already
 on the GPU. Prints one JSON line a round: tokens/s over the round's steps, which follow each other without a pause, ms
 per step, peak memory, last loss. With --on-request it prints {"ready": true} once warm, and measures one round for each
-line that it reads, so that rounds of another program can lie between its own.
+line that it reads, so that rounds of another program can lie between its own. Under torchrun it is data parallel
+(DistributedDataParallel around the compiled model, gradients in its buckets): --batch is that of one GPU, tokens/s are
+those of all.
 """
 import argparse
+import datetime
 import json
 import math
+import os
 import sys
 import time
 
@@ -118,6 +122,37 @@ class Llama(nn.Module):
         return F.cross_entropy(logits.float().view(-1, logits.shape[-1]), targets.view(-1))
 
 
+class World:
+    """The processes that torchrun started; one without it."""
+
+    def __init__(self):
+        self.size = int(os.environ.get("WORLD_SIZE", "1"))
+        self.rank = int(os.environ.get("RANK", "0"))
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        if self.size > 1:
+            torch.distributed.init_process_group("nccl")
+            # Ranks wait for a request on the CPU: a waiting NCCL kernel would keep its GPU busy.
+            self.waiting = torch.distributed.new_group(backend="gloo", timeout=datetime.timedelta(hours=2))
+
+    def wrap(self, model):
+        if self.size == 1:
+            return model
+        return nn.parallel.DistributedDataParallel(model, device_ids=[torch.cuda.current_device()], gradient_as_bucket_view=True)
+
+    def print(self, what):
+        if self.rank == 0:
+            print(json.dumps(what), flush=True)
+
+    def asked(self):
+        """Whether another round is wanted; rank 0 reads the requests."""
+        line = self.rank == 0 and sys.stdin.readline() != ""
+        if self.size == 1:
+            return line
+        wanted = torch.tensor([int(line)])
+        torch.distributed.broadcast(wanted, 0, group=self.waiting)
+        return bool(wanted.item())
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("--model", default="124M", choices=[*PRESETS, *LLAMAS])
@@ -129,6 +164,7 @@ def main():
     a.add_argument("--no-compile", action="store_true")
     a.add_argument("--on-request", action="store_true")
     a = a.parse_args()
+    world = World()
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("highest" if a.precision == "fp32" else "high")
     llama = a.model in LLAMAS
@@ -137,7 +173,8 @@ def main():
     rest = [p for p in model.parameters() if p.dim() != 2]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}],
                                   lr=3e-4, betas=(0.9, 0.95), fused=True)
-    step_model = model if a.no_compile else torch.compile(model)
+    step_model = world.wrap(model if a.no_compile else torch.compile(model))
+    torch.manual_seed(1 + world.rank)
     ids = torch.randint(0, 50257, (a.batch, a.tokens + 1), device="cuda")
     x, y = ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
 
@@ -160,17 +197,20 @@ def main():
             loss = step()
         torch.cuda.synchronize()
         seconds = (time.perf_counter() - start) / a.steps
-        print(json.dumps({
-            "peer": ("eager " if a.no_compile else "torch.compile ") + ("Llama" if llama else "GPT"), "torch": torch.__version__,
+        world.print({
+            "peer": ("eager " if a.no_compile else "torch.compile ") + ("Llama" if llama else "GPT") +
+                    (" DDP" if world.size > 1 else ""),
+            "torch": torch.__version__, "gpus": world.size,
             "model": a.model, "batch": a.batch, "tokens": a.tokens, "precision": a.precision,
-            "ms_per_step": round(seconds * 1e3, 3), "tokens_per_second": round(a.batch * a.tokens / seconds, 1),
-            "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2), "loss": round(loss.item(), 4)}), flush=True)
+            "ms_per_step": round(seconds * 1e3, 3),
+            "tokens_per_second": round(world.size * a.batch * a.tokens / seconds, 1),
+            "peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2), "loss": round(loss.item(), 4)})
 
     if not a.on_request:
         measure()
         return
-    print(json.dumps({"ready": True}), flush=True)
-    for _ in sys.stdin:
+    world.print({"ready": True})
+    while world.asked():
         for _ in range(3):  # the clock of a GPU that was idle or did other work
             step()
         torch.cuda.synchronize()

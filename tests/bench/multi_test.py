@@ -1,0 +1,91 @@
+"""bench/gpu/run-multi with programs that only pretend: which runs it makes, and that bench/report takes its record."""
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SCRIPT, REPORT = os.path.join(TOP, "bench", "gpu", "run-multi"), os.path.join(TOP, "bench", "report")
+# 1,000 tokens a rank and half a second a step; two ranks need a tenth more. A case of layers has one global batch.
+TRAINER = """#!/usr/bin/env python3
+import json, os, sys
+a = sys.argv
+if os.environ.get("FAIL_ON", "none") in a:
+    sys.exit("tally-train: error: no memory")
+if "--rehearse" in a:
+    print("predicted  8.192 to 16.384 s")
+    sys.exit()
+ranks = int(a[a.index("--nproc-per-node") + 1]) if "--nproc-per-node" in a else 1
+tokens = 1000 if "--global-batch-size" in a else 1000 * ranks
+seconds = 0.55 if ranks > 1 else 0.5
+steps = int(a[a.index("--train-iters") + 1])
+json.dump({"started": "2026-11-25T10:00:00Z", "command_line": a, "environment": {"git_commit": "c0ffee1", "device_name": "d"},
+           "steps": {"seconds": [9.0] * 10 + [seconds] * (steps - 10)},
+           "results": {"tokens_per_iteration": tokens, "peak_device_bytes": 2**30}}, open(a[a.index("--record") + 1], "w"))
+"""
+
+
+class Multi(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.out = os.path.join(self.folder.name, "records")
+        for path, text in (("bin/tally-train", TRAINER),
+                           ("path/nvidia-smi", "#!/bin/sh\nyes 'NVIDIA H100, 580.1, 700.00 W, 81559 MiB' | head -2\n")):
+            file = os.path.join(self.folder.name, path)
+            os.makedirs(os.path.dirname(file))
+            with open(file, "w") as f:
+                f.write(text)
+            os.chmod(file, stat.S_IRWXU)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def run_multi(self, *words, **more):
+        path = os.path.join(self.folder.name, "path") + ":" + os.environ["PATH"]
+        return subprocess.run([sys.executable, SCRIPT, "--build", self.folder.name, "--out", self.out, "--steps", "14",
+                               "--no-peers", *words], capture_output=True, text=True, env={**os.environ, "PATH": path, **more})
+
+    def rows(self):
+        with open(os.path.join(self.out, "record.json")) as file:
+            return {row["name"]: row for row in json.load(file)["rows"]}
+
+    def test_the_ratio_is_that_to_as_many_single_gpus(self):
+        done = self.run_multi("--cases", "124m,13b", "--rounds", "2")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        rows = self.rows()
+        self.assertEqual(list(rows)[0:3], [f"GPT-2 124M B64, {v}" for v in ("data", "data, ZeRO 1", "data, ZeRO 2")])
+        self.assertEqual(rows["GPT-2 124M B64, data"]["ratio"], round(0.5 / 0.55, 3))  # 4,000 and 2,000 tokens/s
+        layers = rows["8 layers of 13B, global batch 8, tensor, sequence parallel"]
+        self.assertEqual(layers["ratio"], round(0.5 / 0.55 / 2, 3))
+        self.assertIn("predicted 1,000 to 2,000 tokens/s", layers["note"])
+        self.assertIn("over the better 0.909", layers["note"])
+        shutil.move(os.path.join(self.out, "record.json"), os.path.join(self.folder.name, "record.json"))
+        only = os.path.join(self.folder.name, "only")
+        os.makedirs(only)
+        shutil.move(os.path.join(self.folder.name, "record.json"), only)
+        reported = subprocess.run([sys.executable, REPORT, "--records", only], capture_output=True, text=True)
+        self.assertEqual((reported.returncode, reported.stderr), (0, ""))
+        with open(os.path.join(self.folder.name, "RESULTS.md")) as file:
+            self.assertIn("| GPT-2 124M B64, data | 2 x H100 | 3,636 (0.0 %) | 2,000 (0.0 %) | 0.909 | 2 |", file.read())
+
+    def test_a_run_that_fails_is_named_and_earlier_cases_stay(self):
+        done = self.run_multi("--cases", "124m,13b", "--rounds", "1", FAIL_ON="--sequence-parallel")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("tally-train failed on 13b, tensor, sequence parallel; its messages: ", done.stderr)
+        self.assertIn("GPT-2 124M B64, data", self.rows())
+
+    def test_what_it_cannot_do(self):
+        for words, told in ((["--cases", "12"], "unknown case '12'; known: 124m, 355m, 1558m, 13b"),
+                            (["--gpus", "4"], "as many as --gpus says; nvidia-smi lists 2"),
+                            (["--gpus", "1"], "needs at least two GPUs")):
+            done = self.run_multi(*words)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn(told, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
