@@ -204,7 +204,8 @@ struct Config {
   std::string distributed_backend;  // "nccl", "mpi", "sockets"; "": chosen from device and launcher
   std::string network_interface;    // "": any
   Rehearsal rehearsal;
-  int64_t gradient_bucket = 0;  // elements reduced at a time during the backward pass; 0: after it
+  // Elements reduced at a time during the backward pass; 0: all after it; empty: as is faster.
+  std::optional<int64_t> gradient_bucket;
   int64_t weight_check_interval = 0;  // steps between checks that all ranks have the same weights
   LogFormat log_format = LogFormat::jupiter;
   bool log_throughput = false;  // --log-throughput, for LogFormat::megatron

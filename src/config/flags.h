@@ -65,7 +65,7 @@ struct Flags {
   std::string rehearse, network;
   std::optional<int> processes, port, local_rank;
   std::optional<int64_t> weight_check_interval;
-  int64_t gradient_bucket = 25'000'000;
+  std::optional<int64_t> gradient_bucket;
 
   std::string save, load, record, load_hf, save_hf, text;
   std::optional<int64_t> stride;

@@ -130,7 +130,7 @@ json parallel_json(const Config& c) {
           {"distributed_optimizer", c.distributed_optimizer},
           {"shard_gradients", c.shard_gradients},
           {"distributed_backend", text_or_null(c.distributed_backend)},
-          {"ddp_bucket_size", c.gradient_bucket},
+          {"ddp_bucket_size", c.gradient_bucket ? json(*c.gradient_bucket) : json(nullptr)},
           {"check_weight_hash_across_dp_replicas_interval", c.weight_check_interval}};
 }
 

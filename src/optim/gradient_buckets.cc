@@ -25,6 +25,10 @@ std::vector<GradientBucket> buckets_of(const ParameterTable& table,
 
 }  // namespace
 
+int64_t usual_bucket(bool linked) {
+  return linked ? 0 : 25'000'000;
+}
+
 std::vector<GradientBucket> gradient_buckets(const ParameterTable& table,
                                              const std::vector<int>& final_order,
                                              int64_t elements) {

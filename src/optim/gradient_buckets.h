@@ -20,6 +20,9 @@ struct GradientBucket {
 // flat buffer.
 std::vector<GradientBucket> gradient_buckets(const ParameterTable& table,
                                              const std::vector<int>& final_order, int64_t elements);
+// The `elements` of gradient_buckets() where nobody asked for a number: 0 where messages are so fast
+// that overlapping them costs more than it hides (`linked`, see Communicator::linked()).
+int64_t usual_bucket(bool linked);
 // A bucket for every block (Parameter::block).
 std::vector<GradientBucket> block_buckets(const ParameterTable& table,
                                           const std::vector<int>& final_order);

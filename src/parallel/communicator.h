@@ -43,6 +43,9 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   virtual CommunicatorInfo info() const = 0;
+  // Whether every rank's GPU reads every other's memory over NVLink. A message is then so short that
+  // overlapping it costs the kernels beside it more than waiting for it (bench/notes/layouts.md).
+  virtual bool linked() const { return false; }
 
   // t becomes the sum (or maximum) of all ranks' t, element by element.
   void all_reduce(Stream& s, const Tensor& t, Reduce op = Reduce::sum);

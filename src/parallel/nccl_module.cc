@@ -102,8 +102,8 @@ class Side {
 
 class Nccl final : public Communicator {
  public:
-  Nccl(ncclComm_t comm, int rank, int size, std::vector<std::string> settings)
-      : Communicator(rank, size), comm_(comm), settings_(std::move(settings)) {}
+  Nccl(ncclComm_t comm, int rank, int size, bool linked, std::vector<std::string> settings)
+      : Communicator(rank, size), comm_(comm), linked_(linked), settings_(std::move(settings)) {}
   ~Nccl() override { ncclCommDestroy(comm_); }
   Nccl(const Nccl&) = delete;
   Nccl& operator=(const Nccl&) = delete;
@@ -113,6 +113,7 @@ class Nccl final : public Communicator {
     ncclGetVersion(&v);
     return {"nccl", fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100), settings_};
   }
+  bool linked() const override { return linked_; }
   void wait(Stream& s) override { side_.wait(native(s)); }
   void begin_group() override { check(ncclGroupStart(), "ncclGroupStart"); }
   void end_group() override { check(ncclGroupEnd(), "ncclGroupEnd", comm_); }
@@ -177,10 +178,11 @@ class Nccl final : public Communicator {
     int rank = 0, size = 0;
     check(ncclCommUserRank(made, &rank), "ncclCommUserRank");
     check(ncclCommCount(made, &size), "ncclCommCount");
-    return std::make_unique<Nccl>(made, rank, size, settings_);
+    return std::make_unique<Nccl>(made, rank, size, linked_, settings_);
   }
 
   ncclComm_t comm_;
+  bool linked_;
   Side side_;
   std::vector<std::string> settings_;
 };
@@ -193,16 +195,50 @@ std::vector<std::string> nccl_variables() {
   return found;
 }
 
-// A name that is unique among all GPUs of all hosts.
-std::string gpu_name(int index) {
+std::string bus_id(int index) {
   std::array<char, 64> bus{};
   check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), index),
         "cudaDeviceGetPCIBusId");
+  return bus.data();
+}
+
+std::string this_host() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
-  return fmt::format("GPU {} of {} ({})", bus.data(), host.data(), boot);
+  return fmt::format("{} ({})", host.data(), boot);
+}
+
+// A name that is unique among all GPUs of all hosts.
+std::string gpu_name(int index) {
+  return fmt::format("GPU {} of {}", bus_id(index), this_host());
+}
+
+// Whether GPU `index` reaches the GPU of that bus id over NVLink: atomic operations on another GPU's
+// memory are native over NVLink and not over PCI Express. False where this process does not see it.
+bool reaches(int index, const std::string& bus) {
+  int other = 0, native_atomics = 0;
+  if (cudaDeviceGetByPCIBusId(&other, bus.c_str()) != cudaSuccess) {
+    cudaGetLastError();  // so that no later check finds it
+    return false;
+  }
+  return other == index ||
+         (cudaDeviceGetP2PAttribute(&native_atomics, cudaDevP2PAttrNativeAtomicSupported, index,
+                                    other) == cudaSuccess &&
+          native_atomics == 1);
+}
+
+// Collective: the same answer on all ranks.
+bool all_linked(Rendezvous& meeting, int index) {
+  const std::string host = this_host();
+  bool linked = true;
+  for (const std::string& other : meeting.exchange(bus_id(index) + " " + host)) {
+    const size_t space = other.find(' ');
+    linked = linked && other.substr(space + 1) == host && reaches(index, other.substr(0, space));
+  }
+  const std::vector<std::string> all = meeting.exchange(linked ? "linked" : "not linked");
+  return std::count(all.begin(), all.end(), "linked") == static_cast<long>(all.size());
 }
 
 void check_no_shared_gpu(const std::vector<std::string>& gpus) {
@@ -229,11 +265,12 @@ extern "C" tally::train::Communicator* tally_make_communicator(
   check(cudaSetDevice(context.device.index), "cudaSetDevice");
   if (!context.interface.empty()) setenv("NCCL_SOCKET_IFNAME", context.interface.c_str(), 0);
   check_no_shared_gpu(meeting.exchange(gpu_name(context.device.index)));
+  const bool linked = all_linked(meeting, context.device.index);
   ncclUniqueId id{};
   if (meeting.rank() == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
   const std::string first = meeting.exchange(std::string(id.internal, sizeof id.internal)).front();
   std::memcpy(id.internal, first.data(), std::min(first.size(), sizeof id.internal));
   ncclComm_t comm = nullptr;
   check(ncclCommInitRank(&comm, meeting.size(), id, meeting.rank()), "ncclCommInitRank");
-  return new Nccl(comm, meeting.rank(), meeting.size(), nccl_variables());
+  return new Nccl(comm, meeting.rank(), meeting.size(), linked, nccl_variables());
 }

@@ -335,6 +335,9 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     // Before processes connect: afterwards others on this host may have taken memory already.
     std::string shortage = memory_shortage(config, record.device);
     auto communicator = open_communicator(config, world, &record);
+    if (!config.gradient_bucket && world.size() > 1)
+      record.config.gradient_bucket =
+          usual_bucket(communicator->linked() && !config.distributed_optimizer);
     prepared =
         std::make_unique<Run>(config, world, std::move(data), stream.get(), std::move(communicator),
                               TimeLimit(config.exit_duration_minutes, start), std::move(from),

@@ -30,7 +30,7 @@ Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stre
 
 void Session::share_state(const Mesh& mesh) {
   Sharding::Options options;
-  options.bucket_elements = config.gradient_bucket;
+  options.bucket_elements = config.gradient_bucket.value_or(usual_bucket(false));
   options.shard_gradients = config.shard_gradients;
   // The first and the last stage add up their gradients of a tied embedding.
   if (mesh.shape().pipeline > 1 && config.model.tied_embeddings && mesh.embedding())
