@@ -87,8 +87,18 @@ Column column(const Element& element) {
 }
 
 Reference reference(const Element& element) {
-  return {attribute_text(element, "column"), text_of(element), attribute_text(element, "note"),
-          attribute_text(element, "where"), -1};
+  Reference r;
+  r.column = attribute_text(element, "column");
+  r.condition = text_of(element);
+  r.note = attribute_text(element, "note");
+  r.where = attribute_text(element, "where");
+  r.of = strip(element.get("of"));
+  r.platform = attribute_text(element, "platform");
+  r.on_fail = attribute_text(element, "on_fail");
+  const std::string_view action = strip(element.get("action"));
+  if (action == "warn") r.action = ReferenceAction::warn;
+  if (action == "expect_fail") r.action = ReferenceAction::expect_fail;
+  return r;
 }
 
 class BenchmarkBuilder {
@@ -189,6 +199,8 @@ class BenchmarkBuilder {
   void add_platform(const Element& element, Step* s) {
     Text from = text_of(element);
     if (from.value.empty()) return;
+    s->platform = from.value.substr(from.value.rfind('/') + 1);
+    s->platform = s->platform.substr(0, s->platform.rfind('.'));
     std::vector<Text> names;
     for (const std::string& name : platform_sets()) names.push_back({name, element.mark});
     for (Text& name : sets_.add_from(from, names, false, home_, &benchmark_)) {

@@ -190,6 +190,17 @@ class ReferenceChecker {
     diagnostics_.note(inserted.first->second, "the first one is here");
   }
 
+  // The repeats of a value from the files have statistics. Those of an expression do not.
+  void check_of(const Reference& reference) {
+    if (reference.of.empty() ||
+        sample_name(benchmark_, reference.column.value + "_" + reference.of))
+      return;
+    diagnostics_.error(reference.condition.mark,
+                       fmt::format("reference: `of: {}` needs a pattern, and '{}' is not one",
+                                   reference.of, reference.column.value),
+                       "give the column `statistic: median` and leave out `of`");
+  }
+
   void check_result(const Result& result) {
     std::vector<std::string> analysers = names_of(benchmark_.analysers);
     for (const Text& use : result.use) require_later(use, analysers, "analyser", "result");
@@ -204,6 +215,7 @@ class ReferenceChecker {
         }
         for (const Reference& reference : table->references) {
           require(reference.column, columns, "column", where);
+          check_of(reference);
         }
       } else if (const auto* database = std::get_if<Database>(&output)) {
         check_columns(database->keys, fmt::format("database '{}'", database->name.value));

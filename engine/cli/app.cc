@@ -81,6 +81,7 @@ Application::Application(Invocation invocation, const std::string& name)
   add_plot();
   add_report();
   if (!invocation_.as_jube) add_compare();
+  add_reference();
   add_info();
   add_manage();
   add_files();

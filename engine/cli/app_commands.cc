@@ -170,6 +170,23 @@ void Application::add_compare() {
       ->option_text("STYLE");
 }
 
+void Application::add_reference() {
+  CLI::App* sub = command("reference", "every key of the input language", [this] {
+    if (reference_.update && !settle_runs({})) return kBadInput;
+    reference_.runs = runs_;
+    return reference_command(invocation_, reference_);
+  });
+  sub->add_flag("--json-schema", reference_.json_schema, "as the JSON schema of workflows in YAML");
+  sub->add_flag("--update", reference_.update,
+                "write the values that a run measured into the references of its input file");
+  runs_options(sub);
+  sub->add_option("--file", reference_.file, "with --update: this file, in place of the run's")
+      ->option_text("FILE");
+  sub->add_option("--tolerance", reference_.tolerance,
+                  "with --update: margin of bounds and ranges (5%)")
+      ->option_text("PERCENT");
+}
+
 void Application::add_info() {
   CLI::App* info = command("info", "runs in a folder, or one run or step in detail", [this] {
     if (exists(info_.separator) && directories_.empty()) {

@@ -46,6 +46,7 @@ class Application {
   void add_plot();
   void add_report();
   void add_compare();
+  void add_reference();
   void add_info();
   void add_manage();
   void add_files();
@@ -67,7 +68,6 @@ class Application {
   bool debug_ = false;
   bool usage_error_ = false;  // the command line cannot be parsed
   bool waits_ = true;
-  bool json_schema_ = false;
   Words directories_;
   RunsArgs runs_;
   RunArgs run_;
@@ -76,6 +76,7 @@ class Application {
   PlotArgs plot_;
   ReportArgs report_;
   CompareArgs compare_;
+  ReferenceArgs reference_;
   InfoArgs info_;
   LogArgs log_;
   OutputArgs output_;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "engine/base/text.h"
 #include "engine/cli/runs.h"
@@ -21,6 +22,13 @@ bool exists(const std::string& path) {
 bool is_id(const std::string& word) {
   int id = 0;
   return word == "last" || word == "all" || parse_id(word, &id);
+}
+
+bool parse_percent(const std::string& text, double* fraction) {
+  if (text.size() < 2 || text.back() != '%') return false;
+  char* end = nullptr;
+  *fraction = std::strtod(text.c_str(), &end) / 100;
+  return end == text.c_str() + text.size() - 1 && *fraction >= 0 && *fraction < 1;
 }
 
 // CLI11's own check would print the limits of a double.

@@ -15,6 +15,9 @@ bool exists(const std::string& path);
 // Whether the word is a run id that -i accepts: a number, "last" or "all".
 bool is_id(const std::string& word);
 
+// Reads "2%" as 0.02. Accepts 0% and more, below 100%.
+bool parse_percent(const std::string& text, double* fraction);
+
 // Accepts a whole number that is not below `least`.
 CLI::Validator at_least(long least);
 

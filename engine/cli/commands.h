@@ -118,6 +118,15 @@ struct CompareArgs {
 // Exit code 5 where a row regressed, or where a null comparison found a difference.
 int compare_command(const Invocation& invocation, const CompareArgs& args);
 
+struct ReferenceArgs {
+  bool json_schema = false;
+  bool update = false;  // write measured values into an input file's references
+  RunsArgs runs;        // whose values
+  std::string file;     // empty: the run's own input file
+  std::string tolerance = "5%";
+};
+int reference_command(const Invocation& invocation, const ReferenceArgs& args);
+
 struct InfoArgs {
   RunsArgs runs;
   std::vector<std::string> steps;

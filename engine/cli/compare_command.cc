@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "engine/base/text.h"
+#include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/results.h"
 #include "engine/report/comparison.h"
@@ -16,14 +16,6 @@ namespace tally {
 namespace {
 
 using statistics::Verdict;
-
-// "2%" as 0.02.
-bool parse_percent(const std::string& text, double* fraction) {
-  if (text.size() < 2 || text.back() != '%') return false;
-  char* end = nullptr;
-  *fraction = std::strtod(text.c_str(), &end) / 100;
-  return end == text.c_str() + text.size() - 1 && *fraction >= 0 && *fraction < 1;
-}
 
 class Command {
  public:

@@ -4,8 +4,6 @@
 #include "engine/base/completion.h"
 #include "engine/base/manual_page.h"
 #include "engine/base/text.h"
-#include "engine/check/json_schema.h"
-#include "engine/check/reference.h"
 #include "engine/cli/application.h"
 #include "engine/cli/input.h"
 #include "engine/cli/version.h"
@@ -68,11 +66,6 @@ void Application::add_help() {
     return kFine;
   });
   help->add_option("command", topic_, "the command, or exit-codes");
-  CLI::App* reference = command("reference", "every key of the input language", [this] {
-    fmt::print("{}", json_schema_ ? workflow_json_schema() : reference_markdown());
-    return kFine;
-  });
-  reference->add_flag("--json-schema", json_schema_, "as the JSON schema of workflows in YAML");
   CLI::App* complete =
       command("complete", "completion for a shell: eval \"$(tally complete bash)\"", [this] {
         fmt::print("{}", completion(completed_.empty() ? invocation_.program : completed_));

@@ -142,6 +142,8 @@ class ReportMaker {
     for (const Note& note : rendered.table.notes) out.notes.push_back(note.str());
     out.references_passed = rendered.table.references_passed;
     for (const MissedReference& missed : rendered.table.missed) out.missed.push_back(missed.text);
+    for (const MissedReference& missed : rendered.table.warned)
+      out.notes.push_back("warning: reference missed: " + missed.text);
     if (runs_.size() == 1) {
       const std::string file =
           result_directory(runs_.front(), *from.result) + "/" + rendered.name + ".dat";

@@ -92,6 +92,17 @@ void print_notes(const RenderedResult& one, std::set<std::string>* told) {
   told->merge(here);
 }
 
+void print_missed(const std::string& table, const std::vector<MissedReference>& missed,
+                  const char* severity, const Sources& sources) {
+  constexpr size_t kMost = 100;
+  for (size_t i = 0; i < missed.size() && i < kMost; ++i) {
+    fmt::print(stderr, "{}: {}reference missed: {}: {}\n", place(sources, missed[i].mark), severity,
+               table, missed[i].text);
+  }
+  if (missed.size() > kMost)
+    fmt::print(stderr, "{}: {}{} more references missed\n", table, severity, missed.size() - kMost);
+}
+
 }  // namespace
 
 std::string result_directory(const OpenRun& run, const Result& result) {
@@ -105,19 +116,14 @@ int print_results(const Invocation& invocation, const std::vector<RenderedResult
   int code = kFine;
   std::set<std::string> told;  // failures reported below the tables above
   for (const RenderedResult& one : rendered) {
-    if (one.text.empty() && one.table.notes.empty() && one.table.missed.empty()) continue;
+    if (one.text.empty() && one.table.notes.empty() && one.table.missed.empty() &&
+        one.table.warned.empty())
+      continue;
     print_text(one.text + (one.has_file && !one.text.empty() ? "\n" : ""));
     std::fflush(stdout);
     print_notes(one, &told);
-    constexpr size_t kMostMissed = 100;
-    for (size_t i = 0; i < one.table.missed.size() && i < kMostMissed; ++i) {
-      fmt::print(stderr, "{}: reference missed: {}: {}\n", place(sources, one.table.missed[i].mark),
-                 one.name, one.table.missed[i].text);
-    }
-    if (one.table.missed.size() > kMostMissed) {
-      fmt::print(stderr, "{}: {} more references missed\n", one.name,
-                 one.table.missed.size() - kMostMissed);
-    }
+    print_missed(one.name, one.table.warned, "warning: ", sources);
+    print_missed(one.name, one.table.missed, "", sources);
     if (!one.table.missed.empty() && !invocation.as_jube) code = kReferenceMissed;
   }
   return code;

@@ -14,6 +14,7 @@
 #include "engine/cli/interrupt.h"
 #include "engine/cli/job_plan.h"
 #include "engine/cli/junit.h"
+#include "engine/cli/on_fail.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/results.h"
 #include "engine/cli/summary.h"
@@ -238,6 +239,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
     size_t rows = 0;
     if (show) {
       shown = show_results(invocation, runs, show_options);
+      if (!invocation.as_jube) run_on_fail(runs[0], tables);
     } else if (analyse && !analyse_run(invocation, runs[0], &rows)) {
       shown = kFailed;
     }

@@ -290,11 +290,35 @@ const std::vector<KeyRule>& key_rules() {
        "What the value must be: `<= 560`, `10 .. 20`, `34000 +- 5%`, `34000 +- 20`, or Python."},
       {"column.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
       {"column.reference", "note", R::text, "", T, false, "", "Where the number comes from."},
+      {"column.reference", "of", R::choice, "median|mad|cv|p05|p95|ci_low|ci_high|n|outliers", T,
+       false, "",
+       "The statistic of the repeats that must satisfy it, in place of the column's value."},
+      {"column.reference", "platform", R::name, "", T, false, "",
+       "Only where a step runs on the platform of this name: its `platform` without folder and "
+       "ending."},
+      {"column.reference", "action", R::choice, "fail|warn|expect_fail", T, false, "fail",
+       "Of a missed reference. fail: exit code 5; warn: a message; expect_fail: it must be missed, "
+       "and exit code 5 if it is met."},
+      {"column.reference", "on_fail", R::text, "", T, false, "",
+       "A command that `run` and `continue` start for each row that misses it, to collect the "
+       "cause."},
       {"table.reference", "_", R::text, "", T, true, "",
        "What the value must be: `<= 560`, `10 .. 20`, `34000 +- 5%`, `34000 +- 20`, or Python."},
       {"table.reference", "column", R::text, "", T, true, "", "The column."},
       {"table.reference", "where", R::text, "", T, false, "", "Rows it applies to."},
       {"table.reference", "note", R::text, "", T, false, "", "Where the number comes from."},
+      {"table.reference", "of", R::choice, "median|mad|cv|p05|p95|ci_low|ci_high|n|outliers", T,
+       false, "",
+       "The statistic of the repeats that must satisfy it, in place of the column's value."},
+      {"table.reference", "platform", R::name, "", T, false, "",
+       "Only where a step runs on the platform of this name: its `platform` without folder and "
+       "ending."},
+      {"table.reference", "action", R::choice, "fail|warn|expect_fail", T, false, "fail",
+       "Of a missed reference. fail: exit code 5; warn: a message; expect_fail: it must be missed, "
+       "and exit code 5 if it is met."},
+      {"table.reference", "on_fail", R::text, "", T, false, "",
+       "A command that `run` and `continue` start for each row that misses it, to collect the "
+       "cause."},
       {"chart", "name", R::name, "", T, true, "", "The chart's name, and its file's."},
       {"chart", "table", R::name, "", T, false, "the result's only table",
        "The table whose rows are drawn."},

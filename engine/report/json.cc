@@ -98,7 +98,12 @@ Json head_of(const RenderedResult& one, const Sources& sources) {
   Json missed = Json::array();
   for (const MissedReference& reference : one.table.missed)
     missed.push_back({{"place", place(sources, reference.mark)}, {"text", reference.text}});
-  head["references"] = {{"passed", one.table.references_passed}, {"missed", std::move(missed)}};
+  Json warned = Json::array();
+  for (const MissedReference& reference : one.table.warned)
+    warned.push_back({{"place", place(sources, reference.mark)}, {"text", reference.text}});
+  head["references"] = {{"passed", one.table.references_passed},
+                        {"missed", std::move(missed)},
+                        {"warned", std::move(warned)}};
   return head;
 }
 

@@ -48,8 +48,4 @@ void sort_rows(const std::vector<std::string>& keys, std::vector<Record>& rows);
 void check_references(const Benchmark& benchmark, const Table& table, Evaluator& evaluator,
                       Diagnostics& diagnostics, ResultTable& out);
 
-// Turns "<= 560" and the like into a Python expression over x. Any other text is already an
-// expression.
-std::string condition_expression(const std::string& condition);
-
 }  // namespace tally

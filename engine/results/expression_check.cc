@@ -13,6 +13,7 @@
 #include "engine/python/literal.h"
 #include "engine/python/python_format.h"
 #include "engine/results/columns.h"
+#include "engine/results/condition.h"
 
 namespace tally {
 namespace {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "engine/base/text.h"
 #include "engine/python/literal.h"
 #include "engine/python/python_format.h"
 #include "engine/results/columns.h"
+#include "engine/results/condition.h"
 #include "engine/results/expressions.h"
 
 namespace tally {
@@ -14,6 +16,7 @@ namespace {
 
 // The name of the reference's values in a row.
 std::string value_key(const Table& table, const Reference& reference) {
+  if (!reference.of.empty()) return reference.column.value + "_" + reference.of;
   if (reference.column_index < 0) return reference.column.value;
   return column_key(table.columns[static_cast<size_t>(reference.column_index)]);
 }
@@ -92,11 +95,16 @@ class ReferenceCheck {
         evaluator_(evaluator),
         diagnostics_(diagnostics),
         out_(out) {
+    for (const Step& step : benchmark.steps) {
+      if (!step.platform.empty()) platforms_.insert(step.platform);
+    }
     if (!out.columns.empty() && out.columns.front().name.value == "id") names_.add_run_id();
   }
 
   void check(const Reference& reference) {
     const std::string key = value_key(table_, reference);
+    std::vector<double>& values = out_.reference_values.emplace_back();
+    if (!applies(reference)) return;
     const std::vector<size_t> places =
         matching_rows(reference.where, rows_, evaluator_, diagnostics_);
     if (places.empty()) {
@@ -115,32 +123,65 @@ class ReferenceCheck {
     }
     const std::vector<Evaluated> results =
         evaluate(condition_expression(reference.condition.value), chosen, known, evaluator_);
-    for (size_t i = 0; i < chosen.size(); ++i)
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const Value* value = find_value(chosen[i], key);
+      if (value != nullptr && value->number() && !chosen[i].failed())
+        values.push_back(value->as_double());
       compare(reference, key, places[i], chosen[i], results[i]);
+    }
   }
 
  private:
+  // A reference for another platform is no gate here, and the reader is told.
+  bool applies(const Reference& reference) {
+    const std::string& wanted = reference.platform.value;
+    if (wanted.empty() || platforms_.count(wanted) != 0) return true;
+    out_.notes.push_back(
+        {"",
+         fmt::format("reference {} {}{}: not checked: it is for platform '{}', and this is {}",
+                     reference.column.value, reference.condition.value, source(reference), wanted,
+                     platforms_.empty()
+                         ? std::string("a workflow without platform")
+                         : "'" + join({platforms_.begin(), platforms_.end()}, "', '") + "'")});
+    return false;
+  }
+
   void compare(const Reference& reference, const std::string& key, size_t place, const Record& row,
                const Evaluated& result) {
     const Value* value = find_value(row, key);
     const std::string name = names_.name(place);
     if (row.state == State::expected && is_nothing(value)) return;
     if (row.failed()) {
-      miss(reference, fmt::format("{}: no value of '{}' counts: workpackage {} {}", name, key,
-                                  row.id, row.state == State::lost ? "was lost" : "failed"));
+      miss(reference,
+           fmt::format("{}: no value of '{}' counts: workpackage {} {}", name, key, row.id,
+                       row.state == State::lost ? "was lost" : "failed"),
+           &row);
     } else if (value == nullptr || !result.present) {
       const std::string what = value == nullptr ? key : reference.condition.value;
-      miss(reference, fmt::format("{}: there is no value of '{}' to compare", name, what));
+      miss(reference, fmt::format("{}: there is no value of '{}' to compare", name, what), &row);
     } else if (!result.result.ok) {
-      miss(reference, fmt::format("{}: {} {} cannot be evaluated: {}", name, key,
-                                  reference.condition.value, result.result.error));
-    } else if (truth(result.result.value)) {
+      miss(reference,
+           fmt::format("{}: {} {} cannot be evaluated: {}", name, key, reference.condition.value,
+                       result.result.error),
+           &row);
+    } else if (!truth(result.result.value)) {
+      const std::string amount =
+          value->number() ? missed_by(reference.condition.value, value->as_double()) : "";
+      miss(reference, fmt::format("{}: {} is {}", name, key, shown_value(table_, key, *value)),
+           &row, amount);
+    } else if (reference.action == ReferenceAction::expect_fail) {
+      out_.missed.push_back(
+          {reference.condition.mark,
+           fmt::format("{}: {} is {}, which meets {}{}; it was expected to miss it: leave out "
+                       "`action: expect_fail`",
+                       name, key, shown_value(table_, key, *value), reference.condition.value,
+                       source(reference)),
+           row.id, reference.on_fail.value});
+    } else {
       ++out_.references_passed;
       out_.notes.push_back(
           {"", fmt::format("reference {} {}{}: pass, {} has {}", key, reference.condition.value,
                            source(reference), name, shown_value(table_, key, *value))});
-    } else {
-      miss(reference, fmt::format("{}: {} is {}", name, key, shown_value(table_, key, *value)));
     }
   }
 
@@ -148,10 +189,20 @@ class ReferenceCheck {
     return reference.note.value.empty() ? "" : " (" + reference.note.value + ")";
   }
 
-  void miss(const Reference& reference, const std::string& what) {
-    out_.missed.push_back(
-        {reference.condition.mark,
-         fmt::format("{}; expected {}{}", what, reference.condition.value, source(reference))});
+  // `row`: null if there is no row to compare. `amount`: see missed_by().
+  void miss(const Reference& reference, const std::string& what, const Record* row = nullptr,
+            const std::string& amount = {}) {
+    const std::string text =
+        fmt::format("{}; expected {}{}{}{}", what, reference.condition.value, source(reference),
+                    amount.empty() ? "" : ", missed by ", amount);
+    if (reference.action == ReferenceAction::expect_fail) {
+      out_.notes.push_back({"", "reference missed as expected: " + text});
+      return;
+    }
+    std::vector<MissedReference>& list =
+        reference.action == ReferenceAction::warn ? out_.warned : out_.missed;
+    list.push_back(
+        {reference.condition.mark, text, row == nullptr ? -1 : row->id, reference.on_fail.value});
   }
 
   const Table& table_;
@@ -160,34 +211,10 @@ class ReferenceCheck {
   Evaluator& evaluator_;
   Diagnostics& diagnostics_;
   ResultTable& out_;
+  std::set<std::string> platforms_;  // of the benchmark's steps
 };
 
 }  // namespace
-
-std::string condition_expression(const std::string& condition) {
-  std::string text(strip(condition));
-  for (const char* sign : {"<=", ">=", "==", "!=", "<", ">"}) {
-    if (starts_with(text, sign)) return "x " + text;
-  }
-  size_t range = text.find("..");
-  if (range != std::string::npos) {
-    return fmt::format("({}) <= x <= ({})", text.substr(0, range), text.substr(range + 2));
-  }
-  size_t plus = text.find("+-");
-  const size_t width = 2;
-  if (plus == std::string::npos) plus = text.find("\xC2\xB1");  // the sign itself: ±
-  if (plus != std::string::npos) {
-    std::string middle(strip(text.substr(0, plus)));
-    std::string tolerance(strip(text.substr(plus + width)));
-    if (!tolerance.empty() && tolerance.back() == '%') {
-      tolerance.pop_back();
-      tolerance = fmt::format("abs({}) * ({}) / 100", middle, tolerance);
-    }
-    return fmt::format("abs(x - ({})) <= ({})", middle, tolerance);
-  }
-  if (python_float(text)) return "x == " + text;
-  return text;
-}
 
 void check_references(const Benchmark& benchmark, const Table& table, Evaluator& evaluator,
                       Diagnostics& diagnostics, ResultTable& out) {

@@ -15,8 +15,10 @@ namespace tally {
 
 // A reference that is not met, or whose value is missing.
 struct MissedReference {
-  Mark mark;         // of the condition
-  std::string text;  // "row 2 (n=4): time is 587.1; expected <= 560"
+  Mark mark;             // of the condition
+  std::string text;      // "row 2 (n=4): time is 587.1; expected <= 560, missed by 4.84 %"
+  int workpackage = -1;  // of the row; -1: there is no row
+  std::string on_fail;   // the command that collects the cause; empty: none
 };
 
 // A note shown below a table.
@@ -41,6 +43,9 @@ struct ResultTable {
   std::map<std::string, std::string> units;  // for tables: by column name
   int references_passed = 0;
   std::vector<MissedReference> missed;
+  std::vector<MissedReference> warned;  // those with `action: warn`
+  // For each reference of the table, the numbers of its rows that count.
+  std::vector<std::vector<double>> reference_values;
 };
 
 struct ColumnChoice {
@@ -66,7 +71,7 @@ struct ColumnChoice {
 // the end, have keys with a blank, which no value of the input has.
 //
 // References: `condition` is "<= 560" (also < >= > == !=), "34000 +- 5%", "34000 +- 20", "10 ..
-// 20", or Python over the row, where x is the value.
+// 20", or Python over the row, where x is the value. See condition.h.
 class ResultTables {
  public:
   // The arguments must outlive the object.

@@ -31,8 +31,10 @@ std::set<std::string> names_in(const Table& table) {
   std::set<std::string> names;
   add_columns(table.columns, names);
   add_words(join(table.sort, " ") + " " + table.filter.value, names);
-  for (const Reference& r : table.references)
+  for (const Reference& r : table.references) {
     add_words(r.column.value + " " + r.condition.value + " " + r.where.value, names);
+    if (!r.of.empty()) names.insert(r.column.value + "_" + r.of);
+  }
   return names;
 }
 

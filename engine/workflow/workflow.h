@@ -150,6 +150,7 @@ struct Step {
   std::vector<Text> env_unset;
   std::vector<Text> expect;  // outcomes that count as results: oom, timeout
   Text timeout, retry, repeat, gpu_slots;
+  std::string platform;  // its platform as written, without folder and ending; empty: none
   std::vector<Text> modules;
   std::vector<Text> inputs;  // setup, build: files and folders whose content the result depends on
   bool reuse = true;         // setup, build: equal work is done only once
@@ -197,9 +198,15 @@ struct Column {
 // The column that shows how a row's workpackage ended, unless a parameter or pattern has this name.
 constexpr const char* kStatusColumn = "status";
 
+// What a missed reference means. warn: it is printed. expect_fail: it must be missed.
+enum class ReferenceAction { fail, warn, expect_fail };
 struct Reference {  // Tally only: expected value of a column, checked for each row
   Text column, condition, note;
   Text where;
+  std::string of;  // the statistic of the repeats, as a suffix without underscore; empty: the value
+  Text platform;   // only where a step runs on the platform of this name; empty: everywhere
+  Text on_fail;    // a command that collects the cause
+  ReferenceAction action = ReferenceAction::fail;
   int column_index = -1;  // the column that contains it; -1: it belongs to the table
 };
 enum class TableStyle { csv, pretty, aligned };

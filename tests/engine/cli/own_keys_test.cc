@@ -336,7 +336,7 @@ TEST_CASE("references: a missed one is said with its row, value and place, and e
       "note: t: reference v <= 2 (last year's machine): pass, row 1 (n=1) has 1.2\n"
       "note: t: reference v 2.3 +- 5%: pass, row 2 (n=2) has 2.2\n"
       "b.yaml:7:111: reference missed: t: row 2 (n=2): v is 2.2; expected <= 2 (last year's "
-      "machine)\n";
+      "machine), missed by 12.5 %\n";
   // Without -r, too: a gate must not depend on being asked for.
   for (const char* command : {"run b.yaml", "result run", "continue run"}) {
     CAPTURE(std::string(command));

@@ -303,8 +303,10 @@ TEST_CASE("--logs: references and marks as in a run") {
   shell.sh("echo rate=9 >4/stdout");
   ran = shell.tally("result b.yaml --logs 1 2 4");
   CHECK(ran.code == 5);
-  CHECK_MESSAGE(has(ran.err, "reference missed: t: row 3 (n=4): rate is 9.0; expected 1 .. 5\n"),
-                ran.err);
+  CHECK_MESSAGE(
+      has(ran.err,
+          "reference missed: t: row 3 (n=4): rate is 9.0; expected 1 .. 5, missed by 80 %\n"),
+      ran.err);
 }
 
 TEST_CASE("a reference that Python cannot read is said before anything runs") {

@@ -1,0 +1,152 @@
+// References through the program: their messages, on_fail, and `tally reference --update`.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+constexpr const char* kHead =
+    "name: b\noutpath: run\n"
+    "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2\"}}\n"
+    "patternset: {name: pt, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
+    "step: {name: s, kind: run, repeat: 3, use: ps, do: \"echo v=$n$jube_wp_iteration.5\"}\n"
+    "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n";
+
+// n=1 prints 10.5, 11.5, 12.5, and n=2 prints 20.5, 21.5, 22.5.
+std::string bench(const std::string& references) {
+  return std::string(kHead) +
+         "result: {use: a, table: {name: t, style: csv, column: [n, v], reference: [" + references +
+         "]}}\n";
+}
+
+}  // namespace
+
+TEST_CASE("references: the message says by how much") {
+  struct Row {
+    const char* condition;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"_: \"<= 20\"", "v is 20.5; expected <= 20, missed by 2.5 %\n"},
+      {"_: \"> 41\"", "v is 20.5; expected > 41, missed by 50 %\n"},
+      {"_: \"21 .. 30\"", "v is 20.5; expected 21 .. 30, missed by 2.38 %\n"},
+      {"_: \"10 +- 5%\"", "v is 20.5; expected 10 +- 5%, missed by 95.2 %\n"},
+      {"_: \"<= 0\"", "v is 20.5; expected <= 0, missed by 20.5\n"},
+      {"_: \"x < n\"", "v is 20.5; expected x < n\n"},
+      {"_: \"<= 21\", of: median, note: lab",
+       "v_median is 21.5; expected <= 21 (lab), missed by 2.38 %"},
+  };
+  for (const Row& row : rows) {
+    const Shell shell;
+    shell.file("b.yaml",
+               bench(std::string("{column: v, where: \"n == 2\", ") + row.condition + "}"));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK(ran.code == 5);
+    CHECK_MESSAGE(has(ran.err, std::string("row 2 (n=2): ") + row.message), ran.err);
+  }
+}
+
+TEST_CASE("references: actions and platforms are said") {
+  const Shell shell;
+  shell.file("b.yaml", bench("{column: v, _: \"<= 11\", action: warn}, "
+                             "{column: v, _: \"<= 11\", where: \"n == 2\", action: expect_fail}, "
+                             "{column: v, _: \"<= 1\", platform: booster}"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(
+      has(ran.err, "warning: reference missed: t: row 2 (n=2): v is 20.5; expected <= 11"),
+      ran.err);
+  CHECK(has(ran.err, "note: t: reference missed as expected: row 2 (n=2): v is 20.5"));
+  CHECK(has(ran.err,
+            "note: t: reference v <= 1: not checked: it is for platform 'booster', and "
+            "this is a workflow without platform"));
+  const Ran json = shell.tally("result run -s json");
+  CHECK(has(json.out, "\"missed\":[],\"warned\":[{\"place\":\"b.yaml:7:"));
+  shell.file("c.yaml", bench("{column: n, _: \"<= 11\", of: median}"));
+  CHECK(has(shell.tally("validate c.yaml").err,
+            "error: reference: `of: median` needs a pattern, and 'n' is not one"));
+}
+
+TEST_CASE("references: platform is that of the step") {
+  const Shell shell;
+  std::string text = bench("{column: v, _: \"<= 1\", platform: local}");
+  text.replace(text.find("kind: run,"), 10, "kind: run, platform: local,");
+  shell.file("b.yaml", text);
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 5, ran.err);
+}
+
+TEST_CASE("on_fail: a command for each row that misses, with its words, in the row's folder") {
+  const Shell shell;
+  shell.file("b.yaml", bench("{column: v, _: \"<= 11\", where: \"n == 2\", on_fail: "
+                             "\"pwd; echo cause: $TALLY_TABLE $TALLY_REFERENCE; exit 3\"}"));
+  Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 5);
+  CHECK_MESSAGE(has(ran.err, "note: on_fail: the output of 1 command is in "), ran.err);
+  CHECK(has(ran.err, "ended with exit code 3\n"));
+  const std::string log = shell.content("run/000000/result/on_fail.log");
+  CHECK_MESSAGE(
+      has(log, "/000001_s/work\ncause: t row 2 (n=2): v is 20.5; expected <= 11, missed "), log);
+  // Looking at a result starts nothing.
+  ran = shell.tally("result run");
+  CHECK(ran.code == 5);
+  CHECK(shell.content("run/000000/result/on_fail.log") == log);
+}
+
+TEST_CASE("reference --update: writes what was measured, in the form that is there") {
+  const Shell shell;
+  const std::string table =
+      "result:\n  use: a\n  table:\n    name: t\n    column:\n      - n\n      - _: v\n"
+      "        reference: \"<= 1\"  # the old machine\n"
+      "    reference:\n"
+      "      - column: v\n        _: 5 +- 5%\n        where: n == 1\n"
+      "      - {column: v, _: '10 .. 11', note: \"acceptance\", of: median}\n"
+      "      - {column: v, _: \">= 100\", note: \"lab; measured 2020-01-01 in run 1 by tally 0\"}\n"
+      "      - {column: v, _: x > n}\n"
+      "      - {column: v, _: 7 +- 1}\n";
+  shell.file("b.yaml", kHead + table);
+  CHECK(shell.tally("run b.yaml -q").code == 5);
+  const Ran ran = shell.tally("reference --update run --tolerance 10%");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.out, "b.yaml:14:20: t: v <= 1 becomes <= 22.55 (measured: 10.5 to 20.5)\n"),
+                ran.out);
+  CHECK_MESSAGE(has(ran.err,
+                    "b.yaml:21:24: not updated: v x > n: only conditions with plain numbers can be "
+                    "updated\n"),
+                ran.err);
+  CHECK(has(ran.err,
+            "not updated: v 7 +- 1: its 2 rows have values from 10.5 to 20.5; choose one "
+            "by `where`\n"));
+  const std::string text = shell.content("b.yaml");
+  const std::string today = shell.sh("date +%F").out.substr(0, 10);
+  const std::string note = "measured " + today + " in run 0 by tally ";
+  CHECK_MESSAGE(has(text, "        reference: {_: \"<= 22.55\", note: \"" + note), text);
+  CHECK(has(text, "\"}  # the old machine\n"));
+  CHECK(has(text, "        _: \"10.5 +- 5%\"\n        note: \"" + note));
+  CHECK(has(text, "_: \"10.35 .. 23.65\", note: \"acceptance; " + note));
+  CHECK(has(text, "_: \">= 9.45\", note: \"lab; " + note));
+  CHECK(!has(text, "2020"));
+  // The updated file holds the run's values, apart from those that were left.
+  const Ran again = shell.tally("result run -u b.yaml");
+  CHECK(!has(again.err, "expected <= 22.55"));
+  CHECK(!has(again.err, "expected 10.5 +-"));
+  CHECK(has(again.err, "expected 7 +- 1"));
+}
+
+TEST_CASE("reference --update: what cannot be edited is left and said") {
+  const Shell shell;
+  shell.file("b.yaml", bench("{column: v, _: \"\\x3c= 1\"}"));
+  CHECK(shell.tally("run b.yaml -q").code == 5);
+  const std::string before = shell.content("b.yaml");
+  const Ran ran = shell.tally("reference --update run");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "it is not written in one line without escapes; change it by hand"),
+                ran.err);
+  CHECK(shell.content("b.yaml") == before);
+}
