@@ -72,6 +72,10 @@ class Multi(unittest.TestCase):
         with open(os.path.join(self.folder.name, "RESULTS.md")) as file:
             self.assertIn("| GPT-2 124M B64, data | 2 x H100 | 3,636 (0.0 %) | 2,000 (0.0 %) | 0.909 | 2 |", file.read())
 
+    def test_chosen_variants(self):
+        self.assertEqual(self.run_multi("--cases", "124m,13b", "--rounds", "1", "--variants", "data; pipeline").returncode, 0)
+        self.assertEqual(list(self.rows()), ["GPT-2 124M B64, data", "8 layers of 13B, global batch 8, pipeline"])
+
     def test_a_run_that_fails_is_named_and_earlier_cases_stay(self):
         done = self.run_multi("--cases", "124m,13b", "--rounds", "1", FAIL_ON="--sequence-parallel")
         self.assertEqual(done.returncode, 1)
@@ -80,6 +84,7 @@ class Multi(unittest.TestCase):
 
     def test_what_it_cannot_do(self):
         for words, told in ((["--cases", "12"], "unknown case '12'; known: 124m, 355m, 1558m, 13b"),
+                            (["--variants", "date"], "unknown variant 'date'; known: data; data, ZeRO 1; data, ZeRO 2; tensor;"),
                             (["--gpus", "4"], "as many as --gpus says; nvidia-smi lists 2"),
                             (["--gpus", "1"], "needs at least two GPUs")):
             done = self.run_multi(*words)
