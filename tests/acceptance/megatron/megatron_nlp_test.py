@@ -108,7 +108,7 @@ class Case(unittest.TestCase):
         for setting in settings:
             arguments += ["--set", setting]
         self.good(*arguments)
-        path = self.root / "jobs/000004_benchmark/work/submit.job"
+        path = self.root / "jobs/000005_benchmark/work/submit.job"
         return path.read_text(), path.parent
 
     def starter(self, script):
@@ -161,7 +161,7 @@ class Scripts(Case):
     def test_the_dry_run_shows_the_same_bytes(self):
         for tags in (["--tag", "13"], []):
             script, _ = self.script(*tags[1:])
-            shown, _ = self.good("run", WORKFLOW, "-n", "--script", "4", *tags, "--set", "tally_train=tally-train")
+            shown, _ = self.good("run", WORKFLOW, "-n", "--script", "5", *tags, "--set", "tally_train=tally-train")
             self.assertEqual(shown, script)
         self.assertEqual(os.listdir(self.root), ["jobs"])
 
