@@ -59,6 +59,10 @@ def mistakes(cwd):
             (["--tag", "smal"], 2, "did you mean 'small'"),
             (["--set", "config=bert_9"], 2, "'bert_9'"),
             (["--set", "gpus=two"], 2, "'two' is not a valid int"),
+            (["--set", "config=bert_1", "--set", "parallel=zero3"], 2, "'zero3'"),
+            (["--set", "config=bert_1", "--set", "recompute=maybe"], 2, "'maybe'"),
+            (["--set", "config=bert_1", "--set", "fused_optimizer=true"], 2, "'true'"),
+            (["--set", "config=bert_1", "--set", "peer_to_peer=0"], 2, "'0'"),
             (["--set", "gpus_here=1", "--set", "config=mbert_2"], None, "where: $gpus <= $gpus_here"),
             (["--tag", "small", "--set", "config=bert_1", "--set", "precision=int8"], 1, "int8"),
             (["--tag", "small", "--set", "config=bert_1", "--set", "flags=--no-such-flag"], 1, "--no-such-flag")):
