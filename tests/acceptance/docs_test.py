@@ -1,0 +1,167 @@
+"""The documents: every link leads somewhere, every command is one that the programs know, and the site is built.
+
+docs/tutorial.md, docs/tutorial-jube.md and the reference's examples are run by tutorial_test.py.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import unicodedata
+import unittest
+
+SOURCE, PYTHON, PROGRAMS = pathlib.Path(sys.argv[1]), sys.argv[2], [pathlib.Path(path) for path in sys.argv[3:]]
+del sys.argv[1:]
+
+PAGES = sorted([*SOURCE.glob("*.md"), *SOURCE.glob("docs/*.md"), *SOURCE.glob("bench/*.md"), *SOURCE.glob("bench/*/*.md"),
+                *SOURCE.glob("packaging/**/*.md")])
+
+
+def without_code(text):
+    """The text with every fenced block and code span emptied."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    return re.sub(r"`[^`\n]*`", "``", text)
+
+
+def anchors(text):
+    """What GitHub makes of the headings."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M):
+        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").strip().lower()
+        kept = "".join(c for c in heading if c in " -_" or unicodedata.category(c)[0] in "LN")
+        found.add(kept.replace(" ", "-"))
+    return found
+
+
+class Links(unittest.TestCase):
+    def test_every_link_leads_to_a_file_and_a_heading(self):
+        for page in PAGES:
+            text = without_code(page.read_text())
+            targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[\w+\]: (\S+)$", text, re.M)
+            for target in targets:
+                if re.match(r"[a-z]+:", target):
+                    continue
+                path, _, anchor = target.partition("#")
+                linked = (page.parent / path).resolve() if path else page
+                with self.subTest(page=page.relative_to(SOURCE).as_posix(), link=target):
+                    self.assertTrue(linked.exists(), "there is no such file")
+                    if anchor and linked.suffix == ".md":
+                        self.assertIn(anchor, anchors(linked.read_text()))
+
+    def test_a_missing_heading_is_seen(self):
+        self.assertEqual(anchors("# One `two`: three\n```\n# not\n```\n"), {"one-two-three"})
+
+
+def known_words(program):
+    """{command: its options}, of the completion that the program prints; "" has those of every command."""
+    text = subprocess.run([program, "complete", "bash"], capture_output=True, text=True, check=True).stdout
+    known = {"": set(re.search(r"options\+=' ([^']*)'", text)[1].split())}
+    for labels, options in re.findall(r"^    ((?:'[^']*'(?: \| )?)+)\) options='([^']*)'", text, re.M):
+        for label in re.findall(r"'([^']*)'", labels):
+            known.setdefault(label, set()).update(options.split())
+    return known
+
+
+def commands(text):
+    """Command lines of blocks and of code spans that begin with one of our programs."""
+    lines = []
+    for block in re.findall(r"^```(?:sh|console|)\n(.*?)^```$", text, re.M | re.S):
+        block = re.sub(r"\\\n\s*", " ", block)
+        lines += block.splitlines()
+    lines += [line[4:] for line in text.splitlines() if line.startswith("    ") and " tally" in f" {line[4:]}"]
+    lines += re.findall(r"`((?:tally|tally-train) [^`]*)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
+    for line in lines:
+        line = re.sub(r"^\$ ", "", line.strip())
+        if found := re.match(r"(?:\w+=\S+ |mpirun [^&|;]*?|srun [^&|;]*?)*(?:\S*/)?(tally|tally-train) (?=\S)(.*)$", line):
+            yield found[1], re.split(r"\s[|>]|&&|;| # |\s#\s*|\s#", found[2])[0]
+
+
+class Commands(unittest.TestCase):
+    known = {program.name: known_words(program) for program in PROGRAMS}
+
+    def unknown(self, program, rest):
+        """What the program does not know of a command line, or an empty text."""
+        try:
+            words = shlex.split(rest.replace("...", ""))
+        except ValueError:
+            return ""  # prose
+        known = self.known[program]
+        command = next((word for word in words if word in known and not word.startswith("-")), "")
+        first = words[0] if words else ""
+        if program == "tally" and re.fullmatch(r"[a-z][a-z-]*", first) and first not in known:
+            return f"there is no command '{first}'"
+        for word in words:
+            if word == "--":
+                break
+            if not re.match(r"--?[A-Za-z]", word):
+                continue
+            name = word.split("=")[0]
+            if name not in known[""] | known.get(command, set()) and not self.letters(name, known, command):
+                return f"'{command}' has no option {name}"
+        return ""
+
+    @staticmethod
+    def letters(name, known, command):
+        """-vv, or -j4."""
+        short = known[""] | known.get(command, set())
+        return not name.startswith("--") and name[:2] in short
+
+    def test_every_command_is_known(self):
+        count = 0
+        # CHANGELOG speaks of versions; records and history of what was.
+        for page in [SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *sorted(SOURCE.glob("docs/*.md"))]:
+            for program, rest in commands(page.read_text()):
+                if program in self.known:
+                    count += 1
+                    with self.subTest(page=page.name, command=f"{program} {rest}"):
+                        self.assertEqual(self.unknown(program, rest), "")
+        self.assertGreater(count, 60)
+
+    def test_an_unknown_option_is_seen(self):
+        self.assertNotEqual(self.unknown("tally", "run a.yaml --nothing"), "")
+        self.assertNotEqual(self.unknown("tally", "walk a.yaml"), "")
+        self.assertEqual(self.unknown("tally", "run a.yaml -n --tag slurm"), "")
+
+    def test_dry_runs_of_the_pages_work(self):
+        """Commands that write nothing are run, in a copy of the shipped workflows."""
+        ran = 0
+        tally = next(program for program in PROGRAMS if program.name == "tally")
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("workflows", "templates"):
+                os.symlink(SOURCE / name, f"{folder}/{name}")
+            for page in [SOURCE / "README.md", *sorted(SOURCE.glob("docs/*.md"))]:
+                for program, rest in commands(page.read_text()):
+                    words = [] if program != "tally" else shlex.split(rest)
+                    dry = words[:1] == ["validate"] or (words[:1] == ["run"] and "-n" in words)
+                    if not dry or not any(word.startswith("workflows/") for word in words):
+                        continue
+                    ran += 1
+                    done = subprocess.run([tally, *words], cwd=folder, capture_output=True, text=True, timeout=120)
+                    with self.subTest(page=page.name, command=rest):
+                        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertGreater(ran, 4)
+
+
+class Site(unittest.TestCase):
+    def test_the_site_is_built_and_can_be_searched(self):
+        there = subprocess.run([PYTHON, "-c", "import mkdocs, material"], capture_output=True)
+        if there.returncode != 0:
+            self.skipTest("there is no mkdocs; scripts/setup --tests installs it")
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([PYTHON, "-m", "mkdocs", "build", "--strict", "-q", "-d", folder, "-f",
+                                   SOURCE / "packaging/site/mkdocs.yml"], capture_output=True, text=True, timeout=200,
+                                  env=dict(os.environ, NO_MKDOCS_2_WARNING="1"))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            found = json.loads((pathlib.Path(folder) / "search/search_index.json").read_text())
+            places = {entry["location"].split("#")[0] for entry in found["docs"]}
+            for page in SOURCE.glob("docs/*.md"):
+                self.assertIn(page.with_suffix(".html").name, places)
+            self.assertTrue(any("journal" in entry["text"] for entry in found["docs"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

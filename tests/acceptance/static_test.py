@@ -1,0 +1,52 @@
+"""The acceptance tests of tally, run with the static program that scripts/package made.
+
+  static_test.py SOURCE BUILD
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+del sys.argv[1:3]
+PROGRAM = next(iter(sorted((BUILD / "dist").glob("tally-*-linux-*64"))), None)
+
+
+class Static(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        # By its own name, beside nothing; what it carries is unpacked to a cache of its own.
+        cls.tally = pathlib.Path(folder.name) / "bin/tally"
+        cls.tally.parent.mkdir()
+        os.symlink(PROGRAM, cls.tally)
+        cls.environment = dict(os.environ, TALLY_PROGRAM=str(cls.tally), XDG_CACHE_HOME=f"{folder.name}/cache")
+
+    def passes(self, *words):
+        done = subprocess.run([str(word) for word in words], env=self.environment, cwd=BUILD, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=800)
+        self.assertEqual(done.returncode, 0, done.stdout[-8000:])
+
+    def test_the_tutorials(self):
+        self.passes(sys.executable, SOURCE / "tests/acceptance/tutorial_test.py", self.tally, SOURCE)
+
+    def test_job_scripts_of_platforms(self):
+        self.passes(sys.executable, SOURCE / "tests/acceptance/platforms/platforms_test.py", self.tally, SOURCE)
+
+    def test_the_command_line(self):
+        self.passes(BUILD / "tests/cli_test")
+
+    def test_runs_as_people_use_them(self):
+        # A static program makes no PNG.
+        self.passes(BUILD / "tests/own_keys_test", "--test-case-exclude=*png*,*PNG*,*librsvg*")
+
+
+if __name__ == "__main__":
+    if PROGRAM is None:
+        print(f"SKIPPED: there is no static tally in {BUILD}/dist: TALLY_DIST={BUILD}/dist scripts/package makes it")
+        sys.exit(77)
+    unittest.main()
