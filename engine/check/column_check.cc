@@ -61,6 +61,22 @@ void check_column(const Benchmark& benchmark, const Column& column, Diagnostics&
   }
 }
 
+// The value of an expression replaces that of its name, also in the columns before it.
+void check_expression_names(const Table& table, Diagnostics& diagnostics) {
+  for (const Column& column : table.columns) {
+    if (column.expression.value.empty()) continue;
+    for (const Column& other : table.columns) {
+      if (!other.expression.value.empty() || other.name.value != column.name.value) continue;
+      diagnostics.error(column.name.mark,
+                        fmt::format("column '{}' is an expression, and another column shows the "
+                                    "value of that name",
+                                    column.name.value),
+                        "give the expression a name of its own: `{_: NAME, expression: ...}`");
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 void check_statistics(const Benchmark& benchmark, Diagnostics& diagnostics) {
@@ -69,6 +85,7 @@ void check_statistics(const Benchmark& benchmark, Diagnostics& diagnostics) {
       const auto* table = std::get_if<Table>(&output);
       if (table == nullptr) continue;
       for (const Column& column : table->columns) check_column(benchmark, column, diagnostics);
+      check_expression_names(*table, diagnostics);
     }
   }
 }

@@ -212,6 +212,19 @@ std::set<std::string> free_parameters(const Benchmark& benchmark) {
       if (!has_reference(parameter.value.value)) names.insert(parameter.name.value);
     }
   }
+  // A platform's default for what a step asks for is not a parameter where the step computes it.
+  for (const Step& step : benchmark.steps) {
+    const Resources& r = step.resources;
+    for (const auto& [name, value] : {std::pair{"nodes", &r.nodes},
+                                      {"taskspernode", &r.tasks_per_node},
+                                      {"threadspertask", &r.cpus_per_task},
+                                      {"gpuspernode", &r.gpus_per_node},
+                                      {"timelimit", &r.time},
+                                      {"queue", &r.partition},
+                                      {"account", &r.account},
+                                      {"memory", &r.memory}})
+      if (has_reference(value->value)) names.erase(name);
+  }
   return names;
 }
 

@@ -323,6 +323,33 @@ TEST_CASE(
                 ran.err);
 }
 
+TEST_CASE("relative_to: what a step computes of its resources is no parameter of its own") {
+  const Shell shell;
+  const std::string set =
+      "parameter: [{name: devices, type: int, _: \"1,2\"}, {name: ranks, mode: python, _: "
+      "\"$devices * 1\"}]";
+  const std::string step =
+      "kind: run, platform: local, resources: {nodes: 1, tasks_per_node: $ranks}, launch: \"echo "
+      "v=${devices}0\"";
+  shell.file("b.yaml",
+             bench(set, step, "devices, {_: v, title: speedup, relative_to: {devices: 1}}"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(has(ran.out, "|       1 |     1.0 |\n|       2 |     2.0 |\n"), ran.out);
+}
+
+TEST_CASE("an expression does not take the name of a value that the table shows") {
+  const Shell shell;
+  const std::string set = "parameter: {name: n, type: int, _: \"1,2\"}";
+  shell.file("b.yaml", bench(set, "do: \"echo v=$n\"", "n, v, {_: v, expression: \"n * 2\"}"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err,
+                    "column 'v' is an expression, and another column shows the value "
+                    "of that name"),
+                ran.err);
+}
+
 TEST_CASE("references: a missed one is said with its row, value and place, and exit code 5") {
   const Shell shell;
   const std::string set = "parameter: {name: n, type: int, _: \"1,2\"}";
