@@ -53,6 +53,21 @@ std::string file_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+// The planner knows language models alone. Of a folder's model (--load-hf) the task tells, which
+// only encoders have.
+bool trains_encoder(const std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--task" || word.rfind("--task=", 0) == 0) return true;
+    const bool model = word == "--model" && i + 1 < words.size();
+    const std::string name = model                            ? words[i + 1]
+                             : word.rfind("--model=", 0) == 0 ? word.substr(8)
+                                                              : std::string();
+    if (name.rfind("bert", 0) == 0 || name.rfind("distilbert", 0) == 0) return true;
+  }
+  return false;
+}
+
 std::string value_of(const Lookup& lookup, std::string_view name) {
   const std::string* found = lookup(name);
   return found != nullptr ? std::string(strip(*found)) : std::string();
@@ -95,6 +110,7 @@ PlanRequest plan_request(const Step& step, const Lookup& lookup) {
   // Other commands than training.
   if (first.empty() || (first.front() != '-' && first.front() != '@' && first != "train"))
     return request;
+  if (trains_encoder(*words)) return request;
   // The first needs no LibTorch, which a login node may not have.
   request.programs = {"tally-train-help", trainer};
   request.arguments.assign(program + 1, words->end());

@@ -82,6 +82,14 @@ class TrainingPlan(unittest.TestCase):
         (self.root / "s.yaml").write_text("name: s\nstep: {name: s, kind: run, launch: ./solver}\n")
         self.assertNotIn("plan of the training", self.dry_run(workflow="s.yaml"))
 
+    def test_encoders_are_not_planned(self):
+        self.program(self.bin / "tally-train", f"echo x >> {self.root}/calls")
+        for flags in ("--model bert-large --mock-data", "--model=distilbert", "--load-hf m --task classify"):
+            (self.root / "e.yaml").write_text(
+                f"name: e\nstep: {{name: e, kind: run, launch: ./tally-train {flags} --lr 1}}\n")
+            self.assertNotIn("plan of the training", self.dry_run(workflow="e.yaml"))
+        self.assertFalse((self.root / "calls").exists())
+
     def test_a_planner_that_hangs_is_asked_once(self):
         self.program(self.bin / "tally-train", f"echo x >> {self.root}/calls\nexec sleep 1000")
         begun = time.monotonic()
