@@ -144,6 +144,7 @@ struct DataConfig : Blend {  // --data-path, or --train-data-path
   // Encoders. --pad: rows of --seq-length tokens instead of real tokens alone.
   bool pad = false;
   std::string mock_lengths;        // --mock-lengths (LengthDistribution); "": all --seq-length
+  int64_t mock_samples = 1024;     // --mock-samples: of an epoch
   double mask_probability = 0.15;  // --mask-prob, of random tokens and of dynamic masking
   int64_t max_predictions = 0;     // --max-predictions-per-seq
   bool dynamic_masking = false;    // drawn anew for every epoch

@@ -94,7 +94,8 @@ void declare_training(CLI::App* app, Flags* f) {
            "Passes over the dataset, instead of --train-iters: its documents are joined, cut into "
            "blocks of --seq-length tokens (the rest is dropped), divided into training and "
            "validation blocks by --split and shuffled anew in every epoch; the validation loss is "
-           "taken over all validation blocks after each epoch");
+           "taken over all validation blocks after each epoch. Of an encoder, passes over its "
+           "training samples, and the loss and the metrics on all of --valid-data-path after each");
   g.number("--seed", &f->seed, uint64_t{0}, "Seed of weights, data order and dropout");
   g.toggle("--recompute-activations", &f->recompute_activations,
            "Same as --recompute-granularity selective");

@@ -30,7 +30,7 @@ struct Flags {
 
   std::optional<std::string> task;
   bool no_binary_head = false;
-  std::optional<int64_t> classes, max_predictions;
+  std::optional<int64_t> classes, max_predictions, mock_samples;
   std::optional<double> classifier_dropout;
 
   std::optional<int64_t> micro_batch, global_batch, train_iterations, train_samples, epochs;

@@ -18,6 +18,8 @@ void declare_encoder_flags(CLI::App* app, Flags* f) {
   g.text("--mock-lengths", &f->data.mock_lengths, "LENGTHS",
          "Tokens of the samples of --mock-data: 128, 16:128 (uniform) or @FILE (a histogram, a "
          "line LENGTH WEIGHT for each length) (default: --seq-length)");
+  g.number("--mock-samples", &f->mock_samples, 1,
+           "Samples of an epoch of --mock-data, and of an evaluation of it (default: 1024)");
   g.probability("--mask-prob", &f->data.mask_probability,
                 "Share of the tokens to mask, of --mock-data and --dynamic-masking");
   g.number("--max-predictions-per-seq", &f->max_predictions, 1,

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "src/config/resolve_parts.h"
-#include "src/data/dataset.h"
 #include "src/data/tokenizer.h"
 
 namespace tally::train {
@@ -16,21 +15,6 @@ int64_t product(const char* flag, int64_t a, int64_t b) {
   if (__builtin_mul_overflow(a, b, &result))
     fail(flag, "{} steps of --global-batch-size {} are more samples than can be counted", a, b);
   return result;
-}
-
-// --epochs: how many samples a pass over the training blocks has.
-int64_t count_blocks(const Config& c) {
-  if (c.data.mock) fail("--epochs", "random tokens (--mock-data) have no end: give --train-iters");
-  if (c.data.paths.size() > 1)
-    fail("--epochs", "counts the passes over one dataset, and {} are blended: give --train-samples",
-         c.data.paths.size());
-  try {
-    const auto dataset = std::make_shared<const IndexedDataset>(c.data.paths.front());
-    return make_block_samples(dataset, c.data.training_split(), Split::train, c.sequence, c.seed)
-        ->samples_per_epoch();
-  } catch (const std::runtime_error& e) {
-    fail("--epochs", "{}", e.what());
-  }
 }
 
 void resolve_weight_decay(const Flags& f, Config* c) {
@@ -76,14 +60,15 @@ void resolve_length(const Flags& f, Config* c) {
     fail("--train-iters", "is missing: give --train-iters, --train-samples or --epochs");
   if (f.epochs) {
     c->epochs = *f.epochs;
-    c->epoch_samples = count_blocks(*c);
+    c->epoch_samples = count_epoch_samples(*c);
+    const char* what = c->model.encoder() ? "samples" : "blocks";
     if (__builtin_mul_overflow(c->epochs, c->epoch_samples, &c->train_samples))
-      fail("--epochs", "{} epochs of {} blocks are more samples than can be counted", c->epochs,
-           c->epoch_samples);
+      fail("--epochs", "{} epochs of {} {} are more samples than can be counted", c->epochs,
+           c->epoch_samples, what);
     c->train_iterations = c->train_samples / c->global_batch;
     if (c->train_iterations == 0)
-      fail("--epochs", "{} of {} blocks are less than one step of --global-batch-size {}",
-           c->epochs, c->epoch_samples, c->global_batch);
+      fail("--epochs", "{} of {} {} are less than one step of --global-batch-size {}", c->epochs,
+           c->epoch_samples, what, c->global_batch);
   } else if (f.train_iterations) {
     c->train_iterations = *f.train_iterations;
     c->train_samples = product("--train-iters", c->train_iterations, c->global_batch);

@@ -37,6 +37,7 @@ const char* encoder_flag(const Flags& f) {
         std::pair{"--num-classes", f.classes.has_value()},
         std::pair{"--classifier-dropout", f.classifier_dropout.has_value()},
         std::pair{"--pad", d.pad}, std::pair{"--mock-lengths", !d.mock_lengths.empty()},
+        std::pair{"--mock-samples", f.mock_samples.has_value()},
         std::pair{"--mask-prob", d.mask_probability != none.mask_probability},
         std::pair{"--max-predictions-per-seq", f.max_predictions.has_value()},
         std::pair{"--dynamic-masking", d.dynamic_masking},
@@ -64,6 +65,9 @@ void refuse_without_effect(const Flags& f, const ModelConfig& m, const DataConfi
     fail("--max-predictions-per-seq",
          "goes with --dynamic-masking; else the HDF5 files say which tokens are masked: leave it "
          "out");
+  if (f.mock_samples && !data.mock)
+    fail("--mock-samples",
+         "goes with --mock-data; files have the samples that they have: leave it out");
   if (data.split != DataConfig().split)
     fail("--split",
          "divides the datasets of language models; an encoder's files are taken whole, and "
@@ -92,8 +96,7 @@ void refuse_for_encoders(const Flags& f, const ModelConfig& m) {
         std::pair{"--use-rotary-position-embeddings", f.rotary},
         std::pair{"--position-embedding-type",
                   f.positions && *f.positions != "learned_absolute" && *f.positions != "learned"},
-        std::pair{"--epochs", f.epochs.has_value()}, std::pair{"--text", !f.text.empty()},
-        std::pair{"--eod-mask-loss", f.data.eod_mask_loss},
+        std::pair{"--text", !f.text.empty()}, std::pair{"--eod-mask-loss", f.data.eod_mask_loss},
         std::pair{"--reset-position-ids", f.data.reset_position_ids},
         std::pair{"--reset-attention-mask", f.data.reset_attention_mask}})
     if (given) fail(flag, "is for language models, and this is {}: leave it out", kind);
@@ -152,6 +155,7 @@ void resolve_encoder(const Flags& f, Config* c) {
   if (f.no_binary_head) m.next_sentence = false;
   if (f.classes) m.classes = *f.classes;
   m.classifier_dropout = f.classifier_dropout.value_or(m.classifier_dropout);
+  c->data.mock_samples = f.mock_samples.value_or(DataConfig().mock_samples);
   c->data.max_predictions =
       f.max_predictions.value_or(std::max<int64_t>(1, 20 * c->sequence / 128));
   if (c->data.mask_probability == 0) fail("--mask-prob", "must be greater than 0");

@@ -61,6 +61,9 @@ void resolve_tokenizer_files(const std::string& folder, Config* c);
 void resolve_evaluation(const Flags& f, const std::string& folder, Config* c);
 // --rampup-batch-size, and the number of steps that follows from it.
 void resolve_rampup(const Flags& f, Config* c);
+// The samples of one pass over the training data; of a language model, its blocks (--epochs). Reads
+// the data.
+int64_t count_epoch_samples(const Config& c);
 void resolve_length(const Flags& f, Config* c);
 // Converts everything to samples, so that the schedule has one unit however it was given.
 void resolve_schedule(const Flags& f, Config* c);

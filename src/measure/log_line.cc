@@ -61,11 +61,11 @@ double perplexity(double loss) {
 }
 
 std::string format_validation(const std::string& where, double loss,
-                              std::optional<double> accuracy) {
+                              const std::vector<std::pair<std::string, double>>& metrics) {
   std::string line =
       fmt::format(" validation loss at {} | lm loss value: {:.6E} | lm loss PPL: {:.6E} | ", where,
                   loss, perplexity(loss));
-  if (accuracy) line += fmt::format("accuracy value: {:.6E} | ", *accuracy);
+  for (const auto& [name, value] : metrics) line += fmt::format("{} value: {:.6E} | ", name, value);
   const std::string rule(line.size() + 1, '-');
   return fmt::format("{}\n{}\n{}", rule, line, rule);
 }

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tally::train {
 
@@ -35,8 +36,8 @@ std::string log_time();
 double perplexity(double loss);
 
 // The three lines that frame a validation loss; `where` as "iteration 1000". No newline at the end.
-// `accuracy`: another value of the line, in the form of Megatron-LM's.
+// `metrics`: further values of the line by name, in the form of Megatron-LM's.
 std::string format_validation(const std::string& where, double loss,
-                              std::optional<double> accuracy = {});
+                              const std::vector<std::pair<std::string, double>>& metrics = {});
 
 }  // namespace tally::train

@@ -73,6 +73,7 @@ json encoder_json(const Config& c) {
           {"classifier_dropout", c.model.classifier_dropout},
           {"pad", c.data.pad},
           {"mock_lengths", text_or_null(c.data.mock_lengths)},
+          {"mock_samples", c.data.mock ? json(c.data.mock_samples) : json(nullptr)},
           {"mask_prob", c.data.mask_probability},
           {"max_predictions_per_seq", c.data.max_predictions},
           {"dynamic_masking", c.data.dynamic_masking},
@@ -272,7 +273,7 @@ json results_json(const Record& r) {
   for (const Evaluation& e : r.evaluations) {
     evaluations.push_back(
         {{"iteration", e.iteration}, {"split", e.split}, {"loss", number(e.loss)}});
-    if (e.accuracy) evaluations.back()["accuracy"] = *e.accuracy;
+    for (const auto& [name, value] : e.metrics) evaluations.back()[name] = value;
   }
   out["evaluations"] = evaluations;
   json epochs = json::array();

@@ -34,7 +34,8 @@ struct Evaluation {
   int64_t iteration = 0;
   double loss = 0;
   std::string split = "validation";  // or "test"
-  std::optional<double> accuracy;    // of classifiers
+  // Of classifiers the accuracy; of SQuAD with --epochs exact match and F1 in percent.
+  std::vector<std::pair<std::string, double>> metrics;
 };
 
 // The end of a pass over the training blocks (--epochs).

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/checkpoint/model_config_file.h"
+#include "src/config/reader_options.h"
 #include "src/data/bert_shards.h"
 #include "src/data/classification.h"
 #include "src/data/squad.h"
@@ -78,6 +79,7 @@ class Opener {
   EncoderExam open_questions(const std::string& path) const {
     EncoderExam exam;
     exam.tokenizer = tokenizer_;
+    exam.name = path;
     check_squad(path);
     exam.examples = read_squad(path, false, c_.data.squad_2).examples;
     for (const SquadExample& example : exam.examples)
@@ -87,7 +89,7 @@ class Opener {
                         "have: give --version-2-with-negative",
                         path, example.id));
     exam.features = std::make_shared<const std::vector<SquadFeature>>(
-        make_squad_features(exam.examples, *tokenizer_, squad_options(), false));
+        make_squad_features(exam.examples, *tokenizer_, squad_options(c_), false));
     if (exam.features->empty())
       throw std::runtime_error(fmt::format("{} has no question to evaluate on", path));
     exam.source = make_squad_samples(exam.features, c_.sequence, false, c_.seed);
@@ -95,13 +97,6 @@ class Opener {
   }
 
  private:
-  SquadOptions squad_options() const {
-    SquadOptions o;
-    o.sequence = c_.sequence;
-    o.stride = c_.data.document_stride;
-    o.question = c_.data.question_tokens;
-    return o;
-  }
   void make_tokenizer() {
     tokenizer_ =
         make_wordpiece_tokenizer(c_.data.vocab_file, c_.data.tokenizer == "BertWordPieceLowerCase");
@@ -131,6 +126,7 @@ class Opener {
     o.vocabulary = c_.model.vocabulary;
     if (o.vocabulary <= o.tokens.mask) o.tokens = {0, 1, 2, 3, 4};
     o.classes = c_.model.classes;
+    o.samples = c_.data.mock_samples;
     o.masked_probability = c_.data.mask_probability;
     o.max_predictions = c_.data.max_predictions;
     o.seed = use.training ? c_.seed : c_.seed + 1;
@@ -154,11 +150,7 @@ class Opener {
 
   // Classes are numbered as the model has them, else as in the training texts.
   Source texts(const std::string& path, const Use& use) {
-    LabelledTextOptions o;
-    o.text_column = c_.data.text_column;
-    o.pair_column = c_.data.pair_column;
-    o.label_column = c_.data.label_column;
-    const LabelledTexts rows = read_labelled_texts(path, o);
+    const LabelledTexts rows = read_labelled_texts(path, labelled_text_options(c_));
     if (!names_.empty()) {
       classes_ = class_names(rows, names_);
     } else if (use.training || classes_.empty()) {
@@ -214,7 +206,7 @@ class Opener {
           "the file says",
           file.left_out, file.left_out + static_cast<int64_t>(file.examples.size()), path));
     auto features = std::make_shared<const std::vector<SquadFeature>>(
-        make_squad_features(file.examples, *tokenizer_, squad_options(), true));
+        make_squad_features(file.examples, *tokenizer_, squad_options(c_), true));
     if (features->empty())
       throw std::runtime_error(fmt::format("{}: {} has no question", use.flag, path));
     return make_squad_samples(features, c_.sequence, use.training, c_.seed);
@@ -266,6 +258,13 @@ void open_held_out(Opener* opener, const Config& c, DataSources* data) {
         "for training");
   if (same || !paths.empty()) data->validation = open_split(opener, c, paths, validation, data);
   if (!c.data.test.paths.empty()) data->test = open_split(opener, c, c.data.test.paths, test, data);
+  // Exact match and F1 need all windows of a question, which whole files have.
+  if (c.epochs == 0 || c.model.task != Task::question_answering) return;
+  for (const auto& [samples, from] : {std::pair{&data->validation, &c.data.validation.paths},
+                                      std::pair{&data->test, &c.data.test.paths}})
+    if (*samples)
+      samples->questions =
+          std::make_shared<const EncoderExam>(opener->open_questions(from->front()));
 }
 
 }  // namespace
@@ -277,6 +276,7 @@ EncoderExam open_encoder_exam(const Config& c) {
   const Use all{"evaluation", "--data-path", false};
   exam.source = opener.open(c.data.paths, all);
   check_length(*exam.source, c, c.data.paths, all);
+  exam.name = c.data.mock ? "--mock-data" : c.data.paths.front();
   exam.classes = opener.classes();
   exam.notes = opener.notes();
   return exam;
@@ -287,7 +287,9 @@ DataSources open_encoder_data(const Config& c, const std::string& model) {
   Opener opener(c, model);
   if (!c.skip_train) data.train = open_split(&opener, c, c.data.paths, training, &data);
   if (!c.skip_train) data.classes = opener.classes();
-  if (c.eval_interval > 0 && c.eval_iterations > 0) open_held_out(&opener, c, &data);
+  const bool files = !c.data.validation.paths.empty() || !c.data.test.paths.empty();
+  if ((c.eval_interval > 0 && c.eval_iterations > 0) || (c.epochs > 0 && files))
+    open_held_out(&opener, c, &data);
   data.notes = opener.notes();
   if (const std::string unused = opener.unused_rows(); !unused.empty())
     data.notes.push_back(unused);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "src/data/encoder_samples.h"
@@ -19,6 +20,7 @@ DataSources open_encoder_data(const Config& config, const std::string& model);
 // What `evaluate` reads: all samples of --data-path in their order.
 struct EncoderExam {
   std::shared_ptr<const EncoderSource> source;
+  std::string name;  // of the file
   // Of SQuAD: what leads from logits back to answers.
   std::vector<SquadExample> examples;
   std::shared_ptr<const std::vector<SquadFeature>> features;  // sample n is feature n

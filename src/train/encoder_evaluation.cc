@@ -30,10 +30,13 @@ void timed(double* seconds, const Work& work) {
 
 class Examination {
  public:
-  Examination(const Config& c, const EncoderExam& exam, Stream& stream, const Mesh& mesh)
+  Examination(const Config& c, const EncoderExam& exam, Stream& stream, const Mesh& mesh,
+              const EvaluateBatch& evaluate, const std::function<Tensor()>& logits)
       : c_(c),
         exam_(exam),
         stream_(stream),
+        evaluate_(evaluate),
+        logits_(logits),
         data_(mesh.data()),
         gathers_(c.eval_mode == EvalMode::gather && data_.size() > 1),
         range_(range_of(data_.rank())),
@@ -41,12 +44,6 @@ class Examination {
         arena_(stream),
         options_(feed_options(c, stream)),
         upload_(c, stream, 1) {
-    register_model(c.model, &table_);
-    table_.layout(stream, c.compute_type());
-    load_model_weights(c.model_dir, c.model, ParameterState(table_), stream);
-    const Compute compute(stream, compute_options(c));
-    model_ = c.reference ? make_reference(c, table_, compute) : make_model(c, table_, compute);
-    set_ = model_->make_activations();
     state_ = static_cast<StepState*>(
         arena_.make(DType::u8, {sizeof(StepState)}, "result of an evaluation").data);
     sums_ = arena_.make(DType::f64, {Sums::fields}, "sums of an evaluation");
@@ -72,7 +69,7 @@ class Examination {
       data_.barrier(stream_);
     });
     timed(&result.phases.metric, [&] {
-      if (scores) scores_.score(&sums);
+      if (scores && scored()) scores_.score(&sums);
     });
     timed(&result.phases.exchange, [&] { exchange(&sums); });
     result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -82,8 +79,10 @@ class Examination {
   }
 
  private:
+  // Questions whose windows do not lead back to answers give a loss alone.
+  bool scored() const { return c_.model.task != Task::question_answering || exam_.features; }
   SampleRange range_of(int rank) const {
-    const bool questions = c_.model.task == Task::question_answering && !gathers_;
+    const bool questions = c_.model.task == Task::question_answering && !gathers_ && scored();
     return samples_of_rank(exam_, c_.micro_batch, rank, data_.size(), questions);
   }
   // Micro batch `round` of a range, of which only the samples of the range count.
@@ -136,7 +135,7 @@ class Examination {
       batch.counted_second = pairs_;
       weight = 1;
     }
-    model_->evaluate(batch, {weight, {}, state_}, *set_);
+    evaluate_(batch, {weight, {}, state_});
     for (int64_t n = at.begin; n < at.end; ++n) {
       if (n < range_.begin || n >= range_.end) continue;
       (*sums)[Sums::samples] += 1;
@@ -148,8 +147,8 @@ class Examination {
 
   // The answers of this process's micro batch: to be scored here, or to be gathered.
   void take(const SampleRange& at, const EncoderArrays& arrays) {
-    if (!model_->logits().defined()) return;
-    const std::vector<float> logits = fetch_f32(model_->logits(), stream_);
+    if (!scored() || !logits_().defined()) return;
+    const std::vector<float> logits = fetch_f32(logits_(), stream_);
     if (c_.model.task == Task::classification) {
       const std::vector<int32_t> classes = greatest_of_rows(logits, c_.model.classes);
       std::vector<float> scores;
@@ -257,22 +256,21 @@ class Examination {
     result->samples = std::llround(sums[Sums::samples]);
     result->tokens = std::llround(sums[Sums::tokens]);
     result->metrics = metrics_of(sums, c_.model.task);
-    if (c_.model.task != Task::pretraining && result->metrics.empty())
+    if (c_.model.task != Task::pretraining && scored() && result->metrics.empty())
       throw CheckFailed(fmt::format(
           "{}: none of the {} samples has a label that counts, so that there is no metric",
-          c_.data.paths.front(), result->samples));
+          exam_.name, result->samples));
   }
 
   const Config& c_;
   const EncoderExam& exam_;
   Stream& stream_;
+  const EvaluateBatch& evaluate_;
+  const std::function<Tensor()>& logits_;
   Communicator& data_;
   const bool gathers_;
   const SampleRange range_;
   EncoderScores scores_;
-  ParameterTable table_;
-  std::unique_ptr<Stage> model_;
-  std::unique_ptr<ActivationSet> set_;
   Arena arena_;
   const FeedOptions options_;
   EncoderUpload upload_;
@@ -288,9 +286,25 @@ class Examination {
 }  // namespace
 
 EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Stream& stream,
+                                   const Mesh& mesh, const EvaluateBatch& evaluate,
+                                   const std::function<Tensor()>& logits) {
+  return Examination(c, exam, stream, mesh, evaluate, logits).run();
+}
+
+EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Stream& stream,
                                    const Mesh& mesh, World& world) {
-  Examination examination(c, exam, stream, mesh);
-  EncoderEvaluation result = examination.run();
+  ParameterTable table;
+  register_model(c.model, &table);
+  table.layout(stream, c.compute_type());
+  load_model_weights(c.model_dir, c.model, ParameterState(table), stream);
+  const Compute compute(stream, compute_options(c));
+  const std::unique_ptr<Stage> model =
+      c.reference ? make_reference(c, table, compute) : make_model(c, table, compute);
+  const std::unique_ptr<ActivationSet> set = model->make_activations();
+  EncoderEvaluation result = evaluate_encoder(
+      c, exam, stream, mesh,
+      [&](const Batch& batch, const Pass& pass) { model->evaluate(batch, pass, *set); },
+      [&] { return model->logits(); });
   if (!c.predictions_path.empty())
     result.predictions =
         joined_predictions(world.meeting().exchange(result.predictions), c.model.task);

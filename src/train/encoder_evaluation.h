@@ -1,6 +1,7 @@
 // The loss of an encoder on all samples of its data, and what its answers are worth.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "src/config/config.h"
@@ -8,6 +9,7 @@
 #include "src/parallel/mesh.h"
 #include "src/train/encoder_data.h"
 #include "src/train/encoder_scores.h"
+#include "src/train/evaluation.h"
 #include "src/train/world.h"
 
 namespace tally::train {
@@ -30,6 +32,15 @@ struct EncoderEvaluation {
   EvaluationPhases phases;
   std::string predictions;  // on rank 0, where --predictions asks for them
 };
+
+// Evaluates with a model that is there already. `evaluate` runs a micro batch of up to
+// --micro-batch-size samples, and `logits` gives what Stage::logits() gives then. The replicas of
+// `mesh` divide the samples. Questions without `exam.features` give a loss and no metric, others a
+// metric and no loss. Collective. Throws std::runtime_error, CheckFailed where no label counts, and
+// OutOfMemory.
+EncoderEvaluation evaluate_encoder(const Config& config, const EncoderExam& exam, Stream& stream,
+                                   const Mesh& mesh, const EvaluateBatch& evaluate,
+                                   const std::function<Tensor()>& logits);
 
 // Takes the weights of config.model_dir, which has all of the task. The replicas of `mesh` divide the
 // samples. Collective. Throws std::runtime_error, CheckFailed where no label counts, and OutOfMemory.

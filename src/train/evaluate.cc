@@ -84,6 +84,12 @@ std::vector<int32_t> read_tokens(const Config& c, const Print& notice) {
   return tokens;
 }
 
+// What was evaluated on, as people name it.
+std::string data_name(const Config& c) {
+  if (c.data.mock) return "random tokens (--mock-data)";
+  return c.text.empty() ? c.data.paths.front() : c.text;
+}
+
 nlohmann::ordered_json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
 }
@@ -143,7 +149,7 @@ nlohmann::ordered_json record_of(const Record& record, const nlohmann::ordered_j
                              {"ended", text_or_null(record.ended)},
                              {"command_line", c.command_line},
                              {"model", c.model_dir},
-                             {"text", c.text.empty() ? c.data.paths.front() : c.text},
+                             {"text", data_name(c)},
                              {"precision", precision_name(c.precision)},
                              {"seq_length", c.sequence},
                              {"micro_batch_size", c.micro_batch},

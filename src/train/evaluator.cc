@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "src/train/encoder_evaluation.h"
 #include "src/train/evaluation.h"
 #include "src/train/loader.h"
 
@@ -22,6 +23,7 @@ Evaluator::Evaluator(const Config& config, Stream& stream, EvaluateBatch evaluat
 }
 
 HeldOutResult Evaluator::evaluate(const Samples& samples, int64_t first, Batch& batch) {
+  if (config_.epochs > 0 && samples.sequences) return evaluate_all(samples);
   if (config_.epochs > 0)
     return {mean_loss(stream_, evaluate_, batch,
                       *make_sample_blocks(samples.tokens, config_.sequence), state_, mesh_),
@@ -44,6 +46,18 @@ HeldOutResult Evaluator::evaluate(const Samples& samples, int64_t first, Batch& 
   return with_accuracy(loss, counts);
 }
 
+HeldOutResult Evaluator::evaluate_all(const Samples& samples) {
+  EncoderExam labelled;
+  labelled.source = samples.sequences;
+  labelled.name = "the held-out data";
+  const EncoderEvaluation found =
+      evaluate_encoder(config_, labelled, stream_, mesh_, evaluate_, logits_);
+  if (!samples.questions) return {found.loss, found.metrics};
+  return {
+      found.loss,
+      evaluate_encoder(config_, *samples.questions, stream_, mesh_, evaluate_, logits_).metrics};
+}
+
 // The replicas add what they have counted.
 HeldOutResult Evaluator::with_accuracy(double loss, const ClassCounts& mine) {
   std::array<int64_t, 2> sums{mine.labels, mine.right};
@@ -52,7 +66,7 @@ HeldOutResult Evaluator::with_accuracy(double loss, const ClassCounts& mine) {
   stream_.copy(sums.data(), counts_.data, counts_.bytes());
   stream_.synchronize();
   if (sums[0] == 0) return {loss, {}};
-  return {loss, static_cast<double>(sums[1]) / static_cast<double>(sums[0])};
+  return {loss, {{"accuracy", static_cast<double>(sums[1]) / static_cast<double>(sums[0])}}};
 }
 
 }  // namespace tally::train

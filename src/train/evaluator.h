@@ -11,6 +11,7 @@
 #include "src/model/stage.h"
 #include "src/parallel/mesh.h"
 #include "src/train/class_counts.h"
+#include "src/train/encoder_scores.h"
 #include "src/train/evaluation.h"
 
 namespace tally::train {
@@ -18,7 +19,7 @@ namespace tally::train {
 // What an evaluation found.
 struct HeldOutResult {
   double loss = 0;
-  std::optional<double> accuracy;  // of classifiers, where a label counts
+  Metrics metrics;  // of classifiers the accuracy, where a label counts; of SQuAD with --epochs
 };
 
 class Evaluator {
@@ -28,11 +29,12 @@ class Evaluator {
   Evaluator(const Config& config, Stream& stream, EvaluateBatch evaluate,
             std::function<Tensor()> logits, const Mesh& mesh);
 
-  // The mean loss, and the share of right classes, on --eval-iters global batches of `samples` from sample `first` on; with --epochs,
-  // on all its blocks. `batch` is overwritten. Collective; waits for the device.
+  // The mean loss and the metrics on --eval-iters global batches of `samples` from sample `first` on;
+  // with --epochs on all of them. `batch` is overwritten. Collective; waits for the device.
   HeldOutResult evaluate(const Samples& samples, int64_t first, Batch& batch);
 
  private:
+  HeldOutResult evaluate_all(const Samples& samples);
   HeldOutResult with_accuracy(double loss, const ClassCounts& mine);
 
   const Config& config_;

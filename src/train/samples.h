@@ -10,9 +10,13 @@
 
 namespace tally::train {
 
+struct EncoderExam;
+
 struct Samples {
   std::shared_ptr<const SampleSource> tokens;
   std::shared_ptr<const EncoderSource> sequences;
+  // Of held-out samples of SQuAD, with --epochs: the same questions with all their answers.
+  std::shared_ptr<const EncoderExam> questions;
 
   Samples() = default;
   Samples(std::nullptr_t) {}  // NOLINT(google-explicit-constructor)

@@ -23,8 +23,8 @@ void evaluate_once(const Config& config, Session& session, const DataSources& da
     if (!source) continue;
     const HeldOutResult found = evaluator.evaluate(source, 0, pipeline.batch());
     print(format_validation(fmt::format("iteration {} on {} set", iteration, name), found.loss,
-                            found.accuracy));
-    record->evaluations.push_back({iteration, found.loss, name, found.accuracy});
+                            found.metrics));
+    record->evaluations.push_back({iteration, found.loss, name, found.metrics});
     if (!std::isfinite(found.loss))
       throw CheckFailed(fmt::format("the loss of the {} set is not finite", name));
   }

@@ -210,8 +210,8 @@ void StepLoop::evaluate(const std::string& where) {
       evaluator_.evaluate(parts_.validation, before * c.eval_iterations * c.global_batch,
                           forward_backward_.pipeline().batch());
   evaluated_ = iteration_;
-  record_->evaluations.push_back({iteration_, found.loss, "validation", found.accuracy});
-  hooks_.print(format_validation(where, found.loss, found.accuracy));
+  record_->evaluations.push_back({iteration_, found.loss, "validation", found.metrics});
+  hooks_.print(format_validation(where, found.loss, found.metrics));
   check_evaluation();
 }
 
@@ -241,9 +241,8 @@ void StepLoop::finish(bool finished) {
   if (finished && parts_.test) {
     const HeldOutResult found =
         evaluator_.evaluate(parts_.test, 0, forward_backward_.pipeline().batch());
-    record_->evaluations.push_back({iteration_, found.loss, "test", found.accuracy});
-    hooks_.print(
-        format_validation("the end of training for test data", found.loss, found.accuracy));
+    record_->evaluations.push_back({iteration_, found.loss, "test", found.metrics});
+    hooks_.print(format_validation("the end of training for test data", found.loss, found.metrics));
     check_evaluation();
   }
   if (hooks_.save && saved_ != iteration_) save();

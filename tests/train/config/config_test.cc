@@ -182,6 +182,18 @@ TEST_CASE("--mock-lengths takes a histogram's @FILE for itself") {
   std::remove(path.c_str());
 }
 
+TEST_CASE("--mock-samples: of --mock-data, and what an evaluation of it takes") {
+  const std::string flags = "--model distilbert --task classify --train-iters 1 --lr 1 ";
+  CHECK(parse(flags + "--mock-data").data.mock_samples == 1024);
+  CHECK(parse(flags + "--mock-data --mock-samples 131_072").data.mock_samples == 131072);
+  CHECK(
+      error_of(flags + "--data-path a.tsv --mock-samples 8") ==
+      "--mock-samples: goes with --mock-data; files have the samples that they have: leave it out");
+  CHECK(error_of("--num-layers 2 --hidden-size 32 --num-attention-heads 2 --train-iters 1 "
+                 "--mock-data --mock-samples 8") ==
+        "--mock-samples: is for encoders, and this is gpt: give --model bert-base, for example");
+}
+
 TEST_CASE("a later --data-path replaces one of a flags file; one with several values is a list") {
   const std::string path = "config_test_data.txt";
   std::ofstream(path) << "--train-iters 1 --data-path 0.7 a 0.3 b\n";

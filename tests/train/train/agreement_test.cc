@@ -149,6 +149,7 @@ const std::map<std::string, Pair> flags{
     {"--classifier-dropout", {"--model bert-base --task classify", "0.4"}},
     {"--pad", {"--model bert-base", ""}},
     {"--mock-lengths", {"--model bert-base", "9"}},
+    {"--mock-samples", {"--model bert-base", "9"}},
     {"--mask-prob", {"--model bert-base", "0.3"}},
     {"--max-predictions-per-seq", {"--model bert-base", "7"}},
     {"--dynamic-masking", {"--model bert-base", ""}},
