@@ -1,5 +1,4 @@
 #include "engine/cli/run_tables.h"
-#include "engine/cli/prepare.h"
 
 #include <set>
 
@@ -43,7 +42,7 @@ bool open_runs(const Invocation& invocation, const std::vector<std::string>& fol
 bool tables_of_runs(const Invocation& invocation, const std::vector<OpenRun>& runs,
                     std::vector<RunTable>* tables) {
   const OpenRun& newest = runs.back();
-  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
+  const std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
   Diagnostics diagnostics;
   std::vector<std::vector<WorkpackageView>> views;
   for (const OpenRun& run : runs) {

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """workflows/gpt2-wikitext2.yaml: --tag small to its tables and chart, its jobs, its reading of other programs' logs."""
+import resource
+
 import golden
 from golden import SOURCE, check, tally
 
@@ -65,6 +67,17 @@ def mistakes(cwd):
         check(words in out + err, f"{arguments}: no '{words}' in\n{out}{err}")
 
 
+def out_of_memory(cwd):
+    """A training that does not fit is a row that says so; the other one is measured."""
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+    _, err = tally("run", WORKFLOW, "--tag", "small", "-o", "run", "--set", "precision=fp32", "--set", "batch_size=8,400",
+                   "--set", "size=gpt2 --num-layers 40 --hidden-size 64 --num-attention-heads 4", cwd=cwd)
+    check("expected: out of memory" in err, err)
+    rows = golden.tables("run", cwd, kept=("batch_size",))
+    check([row[1] for row in rows["memory"][1:]] == ["completed", "out_of_memory"], str(rows["memory"]))
+    check([row[2:6] for row in rows["samples_per_second"][1:]] == [["8", "N", "N", "N"], ["400", "-", "-", "-"]], str(rows))
+
+
 def jobs(cwd):
     text = "".join(golden.script("gpt2-wikitext2.yaml", number, cwd, "--tag", "slurm") for number in (1, 5))
     golden.compare("gpt2_wikitext2.job", text)
@@ -72,5 +85,5 @@ def jobs(cwd):
 
 if __name__ == "__main__":
     golden.need(".deps/text/english.txt", ".deps/vocab/vocab.json")
-    for test in (jobs, logs, mistakes, small, own_text):
+    for test in (jobs, logs, mistakes, small, own_text, out_of_memory):
         golden.in_a_folder(test)
