@@ -12,7 +12,8 @@
 # job_warning (minutes before it at which a signal comes) where the scheduler cannot be asked; nodes.
 # STATUS_FILE has the exit status, whole or not at all, and of a job that was started again "restart N" in a second line.
 # STATUS_FILE.job names the job that the folder belongs to; tally writes it. STATUS_FILE.begun says which start of which
-# job works in the folder, and how long its output files were before.
+# job works in the folder, and how long its output files were before. STATUS_FILE.claim-NAME has the id of the job of that
+# name that works in the folder.
 
 job_status_file=$1 job_done_file=$2 job_error_file=$3 job_reason_file=$4
 job_owner_file=${1:-.job}.job job_begun_file=${1:-.job}.begun
@@ -69,6 +70,22 @@ job_check_owner() {
   if [ "$job_restarts" -eq 0 ]; then
     echo "$job_owner_file: this folder belongs to another job of its run, or its result has been taken" >&2
   fi
+  exit 1
+}
+
+# One submission may become two jobs of one name: the scheduler's answer was lost, or the engine was killed meanwhile. The
+# first to start claims the folder, by a name that can be made once only; the other one touches nothing.
+job_claim() {
+  local claim id=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID-}}
+  [ -n "${SLURM_JOB_NAME-}" ] && [ -n "$job_status_file" ] && [ -e "$job_owner_file" ] || return 0
+  id=${id:-$job_id}
+  claim=$job_status_file.claim-$SLURM_JOB_NAME
+  echo "$id" > "$claim.$id" || job_stop "'$claim.$id' cannot be written"
+  # Some file systems have no hard links.
+  ln "$claim.$id" "$claim" 2> /dev/null || (set -C && echo "$id" > "$claim") 2> /dev/null
+  rm -f "$claim.$id"
+  [ "$(cat "$claim")" = "$id" ] && return
+  echo "job $(cat "$claim") of the same name works in this folder, so job $id ends" >&2
   exit 1
 }
 
@@ -233,6 +250,7 @@ job_run() {
 }
 
 job_check_owner
+job_claim
 job_begin
 trap job_time_ends TERM USR1 USR2
 job_make_folders

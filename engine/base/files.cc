@@ -1,6 +1,7 @@
 #include "engine/base/files.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <system_error>
 
 #include "engine/base/host.h"
 
@@ -27,6 +29,18 @@ Status write_all(int fd, const std::string& bytes, const std::string& path) {
   return Status::ok();
 }
 
+// A relative path that stayed relative would be recorded in a run and mean something else later.
+std::filesystem::path current_directory() {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::current_path(error);
+  if (error) {
+    throw std::system_error(error,
+                            "the current directory cannot be found (change to another one, or "
+                            "try again)");
+  }
+  return path;
+}
+
 }  // namespace
 
 Status file_error(const std::string& path, const char* what, int reason) {
@@ -36,7 +50,15 @@ Status file_error(const std::string& path, const char* what, int reason) {
   } else if (reason == ENOSPC || reason == EDQUOT) {
     hint = "; free some space and continue the run";
   }
-  return Status::error(path + ": " + what + ": " + strerror(reason) + hint);
+  return Status::error(path + ": " + what + ": " + strerror(reason) + hint, reason);
+}
+
+bool may_pass(int reason) {
+  for (const int passing :
+       {ENOSPC, EDQUOT, EIO, EMFILE, ENFILE, EAGAIN, ENOMEM, EINTR, ESTALE, ETIMEDOUT, ENOLCK}) {
+    if (reason == passing) return true;
+  }
+  return false;
 }
 
 std::string time_stamp() {
@@ -56,6 +78,7 @@ Status make_directories(const std::string& path) {
     if (S_ISDIR(there.st_mode)) return Status::ok();
     return Status::error(path + ": exists but is not a directory");
   }
+  if (reason == EEXIST && errno != ENOENT) return file_error(path, "cannot look at it", errno);
   const size_t slash = path.find_last_of('/');
   if (reason == ENOENT && slash != std::string::npos && slash > 0) {
     if (Status s = make_directories(path.substr(0, slash)); !s) return s;
@@ -69,12 +92,15 @@ Status write_file(const std::string& path, const std::string& bytes, int mode) {
   // The temporary name is unique to this process. Others, possibly on other hosts, may write the
   // same file at the same moment.
   const std::string aside = name_beside(path);
-  const int fd = open(aside.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+  const int flags = O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC;
+  const auto permissions = static_cast<mode_t>(mode);  // less those of the umask
+  int fd = open(aside.c_str(), flags, permissions);
+  if (fd < 0 && errno == EEXIST) {  // of a dead process with the same id, or a planted link
+    unlink(aside.c_str());
+    fd = open(aside.c_str(), flags, permissions);
+  }
   if (fd < 0) return file_error(path, "cannot write", errno);
   Status status = write_all(fd, bytes, path);
-  if (status && fchmod(fd, static_cast<mode_t>(mode)) != 0) {
-    status = file_error(path, "cannot set its permissions", errno);
-  }
   if (close(fd) != 0 && status) status = file_error(path, "cannot write", errno);
   if (status && rename(aside.c_str(), path.c_str()) != 0) {
     status = file_error(path, "cannot write", errno);
@@ -113,16 +139,41 @@ Status read_file(const std::string& path, std::string* bytes) {
   return read_file(path, [bytes](const char* piece, size_t count) { bytes->append(piece, count); });
 }
 
+namespace {
+
+// glob() ignores what it may not read. A fault of the host must not look like a missing file.
+int stop_at_fault(const char*, int reason) {
+  return may_pass(reason) ? 1 : 0;
+}
+
+}  // namespace
+
+Status matching_paths(const std::string& pattern, int flags, std::vector<std::string>* paths) {
+  glob_t found{};
+  // The C library sorts names in the locale's order. The engine never sets a locale, so this is
+  // byte order as under LC_ALL=C.
+  errno = 0;
+  const int code = glob(pattern.c_str(), flags, stop_at_fault, &found);
+  int reason = errno;
+  for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i) paths->emplace_back(found.gl_pathv[i]);
+  globfree(&found);
+  if (code == GLOB_NOSPACE) reason = ENOMEM;
+  if (code == GLOB_ABORTED && !may_pass(reason)) reason = EIO;
+  struct stat info {};
+  if (code == GLOB_NOMATCH && stat(pattern.c_str(), &info) != 0) reason = errno;
+  if (code != 0 && may_pass(reason)) return file_error(pattern, "cannot read", reason);
+  return Status::ok();
+}
+
 std::string absolute_path(const std::string& path, const std::string& base) {
   namespace fs = std::filesystem;
   const bool plain = path.size() > 1 && path.front() == '/' && path.back() != '/' &&
                      path.find("//") == std::string::npos && path.find("/.") == std::string::npos;
   if (plain) return path;
-  std::error_code ignored;
   fs::path full(path);
   if (!full.is_absolute()) {
     fs::path start(base);
-    if (!start.is_absolute()) start = fs::current_path(ignored) / start;
+    if (!start.is_absolute()) start = current_directory() / start;
     full = start / full;
   }
   std::string text = full.lexically_normal().string();

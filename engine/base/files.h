@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/base/status.h"
 
@@ -11,6 +12,9 @@ namespace tally {
 // "PATH: cannot write: No space left on device; free some space and continue the run". `reason` is
 // an errno value.
 Status file_error(const std::string& path, const char* what, int reason);
+// Whether the reason (an errno value) is a state of the host that may pass: no space, no file
+// descriptors, no processes, an I/O error. What failed may then be tried again.
+bool may_pass(int reason);
 // Makes a folder and its missing parents. It is not an error if the folder exists.
 Status make_directories(const std::string& path);
 // Replaces a file atomically: readers see either the old or the new bytes.
@@ -20,6 +24,9 @@ Status read_file(const std::string& path, std::string* bytes);
 // Reads a file and passes its bytes to `take`, one piece at a time.
 Status read_file(const std::string& path,
                  const std::function<void(const char* bytes, size_t count)>& take);
+// The paths that match a pattern of the shell, in byte order. `flags`: those of glob(3). Finding
+// none is not an error, but a host that cannot look is.
+Status matching_paths(const std::string& pattern, int flags, std::vector<std::string>* paths);
 // The absolute form of a path. `.` and `..` are removed textually; links are not followed.
 std::string absolute_path(const std::string& path, const std::string& base = {});
 // The relative path from folder `from` to `to`, such as "../../000000_x/work". Both are absolute.

@@ -144,6 +144,7 @@ class BenchmarkBuilder {
         diagnostics_.error(name.mark,
                            fmt::format("Element \"{}\" can only be used once", name.value));
         diagnostics_.note(other.mark, "it is used here already");
+        break;
       }
       use->push_back(std::move(name));
     }

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "engine/base/text.h"
 #include "engine/check/names.h"
@@ -148,79 +151,139 @@ class DollarChecker {
       : benchmark_(benchmark), strict_(strict), sources_(sources), diagnostics_(diagnostics) {}
 
   void check() {
+    for (const Step& step : benchmark_.steps) steps_.emplace(step.name.value, &step);
     for (const Step& step : benchmark_.steps) {
-      std::set<std::string> known, visited;
-      open_ = false;
-      if (!collect(step, &known, &visited)) continue;
-      for (const Operation& op : step.operations) check_text(op.command, step, known);
-      check_text(step.launch, step, known);
+      const Reach& reach = reach_of(step);
+      if (reach.unclear) continue;
+      for (const Operation& op : step.operations) check_text(op.command, step, reach.open);
+      check_text(step.launch, step, reach.open);
     }
   }
 
  private:
-  // Adds the names that a step and its parents define. Returns false if they depend on parameters.
-  bool collect(const Step& step, std::set<std::string>* known, std::set<std::string>* visited) {
-    if (!visited->insert(step.name.value).second) return true;
-    for (const Text& use : step.use) {
-      if (use.value.find('$') != std::string::npos) return false;
-      auto set = benchmark_.parameter_sets.find(use.value);
-      if (set == benchmark_.parameter_sets.end()) continue;
-      for (const Parameter& p : set->second.parameters) known->insert(p.name.value);
-    }
-    for (const Operation& op : step.operations) collect_command(op.command.value, known);
-    collect_sets(step, known);
-    for (const auto& variable : step.env) known->insert(variable.first.value);
-    if (step.kind != StepKind::plain)
-      known->insert(kind_value_names().begin(), kind_value_names().end());
-    for (const Text& depend : step.depend) {
-      known->insert(fmt::format("jube_wp_parent_{}_id", depend.value));
-      const Step* parent = benchmark_.find_step(depend.value);
-      if (parent && !collect(*parent, known, visited)) return false;
-    }
-    return true;
+  // The names that a step itself defines.
+  struct Names {
+    std::set<std::string> known;
+    bool open = false;     // its commands may know names that cannot be seen here
+    bool unclear = false;  // its sets depend on parameters
+  };
+  // The same of a step and all steps before it. Their names are looked up where they are, because a
+  // long chain of steps would make a long list for each.
+  struct Reach {
+    bool open = false, unclear = false;
+  };
+
+  const Step* find_step(const std::string& name) const {
+    const auto found = steps_.find(name);
+    return found != steps_.end() ? found->second : nullptr;
   }
 
-  void collect_command(const std::string& command, std::set<std::string>* known) {
-    collect_assigned(command, known);
-    if (takes_names_from_elsewhere(command)) open_ = true;
+  const Names& names_of(const Step& step) {
+    const auto [entry, added] = names_.try_emplace(&step);
+    Names& names = entry->second;
+    if (added) collect(step, &names);
+    return names;
+  }
+
+  void collect(const Step& step, Names* names) const {
+    for (const Text& use : step.use) {
+      if (use.value.find('$') != std::string::npos) names->unclear = true;
+      auto set = benchmark_.parameter_sets.find(use.value);
+      if (set == benchmark_.parameter_sets.end()) continue;
+      for (const Parameter& p : set->second.parameters) names->known.insert(p.name.value);
+    }
+    for (const Operation& op : step.operations) collect_command(op.command.value, names);
+    collect_sets(step, names);
+    for (const auto& variable : step.env) names->known.insert(variable.first.value);
+    if (step.kind != StepKind::plain)
+      names->known.insert(kind_value_names().begin(), kind_value_names().end());
+    for (const Text& depend : step.depend) {
+      names->known.insert(fmt::format("jube_wp_parent_{}_id", depend.value));
+    }
+  }
+
+  // Steps that wait for each other are an error that is reported elsewhere.
+  const Reach& reach_of(const Step& step) {
+    const auto [entry, added] = reach_.try_emplace(&step);
+    Reach& reach = entry->second;
+    if (!added) return reach;
+    const Names& own = names_of(step);
+    bool open = own.open;
+    bool unclear = own.unclear;
+    for (const Text& depend : step.depend) {
+      const Step* parent = find_step(depend.value);
+      if (parent == nullptr) continue;
+      const Reach& before = reach_of(*parent);
+      open = open || before.open;
+      unclear = unclear || before.unclear;
+    }
+    reach.open = open;
+    reach.unclear = unclear;
+    return reach;
+  }
+
+  // Calls `look` for the step and the steps before it, nearest first, until it returns true.
+  template <typename Look>
+  bool any_before(const Step& step, Look look) {
+    std::vector<const Step*> todo{&step};
+    std::set<const Step*> seen{&step};
+    for (size_t i = 0; i < todo.size(); ++i) {
+      if (look(names_of(*todo[i]))) return true;
+      for (const Text& depend : todo[i]->depend) {
+        const Step* parent = find_step(depend.value);
+        if (parent != nullptr && seen.insert(parent).second) todo.push_back(parent);
+      }
+    }
+    return false;
+  }
+
+  static void collect_command(const std::string& command, Names* names) {
+    collect_assigned(command, &names->known);
+    if (takes_names_from_elsewhere(command)) names->open = true;
   }
 
   // Adds the names that prepare commands export and that a site sets in its jobs.
-  void collect_sets(const Step& step, std::set<std::string>* known) {
-    if (!step.modules.empty()) open_ = true;
+  void collect_sets(const Step& step, Names* names) const {
+    if (!step.modules.empty()) names->open = true;
     for (const Text& use : step.use) {
       if (const auto set = benchmark_.file_sets.find(use.value);
           set != benchmark_.file_sets.end()) {
         for (const auto& entry : set->second.entries) {
           const auto* prepare = std::get_if<Prepare>(&entry);
-          if (prepare != nullptr) collect_command(prepare->command.value, known);
+          if (prepare != nullptr) collect_command(prepare->command.value, names);
         }
       }
       const auto set = benchmark_.parameter_sets.find(use.value);
       if (set == benchmark_.parameter_sets.end()) continue;
       for (const Parameter& p : set->second.parameters) {
         if (!starts_with(p.name.value, "site_") || p.value.value.empty()) continue;
-        collect_assigned(p.value.value, known);
-        if (p.name.value == "site_modules") open_ = true;
+        collect_assigned(p.value.value, &names->known);
+        if (p.name.value == "site_modules") names->open = true;
       }
     }
   }
 
-  void check_text(const Text& text, const Step& step, const std::set<std::string>& known) {
+  void check_text(const Text& text, const Step& step, bool open) {
     std::set<std::string> said;
     const std::vector<bool> quoted = single_quoted(text.value);
     for (const DollarName& dollar : dollar_names(text.value)) {
       const std::string& name = dollar.name;
-      if (known.count(name) > 0 || is_builtin(name) || is_job_variable(name) ||
-          is_shell_variable(name) || std::getenv(name.c_str()) || !said.insert(name).second) {
+      if (is_builtin(name) || is_job_variable(name) || is_shell_variable(name) ||
+          std::getenv(name.c_str()) || !said.insert(name).second ||
+          any_before(step, [&](const Names& names) { return names.known.count(name) > 0; })) {
         continue;
       }
+      std::set<std::string> known;
+      any_before(step, [&](const Names& names) {
+        known.insert(names.known.begin(), names.known.end());
+        return false;
+      });
       std::vector<std::string> candidates(known.begin(), known.end());
       candidates.insert(candidates.end(), builtin_names().begin(), builtin_names().end());
       std::string hint = did_you_mean(name, candidates);
       if (hint.empty()) hint = parameter_elsewhere(name);
       const Mark place = place_of(text.mark, dollar.written);
-      if (strict_ && !open_ && !quoted[dollar.at]) {
+      if (strict_ && !open && !quoted[dollar.at]) {
         if (hint.empty()) hint = fmt::format("write $${} to leave it to the shell", name);
         diagnostics_.error(place,
                            fmt::format("'{}' is not a parameter of step '{}', and the environment "
@@ -271,7 +334,9 @@ class DollarChecker {
 
   const Benchmark& benchmark_;
   const bool strict_;  // unknown names are errors
-  bool open_ = false;  // the step's commands may know names that cannot be seen here
+  std::unordered_map<std::string_view, const Step*> steps_;
+  std::map<const Step*, Names> names_;
+  std::map<const Step*, Reach> reach_;
   const Sources& sources_;
   Diagnostics& diagnostics_;
 };

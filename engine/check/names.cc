@@ -6,6 +6,8 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "engine/base/text.h"
 #include "engine/workflow/chart_words.h"
@@ -44,7 +46,9 @@ class ReferenceChecker {
       : benchmark_(benchmark),
         removed_(removed),
         diagnostics_(diagnostics),
-        steps_(names_of(benchmark.steps)) {}
+        steps_(names_of(benchmark.steps)) {
+    for (const Step& step : benchmark.steps) by_name_.emplace(step.name.value, &step);
+  }
 
   void check() {
     for (const Step& step : benchmark_.steps) check_step(step);
@@ -118,22 +122,29 @@ class ReferenceChecker {
     }
   }
 
+  const Step* find_step(const std::string& name) const {
+    const auto found = by_name_.find(name);
+    return found != by_name_.end() ? found->second : nullptr;
+  }
+
   void visit(const Step& step) {
     path_.push_back(step.name.value);
+    open_.insert(step.name.value);
     for (const Text& depend : step.depend) {
-      auto open = std::find(path_.begin(), path_.end(), depend.value);
-      if (open != path_.end()) {
-        std::vector<std::string> cycle(open, path_.end());
+      if (open_.count(depend.value) != 0) {
+        std::vector<std::string> cycle(std::find(path_.begin(), path_.end(), depend.value),
+                                       path_.end());
         cycle.push_back(depend.value);
         diagnostics_.error(
             depend.mark,
             "Cannot resolve dependencies. These steps wait for each other: " + join(cycle, " -> "));
         continue;
       }
-      const Step* next = benchmark_.find_step(depend.value);
+      const Step* next = find_step(depend.value);
       if (next && done_.count(depend.value) == 0) visit(*next);
     }
     path_.pop_back();
+    open_.erase(step.name.value);
     done_.insert(step.name.value);
   }
 
@@ -170,7 +181,7 @@ class ReferenceChecker {
 
   void add_parameters(const std::string& name, std::set<std::string>* seen,
                       std::map<std::string, Mark>* parameters) const {
-    const Step* step = benchmark_.find_step(name);
+    const Step* step = find_step(name);
     if (step == nullptr || !seen->insert(name).second) return;
     for (const Text& use : step->use) {
       const auto set = benchmark_.parameter_sets.find(use.value);
@@ -348,8 +359,9 @@ class ReferenceChecker {
   const RemovedNames& removed_;
   Diagnostics& diagnostics_;
   std::vector<std::string> steps_;
+  std::unordered_map<std::string_view, const Step*> by_name_;
   std::vector<std::string> path_;
-  std::set<std::string> done_;
+  std::set<std::string> open_, done_;  // open_: those of path_
   std::map<std::string, Mark> result_names_;
   std::map<std::string, Mark> chart_names_;
   std::set<std::string> clashing_;

@@ -98,18 +98,17 @@ Parameter SetBuilder::parameter(const Element& element) {
 }
 
 void SetBuilder::add_parameter(Parameter next, const Element& element, const Element& set,
-                               size_t inherited, std::vector<const Element*>* origins,
-                               ParameterSet* result) {
+                               Parameters* before, ParameterSet* result) {
   auto& all = result->parameters;
-  auto known = std::find_if(all.begin(), all.end(),
-                            [&](const Parameter& p) { return p.name.value == next.name.value; });
-  if (known == all.end()) {
+  const auto [entry, added] = before->index.try_emplace(next.name.value, all.size());
+  if (added) {
     all.push_back(std::move(next));
-    origins->push_back(&element);
+    before->origins.push_back(&element);
     return;
   }
-  auto index = static_cast<size_t>(known - all.begin());
-  const bool own = index >= inherited;
+  const size_t index = entry->second;
+  Parameter* const known = &all[index];
+  const bool own = index >= before->inherited;
   const std::string name = next.name.value;
   const Mark here = next.name.mark;
   if (own && known->duplicate != next.duplicate) {
@@ -137,21 +136,21 @@ void SetBuilder::add_parameter(Parameter next, const Element& element, const Ele
   } else {
     // A definition with a tag that replaces a plain one is intended. Two plain definitions look
     // like a mistake.
-    const Element* before = (*origins)[index];
-    if (own && is_same_list(*before, element)) {
+    const Element* origin = before->origins[index];
+    if (own && is_same_list(*origin, element)) {
       diagnostics_.warning(here,
                            fmt::format("parameter '{}' has a list of values, of which JUBE keeps "
                                        "the last",
                                        name),
                            "write them as one text with commas: \"1,2\"");
-    } else if (own && how == Duplicate::none && !element.find("tag") && !before->find("tag")) {
+    } else if (own && how == Duplicate::none && !element.find("tag") && !origin->find("tag")) {
       diagnostics_.warning(
           here, fmt::format("parameter '{}' is defined twice; the last one counts", name),
           "say 'duplicate: replace' to mean it, or 'concat' to have both values");
       diagnostics_.note(known->name.mark, "the first one is here");
     }
     *known = std::move(next);
-    (*origins)[index] = &element;
+    before->origins[index] = &element;
   }
 }
 
@@ -185,8 +184,12 @@ ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& ho
   if (const Element* base = initial(element, home, depth, &file)) {
     set = parameter_set(*base, *file, depth + 1);
   }
-  const size_t inherited = set.parameters.size();
-  std::vector<const Element*> origins(inherited, nullptr);
+  Parameters before;
+  before.inherited = set.parameters.size();
+  before.origins.assign(before.inherited, nullptr);
+  for (size_t i = 0; i < before.inherited; ++i) {
+    before.index.emplace(set.parameters[i].name.value, i);
+  }
   std::vector<Text> single_zip;
   for (size_t i = 0; i < element.children.size(); ++i) {
     const Element& child = element.children[i];
@@ -199,7 +202,7 @@ ParameterSet SetBuilder::parameter_set(const Element& element, const SetFile& ho
       Parameter next = parameter(count == 1 ? child : whole_list(&child, count));
       i += count - 1;
       if (next.name.value.empty()) continue;
-      add_parameter(std::move(next), child, element, inherited, &origins, &set);
+      add_parameter(std::move(next), child, element, &before, &set);
     } else if (child.name == "where") {
       set.where.push_back(text_of(child));
     } else if (child.name == "zip") {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/check/check.h"
@@ -90,8 +91,14 @@ class SetBuilder {
   bool add_as(const Element& element, const SetFile& home, const std::string& name,
               Benchmark* benchmark);
   Parameter parameter(const Element& element);
+  // What a set has so far. The parameters before `inherited` come from init_with.
+  struct Parameters {
+    size_t inherited = 0;
+    std::vector<const Element*> origins;            // parallel to the set's parameters
+    std::unordered_map<std::string, size_t> index;  // by name, because a set may have many
+  };
   void add_parameter(Parameter parameter, const Element& element, const Element& set,
-                     size_t inherited, std::vector<const Element*>* origins, ParameterSet* result);
+                     Parameters* before, ParameterSet* result);
 
   // Makes one parameter from the `count` elements that came from a list of values under `_`.
   Element whole_list(const Element* first, size_t count);

@@ -18,6 +18,7 @@
 #include "engine/cli/input.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
+#include "engine/results/mapped_faults.h"
 
 namespace tally {
 namespace {
@@ -66,6 +67,9 @@ Application::Application(Invocation invocation, const std::string& name)
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->option_text("WHEN");
   app_.footer("Exit codes: " + exit_codes_in_short() + "; see `" + name + " help exit-codes`.");
+  app_.add_flag("--no-exec", invocation_.no_exec,
+                "execute nothing that the input names: values by python, perl and the shell are "
+                "errors");
   app_.add_flag("--strict", invocation_.strict, "unknown keys and other warnings are errors");
   // JUBE's dry run. `run` is the only changing command that has one.
   app_.add_flag("--debug", debug_, "as `run -n`; accepted for JUBE's command lines")->group("");
@@ -238,10 +242,11 @@ int run_application(int argc, char** argv, const StepKinds& kinds) {
     fmt::print(stderr, "note: -t is given more than once: as in JUBE only the last counts ({})\n",
                last);
   }
+  report_faults_of_mapped_files();
   int code = kFailed;
   try {
     code = application.run(static_cast<int>(words.size()), words.data());
-  } catch (const std::system_error& error) {  // thrown by fmt when a line cannot be printed
+  } catch (const std::system_error& error) {  // printing, --no-exec, the current directory
     if (std::ferror(stdout) == 0) print_error(invocation, error.what());
   }
   return output_written(invocation) ? code : std::max(code, kFailed);

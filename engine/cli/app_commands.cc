@@ -10,6 +10,14 @@
 
 namespace tally {
 
+bool Application::may_execute(const char* command) const {
+  if (!invocation_.no_exec) return true;
+  print_error(invocation_,
+              fmt::format("`{}` executes commands, which --no-exec does not allow", command),
+              "run -n, script, validate and result work with it");
+  return false;
+}
+
 void Application::add_run() {
   CLI::App* sub = command("run", "run the benchmarks of input files", [this] {
     RunArgs& a = run_;
@@ -21,6 +29,7 @@ void Application::add_run() {
                   fmt::format("'{} script' writes all of them", invocation_.program));
       return kBadInput;
     }
+    if (!a.dry_run && !may_execute("run")) return kBadInput;
     return run_command(invocation_, a);
   });
   sub->add_option("files", run_.files, "input files, YAML or XML")->option_text("FILE ...");
@@ -55,7 +64,7 @@ void Application::add_run() {
 
 void Application::add_continue() {
   CLI::App* sub = command("continue", "go on with a run that is not finished", [this] {
-    if (!settle_runs({})) return kBadInput;
+    if (!settle_runs({}) || !may_execute("continue")) return kBadInput;
     continue_.runs = runs_;
     continue_.no_wait = !waits_;
     return continue_command(invocation_, continue_);
@@ -72,7 +81,7 @@ void Application::add_continue() {
 void Application::add_watch() {
   CLI::App* sub =
       command("watch", "show the jobs of a run until they have ended, then its tables", [this] {
-        if (!settle_runs({})) return kBadInput;
+        if (!settle_runs({}) || !may_execute("watch")) return kBadInput;
         continue_.runs = runs_;
         return watch_command(invocation_, continue_);
       });

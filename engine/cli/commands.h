@@ -21,6 +21,7 @@ struct Invocation {
   int verbose = 0;
   bool quiet = false;  // only tables and failures
   bool strict = false;
+  bool no_exec = false;  // nothing that an input or a run names may be executed
   // automatic: in colour if the output is a terminal and NO_COLOR is not set.
   enum class Color { automatic, always, never } color = Color::automatic;
   // The folder of the program, which also holds tally-train. Empty: unknown.

@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/results.h"
 #include "engine/report/comparison.h"
 #include "engine/results/compare.h"
@@ -20,7 +21,7 @@ using statistics::Verdict;
 class Command {
  public:
   Command(const Invocation& invocation, const CompareArgs& args)
-      : invocation_(invocation), args_(args), evaluator_(make_evaluator(".")) {}
+      : invocation_(invocation), args_(args), evaluator_(make_result_evaluator(invocation)) {}
 
   int run() {
     if (!read_options() || !open_runs() || !choose_metrics()) return kBadInput;

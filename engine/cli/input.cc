@@ -117,6 +117,10 @@ bool in_color(const Invocation& invocation, int fd) {
          ::isatty(fd) != 0;
 }
 
+std::string for_stream(int fd, const std::string& text) {
+  return ::isatty(fd) == 1 ? without_controls(text) : text;
+}
+
 void print_error(const Invocation& invocation, const std::string& message,
                  const std::string& hint) {
   if (invocation.problems != nullptr) {
@@ -125,7 +129,7 @@ void print_error(const Invocation& invocation, const std::string& message,
   }
   const bool color = in_color(invocation, STDERR_FILENO);
   fmt::print(stderr, "{}: {}error:{} {}\n", invocation.program, color ? "\033[1;31m" : "",
-             color ? "\033[0m" : "", message);
+             color ? "\033[0m" : "", for_stream(STDERR_FILENO, message));
   if (!hint.empty()) fmt::print(stderr, "hint: {}\n", hint);
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/base/text.h"
 #include "engine/cli/input.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/results.h"
 #include "engine/expand/evaluator.h"
 #include "engine/results/log_views.h"
@@ -39,7 +40,7 @@ const Benchmark* only_benchmark(const Invocation& invocation, const Input& input
 class LogResults {
  public:
   LogResults(const Invocation& invocation, const ResultArgs& args)
-      : invocation_(invocation), args_(args), evaluator_(make_evaluator(".")) {}
+      : invocation_(invocation), args_(args), evaluator_(make_result_evaluator(invocation)) {}
 
   int show() {
     const std::string& file = args_.runs.directory;

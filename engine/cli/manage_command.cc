@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <iostream>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
@@ -31,6 +33,50 @@ Status remove_tree(const std::string& path) {
   std::filesystem::remove_all(path, error);
   if (!error) return Status::ok();
   return Status::error(fmt::format("cannot remove '{}': {}", path, error.message()));
+}
+
+// Whether the name is of an entry that tally makes in the folder of a run.
+bool is_run_entry(const std::string& name) {
+  for (const char* known : {"configuration.xml", "workpackages.xml", "analyse.xml", "timestamps",
+                            "result", "job_functions.sh"}) {
+    if (name == known) return true;
+  }
+  const bool log = name.size() > 4 && name.compare(name.size() - 4, 4, ".log") == 0;
+  const size_t digits = name.find_first_not_of("0123456789");
+  return log || starts_with(name, "journal.") || (digits == 6 && name[digits] == '_');
+}
+
+// A run without a journal: it was killed before it had one, or while an earlier tally removed it.
+// Nothing but a run's own entries may be in it.
+Status check_remains(const std::string& path) {
+  if (const auto holder = run_holder(path)) return Status::error(*holder);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (is_run_entry(name)) continue;
+    return Status::error(
+        fmt::format("{}: no run of tally here (journal.sqlite is missing, and there is '{}'); "
+                    "remove it by hand "
+                    "if it is not needed",
+                    path, name));
+  }
+  return error ? Status::error(path + ": cannot read: " + error.message()) : Status::ok();
+}
+
+// The journal goes last, so that a removal that was cut off can be done again.
+Status remove_run(const std::string& path, std::unique_ptr<Journal> journal) {
+  std::error_code error;
+  std::vector<std::string> entries;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!starts_with(name, "journal.")) entries.push_back(entry.path().string());
+  }
+  if (error) return Status::error(path + ": cannot read: " + error.message());
+  for (const std::string& entry : entries) {
+    if (Status s = remove_tree(entry); !s) return s;
+  }
+  journal.reset();
+  return remove_tree(path);
 }
 
 // Resets the workpackage, so that `continue` starts it again. Its descendants are removed.
@@ -85,17 +131,19 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
   if (runs.empty()) return kBadInput;
   for (const RunDirectory& directory : runs) {
     std::unique_ptr<Journal> journal;
+    const bool whole = has_journal(directory.path) || !args.workpackages.empty();
     // This fails if another engine holds the run.
-    if (Status s = Journal::open(directory.path, &journal); !s) {
-      print_error(invocation, s.message());
+    const Status usable =
+        whole ? Journal::open(directory.path, &journal) : check_remains(directory.path);
+    if (!usable) {
+      print_error(invocation, usable.message());
       return kFailed;
     }
     if (args.workpackages.empty()) {
       const CommandResult answer = args.force ? CommandResult::yes : ask(directory.path);
       if (answer == CommandResult::none) return kFailed;
       if (answer == CommandResult::no) continue;
-      journal.reset();
-      if (Status s = remove_tree(directory.path); !s) {
+      if (Status s = remove_run(directory.path, std::move(journal)); !s) {
         print_error(invocation, s.message());
         return kFailed;
       }

@@ -10,6 +10,7 @@
 #include "engine/chart/png.h"
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/run_tables.h"
 #include "engine/expand/evaluator.h"
 #include "engine/read/schema.h"
@@ -131,7 +132,7 @@ std::string first_column(const ResultTable& table, const std::string& y) {
 // Keeps the rows for which `where` is true.
 bool keep_rows(const Invocation& invocation, const std::string& where, ResultTable* table) {
   if (where.empty()) return true;
-  const std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
   Diagnostics diagnostics;
   std::vector<Record> kept;
   for (const size_t i : matching_rows({where, {}}, table->rows, *evaluator, diagnostics))

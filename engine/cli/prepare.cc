@@ -20,8 +20,13 @@ std::string shell_of_commands() {
   return shell != nullptr && *shell != '\0' ? shell : "/bin/sh";
 }
 
+std::unique_ptr<Evaluator> make_result_evaluator(const Invocation& invocation) {
+  return invocation.no_exec ? make_refusing_evaluator() : make_evaluator(".");
+}
+
 std::unique_ptr<Evaluator> make_run_evaluator(const Invocation& invocation,
                                               const Workflow& workflow) {
+  if (invocation.no_exec) return make_refusing_evaluator();
   const bool own = std::any_of(
       workflow.benchmarks.begin(), workflow.benchmarks.end(), [](const Benchmark& benchmark) {
         return std::any_of(benchmark.steps.begin(), benchmark.steps.end(),
@@ -58,13 +63,16 @@ std::unique_ptr<PreparedFile> prepare_file(const Invocation& invocation, const s
   Input& input = *file->input;
   if (!input.workflow) return nullptr;
   file->evaluator = make_run_evaluator(invocation, *input.workflow);
+  // Python reads expressions for the checks and does not execute them.
+  const std::unique_ptr<Evaluator> reader = make_evaluator(".");
   Diagnostics diagnostics, expressions;
   if (options.strict) diagnostics.make_warnings_errors();
   if (options.strict || options.validate) expressions.make_warnings_errors();
   for (const Benchmark& benchmark : input.workflow->benchmarks) {
     check_patterns(benchmark, diagnostics);
     check_sources(benchmark, diagnostics);
-    check_expressions(benchmark, options.validate, *file->evaluator, expressions);
+    check_expressions(benchmark, options.validate, invocation.no_exec ? *reader : *file->evaluator,
+                      expressions);
   }
   diagnostics.append(expressions);
   print_diagnostics(invocation, diagnostics, input.sources);

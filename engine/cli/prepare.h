@@ -64,4 +64,7 @@ std::string shell_of_commands();
 std::unique_ptr<Evaluator> make_run_evaluator(const Invocation& invocation,
                                               const Workflow& workflow);
 
+// Makes the evaluator for derived values of results.
+std::unique_ptr<Evaluator> make_result_evaluator(const Invocation& invocation);
+
 }  // namespace tally

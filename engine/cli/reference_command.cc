@@ -8,6 +8,7 @@
 #include "engine/check/reference.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/reference_update.h"
 #include "engine/cli/results.h"
 #include "engine/cli/version.h"
@@ -74,7 +75,7 @@ class Updater {
 
   // The file's tables with the run's values.
   int collect() {
-    std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+    std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation_);
     Diagnostics diagnostics;
     std::vector<WorkpackageView> views;
     if (Status s = workpackage_views(*benchmark_, *run_.journal, run_.directory.path, &views); !s)

@@ -15,6 +15,7 @@
 #include "engine/base/path_text.h"
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
+#include "engine/cli/prepare.h"
 #include "engine/cli/version.h"
 #include "engine/expand/evaluator.h"
 #include "engine/jube/jube_files.h"
@@ -86,7 +87,8 @@ void print_notes(const RenderedResult& one, std::set<std::string>* told) {
   for (const Note& note : one.table.notes) {
     if (note.of_failure && told->count(note.text) != 0) continue;
     if (note.of_failure) here.insert(note.text);
-    if (++count <= kMost) fmt::print(stderr, "note: {}: {}\n", one.name, note.str());
+    if (++count <= kMost)
+      fmt::print(stderr, "note: {}: {}\n", one.name, for_stream(STDERR_FILENO, note.str()));
   }
   if (count > kMost) fmt::print(stderr, "note: {}: {} more notes\n", one.name, count - kMost);
   told->merge(here);
@@ -97,7 +99,7 @@ void print_missed(const std::string& table, const std::vector<MissedReference>& 
   constexpr size_t kMost = 100;
   for (size_t i = 0; i < missed.size() && i < kMost; ++i) {
     fmt::print(stderr, "{}: {}reference missed: {}: {}\n", place(sources, missed[i].mark), severity,
-               table, missed[i].text);
+               table, for_stream(STDERR_FILENO, missed[i].text));
   }
   if (missed.size() > kMost)
     fmt::print(stderr, "{}: {}{} more references missed\n", table, severity, missed.size() - kMost);
@@ -119,7 +121,8 @@ int print_results(const Invocation& invocation, const std::vector<RenderedResult
     if (one.text.empty() && one.table.notes.empty() && one.table.missed.empty() &&
         one.table.warned.empty())
       continue;
-    print_text(one.text + (one.has_file && !one.text.empty() ? "\n" : ""));
+    print_text(for_stream(STDOUT_FILENO, one.text) +
+               (one.has_file && !one.text.empty() ? "\n" : ""));
     std::fflush(stdout);
     print_notes(one, &told);
     print_missed(one.name, one.table.warned, "warning: ", sources);
@@ -226,7 +229,7 @@ size_t analyse_all(const OpenRun& run, const std::vector<WorkpackageView>& views
 
 bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows) {
   Diagnostics diagnostics;
-  std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+  std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
   note_command(run.directory.path, "analyse", "analysed");
   std::vector<WorkpackageView> views;
   if (Status s = workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views); !s) {
@@ -242,7 +245,7 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                  const ShowOptions& options) {
   if (runs.empty()) return kBadInput;
   const OpenRun& newest = runs.back();
-  std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+  std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
   Diagnostics diagnostics;
   std::vector<std::vector<WorkpackageView>> views;
   for (const OpenRun& run : runs) {

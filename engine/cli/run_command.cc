@@ -153,7 +153,7 @@ int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark
                                   shell_of_commands());
   }
   print_plan(plan, prepared.expander, prepared.pool, print, std::cout);
-  if (args.script < 0) {
+  if (args.script < 0 && !invocation.no_exec) {
     const std::string own = program_directory();
     print_training_plans(plan, prepared.expander, {own, own + "/../lib/tally"}, print.most,
                          std::cout);

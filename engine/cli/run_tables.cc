@@ -1,4 +1,5 @@
 #include "engine/cli/run_tables.h"
+#include "engine/cli/prepare.h"
 
 #include <set>
 
@@ -42,7 +43,7 @@ bool open_runs(const Invocation& invocation, const std::vector<std::string>& fol
 bool tables_of_runs(const Invocation& invocation, const std::vector<OpenRun>& runs,
                     std::vector<RunTable>* tables) {
   const OpenRun& newest = runs.back();
-  const std::unique_ptr<Evaluator> evaluator = make_evaluator(".");
+  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
   Diagnostics diagnostics;
   std::vector<std::vector<WorkpackageView>> views;
   for (const OpenRun& run : runs) {

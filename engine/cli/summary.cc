@@ -66,7 +66,9 @@ std::vector<Failure> failures_of(const std::vector<Journal::Stored>& workpackage
   std::map<std::pair<std::string, std::string>, size_t> by_value;  // step, place
   for (const Journal::Stored& stored : workpackages) {
     const State state = stored.workpackage.outcome.state;
-    if (state != State::failed && state != State::lost) continue;
+    const bool put_off =
+        state == State::pending && stored.workpackage.outcome.reason == Reason::host;
+    if (state != State::failed && state != State::lost && !put_off) continue;
     const int id = stored.workpackage.id;
     if (stored.started <= 0 && !stored.place.empty()) {
       const auto [known, fresh] =
@@ -100,7 +102,8 @@ void print_failures(const Invocation& invocation, const std::vector<Journal::Sto
     const Journal::Stored& stored = *failure.first;
     fmt::print("{}{}{} {} ({}): {}\n", color ? "\033[1;31m" : "",
                state_name(stored.workpackage.outcome.state), color ? "\033[0m" : "",
-               id_list(failure.ids), stored.step, strip(message(stored.workpackage.outcome)));
+               id_list(failure.ids), stored.step,
+               for_stream(STDOUT_FILENO, std::string(strip(message(stored.workpackage.outcome)))));
     if (stored.started > 0) fmt::print("       in {}/{}\n", directory.path, stored.directory);
     if (!stored.place.empty()) fmt::print("       at {}\n", stored.place);
   }
@@ -123,7 +126,7 @@ void print_notes(const std::vector<Journal::Stored>& workpackages, const RunDire
       fmt::print("reused {} ({}): {}\n", workpackage.id, stored.step, grounds_of_reuse(outcome));
     } else {
       fmt::print("{} {} ({}): {}\n", state_name(outcome.state), workpackage.id, stored.step,
-                 message(outcome));
+                 for_stream(STDOUT_FILENO, message(outcome)));
     }
   }
   if (notes > kMostNotes) {

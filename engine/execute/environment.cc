@@ -281,12 +281,48 @@ bool posix_shell(const std::string& shell) {
   return name != "csh" && name != "tcsh" && name != "fish";
 }
 
+namespace {
+
+// A trap of the user's own for EXIT would take the place of ours. These aliases add ours to it:
+// after its action, and before an `exit` within the action. An alias counts only in text that is
+// read after it, hence eval, which also keeps the line numbers. An `exit` without an operand keeps
+// the status that the user's text left.
+constexpr const char* own_traps =
+    "tally_exit() { case $# in 0) tally_capture $? ;; *) tally_capture ;; esac; exit \"$@\"; }; "
+    "tally_names_exit() { [ $# -lt 2 ] || shift; "
+    "case \" $* \" in *' EXIT '* | *' 0 '* | *' SIGEXIT '*) return 0 ;; esac; return 1; }; "
+    "tally_trap() { trap \"$@\" || return; [ \"${1-}\" != -- ] || shift; "
+    "tally_names_exit \"$@\" || return 0; "
+    "case $1 in -[lpP]*) return 0 ;; - | EXIT | SIGEXIT | [0-9]*) set -- : ;; esac; "
+    "trap \"${1:-:}\ntally_capture\" EXIT; }; "
+    "[ -z \"${BASH_VERSION-}\" ] || shopt -s expand_aliases; "
+    "alias trap=tally_trap exit=tally_exit; trap tally_capture EXIT; eval ";
+
+}  // namespace
+
+bool has_shell_word(std::string_view text, std::string_view word) {
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool begins = at == 0 || !is_name_char(text[at - 1]);
+    if (begins && (end == text.size() || !is_name_char(text[end]))) return true;
+  }
+  return false;
+}
+
 std::string with_capture(const std::string& command, const std::string& shell,
                          const std::string& file) {
   if (!posix_shell(shell)) return command + "\nenv -0 > " + shell_quote(file);
+  // A file that cannot be written completely is left empty, and one that cannot be opened is an
+  // error.
+  const std::string name = shell_quote(file);
+  const std::string capture = "export -p > " + name + " || : > " + name + " || exit 125";
+  if (has_shell_word(command, "trap")) {
+    return "tally_capture() { " + capture + "; return \"${1-0}\"; }; " + own_traps +
+           shell_quote(command);
+  }
   // The trap stays on the command's first line, so that line numbers in the shell's messages match
   // those of the user's text.
-  return "trap " + shell_quote("export -p > " + shell_quote(file)) + " EXIT; " + command;
+  return "trap " + shell_quote(capture) + " EXIT; " + command;
 }
 
 }  // namespace tally

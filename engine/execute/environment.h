@@ -41,10 +41,13 @@ std::optional<Environment> parse_exports(std::string_view text, const Environmen
 Environment parse_env0(std::string_view text);
 
 // Returns a command line that runs `command` in `shell` and then writes the environment to `file`.
-// It works whatever the last line of the command is: a comment, `exit`, a here-document, `&`. Its
-// exit status is that of the command. It starts no further process in a shell of the POSIX family.
+// It works whatever the last line of the command is: a comment, `exit`, a here-document, `&`, and
+// beside a trap of the command's own for EXIT. Its exit status is that of the command. It starts no
+// further process in a shell of the POSIX family.
 std::string with_capture(const std::string& command, const std::string& shell,
                          const std::string& file);
+// Whether the text has the word, as shells divide words.
+bool has_shell_word(std::string_view text, std::string_view word);
 // Whether the shell is of the POSIX family. If so, the file has the form of `export -p`.
 bool posix_shell(const std::string& shell);
 

@@ -63,11 +63,20 @@ Status Finisher::end(Task& task, bool resubmit) {
   const int step = task.graph_step();
   queue_.ended(id, step);
   const State state = task.state();
+  // Those that it ran a shared operation for fail with it, or a resumed run would do it again for
+  // them.
+  const bool together = shared_.runs(id);
+  if (together) {
+    if (Status s = context_.journal.begin(); !s) return s;
+  }
   bool again = false;
   if (Status s = finished_well(state) ? ended_well(task) : ended_badly(task, resubmit, &again); !s)
     return s;
   std::vector<int> group;
   if (again) {
+    shared_.put_back(id);
+  } else if (state == State::pending) {
+    report(task);
     shared_.put_back(id);
   } else {
     report(task);
@@ -82,6 +91,9 @@ Status Finisher::end(Task& task, bool resubmit) {
     outcome.workpackage = id;
     waiting.end(std::move(outcome));
     if (Status s = end(waiting); !s) return s;
+  }
+  if (together) {
+    if (Status s = context_.journal.commit(); !s) return s;
   }
   for (const int waiter : setups_.release(id, finished_well(state))) {
     queue_.add(waiter, context_.graph[waiter].wp.step);
@@ -144,7 +156,7 @@ Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
   } else if (state == State::lost) {
     ++counts_.lost;
     mark(id, "error", message(task.outcome()));
-  } else {
+  } else if (state == State::waiting) {
     ++counts_.waiting;
     queue_.keep_waiting(workpackage.wp.step);
   }
@@ -163,12 +175,13 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   const std::string work = context_.graph.folder(workpackage) + "/work";
   const std::string kept = work + ".failed." + std::to_string(workpackage.attempts);
   [[maybe_unused]] const int moved = rename(work.c_str(), kept.c_str());
+  task.keep_outputs(kept);
   workpackage.wp.outcome = {};
   workpackage.wp.cycle = 0;
   workpackage.operations_done = 0;
   workpackage.prepared = false;
   workpackage.environment.reset();
-  workpackage.outputs.clear();
+  workpackage.outputs = task.sizes_before();
   workpackage.job_name.clear();
   workpackage.job_id.clear();
   queue_.add(id, workpackage.wp.step);
@@ -190,6 +203,7 @@ void Finisher::mark(int id, const char* name, const std::string& text) {
 void Finisher::report(const Task& task) {
   const WorkpackageNode& workpackage = context_.graph[task.id()];
   const char* word = "done";
+  if (task.state() == State::pending) word = "put off until the run is continued";
   if (task.state() == State::failed) word = "failed";
   if (task.state() == State::waiting) word = "waiting";
   if (task.state() == State::lost) word = "lost";

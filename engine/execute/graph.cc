@@ -98,6 +98,7 @@ Status WorkpackageGraph::restore() {
     workpackage.job_id = std::move(stored.job_id);
     workpackage.operations_done = stored.operations_done;
     workpackage.prepared = stored.prepared;
+    workpackage.restored = true;
     if (!stored.environment.empty()) {
       workpackage.environment =
           std::make_unique<EnvironmentChanges>(unpack_changes(stored.environment));

@@ -187,16 +187,22 @@ Status RunLoop::advance(Task& task) {
 
 Status RunLoop::run_shared(Task& task) {
   Task::Next next{};
+  if (Status s = context_.journal.begin(); !s) return s;
   if (Status s = task.advance(&next); !s) return s;
-  if (next != Task::Next::process) return after_shared(task);
-  by_pid_[task.pid()] = task.id();
-  return Status::ok();
+  if (next == Task::Next::process) {
+    by_pid_[task.pid()] = task.id();
+    return context_.journal.commit();
+  }
+  const bool failed = task.state() == State::failed || task.state() == State::pending;
+  return failed ? finisher_.end(task) : after_shared(task);
 }
 
 // Continues after a shared operation: at once for the task that ran it, and through the queue for
-// each of the others.
+// the others. One transaction records it for all: otherwise a resumed run would do it again for
+// those that have no record, or wait for ever for those that have one.
 Status RunLoop::after_shared(Task& task) {
   if (Status s = shared_.release(task.id()); !s) return s;
+  if (Status s = context_.journal.commit(); !s) return s;
   return advance(task);
 }
 
@@ -234,9 +240,12 @@ Status RunLoop::process_ended(const ProcessResult& result) {
   if (found == by_pid_.end()) return Status::ok();
   Task& task = *tasks_.at(found->second);
   by_pid_.erase(found);
+  const bool shared = shared_.runs(task.id());
+  if (shared) {
+    if (Status s = context_.journal.begin(); !s) return s;
+  }
   if (Status s = task.process_ended(result); !s) return s;
-  const bool was_shared = shared_.runs(task.id()) && task.state() == State::running;
-  return was_shared ? after_shared(task) : advance(task);
+  return shared && task.state() == State::running ? after_shared(task) : advance(task);
 }
 
 Status RunLoop::take_job_ends() {

@@ -156,14 +156,17 @@ Status why_not_started(const ProcessSpec& spec, int reason) {
   }
   for (const std::string* path : {&spec.stdout_path, &spec.stderr_path}) {
     if (path->empty()) continue;
+    if (spec.own_outputs && lstat(path->c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
+      return Status::error(*path + ": is a link, which the output would follow; remove it");
+    }
     const int fd = open(path->c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) return Status::error(*path + ": cannot write: " + strerror(errno));
+    if (fd < 0) return file_error(*path, "cannot write", errno);
     close(fd);
   }
   if (reason == E2BIG) {
     return Status::error("the command is too long for the operating system; put it into a script");
   }
-  return Status::error(spec.argv.front() + ": cannot start: " + strerror(reason));
+  return Status::error(spec.argv.front() + ": cannot start: " + strerror(reason), reason);
 }
 
 Status SpawnRunner::start(const ProcessSpec& spec, int* pid) {
@@ -173,7 +176,7 @@ Status SpawnRunner::start(const ProcessSpec& spec, int* pid) {
     posix_spawn_file_actions_addchdir_np(&actions, spec.directory.c_str());
   }
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  const int flags = O_WRONLY | O_APPEND | O_CREAT;
+  const int flags = O_WRONLY | O_APPEND | O_CREAT | (spec.own_outputs ? O_NOFOLLOW : 0);
   if (!spec.stdout_path.empty()) {
     posix_spawn_file_actions_addopen(&actions, 1, spec.stdout_path.c_str(), flags, 0666);
   }
@@ -220,7 +223,7 @@ bool SpawnRunner::reap(ProcessResult* result) {
   for (auto child = children_.begin(); child != children_.end(); ++child) {
     int status = 0;
     const pid_t pid = waitpid(child->first, &status, WNOHANG);
-    if (pid == 0 || (pid < 0 && errno == EINTR)) continue;
+    if (pid == 0 || (pid < 0 && errno != ECHILD)) continue;
     result->pid = child->first;
     result->signalled = pid > 0 && WIFSIGNALED(status);
     if (pid < 0) {

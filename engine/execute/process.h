@@ -17,6 +17,7 @@ struct ProcessSpec {
   std::vector<std::string> environment;  // NAME=value, complete
   std::string stdout_path, stderr_path;  // appended to; empty: the engine's own
   bool merge = false;                    // send standard error to standard output
+  bool own_outputs = false;              // the output files may not be links
 };
 struct ProcessResult {
   int pid = 0;

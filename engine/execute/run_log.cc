@@ -9,7 +9,7 @@
 namespace tally {
 
 RunLog::RunLog(const std::string& path)
-    : fd_(open(path.c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0644)) {}
+    : fd_(open(path.c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644)) {}
 
 RunLog::~RunLog() {
   if (fd_ >= 0) close(fd_);

@@ -38,6 +38,14 @@ Task::Task(RunContext& context, int id)
   place_ = workpackage().job_name.empty() ? step_.name.mark : step_.launch.mark;
   const Outcome& before = workpackage().wp.outcome;
   check_waiting_ = before.state == State::waiting && before.reason != Reason::before_shared;
+  for (const auto& [path, size] : workpackage().outputs) {
+    if (std::find(outputs_.begin(), outputs_.end(), path) == outputs_.end()) {
+      outputs_.push_back(path);
+      // The first of two sizes is the one from before; so is the only one before any operation.
+      const bool in_work_dir = starts_with(path, work_dir_ + "/");
+      if (in_work_dir && !starts_with(path, folder_ + "/")) before_.emplace_back(path, size);
+    }
+  }
 }
 
 int Task::cycle() const {
@@ -54,6 +62,13 @@ void Task::fail(Reason reason, std::string detail) {
   end(failure(reason, std::move(detail)));
 }
 
+void Task::fail(Reason reason, const Status& status) {
+  if (!may_pass(status.reason())) return fail(reason, status.message());
+  Outcome outcome = in_state(State::pending, Reason::host);
+  outcome.detail = status.message();
+  end(std::move(outcome));
+}
+
 // The name may come from a parameter, as in JUBE's platform files.
 std::string Task::shared_folder() const {
   return context_.run_dir + "/" + step_.name.value + "_" + values_->apply(step_.shared);
@@ -65,27 +80,26 @@ void Task::prepare_folder() {
   const std::string own_work = folder_ + "/work";
   // Usually both folders are new, so they are made without a check: outer first, then inner.
   if (mkdir(folder_.c_str(), 0777) != 0 || mkdir(own_work.c_str(), 0777) != 0) {
-    if (Status s = make_directories(own_work); !s) return fail(Reason::directory, s.message());
+    if (Status s = make_directories(own_work); !s) return fail(Reason::directory, s);
   }
   if (work_dir_ != own_work) {
-    if (Status s = make_directories(work_dir_); !s) return fail(Reason::directory, s.message());
+    if (Status s = make_directories(work_dir_); !s) return fail(Reason::directory, s);
   }
   unlink((folder_ + "/error").c_str());
+  unlink((folder_ + "/.environment").c_str());  // of a killed engine; it may hold secrets
   if (!step_.shared.empty()) {
     const std::string shared = shared_folder();
-    if (Status s = make_directories(shared); !s) return fail(Reason::directory, s.message());
+    if (Status s = make_directories(shared); !s) return fail(Reason::directory, s);
     // As in JUBE, a work_dir that the user chose gets no links.
     const std::string link = own_work + "/" + values_->apply(step_.shared);
-    if (Status s = make_link(shared, link); !s) return fail(Reason::directory, s.message());
+    if (Status s = make_link(shared, link); !s) return fail(Reason::directory, s);
   }
   for (const int parent : workpackage().wp.parents) {
     const WorkpackageNode& other = context_.graph[parent];
     const std::string target = absolute_path(context_.graph.folder(other)) + "/work";
     const std::string name = context_.graph.step_of(other).name.value;
-    if (Status s = make_link(target, own_work + "/" + name); !s)
-      return fail(Reason::directory, s.message());
+    if (Status s = make_link(target, own_work + "/" + name); !s) return fail(Reason::directory, s);
   }
-  for (const auto& [path, size] : workpackage().outputs) outputs_.push_back(path);
   // The outputs stay if they belong to a job, which may be running.
   if (!check_waiting_ && workpackage().job_name.empty()) cut_back_outputs();
   start_environment();
@@ -99,21 +113,6 @@ void Task::prepare_folder() {
     timeout_text_ = timeout;
     deadline_ = Clock::now() + std::chrono::milliseconds(static_cast<long long>(*seconds * 1000));
   }
-}
-
-// An unfinished operation of a killed engine runs again. Its earlier output is removed from files
-// that belong to this run.
-void Task::cut_back_outputs() {
-  std::vector<std::string> written = outputs_;
-  for (const char* name : {"stdout", "stderr"}) written.push_back(output_dir_ + "/" + name);
-  for (const Operation& operation : operations_) {
-    for (const Text* name : {&operation.stdout_file, &operation.stderr_file}) {
-      if (!name->value.empty()) written.push_back(absolute_path(values_->path(*name), work_dir_));
-    }
-  }
-  std::vector<std::string> own{folder_};
-  if (!step_.shared.empty()) own.push_back(shared_folder());
-  cut_back(written, workpackage().outputs, own);
 }
 
 void Task::start_environment() {
@@ -146,7 +145,8 @@ std::vector<std::string> Task::process_environment(const std::string& directory)
 
 Status Task::advance(Next* next) {
   *next = Next::ended;
-  Status status;
+  Status status = note_outputs_before();
+  if (!status) return status;
   for (;;) {
     switch (phase_) {
       case Phase::files:
@@ -156,11 +156,7 @@ Status Task::advance(Next* next) {
         }
         if (phase_ == Phase::operations && anything_prepared_) {
           workpackage().prepared = true;
-          if (Status s = context_.journal.operation_done(id_, cycle(), -1,
-                                                         pack_changes(environment_), sizes());
-              !s) {
-            return s;
-          }
+          if (Status s = record_progress(); !s) return s;
         }
         break;
       case Phase::operations:
@@ -210,11 +206,11 @@ bool Task::advance_files() {
         if (!active) continue;
         std::vector<PlannedFile> files;
         if (Status s = list_files(copy, values_->lookup(), work_dir_, &files, variables()); !s) {
-          fail(Reason::files, s.message());
+          fail(Reason::files, s);
         }
         for (const PlannedFile& file : files) {
           if (phase_ == Phase::finished) break;
-          if (Status s = place_file(file, work_dir_); !s) fail(Reason::files, s.message());
+          if (Status s = place_file(file, work_dir_); !s) fail(Reason::files, s);
         }
       }
       if (phase_ == Phase::finished) return false;
@@ -225,7 +221,7 @@ bool Task::advance_files() {
                               read_from(work_dir_), &made);
   if (s) s = write_substituted(made, work_dir_);
   if (!s) {
-    fail(Reason::files, s.message());
+    fail(Reason::files, s);
     return false;
   }
   anything_prepared_ = anything_prepared_ || !made.empty();

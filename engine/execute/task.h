@@ -56,6 +56,9 @@ class Task {
   Status shared_done();
 
   void fail(Reason reason, std::string detail);
+  // Fails, unless the error is a state of this host that may pass. It is then put off: `continue`
+  // tries again.
+  void fail(Reason reason, const Status& status);
   void end(Outcome outcome);
   // Ends its process because its time limit is reached.
   void time_out();
@@ -70,7 +73,12 @@ class Task {
   // The environment that the step's changes are relative to.
   const Environment& base() const;
   std::vector<std::string> process_environment(const std::string& directory) const;
+  // Its output files now.
   OutputSizes sizes() const { return output_sizes(outputs_); }
+  // Those in a work_dir outside its own folder, before its first operation.
+  const OutputSizes& sizes_before() const { return before_; }
+  // Copies what its operations added to these files to the folder of a failed attempt.
+  void keep_outputs(const std::string& folder) const;
 
  private:
   enum class Phase { files, operations, finished };
@@ -81,7 +89,13 @@ class Task {
 
   int cycle() const;
   WorkpackageNode& workpackage() const { return context_.graph[id_]; }
+  std::vector<std::string> own_outputs() const;
+  Status note_outputs_before();
+  bool shares_work_dir() const;
   void cut_back_outputs();
+  void keep_tails(const OutputSizes& sizes, const std::string& folder) const;
+  void cut_back_shared(const std::vector<std::string>& written) const;
+  std::string output_path(const std::string& name, const char* otherwise, bool shared) const;
   void start_environment();
   // Each returns whether it reached a point at which the task must wait.
   bool advance_files();
@@ -96,7 +110,9 @@ class Task {
   bool more_to_come() const;
   Status operation_ended(const Operation& operation);
   Status record_operation();
-  void take_environment();
+  Status record_progress();
+  Status take_environment();
+  bool make_capture_file();
   void write_do_log(const std::string& command, const std::string& directory);
   Outcome failure_of_process(const ProcessResult& result) const;
 
@@ -121,6 +137,7 @@ class Task {
   bool stop_operations_ = false;
   EnvironmentChanges environment_;
   std::vector<std::string> outputs_;  // files its operations wrote to, absolute
+  OutputSizes before_;
   std::optional<Clock::time_point> deadline_;
   bool timed_out_ = false;
   std::string timeout_text_;

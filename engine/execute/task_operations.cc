@@ -1,10 +1,14 @@
 // The operations of a workpackage: starts their processes and interprets their ends.
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
@@ -12,6 +16,9 @@
 
 namespace tally {
 namespace {
+
+// The content of a file for an environment, until the command's shell writes it.
+constexpr std::string_view untouched = "-\n";
 
 // A command as JUBE passes it on, with white space and semicolons removed from both ends.
 std::string trimmed_command(const std::string& text) {
@@ -58,8 +65,7 @@ bool Task::run_operation(const Operation& operation) {
              values_->path(operation.stderr_file), more_to_come());
 }
 
-// Starts `command` in `directory`. Output file names are relative to the work directory, or to the
-// shared folder in a shared operation. Output without a name goes to output_dir_.
+// Starts `command` in `directory`.
 bool Task::run(const std::string& command, const std::string& directory, const std::string& out,
                const std::string& err, bool capture) {
   if (directory != work_dir_) {
@@ -69,24 +75,23 @@ bool Task::run(const std::string& command, const std::string& directory, const s
       return false;
     }
     if (Status s = make_directories(directory); !s) {
-      fail(Reason::directory, s.message());
+      fail(Reason::directory, s);
       return false;
     }
   }
-  const auto output = [&](const std::string& name, const char* otherwise) {
-    if (shared_now_) return absolute_path(name.empty() ? otherwise : name, shared_folder());
-    return name.empty() ? output_dir_ + "/" + otherwise : absolute_path(name, work_dir_);
-  };
   write_do_log(command, directory);
   ProcessSpec spec;
   spec.directory = directory;
-  spec.stdout_path = output(out, "stdout");
-  spec.stderr_path = output(err, "stderr");
+  spec.stdout_path = output_path(out, "stdout", shared_now_);
+  spec.stderr_path = output_path(err, "stderr", shared_now_);
+  spec.own_outputs = out.empty() && err.empty();
+  if (shared_now_) cut_back_shared({spec.stdout_path, spec.stderr_path});
   spec.merge = spec.stdout_path == spec.stderr_path;
   running_.command = command;
   running_.directory = directory;
   running_.stderr_path = spec.stderr_path;
   running_.capture = capture && !shared_now_ ? folder_ + "/.environment" : std::string();
+  if (!running_.capture.empty() && !make_capture_file()) return false;
   spec.argv = {context_.options.shell, "-c",
                running_.capture.empty()
                    ? command
@@ -98,7 +103,26 @@ bool Task::run(const std::string& command, const std::string& directory, const s
     }
   }
   if (Status s = context_.processes.start(spec, &pid_); !s) {
-    fail(Reason::host, s.message());
+    fail(Reason::host, s);
+    return false;
+  }
+  return true;
+}
+
+// Environments hold secrets, so only the user may read the file. It is made anew: another one of
+// that name may be a link.
+bool Task::make_capture_file() {
+  unlink(running_.capture.c_str());
+  const int fd = open(running_.capture.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    fail(Reason::host, file_error(running_.capture, "cannot write", errno));
+    return false;
+  }
+  const ssize_t put = write(fd, untouched.data(), untouched.size());
+  const int reason = errno;
+  close(fd);
+  if (put != static_cast<ssize_t>(untouched.size())) {
+    fail(Reason::host, file_error(running_.capture, "cannot write", put < 0 ? reason : ENOSPC));
     return false;
   }
   return true;
@@ -143,25 +167,37 @@ Outcome Task::failure_of_process(const ProcessResult& result) const {
   return outcome;
 }
 
-void Task::take_environment() {
-  if (running_.capture.empty()) return;
+// Takes over the environment that the command left. The next operation would compute something else
+// without it, so that a file that could not be written or read is an error.
+Status Task::take_environment() {
+  if (running_.capture.empty()) return Status::ok();
+  const std::string file = std::exchange(running_.capture, std::string());
   std::string text;
-  const bool there = static_cast<bool>(read_file(running_.capture, &text));
-  unlink(running_.capture.c_str());
-  // If a command ended without its shell (exec, kill), the environment stays unchanged.
-  if (!there || text.empty()) return;
-  const Environment before = with_changes(base(), environment_);
-  if (posix_shell(context_.options.shell)) {
-    if (const auto after = parse_exports(text, before)) {
-      environment_ = difference(base(), *after);
-    } else {
-      context_.log.write("workpackage " + std::to_string(id_) +
-                         ": the environment that its command left could not be read; the next "
-                         "operation has the one before");
+  const Status read = read_file(file, &text);
+  unlink(file.c_str());
+  if (!read) return read;
+  if (text == untouched) {
+    // A command that ended without its shell leaves the environment unchanged: exec, or a signal,
+    // which is a failure anyway.
+    if (!has_shell_word(running_.command, "exec")) {
+      context_.log.write(workpackage().directory +
+                         ": a command left no environment: a script that it reads ended its shell "
+                         "(exec), or took its trap for EXIT; exports of that command are lost");
     }
-  } else {
-    environment_ = difference(base(), parse_env0(text));
+    return Status::ok();
   }
+  if (text.empty()) {
+    return Status::error(file + ": the shell could not write the environment that the command left",
+                         ENOSPC);
+  }
+  if (!posix_shell(context_.options.shell)) {
+    environment_ = difference(base(), parse_env0(text));
+  } else if (const auto after = parse_exports(text, with_changes(base(), environment_))) {
+    environment_ = difference(base(), *after);
+  } else {
+    return Status::error(file + ": the environment that the command left is not complete", ENOSPC);
+  }
+  return Status::ok();
 }
 
 void Task::time_out() {
@@ -175,7 +211,7 @@ Status Task::process_ended(const ProcessResult& result) {
   // Processes that ignored the gentle signal are killed too.
   if (timed_out_) context_.processes.kill_tree(pid_, SIGKILL);
   pid_ = 0;
-  take_environment();
+  const Status environment = take_environment();
   const bool shared = shared_now_;
   if (shared) values_ = std::make_unique<WorkpackageValues>(context_.graph.values(workpackage()));
   if (timed_out_ || result.status != 0) {
@@ -185,6 +221,10 @@ Status Task::process_ended(const ProcessResult& result) {
     } else {
       end(failure_of_process(result));
     }
+    return Status::ok();
+  }
+  if (!environment) {
+    fail(Reason::host, environment);
     return Status::ok();
   }
   if (running_.prepare) return Status::ok();
@@ -214,8 +254,7 @@ Status Task::operation_ended(const Operation& operation) {
     char mark[32];
     snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
     if (Status s = write_file(folder_ + mark, ""); !s) context_.log.write(s.message());
-    Status recorded = context_.journal.operation_done(
-        id_, cycle(), static_cast<int>(operation_) - 1, pack_changes(environment_), sizes());
+    Status recorded = record_progress();
     Outcome outcome = in_state(State::waiting, Reason::done_file);
     outcome.file = values_->apply(operation.done_file);
     end(std::move(outcome));
@@ -245,11 +284,27 @@ Status Task::record_operation() {
   if (operation_ >= operations_.size() && cycle() + 1 >= cycles_ && platform_.local()) {
     return Status::ok();
   }
+  return record_progress();
+}
+
+Status Task::record_progress() {
+  OutputSizes& outputs = workpackage().outputs;
+  outputs = before_;
+  const OutputSizes now = sizes();
+  outputs.insert(outputs.end(), now.begin(), now.end());
   return context_.journal.operation_done(id_, cycle(), static_cast<int>(operation_) - 1,
-                                         pack_changes(environment_), sizes());
+                                         pack_changes(environment_), outputs);
 }
 
 Status Task::shared_done() {
+  const Operation& operation = operations_[operation_];
+  for (const auto& [name, otherwise] :
+       {std::pair{&operation.stdout_file, "stdout"}, std::pair{&operation.stderr_file, "stderr"}}) {
+    const std::string path = output_path(values_->path(*name), otherwise, true);
+    if (std::find(outputs_.begin(), outputs_.end(), path) == outputs_.end()) {
+      outputs_.push_back(path);
+    }
+  }
   ++operation_;
   return record_operation();
 }

@@ -15,12 +15,13 @@ struct WorkpackageNode {
   std::string directory;  // its folder's name in the run directory
   // The environment changes of its operations, relative to the engine's environment. Null: none.
   std::unique_ptr<EnvironmentChanges> environment;
-  OutputSizes outputs;  // as the journal had them when it was restored
+  OutputSizes outputs;  // as the journal has them
   std::string job_name, job_id;
   int operations_done = 0;
   int attempts = 0;   // started again, for any reason
   int resubmits = 0;  // of these, resubmissions because of the scheduler
   bool prepared = false;
+  bool restored = false;  // an earlier engine may have begun it
 };
 
 }  // namespace tally

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <system_error>
 
 #include "engine/base/text.h"
 #include "engine/expand/python_helper.h"
@@ -374,11 +375,27 @@ class RealEvaluator : public Evaluator {
   PythonHelper python_;
 };
 
+class RefusingEvaluator final : public Evaluator {
+ public:
+  std::vector<Evaluation> evaluate(Mode mode,
+                                   const std::vector<std::string>& expressions) override {
+    if (expressions.empty()) return {};
+    const char* what = mode == Mode::python ? "Python" : mode == Mode::perl ? "Perl" : "a shell";
+    throw std::system_error(
+        std::make_error_code(std::errc::operation_not_permitted),
+        std::string("--no-exec: ") + what + " would compute \"" + expressions.front() + "\"");
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell,
                                           const std::string& programs) {
   return std::make_unique<RealEvaluator>(std::move(directory), std::move(shell), programs);
+}
+
+std::unique_ptr<Evaluator> make_refusing_evaluator() {
+  return std::make_unique<RefusingEvaluator>();
 }
 
 }  // namespace tally

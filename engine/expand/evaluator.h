@@ -37,4 +37,8 @@ class Evaluator {
 std::unique_ptr<Evaluator> make_evaluator(std::string directory, std::string shell = "/bin/sh",
                                           const std::string& programs = {});
 
+// Makes an evaluator that executes nothing. It throws std::system_error, which names the value: a
+// command must not go on without it.
+std::unique_ptr<Evaluator> make_refusing_evaluator();
+
 }  // namespace tally

@@ -149,6 +149,11 @@ std::string Expander::Impl::settle(Point& point, const Builtins& late, const Bui
     if (purpose == Purpose::plan && (mode == Mode::shell || mode == Mode::perl)) continue;
     literal = pool[binding.value].find("$$") != std::string::npos;
     std::string text = substitute(pool[binding.value], lookup);
+    if (text.size() > longest_text) {
+      const Parameter& parameter = *definitions.of(binding).parameter;
+      if (place != nullptr) *place = parameter.value.mark;
+      return too_long(parameter);
+    }
     ready.push_back({&binding, std::move(text), literal});
   }
   for (const Ready& each : ready) {

@@ -29,6 +29,12 @@ std::string evaluation_error(const Parameter& parameter, const std::string& expr
          "\": " + evaluation.error;
 }
 
+std::string too_long(const Parameter& parameter) {
+  return "the value of parameter \"" + parameter.name.value + "\" becomes longer than " +
+         std::to_string(longest_text >> 20) +
+         " MiB; parameters that contain each other twice double at every step";
+}
+
 // ---- start: parents' values and the step's own sets
 
 void Expansion::add_slot(const Binding& binding, Layout& layout, Point& point) {

@@ -48,6 +48,9 @@ bool is_late_name(std::string_view name);
 std::string evaluation_error(const Parameter& parameter, const std::string& expression,
                              const Evaluation& evaluation);
 
+// The same when a text becomes too long.
+std::string too_long(const Parameter& parameter);
+
 // Which parameters a point has, and in which slots. All points that use the same sets share one.
 struct Layout {
   std::vector<TextId> names;  // by slot
@@ -103,6 +106,7 @@ class Expansion {
   void cross(const Work& work, const std::vector<Axis>& members, const std::vector<size_t>& lengths,
              std::vector<Work>& out) const;
   bool settle(Force force);
+  std::vector<uint32_t> in_order(const Work& work) const;
   bool settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index);
   bool is_late(const Work& work, uint32_t slot) const;
   bool is_blocked(const Work& work, uint32_t slot, Force force) const;

@@ -106,6 +106,38 @@ void Expansion::set_value(Work& work, uint32_t slot, std::string_view value, boo
   context_.definitions.close(b, text, literal);
 }
 
+// The open slots, each after those that it refers to, so that one pass settles a chain of any
+// length. A few slots settle soon in any order.
+std::vector<uint32_t> Expansion::in_order(const Work& work) const {
+  constexpr size_t few = 32;
+  if (work.open.size() <= few) return work.open;
+  enum class Visit : char { new_slot, entered, listed };
+  std::vector<Visit> marks(work.point.bindings.size(), Visit::new_slot);
+  std::vector<uint32_t> order;
+  std::vector<uint32_t> todo;
+  for (const uint32_t first : work.open) {
+    todo.push_back(first);
+    while (!todo.empty()) {
+      const uint32_t slot = todo.back();
+      if (marks[slot] != Visit::new_slot) {
+        todo.pop_back();
+        if (marks[slot] == Visit::entered) order.push_back(slot);
+        marks[slot] = Visit::listed;
+        continue;
+      }
+      marks[slot] = Visit::entered;
+      for (const TextId name : context_.definitions.references(work.point.bindings[slot].value)) {
+        const auto found = work.layout->slots.find(context_.definitions.pool()[name]);
+        if (found != work.layout->slots.end() && marks[found->second] == Visit::new_slot &&
+            progress(work.point.bindings[found->second]) == Progress::raw) {
+          todo.push_back(found->second);
+        }
+      }
+    }
+  }
+  return order;
+}
+
 // One pass over a work's open slots: substitutes texts and collects the scripts that are ready.
 bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts, size_t index) {
   // Values that wait for each other are all computed from the state before this pass, so that their
@@ -117,13 +149,20 @@ bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts,
   };
   std::vector<Forced> forced;
   bool changed = false;
-  for (const uint32_t slot : work.open) {
+  const size_t scripts_before = scripts.size();
+  for (const uint32_t slot : force == Force::none ? in_order(work) : work.open) {
     const Binding& b = work.point.bindings[slot];
     if (progress(b) != Progress::raw || is_blocked(work, slot, force)) continue;
     if (force == Force::everything && is_late(work, slot)) continue;
     bool blocked = false, literal = false;
     std::string text = substituted(work, slot, force, &blocked, &literal);
     if (blocked) continue;
+    if (text.size() > longest_text) {
+      const Parameter& parameter = *context_.definitions.of(b).parameter;
+      work.error = too_long(parameter);
+      work.place = parameter.value.mark;
+      return true;
+    }
     // Values that wait for each other here keep the text from the previous step.
     if (force == Force::everything && is_unresolved(b)) text = context_.definitions.pool()[b.value];
     const Mode mode = context_.definitions.of(b).parameter->mode;
@@ -139,6 +178,9 @@ bool Expansion::settle_text(Work& work, Force force, std::vector<Task>& scripts,
       set_value(work, slot, text, literal);
     }
   }
+  // Scripts run in the order of the file.
+  std::sort(scripts.begin() + static_cast<std::ptrdiff_t>(scripts_before), scripts.end(),
+            [](const Task& a, const Task& b) { return a.slot < b.slot; });
   for (const Forced& each : forced) set_value(work, each.slot, each.text, each.literal);
   return changed;
 }

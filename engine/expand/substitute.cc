@@ -58,7 +58,7 @@ void append_protected(std::string_view value, std::string& out) {
 bool round(std::string_view text, const Lookup& lookup, std::string& out) {
   bool changed = false;
   size_t at = 0;
-  while (at < text.size()) {
+  while (at < text.size() && out.size() <= longest_text) {
     const size_t dollar = text.find('$', at);
     if (dollar == std::string_view::npos) break;
     const Run run = read_run(text, dollar);
@@ -111,6 +111,7 @@ std::string substitute(std::string_view text, const Lookup& lookup) {
     next.reserve(current.size() + 32);
     if (!round(current, lookup, next)) break;
     current.swap(next);
+    if (current.size() > longest_text) return current;
   }
   return unescape(current);
 }

@@ -1,6 +1,7 @@
 // $name substitution with JUBE's rules (docs/reference: "Substitution").
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,7 +11,11 @@
 
 namespace tally {
 
-// Substitutes until nothing changes, for at most five rounds. A last pass removes the escaping.
+// No text may become longer than this. Texts that double each other would fill any memory.
+inline constexpr size_t longest_text = size_t{16} << 20;
+
+// Substitutes until nothing changes, for at most five rounds. A last pass removes the escaping. A
+// result longer than longest_text is not complete.
 std::string substitute(std::string_view text, const Lookup& lookup);
 // The names that a text refers to, in order, each once.
 std::vector<std::string> referenced_names(std::string_view text);

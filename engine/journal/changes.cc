@@ -26,6 +26,15 @@ PackedPoint pack_point(const Point& point, const TextPool& pool,
   return packed;
 }
 
+std::string pack_sizes(const OutputSizes& outputs) {
+  std::vector<std::string> sizes;
+  for (const auto& [path, size] : outputs) {
+    sizes.push_back(path);
+    sizes.push_back(std::to_string(size));
+  }
+  return pack(sizes);
+}
+
 }  // namespace
 
 Status SqliteJournal::set_run(const RunRecord& run) {
@@ -55,7 +64,7 @@ Status SqliteJournal::begin() {
 Status SqliteJournal::commit() {
   if (!in_transaction_) return Status::ok();
   if (hook_) hook_(commits_, false);
-  if (Status s = commit_.run(); !s) {
+  if (Status s = holds_run() ? commit_.run() : taken_over(); !s) {
     Status ignored = database_.run("ROLLBACK");
     (void)static_cast<bool>(ignored);
     in_transaction_ = false;
@@ -65,14 +74,22 @@ Status SqliteJournal::commit() {
   return committed();
 }
 
+// A process that stood still asks before it writes.
+bool SqliteJournal::holds_run() {
+  if (lease_.stale()) renew_lease();
+  return !lost_;
+}
+
+Status SqliteJournal::taken_over() const {
+  return Status::error(run_dir_ +
+                       ": another engine has taken this run over while this one stood "
+                       "still; it goes on there");
+}
+
 // Runs one change. Between begin() and commit() it joins that transaction; otherwise it is a
 // transaction of its own.
 Status SqliteJournal::change(Statement& statement) {
-  if (lost_) {
-    return Status::error(run_dir_ +
-                         ": another engine has taken this run over while this one stood "
-                         "still; it goes on there");
-  }
+  if (!holds_run()) return taken_over();
   if (in_transaction_) {
     Status status = statement.run();
     // A full disk ends the whole transaction in SQLite, so the flag must follow.
@@ -98,7 +115,7 @@ Status SqliteJournal::committed() {
 void SqliteJournal::write_snapshot() {
   const auto start = Clock::now();
   if (database_.run("PRAGMA wal_checkpoint(TRUNCATE)")) {
-    const Status copied = copy_file(main_file(run_dir_), snapshot_file(run_dir_));
+    const Status copied = database_.copy_file_to(snapshot_file(run_dir_));
     (void)static_cast<bool>(copied);
   }
   // Snapshots take at most a fiftieth of the time, however large the run.
@@ -161,16 +178,17 @@ Status SqliteJournal::set_parameters(const Workpackage& workpackage, const TextP
   return change(parameters_);
 }
 
+Status SqliteJournal::outputs_before(int workpackage, const OutputSizes& outputs) {
+  const std::string packed = pack_sizes(outputs);
+  outputs_.bind(1, static_cast<long long>(workpackage)).bind_blob(2, packed);
+  return change(outputs_);
+}
+
 Status SqliteJournal::operation_done(int workpackage, int cycle, int operation,
                                      const std::vector<std::string>& environment,
                                      const OutputSizes& outputs) {
   const std::string packed = pack(environment);
-  std::vector<std::string> sizes;
-  for (const auto& [path, size] : outputs) {
-    sizes.push_back(path);
-    sizes.push_back(std::to_string(size));
-  }
-  const std::string packed_sizes = pack(sizes);
+  const std::string packed_sizes = pack_sizes(outputs);
   operation_.bind(1, static_cast<long long>(workpackage))
       .bind(2, static_cast<long long>(cycle))
       .bind(3, static_cast<long long>(operation) + 1)

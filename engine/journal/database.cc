@@ -1,15 +1,41 @@
 #include "engine/journal/database.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
+
+#include "engine/journal/page_sums.h"
+#include "engine/journal/parts.h"
 
 namespace tally {
 
-Status SqliteDatabase::open(const std::string& uri, int flags, const std::string& shown_as) {
+Status SqliteDatabase::open(const std::string& path, int flags, const std::string& shown_as,
+                            bool immutable) {
   close();
   shown_as_ = shown_as;
-  const int rc = sqlite3_open_v2(uri.c_str(), &handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::string name = path;
+  // SQLite takes no name of more than 512 bytes, those of its own files included.
+  constexpr size_t longest_name = 480;
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::unique_ptr<char, decltype(&free)> full(realpath(folder.c_str(), nullptr), &free);
+  if (full != nullptr && strlen(full.get()) + path.size() - folder.size() > longest_name) {
+    folder_ = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder_ < 0) return Status::error(shown_as + ": cannot open: " + strerror(errno), errno);
+    name = descriptor_folder + std::to_string(folder_) + "/" + path.substr(slash + 1);
+  }
+  if (immutable) {
+    name = "file:" + percent_encoded(name) + "?immutable=1";
+    flags |= SQLITE_OPEN_URI;
+  }
+  const int rc =
+      sqlite3_open_v2(name.c_str(), &handle_, flags | SQLITE_OPEN_NOMUTEX, page_sum_vfs());
   if (rc != SQLITE_OK) return failure();
   return Status::ok();
 }
@@ -17,12 +43,15 @@ Status SqliteDatabase::open(const std::string& uri, int flags, const std::string
 void SqliteDatabase::close() {
   if (handle_ != nullptr) sqlite3_close_v2(handle_);
   handle_ = nullptr;
+  if (folder_ >= 0) ::close(folder_);
+  folder_ = -1;
 }
 
 Status SqliteDatabase::failure() const {
   const int code = sqlite3_errcode(handle_);
   std::string message = shown_as_ + ": ";
   const int reason = handle_ != nullptr ? sqlite3_system_errno(handle_) : 0;
+  if (sqlite3_extended_errcode(handle_) == SQLITE_IOERR_DATA) return damaged("error code=8202");
   switch (code) {
     case SQLITE_FULL:
       return Status::error(
@@ -33,8 +62,7 @@ Status SqliteDatabase::failure() const {
       return Status::error(message + "cannot be written; check the directory's permissions");
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return Status::error(message + "is damaged (" + sqlite3_errmsg(handle_) +
-                           "); start the run again, or restore the file from a copy");
+      return damaged(sqlite3_errmsg(handle_));
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
       if (reason == ENOSPC || reason == EDQUOT) {
@@ -54,9 +82,36 @@ Status SqliteDatabase::failure() const {
   }
 }
 
+Status SqliteDatabase::damaged(const std::string& what) const {
+  // quick_check gives the error of a page as a number: SQLITE_IOERR_DATA.
+  const bool sum = what.find("error code=8202") != std::string::npos;
+  return Status::error(shown_as_ + ": is damaged (" +
+                       (sum ? "a page does not match its checksum" : what) +
+                       "); start the run again, or restore the file from a copy");
+}
+
 Status SqliteDatabase::run(const char* sql) {
   if (sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return failure();
   return Status::ok();
+}
+
+Status SqliteDatabase::copy_file_to(const std::string& path) const {
+  sqlite3_file* file = nullptr;
+  sqlite3_int64 size = 0;
+  Status unreadable = Status::error(shown_as_ + ": cannot be read");
+  if (sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+      file->pMethods == nullptr || file->pMethods->xFileSize(file, &size) != SQLITE_OK) {
+    return unreadable;
+  }
+  sqlite3_int64 at = 0;
+  return replace_file(path, [&](std::string* piece) {
+    piece->resize(static_cast<size_t>(std::min<sqlite3_int64>(1 << 18, size - at)));
+    if (piece->empty()) return Status::ok();
+    const int code =
+        file->pMethods->xRead(file, piece->data(), static_cast<int>(piece->size()), at);
+    at += static_cast<sqlite3_int64>(piece->size());
+    return code == SQLITE_OK ? Status::ok() : unreadable;
+  });
 }
 
 Status SqliteDatabase::move_to_memory() {

@@ -17,19 +17,26 @@ class SqliteDatabase {
   SqliteDatabase(const SqliteDatabase&) = delete;
   SqliteDatabase& operator=(const SqliteDatabase&) = delete;
 
-  // `uri`: a file: URI or a path; `flags`: SQLITE_OPEN_*.
-  Status open(const std::string& uri, int flags, const std::string& shown_as);
+  // `flags`: SQLITE_OPEN_*. An immutable file is not locked. Checksums of pages are checked.
+  Status open(const std::string& path, int flags, const std::string& shown_as,
+              bool immutable = false);
   void close();
   Status run(const char* sql);
+  // Copies the database's file. The bytes come through SQLite's own descriptor: when a process
+  // closes another one of the same file, it loses SQLite's lock.
+  Status copy_file_to(const std::string& path) const;
   // Replaces the connection by one to a copy of the database in memory. The copy may be changed.
   Status move_to_memory();
   // The last error, as one sentence: the file, SQLite's message and what to do.
   Status failure() const;
+  // The sentence for a file whose content is wrong. `what`: in SQLite's words.
+  Status damaged(const std::string& what) const;
   int code() const { return sqlite3_errcode(handle_); }
   sqlite3* handle() const { return handle_; }
 
  private:
   sqlite3* handle_ = nullptr;
+  int folder_ = -1;  // of a file with a long name
   std::string shown_as_;
 };
 

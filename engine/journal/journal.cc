@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "engine/journal/migrate.h"
+#include "engine/journal/page_sums.h"
 #include "engine/journal/parts.h"
 #include "engine/journal/run_tables.h"
 #include "engine/journal/sqlite_journal.h"
@@ -47,6 +48,7 @@ Status SqliteJournal::start_create(const std::string& run_dir, const RunRecord& 
   }
   if (Status s = database_.open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, path); !s)
     return s;
+  if (reserve_page_sums(database_.handle()) != SQLITE_OK) return database_.failure();
   if (Status s = lock_and_configure(run_dir); !s) return s;
   if (Status s = database_.run("BEGIN"); !s) return s;
   if (Status s = make_tables(database_); !s) return s;
@@ -84,12 +86,10 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
   Statement check;
   if (Status s = check.prepare(database_, "PRAGMA quick_check(1)"); !s) return s;
   const bool good = check.row() && check.text(0) == "ok";
+  if (!check.status()) return check.status();
   const std::string found = good ? "" : check.text(0);
   check.finish();
-  if (!good) {
-    return Status::error(path + ": is damaged (" + found +
-                         "); start the run again, or restore the file from a copy");
-  }
+  if (!good) return database_.damaged(found);
   if (Status s = take_version(); !s) return s;
   if (Status s = read_run(database_, &run_); !s) return s;
   return prepare_statements();
@@ -98,8 +98,7 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
 Status SqliteJournal::open_snapshot_or_main(const std::string& run_dir) {
   const std::string path = main_file(run_dir);
   const auto open_still = [&](const std::string& file) {
-    return database_.open("file:" + percent_encoded(file) + "?immutable=1",
-                          SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, file);
+    return database_.open(file, SQLITE_OPEN_READONLY, file, true);
   };
   if (Lease::live_holder(lease_file(run_dir))) {
     const std::string snapshot = snapshot_file(run_dir);
@@ -168,6 +167,7 @@ Status SqliteJournal::prepare_statements() {
       {&operation_,
        "UPDATE package SET prepared=1, cycle=?2, operations_done=?3, environment=?4, outputs=?5 "
        "WHERE id=?1"},
+      {&outputs_, "UPDATE package SET outputs=?2 WHERE id=?1"},
       {&reset_, reset.c_str()},
       {&remove_, "DELETE FROM package WHERE id=?1"},
       {&job_name_, "UPDATE package SET job_name=?2, job_id=NULL WHERE id=?1"},
@@ -203,8 +203,8 @@ Status SqliteJournal::take_version() {
 }
 
 void SqliteJournal::close() {
-  for (Statement* s : {&begin_, &commit_, &add_, &outcome_, &parameters_, &operation_, &reset_,
-                       &remove_, &job_name_, &job_id_, &set_setup_}) {
+  for (Statement* s : {&begin_, &commit_, &add_, &outcome_, &parameters_, &operation_, &outputs_,
+                       &reset_, &remove_, &job_name_, &job_id_, &set_setup_}) {
     s->finish();
   }
   // Closing the last connection moves the log into the main file and removes the log.

@@ -36,7 +36,8 @@ struct RunRecord {
   std::string directory, directory_from_run;
 };
 
-// Output files' sizes in bytes, by absolute path.
+// Output files' sizes in bytes, by absolute path. A path that is there twice has its size before
+// the first operation, and then its current size.
 using OutputSizes = std::vector<std::pair<std::string, long long>>;
 
 // One database in WAL mode under an exclusive lock. This needs no shared memory, so it is safe on
@@ -94,6 +95,9 @@ class Journal {
   virtual Status operation_done(int workpackage, int cycle, int operation,
                                 const std::vector<std::string>& environment,
                                 const OutputSizes& outputs) = 0;
+  // Records the sizes that its output files had before its first operation, for those outside its
+  // own folder. operation_done() replaces them.
+  virtual Status outputs_before(int workpackage, const OutputSizes& outputs) = 0;
   // Clears the record of a workpackage's work so that it runs again (`remove -w`, a retry).
   virtual Status reset(int workpackage) = 0;
   virtual Status remove(int workpackage) = 0;

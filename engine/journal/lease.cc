@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -17,31 +18,60 @@
 namespace tally {
 namespace {
 
-// A holder on another host that has not renewed for this long counts as dead.
-constexpr int other_host_seconds = 120;
+// A holder that only its renewals show counts as dead after this time.
+constexpr int silent_seconds = 120;
 
-// Returns the boot id and the start time in clock ticks (field 22 of /proc/PID/stat, after the
-// command's ')').
-std::string process_start(int pid) {
-  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+std::string boot_id() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return boot;
+}
+
+// Such as "pid:[4026531836]".
+std::string own_pid_namespace() {
+  std::array<char, 64> name{};
+  const ssize_t size = readlink("/proc/self/ns/pid", name.data(), name.size());
+  return {name.data(), size > 0 ? static_cast<size_t>(size) : 0};
+}
+
+enum class Life { alive, dead, unknown };
+
+// Reads the start time in clock ticks (field 22 of /proc/PID/stat, after the command's ')').
+Life read_start(int pid, std::string* start) {
   std::string line;
-  if (!std::getline(stat, line)) return {};
+  if (!read_file("/proc/" + std::to_string(pid) + "/stat", &line)) return Life::unknown;
   const size_t end = line.rfind(')');
-  if (end == std::string::npos) return {};
+  if (end == std::string::npos) return Life::unknown;
   std::istringstream fields(line.substr(end + 1));
   std::string field;
   for (int i = 3; i <= 22; ++i) {
     fields >> field;
-    if (i == 3 && (field == "Z" || field == "X")) return {};  // dead, not yet reaped
+    if (i == 3 && (field == "Z" || field == "X")) return Life::dead;  // not yet reaped
   }
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return boot + "/" + field;
+  *start = field;
+  return Life::alive;
 }
 
-bool same_boot(const std::string& start) {
-  const std::string own = process_start(getpid());
-  return start.substr(0, start.find('/')) == own.substr(0, own.find('/'));
+std::string process_start(int pid) {
+  std::string start;
+  return read_start(pid, &start) == Life::alive ? boot_id() + "/" + start : std::string();
+}
+
+// What this host's kernel knows about the holder. It knows nothing about a process of another host
+// or of another pid namespace. Containers may share a host's name, and hosts may share a name, but
+// not a boot. /proc may hide the processes of other users (hidepid), or be absent.
+Life life_of(const LeaseHolder& holder) {
+  const std::string boot = boot_id();
+  if (holder.host != host_identity() || boot.empty() || holder.pid_namespace.empty() ||
+      holder.process_start.rfind(boot + "/", 0) != 0 ||
+      holder.pid_namespace != own_pid_namespace()) {
+    return Life::unknown;
+  }
+  if (kill(holder.pid, 0) != 0 && errno == ESRCH) return Life::dead;
+  std::string start;
+  const Life life = read_start(holder.pid, &start);
+  if (life != Life::alive) return life;
+  return boot + "/" + start == holder.process_start ? Life::alive : Life::dead;
 }
 
 // Seconds since the file was renewed, by the clock of the file system, because the clocks of hosts
@@ -52,13 +82,14 @@ double age_of(const std::string& path) {
   // cache that may be a minute old, but refreshes it when a file is opened.
   struct stat lease {};
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 1e9;
-  const int known = fstat(file, &lease);
-  close(file);
-  if (known != 0) return 1e9;
+  if (file < 0 && errno == ENOENT) return 1e9;
+  // Opening may be refused where looking is not.
+  const int known = file >= 0 ? fstat(file, &lease) : stat(path.c_str(), &lease);
+  if (file >= 0) close(file);
+  if (known != 0) return 0;
   double now = static_cast<double>(time(nullptr));
   const std::string probe = name_beside(path);
-  const int fd = open(probe.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  const int fd = open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
   if (fd >= 0) {
     struct stat fresh {};
     if (fstat(fd, &fresh) == 0) now = static_cast<double>(fresh.st_mtime);
@@ -71,34 +102,37 @@ double age_of(const std::string& path) {
 }  // namespace
 
 std::optional<LeaseHolder> Lease::read(const std::string& path) {
-  std::ifstream file(path);
   LeaseHolder holder;
-  std::string pid;
-  if (!std::getline(file, holder.host) || !std::getline(file, pid) ||
-      !std::getline(file, holder.process_start) || !std::getline(file, holder.since)) {
-    return std::nullopt;
+  std::string text;
+  if (!read_file(path, &text)) {
+    if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::nullopt;
+    return holder;
   }
+  std::istringstream lines(text);
+  std::string host, pid;
+  if (!std::getline(lines, host) || !std::getline(lines, pid) ||
+      !std::getline(lines, holder.process_start) || !std::getline(lines, holder.since)) {
+    return LeaseHolder();
+  }
+  std::getline(lines, holder.pid_namespace);
+  holder.host = host;
   holder.pid = static_cast<int>(strtol(pid.c_str(), nullptr, 10));
   return holder;
 }
 
 std::optional<LeaseHolder> Lease::live_holder(const std::string& path) {
-  auto holder = read(path);
+  const auto holder = read(path);
   if (!holder) return std::nullopt;
-  // Two machines may have the same name, but not the same boot id. In that case only the age
-  // counts, as for any other host.
-  if (holder->host == host_identity() && same_boot(holder->process_start)) {
-    const std::string start = process_start(holder->pid);
-    if (start.empty() || start != holder->process_start) return std::nullopt;
-    return holder;
+  const Life life = holder->host.empty() ? Life::unknown : life_of(*holder);
+  if (life == Life::dead || (life == Life::unknown && age_of(path) > silent_seconds)) {
+    return std::nullopt;
   }
-  if (age_of(path) > other_host_seconds) return std::nullopt;
   return holder;
 }
 
 std::string in_use_message(const std::string& what, const std::optional<LeaseHolder>& holder) {
   std::string message = what + " is in use";
-  if (holder) {
+  if (holder && !holder->host.empty()) {
     message += " by tally on host " + holder->host + ", process " + std::to_string(holder->pid) +
                ", since " + holder->since;
   } else {
@@ -148,14 +182,15 @@ Status make_once(const std::string& path, const std::string& text, bool* made) {
 Status Lease::take(const std::string& path, const std::string& what) {
   if (auto holder = live_holder(path)) return Status::error(in_use_message(what, holder));
   const std::string text = host_identity() + "\n" + std::to_string(getpid()) + "\n" +
-                           process_start(getpid()) + "\n" + time_stamp() + "\n";
+                           process_start(getpid()) + "\n" + time_stamp() + "\n" +
+                           own_pid_namespace() + "\n";
   bool made = false;
   if (Status s = make_once(path, text, &made); !s) return s;
   if (!made) {
     // The lease belongs to a dead holder. Only one process at a time may remove it. Otherwise the
     // second one would remove the new lease of the first.
     const std::string door = path + ".take";
-    if (age_of(door) > other_host_seconds) unlink(door.c_str());  // its maker died here
+    if (age_of(door) > silent_seconds) unlink(door.c_str());  // its maker died here
     bool alone = false;
     if (Status s = make_once(door, text, &alone); !s) return s;
     if (!alone) return Status::error(in_use_message(what, std::nullopt));
@@ -172,25 +207,28 @@ Status Lease::take(const std::string& path, const std::string& what) {
   }
   path_ = path;
   text_ = text;
+  renewed_ = Clock::now();
   return Status::ok();
 }
 
-bool Lease::ours() const {
-  std::ifstream file(path_);
-  std::stringstream found;
-  found << file.rdbuf();
-  return file && found.str() == text_;
+Lease::Owner Lease::owner() const {
+  std::string found;
+  if (read_file(path_, &found)) return found == text_ ? Owner::self : Owner::other;
+  return access(path_.c_str(), F_OK) != 0 && errno == ENOENT ? Owner::other : Owner::unknown;
 }
 
 bool Lease::renew() {
   if (path_.empty()) return true;
-  if (!ours()) return false;
-  utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);
-  return true;
+  const Owner found = owner();
+  if (found == Owner::other) return false;
+  if (found == Owner::self && utimensat(AT_FDCWD, path_.c_str(), nullptr, 0) == 0) {
+    renewed_ = Clock::now();
+  }
+  return Clock::now() - renewed_ < std::chrono::seconds(silent_seconds);
 }
 
 void Lease::release() {
-  if (!path_.empty() && ours()) unlink(path_.c_str());
+  if (!path_.empty() && owner() == Owner::self) unlink(path_.c_str());
   path_.clear();
 }
 

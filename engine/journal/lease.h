@@ -3,6 +3,7 @@
 // all.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -15,19 +16,26 @@ struct LeaseHolder {
   int pid = 0;
   std::string process_start;  // boot id and start time of the process, because pids are reused
   std::string since;
+  std::string pid_namespace;  // in which `pid` counts; empty: unknown
 };
 
 class Lease {
  public:
-  // Takes the lease of `path` unless a live holder has it. A live holder is a live process of this
-  // host, or a process of another host that renewed the lease within the last two minutes. When
-  // several processes on any hosts try at the same moment, exactly one succeeds. This needs no file
-  // locks; the file system must only guarantee that link() creates a name once.
+  // Takes the lease of `path` unless a live holder has it. The holder is dead when this host's
+  // kernel knows no such process. Where the kernel cannot tell, the holder is dead when it has not
+  // renewed the lease for two minutes: a process of another host or container, or one that /proc
+  // hides. A lease that cannot be read has a live holder. When several processes on any hosts try
+  // at the same moment, exactly one succeeds. This needs no file locks; the file system must only
+  // guarantee that link() creates a name once.
   Status take(const std::string& path, const std::string& what);
   // Renews the lease. Returns false when another process has taken it, because this process stood
-  // still for too long (for example on a suspended machine). This process must then write nothing
-  // more.
+  // still for too long (for example on a suspended machine), or when it could not be renewed for so
+  // long that another process may have taken it. This process must then write nothing more.
   bool renew();
+  // Whether the last renewal is so long ago that renew() must be called before the next write.
+  bool stale() const {
+    return !path_.empty() && Clock::now() - renewed_ > std::chrono::seconds(60);
+  }
   // Releases the lease. The destructor does so too.
   void release();
   Lease() = default;
@@ -35,14 +43,18 @@ class Lease {
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  // The holder, if it is alive.
+  // The holder, if it is alive or may be.
   static std::optional<LeaseHolder> live_holder(const std::string& path);
+  // Empty when there is no lease. Without a host when the file cannot be read or is not complete.
   static std::optional<LeaseHolder> read(const std::string& path);
 
  private:
-  bool ours() const;
+  using Clock = std::chrono::steady_clock;
+  enum class Owner { self, other, unknown };
+  Owner owner() const;
   std::string path_;
   std::string text_;  // content of the file while this process holds the lease
+  Clock::time_point renewed_;
 };
 
 // Returns "run 000003 is in use by tally on host X, process 123, since ..., ".

@@ -92,35 +92,49 @@ std::string run_name(const std::string& run_dir) {
   return "run " + path.substr(path.rfind('/') + 1);
 }
 
+Status replace_file(const std::string& to, const std::function<Status(std::string* piece)>& next) {
+  const std::string aside = to + ".new";
+  unlink(aside.c_str());
+  const int out = ::open(aside.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+  if (out < 0) return Status::error(aside + ": " + strerror(errno));
+  const auto written = [&](const std::string& piece) {
+    for (size_t at = 0; at < piece.size();) {
+      const ssize_t put = write(out, piece.data() + at, piece.size() - at);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return Status::error(to + ": cannot write: " + strerror(errno));
+      at += static_cast<size_t>(put);
+    }
+    return Status::ok();
+  };
+  Status status;
+  std::string piece;
+  while (status) {
+    status = next(&piece);
+    if (piece.empty()) break;
+    if (status) status = written(piece);
+  }
+  if (close(out) != 0 && status) status = Status::error(to + ": cannot write: " + strerror(errno));
+  if (status && rename(aside.c_str(), to.c_str()) != 0) {
+    status = Status::error(to + ": cannot write: " + strerror(errno));
+  }
+  if (!status) unlink(aside.c_str());
+  return status;
+}
+
 Status copy_file(const std::string& from, const std::string& to) {
   const int in = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
   if (in < 0) return Status::error(from + ": " + strerror(errno));
-  const std::string aside = to + ".new";
-  const int out = ::open(aside.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
-  if (out < 0) {
-    const int reason = errno;
-    close(in);
-    return Status::error(aside + ": " + strerror(reason));
-  }
-  std::vector<char> buffer(1 << 18);
-  bool good = true;
-  for (;;) {
-    const ssize_t got = read(in, buffer.data(), buffer.size());
-    if (got <= 0) {
-      good = got == 0;
-      break;
-    }
-    if (write(out, buffer.data(), static_cast<size_t>(got)) != got) {
-      good = false;
-      break;
-    }
-  }
-  const int reason = errno;
+  const Status status = replace_file(to, [&](std::string* piece) {
+    piece->resize(1 << 18);
+    ssize_t got = -1;
+    do {
+      got = read(in, piece->data(), piece->size());
+    } while (got < 0 && errno == EINTR);
+    piece->resize(got > 0 ? static_cast<size_t>(got) : 0);
+    return got >= 0 ? Status::ok() : Status::error(from + ": cannot read: " + strerror(errno));
+  });
   close(in);
-  good = close(out) == 0 && good;
-  if (good && rename(aside.c_str(), to.c_str()) == 0) return Status::ok();
-  unlink(aside.c_str());
-  return Status::error(to + ": cannot write: " + strerror(reason));
+  return status;
 }
 
 }  // namespace tally

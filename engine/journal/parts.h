@@ -1,6 +1,7 @@
 // Helpers of the journal: names of its files, lists as bytes.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ std::vector<int> split_ids(const std::string& text);
 double now_seconds();
 // Encodes a path for use in a file: URI.
 std::string percent_encoded(const std::string& path);
+// Writes the pieces that `next` gives, until one is empty, and then replaces `to` atomically. A
+// link at `to` or beside it is replaced, not followed.
+Status replace_file(const std::string& to, const std::function<Status(std::string* piece)>& next);
 // Copies a file's bytes. `to` is replaced atomically.
 Status copy_file(const std::string& from, const std::string& to);
 

@@ -41,6 +41,7 @@ class SqliteJournal final : public Journal {
   Status operation_done(int workpackage, int cycle, int operation,
                         const std::vector<std::string>& environment,
                         const OutputSizes& outputs) override;
+  Status outputs_before(int workpackage, const OutputSizes& outputs) override;
   Status reset(int workpackage) override;
   Status remove(int workpackage) override;
   Status jobs_named(const std::vector<std::pair<int, std::string>>& names) override;
@@ -64,6 +65,8 @@ class SqliteJournal final : public Journal {
   FilePlace place_of(const Mark& mark) const;
   Status prepare_statements();
   Status select(const std::string& where, std::vector<Stored>* out) const;
+  bool holds_run();
+  Status taken_over() const;
   Status change(Statement& statement);
   Status committed();
   void write_snapshot();
@@ -77,8 +80,8 @@ class SqliteJournal final : public Journal {
   bool lost_ = false;  // another process has taken the lease
   RunRecord run_;
   const Sources* places_ = nullptr;  // the files that marks number
-  Statement begin_, commit_, add_, outcome_, parameters_, operation_, reset_, remove_, job_name_,
-      job_id_, set_setup_;
+  Statement begin_, commit_, add_, outcome_, parameters_, operation_, outputs_, reset_, remove_,
+      job_name_, job_id_, set_setup_;
   bool in_transaction_ = false;
   int commits_ = 0;
   std::function<void(int, bool)> hook_;

@@ -8,6 +8,14 @@
 #include "engine/journal/sqlite_journal.h"
 
 namespace tally {
+namespace {
+
+// Folders are removed by these names, and none may lead out of the run.
+bool is_folder_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
+}
+
+}  // namespace
 
 Status SqliteJournal::sources(Texts* out) const {
   return read_pairs(database_, "SELECT path, text FROM source ORDER BY position", out);
@@ -53,6 +61,10 @@ Status SqliteJournal::select(const std::string& where, std::vector<Stored>* out)
     stored.workpackage.step = static_cast<int>(all.integer(1));
     stored.step = all.text(2);
     stored.directory = all.text(3);
+    if (!is_folder_name(stored.directory)) {
+      return database_.damaged("\"" + stored.directory +
+                               "\" is not the name of a workpackage's folder");
+    }
     stored.work_dir = all.text(4);
     stored.workpackage.iteration = static_cast<int>(all.integer(5));
     stored.workpackage.cycle = static_cast<int>(all.integer(6));

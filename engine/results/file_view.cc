@@ -16,8 +16,8 @@ namespace tally {
 namespace {
 
 constexpr size_t kInMemory = size_t{16} << 20;
-constexpr size_t kMapAtOnce = size_t{1}
-                              << 30;  // page by page beyond, where memory may not hold all
+constexpr size_t kMapAtOnce = size_t{64} << 20;  // page by page beyond
+constexpr size_t kGiveBack = size_t{16} << 20;
 constexpr size_t kBlock = size_t{256} << 10;
 
 struct Survey {
@@ -26,7 +26,8 @@ struct Survey {
 };
 
 // One pass over the bytes. The inner loop is simple enough for the compiler to vectorise.
-Survey survey(std::string_view text) {
+template <typename Passed>
+Survey survey(std::string_view text, Passed passed) {
   Survey result;
   for (size_t start = 0; start < text.size(); start += kBlock) {
     size_t end = std::min(start + kBlock, text.size());
@@ -39,6 +40,7 @@ Survey survey(std::string_view text) {
     }
     if (high >= 128) result.ascii = false;
     if (returns != 0) result.carriage_return = true;
+    passed(text.data() + end);
   }
   return result;
 }
@@ -92,7 +94,8 @@ bool write_all(int file, std::string_view data) {
 }
 
 Status file_error(const std::string& path) {
-  return Status::error(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+  const int reason = errno;
+  return Status::error(fmt::format("cannot read '{}': {}", path, std::strerror(reason)), reason);
 }
 
 }  // namespace
@@ -110,12 +113,32 @@ FileView& FileView::operator=(FileView&& other) noexcept {
   release();
   map_ = std::exchange(other.map_, nullptr);
   map_size_ = std::exchange(other.map_size_, 0);
+  passed_ = std::exchange(other.passed_, 0);
+  on_disk_ = other.on_disk_;
   bool copied = map_ == nullptr && !other.copy_.empty();
   copy_ = std::move(other.copy_);
   text_ = copied ? std::string_view(copy_) : other.text_;
   other.text_ = {};
   ascii_ = other.ascii_;
   return *this;
+}
+
+void FileView::passed(const char* at) {
+  if (map_ == nullptr || map_size_ <= kMapAtOnce) return;
+  const auto offset = static_cast<size_t>(at - static_cast<const char*>(map_));
+  if (offset < passed_) passed_ = 0;  // the next pass over the text
+  if (offset - passed_ < kGiveBack) return;
+  const size_t until = offset / kGiveBack * kGiveBack;
+  ::madvise(static_cast<char*>(map_) + passed_, until - passed_, MADV_DONTNEED);
+  passed_ = until;
+}
+
+Status FileView::unchanged(const std::string& path) const {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return file_error(path);
+  if (info.st_size >= on_disk_) return Status::ok();
+  return Status::error(fmt::format(
+      "'{}' became shorter while it was read; try again when nothing changes it", path));
 }
 
 void FileView::release() {
@@ -127,12 +150,18 @@ Status FileView::open(const std::string& path, FileView* out) {
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return file_error(path);
   struct stat info {};
-  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+  if (::fstat(file, &info) != 0) {
+    Status failed = file_error(path);
+    ::close(file);
+    return failed;
+  }
+  if (!S_ISREG(info.st_mode)) {
     ::close(file);
     return Status::error(fmt::format("cannot read '{}': not a regular file", path));
   }
   FileView view;
   view.map_size_ = static_cast<size_t>(info.st_size);
+  view.on_disk_ = info.st_size;
   if (view.map_size_ != 0) {
     int flags = MAP_PRIVATE | (view.map_size_ <= kMapAtOnce ? MAP_POPULATE : 0);
     void* map = ::mmap(nullptr, view.map_size_, PROT_READ, flags, file, 0);
@@ -149,7 +178,8 @@ Status FileView::open(const std::string& path, FileView* out) {
     view.text_ = {static_cast<const char*>(map), view.map_size_};
   }
   ::close(file);
-  Survey found = survey(view.text_);
+  Survey found = survey(view.text_, [&](const char* at) { view.passed(at); });
+  view.passed_ = 0;
   view.ascii_ = found.ascii;
   if (found.carriage_return) {
     if (Status s = view.normalise(path); !s) return s;
@@ -177,6 +207,7 @@ Status FileView::normalise(const std::string& path) {
     block.clear();
     append_normalised(text_.substr(start, kBlock), &pending, block);
     total += block.size();
+    passed(text_.data() + start);
     if (!write_all(file, block)) {
       Status failed = Status::error(fmt::format(
           "cannot read '{}': it holds carriage returns and its copy with plain newlines "
@@ -193,6 +224,7 @@ Status FileView::normalise(const std::string& path) {
   if (!mapped) return mapped;
   map_ = map;
   map_size_ = total;
+  passed_ = 0;
   text_ = {static_cast<const char*>(map), total};
   return Status::ok();
 }

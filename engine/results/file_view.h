@@ -23,6 +23,12 @@ class FileView {
   static Status open(const std::string& path, FileView* out);
 
   std::string_view text() const { return text_; }
+  // Says that the text before `at` is not needed soon, so that a large file does not fill the
+  // memory. It stays readable.
+  void passed(const char* at);
+  // An error if the file has become shorter since it was opened. What was read of it may then be
+  // neither its old nor its new content.
+  Status unchanged(const std::string& path) const;
   // Whether no byte is above 127.
   bool ascii() const { return ascii_; }
 
@@ -32,6 +38,8 @@ class FileView {
 
   void* map_ = nullptr;
   size_t map_size_ = 0;
+  size_t passed_ = 0;      // bytes of the map that have been given back
+  long long on_disk_ = 0;  // the file's size when it was opened
   std::string copy_;
   std::string_view text_;
   bool ascii_ = true;

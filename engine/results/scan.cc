@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
+#include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/results/file_view.h"
@@ -22,36 +24,35 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-std::vector<std::string> matching_files(const std::string& work_dir, const std::string& name,
-                                        const std::string& own_dir = {}) {
+Status matching_files(const std::string& work_dir, const std::string& name,
+                      const std::string& own_dir, std::vector<std::string>* files) {
   if (!own_dir.empty()) {
-    std::vector<std::string> own = matching_files(own_dir, name);
-    if (!own.empty()) return own;
+    if (Status s = matching_files(own_dir, name, {}, files); !s || !files->empty()) return s;
   }
   std::string path = name;
   if (path.empty() || path.front() != '/') path = work_dir + "/" + name;
   if (name.find_first_of("*?[") == std::string::npos) {
     struct stat info {};
-    if (::stat(path.c_str(), &info) == 0) return {path};
-    return {};
+    // Opening tells what is wrong with a file that may be there.
+    if (::stat(path.c_str(), &info) == 0 || may_pass(errno)) *files = {path};
+    return Status::ok();
   }
-  std::vector<std::string> files;
-  glob_t found{};
-  if (::glob(path.c_str(), GLOB_NOESCAPE | GLOB_NOSORT, nullptr, &found) == 0) {
-    files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  }
-  ::globfree(&found);
-  std::sort(files.begin(), files.end(), natural_less);
-  return files;
+  if (Status s = matching_paths(path, GLOB_NOESCAPE | GLOB_NOSORT, files); !s) return s;
+  std::sort(files->begin(), files->end(), natural_less);
+  return Status::ok();
 }
 
 // The files for the `which`-th name in a step's analyse, when a log was given by hand.
-std::vector<std::string> files_beside_log(const std::string& log, const std::string& name,
-                                          const std::string& first_name, size_t which) {
-  if (which == 0) return {log};
+Status files_beside_log(const std::string& log, const std::string& name,
+                        const std::string& first_name, size_t which,
+                        std::vector<std::string>* files) {
+  if (which == 0) {
+    *files = {log};
+    return Status::ok();
+  }
   const size_t slash = log.rfind('/') + 1;
-  if (log.substr(slash) != first_name.substr(first_name.rfind('/') + 1)) return {};
-  return matching_files(slash == 0 ? "." : log.substr(0, slash), name);
+  if (log.substr(slash) != first_name.substr(first_name.rfind('/') + 1)) return Status::ok();
+  return matching_files(slash == 0 ? "." : log.substr(0, slash), name, {}, files);
 }
 
 }  // namespace
@@ -191,11 +192,16 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
       if (name.empty()) continue;
       if (names == 0) first_name = name;
       const bool by_hand = !workpackage.log.empty();
-      std::vector<std::string> paths =
-          by_hand ? files_beside_log(workpackage.log, name, first_name, names)
-                  : matching_files(workpackage.work_dir, name, workpackage.own_dir);
+      std::vector<std::string> paths;
+      const Status looked =
+          by_hand ? files_beside_log(workpackage.log, name, first_name, names, &paths)
+                  : matching_files(workpackage.work_dir, name, workpackage.own_dir, &paths);
       ++names;
-      if (paths.empty() && !by_hand) no_file(analyse, file, name, workpackage);
+      if (!looked) {
+        problem({}, "open " + looked.message(), looked.message(), true);
+      } else if (paths.empty() && !by_hand) {
+        no_file(analyse, file, name, workpackage);
+      }
       for (const std::string& path : paths) scan_file(path, patterns, values, found, here, name);
     }
   }
@@ -290,7 +296,9 @@ void Scanner::scan_file(const std::string& path, const std::vector<const Pattern
                         const std::string& file_name) {
   FileView view;
   if (Status opened = FileView::open(path, &view); !opened) {
-    problem({}, "open " + opened.message(), opened.message(), !benchmark_.as_jube);
+    // JUBE ends with a Python error when it cannot read a file. It passes over what is not a file.
+    const bool error = opened.reason() != 0 || !benchmark_.as_jube;
+    problem({}, "open " + opened.message(), opened.message(), error);
     return;
   }
   for (const Pattern* pattern : patterns) {
@@ -305,6 +313,7 @@ void Scanner::scan_file(const std::string& path, const std::vector<const Pattern
     sought.files.push_back(file_name);
     auto sink = [&](std::string_view match) {
       sought.matched = true;
+      view.passed(match.data());
       if (std::optional<Value> value = make_value(match, pattern->type, !benchmark_.as_jube)) {
         for (Statistics* one : statistics) one->add(*value);
         return;
@@ -323,6 +332,9 @@ void Scanner::scan_file(const std::string& path, const std::vector<const Pattern
                       name, path, error),
           !benchmark_.as_jube);
     }
+  }
+  if (Status same = view.unchanged(path); !same) {
+    problem({}, "open " + same.message(), same.message(), true);
   }
 }
 

@@ -52,7 +52,7 @@ def skip_unless_possible(accounting=False):
         sys.exit(SKIPPED)
 
 
-def wait_for(condition, what, seconds=30):
+def wait_for(condition, what, seconds=90):
     """Looks at a condition until it holds and gives its value; an error after `seconds`."""
     end = time.monotonic() + seconds
     while True:

@@ -68,6 +68,29 @@ class Killed(FailureTest):
         self.ends(engine, 0)
         self.check_continued()
 
+    def test_two_jobs_of_one_submission(self):
+        """Each submission becomes two jobs, of which the engine knows one: the first to start works, the other one ends."""
+        self.write(launch="bash -c 'echo ran >> ran; echo v=${i}0'")
+        for known, sbatch in (("last", '$REAL "$@" > /dev/null; exec $REAL "$@"'),
+                              ("first", '$REAL "$@" || exit; exec $REAL "$@" > /dev/null')):
+            with self.subTest(known=known):
+                before = len(self.names())
+                code, out, err = self.place.tally("run", "small.yaml", env=self.sbatch(sbatch))
+                self.assertEqual(code, 0, out + err)
+                self.assertIn("1,10\n2,20\n", out)
+                slurm.wait_for(lambda: not self.cluster.jobs(), "all jobs have ended")
+                self.assertEqual(len(self.names()) - before, 4)
+                for number in (0, 1):
+                    work = self.place.work(number, run={"last": "000000", "first": "000001"}[known])
+                    self.assertEqual((work / "ran").read_text(), "ran\n")
+
+    def test_other_words_on_sbatchs_standard_output(self):
+        self.write(launch="bash -c 'echo v=${i}0'")
+        code, out, err = self.place.tally("run", "small.yaml", env=self.sbatch(
+            'echo "Welcome, 7 jobs"; id=$($REAL "$@") || exit; echo "${id/;/ }"; echo "see https://example.org/12"'))
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("1,10\n2,20\n", out)
+
     def test_transient_errors_are_retried(self):
         self.write()
         env = self.sbatch(f'if mkdir {self.place.root}/1 2>/dev/null || mkdir {self.place.root}/2 2>/dev/null; then '

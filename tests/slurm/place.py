@@ -72,7 +72,7 @@ class Place:
     def environment(self, extra):
         return {**self.cluster.env, **(extra or {})}
 
-    def tally(self, *arguments, env=None, seconds=60):
+    def tally(self, *arguments, env=None, seconds=240):
         """(exit code, standard output, standard error) of a call that ends by itself."""
         done = subprocess.run([TALLY, *arguments], cwd=self.root, env=self.environment(env), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=seconds)
@@ -86,7 +86,7 @@ class Place:
         return engine
 
     @staticmethod
-    def finish(engine, seconds=60):
+    def finish(engine, seconds=240):
         out, _ = engine.communicate(timeout=seconds)
         return engine.returncode, out
 

@@ -1,6 +1,5 @@
 #include "engine/execute/files/substitute_files.h"
 
-#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,18 +24,6 @@ std::string join_path(const std::string& folder, const std::string& name) {
 std::string base_name(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path.substr(path.rfind('/') + 1);
-}
-
-std::vector<std::string> match(const std::string& pattern) {
-  std::vector<std::string> paths;
-  glob_t found{};
-  // The C library sorts names in the locale's order. The engine never sets a locale, so this is
-  // byte order as under LC_ALL=C.
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
-    for (size_t i = 0; i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
-  }
-  globfree(&found);
-  return paths;
 }
 
 std::vector<std::string> split_names(const std::string& text, const std::string& separator) {
@@ -140,13 +127,21 @@ std::optional<std::string> planned_source(const std::vector<PlannedFile>& files,
   return std::nullopt;
 }
 
-std::optional<FileBytes> read_absolute(const std::string& path, const std::string& shown) {
+// Leaves `file` empty when there is no such file.
+Status read_absolute(const std::string& path, const std::string& shown,
+                     std::optional<FileBytes>* file) {
   struct stat info {};
-  FileBytes file{shown, {}, 0644};
-  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  if (!read_file(path, &file.bytes)) return std::nullopt;
-  file.mode = static_cast<int>(info.st_mode & 07777);
-  return file;
+  file->reset();
+  if (stat(path.c_str(), &info) != 0) {
+    return may_pass(errno) ? file_error(path, "cannot read", errno) : Status::ok();
+  }
+  if (!S_ISREG(info.st_mode)) return Status::ok();
+  FileBytes found{shown, {}, static_cast<int>(info.st_mode & 07777)};
+  if (Status s = read_file(path, &found.bytes); !s) {
+    return may_pass(s.reason()) ? s : Status::ok();
+  }
+  *file = std::move(found);
+  return Status::ok();
 }
 
 }  // namespace
@@ -179,7 +174,8 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
     const std::string given = join_path(source_dir, patterns[i]);
     const std::string pattern = join_path(base, given);
     const bool absolute = !given.empty() && given.front() == '/';
-    const std::vector<std::string> found = match(pattern);
+    std::vector<std::string> found;
+    if (Status s = matching_paths(pattern, 0, &found); !s) return s;
     if (found.empty()) {
       return Status::error("no files found using \"" + given + "\"");
     }
@@ -192,8 +188,8 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
 }
 
 FileReader read_from(const std::string& work_dir) {
-  return [work_dir](const std::string& path) {
-    return read_absolute(join_path(work_dir, path), path);
+  return [work_dir](const std::string& path, std::optional<FileBytes>* file) {
+    return read_absolute(join_path(work_dir, path), path, file);
   };
 }
 
@@ -215,8 +211,8 @@ Status substitute_files(const Benchmark& benchmark, const std::vector<std::strin
       std::optional<FileBytes> input;
       if (const FileBytes* earlier = made(in)) {
         input = *earlier;
-      } else {
-        input = reader(in);
+      } else if (Status s = reader(in, &input); !s) {
+        return s;
       }
       if (!input) {
         return Status::error("substitution set \"" + name + "\": file \"" + in + "\" not found");
@@ -229,9 +225,11 @@ Status substitute_files(const Benchmark& benchmark, const std::vector<std::strin
       FileBytes* target = made(out);
       if (target == nullptr) {
         FileBytes fresh{out, {}, input->mode};
+        std::optional<FileBytes> there;
         if (io.append) {
-          if (auto there = reader(out)) fresh.bytes = std::move(there->bytes);
+          if (Status s = reader(out, &there); !s) return s;
         }
+        if (there) fresh.bytes = std::move(there->bytes);
         files->push_back(std::move(fresh));
         target = &files->back();
       } else if (!io.append) {
@@ -263,10 +261,11 @@ Status plan_substituted_files(const Benchmark& benchmark, const std::vector<std:
       if (Status s = list_files(*copy, lookup, "", &planned); !s) return s;
     }
   }
-  const FileReader reader = [&](const std::string& path) -> std::optional<FileBytes> {
-    if (!path.empty() && path.front() == '/') return read_absolute(path, path);
+  const FileReader reader = [&](const std::string& path, std::optional<FileBytes>* file) {
+    if (!path.empty() && path.front() == '/') return read_absolute(path, path, file);
     const auto source = planned_source(planned, path);
-    return source ? read_absolute(*source, path) : std::nullopt;
+    file->reset();
+    return source ? read_absolute(*source, path, file) : Status::ok();
   };
   Status status = substitute_files(benchmark, sets, lookup, evaluator, reader, files);
   if (status) return status;

@@ -39,9 +39,9 @@ struct FileBytes {
   std::string bytes;
   int mode = 0644;
 };
-// Returns the current content of the file at `path` (as in FileBytes::path). Returns nothing when
-// there is no such file.
-using FileReader = std::function<std::optional<FileBytes>(const std::string& path)>;
+// Gets the current content of the file at `path` (as in FileBytes::path). `file` stays empty when
+// there is no such file. An error status means that the host could not read it.
+using FileReader = std::function<Status(const std::string& path, std::optional<FileBytes>* file)>;
 // Reads from a work directory on disk.
 FileReader read_from(const std::string& work_dir);
 

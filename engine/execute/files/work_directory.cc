@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Status failed(const std::string& path, const char* what, int reason) {
-  return Status::error(path + ": " + what + ": " + strerror(reason));
+  return Status::error(path + ": " + what + ": " + strerror(reason), reason);
 }
 
 std::string parent_of(const std::string& path) {
@@ -36,7 +36,7 @@ Status copy_entry(const std::string& from, const std::string& to, bool follow) {
   if (S_ISLNK(info.st_mode)) {
     std::error_code error;
     fs::copy_symlink(from, to, error);
-    if (error) return Status::error(to + ": cannot make the link: " + error.message());
+    if (error) return failed(to, "cannot make the link", error.value());
     return Status::ok();
   }
   if (S_ISDIR(info.st_mode)) {
@@ -48,12 +48,14 @@ Status copy_entry(const std::string& from, const std::string& to, bool follow) {
       const std::string name = entry.path().filename().string();
       if (Status s = copy_entry(from + "/" + name, to + "/" + name, false); !s) return s;
     }
-    if (error) return Status::error(from + ": cannot read: " + error.message());
+    if (error) return failed(from, "cannot read", error.value());
     chmod(to.c_str(), info.st_mode & 07777);
   } else {
     std::error_code error;
     fs::copy_file(from, to, error);
-    if (error) return Status::error(to + ": cannot copy " + from + ": " + error.message());
+    if (error) {
+      return Status::error(to + ": cannot copy " + from + ": " + error.message(), error.value());
+    }
   }
   const std::array<timespec, 2> times{info.st_atim, info.st_mtim};
   utimensat(AT_FDCWD, to.c_str(), times.data(), 0);

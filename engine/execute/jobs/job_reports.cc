@@ -1,8 +1,12 @@
 // Determines the state of a submitted job from its own files and from the scheduler.
+#include <unistd.h>
+
 #include <algorithm>
 #include <ctime>
 #include <set>
 
+#include "engine/base/text.h"
+#include "engine/execute/files/run_directory.h"
 #include "engine/execute/jobs/jobs.h"
 
 namespace tally {
@@ -16,6 +20,10 @@ bool hopeless(const std::string& reason) {
       "PartitionNodeLimit",       "PartitionTimeLimit", "PartitionConfig", "BadConstraints",
       "DependencyNeverSatisfied", "InvalidAccount",     "InvalidQOS"};
   return known.count(reason) != 0;
+}
+
+bool is_there(const std::string& path) {
+  return !path.empty() && access(path.c_str(), F_OK) == 0;
 }
 
 std::string in_brackets(const std::string& text) {
@@ -53,6 +61,7 @@ void JobFollower::take_exit(Tracked& tracked, const JobExit& exit, Clock::time_p
                             std::vector<JobEnd>* ended) {
   tracked.exit = exit;
   tracked.exit_seen = now;
+  if (follow_claimant(tracked, now)) return;
   if (tracked.heard && !is_active(tracked.report.state)) {
     ended->push_back(end_with_exit(tracked));
     return;
@@ -146,7 +155,7 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
     tracked.gone_since.reset();
     if (take_active(tracked, asked, ended)) return;
     std::string words;
-    if (!waits_too_long(tracked, now, &words)) return;
+    if (!waits_too_long(tracked, now, &words) || follow_claimant(tracked, now)) return;
     if (Status s = scheduler_.cancel({tracked.job.id}); !s) {
       log_.write(s.message());
       return;
@@ -171,7 +180,30 @@ void JobFollower::take_report(Tracked& tracked, const Asked& asked, Clock::time_
       return;
     }
   }
+  if (follow_claimant(tracked, now)) return;
   ended->push_back(end_without_exit(tracked));
+}
+
+// A lost answer may leave two jobs of one name. When the other one works in the folder, it is the
+// one to follow, and this one is cancelled.
+bool JobFollower::follow_claimant(Tracked& tracked, Clock::time_point now) {
+  const std::string claim = tracked.job.marks.claim_file(tracked.job.request.name);
+  std::string text;
+  if (!is_there(claim) || !read_file(claim, &text)) return false;
+  const std::string id(strip(text));
+  if (id.empty() || id == tracked.job.id) return false;
+  log_.write(tracked.job.label + ": job " + id + " of the same name works in its folder, so job " +
+             tracked.job.id + " is cancelled");
+  if (Status s = scheduler_.cancel({tracked.job.id}); !s) log_.write(s.message());
+  // A failure to record the id is harmless: the claim is found again.
+  if (Status s = journal_.job_submitted(tracked.job.workpackage, id); !s) log_.write(s.message());
+  tracked.job.id = id;
+  tracked.report = JobReport();
+  tracked.heard = tracked.requeued = false;
+  tracked.gone_since.reset();
+  tracked.stuck_since.reset();
+  hurry(now);
+  return true;
 }
 
 // Handles a job that waits or runs. Returns true when its program has succeeded and the scheduler

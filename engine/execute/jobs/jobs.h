@@ -37,6 +37,11 @@ struct JobMarks {
   // does nothing if it was requeued after its end was recorded, or if another job was submitted in
   // its place. Empty without a status file.
   std::string owner_file() const { return status_file.empty() ? "" : status_file + ".job"; }
+  // Of several jobs with one name, the first to start writes its id into this file and works; the
+  // others end. Empty without a status file.
+  std::string claim_file(const std::string& name) const {
+    return status_file.empty() ? "" : status_file + ".claim-" + name;
+  }
 };
 // The exit status that a job wrote.
 struct JobExit {
@@ -182,6 +187,7 @@ class JobFollower {
   void take_query(Clock::time_point now, std::vector<JobEnd>* ended);
   void take_report(Tracked& tracked, const Asked& asked, Clock::time_point now,
                    std::vector<JobEnd>* ended);
+  bool follow_claimant(Tracked& tracked, Clock::time_point now);
   bool waits_too_long(Tracked& tracked, Clock::time_point now, std::string* words) const;
   JobEnd end_without_exit(const Tracked& tracked) const;
   JobEnd end_with_exit(const Tracked& tracked) const;

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cstdlib>
 #include <ctime>
+#include <sstream>
 #include <utility>
 
 #include "engine/base/text.h"
@@ -74,14 +76,22 @@ std::vector<std::string> words_of_line(const std::string& text) {
   return words;
 }
 
-// Reads the job id from "123" or "123;cluster" (--parsable), or from "Submitted batch job 123". The
-// output of a site's wrapper may come first.
+// Reads the job id from "123" or "123;cluster" (--parsable), or from "Submitted batch job 123" and
+// what may follow. A site's wrapper may print other lines before and after it; the last line of one
+// of these forms counts.
 std::string id_of(const std::string& printed) {
-  std::string text(strip(printed));
-  text = text.substr(text.rfind('\n') + 1);
-  text = text.substr(text.rfind(' ') + 1);
-  text = text.substr(0, text.find(';'));
-  return text.find_first_not_of("0123456789_") == std::string::npos ? text : std::string();
+  constexpr std::string_view submitted = "Submitted batch job ";
+  std::string id;
+  std::istringstream lines(printed);
+  for (std::string line; std::getline(lines, line);) {
+    std::string_view text = strip(line);
+    const bool sentence = starts_with(text, submitted);
+    if (sentence) text.remove_prefix(submitted.size());
+    const std::string_view word = text.substr(0, text.find_first_of(sentence ? " ;" : ";"));
+    const bool number = word.find_first_not_of("0123456789_") == std::string_view::npos;
+    if (!word.empty() && number && isdigit(static_cast<unsigned char>(word[0])) != 0) id = word;
+  }
+  return id;
 }
 
 // The output of squeue is requested in columns of fixed width, because names may hold any

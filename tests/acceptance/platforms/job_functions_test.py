@@ -44,8 +44,9 @@ class Functions(unittest.TestCase):
         path.chmod(0o755)
 
     def start(self, program, variables, before="", middle="", after=""):
-        (self.work / "submit.job").write_text(SCRIPT.format(
-            functions=FUNCTIONS, program=program, before=before, middle=middle, after=after))
+        script = SCRIPT.format(functions=FUNCTIONS, program=program, before=before, middle=middle, after=after)
+        if self.text("submit.job") != script:  # bash reads it while it runs
+            (self.work / "submit.job").write_text(script)
         kept = {key: value for key, value in os.environ.items()
                 if not key.startswith(("SLURM", "PBS", "LSB", "TALLY")) and key != "TMPDIR"}
         environment = {**kept, "PATH": f"{self.root}/bin:{os.environ['PATH']}", **variables}
@@ -72,6 +73,25 @@ class Functions(unittest.TestCase):
             pipe.readline()
         job.send_signal(number)
         return job.wait(60)
+
+    def test_of_two_jobs_of_one_name_the_first_works(self):
+        (self.work / "job.status.job").write_text("job\n")
+        self.assertEqual(self.run_job("echo one >> ran"), 0)
+        self.assertEqual(self.run_job("echo two >> ran", {**SLURM, "SLURM_JOB_ID": "8"}), 1)
+        self.assertIn("job 7 of the same name works in this folder, so job 8 ends", self.text("stderr"))
+        # The first one may be started again, and another submission works.
+        self.assertEqual(self.run_job("echo again >> ran", {**SLURM, "SLURM_RESTART_COUNT": "1"}), 0)
+        (self.work / "job.status.job").write_text("next\n")
+        self.assertEqual(self.run_job("echo next >> ran", {"SLURM_JOB_ID": "9", "SLURM_JOB_NAME": "next"}), 0)
+        self.assertEqual(self.text("ran"), "one\nagain\nnext\n")
+        self.assertEqual(sorted(path.name for path in self.work.glob("*.claim*")),
+                         ["job.status.claim-job", "job.status.claim-next"])
+
+    def test_jobs_that_start_at_the_same_moment_claim_once(self):
+        (self.work / "job.status.job").write_text("job\n")
+        jobs = [self.start("echo x >> ran", {**SLURM, "SLURM_JOB_ID": str(number)}) for number in range(10, 22)]
+        self.assertEqual(sorted(job.wait(60) for job in jobs), [0] + [1] * 11)
+        self.assertEqual(self.text("ran"), "x\n")
 
     def test_an_end_is_left_in_the_files(self):
         for code in (0, 3):

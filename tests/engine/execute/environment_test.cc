@@ -48,6 +48,13 @@ TEST_CASE("golden: each way a command can end keeps the environment") {
       {"export Q=ü€", "[ü€]"},
       {"export Q='$(no)'", "[$(no)]"},
       {"export Q=5; cd /", "[5]"},
+      {"export Q=5; trap 'echo bye' EXIT", "[5]"},
+      {"trap 'echo bye; exit 0' 0; export Q=5; exit 3", "[5]"},
+      {"trap 'export Q=5' INT EXIT", "[5]"},
+      {"set -e; trap '' EXIT; export Q=5; false || exit 0", "[5]"},
+      {"trap 'echo EXIT' INT; trap - EXIT; export Q=5", "[5]"},
+      {"(trap 'echo sub' EXIT; exit 3); export Q=5", "[5]"},
+      {"echo 'export Q=5; exec true' > script; . ./script", "[]"},
   };
   for (const char* shell : {"/bin/sh", "/bin/bash"}) {
     if (access(shell, X_OK) != 0) continue;
@@ -78,6 +85,36 @@ TEST_CASE("the command's exit status and first line are its own") {
   CHECK(other.run().failed == 1);
   CHECK(other.file("000000_s/work/stderr").find("1: nosuchcommand: not found") !=
         std::string::npos);
+}
+
+TEST_CASE("a command's own trap for EXIT acts as without us") {
+  const struct {
+    const char* command;
+    int code;
+    const char* output;
+  } cases[] = {
+      {"trap 'echo code $?' EXIT; exit 3", 3, "code 3\n"},
+      {"trap 'echo code $?; exit 4' EXIT; exit 3", 4, "code 3\n"},
+      {"trap 'echo code $?; exit' EXIT; exit 3", 3, "code 3\n"},
+      {"set -e; trap 'echo code $?' INT EXIT; false; echo no", 1, "code 1\n"},
+      {"trap 'echo one' EXIT; trap 'echo two' EXIT; false", 1, "two\n"},
+      {"trap 'echo no' EXIT; trap - EXIT; false; exit", 1, ""},
+      {"f() { trap 'echo of f' EXIT; }; f; exit 2", 2, "of f\n"},
+      {"trap 'echo \"it'\\''s\"' EXIT; exit 5", 5, "it's\n"},
+  };
+  for (const char* shell : {"/bin/sh", "/bin/bash"}) {
+    if (access(shell, X_OK) != 0) continue;
+    for (const auto& [command, code, output] : cases) {
+      RunFixture run;
+      run.options.shell = shell;
+      run.add(step_of("s", {command, "true"}));
+      CAPTURE(shell);
+      CAPTURE(command);
+      CHECK(run.run().failed == 1);
+      CHECK(run.stored()[0].workpackage.outcome.exit_code == code);
+      CHECK(run.file("000000_s/work/stdout") == output);
+    }
+  }
 }
 
 TEST_CASE("golden: what a here-document prints is the document alone") {

@@ -454,6 +454,31 @@ TEST_CASE("the folders are a job's from its submission on, until its end was tak
   }
 }
 
+TEST_CASE("of two jobs of one name, the one that claimed the folder is followed") {
+  Following f;
+  f.jobs.add(f.job(5));
+  f.says(JobState::queued, "PENDING");
+  f.later(0);
+  f.folder.write("job.status.claim-name", "4712\n");
+  f.scheduler.known["4712"] = {JobState::running, "RUNNING", "", "name", 1000, 0, 0};
+  SUBCASE("its exit status is there, and ours waits still") {
+    f.folder.write("job.status", "0\n");
+  }
+  SUBCASE("ours has ended without one") {
+    f.says(JobState::failed, "FAILED");
+  }
+  std::vector<JobEnd> ended = f.later(60);
+  for (const JobEnd& end : f.later(61)) ended.push_back(end);
+  CHECK(f.scheduler.cancelled == std::vector<std::vector<std::string>>{{"101"}});
+  f.folder.write("job.status", "0\n");
+  f.scheduler.known["4712"].state = JobState::ok;
+  f.scheduler.known["4712"].word = "COMPLETED";
+  for (const JobEnd& end : f.later(80)) ended.push_back(end);
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].kind == Kind::exit);
+  CHECK(ended[0].exit_code == 0);
+}
+
 TEST_CASE("all are cancelled by one command") {
   Following f;
   for (int i = 0; i < 3; ++i) f.jobs.add(f.job(i, "name" + std::to_string(i)));

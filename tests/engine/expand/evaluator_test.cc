@@ -107,9 +107,12 @@ TEST_CASE("shell: standard output as it came, in the given directory") {
 }
 
 TEST_CASE("shell: a directory that is not there is an error") {
-  const auto e = make_evaluator("/nonexistent/dir");
+  std::string gone = "/tmp/tally-gone-XXXXXX";
+  REQUIRE(mkdtemp(gone.data()) != nullptr);
+  REQUIRE(rmdir(gone.c_str()) == 0);
+  const auto e = make_evaluator(gone);
   CHECK(value(*e, Mode::shell, "echo hi") ==
-        "error: cannot start /bin/sh in /nonexistent/dir: No such file or directory");
+        "error: cannot start /bin/sh in " + gone + ": No such file or directory");
 }
 
 TEST_CASE("perl and env") {

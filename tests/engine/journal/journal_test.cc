@@ -283,10 +283,16 @@ TEST_CASE("a lease of a dead process, of a reused pid, of another host") {
   std::unique_ptr<Journal> journal;
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::ofstream(lease) << host << "\n999999999\n" << boot << "/1\n2026-11-21 01:00:00\n";
+  const std::string name_space = std::filesystem::read_symlink("/proc/self/ns/pid");
+  std::ofstream(lease) << host << "\n999999999\n"
+                       << boot << "/1\n2026-11-21 01:00:00\n"
+                       << name_space << "\n";
   CHECK(Journal::open(folder.run(), &journal));
   journal.reset();
-  std::ofstream(lease) << host << "\n" << getpid() << "\n" << boot << "/1\n2026-11-21 01:00:00\n";
+  std::ofstream(lease) << host << "\n"
+                       << getpid() << "\n"
+                       << boot << "/1\n2026-11-21 01:00:00\n"
+                       << name_space << "\n";
   CHECK(Journal::open(folder.run(), &journal));
   journal.reset();
   std::ofstream(lease) << host << "\n" << getpid() << "\nanother-boot/1\n2026-11-21 01:00:00\n";

@@ -1,11 +1,16 @@
 #include "engine/results/file_view.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <string>
+
+#include "engine/results/mapped_faults.h"
 
 using tally::FileView;
 
@@ -15,6 +20,14 @@ std::string temporary(const std::string& bytes) {
   std::string path = "/tmp/tally-view-" + std::to_string(::getpid());
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
+}
+
+long mapped_kilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("RssFile:", 0) == 0) return std::stol(line.substr(8));
+  }
+  return 0;
 }
 
 long anonymous_kilobytes() {
@@ -89,4 +102,58 @@ TEST_CASE("a byte above 127 is noticed wherever it stands") {
     CHECK(!view.ascii());
     std::remove(path.c_str());
   }
+}
+
+TEST_CASE("a large file does not fill the memory while it is read") {
+  const std::string path = temporary(std::string(size_t{200} << 20, 'x'));
+  [[maybe_unused]] const long before = mapped_kilobytes();
+  FileView view;
+  REQUIRE(FileView::open(path, &view));
+  CHECK(mapped_kilobytes() - before < 40 << 10);
+  long most = 0;
+  size_t read = 0;
+  for (int pass = 0; pass < 2; ++pass) {  // as two patterns do
+    for (const char& c : view.text()) {
+      read += c == 'x' ? 1 : 0;
+      if (read % (1 << 20) != 0) continue;
+      view.passed(&c);
+      most = std::max(most, mapped_kilobytes() - before);
+    }
+  }
+  CHECK(read == size_t{400} << 20);
+  CHECK(most < 60 << 10);
+  std::remove(path.c_str());
+}
+
+TEST_CASE("a file that becomes shorter while it is read is an error") {
+  const std::string path = temporary(std::string(1 << 20, 'x'));
+  FileView view;
+  REQUIRE(FileView::open(path, &view));
+  CHECK(view.unchanged(path));
+  REQUIRE(truncate(path.c_str(), 2 << 20) == 0);
+  CHECK(view.unchanged(path));  // a job writes on
+  REQUIRE(truncate(path.c_str(), 100) == 0);
+  CHECK(view.unchanged(path).message() ==
+        "'" + path + "' became shorter while it was read; try again when nothing changes it");
+  // Reading what is gone ends the process with the same sentence.
+  const std::string said = path + ".said";
+  const pid_t pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    dup2(open(said.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), 2);
+    tally::report_faults_of_mapped_files();
+    volatile char last = view.text().back();
+    _exit(last == 'x' ? 77 : 78);
+  }
+  int status = 0;
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 1);
+  std::string line;
+  std::getline(std::ifstream(said), line);
+  CHECK(line == "tally: error: '" + path +
+                    "' became shorter while it was read, or its disk failed; try again when "
+                    "nothing changes it");
+  std::remove(path.c_str());
+  std::remove(said.c_str());
 }

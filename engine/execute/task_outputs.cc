@@ -1,0 +1,146 @@
+// The output files of a workpackage: where they are, and what of them an attempt that was not
+// completed leaves.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/execute/files/run_directory.h"
+#include "engine/execute/task.h"
+
+namespace tally {
+namespace {
+
+bool below(const std::string& path, const std::string& folder) {
+  return starts_with(path, folder + "/");
+}
+
+}  // namespace
+
+// Names are relative to the work directory, or to the shared folder in a shared operation. Output
+// without a name goes to output_dir_.
+std::string Task::output_path(const std::string& name, const char* otherwise, bool shared) const {
+  if (shared) return absolute_path(name.empty() ? otherwise : name, shared_folder());
+  return name.empty() ? output_dir_ + "/" + otherwise : absolute_path(name, work_dir_);
+}
+
+// The files to which its operations write, those of shared operations aside.
+std::vector<std::string> Task::own_outputs() const {
+  std::vector<std::string> written = outputs_;
+  for (const char* name : {"stdout", "stderr"}) written.push_back(output_dir_ + "/" + name);
+  for (const Operation& operation : operations_) {
+    for (const Text* name : {&operation.stdout_file, &operation.stderr_file}) {
+      if (!name->value.empty()) written.push_back(absolute_path(values_->path(*name), work_dir_));
+    }
+  }
+  std::sort(written.begin(), written.end());
+  written.erase(std::unique(written.begin(), written.end()), written.end());
+  return written;
+}
+
+// Files in a work_dir that the step names may be there before its first operation. Their sizes are
+// recorded then, so that an unfinished attempt can be told from what was there.
+Status Task::note_outputs_before() {
+  if (!before_.empty() || below(work_dir_, folder_) || operation_ > 0 || cycle() > 0) {
+    return Status::ok();
+  }
+  for (const std::string& path : own_outputs()) {
+    if (!below(path, work_dir_)) continue;
+    const OutputSizes now = output_sizes({path});
+    before_.emplace_back(path, now.empty() ? 0 : now.front().second);
+  }
+  if (before_.empty()) return Status::ok();
+  workpackage().outputs = before_;
+  return context_.journal.outputs_before(id_, before_);
+}
+
+// Whether other workpackages, besides those that it depends on, have written to its work_dir.
+bool Task::shares_work_dir() const {
+  std::vector<int> ancestors = workpackage().wp.parents;
+  for (size_t i = 0; i < ancestors.size(); ++i) {
+    for (const int parent : context_.graph[ancestors[i]].wp.parents) {
+      if (std::find(ancestors.begin(), ancestors.end(), parent) == ancestors.end()) {
+        ancestors.push_back(parent);
+      }
+    }
+  }
+  const auto& all = context_.graph.all();
+  return std::any_of(all.begin(), all.end(), [&](const WorkpackageNode& other) {
+    const int id = other.wp.id;
+    return id != id_ && other.wp.outcome.state != State::pending &&
+           std::find(ancestors.begin(), ancestors.end(), id) == ancestors.end() &&
+           absolute_path(context_.graph.work_dir(other)) == work_dir_;
+  });
+}
+
+// An unfinished operation of a killed engine runs again. Its earlier output is removed from files
+// that belong to this run, and from those in its work_dir, if it has that for itself.
+void Task::cut_back_outputs() {
+  std::vector<std::string> own{folder_};
+  if (!step_.shared.empty()) own.push_back(shared_folder());
+  cut_back(own_outputs(), workpackage().outputs, own);
+  if (before_.empty()) return;
+  std::vector<std::string> outside;
+  bool more = false;
+  for (const auto& [path, size] : before_) {
+    if (!below(path, work_dir_)) continue;
+    outside.push_back(path);
+    const OutputSizes now = output_sizes({path});
+    more = more || (!now.empty() && now.front().second > size);
+  }
+  if (!more) return;
+  if (!shares_work_dir()) {
+    // Somebody else may have written there meanwhile, so what is cut off is kept.
+    keep_tails(workpackage().outputs, folder_ + "/work.unfinished");
+    cut_back(outside, workpackage().outputs, {work_dir_});
+  } else {
+    context_.log.write(workpackage().directory + ": other workpackages write to \"" + work_dir_ +
+                       "\" too, so that the output of its earlier attempt stays there");
+  }
+}
+
+// What an unfinished attempt of a shared operation left. All workpackages of the step know the
+// sizes from after the last one that was completed.
+void Task::cut_back_shared(const std::vector<std::string>& written) const {
+  if (!workpackage().restored && workpackage().attempts == 0) return;
+  OutputSizes completed;
+  for (const int id : context_.graph.of_step(workpackage().wp.step)) {
+    for (const auto& [path, size] : context_.graph[id].outputs) {
+      if (std::find(written.begin(), written.end(), path) == written.end()) continue;
+      const auto known =
+          std::find_if(completed.begin(), completed.end(),
+                       [&, wanted = path](const auto& entry) { return entry.first == wanted; });
+      if (known == completed.end()) {
+        completed.emplace_back(path, size);
+      } else {
+        known->second = std::max(known->second, size);
+      }
+    }
+  }
+  cut_back(written, completed, {shared_folder()});
+}
+
+void Task::keep_outputs(const std::string& folder) const {
+  if (!shares_work_dir()) keep_tails(before_, folder);
+}
+
+// Copies what files in its work_dir have beyond these sizes to `folder`.
+void Task::keep_tails(const OutputSizes& sizes, const std::string& folder) const {
+  for (const auto& [path, before] : before_) {
+    long long size = before;
+    for (const auto& [known, bytes] : sizes) {
+      if (known == path) size = bytes;
+    }
+    std::string text;
+    if (!below(path, work_dir_) || !read_file(path, &text)) continue;
+    if (text.size() <= static_cast<size_t>(size)) continue;
+    Status status = make_directories(folder);
+    if (status) {
+      status = append_file(folder + "/" + path.substr(path.rfind('/') + 1),
+                           text.substr(static_cast<size_t>(size)));
+    }
+    if (!status) context_.log.write(status.message());
+  }
+}
+
+}  // namespace tally

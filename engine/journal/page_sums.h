@@ -1,0 +1,21 @@
+// Checksums of the pages of a database file. They show a page whose bytes have changed on the disk,
+// which SQLite would otherwise take for data.
+//
+// The sum is in the last eight bytes of each page, which SQLite leaves free when it is asked to
+// (reserve_page_sums). Any SQLite can read such a file. Files without sums are read as before.
+#pragma once
+
+#include <sqlite3.h>
+
+namespace tally {
+
+// The name of SQLite's virtual file system that writes and checks the sums, for sqlite3_open_v2().
+// A page with a wrong sum is SQLITE_IOERR_DATA. Null: it cannot be registered, for lack of memory.
+const char* page_sum_vfs();
+// That file system takes names as "/proc/self/fd/5/journal.sqlite" without a look at what the
+// descriptor stands for. A database in a folder with a long name can be opened by them only.
+inline constexpr const char* descriptor_folder = "/proc/self/fd/";
+// Makes a new, still empty database one with sums. Returns SQLite's result code.
+int reserve_page_sums(sqlite3* database);
+
+}  // namespace tally

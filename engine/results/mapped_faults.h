@@ -1,0 +1,11 @@
+// What happens when a mapped file becomes shorter, or its disk fails, while it is read: the kernel
+// sends SIGBUS.
+#pragma once
+
+namespace tally {
+
+// From now on such a signal ends the process with exit code 1 and one sentence that names the file.
+// Call it once, at the start of the program.
+void report_faults_of_mapped_files();
+
+}  // namespace tally

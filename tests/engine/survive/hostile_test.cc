@@ -1,0 +1,180 @@
+// Odd places, odd bytes and half of a run: the program says what is wrong, or works.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+constexpr const char* kSmall = R"yaml(name: small
+outpath: run
+parameterset:
+  name: p
+  parameter: {name: i, type: int, _: "1,2"}
+patternset:
+  name: pt
+  pattern: {name: v, _: "v=$jube_pat_wrd"}
+step: {name: s, use: p, do: "echo v=$i"}
+analyser: {name: an, use: pt, analyse: {step: s, file: stdout}}
+result: {use: an, table: {name: t, style: csv, sort: i, column: [i, v]}}
+)yaml";
+
+}  // namespace
+
+TEST_CASE("a run whose path has more than 1,000 bytes") {
+  const Shell shell;
+  shell.file("small.yaml", kSmall);
+  const std::string go =
+      "part=$(printf 'x%.0s' $(seq 200)); for i in 1 2 3 4 5; do mkdir -p $part; cd $part; done; ";
+  const Ran ran = shell.sh("file=$PWD/small.yaml; " + go + "\"$TALLY\" run -r $file -o $PWD/run");
+  CHECK(ran.code == 0);
+  CHECK(has(ran.out, "i,v\n1,1\n2,2\n"));
+  CHECK(shell.sh(go + "\"$TALLY\" result run").out == "i,v\n1,1\n2,2\n\n");
+  CHECK(shell.sh(go + "\"$TALLY\" continue $PWD/run").code == 0);
+  CHECK(shell.sh(go + "\"$TALLY\" remove --force run; ls run | wc -l").out == "0\n");
+}
+
+TEST_CASE("a current directory that is gone is said once") {
+  const Shell shell;
+  shell.file("small.yaml", kSmall);
+  const Ran ran = shell.sh("mkdir d; file=$PWD/small.yaml; cd d; rmdir ../d; \"$TALLY\" run $file");
+  CHECK(ran.code == 1);
+  CHECK(ran.err ==
+        "tally: error: the current directory cannot be found (change to another one, or try again)"
+        ": No such file or directory\n");
+}
+
+TEST_CASE("a run that was half removed can be removed") {
+  const Shell shell;
+  shell.file("small.yaml", kSmall);
+  const std::string remove = "\"$TALLY\" remove --force run";
+  SUBCASE("the journal is gone") {
+    REQUIRE(shell.tally("run small.yaml").code == 0);
+    REQUIRE(shell.sh("rm run/000000/journal.*; rm -r run/000000/000000_s").code == 0);
+    CHECK(shell.sh(remove).code == 0);
+  }
+  SUBCASE("there is only an empty folder") {
+    REQUIRE(shell.sh("mkdir -p run/000000").code == 0);
+    CHECK(shell.sh(remove).code == 0);
+  }
+  SUBCASE("a file that is not of a run is there") {
+    REQUIRE(shell.sh("mkdir -p run/000000 && touch run/000000/thesis.tex").code == 0);
+    const Ran ran = shell.sh(remove);
+    CHECK(ran.code == 1);
+    CHECK(has(ran.err, "and there is 'thesis.tex'); remove it by hand if it is not needed"));
+    CHECK(shell.exists("run/000000/thesis.tex"));
+    return;
+  }
+  SUBCASE("something could not be removed: the journal stays, and the next time removes all") {
+    REQUIRE(shell.tally("run small.yaml").code == 0);
+    const bool mounted =
+        geteuid() == 0 &&
+        shell.sh("unshare -m sh -c 'mount -t tmpfs none run/000000/000001_s && \"$TALLY\" remove "
+                 "--force run' 2>err; grep -q busy err")
+                .code == 0;
+    if (!mounted) {
+      MESSAGE("skipped: nothing can be mounted here");
+      return;
+    }
+    CHECK(shell.exists("run/000000/journal.sqlite"));
+    CHECK(shell.sh(remove).code == 0);
+  }
+  CHECK(shell.sh("ls run").out.empty());
+}
+
+TEST_CASE("the umask holds for every file of a run") {
+  const Shell shell;
+  std::string input = kSmall;
+  input.replace(input.find("step: {"), 7, "step: {export: true, ");
+  shell.file("small.yaml", input);
+  REQUIRE(shell.sh("umask 077; \"$TALLY\" run -r small.yaml && \"$TALLY\" analyse run").code == 0);
+  CHECK(shell.sh("find run -type f | wc -l").out != "0\n");
+  CHECK(shell.sh("find run -perm /077 -not -type l").out.empty());
+}
+
+TEST_CASE("control characters of an output do not reach a terminal") {
+  const Shell shell;
+  std::string input = kSmall;
+  const std::string plain = "echo v=$i";
+  input.replace(input.find(plain), plain.size(),
+                "printf 'v=\\\\033[31m%s\\\\302\\\\233\\\\n' $i; printf '\\\\033]0;x\\\\007' >&2; "
+                "test $i = 1");
+  shell.file("small.yaml", input);
+  const std::string raw = "\033";
+  const Ran piped = shell.tally("run -r small.yaml");
+  CHECK(piped.code == 1);
+  CHECK(has(piped.out, "1,\033[31m1\302\233\n"));  // a file has the bytes as they are
+  if (shell.sh("command -v script").code != 0) {
+    MESSAGE("skipped: there is no script(1)");
+    return;
+  }
+  const Ran shown = shell.sh(
+      "NO_COLOR=1 script -qec '\"$TALLY\" continue run; \"$TALLY\" result run' /dev/null "
+      "</dev/null");
+  CHECK(has(shown.out, "1,\\x1b[31m1\\x9b\r\n"));
+  CHECK(has(shown.out, "\\x1b]0;x\\x07"));
+  CHECK_FALSE(has(shown.out, raw + "]0"));
+  CHECK_FALSE(has(shown.out, raw + "[31m1"));
+}
+
+TEST_CASE("--no-exec: nothing that an input names is executed, and what needs it is refused") {
+  const Shell shell;
+  const std::string marked = R"yaml(name: n
+outpath: run
+parameterset:
+  name: p
+  parameter:
+    - {name: a, mode: MODE, _: "CODE"}
+step: {name: s, use: p, do: echo $a}
+patternset:
+  name: pt
+  pattern:
+    - {name: v, type: int, _: "v=$jube_pat_int"}
+    - {name: w, mode: python, _: "__import__('os').system('touch executed') or $v"}
+analyser: {name: an, use: pt, analyse: {step: s, file: stdout}}
+result: {use: an, table: {name: t, style: csv, column: [a, v, w]}}
+)yaml";
+  const auto input = [&](const std::string& mode, const std::string& code) {
+    std::string text = marked;
+    text.replace(text.find("MODE"), 4, mode);
+    text.replace(text.find("CODE"), 4, code);
+    shell.file("n.yaml", text);
+  };
+  const std::string python = "__import__('os').system('touch executed')";
+  input("python", python);
+  CHECK(shell.tally("run -n n.yaml").code == 0);
+  CHECK(shell.exists("executed"));  // what the documentation says
+  REQUIRE(shell.sh("rm executed").code == 0);
+  for (const char* command : {"run -n", "script --out out"}) {
+    const std::string called = command;
+    CAPTURE(called);
+    const Ran ran = shell.tally("--no-exec " + called + " n.yaml");
+    CHECK(ran.code == 1);
+    CHECK(ran.err == "tally: error: --no-exec: Python would compute \"" + python +
+                         "\": Operation not permitted\n");
+  }
+  input("text", "v=1");
+  const Ran plan = shell.tally("--no-exec run -n n.yaml");
+  CHECK(plan.code == 0);
+  for (const char* command : {"run n.yaml", "continue run", "watch run"}) {
+    const std::string called = command;
+    CAPTURE(called);
+    shell.sh("mkdir -p run/000000 && touch run/000000/journal.sqlite");
+    const Ran ran = shell.tally("--no-exec " + called);
+    CHECK(ran.code == 2);
+    CHECK(has(ran.err, "executes commands, which --no-exec does not allow"));
+  }
+  REQUIRE(shell.sh("rm -r run; \"$TALLY\" run n.yaml && rm -f executed").code == 0);
+  const Ran result = shell.tally("--no-exec result run");
+  CHECK(result.code == 1);
+  CHECK(has(result.err, "--no-exec: Python would compute \"__import__('os')"));
+  CHECK_FALSE(shell.exists("executed"));
+  CHECK(shell.tally("result run").code == 0);
+  CHECK(shell.exists("executed"));
+}
