@@ -173,7 +173,7 @@ Status Task::take_environment() {
   if (running_.capture.empty()) return Status::ok();
   const std::string file = std::exchange(running_.capture, std::string());
   std::string text;
-  const Status read = read_file(file, &text);
+  Status read = read_file(file, &text);
   unlink(file.c_str());
   if (!read) return read;
   if (text == untouched) {

@@ -121,7 +121,7 @@ std::optional<LeaseHolder> Lease::read(const std::string& path) {
 }
 
 std::optional<LeaseHolder> Lease::live_holder(const std::string& path) {
-  const auto holder = read(path);
+  auto holder = read(path);
   if (!holder) return std::nullopt;
   const Life life = holder->host.empty() ? Life::unknown : life_of(*holder);
   if (life == Life::dead || (life == Life::unknown && age_of(path) > silent_seconds)) {

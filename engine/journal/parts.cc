@@ -124,7 +124,7 @@ Status replace_file(const std::string& to, const std::function<Status(std::strin
 Status copy_file(const std::string& from, const std::string& to) {
   const int in = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
   if (in < 0) return Status::error(from + ": " + strerror(errno));
-  const Status status = replace_file(to, [&](std::string* piece) {
+  Status status = replace_file(to, [&](std::string* piece) {
     piece->resize(1 << 18);
     ssize_t got = -1;
     do {

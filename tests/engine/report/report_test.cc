@@ -211,10 +211,11 @@ TEST_CASE_FIXTURE(Fixture, "references pass or fail, row by row") {
   CHECK(out[0].table.missed.size() == 2);
   CHECK(out[0].table.references_passed == 6);
   REQUIRE(out[0].table.missed.size() == 2);
-  CHECK(out[0].table.missed[0].text == "row 1: time is 587.14; expected <= 560");
+  CHECK(out[0].table.missed[0].text == "row 1: time is 587.14; expected <= 560, missed by 4.85 %");
   CHECK(out[0].table.notes.at(0).str() == "reference time 24 +- 5%: pass, row 2 has 24.0");
   table.columns[1].format = ".1f";  // what is said shows what the table shows
-  CHECK(run()[0].table.missed.at(0).text == "row 1: time is 587.1; expected <= 560");
+  CHECK(run()[0].table.missed.at(0).text ==
+        "row 1: time is 587.1; expected <= 560, missed by 4.85 %");
 }
 
 TEST_CASE_FIXTURE(Fixture, "a reference without a value to compare is missed") {
@@ -263,7 +264,8 @@ TEST_CASE_FIXTURE(Fixture, "a reference of a relative column holds the ratio to 
   reference.where.value = "n == 2";
   table.references = {reference};
   REQUIRE(run()[0].table.missed.size() == 1);
-  CHECK(run()[0].table.missed[0].text == "row 2: speedup is 1.5; expected >= 1.6");
+  CHECK(run()[0].table.missed[0].text ==
+        "row 2: speedup is 1.5; expected >= 1.6, missed by 6.25 %");
 }
 
 TEST_CASE_FIXTURE(Fixture, "failed rows are marked in every style, and are no baseline") {
