@@ -13,8 +13,11 @@ from mkdocs.structure.files import File
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # File of the repository: its place on the site.
 OTHERS = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md",
-          "bench/RESULTS.md": "measured.md", "workflows/workflow.schema.json": "workflow.schema.json",
+          "bench/RESULTS.md": "measured.md",
+          "workflows/README.md": "workflows.md", "workflows/workflow.schema.json": "workflow.schema.json",
           "templates/example-site.yaml": "example-site.yaml", "templates/slurm/megatron.yaml": "megatron.yaml"}
+OTHERS.update({path.relative_to(ROOT).as_posix(): f"pictures/{path.name}"
+               for path in ROOT.glob("workflows/pictures/*.svg")})
 # [text][1], and where the file says what 1 is.
 REFERENCE = re.compile(r"\[([^\]]*)\]\[(\w+)\]")
 DEFINITION = re.compile(r"^\[(\w+)\]: (\S+)\n", re.M)
