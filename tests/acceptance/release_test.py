@@ -26,7 +26,7 @@ class Release(unittest.TestCase):
         for recipe in sorted((SOURCE / "packaging").rglob("*")):
             if not recipe.is_file():
                 continue
-            for named in re.findall(r"(?:version[(=: ]+[\"']?|tally[-/])(\d+\.\d+\.\d+)", recipe.read_text()):
+            for named in re.findall(r"(?i)(?:version[(=: ]+[\"']?|tally[-/])(\d+\.\d+\.\d+)", recipe.read_text()):
                 self.assertEqual(named, VERSION, recipe)
 
     def test_license(self):
