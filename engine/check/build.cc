@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/check/elements.h"
 #include "engine/check/platform.h"
+#include "engine/check/repeat.h"
 #include "engine/check/schema_check.h"
 #include "engine/check/values.h"
 #include "engine/workflow/chart_words.h"
@@ -245,6 +246,8 @@ class BenchmarkBuilder {
       s->operations.push_back(operation(child));
     } else if (child.name == "resources") {
       s->resources = resources(child);
+    } else if (child.name == "repeat") {
+      read_repeat(child, s, diagnostics_);
     } else if (child.name == "platform") {
       add_platform(child, s);
     } else if (child.name == "container") {

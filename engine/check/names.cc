@@ -107,6 +107,7 @@ class ReferenceChecker {
   }
 
   void check_step(const Step& step) {
+    check_until(step);
     std::vector<std::string> sets = keys_of(benchmark_.parameter_sets);
     for (const std::string& name : keys_of(benchmark_.file_sets)) sets.push_back(name);
     for (const std::string& name : keys_of(benchmark_.substitute_sets)) sets.push_back(name);
@@ -210,6 +211,18 @@ class ReferenceChecker {
                        fmt::format("reference: `of: {}` needs a pattern, and '{}' is not one",
                                    reference.of, reference.column.value),
                        "give the column `statistic: median` and leave out `of`");
+  }
+
+  void check_until(const Step& step) {
+    const Text& metric = step.until.metric;
+    if (metric.value.empty()) return;
+    std::vector<std::string> known;
+    for (const auto& [name, set] : benchmark_.pattern_sets) {
+      for (const Pattern& pattern : set.patterns) known.push_back(pattern.name.value);
+    }
+    if (std::find(known.begin(), known.end(), metric.value) != known.end()) return;
+    diagnostics_.error(metric.mark, fmt::format("until: there is no pattern '{}'", metric.value),
+                       did_you_mean(metric.value, known));
   }
 
   void check_result(const Result& result) {

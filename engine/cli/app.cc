@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <string_view>
 #include <system_error>
 
 #include "engine/base/text.h"
@@ -84,7 +85,11 @@ Application::Application(Invocation invocation, const std::string& name)
   add_results();
   add_plot();
   add_report();
-  if (!invocation_.as_jube) add_compare();
+  if (!invocation_.as_jube) {
+    add_compare();
+    add_history();
+    add_meter();
+  }
   add_reference();
   add_info();
   add_manage();
@@ -95,7 +100,10 @@ Application::Application(Invocation invocation, const std::string& name)
 int Application::run(int argc, char** argv) {
   try {
     Words words;  // CLI11 takes them from the end
-    for (int i = argc - 1; i > 0; --i) words.push_back(unabbreviated(app_, argc, argv, argv[i]));
+    // What follows "--" belongs to another program.
+    const auto end = std::find(argv, argv + argc, std::string_view("--")) - argv;
+    for (int i = argc - 1; i > 0; --i)
+      words.push_back(i < end ? unabbreviated(app_, argc, argv, argv[i]) : std::string(argv[i]));
     app_.parse(words);
   } catch (const CLI::CallForHelp&) {
     const CLI::App* shown = chosen();

@@ -174,8 +174,8 @@ void Application::add_compare() {
       ->option_text("WHICH");
   sub->add_flag("--null", compare_.null_comparison,
                 "compare the odd repeats of each row with its even ones: nothing should be found");
-  sub->add_option("-s,--style", compare_.style, "pretty, csv or markdown")
-      ->check(CLI::IsMember({"pretty", "csv", "markdown"}))
+  sub->add_option("-s,--style", compare_.style, "pretty, csv, markdown or json")
+      ->check(CLI::IsMember({"pretty", "csv", "markdown", "json"}))
       ->option_text("STYLE");
 }
 

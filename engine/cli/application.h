@@ -49,6 +49,8 @@ class Application {
   void add_report();
   void add_compare();
   void add_reference();
+  void add_history();
+  void add_meter();
   void add_info();
   void add_manage();
   void add_files();
@@ -79,6 +81,8 @@ class Application {
   ReportArgs report_;
   CompareArgs compare_;
   ReferenceArgs reference_;
+  HistoryArgs history_;
+  MeterArgs meter_;
   InfoArgs info_;
   LogArgs log_;
   OutputArgs output_;

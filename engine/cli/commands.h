@@ -107,6 +107,7 @@ struct ReportArgs {
   std::vector<std::string> runs;  // folders of runs, runs' folders, input files
   std::vector<std::string> ids;
   std::string out, title;
+  std::string format;  // html, md, json, junit, csv; empty: what the ending of `out` says
 };
 int report_command(const Invocation& invocation, const ReportArgs& args);
 int plot_command(const Invocation& invocation, const PlotArgs& args);
@@ -118,6 +119,19 @@ struct CompareArgs {
 };
 // Exit code 5 where a row regressed, or where a null comparison found a difference.
 int compare_command(const Invocation& invocation, const CompareArgs& args);
+
+struct HistoryArgs {
+  std::string directory = ".";  // folder of runs, a run's folder, or an input file
+  std::string metric, style;
+};
+int history_command(const Invocation& invocation, const HistoryArgs& args);
+
+struct MeterArgs {
+  std::vector<std::string> command;
+  std::string json;  // a file for the numbers; empty: none
+};
+// Returns the command's exit code.
+int meter_command(const Invocation& invocation, const MeterArgs& args);
 
 struct ReferenceArgs {
   bool json_schema = false;

@@ -9,7 +9,10 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/results.h"
+#include "engine/cli/version.h"
+#include "engine/execute/machine_facts.h"
 #include "engine/report/comparison.h"
+#include "engine/report/comparison_json.h"
 #include "engine/results/compare.h"
 #include "engine/results/views.h"
 
@@ -25,6 +28,10 @@ class Command {
 
   int run() {
     if (!read_options() || !open_runs() || !choose_metrics()) return kBadInput;
+    if (Status s = read_machines(); !s) {
+      print_error(invocation_, s.message());
+      return kFailed;
+    }
     if (args_.null_comparison) return compare_each_with_itself();
     std::vector<TablePair> tables;
     if (!make_tables(runs_.front(), runs_.back(), &tables)) return kFailed;
@@ -52,6 +59,8 @@ class Command {
     if (args_.null_comparison && !args_.by.empty())
       return bad("--null compares each run with itself, so that --by means nothing",
                  "leave out --by");
+    if (args_.null_comparison && runs > 1 && args_.style == "json")
+      return bad("--null with -s json takes one run", "name the runs one by one");
     if (runs == 2 || (runs == 1 && (args_.null_comparison || !args_.by.empty()))) return true;
     return bad(runs == 1 ? "one run alone needs --by PARAMETER or --null"
                          : fmt::format("two runs are compared, not {}", runs),
@@ -75,6 +84,22 @@ class Command {
     // workflow may not say which direction is better.
     benchmark_ = *runs_.back().benchmark;
     return true;
+  }
+
+  // What is known of the machines of the two runs.
+  Status read_machines() {
+    for (const OpenRun& run : runs_) {
+      std::vector<Journal::Facts> sessions;
+      if (Status s = run.journal->sessions(&sessions); !s) return s;
+      reported_.push_back({run.directory.id, absolute_path(run.directory.path),
+                           run.benchmark->name.value, merged(sessions)});
+    }
+    const Facts& base = reported_.front().machine;
+    const Facts& other = reported_.back().machine;
+    if (base.empty() || other.empty()) return Status::ok();  // an older run has no facts
+    for (FactDifference& one : differences(base, other))
+      differences_.push_back({std::move(one.name), std::move(one.base), std::move(one.other)});
+    return Status::ok();
   }
 
   // Applies --metric and --better to the tables' columns.
@@ -138,12 +163,13 @@ class Command {
     std::vector<WorkpackageView> after;
     const bool same = &base == &other;
     if (!read_views(base, &before) || (!same && !read_views(other, &after))) return false;
+    const std::set<std::string> needed = values_to_compare(benchmark_, options_);
     for (const Result& result : benchmark_.results) {
       const Records first =
-          result_records(benchmark_, result, before, *evaluator_, diagnostics_, true);
+          result_records(benchmark_, result, before, *evaluator_, diagnostics_, needed);
       const Records second =
           same ? Records{}
-               : result_records(benchmark_, result, after, *evaluator_, diagnostics_, true);
+               : result_records(benchmark_, result, after, *evaluator_, diagnostics_, needed);
       for (const auto& output : result.outputs) {
         const auto* table = std::get_if<Table>(&output);
         if (table == nullptr ||
@@ -173,12 +199,13 @@ class Command {
       std::vector<TablePair> tables;
       if (!make_tables(run, run, &tables)) return kFailed;
       const RunComparison comparison = compare_halves(benchmark_, tables, options_, seed());
-      if (runs_.size() > 1) fmt::print("{}:\n", run.directory.path);
+      if (runs_.size() > 1 && args_.style != "json") fmt::print("{}:\n", run.directory.path);
       show(comparison);
       const size_t wrong =
           count(comparison, Verdict::improved) + count(comparison, Verdict::regressed);
-      fmt::print("null comparison: {} of {} rows differ although nothing was changed\n", wrong,
-                 comparison.rows.size());
+      if (args_.style != "json")
+        fmt::print("null comparison: {} of {} rows differ although nothing was changed\n", wrong,
+                   comparison.rows.size());
       if (wrong != 0) code = kReferenceMissed;
     }
     print_diagnostics(invocation_, diagnostics_, runs_.back().input->sources);
@@ -186,6 +213,29 @@ class Command {
   }
 
   void show(const RunComparison& comparison) const {
+    std::vector<std::string> notes;
+    for (const ReportedDifference& one : differences_) {
+      const auto shown = [](const std::string& value) { return value.empty() ? "unknown" : value; };
+      notes.push_back(fmt::format("the runs differ in {}: {}; {}", one.name, shown(one.base),
+                                  shown(one.other)));
+    }
+    notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
+    const std::vector<std::string> of_rows = comparison_notes(comparison);
+    notes.insert(notes.end(), of_rows.begin(), of_rows.end());
+    if (args_.style == "json") {
+      fmt::print("{}",
+                 comparison_json(comparison, options_, reported_, differences_, notes, kVersion));
+    } else {
+      show_table(comparison);
+    }
+    std::fflush(stdout);
+    constexpr size_t kMost = 20;
+    for (size_t i = 0; i < notes.size() && i < kMost; ++i)
+      fmt::print(stderr, "note: {}\n", notes[i]);
+    if (notes.size() > kMost) fmt::print(stderr, "note: {} more notes\n", notes.size() - kMost);
+  }
+
+  void show_table(const RunComparison& comparison) const {
     const Grid grid = comparison_grid(comparison, options_);
     if (args_.style == "markdown") {
       fmt::print("{}", markdown(grid, false, "comparison"));
@@ -200,14 +250,6 @@ class Command {
                  count(comparison, Verdict::same), count(comparison, Verdict::unclear),
                  args_.threshold);
     }
-    std::fflush(stdout);
-    constexpr size_t kMost = 20;
-    std::vector<std::string> notes = comparison.notes;
-    const std::vector<std::string> of_rows = comparison_notes(comparison);
-    notes.insert(notes.end(), of_rows.begin(), of_rows.end());
-    for (size_t i = 0; i < notes.size() && i < kMost; ++i)
-      fmt::print(stderr, "note: {}\n", notes[i]);
-    if (notes.size() > kMost) fmt::print(stderr, "note: {} more notes\n", notes.size() - kMost);
   }
 
   static size_t count(const RunComparison& comparison, Verdict verdict) {
@@ -233,6 +275,8 @@ class Command {
   std::vector<OpenRun> runs_;
   Benchmark benchmark_;
   Diagnostics diagnostics_;
+  std::vector<ReportedRun> reported_;
+  std::vector<ReportedDifference> differences_;
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ ProgramSpec Application::program_spec(const std::string& name) const {
       {"exit status", exit_codes_in_full()},
       {"environment",
        "TALLY_TEMPLATES: folders of job scripts and platforms, before the installed ones, with "
-       "colons between.\n\nNO_COLOR: no colours. JUBE_VERBOSE, JUBE_GROUP_NAME, "
+       "colons between.\n\nTALLY_QUIET_CHECK=off: rows are not marked when other programs use the "
+       "machine.\n\nNO_COLOR: no colours. JUBE_VERBOSE, JUBE_GROUP_NAME, "
        "JUBE_BENCHMARK_OUTPATH, JUBE_INCLUDE_PATH: as in JUBE.\n"},
   };
   spec.see_also = {"tally-train(1)", "sbatch(1)"};

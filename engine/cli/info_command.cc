@@ -302,7 +302,8 @@ int info_command(const Invocation& invocation, const InfoArgs& args) {
       continue;
     }
     std::vector<WorkpackageView> views;
-    if (Status s = workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views);
+    if (Status s =
+            workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views, true);
         !s) {
       print_error(invocation, s.message());
       return kBadInput;

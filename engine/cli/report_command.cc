@@ -10,8 +10,10 @@
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
+#include "engine/cli/report_text.h"
 #include "engine/cli/run_tables.h"
 #include "engine/cli/version.h"
+#include "engine/execute/machine_facts.h"
 #include "engine/report/html_report.h"
 #include "engine/results/columns.h"
 
@@ -53,11 +55,26 @@ class ReportMaker {
         return kFailed;
       }
     }
+    const std::string format = report_format(args_.format, args_.out);
+    if (format != "html" && format != "md") {
+      std::string text;
+      if (Status made = report_text(format, runs_, tables, &text); !made) {
+        print_error(invocation_, made.message());
+        return kBadInput;
+      }
+      return write(text);
+    }
     for (const RunTable& table : tables) add_table(table);
+    if (format == "md") return write(markdown_report(report_));
     for (const Result& result : newest.results) {
       for (const Chart& chart : result.charts) add_chart(result, chart, tables);
     }
-    if (Status written = write_file(args_.out, html_report(report_)); !written) {
+    return write(html_report(report_));
+  }
+
+ private:
+  int write(const std::string& text) const {
+    if (Status written = write_file(args_.out, text); !written) {
       print_error(invocation_, written.message());
       return kFailed;
     }
@@ -65,7 +82,6 @@ class ReportMaker {
     return code_;
   }
 
- private:
   std::string link_to(const std::string& path) const {
     return relative_path(absolute_path(path), folder_);
   }
@@ -91,6 +107,9 @@ class ReportMaker {
     fact("Last change", record.change);
     fact("Version", record.version.empty() ? "" : "tally " + record.version);
     fact("Workpackages", counts(workpackages));
+    std::vector<Journal::Facts> sessions;
+    if (Status read = run.journal->sessions(&sessions); !read) return read;
+    for (const auto& [name, value] : merged(sessions)) out.facts.emplace_back(name, value);
     for (const Journal::Stored& stored : workpackages) {
       const State state = stored.workpackage.outcome.state;
       if (state == State::failed || state == State::lost)
@@ -207,19 +226,24 @@ int report_command(const Invocation& invocation, const ReportArgs& args) {
 }
 
 void Application::add_report() {
-  CLI::App* sub = command("report", "write runs' results into one HTML file", [this] {
-    if (report_.runs.empty()) {
-      const auto takes = [](const std::string& word) { return exists(word) && !is_id(word); };
-      give_back({&report_.ids}, takes, &report_.runs);
-    }
-    if (report_.runs.empty()) report_.runs.push_back(".");
-    return report_command(invocation_, report_);
-  });
+  CLI::App* sub =
+      command("report", "write runs' results into one file, for people or programs", [this] {
+        if (report_.runs.empty()) {
+          const auto takes = [](const std::string& word) { return exists(word) && !is_id(word); };
+          give_back({&report_.ids}, takes, &report_.runs);
+        }
+        if (report_.runs.empty()) report_.runs.push_back(".");
+        return report_command(invocation_, report_);
+      });
   sub->add_option("runs", report_.runs,
                   "folders of runs, runs' folders, input files; default: here")
       ->option_text("RUN ...");
   list(sub, "-i,--id", report_.ids, "runs: numbers, -1 for the last one, last, all", "ID");
   sub->add_option("-o,--out", report_.out, "the file to write")->required()->option_text("FILE");
+  sub->add_option("--format", report_.format,
+                  "html, md, json, junit or csv; default: what the file's ending says")
+      ->check(CLI::IsMember({"html", "md", "json", "junit", "csv"}))
+      ->option_text("FORMAT");
   sub->add_option("--title", report_.title, "the report's title");
 }
 

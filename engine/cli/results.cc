@@ -17,9 +17,11 @@
 #include "engine/chart/svg.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/version.h"
+#include "engine/execute/machine_facts.h"
 #include "engine/expand/evaluator.h"
 #include "engine/jube/jube_files.h"
 #include "engine/read/files.h"
+#include "engine/report/history.h"
 #include "engine/results/views.h"
 
 namespace tally {
@@ -51,9 +53,10 @@ Status make_result_directory(const std::string& folder) {
 
 // Draws the charts of a result into result/NAME.svg, with all columns of their tables.
 int write_charts(const Invocation& invocation, const Result& result, const ResultTables& tables,
-                 const RenderOptions& options, const std::string& folder,
-                 Diagnostics& diagnostics) {
+                 const RenderOptions& options, const std::vector<RenderedResult>& rendered,
+                 const std::string& folder, Diagnostics& diagnostics) {
   int code = kFine;
+  const bool all_columns = options.select.empty() && options.exclude.empty();
   for (const Chart& chart : result.charts) {
     const auto& only = options.only;
     const Table* table = drawn_table(result, chart);
@@ -62,8 +65,14 @@ int write_charts(const Invocation& invocation, const Result& result, const Resul
           return name == chart.name.value || name == table->name.value;
         });
     if (!wanted) continue;
+    const auto shown = std::find_if(rendered.begin(), rendered.end(), [&](const auto& one) {
+      return all_columns && one.is_table && one.name == table->name.value;
+    });
     Figure figure;
-    if (Status made = figure_of(chart, tables.table(*table, {}), &figure); !made) {
+    const Status made = shown != rendered.end()
+                            ? figure_of(chart, shown->table, &figure)
+                            : figure_of(chart, tables.table(*table, {}), &figure);
+    if (!made) {
       diagnostics.error(chart.name.mark,
                         fmt::format("chart '{}': {}", chart.name.value, made.message()));
       continue;
@@ -77,6 +86,21 @@ int write_charts(const Invocation& invocation, const Result& result, const Resul
     }
   }
   return code;
+}
+
+// Keeps the samples of a run beside the runs, for `tally history`. Nothing in JUBE's files.
+int write_history(const Invocation& invocation, const OpenRun& run, const ReportedRun& reported,
+                  const std::vector<RenderedResult>& tables) {
+  if (invocation.as_jube || run.benchmark->as_jube) return kFine;
+  const std::string text =
+      history_file(*run.benchmark, reported, run.journal->run().start, tables, kVersion);
+  if (text.empty()) return kFine;
+  const std::string folder = reported.directory.substr(0, reported.directory.rfind('/'));
+  const std::string path = history_path(folder, run.directory.id);
+  Status written = make_directories(folder + "/history.d");
+  if (written) written = write_file(path, text);
+  if (!written) print_error(invocation, written.message(), "results are shown, but not kept");
+  return written ? kFine : kFailed;
 }
 
 // If a table above has reported a failure, only the row is marked.
@@ -289,8 +313,8 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
       if (render_options.write) {
         code = std::max(code, write_files(invocation, folder, rendered));
         if (!invocation.as_jube && !newest.benchmark->as_jube) {
-          code = std::max(
-              code, write_charts(invocation, result, shown, options.render, folder, diagnostics));
+          code = std::max(code, write_charts(invocation, result, shown, options.render, rendered,
+                                             folder, diagnostics));
         }
         note_command(
             run.directory.path, "result",
@@ -323,11 +347,16 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
     std::move(of_all.begin(), of_all.end(), std::back_inserter(reported));
   }
   std::vector<ReportedRun> reported_runs;
-  for (const OpenRun& run : runs)
-    reported_runs.push_back(
-        {run.directory.id, absolute_path(run.directory.path), run.benchmark->name.value});
+  for (const OpenRun& run : runs) {
+    std::vector<Journal::Facts> sessions;
+    if (Status s = run.journal->sessions(&sessions); !s) diagnostics.error({}, s.message());
+    reported_runs.push_back({run.directory.id, absolute_path(run.directory.path),
+                             run.benchmark->name.value, merged(sessions)});
+  }
   if (options.print && (tables != 0 || options.render.only.empty()))
     print_json(options.render.style, reported_runs, reported, newest.input->sources);
+  if (options.write && runs.size() == 1 && options.render.only.empty())
+    code = std::max(code, write_history(invocation, runs.front(), reported_runs.front(), reported));
   if (options.shown != nullptr) *options.shown = std::move(reported);
   print_diagnostics(invocation, diagnostics, newest.input->sources);
   if (tables == 0 && options.print) {

@@ -20,6 +20,7 @@
 #include "engine/cli/summary.h"
 #include "engine/cli/version.h"
 #include "engine/execute/execute.h"
+#include "engine/execute/machine_facts.h"
 #include "engine/execute/setup_reuse.h"
 #include "engine/expand/evaluator.h"
 #include "engine/jube/group.h"
@@ -28,6 +29,7 @@
 #include "engine/plan/generated_files.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/training_plans.h"
+#include "engine/results/precision.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -204,11 +206,19 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   options.shell = shell_of_commands();
   options.programs = invocation.programs;
   options.evaluator = &evaluator;
+  options.not_needed = [&](const Journal& so_far, std::vector<int>* ids) {
+    return repeats_not_needed(benchmark, so_far, directory.path, evaluator, ids);
+  };
   TextPool pool;
   Expander expander(benchmark, info, evaluator, pool, input.tags());
   RunSummary summary;
   journal->name_places(&input.sources);
-  Status status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
+  Status status;
+  if (!benchmark.as_jube) status = journal->add_session(machine_facts(record.home));
+  if (status)
+    status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
+  if (const std::string load = load_average(); status && !load.empty())
+    status = journal->add_fact("Load at end", load);
   Status shown_summary = print_summary(invocation, benchmark, *journal, directory, summary);
   if (status) status = shown_summary;
   warn_of_blocked(invocation, benchmark, summary, input.sources);

@@ -37,6 +37,9 @@ struct RunOptions {
   // GPUs of this machine that gpu_slots may assign, named as in CUDA_VISIBLE_DEVICES. Empty: the
   // engine detects them.
   std::vector<std::string> gpus;
+  // Called when a round of repeats begins in a step with `until`. Gives the workpackages that need
+  // not run, because enough is known without them. Null: all run.
+  std::function<Status(const Journal& journal, std::vector<int>* ids)> not_needed;
   // Replaceable parts for tests. Not owned. Null: the real ones.
   Evaluator* evaluator = nullptr;
   ProcessRunner* processes = nullptr;

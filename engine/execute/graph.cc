@@ -1,5 +1,6 @@
 #include "engine/execute/graph.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tally {
@@ -36,6 +37,12 @@ void WorkpackageGraph::keep(WorkpackageNode workpackage) {
   index_[id] = workpackages_.size();
   by_step_[static_cast<size_t>(workpackage.wp.step)].push_back(workpackage.wp.id);
   workpackages_.push_back(std::move(workpackage));
+}
+
+void WorkpackageGraph::drop(int id) {
+  std::vector<int>& ids = by_step_[static_cast<size_t>((*this)[id].wp.step)];
+  ids.erase(std::remove(ids.begin(), ids.end(), id), ids.end());
+  index_[static_cast<size_t>(id)] = none;
 }
 
 void WorkpackageGraph::take(Workpackage&& workpackage) {

@@ -38,6 +38,8 @@ class WorkpackageGraph : private WorkpackageSink {
     return id >= 0 && static_cast<size_t>(id) < index_.size() &&
            index_[static_cast<size_t>(id)] != none;
   }
+  // Forgets a workpackage that has not started. It stays among all(), without an id.
+  void drop(int id);
   std::deque<WorkpackageNode>& all() { return workpackages_; }
   const std::vector<int>& of_step(int step) const { return by_step_[static_cast<size_t>(step)]; }
   const Step& step_of(const WorkpackageNode& workpackage) const {

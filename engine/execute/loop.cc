@@ -37,7 +37,9 @@ RunLoop::RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool,
       setups_(context_),
       jobs_(context_, scheduler),
       starter_(context_, queue_, tasks_),
-      finisher_(context_, queue_, tasks_, shared_, setups_, status_line_) {}
+      finisher_(context_, queue_, tasks_, shared_, setups_, status_line_),
+      repeat_stop_(context_),
+      quiet_check_(context_) {}
 
 Status RunLoop::run(RunSummary* summary) {
   Status status = resume();
@@ -146,11 +148,19 @@ Status RunLoop::start_next() {
       if (Status s = after_shared(*known->second); !s) return s;
       continue;
     }
+    bool dropped = false;
+    const int step = graph_[id].wp.step;
+    if (Status s = repeat_stop_.decide(id, &dropped); !s) return s;
+    if (dropped) {
+      shared_.closed(step);
+      continue;
+    }
     Task* task = nullptr;
     if (Status s = starter_.start(id, &task); !s) return s;
     if (task == nullptr) continue;
     switch (setups_.decide(*task)) {
       case SetupSharing::Next::work:
+        if (task->platform().local()) quiet_check_.started(id);
         if (Status s = advance(*task); !s) return s;
         break;
       case SetupSharing::Next::wait:
@@ -180,6 +190,7 @@ Status RunLoop::advance(Task& task) {
       return taken ? Status::ok() : finisher_.end(task);
     }
     case Task::Next::ended:
+      if (Status s = quiet_check_.ended(task.id()); !s) return s;
       return finisher_.end(task);
   }
   return Status::ok();
@@ -262,7 +273,7 @@ Status RunLoop::take_job_ends() {
 void RunLoop::show() {
   if (!status_line_.due()) return;
   Progress progress;
-  progress.total = static_cast<int>(graph_.all().size());
+  progress.total = static_cast<int>(graph_.all().size()) - repeat_stop_.dropped();
   progress.done = finisher_.counts().done;
   progress.failed = finisher_.counts().failed;
   progress.lost = finisher_.counts().lost;

@@ -18,6 +18,8 @@
 #include "engine/execute/jobs/submission.h"
 #include "engine/execute/left_behind.h"
 #include "engine/execute/queue.h"
+#include "engine/execute/quiet_check.h"
+#include "engine/execute/repeat_stop.h"
 #include "engine/execute/run_context.h"
 #include "engine/execute/run_log.h"
 #include "engine/execute/setup_sharing.h"
@@ -71,6 +73,8 @@ class RunLoop {
   JobSubmission jobs_;
   Starter starter_;
   Finisher finisher_;
+  RepeatStop repeat_stop_;
+  QuietCheck quiet_check_;
 
   std::unordered_map<int, int> by_pid_;  // the workpackage of each running process
   int answered_ = 0;                     // requests to stop that were withdrawn

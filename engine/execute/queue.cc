@@ -15,6 +15,8 @@ Queue::Queue(const Benchmark& benchmark, const RunOptions& options)
     const Step& step = benchmark.steps[i];
     caps_[i].max_async = static_cast<int>(strtol(step.max_async.value.c_str(), nullptr, 10));
     caps_[i].procs = static_cast<int>(strtol(step.procs.value.c_str(), nullptr, 10));
+    if (!step.until.metric.value.empty())
+      caps_[i].first_decided = step.until.warmup + step.until.min;
   }
   find_gpus(options);
 }
@@ -51,11 +53,20 @@ bool Queue::held_back(int id, const Caps& caps) const {
   return caps.procs > 1 && caps.active >= caps.procs;
 }
 
+// Whether the next round has repeats that may not be needed, which the running ones decide.
+bool Queue::waits_for_results() const {
+  const auto& [repetition, ids] = *repetitions_.begin();
+  return std::any_of(ids.begin(), ids.end(), [&, round = repetition](int id) {
+    const Caps& caps = caps_[static_cast<size_t>(step_of_.at(id))];
+    return caps.first_decided > 0 && round >= caps.first_decided && caps.active > 0;
+  });
+}
+
 int Queue::next(int running) {
   if (!open_) return -1;
   for (;;) {
     if (queue_.empty()) {
-      if (repetitions_.empty()) return -1;
+      if (repetitions_.empty() || waits_for_results()) return -1;
       queue_.swap(repetitions_.begin()->second);
       repetitions_.erase(repetitions_.begin());
     }

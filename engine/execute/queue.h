@@ -18,7 +18,8 @@ class Queue {
   Queue(const Benchmark& benchmark, const RunOptions& options);
 
   // Adds a workpackage, first in, first out. A later repetition (a step's `repeat`) waits until no
-  // earlier repetition is left in the queue. A workpackage that returns after a shared operation
+  // earlier repetition is left in the queue, and in a step with `until` until the earlier ones have
+  // ended. A workpackage that returns after a shared operation
   // keeps its place in its step's counts.
   void add(int id, int step, int repetition = 0);
   // Returns the next workpackage that may start while `running` processes run, or -1. Takes
@@ -47,11 +48,13 @@ class Queue {
   struct Caps {
     int max_async = 0;  // 0: none
     int procs = 1;
-    int active = 0;  // started and not ended, and waiting
+    int active = 0;         // started and not ended, and waiting
+    int first_decided = 0;  // with `until`: the first repetition that may be left out; 0: none
     std::deque<int> held;
   };
   static bool at_most_waiting(const Caps& caps);  // the number that max_async allows
   bool held_back(int id, const Caps& caps) const;
+  bool waits_for_results() const;
   void find_gpus(const RunOptions& options);
 
   int jobs_;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/journal/machine.h"
 #include "engine/journal/migrate.h"
 #include "engine/journal/page_sums.h"
 #include "engine/journal/parts.h"
@@ -52,6 +53,7 @@ Status SqliteJournal::start_create(const std::string& run_dir, const RunRecord& 
   if (Status s = lock_and_configure(run_dir); !s) return s;
   if (Status s = database_.run("BEGIN"); !s) return s;
   if (Status s = make_tables(database_); !s) return s;
+  if (Status s = make_machine_tables(database_); !s) return s;
   if (Status s = write_run(database_, run); !s) return s;
   Statement insert;
   if (Status s = insert.prepare(database_, "INSERT INTO source VALUES(?,?,?)"); !s) return s;
@@ -91,6 +93,7 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
   check.finish();
   if (!good) return database_.damaged(found);
   if (Status s = take_version(); !s) return s;
+  if (Status s = make_machine_tables(database_); !s) return s;
   if (Status s = read_run(database_, &run_); !s) return s;
   return prepare_statements();
 }

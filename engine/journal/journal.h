@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,6 +115,18 @@ class Journal {
   };
   virtual Status set_setup(const Setup& setup) = 0;
   virtual Status setups(std::vector<Setup>* out) const = 0;
+
+  // Records that other programs used `cores` of the machine, on average, while a workpackage ran.
+  virtual Status set_others(int workpackage, double cores) = 0;
+  // By workpackage. Those that nothing disturbed, or that were not watched, are not in it.
+  virtual Status others(std::map<int, double>* cores) const = 0;
+  // What is known of the machine and its software: the facts of each session, the first one when the
+  // run was started and one for each `continue`.
+  using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value
+  virtual Status add_session(const Facts& facts) = 0;
+  // Adds to the last session.
+  virtual Status add_fact(const std::string& name, const std::string& value) = 0;
+  virtual Status sessions(std::vector<Facts>* out) const = 0;
 
   // Renews the lease. Call it at least every half minute while nothing is committed.
   virtual void heartbeat() = 0;

@@ -48,6 +48,11 @@ class SqliteJournal final : public Journal {
   Status job_submitted(int workpackage, const std::string& job_id) override;
   Status set_setup(const Setup& setup) override;
   Status setups(std::vector<Setup>* out) const override;
+  Status set_others(int workpackage, double cores) override;
+  Status others(std::map<int, double>* cores) const override;
+  Status add_session(const Facts& facts) override;
+  Status add_fact(const std::string& name, const std::string& value) override;
+  Status sessions(std::vector<Facts>* out) const override;
   void heartbeat() override;
   // Called by heartbeat() four times a minute. If another process has taken the lease, all writing
   // ends.

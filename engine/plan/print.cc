@@ -118,6 +118,12 @@ class Printer {
     }
   }
 
+  bool stops_early() const {
+    const auto& steps = plan_.benchmark->steps;
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const Step& step) { return !step.until.metric.value.empty(); });
+  }
+
   void print_totals() {
     const Estimate estimate = estimate_jobs(plan_, expander_);
     jobs_ = estimate.jobs;
@@ -127,7 +133,8 @@ class Printer {
     out_ << fmt::format("plan  {}: {}", plan_.benchmark->name.value,
                         counted(static_cast<size_t>(plan_.points), "point", "points"));
     if (!plan_.excluded.empty()) out_ << fmt::format(", {} excluded", plan_.excluded.size());
-    if (plan_.repeats > 1) out_ << fmt::format(", {} repeats", plan_.repeats);
+    if (plan_.repeats > 1)
+      out_ << fmt::format(", {}{} repeats", stops_early() ? "at most " : "", plan_.repeats);
     out_ << " -> " << counted(plan_.workpackages.size(), "workpackage", "workpackages");
     if (jobs_ > 0) out_ << ", " << counted(jobs_, "job", "jobs");
     if (jobs_ > estimate.unknown) {

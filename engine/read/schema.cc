@@ -64,6 +64,11 @@ const std::vector<ElementRule>& element_rules() {
       {"env_unset", "env_unset", "step", T, false, "Environment variables to remove in the step."},
       {"modules", "modules", "step platform", T, false,
        "Environment modules to load, in order; a step's come after its platform's."},
+      {"repeat", "repeat", "step", T, false,
+       "Measurements of each point, interleaved over the points: a number, or how many at least "
+       "and "
+       "at most."},
+      {"until", "until", "repeat", T, false, "No more repeats once a result is precise enough."},
       {"expect", "expect", "step", T, false, "Outcomes that are results, not failures."},
       {"input", "input", "step", T, false,
        "Files, folders and globs, from the input file's folder, that a setup or build step reads "
@@ -243,6 +248,14 @@ const std::vector<KeyRule>& key_rules() {
       {"env_unset", "_", R::names, "", T, true, "", "Variable names."},
       {"input", "_", R::names, "", T, true, "", "Paths."},
       {"modules", "_", R::names, "", T, true, "", "Module names."},
+      {"repeat", "_", R::number, "", T, false, "1", "How often."},
+      {"repeat", "min", R::number, "", T, false, "6", "With `until`: the fewest that count."},
+      {"repeat", "max", R::number, "", T, false, "", "How often, or with `until` at most."},
+      {"repeat", "warmup", R::number, "", T, false, "0",
+       "Repeats before the others whose values do not count."},
+      {"until", "metric", R::name, "", T, true, "", "A pattern of the step's output."},
+      {"until", "half_width", R::text, "", T, true, "",
+       "Half of the width of the median's 95 % interval, as `1%` of the median."},
       {"expect", "_", R::names, "oom|timeout|check", T, true, "",
        "oom: exit code 3, or the scheduler's OUT_OF_MEMORY; timeout: exit code 4, or the time "
        "limit "

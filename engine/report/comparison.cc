@@ -88,7 +88,8 @@ Grid comparison_grid(const RunComparison& comparison, const CompareOptions& opti
     cells.push_back(result.interval ? percent(result.interval->low) : "");
     cells.push_back(result.interval ? percent(result.interval->high) : "");
     cells.push_back(result.interval ? fmt::format("{:.2g}", result.adjusted_p) : "");
-    cells.emplace_back(verdict_word(result.verdict));
+    const bool busy = row.base_disturbed || row.other_disturbed;
+    cells.push_back(std::string(verdict_word(result.verdict)) + (busy ? " BUSY" : ""));
     grid.rows.push_back(std::move(cells));
   }
   return grid;
@@ -98,6 +99,13 @@ std::vector<std::string> comparison_notes(const RunComparison& comparison) {
   std::vector<std::string> notes;
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const ComparedRow& row = comparison.rows[i];
+    if (row.base_disturbed || row.other_disturbed) {
+      const char* which = row.base_disturbed && row.other_disturbed ? "both runs"
+                          : row.base_disturbed                      ? "the first run"
+                                                                    : "the second run";
+      notes.push_back(fmt::format("{}: BUSY: other programs used the machine in {}",
+                                  row_name(comparison, i), which));
+    }
     if (row.result.verdict != statistics::Verdict::unclear) continue;
     notes.push_back(fmt::format("{}: unclear: {}", row_name(comparison, i), why_unclear(row)));
   }

@@ -82,6 +82,8 @@ Json row_of(const Record& row, const ResultTable& table) {
               {"status", row.reused ? "reused" : state_name(row.state)},
               {"repeats", row.all_repeats},
               {"values", std::move(values)}};
+  if (row.disturbed > 0)
+    out["busy"] = {{"repeats", row.disturbed}, {"cores_of_others", number(row.others)}};
   if (!row.summaries.empty()) {
     for (const auto& [key, summary] : row.summaries) out["statistics"][key] = summary_of(summary);
   }
@@ -114,9 +116,11 @@ std::string json_document(const std::vector<ReportedRun>& runs,
                           const std::string& version) {
   Json head = {{"format", "tally-result"}, {"version", 1}, {"program", "tally " + version}};
   head["runs"] = Json::array();
-  for (const ReportedRun& run : runs)
-    head["runs"].push_back(
-        {{"id", run.id}, {"directory", run.directory}, {"benchmark", run.benchmark}});
+  for (const ReportedRun& run : runs) {
+    Json one = {{"id", run.id}, {"directory", run.directory}, {"benchmark", run.benchmark}};
+    for (const auto& [name, value] : run.machine) one["machine"][name] = value;
+    head["runs"].push_back(std::move(one));
+  }
   std::string out = text_of(head);
   out.back() = ',';
   out += "\n\"tables\":[";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/mark.h"
@@ -14,6 +15,7 @@ struct ReportedRun {
   int id = 0;
   std::string directory;  // absolute
   std::string benchmark;
+  std::vector<std::pair<std::string, std::string>> machine;  // facts by name; empty: not recorded
 };
 
 // One document with the tables and their runs. Values are not formatted: numbers are numbers, in

@@ -13,6 +13,7 @@
 #include "engine/results/derived.h"
 #include "engine/results/families.h"
 #include "engine/results/missing_rows.h"
+#include "engine/results/precision.h"
 #include "engine/results/scan.h"
 #include "engine/results/wanted.h"
 
@@ -31,22 +32,16 @@ struct Group {
 class Analysis {
  public:
   Analysis(const Benchmark& benchmark, const Analyser& analyser,
-           const std::vector<WorkpackageView>& workpackages, bool all_values, Evaluator& evaluator,
-           Diagnostics& diagnostics)
+           const std::vector<WorkpackageView>& workpackages,
+           const std::set<std::string>& more_values, Evaluator& evaluator, Diagnostics& diagnostics)
       : benchmark_(benchmark),
         analyser_(analyser),
         evaluator_(evaluator),
         diagnostics_(diagnostics),
-        wanted_(benchmark, all_values) {
+        wanted_(benchmark, more_values) {
     for (const WorkpackageView& workpackage : workpackages) by_id_[workpackage.id] = &workpackage;
-    for (const auto& [set_name, set] : benchmark.parameter_sets) {
-      for (const Parameter& parameter : set.parameters) {
-        bool varies = parameter.update != UpdateMode::never ||
-                      parameter.value.value.find("jube_wp_") != std::string::npos;
-        if (varies) own_.insert(parameter.name.value);
-      }
-    }
-    find_dependent_parameters();
+    own_ = parameters_of_workpackages(benchmark);
+    find_warmups();
   }
 
   Records run(std::vector<WorkpackageResult>* each) {
@@ -167,36 +162,15 @@ class Analysis {
     return found;
   }
 
-  // Finds the parameters that follow from jube_wp_*. They differ between iterations of one point,
-  // too.
-  void find_dependent_parameters() {
-    bool more = true;
-    while (more) {
-      more = false;
-      for (const auto& [set_name, set] : benchmark_.parameter_sets) {
-        for (const Parameter& parameter : set.parameters) {
-          if (own_.count(parameter.name.value) != 0) continue;
-          for (const std::string& name : referenced_names(parameter.value.value)) {
-            if (own_.count(name) == 0) continue;
-            own_.insert(parameter.name.value);
-            more = true;
-            break;
-          }
-        }
-      }
+  // Warm-ups, and what depends on them.
+  void find_warmups() {
+    for (const auto& [id, workpackage] : by_id_) {  // parents have lower ids
+      const auto& parents = workpackage->parents;
+      if (is_warmup(benchmark_, *workpackage) ||
+          std::any_of(parents.begin(), parents.end(),
+                      [&](int parent) { return warmups_.count(parent) != 0; }))
+        warmups_.insert(id);
     }
-  }
-
-  std::string point_key(const WorkpackageView& workpackage) const {
-    std::string key = workpackage.step;
-    for (const auto& [name, value] : workpackage.values) {
-      if (starts_with(name, "jube_") || own_.count(name) != 0) continue;
-      key += '\0';
-      key += name;
-      key += '=';
-      key += value;
-    }
-    return key;
   }
 
   // In Tally's own files, iterations of a parent are reduced whatever follows from their number.
@@ -213,12 +187,13 @@ class Analysis {
     std::map<int, size_t> families;
     if (analyser_.reduce) {
       families = find_families(
-          by_id_, [&](const WorkpackageView& p) { return point_key(p); },
+          by_id_, [&](const WorkpackageView& p) { return point_key(p, own_); },
           [&](const WorkpackageView& p) { return own_values(p); });
     }
     std::map<size_t, size_t> of_family;
     for (const auto& [id, workpackage] : by_id_) {
       if (!workpackage->finished || find(workpackage->step) == nullptr) continue;
+      if (warmups_.count(id) != 0) continue;
       if (analyser_.reduce) {
         const auto [entry, is_new] = of_family.try_emplace(families.at(id), groups_.size());
         if (!is_new) {
@@ -478,6 +453,8 @@ class Analysis {
       for (const std::string& note : member->notes)
         record.notes.push_back(left_out ? note + "; it is left out of the row" : note);
       if (!left_out && record.failed()) record.state = member->state;
+      if (!left_out && member->others > 0) ++record.disturbed;
+      if (!left_out) record.others = std::max(record.others, member->others);
     }
     return record;
   }
@@ -525,6 +502,7 @@ class Analysis {
   Wanted wanted_;
   std::map<int, const WorkpackageView*> by_id_;
   std::set<std::string> own_;  // parameters that may differ between iterations
+  std::set<int> warmups_;      // ids
   std::vector<Group> groups_;
   std::unordered_map<int, size_t> group_of_;
 };
@@ -533,8 +511,9 @@ class Analysis {
 
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
-                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each, bool all_values) {
-  return Analysis(benchmark, analyser, workpackages, all_values, evaluator, diagnostics).run(each);
+                Diagnostics& diagnostics, std::vector<WorkpackageResult>* each,
+                const std::set<std::string>& more_values) {
+  return Analysis(benchmark, analyser, workpackages, more_values, evaluator, diagnostics).run(each);
 }
 
 }  // namespace tally

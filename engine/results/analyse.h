@@ -1,6 +1,7 @@
 // Reads the output of finished workpackages with the benchmark's patterns.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,7 @@ struct WorkpackageView {
   bool finished = false;  // only finished workpackages are analysed
   State state = State::done;
   bool reused = false;  // a setup whose finished work was reused
+  double others = 0;    // cores that other programs used while it ran; 0: not enough to disturb it
   // Everything a result may show: parameters with their types, and the jube_* built-ins.
   std::vector<std::pair<std::string, std::string>> values;
   std::vector<std::pair<std::string, ValueType>> types;
@@ -54,11 +56,11 @@ struct WorkpackageResult {
 //
 // Problems go to `diagnostics`, each once with a count: "cannot be represented as a int", a missing
 // file, an unreadable pattern. `each`, if given, gets the values of every workpackage's own files.
-// `all_values`: records hold all values, and not only those that the results show.
+// `more_values`: names that records hold besides those that the results show.
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
                 Diagnostics& diagnostics, std::vector<WorkpackageResult>* each = nullptr,
-                bool all_values = false);
+                const std::set<std::string>& more_values = {});
 
 // The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name.
 const std::string* pattern_building_block(std::string_view name);

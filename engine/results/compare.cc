@@ -18,12 +18,35 @@ std::string text_of(const Record& row, const std::string& name) {
   return found == row.values.end() ? std::string() : found->second.str();
 }
 
+// All parameters, in the order in which the workflow's steps use them.
+std::vector<std::string> parameter_order(const Benchmark& benchmark) {
+  std::vector<std::string> order;
+  std::set<std::string> seen;
+  const auto add = [&](const ParameterSet& set) {
+    for (const Parameter& parameter : set.parameters) {
+      if (seen.insert(parameter.name.value).second) order.push_back(parameter.name.value);
+    }
+  };
+  for (const Step& step : benchmark.steps) {
+    for (const Text& use : step.use) {
+      const auto set = benchmark.parameter_sets.find(use.value);
+      if (set != benchmark.parameter_sets.end()) add(set->second);
+    }
+  }
+  for (const auto& [name, set] : benchmark.parameter_sets) add(set);
+  return order;
+}
+
 // Joins rows by their free parameters, and collects the comparisons.
 class Comparer {
  public:
   Comparer(const Benchmark& benchmark, const CompareOptions& options, uint64_t seed,
            RunComparison& out)
-      : free_(free_parameters(benchmark)), options_(options), seed_(seed), out_(out) {
+      : free_(free_parameters(benchmark)),
+        order_(parameter_order(benchmark)),
+        options_(options),
+        seed_(seed),
+        out_(out) {
     free_.erase(options.by);
   }
 
@@ -86,8 +109,8 @@ class Comparer {
         return text_of(*row, name) != text_of(*sources_.front(), name);
       });
     };
-    for (const std::string& name : free_) {
-      if (!differ(name)) continue;
+    for (const std::string& name : order_) {
+      if (free_.count(name) == 0 || !differ(name)) continue;
       out_.parameters.push_back(name);
       for (size_t i = 0; i < out_.rows.size(); ++i)
         out_.rows[i].values.push_back(text_of(*sources_[i], name));
@@ -107,12 +130,15 @@ class Comparer {
     row.lower_is_better = column.better == Better::lower;
     row.base_failed = base.failed();
     row.other_failed = other.failed();
+    row.base_disturbed = base.disturbed > 0;
+    row.other_disturbed = other.disturbed > 0;
     row.result = statistics::compare(a, b, seed_ + out_.rows.size());
     out_.rows.push_back(std::move(row));
     sources_.push_back(&base);
   }
 
   std::set<std::string> free_;
+  std::vector<std::string> order_;
   const CompareOptions& options_;
   uint64_t seed_;
   RunComparison& out_;
@@ -161,6 +187,13 @@ void note_lonely(const std::string& table, const std::vector<const Record*>& row
 }
 
 }  // namespace
+
+std::set<std::string> values_to_compare(const Benchmark& benchmark, const CompareOptions& options) {
+  std::set<std::string> names = free_parameters(benchmark);
+  names.insert("jube_res_analyser");
+  if (!options.by.empty()) names.insert(options.by);
+  return names;
+}
 
 bool is_metric(const Column& column) {
   return column.better != Better::unknown && column.relative_to.empty();

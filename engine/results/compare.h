@@ -1,6 +1,7 @@
 // Compares the rows of two runs, or of one run by a parameter, or the halves of each row.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ struct ComparedRow {
   std::string base_label, other_label;
   bool lower_is_better = false;
   bool base_failed = false, other_failed = false;
+  bool base_disturbed = false, other_disturbed = false;  // other programs used the machine
   statistics::Comparison result;
 };
 
@@ -40,6 +42,9 @@ struct TablePair {
   std::string name;
   ResultTable base, other;
 };
+
+// The names of the values that rows are joined by. Records must hold them.
+std::set<std::string> values_to_compare(const Benchmark& benchmark, const CompareOptions& options);
 
 // The columns that can be compared: those with `better`.
 bool is_metric(const Column& column);

@@ -6,6 +6,9 @@
 #include <set>
 #include <vector>
 
+#include "engine/base/text.h"
+#include "engine/expand/substitute.h"
+
 namespace tally {
 namespace {
 
@@ -102,6 +105,44 @@ std::map<int, size_t> find_families(
     for (const WorkpackageView* workpackage : list) families.add(*workpackage);
   }
   return families.take();
+}
+
+std::set<std::string> parameters_of_workpackages(const Benchmark& benchmark) {
+  std::set<std::string> own;
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) {
+      const bool varies = parameter.update != UpdateMode::never ||
+                          parameter.value.value.find("jube_wp_") != std::string::npos;
+      if (varies) own.insert(parameter.name.value);
+    }
+  }
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& [set_name, set] : benchmark.parameter_sets) {
+      for (const Parameter& parameter : set.parameters) {
+        if (own.count(parameter.name.value) != 0) continue;
+        const auto names = referenced_names(parameter.value.value);
+        if (std::none_of(names.begin(), names.end(),
+                         [&](const std::string& name) { return own.count(name) != 0; }))
+          continue;
+        own.insert(parameter.name.value);
+        more = true;
+      }
+    }
+  }
+  return own;
+}
+
+std::string point_key(const WorkpackageView& workpackage, const std::set<std::string>& own) {
+  std::string key = workpackage.step;
+  for (const auto& [name, value] : workpackage.values) {
+    if (starts_with(name, "jube_") || own.count(name) != 0) continue;
+    key += '\0';
+    key += name;
+    key += '=';
+    key += value;
+  }
+  return key;
 }
 
 }  // namespace tally

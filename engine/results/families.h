@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "engine/results/analyse.h"
@@ -20,5 +21,12 @@ std::map<int, size_t> find_families(
     const std::map<int, const WorkpackageView*>& workpackages,
     const std::function<std::string(const WorkpackageView&)>& point_key,
     const std::function<std::string(const WorkpackageView&)>& own_values);
+
+// The parameters whose values may differ between iterations of one point: they are evaluated again,
+// or follow from jube_wp_*.
+std::set<std::string> parameters_of_workpackages(const Benchmark& benchmark);
+
+// The step and the parameters' values, without those of parameters_of_workpackages().
+std::string point_key(const WorkpackageView& workpackage, const std::set<std::string>& own);
 
 }  // namespace tally

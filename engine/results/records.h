@@ -43,6 +43,10 @@ struct Record {
   // iterations, without those that failed. Filled only if an output asks for statistics of them.
   std::vector<std::map<std::string, Value>> repeats;
   int all_repeats = 1;  // those that failed included
+  // Workpackages of the row during which other programs used the machine, and how many cores they
+  // used at most.
+  int disturbed = 0;
+  double others = 0;
   // Of the columns with `statistic` or `better`, by column_key(). Only in a ResultTable.
   std::map<std::string, Summary> summaries;
   // A failed or lost workpackage may have printed a number before it ended. References, baselines

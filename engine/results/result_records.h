@@ -1,6 +1,8 @@
 // The values that the analysers of one result found.
 #pragma once
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "engine/base/diagnostics.h"
@@ -12,10 +14,10 @@
 namespace tally {
 
 // Returns the records of one result: its analysers' rows over these workpackages, one analyser
-// after the other. `all_values`: with all values, and not only those that the results show.
+// after the other. `more_values`: names that they hold besides those that the results show.
 Records result_records(const Benchmark& benchmark, const Result& result,
                        const std::vector<WorkpackageView>& views, Evaluator& evaluator,
-                       Diagnostics& diagnostics, bool all_values = false);
+                       Diagnostics& diagnostics, const std::set<std::string>& more_values = {});
 void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
 
 }  // namespace tally

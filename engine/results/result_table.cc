@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/results/columns.h"
+#include "engine/results/precision.h"
 #include "engine/results/repeats.h"
 #include "engine/results/table_names.h"
 
@@ -142,6 +143,29 @@ void ResultTables::mark_failed(ResultTable& out) const {
   }
 }
 
+// A number from a machine that others used is shown with that mark wherever it is shown.
+void ResultTables::mark_disturbed(ResultTable& out) const {
+  const auto disturbed = [](const Record& row) { return row.disturbed > 0; };
+  if (benchmark_.as_jube || std::none_of(out.rows.begin(), out.rows.end(), disturbed)) return;
+  Column column;
+  column.name.value = "tally machine";  // a key that no value can have
+  column.title = "machine";
+  out.columns.push_back(column);
+  for (size_t i = 0; i < out.rows.size(); ++i) {
+    Record& row = out.rows[i];
+    if (!disturbed(row)) continue;
+    row.values.insert_or_assign(column.name.value, Value{std::string("BUSY")});
+    const std::string times =
+        row.all_repeats > 1 ? fmt::format(" of {} of {} repeats", row.disturbed, row.all_repeats)
+                            : std::string();
+    out.notes.push_back(
+        {fmt::format("row {} BUSY", i + 1),
+         fmt::format("other programs used up to {:.1f} cores of this machine during the "
+                     "measurement{}; measure again on a quiet machine",
+                     row.others, times)});
+  }
+}
+
 // A database has only the columns of the input. A failed row is left out, because a later run would
 // find its number without the mark.
 void ResultTables::leave_out_failed(ResultTable& out) const {
@@ -217,8 +241,10 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice) 
   note_missing(out);
   add_notes(out);
   check_references(benchmark_, table, evaluator_, diagnostics_, out);
+  note_precision(benchmark_, out);
   show_statistics(out);
   mark_failed(out);
+  mark_disturbed(out);
   return out;
 }
 

@@ -60,6 +60,9 @@ struct ColumnChoice {
 // LOST. A parameter or pattern named `status` takes precedence over the built-in one. A database
 // without a `status` key does not get the row.
 //
+// A row that was measured while other programs used the machine says BUSY in a column `machine`,
+// which is added if there is such a row, and has a note.
+//
 // Derived columns: `expression` is Python over the row's values, by bare name or as $name.
 // `relative_to` divides a column by its value in the baseline row. The baseline row has the given
 // values and the same free parameters: parameters of the input that are not derived from others. No
@@ -97,6 +100,7 @@ class ResultTables {
   void drop_empty(ResultTable& out, bool with_id) const;
   void leave_out_failed(ResultTable& out) const;
   void mark_failed(ResultTable& out) const;
+  void mark_disturbed(ResultTable& out) const;
   void note_missing(ResultTable& out) const;
   void add_notes(ResultTable& out) const;
 

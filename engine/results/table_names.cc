@@ -5,7 +5,13 @@
 namespace tally {
 namespace {
 
-// Adds every word of `text` that could be a name.
+void add_columns(const std::vector<Column>& columns, std::set<std::string>& out) {
+  for (const Column& column : columns)
+    add_words(column.name.value + " " + column.expression.value, out);
+}
+
+}  // namespace
+
 void add_words(const std::string& text, std::set<std::string>& out) {
   std::string word;
   for (char c : text + " ") {
@@ -19,13 +25,6 @@ void add_words(const std::string& text, std::set<std::string>& out) {
     }
   }
 }
-
-void add_columns(const std::vector<Column>& columns, std::set<std::string>& out) {
-  for (const Column& column : columns)
-    add_words(column.name.value + " " + column.expression.value, out);
-}
-
-}  // namespace
 
 std::set<std::string> names_in(const Table& table) {
   std::set<std::string> names;

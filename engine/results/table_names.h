@@ -11,6 +11,8 @@
 
 namespace tally {
 
+// Adds every word of `text` that could be a name.
+void add_words(const std::string& text, std::set<std::string>& out);
 // Every word that could be a name. The set is rather too large than too small.
 std::set<std::string> names_in(const Table& table);
 std::set<std::string> names_in(const Database& database);

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
+#include <variant>
 
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
+#include "engine/results/table_names.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -33,6 +36,46 @@ void add_sets(const Benchmark& benchmark, const Step& step, std::vector<const St
 const char* status_of(State state) {
   if (finished_well(state)) return "DONE";
   return state == State::failed || state == State::lost ? "ERROR" : "RUNNING";
+}
+
+// Every word of the texts that results are made from.
+std::set<std::string> words_of_results(const Benchmark& benchmark) {
+  std::set<std::string> words = {"jube_benchmark_id"};
+  for (const auto& [set_name, set] : benchmark.pattern_sets) {
+    for (const Pattern& pattern : set.patterns) {
+      words.insert(pattern.name.value);
+      add_words(pattern.value.value, words);
+      if (pattern.default_value) add_words(*pattern.default_value, words);
+    }
+  }
+  for (const Analyser& analyser : benchmark.analysers) {
+    for (const Text& use : analyser.use) add_words(use.value, words);
+    for (const Analyse& analyse : analyser.analyse) {
+      for (const AnalyseFile& file : analyse.files) {
+        add_words(file.path.value, words);
+        for (const Text& use : file.use) add_words(use.value, words);
+      }
+    }
+  }
+  for (const Result& result : benchmark.results) {
+    for (const auto& output : result.outputs)
+      words.merge(std::visit([](const auto& one) { return names_in(one); }, output));
+  }
+  return words;
+}
+
+// Drops what no text names, alone or with a step (jube_wp_id_run), of the values that are not
+// parameters: JUBE's variables, and those of the step's kind. `parameters`: how many come first.
+void keep_named(const std::set<std::string>& words, size_t parameters, WorkpackageView& view) {
+  auto& values = view.values;
+  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(parameters);
+  values.erase(std::remove_if(begin, values.end(),
+                              [&](const auto& entry) {
+                                const auto word = words.lower_bound(entry.first);
+                                return word == words.end() || !starts_with(*word, entry.first);
+                              }),
+               values.end());
+  values.shrink_to_fit();
 }
 
 void add_types(const DefinitionsByName& definitions, WorkpackageView& view) {
@@ -88,7 +131,9 @@ DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stor
 }
 
 Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
-                         const std::string& run_dir, std::vector<WorkpackageView>* views) {
+                         const std::string& run_dir, std::vector<WorkpackageView>* views,
+                         bool all_builtins) {
+  const std::set<std::string> words = words_of_results(benchmark);
   const RunRecord& run = journal.run();
   RunInfo info = run_info(benchmark, run.id, run_dir, run.start);
   std::vector<Journal::Stored> stored;
@@ -101,6 +146,8 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
       common[workpackage.step] = run_builtins(info, benchmark.find_step(workpackage.step));
     }
   }
+  std::map<int, double> others;
+  if (Status s = journal.others(&others); !s) return s;
   const std::string absolute_run = absolute_path(run_dir);
   KnownDefinitions definitions(benchmark);
   views->clear();
@@ -128,6 +175,7 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
     view.finished = finished_well(state) || state == State::failed || state == State::waiting ||
                     (plain ? state != State::lost || !benchmark.as_jube : state == State::lost);
     view.state = state;
+    if (const auto busy = others.find(view.id); busy != others.end()) view.others = busy->second;
     view.reused = state == State::done && workpackage.outcome.reason == Reason::reused;
     if (state == State::failed || state == State::expected ||
         (state == State::lost && !benchmark.as_jube)) {
@@ -136,6 +184,7 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
                                        state_name(state), why.substr(0, why.find('\n'))));
     }
     const DefinitionsByName& known = definitions.of(from);
+    const size_t parameters_count = from.parameters.size();
     StoredParameters parameters;
     parameters.values = std::move(from.parameters);
     parameters.exported = [&](const std::string& name) {
@@ -150,8 +199,10 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
     const WorkpackageValues values(step, workpackage, std::move(parameters),
                                    status_of(workpackage.outcome.state));
     view.values = values.all();
+    if (!all_builtins) keep_named(words, parameters_count, view);
     add_types(known, view);
     views->push_back(std::move(view));
+    from = {};  // both lists of a large run would not fit in memory well
   }
   return Status::ok();
 }

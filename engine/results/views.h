@@ -14,9 +14,12 @@
 namespace tally {
 
 // The run's workpackages with their parameters, types, units and built-ins. `finished` includes
-// failed workpackages, as in JUBE's tables. A note says which failed and why.
+// failed workpackages, as in JUBE's tables. A note says which failed and why. Without
+// `all_builtins` the views have only those of JUBE's variables that the benchmark's results name,
+// which saves most of the memory of a large run.
 Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
-                         const std::string& run_dir, std::vector<WorkpackageView>* views);
+                         const std::string& run_dir, std::vector<WorkpackageView>* views,
+                         bool all_builtins = false);
 
 // A planned workpackage that did not run here, with the log of a job that a person submitted by
 // hand. All values of its point must be final (finish_planned()).

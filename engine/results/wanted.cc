@@ -3,22 +3,23 @@
 #include <variant>
 
 #include "engine/base/text.h"
+#include "engine/results/columns.h"
 #include "engine/results/table_names.h"
 
 namespace tally {
 
-Wanted::Wanted(const Benchmark& benchmark, bool all) : all_(all) {
+Wanted::Wanted(const Benchmark& benchmark, const std::set<std::string>& more) : names_(more) {
   for (const Result& result : benchmark.results) {
     for (const auto& output : result.outputs) {
       if (const auto* shown = std::get_if<Table>(&output)) {
         names_.merge(names_in(*shown));
-        columns(shown->columns);
+        columns(benchmark, shown->columns);
       } else if (const auto* database = std::get_if<Database>(&output)) {
         names_.merge(names_in(*database));
-        columns(database->keys);
+        columns(benchmark, database->keys);
       } else if (const auto* syslog = std::get_if<Syslog>(&output)) {
         names_.merge(names_in(*syslog));
-        columns(syslog->keys);
+        columns(benchmark, syslog->keys);
       }
     }
   }
@@ -28,9 +29,11 @@ Wanted::Wanted(const Benchmark& benchmark, bool all) : all_(all) {
   }
 }
 
-void Wanted::columns(const std::vector<Column>& list) {
+void Wanted::columns(const Benchmark& benchmark, const std::vector<Column>& list) {
   for (const Column& column : list) {
-    if (!column.relative_to.empty()) all_ = true;
+    // A baseline row is found by its values and by all free parameters.
+    if (!column.relative_to.empty()) names_.merge(free_parameters(benchmark));
+    for (const auto& [name, value] : column.relative_to) names_.insert(name.value);
     if (shows_repeats(column)) repeats_ = true;
   }
 }

@@ -9,21 +9,19 @@
 
 namespace tally {
 
-// With it, the records of a run with 100,000 workpackages hold only these names. If the names
-// cannot be known, it wants everything (relative_to compares all parameters).
+// With it, the records of a run with 100,000 workpackages hold only these names.
 class Wanted {
  public:
-  // `all`: wants everything, whatever the results ask for.
-  Wanted(const Benchmark& benchmark, bool all);
-  bool has(const std::string& name) const { return all_ || names_.count(name) != 0; }
+  // `more`: further names, whatever the results ask for.
+  Wanted(const Benchmark& benchmark, const std::set<std::string>& more);
+  bool has(const std::string& name) const { return names_.count(name) != 0; }
   // Whether an output asks for statistics of the repeats.
   bool repeats() const { return repeats_; }
 
  private:
-  void columns(const std::vector<Column>& list);
+  void columns(const Benchmark& benchmark, const std::vector<Column>& list);
 
   std::set<std::string> names_;
-  bool all_ = false;
   bool repeats_ = false;
 };
 

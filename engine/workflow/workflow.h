@@ -126,6 +126,14 @@ struct PackKeys {
   Text size, at_once;
 };
 
+// A step's `repeat: {min, max, warmup, until}` (Tally only).
+struct RepeatUntil {
+  int warmup = 0;         // first repeats whose values do not count
+  int min = 0;            // repeats after the warm-ups before the precision is looked at
+  Text metric;            // a pattern; empty: all repeats run
+  double half_width = 0;  // of the median's 95 % interval, as a fraction of the median
+};
+
 struct Step {
   Text name;
   StepKind kind = StepKind::plain;
@@ -149,7 +157,9 @@ struct Step {
   std::vector<std::pair<Text, Text>> env;  // set (to a value) in the step's environment
   std::vector<Text> env_unset;
   std::vector<Text> expect;  // outcomes that count as results: oom, timeout
-  Text timeout, retry, repeat, gpu_slots;
+  Text timeout, retry, gpu_slots;
+  Text repeat;  // how often, warm-ups included; the most with `until`
+  RepeatUntil until;
   std::string platform;  // its platform as written, without folder and ending; empty: none
   std::vector<Text> modules;
   std::vector<Text> inputs;  // setup, build: files and folders whose content the result depends on

@@ -41,7 +41,7 @@ name: b
 outpath: run
 parameterset: {name: ps, parameter: [{name: n, type: int, _: "1,2"}, {name: m, _: [1, 2]}], zip: [[n, m]]}
 patternset: {name: pt, pattern: {name: t, _: "t=$jube_pat_fp"}}
-step: {name: s, kind: run, use: [ps, {from: x.yaml, _: other}], do: ["true", {_: "echo t=1", active: "true"}]}
+step: {name: s, kind: run, repeat: {min: 6, max: 9, until: {metric: t, half_width: 1%}}, use: [ps, {from: x.yaml, _: other}], do: ["true", {_: "echo t=1", active: "true"}]}
 analyzer: {name: a, use: pt, analyse: {step: s, file: stdout}}
 result:
   use: a
@@ -51,7 +51,7 @@ result:
 """
 # A mistake, and what stands there in GOOD.
 BAD = [("kind: run", "kind: runs"), ("style: pretty", "style: nice"), ("chart: {name: c, x", "chart: {x"),
-       ("outpath: run", "outpaths: run"), ("x: n, y: t", "x: n, y: t, colour: red"), ("zip: [[n, m]]", "zips: [n, m]"),
+       ("outpath: run", "outpaths: run"), ("x: n, y: t", "x: n, y: t, colour: red"), ("zip: [[n, m]]", "zips: [n, m]"), ("until: {metric", "till: {metric"),
        ("{name: pt, pattern", "{pattern"), ("title: x", "titles: x")]
 
 

@@ -34,8 +34,9 @@ TEST_CASE("the schema table holds together") {
     CHECK(keys.insert(name).second);
     CHECK(std::string(key.doc).size() > 5);
     CHECK((key.rule != ValueRule::choice || *key.choices != '\0'));
-    // A key and a child element of one name could not be told apart in YAML.
-    CHECK(find_child(key.element, key.key) == nullptr);
+    // A key and a child element of one name could not be told apart in YAML. `repeat` is an element
+    // there, and in XML also an attribute.
+    CHECK((find_child(key.element, key.key) == nullptr || name == "step.repeat"));
   }
   CHECK(find_child("step", "use")->id == std::string("step.use"));
   CHECK(find_child("result", "use")->id == std::string("result.use"));

@@ -1,0 +1,191 @@
+// tally history.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "engine/base/text.h"
+#include "engine/cli/application.h"
+#include "engine/cli/commands.h"
+#include "engine/cli/runs.h"
+#include "engine/report/grid.h"
+#include "engine/report/history.h"
+#include "engine/statistics/change_points.h"
+#include "engine/statistics/intervals.h"
+
+namespace tally {
+namespace {
+
+// The runs of one point, in the order of their ids.
+using Series = std::vector<HistoryEntry>;
+
+std::string number(double value) {
+  return fmt::format("{:.6g}", value);
+}
+
+class Command {
+ public:
+  Command(const Invocation& invocation, const HistoryArgs& args)
+      : invocation_(invocation), args_(args) {}
+
+  int run() {
+    std::string outpath;
+    int id = -1;
+    if (!find_outpath(invocation_, args_.directory, &outpath, &id)) return kBadInput;
+    std::vector<HistoryEntry> entries;
+    if (Status s = read_history(outpath, &entries); !s) {
+      print_error(invocation_, s.message());
+      return kFailed;
+    }
+    if (entries.empty())
+      return bad(fmt::format("'{}' has no history", outpath),
+                 "it begins with the first run whose table has a column with `statistic` or "
+                 "`better`; `tally result` writes it for an earlier run");
+    if (!choose(entries)) return kBadInput;
+    for (const auto& [point, series] : points_) add(series);
+    print();
+    return kFine;
+  }
+
+ private:
+  int bad(const std::string& what, const std::string& hint) const {
+    print_error(invocation_, what, hint);
+    return kBadInput;
+  }
+
+  // Keeps the entries of the metric, by benchmark, table and parameters.
+  bool choose(std::vector<HistoryEntry>& entries) {
+    std::vector<std::string> known;
+    for (HistoryEntry& entry : entries) {
+      if (std::find(known.begin(), known.end(), entry.metric) == known.end())
+        known.push_back(entry.metric);
+    }
+    const std::string metric = args_.metric.empty() ? known.front() : args_.metric;
+    if (args_.metric.empty() && known.size() > 1) {
+      bad("several metrics have a history: " + join(known, ", "), "choose one with --metric");
+      return false;
+    }
+    if (std::find(known.begin(), known.end(), metric) == known.end()) {
+      const std::string near = did_you_mean(metric, known);
+      bad(fmt::format("--metric: '{}' has no history", metric),
+          near.empty() ? "there are: " + join(known, ", ") : near);
+      return false;
+    }
+    for (HistoryEntry& entry : entries) {
+      if (entry.metric != metric) continue;
+      with_tables_ = with_tables_ ||
+                     (!points_.empty() && entry.table != points_.begin()->second.front().table);
+      with_parameters_ = with_parameters_ || !entry.parameters.empty();
+      points_[entry.benchmark + '\0' + entry.table + '\0' + entry.parameters].push_back(
+          std::move(entry));
+    }
+    metric_ = metric;
+    return true;
+  }
+
+  // The rows of one point, with the places where its level changed.
+  void add(const Series& series) {
+    statistics::Sample medians;
+    std::vector<size_t> measured;
+    for (size_t i = 0; i < series.size(); ++i) {
+      if (series[i].sample.empty() || series[i].failed) continue;
+      medians.push_back(statistics::median(series[i].sample));
+      measured.push_back(i);
+    }
+    std::map<size_t, std::string> changes;
+    std::vector<size_t> starts = statistics::change_points(medians);
+    starts.push_back(medians.size());
+    for (size_t k = 0, before = 0; k + 1 < starts.size(); ++k) {
+      const auto level = [&](size_t from, size_t to) {
+        return statistics::median({medians.begin() + static_cast<std::ptrdiff_t>(from),
+                                   medians.begin() + static_cast<std::ptrdiff_t>(to)});
+      };
+      const double old_level = level(before, starts[k]);
+      const double new_level = level(starts[k], starts[k + 1]);
+      changes[measured[starts[k]]] = change(series.front(), old_level, new_level);
+      before = starts[k];
+    }
+    for (size_t i = 0; i < series.size(); ++i) add_row(series[i], changes[i]);
+  }
+
+  std::string change(const HistoryEntry& entry, double before, double after) {
+    const bool up = after > before;
+    std::string word = up ? "rises" : "falls";
+    if (!entry.better.empty()) word = (entry.better == "higher") == up ? "improves" : "regresses";
+    std::string text =
+        before > 0 ? fmt::format("{} by {:.1f} %", word, 100 * std::abs(after / before - 1)) : word;
+    ++changes_;
+    return text;
+  }
+
+  void add_row(const HistoryEntry& entry, const std::string& change) {
+    std::vector<std::string> cells;
+    if (with_tables_) cells.push_back(entry.table);
+    if (with_parameters_) cells.push_back(entry.parameters);
+    cells.push_back(std::to_string(entry.run));
+    cells.push_back(entry.start);
+    const bool any = !entry.sample.empty();
+    cells.push_back(any ? number(statistics::median(entry.sample)) : "");
+    const bool has_interval = entry.sample.size() >= statistics::kFewestForMedian;
+    const statistics::Interval interval =
+        has_interval ? statistics::median_interval(entry.sample).interval : statistics::Interval{};
+    cells.push_back(has_interval ? number(interval.low) : "");
+    cells.push_back(has_interval ? number(interval.high) : "");
+    cells.push_back(fmt::format("{} of {}", entry.sample.size(), entry.repeats));
+    cells.emplace_back(entry.failed ? "FAILED" : entry.busy ? "BUSY" : "");
+    cells.push_back(change);
+    grid_.rows.push_back(std::move(cells));
+  }
+
+  void print() {
+    if (with_tables_) grid_.header.emplace_back("table");
+    if (with_parameters_) grid_.header.emplace_back("parameters");
+    const std::string& unit = points_.begin()->second.front().unit;
+    const std::string title = unit.empty() ? metric_ : metric_ + "[" + unit + "]";
+    for (const std::string& name :
+         {std::string("run"), std::string("start"), title, std::string("ci_low"),
+          std::string("ci_high"), std::string("repeats"), std::string("status"),
+          std::string("change")})
+      grid_.header.push_back(name);
+    if (args_.style == "markdown") {
+      fmt::print("{}", markdown(grid_, false, "history"));
+      return;
+    }
+    const bool csv = args_.style == "csv";
+    fmt::print("{}",
+               layout(grid_, csv ? TableStyle::csv : TableStyle::pretty, ",", false, "history"));
+    if (!csv)
+      fmt::print("\n{} change{} of level\n", changes_ == 0 ? "no" : std::to_string(changes_),
+                 changes_ == 1 ? "" : "s");
+  }
+
+  const Invocation& invocation_;
+  const HistoryArgs& args_;
+  std::string metric_;
+  std::map<std::string, Series> points_;
+  bool with_tables_ = false, with_parameters_ = false;
+  size_t changes_ = 0;
+  Grid grid_;
+};
+
+}  // namespace
+
+int history_command(const Invocation& invocation, const HistoryArgs& args) {
+  return Command(invocation, args).run();
+}
+
+void Application::add_history() {
+  CLI::App* sub = command("history", "a metric over the runs of a folder, and where it changed",
+                          [this] { return history_command(invocation_, history_); });
+  sub->add_option("directory", history_.directory,
+                  "folder of the runs, or input file; default: here")
+      ->option_text("DIR");
+  sub->add_option("--metric", history_.metric, "the pattern; needed if there are several")
+      ->option_text("NAME");
+  sub->add_option("-s,--style", history_.style, "pretty, csv or markdown")
+      ->check(CLI::IsMember({"pretty", "csv", "markdown"}))
+      ->option_text("STYLE");
+}
+
+}  // namespace tally

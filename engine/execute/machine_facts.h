@@ -1,0 +1,30 @@
+// What a result depends on besides the workflow: this machine, its software and its state.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tally {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+// The facts that can be read without other programs: host, kernel, CPU, memory, GPUs, fabric,
+// modules, environment; and the commit of the folder `home` if Git is there. What cannot be read is
+// left out. `root`: where /proc and /sys are, which tests replace.
+Facts machine_facts(const std::string& home, const std::string& root = "");
+// The load averages, "0.52 0.40 0.31". Empty: unknown.
+std::string load_average(const std::string& root = "");
+// The facts of a run of several sessions. Where sessions differ, the values are joined by " / ".
+Facts merged(const std::vector<Facts>& sessions);
+
+struct FactDifference {
+  std::string name, base, other;  // empty: it was not known
+};
+// The facts in which two runs differ, without those that differ from run to run on one machine.
+std::vector<FactDifference> differences(const Facts& base, const Facts& other);
+
+// Whether the fact differs from run to run on one machine, so that a comparison leaves it out.
+bool is_momentary(const std::string& fact);
+
+}  // namespace tally

@@ -1,0 +1,12 @@
+// The journal's tables about the machine.
+#pragma once
+
+#include "engine/base/status.h"
+#include "engine/journal/database.h"
+
+namespace tally {
+
+// Makes the tables if the journal has none yet.
+Status make_machine_tables(SqliteDatabase& database);
+
+}  // namespace tally

@@ -1,0 +1,78 @@
+#include "engine/report/comparison_json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/report/comparison.h"
+
+namespace tally {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using statistics::Comparison;
+
+Json number(bool known, double value) {
+  return known && std::isfinite(value) ? Json(value) : Json();
+}
+
+Json side(size_t n, double median, bool failed, bool busy) {
+  return {{"n", n}, {"median", number(n > 0, median)}, {"failed", failed}, {"busy", busy}};
+}
+
+Json row_of(const ComparedRow& row, const RunComparison& comparison,
+            const CompareOptions& options) {
+  const Comparison& result = row.result;
+  Json parameters = Json::object();
+  for (size_t i = 0; i < comparison.parameters.size(); ++i)
+    parameters[comparison.parameters[i]] = row.values[i];
+  const bool has_interval = result.interval.has_value();
+  const statistics::Interval interval = result.interval.value_or(statistics::Interval{});
+  Json out = {
+      {"table", row.table},
+      {"metric", row.metric},
+      {"better", row.lower_is_better ? "lower" : "higher"},
+      {"parameters", std::move(parameters)},
+      {"base", side(result.n, result.base, row.base_failed, row.base_disturbed)},
+      {"new", side(result.m, result.other, row.other_failed, row.other_disturbed)},
+      {"change", number(result.positive, result.change)},
+      {"low", number(has_interval, interval.low)},
+      {"high", number(has_interval, interval.high)},
+      {"p", number(has_interval, result.adjusted_p)},
+      {"verdict", verdict_word(result.verdict)},
+      {"repeats_needed", result.needed == 0 ? Json() : Json(result.needed)},
+  };
+  if (!options.by.empty()) {
+    out["base"]["by"] = row.base_label;
+    out["new"]["by"] = row.other_label;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string comparison_json(const RunComparison& comparison, const CompareOptions& options,
+                            const std::vector<ReportedRun>& runs,
+                            const std::vector<ReportedDifference>& differences,
+                            const std::vector<std::string>& notes, const std::string& version) {
+  Json out = {{"format", "tally-comparison"},
+              {"version", 1},
+              {"program", "tally " + version},
+              {"threshold", options.threshold},
+              {"by", options.by.empty() ? Json() : Json(options.by)},
+              {"runs", Json::array()},
+              {"differences", Json::array()},
+              {"rows", Json::array()},
+              {"notes", notes}};
+  for (const ReportedRun& run : runs) {
+    Json one = {{"id", run.id}, {"directory", run.directory}, {"benchmark", run.benchmark}};
+    for (const auto& [name, value] : run.machine) one["machine"][name] = value;
+    out["runs"].push_back(std::move(one));
+  }
+  for (const ReportedDifference& one : differences)
+    out["differences"].push_back({{"name", one.name}, {"base", one.base}, {"new", one.other}});
+  for (const ComparedRow& row : comparison.rows)
+    out["rows"].push_back(row_of(row, comparison, options));
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tally

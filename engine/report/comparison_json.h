@@ -1,0 +1,25 @@
+// A comparison of runs as JSON, for programs.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/report/json.h"
+#include "engine/results/compare.h"
+
+namespace tally {
+
+// A fact of the machine or of the software that differs: name, base, other.
+struct ReportedDifference {
+  std::string name, base, other;
+};
+
+// {"format": "tally-comparison", "version": 1, ...}: the runs, in what their machines differ, and a
+// row for each metric of each pair of rows. Changes are fractions. null: there is no such number.
+std::string comparison_json(const RunComparison& comparison, const CompareOptions& options,
+                            const std::vector<ReportedRun>& runs,
+                            const std::vector<ReportedDifference>& differences,
+                            const std::vector<std::string>& notes, const std::string& version);
+
+}  // namespace tally

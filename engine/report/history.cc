@@ -1,0 +1,150 @@
+#include "engine/report/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/base/files.h"
+#include "engine/results/columns.h"
+
+namespace tally {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::set<std::string> parameters_of(const Benchmark& benchmark) {
+  std::set<std::string> names;
+  for (const auto& [set_name, set] : benchmark.parameter_sets) {
+    for (const Parameter& parameter : set.parameters) names.insert(parameter.name.value);
+  }
+  return names;
+}
+
+// The parameters that tell the rows of a table apart, as its columns show them.
+std::string parameter_text(const ResultTable& table, const Record& row,
+                           const std::set<std::string>& parameters) {
+  std::string text;
+  for (const Column& column : table.columns) {
+    if (parameters.count(column.name.value) == 0 || !column.expression.value.empty()) continue;
+    const auto value = row.values.find(column_key(column));
+    if (value == row.values.end()) continue;
+    text += (text.empty() ? "" : " ") + column.name.value + "=" + value->second.str();
+  }
+  return text;
+}
+
+Json row_of(const RenderedResult& one, const Column& column, const Record& row,
+            const Summary& summary, const std::set<std::string>& parameters) {
+  Json out = {{"table", one.name},
+              {"parameters", parameter_text(one.table, row, parameters)},
+              {"metric", column.name.value},
+              {"sample", summary.sample},
+              {"of", row.all_repeats}};
+  const auto unit = one.table.units.find(column.name.value);
+  if (unit != one.table.units.end() && !unit->second.empty()) out["unit"] = unit->second;
+  if (column.better != Better::unknown)
+    out["better"] = column.better == Better::higher ? "higher" : "lower";
+  if (row.failed()) out["failed"] = true;
+  if (row.disturbed > 0) out["busy"] = true;
+  return out;
+}
+
+Status read_one(const std::string& path, std::vector<HistoryEntry>* entries) {
+  std::string text;
+  if (Status s = read_file(path, &text); !s) return s;
+  const Json file = Json::parse(text, nullptr, false);
+  const auto bad = [&](const char* why) {
+    return Status::error(
+        fmt::format("'{}': {}; remove the file, or write it again with `tally "
+                    "result`",
+                    path, why));
+  };
+  if (!file.is_object() || file.value("format", "") != "tally-history")
+    return bad("it is not a history of tally's");
+  if (file.value("version", 0) != 1) return bad("it is of another version of tally");
+  try {
+    const Json& run = file.at("run");
+    for (const Json& row : file.at("rows")) {
+      HistoryEntry& entry = entries->emplace_back();
+      entry.run = run.at("id").get<int>();
+      entry.start = run.at("start").get<std::string>();
+      entry.benchmark = run.at("benchmark").get<std::string>();
+      if (run.contains("machine")) {
+        for (const auto& [name, value] : run.at("machine").items())
+          entry.machine.emplace_back(name, value.get<std::string>());
+      }
+      entry.table = row.at("table").get<std::string>();
+      entry.parameters = row.at("parameters").get<std::string>();
+      entry.metric = row.at("metric").get<std::string>();
+      entry.unit = row.value("unit", "");
+      entry.better = row.value("better", "");
+      entry.repeats = row.at("of").get<int>();
+      entry.failed = row.value("failed", false);
+      entry.busy = row.value("busy", false);
+      for (const Json& value : row.at("sample")) entry.sample.push_back(value.get<double>());
+    }
+  } catch (const Json::exception&) {
+    return bad("a part of it is missing");
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+std::string history_file(const Benchmark& benchmark, const ReportedRun& run,
+                         const std::string& start, const std::vector<RenderedResult>& tables,
+                         const std::string& version) {
+  const std::set<std::string> parameters = parameters_of(benchmark);
+  // Rows are written one by one, so that a table of 100,000 rows needs no tree of all of them.
+  const auto text_of = [](const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  std::string rows;
+  for (const RenderedResult& one : tables) {
+    if (!one.is_table) continue;
+    std::set<std::string> seen;
+    for (const Column& column : one.table.columns) {
+      // A metric with two statistics has one sample.
+      if (!column.relative_to.empty() || !seen.insert(column.name.value).second) continue;
+      for (const Record& row : one.table.rows) {
+        const auto summary = row.summaries.find(column_key(column));
+        if (summary == row.summaries.end()) continue;
+        rows += (rows.empty() ? "\n" : ",\n") +
+                text_of(row_of(one, column, row, summary->second, parameters));
+      }
+    }
+  }
+  if (rows.empty()) return {};
+  Json head = {{"format", "tally-history"}, {"version", 1}, {"program", "tally " + version}};
+  head["run"] = {
+      {"id", run.id}, {"directory", run.directory}, {"benchmark", run.benchmark}, {"start", start}};
+  for (const auto& [name, value] : run.machine) head["run"]["machine"][name] = value;
+  std::string text = text_of(head);
+  text.back() = ',';
+  return text + "\n\"rows\":[" + rows + "]}\n";
+}
+
+std::string history_path(const std::string& outpath, int run) {
+  return fmt::format("{}/history.d/{:06}.json", outpath, run);
+}
+
+Status read_history(const std::string& outpath, std::vector<HistoryEntry>* entries) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(outpath + "/history.d", error)) {
+    if (file.path().extension() == ".json") paths.push_back(file.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const std::string& path : paths) {
+    if (Status s = read_one(path, entries); !s) return s;
+  }
+  std::stable_sort(entries->begin(), entries->end(),
+                   [](const HistoryEntry& a, const HistoryEntry& b) { return a.run < b.run; });
+  return Status::ok();
+}
+
+}  // namespace tally

@@ -1,0 +1,75 @@
+// A library that answers as NVIDIA's libnvidia-ml.so.1 does. GPU 0 draws 250 W for all time, and its
+// counter agrees. GPU 1 has no counter, and GPU 2 has neither counter nor sensor.
+// $FAKE_NVML=broken: the driver does not answer. $FAKE_NVML=lies: the counter counts twice.
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+constexpr int kNotSupported = 3;
+constexpr int kDriverNotLoaded = 9;
+constexpr double kWatts = 250;
+
+bool told(const char* what) {
+  const char* given = std::getenv("FAKE_NVML");
+  return given != nullptr && std::strcmp(given, what) == 0;
+}
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+uintptr_t index_of(void* device) {
+  return reinterpret_cast<uintptr_t>(device) - 1;
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInit_v2() {
+  return told("broken") ? kDriverNotLoaded : 0;
+}
+int nvmlShutdown() {
+  return 0;
+}
+const char* nvmlErrorString(int code) {
+  return code == kDriverNotLoaded ? "Driver Not Loaded" : "Unknown Error";
+}
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 3;
+  return 0;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  *device = reinterpret_cast<void*>(static_cast<uintptr_t>(index) + 1);
+  return 0;
+}
+int nvmlDeviceGetName(void* device, char* name, unsigned length) {
+  std::strncpy(name, index_of(device) == 0 ? "Fake H100" : "Fake old GPU", length);
+  return 0;
+}
+int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millijoules) {
+  if (index_of(device) != 0) return kNotSupported;
+  *millijoules =
+      static_cast<unsigned long long>(1e9 + seconds() * kWatts * 1000 * (told("lies") ? 2 : 1));
+  return 0;
+}
+int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
+  if (index_of(device) == 2) return kNotSupported;
+  *milliwatts = static_cast<unsigned>(kWatts * 1000);
+  return 0;
+}
+int nvmlDeviceGetEnforcedPowerLimit(void* device, unsigned* milliwatts) {
+  if (index_of(device) != 0) return kNotSupported;
+  *milliwatts = 700000;
+  return 0;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* reasons) {
+  if (index_of(device) != 0) return kNotSupported;
+  *reasons = 0x1 | 0x4;  // idle, power cap
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,137 @@
+// The quiet check and the facts of a machine, on folders that stand for /proc and /sys.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "engine/execute/machine_facts.h"
+#include "engine/execute/machine_load.h"
+
+using tally::cores_of_others;
+using tally::disturbs;
+using tally::LoadSample;
+using tally::MachineLoad;
+namespace fs = std::filesystem;
+
+namespace {
+
+class Root {
+ public:
+  Root() {
+    std::string name = (fs::temp_directory_path() / "tally-machine-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~Root() { fs::remove_all(path_); }
+  Root(const Root&) = delete;
+  Root& operator=(const Root&) = delete;
+  void file(const std::string& name, const std::string& text) const {
+    fs::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+  }
+  // A process with these ticks of user, system, children's user and children's system time.
+  void process(int pid, int parent, const std::string& ticks,
+               const std::string& name = "a program") const {
+    file("proc/" + std::to_string(pid) + "/stat",
+         std::to_string(pid) + " (" + name + ") S " + std::to_string(parent) +
+             " 1 1 0 -1 4194304 10 0 0 0 " + ticks + " 20 0 1 0 100 0 0\n");
+  }
+  std::string str() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+LoadSample at(double seconds, double busy, double own) {
+  LoadSample sample;
+  sample.time += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(seconds));
+  sample.busy = busy;
+  sample.own = own;
+  return sample;
+}
+
+}  // namespace
+
+TEST_CASE("the machine's CPU time, and that of a process with its descendants") {
+  const Root root;
+  const auto hertz = static_cast<double>(sysconf(_SC_CLK_TCK));
+  // user nice system idle iowait irq softirq steal guest guest_nice
+  root.file("proc/stat", "cpu  1000 20 300 99999 7777 4 5 6 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
+  root.process(10, 1, "100 20 3 4");                     // ours
+  root.process(11, 10, "1000 0 0 0", "odd ) (name) S");  // its child
+  root.process(12, 11, "50 50 0 0");                     // and grandchild
+  root.process(13, 1, "5000 0 0 0");                     // somebody else's
+  root.file("proc/self/stat", "");                       // not a number
+  const auto sample = MachineLoad(root.str() + "/proc", 10).sample();
+  REQUIRE(sample);
+  CHECK(sample->busy == doctest::Approx((1000 + 20 + 300 + 4 + 5 + 6) / hertz));
+  CHECK(sample->own == doctest::Approx((100 + 20 + 3 + 4 + 1000 + 100) / hertz));
+  CHECK(!MachineLoad(root.str() + "/nowhere", 10).sample());
+}
+
+TEST_CASE("what disturbs: half a core, and more than the accounting may be wrong by") {
+  struct Row {
+    double seconds, busy, own;
+    bool disturbed;
+  };
+  const Row rows[] = {
+      {2, 2.0, 2.0, false},    // all of it is ours
+      {2, 2.8, 2.0, false},    // 0.4 cores
+      {2, 3.2, 2.0, true},     // 0.6 cores
+      {2, 1.2, 0.0, true},     // we sleep, somebody else works
+      {0.1, 1.0, 0.0, false},  // too short to tell
+      {10, 645, 635, false},   // 1 core beside 63.5 of ours: 1.6 %
+      {10, 660, 635, true},    // 2.5 cores: 3.9 %
+      {2, 1.9, 2.0, false},    // rounding
+  };
+  for (const Row& row : rows) {
+    INFO(row.busy << " " << row.own);
+    CHECK(disturbs(at(100, 50, 20), at(100 + row.seconds, 50 + row.busy, 20 + row.own)) ==
+          row.disturbed);
+  }
+  CHECK(*cores_of_others(at(0, 0, 0), at(4, 6, 2)) == doctest::Approx(1.0));
+  CHECK(!cores_of_others(at(0, 0, 0), at(0.1, 1, 0)));
+}
+
+TEST_CASE("facts of a machine: what is there, and nothing that is not") {
+  const Root root;
+  root.file("proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 9654\n\nprocessor\t: 1\n");
+  root.file("proc/meminfo", "MemTotal:       67108864 kB\nMemFree: 1 kB\n");
+  root.file("proc/loadavg", "0.52 0.40 0.31 2/345 678\n");
+  root.file("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX 580.95\nGCC version: 12\n");
+  for (const char* gpu : {"a", "b"})
+    root.file(std::string("proc/driver/nvidia/gpus/") + gpu + "/information",
+              "Model: \t\t NVIDIA H100\nIRQ: 3\n");
+  root.file("sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");
+  const tally::Facts facts = tally::machine_facts(root.str(), root.str());
+  const std::map<std::string, std::string> by_name(facts.begin(), facts.end());
+  CHECK(by_name.at("CPU").rfind("AMD EPYC 9654, ", 0) == 0);
+  CHECK(by_name.at("Memory") == "64.0 GiB");
+  CHECK(by_name.at("GPUs") == "2 x NVIDIA H100");
+  CHECK(by_name.at("GPU driver") == "NVRM version: NVIDIA UNIX 580.95");
+  CHECK(by_name.at("Fabric") == "mlx5_0 400 Gb/sec (4X NDR)");
+  CHECK(by_name.at("Load at start") == "0.52 0.40 0.31");
+  CHECK(by_name.count("CPU governor") == 0);
+  CHECK(by_name.count("Commit") == 0);
+  const Root empty;
+  const tally::Facts few = tally::machine_facts(empty.str(), empty.str());
+  for (const auto& [name, value] : few) CHECK_MESSAGE(name != "GPUs", value);
+}
+
+TEST_CASE("facts of several sessions, and the differences of two runs") {
+  const tally::Facts all = tally::merged(
+      {{{"Host", "a"}, {"Kernel", "6.1"}}, {{"Host", "b"}, {"Kernel", "6.1"}, {"GPUs", "1 x G"}}});
+  CHECK(all == tally::Facts{{"Host", "a / b"}, {"Kernel", "6.1"}, {"GPUs", "1 x G"}});
+  const auto found = tally::differences(
+      {{"Host", "a"}, {"Kernel", "6.1"}, {"Load at start", "0.1 0 0"}, {"Modules", "gcc"}},
+      {{"Host", "a"}, {"Kernel", "6.2"}, {"Load at start", "9 9 9"}, {"GPUs", "1 x G"}});
+  REQUIRE(found.size() == 3);
+  CHECK((found[0].name == "Kernel" && found[0].base == "6.1" && found[0].other == "6.2"));
+  CHECK((found[1].name == "Modules" && found[1].other.empty()));
+  CHECK((found[2].name == "GPUs" && found[2].base.empty()));
+}
