@@ -15,7 +15,7 @@ TEST_CASE("a missing dataset, and no command") {
   CHECK(ended.code == 2);
   CHECK(ended.err ==
         "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, tokenize, "
-        "convert, "
+        "convert, complete, "
         "reference\n");
 }
 
