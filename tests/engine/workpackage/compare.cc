@@ -37,7 +37,7 @@ Compare::Compare(const Input& input, const Journal& journal, std::string run_dir
       planned_(benchmark_, run_info(benchmark_, journal.run().id, run_dir_, journal.run().start),
                evaluator, input.tags()) {
   Status status = journal.workpackages(&stored_);
-  if (status) status = workpackage_views(benchmark_, journal, run_dir_, &views_);
+  if (status) status = workpackage_views(benchmark_, journal, run_dir_, &views_, true);
   if (!status) what_ = status.message();
 }
 
