@@ -41,8 +41,14 @@ class Static(unittest.TestCase):
         self.passes(BUILD / "tests/cli_test")
 
     def test_runs_as_people_use_them(self):
-        # A static program makes no PNG.
-        self.passes(BUILD / "tests/own_keys_test", "--test-case-exclude=*png*,*PNG*,*librsvg*")
+        # A static program opens no library: it makes no PNG and does not ask the GPU's driver.
+        self.passes(BUILD / "tests/own_keys_test",
+                    "--test-case-exclude=*png*,*PNG*,*librsvg*,meter: the counter*,meter: no driver*")
+
+    def test_it_says_that_it_cannot_ask_the_driver(self):
+        done = subprocess.run([self.tally, "meter", "--", "true"], env=self.environment, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("GPU: not available: this tally is a static program, which cannot open the driver's library", done.stderr + done.stdout)
 
 
 if __name__ == "__main__":
