@@ -52,7 +52,7 @@ Json value_of(const KeyRule& rule) {
   return scalar();
 }
 
-Json documented(const char* doc, const char* otherwise, Json value) {
+Json documented(const char* doc, const char* otherwise, const Json& value) {
   Json out;
   out["description"] =
       *otherwise == '\0' ? std::string(doc) : std::string(doc) + " Default: " + otherwise + ".";
