@@ -85,15 +85,17 @@ std::optional<double> node_hours_limit(const RunArgs& args) {
   return args.max_node_hours < 0 ? std::nullopt : std::optional<double>(args.max_node_hours);
 }
 
-// A benchmark without any workpackage is probably a mistake.
-void warn_of_nothing(const Benchmark& benchmark) {
+// A benchmark without any workpackage is a mistake: its table is empty, and no reference can fail.
+// JUBE's files end as JUBE does, with code 0. Returns the exit code.
+int report_nothing(const Benchmark& benchmark) {
   std::string why = "its steps are not active, or their parameter sets contradict each other";
   if (benchmark.steps.empty()) why = "it has no step";
   for (const auto& [name, set] : benchmark.parameter_sets) {
     if (!set.where.empty()) why = "the rules under 'where' exclude every point";
   }
-  fmt::print(stderr, "warning: benchmark '{}' has no workpackages: {}\n", benchmark.name.value,
-             why);
+  fmt::print(stderr, "{}: benchmark '{}' has no workpackages: {}\n",
+             benchmark.as_jube ? "warning" : "error", benchmark.name.value, why);
+  return benchmark.as_jube ? kFine : kFailed;
 }
 
 // As in JUBE, such a run ends with waiting workpackages. JUBE prints no warning.
@@ -120,7 +122,7 @@ void warn_of_blocked(const Invocation& invocation, const Benchmark& benchmark,
 
 int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark& prepared) {
   const Plan& plan = prepared.plan;
-  if (plan.workpackages.empty()) warn_of_nothing(prepared.benchmark);
+  const int nothing = plan.workpackages.empty() ? report_nothing(prepared.benchmark) : kFine;
   if (args.script >= 0 && static_cast<size_t>(args.script) >= plan.workpackages.size()) {
     print_error(invocation, fmt::format("--script: there is no workpackage {}", args.script),
                 plan.workpackages.empty()
@@ -167,7 +169,7 @@ int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark
   const bool fails = std::any_of(
       plan.workpackages.begin(), plan.workpackages.end(),
       [](const Workpackage& workpackage) { return workpackage.outcome.state == State::failed; });
-  return fails ? kFailed : kFine;
+  return fails ? kFailed : nothing;
 }
 
 struct Execution {
@@ -224,7 +226,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   warn_of_blocked(invocation, benchmark, summary, input.sources);
   std::vector<Journal::Tally> states;
   if (status) status = journal->states(&states);
-  if (status && states.empty()) warn_of_nothing(benchmark);
+  const int nothing = status && states.empty() ? report_nothing(benchmark) : kFine;
   if (!status) print_error(invocation, status.message());
   if (Status s = write_workpackages_xml(benchmark, *journal, directory.path); !s && status) {
     status = s;
@@ -232,7 +234,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   }
   const bool gives_up = invocation.as_jube && has_failed_without_command(*journal);
   journal.reset();
-  int code = status ? summary.exit_code() : kFailed;
+  int code = std::max(status ? summary.exit_code() : kFailed, nothing);
   if (invocation.as_jube && summary.stopped) return code;  // JUBE ends at -e, without an analysis
   bool show = wants_result(invocation, execution.result) && has_results(benchmark);
   // With -r JUBE analyses even if there is no result to show.

@@ -79,7 +79,8 @@ class Renderer {
     std::vector<std::string> lines = syslog_lines(syslog, rows, !benchmark_.as_jube);
     const bool marks = !benchmark_.as_jube && !tables_.shows_status(syslog.keys);
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (marks && rows[i].failed()) lines[i] += " status=" + ResultTables::mark(rows[i]);
+      if (marks && (rows[i].failed() || rows[i].unfinished()))
+        lines[i] += " status=" + ResultTables::mark(rows[i]);
     }
     out.has_file = false;
     if (options_.write) {

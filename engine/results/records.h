@@ -52,6 +52,8 @@ struct Record {
   // A failed or lost workpackage may have printed a number before it ended. References, baselines
   // and databases ignore such numbers.
   bool failed() const { return state == State::failed || state == State::lost; }
+  // Not run yet, or under way.
+  bool unfinished() const { return !failed() && !finished_well(state); }
 };
 // A pattern that matched nothing in the files of some successful workpackages.
 struct Unmatched {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
 
 #include "engine/base/text.h"
@@ -97,7 +98,9 @@ bool ResultTables::shows_status(const std::vector<Column>& columns) const {
 }
 
 std::string ResultTables::mark(const Record& row) {
-  return row.state == State::lost ? "LOST" : "FAILED";
+  std::string word = state_name(row.state);
+  for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return word;
 }
 
 std::vector<Record> ResultTables::rows_with_status() const {
@@ -128,17 +131,18 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), empty), out.rows.end());
 }
 
-// Adds the column that marks failed rows, if there are failed rows and no column shows it.
-void ResultTables::mark_failed(ResultTable& out) const {
-  const bool any =
-      std::any_of(out.rows.begin(), out.rows.end(), [](const Record& row) { return row.failed(); });
+// Adds the column that marks failed and unfinished rows, if there are such rows and no column shows
+// it.
+void ResultTables::mark_states(ResultTable& out) const {
+  const auto marked = [](const Record& row) { return row.failed() || row.unfinished(); };
+  const bool any = std::any_of(out.rows.begin(), out.rows.end(), marked);
   if (!any || benchmark_.as_jube || shows_status(out.columns)) return;
   Column column;
   column.name.value = "tally status";  // a key that no value can have
   column.title = kStatusColumn;
   out.columns.push_back(column);
   for (Record& row : out.rows) {
-    const std::string word = row.failed() ? mark(row) : status_word(row);
+    const std::string word = marked(row) ? mark(row) : status_word(row);
     row.values.insert_or_assign(column.name.value, Value{word});
   }
 }
@@ -166,10 +170,13 @@ void ResultTables::mark_disturbed(ResultTable& out) const {
   }
 }
 
-// A database has only the columns of the input. A failed row is left out, because a later run would
-// find its number without the mark.
+// A database has only the columns of the input. A failed or unfinished row is left out, because a
+// later run would find its number without the mark.
 void ResultTables::leave_out_failed(ResultTable& out) const {
   if (benchmark_.as_jube) return;
+  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(),
+                                [](const Record& row) { return row.unfinished(); }),
+                 out.rows.end());
   const size_t all = out.rows.size();
   for (const Record& row : out.rows) {
     if (!row.failed()) continue;
@@ -243,7 +250,7 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice) 
   check_references(benchmark_, table, evaluator_, diagnostics_, out);
   note_precision(benchmark_, out);
   show_statistics(out);
-  mark_failed(out);
+  mark_states(out);
   mark_disturbed(out);
   return out;
 }

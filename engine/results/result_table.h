@@ -91,7 +91,7 @@ class ResultTables {
 
   // Whether one of the columns shows how each row's workpackage ended.
   bool shows_status(const std::vector<Column>& columns) const;
-  // "FAILED" or "LOST" for a row that failed.
+  // "FAILED" or "LOST" for a row that failed; "PENDING", "RUNNING" or "WAITING" for an unfinished one.
   static std::string mark(const Record& row);
 
  private:
@@ -99,7 +99,7 @@ class ResultTables {
   std::vector<Record> rows_with_status() const;
   void drop_empty(ResultTable& out, bool with_id) const;
   void leave_out_failed(ResultTable& out) const;
-  void mark_failed(ResultTable& out) const;
+  void mark_states(ResultTable& out) const;
   void mark_disturbed(ResultTable& out) const;
   void note_missing(ResultTable& out) const;
   void add_notes(ResultTable& out) const;

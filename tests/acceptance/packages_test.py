@@ -209,8 +209,9 @@ class Debian(InFolder):
         if base.returncode != 0:
             raise unittest.SkipTest(f"debootstrap failed: {(base.stdout + base.stderr)[-300:]}")
         shutil.copy("/etc/resolv.conf", folder / "etc/resolv.conf")
+        (folder / "packages").mkdir()
         for package in DIST.glob("*.deb"):
-            shutil.copy(package, folder / "root")
+            shutil.copy(package, folder / "packages")
         (folder / "root/small.yaml").write_text(WORKFLOW)
         (folder / "root/cluster.yaml").write_text(CLUSTER)
         shutil.copy(one(f"tally-{VERSION}-linux-*64"), folder / "root/static")
@@ -224,7 +225,7 @@ class Debian(InFolder):
         return done.stdout
 
     def test_tally(self):
-        self.inside("apt-get install -y -q --no-install-recommends /root/tally_*.deb")
+        self.inside("apt-get install -y -q --no-install-recommends /packages/tally_*.deb")
         self.assertEqual(self.inside("tally --version"), f"tally {VERSION}\n")
         self.assertIn("n,rate\n1,15\n2,25\n", self.inside("cd /root; tally run small.yaml; rm -r small_run"))
         self.inside("cd /tmp; tally run /usr/share/tally/workflows/quickstart.yaml -n --tag slurm")
@@ -242,7 +243,7 @@ class Debian(InFolder):
     def test_tally_train(self):
         if not list(DIST.glob("tally-train_*.deb")):
             self.skipTest("this build has no tally-train")
-        self.inside("apt-get install -y -q --no-install-recommends /root/tally-train_*.deb")
+        self.inside("apt-get install -y -q --no-install-recommends /packages/tally-train_*.deb")
         self.assertIn(f"tally-train {VERSION}", self.inside("tally-train --version"))
         train = ("tally-train --num-layers 1 --hidden-size 32 --num-attention-heads 2 --seq-length 16 "
                  "--tokenizer-type bytes --mock-data --micro-batch-size 2 --train-iters 2 --log-interval 1")

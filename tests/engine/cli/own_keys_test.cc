@@ -81,9 +81,9 @@ TEST_CASE("where: a rule that cannot be evaluated is an error; one that leaves n
              bench("where: \"$nodes > 4\", " + std::string(kNodesTasks), step, "nodes, v"));
   for (const char* command : {"run -n b.yaml", "run b.yaml"}) {
     ran = shell.tally(command);
-    CHECK(ran.code == 0);
+    CHECK(ran.code == 1);
     CHECK_MESSAGE(has(ran.err,
-                      "warning: benchmark 'b' has no workpackages: the rules under 'where' exclude "
+                      "error: benchmark 'b' has no workpackages: the rules under 'where' exclude "
                       "every point\n"),
                   ran.err);
   }

@@ -316,3 +316,31 @@ TEST_CASE("a reference that Python cannot read is said before anything runs") {
   CHECK(ran.code == 2);
   CHECK_MESSAGE(has(ran.err, "a reference: Python cannot read \"x <= 5 MiB\""), ran.err);
 }
+
+TEST_CASE("a table of a killed run says that workpackages have not ended, and marks their rows") {
+  const Shell shell;
+  // The engine is killed in the second workpackage of the last step, and once.
+  const std::string kill =
+      "\"echo rate=$n.5; if test $n -eq 2 && mkdir $jube_benchmark_home/once; then kill -9 $PPID; "
+      "fi\"";
+  const std::string rest = replaced(own(", style: csv"), "\"echo rate=$n.5; test $n -ne 2\"", kill);
+  shell.file("b.yaml", rest);
+  shell.tally("run b.yaml");
+  Ran ran = shell.tally("result run");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.err, "2 of 3 workpackages have not ended: rows or values may be missing"),
+                ran.err);
+  CHECK_MESSAGE(!has(ran.out, "2,2.5\n"), ran.out);
+  CHECK(shell.tally("continue run").code == 0);
+  CHECK(has(shell.tally("result run").out, "n,rate\n1,1.5\n2,2.5\n4,4.5\n"));
+
+  // A step of commands has a row at once.
+  shell.clear();
+  shell.file("b.yaml", replaced(replaced(rest, "kind: run, ", ""), "[n, rate]",
+                                "[n, {better: higher, _: rate}]"));
+  shell.tally("run b.yaml");
+  ran = shell.tally("result run");
+  CHECK_MESSAGE(has(ran.out, "n,rate,status\n1,1.5,done\n2,"), ran.out);
+  CHECK_MESSAGE(has(ran.out, ",RUNNING\n4,,PENDING\n"), ran.out);
+  CHECK(has(shell.tally("result run -s json").out, "2 of 3 workpackages have not ended"));
+}
