@@ -58,9 +58,9 @@ def mistakes(cwd):
             (["--tag", "small", "175"], 2, "check_tags"), (["--tag", "plan", "python"], 2, "check_tags"),
             (["--tag", "plan", "--set", "plan_device=H1000"], 1, "'H1000' is not known"),
             (["--tag", "plan", "--set", "tally_train=/none"], 1, "there is no program '/none', which the parameter tally_train"),
-            (["--tag", "plan", "--set", "NNODES=5"], None, "the rules under 'where' exclude every point"),
+            (["--tag", "plan", "--set", "NNODES=5"], 1, "the rules under 'where' exclude every point"),
             (["--tag", "plan", "--set", "NNODES=many"], 2, "'many' is not a valid int")):
-        out, err = tally("run", WORKFLOW, "-o", "run", *arguments, cwd=cwd, expected=code or 0)
+        out, err = tally("run", WORKFLOW, "-o", "run", *arguments, cwd=cwd, expected=code)
         check(words in out + err, f"{arguments}: no '{words}' in\n{out}{err}")
 
 
