@@ -162,7 +162,8 @@ class FigureMaker {
   }
 
   Status read_row(const Record& row, size_t index) {
-    if (row.disturbed > 0) ++disturbed_;
+    if (row.busy > 0) ++busy_;
+    if (row.throttled > 0) ++throttled_;
     if (row.failed()) {
       ++failed_;
       return Status::ok();
@@ -355,9 +356,11 @@ class FigureMaker {
     const auto are = [](size_t count) { return count == 1 ? "is" : "are"; };
     note(failed_,
          fmt::format("{} failed and {} not drawn.", counted(failed_, "row", "rows"), are(failed_)));
-    note(disturbed_,
-         fmt::format("{} {} measured while other programs used the machine.",
-                     counted(disturbed_, "row", "rows"), disturbed_ == 1 ? "was" : "were"));
+    const auto were = [](size_t count) { return count == 1 ? "was" : "were"; };
+    note(busy_, fmt::format("{} {} measured while other programs used the machine.",
+                            counted(busy_, "row", "rows"), were(busy_)));
+    note(throttled_, fmt::format("{} {} measured while the machine was throttled.",
+                                 counted(throttled_, "row", "rows"), were(throttled_)));
     note(missing_, fmt::format("{} without a value {} not drawn.", counted(missing_, "row", "rows"),
                                are(missing_)));
     note(infinite_, fmt::format("{} with an infinite value or 'nan' {} not drawn.",
@@ -383,7 +386,7 @@ class FigureMaker {
   bool by_name_ = false;
   std::map<std::string, size_t> categories_, series_indexes_, panel_indexes_;
   std::vector<std::string> panel_names_;
-  size_t failed_ = 0, disturbed_ = 0, missing_ = 0, infinite_ = 0, without_interval_ = 0,
+  size_t failed_ = 0, busy_ = 0, throttled_ = 0, missing_ = 0, infinite_ = 0, without_interval_ = 0,
          below_zero_ = 0, ranges_ = 0, points_ = 0;
 };
 

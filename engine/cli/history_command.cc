@@ -133,7 +133,10 @@ class Command {
     cells.push_back(has_interval ? number(interval.low) : "");
     cells.push_back(has_interval ? number(interval.high) : "");
     cells.push_back(fmt::format("{} of {}", entry.sample.size(), entry.repeats));
-    cells.emplace_back(entry.failed ? "FAILED" : entry.busy ? "BUSY" : "");
+    std::string status = entry.failed ? "FAILED" : entry.busy ? kBusy : "";
+    if (!entry.failed && entry.throttled)
+      status += std::string(status.empty() ? "" : " ") + kThrottled;
+    cells.push_back(std::move(status));
     cells.push_back(change);
     grid_.rows.push_back(std::move(cells));
   }

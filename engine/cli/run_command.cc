@@ -19,6 +19,7 @@
 #include "engine/cli/results.h"
 #include "engine/cli/summary.h"
 #include "engine/cli/version.h"
+#include "engine/energy/gpu_devices.h"
 #include "engine/execute/execute.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/execute/setup_reuse.h"
@@ -216,7 +217,13 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   RunSummary summary;
   journal->name_places(&input.sources);
   Status status;
-  if (!benchmark.as_jube) status = journal->add_session(machine_facts(record.home));
+  std::unique_ptr<GpuDevices> gpus;
+  if (!benchmark.as_jube) {
+    const Status no_gpus = GpuDevices::open(&gpus);
+    (void)static_cast<bool>(no_gpus);
+    options.gpu_devices = gpus.get();
+    status = journal->add_session(machine_facts(record.home, gpus.get()));
+  }
   if (status)
     status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
   if (const std::string load = load_average(); status && !load.empty())

@@ -16,7 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/energy/cpu_energy.h"
-#include "engine/energy/gpu_energy.h"
+#include "engine/energy/gpu_devices.h"
 
 namespace tally {
 namespace {
@@ -32,13 +32,14 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 class Sampler {
  public:
   explicit Sampler(const MeterOptions& options) : cpu_(options.powercap) {
-    if (Status s = GpuEnergy::open(&gpu_); !s) use_.no_gpu = s.message();
+    if (Status s = GpuDevices::open(&gpu_); !s) use_.no_gpu = s.message();
     if (Status s = cpu_.start(); !s) use_.no_cpu = s.message();
     begin_ = Clock::now();
     last_ = begin_;
     for (size_t i = 0; gpu_ && i < gpu_->count(); ++i) {
       first_.push_back(gpu_->read(i));
-      use_.gpus.push_back({i, gpu_->name(i), {}, {}, gpu_->limit_watts(i), first_[i].throttle});
+      use_.gpus.push_back(
+          {i, gpu_->name(i), {}, {}, gpu_->settings(i).limit_watts, first_[i].throttle});
       if (first_[i].watts) use_.gpus[i].sampled_joules = 0;
     }
     before_ = first_;
@@ -79,7 +80,7 @@ class Sampler {
   }
 
  private:
-  std::unique_ptr<GpuEnergy> gpu_;
+  std::unique_ptr<GpuDevices> gpu_;
   CpuEnergy cpu_;
   EnergyUse use_;
   Clock::time_point begin_, last_;

@@ -17,6 +17,8 @@
 
 namespace tally {
 
+class GpuDevices;
+
 struct RunOptions {
   int jobs = 1;                // -j: workpackages at once
   bool exit_on_error = false;  // -e
@@ -37,6 +39,8 @@ struct RunOptions {
   // GPUs of this machine that gpu_slots may assign, named as in CUDA_VISIBLE_DEVICES. Empty: the
   // engine detects them.
   std::vector<std::string> gpus;
+  // What watches the GPUs of this machine. Not owned. Null: nothing does.
+  const GpuDevices* gpu_devices = nullptr;
   // Called when a round of repeats begins in a step with `until`. Gives the workpackages that need
   // not run, because enough is known without them. Null: all run.
   std::function<Status(const Journal& journal, std::vector<int>* ids)> not_needed;

@@ -106,6 +106,24 @@ std::string workpackage_mark(const std::string& run, int workpackage) {
   return run + ":" + std::to_string(workpackage);
 }
 
+std::optional<int> workpackage_of(int pid, const std::string& run) {
+  std::string environment;
+  if (!read_file("/proc/" + std::to_string(pid) + "/environ", &environment)) return {};
+  const char* mark = value_in(environment, process_mark);
+  const std::string wanted = run + ":";
+  if (mark == nullptr || std::string_view(mark).substr(0, wanted.size()) != wanted) return {};
+  return static_cast<int>(strtol(mark + wanted.size(), nullptr, 10));
+}
+
+bool is_descendant(int pid, int ancestor) {
+  Family family;
+  for (; pid > 1; pid = family.parent) {
+    if (pid == ancestor) return true;
+    if (!read_family(pid, &family)) return false;
+  }
+  return false;
+}
+
 void end_left_behind(const std::vector<Unfinished>& workpackages) {
   Wanted wanted;
   for (const Unfinished& workpackage : workpackages) {

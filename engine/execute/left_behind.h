@@ -4,6 +4,7 @@
 // parent. No process id is recorded, so starting costs nothing and a reused id cannot be mistaken.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ inline constexpr const char* process_mark = "TALLY_WORKPACKAGE";
 // survives a move of the folder, and the start of the run.
 std::string run_mark(const std::string& run_dir, const std::string& start);
 std::string workpackage_mark(const std::string& run, int workpackage);
+
+// The workpackage of a run whose operation started the process, if the mark says so.
+std::optional<int> workpackage_of(int pid, const std::string& run);
+bool is_descendant(int pid, int ancestor);
 
 // A workpackage whose operation must run again.
 struct Unfinished {

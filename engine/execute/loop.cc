@@ -221,6 +221,7 @@ RunLoop::Clock::time_point RunLoop::wait_until() const {
   auto until = Clock::now() + std::chrono::seconds(15);
   if (status_line_.shown()) until = std::min(until, Clock::now() + std::chrono::seconds(1));
   if (jobs_.count() > 0) until = std::min(until, jobs_.next());
+  until = std::min(until, quiet_check_.next_look());
   for (const auto& [pid, id] : by_pid_) {
     if (const auto deadline = tasks_.at(id)->deadline()) until = std::min(until, *deadline);
   }
@@ -238,6 +239,7 @@ Status RunLoop::wait() {
   } else {
     context_.journal.heartbeat();
   }
+  quiet_check_.look();
   const auto after = Clock::now();
   for (const auto& [pid, id] : by_pid_) {
     Task& task = *tasks_.at(id);

@@ -9,10 +9,13 @@ namespace tally {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-// The facts that can be read without other programs: host, kernel, CPU, memory, GPUs, fabric,
-// modules, environment; and the commit of the folder `home` if Git is there. What cannot be read is
-// left out. `root`: where /proc and /sys are, which tests replace.
-Facts machine_facts(const std::string& home, const std::string& root = "");
+class GpuDevices;
+
+// Host, kernel, CPU, memory, GPUs, fabric, modules, environment; the commit of the folder `home` if
+// Git is there; the versions of the compilers that PATH names. What cannot be read is left out.
+// `gpus`: null if there are none. `root`: where /proc and /sys are, which tests replace.
+Facts machine_facts(const std::string& home, const GpuDevices* gpus = nullptr,
+                    const std::string& root = "");
 // The load averages, "0.52 0.40 0.31". Empty: unknown.
 std::string load_average(const std::string& root = "");
 // The facts of a run of several sessions. Where sessions differ, the values are joined by " / ".

@@ -198,13 +198,20 @@ Status SqliteJournal::operation_done(int workpackage, int cycle, int operation,
 }
 
 Status SqliteJournal::reset(int workpackage) {
-  reset_.bind(1, static_cast<long long>(workpackage));
-  return change(reset_);
+  return change_and_forget(reset_, workpackage);
 }
 
 Status SqliteJournal::remove(int workpackage) {
-  remove_.bind(1, static_cast<long long>(workpackage));
-  return change(remove_);
+  return change_and_forget(remove_, workpackage);
+}
+
+// What disturbed an earlier attempt says nothing about the next one.
+Status SqliteJournal::change_and_forget(Statement& statement, int workpackage) {
+  const bool own = !in_transaction_;
+  Status status = own ? begin() : Status::ok();
+  if (status) status = change(statement.bind(1, static_cast<long long>(workpackage)));
+  if (status) status = forget_disturbance(workpackage);
+  return status && own ? commit() : status;
 }
 
 Status SqliteJournal::jobs_named(const std::vector<std::pair<int, std::string>>& names) {

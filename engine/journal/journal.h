@@ -14,6 +14,7 @@
 #include "engine/base/mark.h"
 #include "engine/base/status.h"
 #include "engine/expand/point.h"
+#include "engine/workpackage/disturbance.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
@@ -116,10 +117,11 @@ class Journal {
   virtual Status set_setup(const Setup& setup) = 0;
   virtual Status setups(std::vector<Setup>* out) const = 0;
 
-  // Records that other programs used `cores` of the machine, on average, while a workpackage ran.
-  virtual Status set_others(int workpackage, double cores) = 0;
+  // Records what disturbed a workpackage while it ran on this machine. reset() and remove() clear
+  // it.
+  virtual Status set_disturbance(int workpackage, const Disturbance& disturbance) = 0;
   // By workpackage. Those that nothing disturbed, or that were not watched, are not in it.
-  virtual Status others(std::map<int, double>* cores) const = 0;
+  virtual Status disturbances(std::map<int, Disturbance>* all) const = 0;
   // What is known of the machine and its software: the facts of each session, the first one when the
   // run was started and one for each `continue`.
   using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value

@@ -26,25 +26,63 @@ Status has_table(SqliteDatabase& database, const char* table, bool* has) {
 Status make_machine_tables(SqliteDatabase& database) {
   return database.run(
       "CREATE TABLE IF NOT EXISTS others(package INTEGER PRIMARY KEY, cores REAL);"
+      "CREATE TABLE IF NOT EXISTS slowed(package INTEGER PRIMARY KEY, gpu_users TEXT,"
+      " throttling TEXT);"
       "CREATE TABLE IF NOT EXISTS fact(session INTEGER, position INTEGER, name TEXT, value TEXT,"
       " PRIMARY KEY(session, position));");
 }
 
-Status SqliteJournal::set_others(int workpackage, double cores) {
-  Statement put;
-  if (Status s = put.prepare(database_, "INSERT OR REPLACE INTO others VALUES(?,?)"); !s) return s;
-  put.bind(1, static_cast<long long>(workpackage)).bind(2, cores);
-  return change(put);
+Status SqliteJournal::set_disturbance(int workpackage, const Disturbance& disturbance) {
+  const auto id = static_cast<long long>(workpackage);
+  const bool own = !in_transaction_;
+  Status status = own ? begin() : Status::ok();
+  if (status) status = forget_disturbance(workpackage);
+  if (status && disturbance.cores > 0) {
+    Statement put;
+    status = put.prepare(database_, "INSERT INTO others VALUES(?,?)");
+    if (status) status = change(put.bind(1, id).bind(2, disturbance.cores));
+  }
+  if (status && (!disturbance.gpu_users.empty() || disturbance.throttled())) {
+    Statement put;
+    status = put.prepare(database_, "INSERT INTO slowed VALUES(?,?,?)");
+    if (status)
+      status = change(put.bind(1, id)
+                          .bind(2, std::string_view(disturbance.gpu_users))
+                          .bind(3, std::string_view(disturbance.throttling)));
+  }
+  return status && own ? commit() : status;
 }
 
-Status SqliteJournal::others(std::map<int, double>* cores) const {
-  cores->clear();
+Status SqliteJournal::forget_disturbance(int workpackage) {
+  for (const char* sql :
+       {"DELETE FROM others WHERE package=?", "DELETE FROM slowed WHERE package=?"}) {
+    Statement forget;
+    if (Status s = forget.prepare(database_, sql); !s) return s;
+    if (Status s = change(forget.bind(1, static_cast<long long>(workpackage))); !s) return s;
+  }
+  return Status::ok();
+}
+
+Status SqliteJournal::disturbances(std::map<int, Disturbance>* all) const {
+  all->clear();
   bool has = false;
-  if (Status s = has_table(database_, "others", &has); !s || !has) return s;
-  Statement all;
-  if (Status s = all.prepare(database_, "SELECT package, cores FROM others"); !s) return s;
-  while (all.row()) cores->emplace(static_cast<int>(all.integer(0)), all.real(1));
-  return all.status();
+  if (Status s = has_table(database_, "others", &has); !s) return s;
+  if (has) {
+    Statement rows;
+    if (Status s = rows.prepare(database_, "SELECT package, cores FROM others"); !s) return s;
+    while (rows.row()) (*all)[static_cast<int>(rows.integer(0))].cores = rows.real(1);
+    if (!rows.status()) return rows.status();
+  }
+  if (Status s = has_table(database_, "slowed", &has); !s || !has) return s;
+  Statement rows;
+  if (Status s = rows.prepare(database_, "SELECT package, gpu_users, throttling FROM slowed"); !s)
+    return s;
+  while (rows.row()) {
+    Disturbance& one = (*all)[static_cast<int>(rows.integer(0))];
+    one.gpu_users = rows.text(1);
+    one.throttling = rows.text(2);
+  }
+  return rows.status();
 }
 
 Status SqliteJournal::add_session(const Facts& facts) {

@@ -48,8 +48,8 @@ class SqliteJournal final : public Journal {
   Status job_submitted(int workpackage, const std::string& job_id) override;
   Status set_setup(const Setup& setup) override;
   Status setups(std::vector<Setup>* out) const override;
-  Status set_others(int workpackage, double cores) override;
-  Status others(std::map<int, double>* cores) const override;
+  Status set_disturbance(int workpackage, const Disturbance& disturbance) override;
+  Status disturbances(std::map<int, Disturbance>* all) const override;
   Status add_session(const Facts& facts) override;
   Status add_fact(const std::string& name, const std::string& value) override;
   Status sessions(std::vector<Facts>* out) const override;
@@ -72,6 +72,8 @@ class SqliteJournal final : public Journal {
   Status select(const std::string& where, std::vector<Stored>* out) const;
   bool holds_run();
   Status taken_over() const;
+  Status change_and_forget(Statement& statement, int workpackage);
+  Status forget_disturbance(int workpackage);
   Status change(Statement& statement);
   Status committed();
   void write_snapshot();

@@ -11,6 +11,10 @@ namespace {
 
 using statistics::Comparison;
 
+bool is_marked(const std::string& marks, const char* mark) {
+  return marks.find(mark) != std::string::npos;
+}
+
 std::string percent(double fraction) {
   return fmt::format("{:+.2f}", 100 * fraction);
 }
@@ -88,8 +92,12 @@ Grid comparison_grid(const RunComparison& comparison, const CompareOptions& opti
     cells.push_back(result.interval ? percent(result.interval->low) : "");
     cells.push_back(result.interval ? percent(result.interval->high) : "");
     cells.push_back(result.interval ? fmt::format("{:.2g}", result.adjusted_p) : "");
-    const bool busy = row.base_disturbed || row.other_disturbed;
-    cells.push_back(std::string(verdict_word(result.verdict)) + (busy ? " BUSY" : ""));
+    std::string verdict = verdict_word(result.verdict);
+    for (const char* mark : {kBusy, kThrottled}) {
+      if (is_marked(row.base_mark, mark) || is_marked(row.other_mark, mark))
+        verdict += std::string(" ") + mark;
+    }
+    cells.push_back(std::move(verdict));
     grid.rows.push_back(std::move(cells));
   }
   return grid;
@@ -99,12 +107,16 @@ std::vector<std::string> comparison_notes(const RunComparison& comparison) {
   std::vector<std::string> notes;
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     const ComparedRow& row = comparison.rows[i];
-    if (row.base_disturbed || row.other_disturbed) {
-      const char* which = row.base_disturbed && row.other_disturbed ? "both runs"
-                          : row.base_disturbed                      ? "the first run"
-                                                                    : "the second run";
-      notes.push_back(fmt::format("{}: BUSY: other programs used the machine in {}",
-                                  row_name(comparison, i), which));
+    for (const char* mark : {kBusy, kThrottled}) {
+      const bool base = is_marked(row.base_mark, mark);
+      const bool other = is_marked(row.other_mark, mark);
+      if (!base && !other) continue;
+      notes.push_back(fmt::format(
+          "{}: {}: {} in {}", row_name(comparison, i), mark,
+          mark == kBusy ? "other programs used the machine" : "the machine was throttled",
+          base && other ? "both runs"
+          : base        ? "the first run"
+                        : "the second run"));
     }
     if (row.result.verdict != statistics::Verdict::unclear) continue;
     notes.push_back(fmt::format("{}: unclear: {}", row_name(comparison, i), why_unclear(row)));

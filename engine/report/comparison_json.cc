@@ -15,8 +15,13 @@ Json number(bool known, double value) {
   return known && std::isfinite(value) ? Json(value) : Json();
 }
 
-Json side(size_t n, double median, bool failed, bool busy) {
-  return {{"n", n}, {"median", number(n > 0, median)}, {"failed", failed}, {"busy", busy}};
+Json side(size_t n, double median, bool failed, const std::string& mark) {
+  const auto marked = [&](const char* word) { return mark.find(word) != std::string::npos; };
+  return {{"n", n},
+          {"median", number(n > 0, median)},
+          {"failed", failed},
+          {"busy", marked(kBusy)},
+          {"throttled", marked(kThrottled)}};
 }
 
 Json row_of(const ComparedRow& row, const RunComparison& comparison,
@@ -32,8 +37,8 @@ Json row_of(const ComparedRow& row, const RunComparison& comparison,
       {"metric", row.metric},
       {"better", row.lower_is_better ? "lower" : "higher"},
       {"parameters", std::move(parameters)},
-      {"base", side(result.n, result.base, row.base_failed, row.base_disturbed)},
-      {"new", side(result.m, result.other, row.other_failed, row.other_disturbed)},
+      {"base", side(result.n, result.base, row.base_failed, row.base_mark)},
+      {"new", side(result.m, result.other, row.other_failed, row.other_mark)},
       {"change", number(result.positive, result.change)},
       {"low", number(has_interval, interval.low)},
       {"high", number(has_interval, interval.high)},

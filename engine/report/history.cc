@@ -49,7 +49,8 @@ Json row_of(const RenderedResult& one, const Column& column, const Record& row,
   if (column.better != Better::unknown)
     out["better"] = column.better == Better::higher ? "higher" : "lower";
   if (row.failed()) out["failed"] = true;
-  if (row.disturbed > 0) out["busy"] = true;
+  if (row.busy > 0) out["busy"] = true;
+  if (row.throttled > 0) out["throttled"] = true;
   return out;
 }
 
@@ -85,6 +86,7 @@ Status read_one(const std::string& path, std::vector<HistoryEntry>* entries) {
       entry.repeats = row.at("of").get<int>();
       entry.failed = row.value("failed", false);
       entry.busy = row.value("busy", false);
+      entry.throttled = row.value("throttled", false);
       for (const Json& value : row.at("sample")) entry.sample.push_back(value.get<double>());
     }
   } catch (const Json::exception&) {

@@ -23,7 +23,7 @@ struct HistoryEntry {
   std::string better;      // higher, lower, or empty
   statistics::Sample sample;
   int repeats = 0;  // failed ones included
-  bool failed = false, busy = false;
+  bool failed = false, busy = false, throttled = false;
   std::vector<std::pair<std::string, std::string>> machine;
 };
 

@@ -82,8 +82,12 @@ Json row_of(const Record& row, const ResultTable& table) {
               {"status", row.reused ? "reused" : state_name(row.state)},
               {"repeats", row.all_repeats},
               {"values", std::move(values)}};
-  if (row.disturbed > 0)
-    out["busy"] = {{"repeats", row.disturbed}, {"cores_of_others", number(row.others)}};
+  if (row.busy > 0) {
+    out["busy"] = {{"repeats", row.busy}, {"cores_of_others", number(row.disturbance.cores)}};
+    if (!row.disturbance.gpu_users.empty()) out["busy"]["gpus"] = row.disturbance.gpu_users.str();
+  }
+  if (row.throttled > 0)
+    out["throttled"] = {{"repeats", row.throttled}, {"what", row.disturbance.throttling.str()}};
   if (!row.summaries.empty()) {
     for (const auto& [key, summary] : row.summaries) out["statistics"][key] = summary_of(summary);
   }

@@ -81,6 +81,8 @@ class Renderer {
     for (size_t i = 0; i < rows.size(); ++i) {
       if (marks && (rows[i].failed() || rows[i].unfinished()))
         lines[i] += " status=" + ResultTables::mark(rows[i]);
+      if (!benchmark_.as_jube && rows[i].disturbance.any())
+        lines[i] += " machine=\"" + rows[i].machine_mark() + "\"";
     }
     out.has_file = false;
     if (options_.write) {

@@ -453,8 +453,7 @@ class Analysis {
       for (const std::string& note : member->notes)
         record.notes.push_back(left_out ? note + "; it is left out of the row" : note);
       if (!left_out && (record.failed() || record.unfinished())) record.state = member->state;
-      if (!left_out && member->others > 0) ++record.disturbed;
-      if (!left_out) record.others = std::max(record.others, member->others);
+      if (!left_out) record.add_disturbance(member->disturbance);
     }
     return record;
   }

@@ -11,6 +11,7 @@
 #include "engine/expand/evaluator.h"
 #include "engine/results/records.h"
 #include "engine/workflow/workflow.h"
+#include "engine/workpackage/disturbance.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
@@ -27,8 +28,8 @@ struct WorkpackageView {
   std::string own_dir;
   bool finished = false;  // only finished workpackages are analysed
   State state = State::done;
-  bool reused = false;  // a setup whose finished work was reused
-  double others = 0;    // cores that other programs used while it ran; 0: not enough to disturb it
+  bool reused = false;      // a setup whose finished work was reused
+  Disturbance disturbance;  // while it ran on this machine
   // Everything a result may show: parameters with their types, and the jube_* built-ins.
   std::vector<std::pair<std::string, std::string>> values;
   std::vector<std::pair<std::string, ValueType>> types;

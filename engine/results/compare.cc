@@ -130,8 +130,8 @@ class Comparer {
     row.lower_is_better = column.better == Better::lower;
     row.base_failed = base.failed();
     row.other_failed = other.failed();
-    row.base_disturbed = base.disturbed > 0;
-    row.other_disturbed = other.disturbed > 0;
+    row.base_mark = base.machine_mark();
+    row.other_mark = other.machine_mark();
     row.result = statistics::compare(a, b, seed_ + out_.rows.size());
     out_.rows.push_back(std::move(row));
     sources_.push_back(&base);

@@ -27,7 +27,7 @@ struct ComparedRow {
   std::string base_label, other_label;
   bool lower_is_better = false;
   bool base_failed = false, other_failed = false;
-  bool base_disturbed = false, other_disturbed = false;  // other programs used the machine
+  std::string base_mark, other_mark;  // Record::machine_mark()
   statistics::Comparison result;
 };
 

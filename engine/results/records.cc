@@ -3,6 +3,30 @@
 #include <algorithm>
 
 namespace tally {
+namespace {
+
+// "a; b", each text once.
+void add_text(const RareText& more, RareText& all) {
+  if (more.empty() || all.str().find(more.str()) != std::string::npos) return;
+  all = all.empty() ? more : RareText(all.str() + "; " + more.str());
+}
+
+}  // namespace
+
+std::string Record::machine_mark() const {
+  std::string mark = busy > 0 ? kBusy : "";
+  if (throttled > 0) mark += std::string(mark.empty() ? "" : " ") + kThrottled;
+  return mark;
+}
+
+void Record::add_disturbance(const Disturbance& one) {
+  if (!one.any()) return;
+  if (one.busy()) ++busy;
+  if (one.throttled()) ++throttled;
+  disturbance.cores = std::max(disturbance.cores, one.cores);
+  add_text(one.gpu_users, disturbance.gpu_users);
+  add_text(one.throttling, disturbance.throttling);
+}
 
 void append(Records& records, Records more) {
   if (records.rows.empty()) {

@@ -11,6 +11,7 @@
 #include "engine/python/value.h"
 #include "engine/statistics/intervals.h"
 #include "engine/workflow/workflow.h"
+#include "engine/workpackage/disturbance.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
@@ -28,6 +29,10 @@ struct Summary {
   statistics::Outliers outliers;
 };
 
+// The marks of rows whose measurement was disturbed.
+inline constexpr const char* kBusy = "BUSY";
+inline constexpr const char* kThrottled = "THROTTLED";
+
 // One line of a result: parameters of the workpackage and its parents, built-ins, and patterns with
 // statistics. Ordered by the workpackage's id.
 struct Record {
@@ -43,15 +48,18 @@ struct Record {
   // iterations, without those that failed. Filled only if an output asks for statistics of them.
   std::vector<std::map<std::string, Value>> repeats;
   int all_repeats = 1;  // those that failed included
-  // Workpackages of the row during which other programs used the machine, and how many cores they
-  // used at most.
-  int disturbed = 0;
-  double others = 0;
+  // Workpackages of the row during which other programs used the machine, and those during which it
+  // was throttled; the most cores that others used, and all that was noticed.
+  int busy = 0, throttled = 0;
+  Disturbance disturbance;
   // Of the columns with `statistic` or `better`, by column_key(). Only in a ResultTable.
   std::map<std::string, Summary> summaries;
   // A failed or lost workpackage may have printed a number before it ended. References, baselines
   // and databases ignore such numbers.
   bool failed() const { return state == State::failed || state == State::lost; }
+  // "BUSY", "THROTTLED", "BUSY THROTTLED". Empty: nothing was noticed.
+  std::string machine_mark() const;
+  void add_disturbance(const Disturbance& one);
   // Not run yet, or under way.
   bool unfinished() const { return !failed() && !finished_well(state); }
 };

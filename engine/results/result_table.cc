@@ -67,6 +67,16 @@ const char* status_word(const Record& row) {
   return row.reused ? "reused" : state_name(row.state);
 }
 
+// "up to 1.0 cores of this machine and GPU 0: process 4711 (python3)"
+std::string used_by_others(const Disturbance& disturbance) {
+  std::string text;
+  if (disturbance.cores > 0)
+    text = fmt::format("up to {:.1f} cores of this machine", disturbance.cores);
+  if (!disturbance.gpu_users.empty())
+    text += (text.empty() ? "" : " and ") + disturbance.gpu_users.str();
+  return text;
+}
+
 const Value* value_of(const Record& row, const std::string& key) {
   const auto found = row.values.find(key);
   return found == row.values.end() || found->second.none() ? nullptr : &found->second;
@@ -147,9 +157,10 @@ void ResultTables::mark_states(ResultTable& out) const {
   }
 }
 
-// A number from a machine that others used is shown with that mark wherever it is shown.
+// A number from a machine that others used, or that was throttled, has that mark wherever it is
+// shown.
 void ResultTables::mark_disturbed(ResultTable& out) const {
-  const auto disturbed = [](const Record& row) { return row.disturbed > 0; };
+  const auto disturbed = [](const Record& row) { return row.disturbance.any(); };
   if (benchmark_.as_jube || std::none_of(out.rows.begin(), out.rows.end(), disturbed)) return;
   Column column;
   column.name.value = "tally machine";  // a key that no value can have
@@ -158,15 +169,21 @@ void ResultTables::mark_disturbed(ResultTable& out) const {
   for (size_t i = 0; i < out.rows.size(); ++i) {
     Record& row = out.rows[i];
     if (!disturbed(row)) continue;
-    row.values.insert_or_assign(column.name.value, Value{std::string("BUSY")});
-    const std::string times =
-        row.all_repeats > 1 ? fmt::format(" of {} of {} repeats", row.disturbed, row.all_repeats)
-                            : std::string();
-    out.notes.push_back(
-        {fmt::format("row {} BUSY", i + 1),
-         fmt::format("other programs used up to {:.1f} cores of this machine during the "
-                     "measurement{}; measure again on a quiet machine",
-                     row.others, times)});
+    row.values.insert_or_assign(column.name.value, Value{row.machine_mark()});
+    const auto times = [&](int count) {
+      return row.all_repeats > 1 ? fmt::format(" of {} of {} repeats", count, row.all_repeats)
+                                 : std::string();
+    };
+    if (row.busy > 0)
+      out.notes.push_back({fmt::format("row {} BUSY", i + 1),
+                           fmt::format("other programs used {} during the measurement{}; measure "
+                                       "again on a quiet machine",
+                                       used_by_others(row.disturbance), times(row.busy))});
+    if (row.throttled > 0)
+      out.notes.push_back({fmt::format("row {} THROTTLED", i + 1),
+                           fmt::format("the machine was slower than it should be during the "
+                                       "measurement{}: {}",
+                                       times(row.throttled), row.disturbance.throttling.str())});
   }
 }
 

@@ -60,8 +60,9 @@ struct ColumnChoice {
 // LOST. A parameter or pattern named `status` takes precedence over the built-in one. A database
 // without a `status` key does not get the row.
 //
-// A row that was measured while other programs used the machine says BUSY in a column `machine`,
-// which is added if there is such a row, and has a note.
+// A row that was measured while other programs used the machine says BUSY in a column `machine`, and
+// THROTTLED if the machine was slower than it should be. The column is added if there is such a row.
+// Each mark has a note.
 //
 // Derived columns: `expression` is Python over the row's values, by bare name or as $name.
 // `relative_to` divides a column by its value in the baseline row. The baseline row has the given

@@ -146,8 +146,8 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
       common[workpackage.step] = run_builtins(info, benchmark.find_step(workpackage.step));
     }
   }
-  std::map<int, double> others;
-  if (Status s = journal.others(&others); !s) return s;
+  std::map<int, Disturbance> disturbances;
+  if (Status s = journal.disturbances(&disturbances); !s) return s;
   const std::string absolute_run = absolute_path(run_dir);
   KnownDefinitions definitions(benchmark);
   views->clear();
@@ -175,7 +175,8 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
     view.finished = finished_well(state) || state == State::failed || state == State::waiting ||
                     (plain ? state != State::lost || !benchmark.as_jube : state == State::lost);
     view.state = state;
-    if (const auto busy = others.find(view.id); busy != others.end()) view.others = busy->second;
+    if (const auto found = disturbances.find(view.id); found != disturbances.end())
+      view.disturbance = found->second;
     view.reused = state == State::done && workpackage.outcome.reason == Reason::reused;
     if (state == State::failed || state == State::expected ||
         (state == State::lost && !benchmark.as_jube)) {

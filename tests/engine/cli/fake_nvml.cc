@@ -1,10 +1,16 @@
 // A library that answers as NVIDIA's libnvidia-ml.so.1 does. GPU 0 draws 250 W for all time, and its
 // counter agrees. GPU 1 has no counter, and GPU 2 has neither counter nor sensor.
 // $FAKE_NVML=broken: the driver does not answer. $FAKE_NVML=lies: the counter counts twice.
+// $FAKE_NVML=hot: GPU 0 is too hot. $FAKE_NVML=low: its clock is below the base clock half of the time.
+// $FAKE_NVML_PROCESSES: a file with lines "GPU PID". Each time that processes of a GPU are asked for,
+// their number is written to the file's name and ".seen".
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -68,7 +74,54 @@ int nvmlDeviceGetEnforcedPowerLimit(void* device, unsigned* milliwatts) {
 }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* reasons) {
   if (index_of(device) != 0) return kNotSupported;
-  *reasons = 0x1 | 0x4;  // idle, power cap
+  *reasons = 0x1 | 0x4 | (told("hot") ? 0x20 : 0);  // idle, power cap, thermal slowdown
+  return 0;
+}
+int nvmlDeviceGetPowerManagementDefaultLimit(void* device, unsigned* milliwatts) {
+  if (index_of(device) != 0) return kNotSupported;
+  *milliwatts = 700000;
+  return 0;
+}
+int nvmlDeviceGetMaxClockInfo(void* device, int kind, unsigned* mhz) {
+  if (index_of(device) != 0) return kNotSupported;
+  *mhz = kind == 1 ? 1980 : 2619;
+  return 0;
+}
+struct ViolationTime {
+  unsigned long long reference, violation;
+};
+int nvmlDeviceGetViolationStatus(void* device, int policy, ViolationTime* time) {
+  constexpr int kBelowBaseClocks = 11;
+  if (index_of(device) != 0 || policy != kBelowBaseClocks) return kNotSupported;
+  *time = {0, told("low") ? static_cast<unsigned long long>(seconds() * 0.5e9) : 0};
+  return 0;
+}
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, ProcessInfo* out) {
+  const char* given = std::getenv("FAKE_NVML_PROCESSES");
+  if (given == nullptr) return kNotSupported;
+  std::ifstream in(given);
+  std::vector<unsigned> pids;
+  unsigned gpu = 0;
+  for (unsigned pid = 0; in >> gpu >> pid;) {
+    if (gpu == index_of(device)) pids.push_back(pid);
+  }
+  if (pids.size() > *count) return 7;
+  *count = static_cast<unsigned>(pids.size());
+  for (size_t i = 0; i < pids.size(); ++i) out[i] = {pids[i], 1, 0, 0};
+  if (!pids.empty()) std::ofstream(std::string(given) + ".seen") << pids.size() << "\n";
+  return 0;
+}
+int nvmlSystemGetDriverVersion(char* version, unsigned length) {
+  std::strncpy(version, "580.95.05", length);
+  return 0;
+}
+int nvmlSystemGetCudaDriverVersion(int* version) {
+  *version = 13010;
   return 0;
 }
 

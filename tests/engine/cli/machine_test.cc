@@ -51,6 +51,107 @@ TEST_CASE("quiet check: a busy loop beside the run marks its rows, everywhere") 
   CHECK_MESSAGE(has(ran.out, "| size | label | metric |"), ran.out);
 }
 
+namespace {
+
+// The program says that it uses GPU 0, and waits until a look has seen as many processes as there
+// are then. `looks`: of how many looks the last one has.
+std::string on_gpu(int processes, int looks = 1) {
+  std::string text = "echo 0 $$ >> \\\"$P\\\"; ";
+  for (int i = 0; i < looks; ++i)
+    text += "rm -f \\\"$P.seen\\\"; until grep -qs " + std::to_string(processes) +
+            " \\\"$P.seen\\\"; do sleep 0.01; done; ";
+  return "name: g\noutpath: run\n"
+         "patternset: {name: pt, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
+         "step: {name: s, kind: run, do: \"" +
+         text +
+         "echo v=1\"}\n"
+         "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+         "result: {use: a, table: {name: t, style: csv, column: [{_: v, better: higher}]}}\n";
+}
+
+std::string with_gpus(const std::string& fake = "") {
+  return "export TALLY_QUIET_CHECK=on P=\"$PWD/processes\" FAKE_NVML_PROCESSES=\"$PWD/processes\" "
+         "LD_LIBRARY_PATH=" TALLY_FAKE_NVML " FAKE_NVML=" +
+         fake + "; rm -f processes*; ";
+}
+
+}  // namespace
+
+TEST_CASE("quiet check: a GPU that another program uses, too") {
+  const Shell shell;
+  shell.file("g.yaml", on_gpu(2));
+  Ran ran = shell.sh(with_gpus() +
+                     "sleep 600 & other=$!; echo 0 $other > processes; \"$TALLY\" run g.yaml; "
+                     "code=$?; kill $other; exit $code");
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(has(ran.out, "v,machine\n1.0,BUSY"), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.err, "GPU 0: process "), ran.err);
+  CHECK(has(ran.err, " (sleep) during the measurement; measure again on a quiet machine"));
+  ran = shell.tally("result run -s json");
+  CHECK_MESSAGE(has(ran.out, "\"gpus\":\"GPU 0: process "), ran.out);
+  // Nobody else, and somebody on a GPU that the program does not use.
+  shell.file("g.yaml", on_gpu(1));
+  ran = shell.sh(with_gpus() + "\"$TALLY\" run g.yaml");
+  CHECK_MESSAGE(!has(ran.err, "GPU"), ran.err);
+  ran = shell.sh(with_gpus() +
+                 "sleep 600 & other=$!; echo 1 $other > processes; \"$TALLY\" run g.yaml; "
+                 "kill $other");
+  CHECK_MESSAGE(!has(ran.err, "GPU"), ran.err);
+}
+
+TEST_CASE("quiet check: throttled GPUs") {
+  const Shell shell;
+  shell.file("g.yaml", on_gpu(1));
+  // At the default limit the power cap is normal.
+  Ran ran = shell.sh(with_gpus() + "\"$TALLY\" run g.yaml");
+  CHECK_MESSAGE(!has(ran.err, "THROTTLED"), ran.err);
+  ran = shell.sh(with_gpus("hot") + "\"$TALLY\" run g.yaml");
+  CHECK_MESSAGE(has(ran.out, "THROTTLED\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err,
+                    "note: t: row 1 THROTTLED: the machine was slower than it should be during the "
+                    "measurement: GPU 0: thermal slowdown\n"),
+                ran.err);
+  ran = shell.tally("result run -i 1 -s json");
+  CHECK_MESSAGE(has(ran.out, "\"throttled\":{\"repeats\":1,\"what\":\"GPU 0: thermal slowdown\"}"),
+                ran.out);
+  CHECK_MESSAGE(has(shell.tally("history run").out, "THROTTLED"), ran.out);
+  ran = shell.tally("compare run/000000 run/000001");
+  CHECK_MESSAGE(has(ran.out, " THROTTLED |"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "THROTTLED: the machine was throttled in the second run"), ran.err);
+  // Two looks tell for how long.
+  shell.file("g.yaml", on_gpu(1, 2));
+  ran = shell.sh(with_gpus("low") + "\"$TALLY\" run g.yaml");
+  CHECK_MESSAGE(has(ran.err, "GPU 0: below its base clock for 50 % of the time\n"), ran.err);
+  // What is done again is judged again.
+  shell.file("g.yaml", on_gpu(1));
+  CHECK(has(shell.sh(with_gpus("hot") + "\"$TALLY\" run g.yaml").out, "THROTTLED"));
+  CHECK(shell.tally("remove run -i 3 -w 0 -f").code == 0);
+  ran = shell.sh(with_gpus() + "\"$TALLY\" continue run -i 3");
+  CHECK_MESSAGE((has(ran.out, "\n1.0") && !has(ran.out, "THROTTLED")), (ran.out + ran.err));
+}
+
+TEST_CASE("provenance: GPUs and compilers") {
+  const Shell shell;
+  shell.file("b.yaml", kBench);
+  for (const char* name : {"cc", "nvcc", "mpicc"}) {
+    shell.file(std::string("bin/") + name,
+               std::string("#!/bin/sh\n[ \"$1\" = --version ] || exit 1\necho ") + name +
+                   " of somebody\necho 'Cuda compilation tools, release 13.1, V13.1.80'\n");
+  }
+  // As MPICH's compiler does.
+  shell.file("bin/mpicc",
+             "#!/bin/sh\n[ \"$1\" = -v ] || exit 1\necho mpicc for MPICH version 4.0.2\n");
+  Ran ran = shell.sh("chmod +x bin/*; PATH=\"$PWD/bin:$PATH\" LD_LIBRARY_PATH=" TALLY_FAKE_NVML
+                     " \"$TALLY\" run b.yaml -q; \"$TALLY\" result run -s json");
+  for (const char* fact :
+       {"\"C compiler\":\"cc of somebody\"", "\"MPI\":\"mpicc for MPICH version 4.0.2\"",
+        "\"CUDA compiler\":\"Cuda compilation tools, release 13.1, V13.1.80\"",
+        "\"GPUs\":\"1 x Fake H100, 2 x Fake old GPU\"", "\"GPU driver\":\"580.95.05\"",
+        "\"CUDA of the driver\":\"13.1\"", "\"GPU power limits\":\"1 x 700 W\"",
+        "\"GPU clocks\":\"1 x SM 1980 MHz, memory 2619 MHz\""})
+    CHECK_MESSAGE(has(ran.out, fact), (std::string(fact) + "\n" + ran.out));
+}
+
 TEST_CASE("provenance: kept with the run, shown, and compared") {
   const Shell shell;
   shell.file("b.yaml", kBench);

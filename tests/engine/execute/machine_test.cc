@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "engine/execute/cpu_clocks.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/execute/machine_load.h"
 
@@ -98,6 +99,52 @@ TEST_CASE("what disturbs: half a core, and more than the accounting may be wrong
   CHECK(!cores_of_others(at(0, 0, 0), at(0.1, 1, 0)));
 }
 
+TEST_CASE("CPUs: throttling, and busy ones below their base clock") {
+  const Root root;
+  const std::string cpus = "sys/devices/system/cpu/cpu";
+  const auto clock = [&](int cpu, const std::string& khz) {
+    root.file(cpus + std::to_string(cpu) + "/cpufreq/scaling_cur_freq", khz + "\n");
+  };
+  // user nice system idle iowait irq softirq steal
+  const auto times = [&](const std::string& first, const std::string& second) {
+    root.file("proc/stat", "cpu  1 1 1 1 1 1 1 1\ncpu0 " + first + " 0 0 0 0\ncpu1 " + second +
+                               " 0 0 0 0\nintr 5\n");
+  };
+  root.file(cpus + "0/cpufreq/base_frequency", "2400000\n");
+  root.file(cpus + "1/acpi_cppc/nominal_freq", "2400\n");
+  root.file(cpus + "0/thermal_throttle/core_throttle_count", "5\n");
+  root.file(cpus + "0/thermal_throttle/package_throttle_count", "7\n");
+  clock(0, "1800000");
+  clock(1, "800000");
+  times("100 0 0 100", "100 0 0 100");
+  tally::CpuClocks cpu(root.str());
+  REQUIRE(cpu.has_clocks());
+  cpu.look();
+  const auto begin = cpu.sample();
+  CHECK(begin.events == 12);
+  times("200 0 0 100", "100 0 0 200");  // CPU 0 works, CPU 1 does nothing
+  cpu.look();
+  const auto low = cpu.sample();
+  CHECK(tally::cpu_throttling(begin, low) == "CPU: 1.80 GHz, below the base clock of 2.40 GHz");
+  clock(0, "2390000");
+  times("300 0 0 100", "100 0 0 300");
+  cpu.look();
+  const auto good = cpu.sample();
+  CHECK(tally::cpu_throttling(low, good).empty());
+  clock(1, "1010000");
+  times("400 0 0 100", "200 0 0 300");  // both
+  root.file(cpus + "0/thermal_throttle/package_throttle_count", "8\n");
+  cpu.look();
+  CHECK(tally::cpu_throttling(good, cpu.sample()) ==
+        "CPU: 1 thermal throttling event; CPU: 1.70 GHz, below the base clock of 2.40 GHz");
+  // A machine that says nothing of this, as most virtual ones.
+  const Root empty;
+  tally::CpuClocks silent(empty.str());
+  CHECK(!silent.has_clocks());
+  silent.look();
+  CHECK(tally::cpu_throttling(silent.sample(), silent.sample()).empty());
+}
+
 TEST_CASE("facts of a machine: what is there, and nothing that is not") {
   const Root root;
   root.file("proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 9654\n\nprocessor\t: 1\n");
@@ -107,19 +154,30 @@ TEST_CASE("facts of a machine: what is there, and nothing that is not") {
   for (const char* gpu : {"a", "b"})
     root.file(std::string("proc/driver/nvidia/gpus/") + gpu + "/information",
               "Model: \t\t NVIDIA H100\nIRQ: 3\n");
-  root.file("sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");
-  const tally::Facts facts = tally::machine_facts(root.str(), root.str());
+  for (const char* device : {"mlx5_0", "mlx5_1"}) {
+    const std::string port = std::string("sys/class/infiniband/") + device + "/ports/1/";
+    root.file(port + "rate", "400 Gb/sec (4X NDR)\n");
+    root.file(port + "state", device == std::string("mlx5_0") ? "4: ACTIVE\n" : "1: DOWN\n");
+  }
+  const std::string cpu = "sys/devices/system/cpu/";
+  root.file(cpu + "intel_pstate/no_turbo", "1\n");
+  root.file(cpu + "cpu0/cpufreq/scaling_min_freq", "800000\n");
+  root.file(cpu + "cpu0/cpufreq/scaling_max_freq", "3500000\n");
+  root.file(cpu + "cpu0/cpufreq/base_frequency", "2400000\n");
+  const tally::Facts facts = tally::machine_facts(root.str(), nullptr, root.str());
   const std::map<std::string, std::string> by_name(facts.begin(), facts.end());
   CHECK(by_name.at("CPU").rfind("AMD EPYC 9654, ", 0) == 0);
   CHECK(by_name.at("Memory") == "64.0 GiB");
   CHECK(by_name.at("GPUs") == "2 x NVIDIA H100");
   CHECK(by_name.at("GPU driver") == "NVRM version: NVIDIA UNIX 580.95");
-  CHECK(by_name.at("Fabric") == "mlx5_0 400 Gb/sec (4X NDR)");
+  CHECK(by_name.at("Fabric") == "mlx5_0 400 Gb/sec (4X NDR), mlx5_1 400 Gb/sec (4X NDR) DOWN");
+  CHECK(by_name.at("CPU boost") == "off");
+  CHECK(by_name.at("CPU clocks") == "0.80 to 3.50 GHz, base 2.40 GHz");
   CHECK(by_name.at("Load at start") == "0.52 0.40 0.31");
   CHECK(by_name.count("CPU governor") == 0);
   CHECK(by_name.count("Commit") == 0);
   const Root empty;
-  const tally::Facts few = tally::machine_facts(empty.str(), empty.str());
+  const tally::Facts few = tally::machine_facts(empty.str(), nullptr, empty.str());
   for (const auto& [name, value] : few) CHECK_MESSAGE(name != "GPUs", value);
 }
 

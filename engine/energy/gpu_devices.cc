@@ -1,4 +1,4 @@
-#include "engine/energy/gpu_energy.h"
+#include "engine/energy/gpu_devices.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 namespace tally {
 #ifdef TALLY_STATIC
 
-Status GpuEnergy::open(std::unique_ptr<GpuEnergy>*) {
+Status GpuDevices::open(std::unique_ptr<GpuDevices>*) {
   return Status::error(
       "this tally is a static program, which cannot open the driver's library libnvidia-ml.so.1");
 }
@@ -23,6 +23,20 @@ namespace {
 // The part of NVML's interface that is used. Its numbers and types are stable.
 using Device = void*;
 constexpr int kSuccess = 0;
+constexpr int kSmClock = 1;
+constexpr int kMemoryClock = 2;
+constexpr int kBelowBaseClocks = 11;  // NVML_PERF_POLICY_TOTAL_BASE_CLOCKS
+
+struct ViolationTime {
+  unsigned long long reference = 0;  // us
+  unsigned long long violation = 0;  // ns
+};
+// Of nvmlDeviceGetComputeRunningProcesses_v2 and _v3.
+struct ProcessInfo {
+  unsigned pid = 0;
+  unsigned long long memory = 0;
+  unsigned gpu_instance = 0, compute_instance = 0;
+};
 
 struct Nvml {
   int (*init)() = nullptr;
@@ -34,7 +48,15 @@ struct Nvml {
   int (*energy)(Device, unsigned long long*) = nullptr;  // mJ
   int (*power)(Device, unsigned*) = nullptr;             // mW
   int (*limit)(Device, unsigned*) = nullptr;             // mW
+  int (*default_limit)(Device, unsigned*) = nullptr;     // mW
   int (*throttle)(Device, unsigned long long*) = nullptr;
+  int (*max_clock)(Device, int, unsigned*) = nullptr;  // MHz
+  int (*application_clock)(Device, int, unsigned*) = nullptr;
+  int (*default_clock)(Device, int, unsigned*) = nullptr;
+  int (*violation)(Device, int, ViolationTime*) = nullptr;
+  int (*processes)(Device, unsigned*, ProcessInfo*) = nullptr;
+  int (*driver)(char*, unsigned) = nullptr;
+  int (*cuda)(int*) = nullptr;
   const char* (*error)(int) = nullptr;
 };
 
@@ -44,16 +66,16 @@ bool find(void* library, const char* name, Function* function) {
   return *function != nullptr;
 }
 
-class RealGpuEnergy final : public GpuEnergy {
+class RealGpuDevices final : public GpuDevices {
  public:
-  RealGpuEnergy(void* library, const Nvml& nvml, std::vector<Device> devices)
+  RealGpuDevices(void* library, const Nvml& nvml, std::vector<Device> devices)
       : library_(library), nvml_(nvml), devices_(std::move(devices)) {}
-  ~RealGpuEnergy() override {
+  ~RealGpuDevices() override {
     nvml_.shutdown();
     dlclose(library_);
   }
-  RealGpuEnergy(const RealGpuEnergy&) = delete;
-  RealGpuEnergy& operator=(const RealGpuEnergy&) = delete;
+  RealGpuDevices(const RealGpuDevices&) = delete;
+  RealGpuDevices& operator=(const RealGpuDevices&) = delete;
 
   size_t count() const override { return devices_.size(); }
   std::string name(size_t gpu) const override {
@@ -61,7 +83,16 @@ class RealGpuEnergy final : public GpuEnergy {
     if (nvml_.name(devices_[gpu], text.data(), text.size()) != kSuccess) return "GPU";
     return text.data();
   }
-  std::optional<double> limit_watts(size_t gpu) const override { return milli(nvml_.limit, gpu); }
+  GpuSettings settings(size_t gpu) const override {
+    GpuSettings settings;
+    settings.limit_watts = milli(nvml_.limit, gpu);
+    settings.default_limit_watts = milli(nvml_.default_limit, gpu);
+    settings.max_sm_mhz = clock(nvml_.max_clock, kSmClock, gpu);
+    settings.max_memory_mhz = clock(nvml_.max_clock, kMemoryClock, gpu);
+    settings.application_mhz = clock(nvml_.application_clock, kSmClock, gpu);
+    settings.default_application_mhz = clock(nvml_.default_clock, kSmClock, gpu);
+    return settings;
+  }
   GpuReading read(size_t gpu) const override {
     GpuReading reading;
     unsigned long long value = 0;
@@ -72,8 +103,43 @@ class RealGpuEnergy final : public GpuEnergy {
       reading.throttle = value;
     return reading;
   }
+  std::optional<double> seconds_below_base(size_t gpu) const override {
+    constexpr double kNano = 1e-9;
+    ViolationTime time;
+    if (nvml_.violation == nullptr ||
+        nvml_.violation(devices_[gpu], kBelowBaseClocks, &time) != kSuccess)
+      return {};
+    return static_cast<double>(time.violation) * kNano;
+  }
+  std::vector<int> processes(size_t gpu) const override {
+    std::vector<int> pids;
+    std::array<ProcessInfo, 256> found{};
+    auto count = static_cast<unsigned>(found.size());
+    if (nvml_.processes == nullptr ||
+        nvml_.processes(devices_[gpu], &count, found.data()) != kSuccess)
+      return pids;
+    for (size_t i = 0; i < count && i < found.size(); ++i)
+      pids.push_back(static_cast<int>(found[i].pid));
+    return pids;
+  }
+  std::string driver() const override {
+    std::array<char, 96> text{};
+    if (nvml_.driver == nullptr || nvml_.driver(text.data(), text.size()) != kSuccess) return {};
+    return text.data();
+  }
+  std::string cuda() const override {
+    int version = 0;  // 13000
+    if (nvml_.cuda == nullptr || nvml_.cuda(&version) != kSuccess) return {};
+    return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  }
 
  private:
+  std::optional<unsigned> clock(int (*function)(Device, int, unsigned*), int kind,
+                                size_t gpu) const {
+    unsigned value = 0;
+    if (function == nullptr || function(devices_[gpu], kind, &value) != kSuccess) return {};
+    return value;
+  }
   std::optional<double> milli(int (*function)(Device, unsigned*), size_t gpu) const {
     unsigned value = 0;
     if (function == nullptr || function(devices_[gpu], &value) != kSuccess) return {};
@@ -87,7 +153,7 @@ class RealGpuEnergy final : public GpuEnergy {
 
 }  // namespace
 
-Status GpuEnergy::open(std::unique_ptr<GpuEnergy>* out) {
+Status GpuDevices::open(std::unique_ptr<GpuDevices>* out) {
   void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return Status::error("there is no NVIDIA driver (libnvidia-ml.so.1)");
   Nvml nvml;
@@ -104,6 +170,15 @@ Status GpuEnergy::open(std::unique_ptr<GpuEnergy>* out) {
   find(library, "nvmlDeviceGetPowerUsage", &nvml.power);
   find(library, "nvmlDeviceGetEnforcedPowerLimit", &nvml.limit);
   find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml.throttle);
+  find(library, "nvmlDeviceGetPowerManagementDefaultLimit", &nvml.default_limit);
+  find(library, "nvmlDeviceGetMaxClockInfo", &nvml.max_clock);
+  find(library, "nvmlDeviceGetApplicationsClock", &nvml.application_clock);
+  find(library, "nvmlDeviceGetDefaultApplicationsClock", &nvml.default_clock);
+  find(library, "nvmlDeviceGetViolationStatus", &nvml.violation);
+  if (!find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes))
+    find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &nvml.processes);
+  find(library, "nvmlSystemGetDriverVersion", &nvml.driver);
+  find(library, "nvmlSystemGetCudaDriverVersion", &nvml.cuda);
   find(library, "nvmlErrorString", &nvml.error);
   const auto words = [&](int code) {
     return nvml.error == nullptr ? fmt::format("error {}", code) : std::string(nvml.error(code));
@@ -115,7 +190,7 @@ Status GpuEnergy::open(std::unique_ptr<GpuEnergy>* out) {
   for (unsigned i = 0; code == kSuccess && i < count; ++i)
     code = nvml.handle(i, &devices.emplace_back());
   if (code == kSuccess && count > 0) {
-    *out = std::make_unique<RealGpuEnergy>(library, nvml, std::move(devices));
+    *out = std::make_unique<RealGpuDevices>(library, nvml, std::move(devices));
     return Status::ok();
   }
   nvml.shutdown();
@@ -123,6 +198,14 @@ Status GpuEnergy::open(std::unique_ptr<GpuEnergy>* out) {
 }
 
 #endif
+
+uint64_t slowing_bits(uint64_t bits, const GpuSettings& settings) {
+  constexpr uint64_t kPowerCap = 0x4;
+  constexpr uint64_t kAlways = 0x8 | 0x20 | 0x40 | 0x80;
+  const bool lowered = settings.limit_watts && settings.default_limit_watts &&
+                       *settings.limit_watts < *settings.default_limit_watts - 0.5;
+  return bits & (lowered ? kAlways | kPowerCap : kAlways);
+}
 
 std::string throttle_words(uint64_t bits) {
   struct Reason {

@@ -1,0 +1,55 @@
+// What NVIDIA's GPUs say of themselves through NVML, which is opened at run time: energy, power,
+// clocks, throttling, and the processes that use them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace tally {
+
+// What a GPU says at one moment. Empty: it does not say that.
+struct GpuReading {
+  std::optional<double> joules;  // since the driver was loaded
+  std::optional<double> watts;
+  uint64_t throttle = 0;  // NVML's bits
+};
+
+// What somebody has set, or the GPU's kind gives. Empty: it does not say that.
+struct GpuSettings {
+  std::optional<double> limit_watts, default_limit_watts;
+  std::optional<unsigned> max_sm_mhz, max_memory_mhz;
+  // The clocks of the SMs that applications get.
+  std::optional<unsigned> application_mhz, default_application_mhz;
+};
+
+class GpuDevices {
+ public:
+  // Opens libnvidia-ml.so.1. The status says why there are no GPUs to read.
+  static Status open(std::unique_ptr<GpuDevices>* out);
+  virtual ~GpuDevices() = default;
+  virtual size_t count() const = 0;
+  virtual std::string name(size_t gpu) const = 0;
+  virtual GpuSettings settings(size_t gpu) const = 0;
+  virtual GpuReading read(size_t gpu) const = 0;
+  // Seconds, since the driver was loaded, in which the GPU was held below its base clock.
+  virtual std::optional<double> seconds_below_base(size_t gpu) const = 0;
+  // The processes that compute on the GPU, as far as NVML and the kernel show them to us.
+  virtual std::vector<int> processes(size_t gpu) const = 0;
+  // "580.95.05", and the version of CUDA that it supports, "13.0". Empty: unknown.
+  virtual std::string driver() const = 0;
+  virtual std::string cuda() const = 0;
+};
+
+// "power cap, thermal slowdown"; "none". Idle clocks and clocks that a person set are no throttling.
+std::string throttle_words(uint64_t bits);
+
+// Those of the bits that say that a GPU is slower than others of its kind. The power cap is how a
+// GPU normally works under full load. It counts if the limit was set below the default.
+uint64_t slowing_bits(uint64_t bits, const GpuSettings& settings);
+
+}  // namespace tally
