@@ -85,9 +85,9 @@ class Drawing {
     if (figure_.ideal == ChartIdeal::none) return;
     std::set<std::string> drawn;
     for (const Series& series : panel_.series) {
-      if (series.points.size() < 2) continue;
+      const double end = ideal_end(panel_, series);
+      if (series.points.empty() || series.published || end == series.points.front().x) continue;
       const ChartPoint& first = series.points.front();
-      const double end = series.points.back().x;
       constexpr int kSteps = 64;  // a hyperbola, or a line on a logarithmic axis, is bent
       std::string path;
       for (int i = 0; i <= kSteps; ++i) {
@@ -131,9 +131,9 @@ class Drawing {
     for (const auto& [x, y] : visible(series)) path += (path.empty() ? "M" : "L") + at(x, y);
     const std::string gaps = dashes(series.index);
     out_ += fmt::format(
-        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" "
+        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" "
         "stroke-linejoin=\"round\"{}/>\n",
-        path, color(series.index),
+        path, color(series.index), series.published ? "1" : "1.8",
         gaps.empty() ? "" : fmt::format(" stroke-dasharray=\"{}\"", gaps));
   }
 

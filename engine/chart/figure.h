@@ -19,6 +19,7 @@ struct ChartPoint {
 struct Series {
   size_t index = 0;  // into Figure::series
   std::vector<ChartPoint> points;
+  bool published = false;  // not of the table
 };
 
 // One panel of a figure. A figure without facets has one panel without a title.

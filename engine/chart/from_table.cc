@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/chart/published.h"
 #include "engine/results/columns.h"
 #include "engine/workflow/chart_words.h"
 
@@ -48,8 +49,10 @@ class FigureMaker {
     if (Status found = find_columns(); !found) return found;
     decide_axis();
     if (Status read = read_rows(); !read) return read;
-    if (Status fine = check_size(); !fine) return fine;
     if (figure_.panels.empty()) figure_.panels.emplace_back();
+    if (Status added = add_published(chart_, by_name_, panel_names_, &figure_); !added)
+      return added;
+    if (Status fine = check_size(); !fine) return fine;
     for (Panel& panel : figure_.panels) {
       for (Series& series : panel.series) {
         if (Status fine = settle(panel, &series); !fine) return fine;
@@ -289,7 +292,7 @@ class FigureMaker {
     Panel& panel = figure_.panels[place];
     for (Series& one : panel.series)
       if (one.index == index) return &one;
-    panel.series.push_back({index, {}});
+    panel.series.push_back({index, {}, false});
     return &panel.series.back();
   }
 
@@ -326,7 +329,7 @@ class FigureMaker {
     if (chart_.kind == ChartKind::scatter) return Status::ok();
     std::stable_sort(series->points.begin(), series->points.end(),
                      [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; });
-    if (chart_.ideal != ChartIdeal::none && !series->points.empty() &&
+    if (chart_.ideal != ChartIdeal::none && !series->published && !series->points.empty() &&
         (series->points.front().x <= 0 || series->points.front().y <= 0)) {
       return Status::error("an ideal line begins at a point with positive 'x' and 'y'");
     }

@@ -55,8 +55,8 @@ Ranges ranges_of(const Figure& figure) {
         if (point.low) out.y.take(*point.low);
         if (point.high) out.y.take(*point.high);
       }
-      if (figure.ideal == ChartIdeal::none || series.points.empty()) continue;
-      const double end = ideal_at(figure.ideal, series.points.front(), series.points.back().x);
+      if (figure.ideal == ChartIdeal::none || series.published || series.points.empty()) continue;
+      const double end = ideal_at(figure.ideal, series.points.front(), ideal_end(panel, series));
       if (std::isfinite(end)) out.y.take(end);
     }
   }
@@ -187,6 +187,13 @@ std::vector<std::string> wrapped(const std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+double ideal_end(const Panel& panel, const Series& series) {
+  double end = series.points.empty() ? 0 : series.points.back().x;
+  for (const Series& other : panel.series)
+    if (other.published && !other.points.empty()) end = std::max(end, other.points.back().x);
+  return end;
+}
 
 std::string category_label(const std::string& category) {
   return shortened(category, kLongestLabel);

@@ -48,6 +48,8 @@ struct Layout {
 
 Layout lay_out(const Figure& figure);
 
+// Where the line to compare with ends: at the last point of the series, or of what was published.
+double ideal_end(const Panel& panel, const Series& series);
 // The label of a category as it is drawn.
 std::string category_label(const std::string& category);
 // "tps [tokens/s, ×10⁶]"

@@ -384,7 +384,27 @@ class BenchmarkBuilder {
       diagnostics_.error(element.find("ideal")->value.mark, "a bar chart has no ideal line",
                          "it has names along its axis, not numbers: use kind: line");
     }
+    for (const Element& child : element.children)
+      if (child.name == "published") c.published.push_back(published(child, c));
     return c;
+  }
+
+  PublishedSeries published(const Element& element, const Chart& chart) {
+    PublishedSeries series;
+    series.name = attribute_text(element, "name");
+    series.facet = strip(element.get("facet"));
+    if (Status read = read_published_points(text_of(element).value, &series.points); !read) {
+      diagnostics_.error(element.mark,
+                         fmt::format("published '{}': {}", series.name.value, read.message()),
+                         "write values of x and y, as \"1: 60.5, 2: 29.9\"");
+    }
+    if (!series.facet.empty() && chart.facet.value.empty()) {
+      diagnostics_.error(element.find("facet")->value.mark,
+                         fmt::format("published '{}' names a panel, and the chart has one panel",
+                                     series.name.value),
+                         "give the chart a `facet`, or leave this one out");
+    }
+    return series;
   }
 
   Table table(const Element& element) {

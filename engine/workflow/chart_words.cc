@@ -1,6 +1,11 @@
 #include "engine/workflow/chart_words.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "engine/base/text.h"
+#include "engine/python/value.h"
 
 namespace tally {
 
@@ -38,6 +43,25 @@ std::vector<Text> drawn_columns(const Text& y,
   for (std::string& name : split_strip(y.value, ","))
     if (!name.empty()) names.push_back({std::move(name), y.mark});
   return names;
+}
+
+Status read_published_points(std::string_view text, std::vector<PublishedPoint>* points) {
+  points->clear();
+  for (const std::string& part : split_strip(text, ",")) {
+    const size_t colon = part.rfind(':');
+    PublishedPoint point;
+    if (colon != std::string::npos) point.x = strip(std::string_view(part).substr(0, colon));
+    const std::string y(
+        colon == std::string::npos ? "" : strip(std::string_view(part).substr(colon + 1)));
+    const auto number = make_value(y, ValueType::floating);
+    if (point.x.empty() || !number || !std::isfinite(number->as_double()))
+      return Status::error(fmt::format("'{}' is not a point, which is written 'x: number'", part));
+    for (const PublishedPoint& other : *points)
+      if (other.x == point.x) return Status::error(fmt::format("x = {} has two numbers", point.x));
+    point.y = number->as_double();
+    points->push_back(std::move(point));
+  }
+  return Status::ok();
 }
 
 }  // namespace tally

@@ -3,8 +3,10 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -18,5 +20,8 @@ void set_chart_log(const std::string& word, Chart* chart);
 // The columns that `y` names: one, whose title may have commas, or several, separated by commas.
 std::vector<Text> drawn_columns(const Text& y,
                                 const std::function<bool(const std::string&)>& is_column);
+
+// The points of a published series, written as "1: 60.5, 2: 29.9". The last colon ends x.
+Status read_published_points(std::string_view text, std::vector<PublishedPoint>* points);
 
 }  // namespace tally

@@ -248,6 +248,16 @@ struct Syslog {
 enum class ChartKind { bar, line, scatter, curve };
 // The line to compare with, through the first point of each series.
 enum class ChartIdeal { none, linear, inverse, constant };
+// Numbers that somebody published, drawn beside a table's rows: no result, and no verdict.
+struct PublishedPoint {
+  std::string x;
+  double y = 0;
+};
+struct PublishedSeries {
+  Text name;          // in the legend; it says which machine this is
+  std::string facet;  // the panel's value; empty: in each panel
+  std::vector<PublishedPoint> points;
+};
 struct Chart {
   Text name;
   Text table;  // the table whose rows are drawn
@@ -259,6 +269,7 @@ struct Chart {
   ChartIdeal ideal = ChartIdeal::none;
   bool log_x = false, log_y = false;
   std::string title;
+  std::vector<PublishedSeries> published;
 };
 struct Result {
   Text result_dir;

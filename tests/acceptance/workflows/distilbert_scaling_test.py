@@ -97,6 +97,25 @@ def published(cwd):
         check(f"'{numbers}'" in text, numbers)
 
 
+def published_lines(cwd):
+    """The study's lines stand in the charts of one device, up to 16 GPUs; here beside a tiny model."""
+    tiny = ["sizes=--num-layers 1 --hidden-size 16 --num-attention-heads 2 --vocab-size 1000", "sequence=16",
+            "train_texts=512", "eval_texts=32", "accuracy_precision=fp32"]
+    tally("run", WORKFLOW, "--tag", "accuracy", "-o", "run", *[f"--set={one}" for one in tiny], cwd=cwd)
+    for chart, title, numbers in (
+            ("accuracy", "Accuracy", "0.9375 0.927 0.941 0.84 0.56 0.93 0.9"),
+            ("accuracy_time", "Time[s]", "60.5 29.9 16.55 9.45 5.83 10.33 6.51"),
+            ("accuracy_speedup", "Speedup", "1 2.025 3.655 6.4 10.38 5.86 9.3")):
+        shown = re.findall(r"<title>(.*?)</title>", (cwd / f"run/000000/result/{chart}.svg").read_text())
+        places = [(256, gpus) for gpus in (1, 2, 4, 8, 16)] + [(128, 8), (128, 16)]
+        expected = [f"V100 (16 GB), {batch}: Number of GPUs {gpus}, {title} {number}"
+                    for (batch, gpus), number in zip(places, numbers.split(), strict=True)]
+        check([one for one in shown if one.startswith("V100")] == expected, f"{chart}: {shown}")
+        check(sum(one.startswith("256: ") for one in shown) == 1, f"{chart}: {shown}")
+    row = golden.tables("run", cwd)["accuracy"][1]
+    check("0.9375" in row and "60.5" in row, str(row))
+
+
 def texts(cwd):
     """A table of one's own: two words tell the classes apart, and the model learns it."""
     (cwd / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "it", "is"]))
@@ -146,5 +165,5 @@ def mistakes(cwd):
 
 
 if __name__ == "__main__":
-    for test in (jobs, published, mistakes, texts, small):
+    for test in (jobs, published, published_lines, mistakes, texts, small):
         golden.in_a_folder(test)

@@ -182,3 +182,74 @@ TEST_CASE("several columns are several series, and a row needs one of them") {
         "there is no column 'q'; there are: n, t, ref, old, p");
   CHECK(error_of(chart("line", "n", "t,p"), table) == "row 1: 'p' is 'x', not a number");
 }
+
+TEST_CASE("published points: numbers, names with colons, and what is refused") {
+  std::vector<PublishedPoint> points;
+  REQUIRE(read_published_points("1: 60.5, 2 :29.9,a:b: 3", &points));
+  REQUIRE(points.size() == 3);
+  CHECK(points[1].x == "2");
+  CHECK(points[1].y == 29.9);
+  CHECK(points[2].x == "a:b");
+  for (const char* wrong : {"", "1", "1: fast", "1:", ": 3", "1: 2,", "1: nan", "1: 2, 1: 3"})
+    CHECK_MESSAGE(!read_published_points(wrong, &points), wrong);
+  CHECK(read_published_points("1: 2, 8 = 6.4", &points).message() ==
+        "'8 = 6.4' is not a point, which is written 'x: number'");
+}
+
+namespace {
+
+PublishedSeries published(const std::string& name, const std::string& points,
+                          const std::string& facet = {}) {
+  PublishedSeries series;
+  series.name.value = name;
+  series.facet = facet;
+  REQUIRE(read_published_points(points, &series.points));
+  return series;
+}
+
+}  // namespace
+
+TEST_CASE("a published series is drawn beside the rows, and sorted") {
+  Chart c = chart("line", "n", "t");
+  c.published = {published("V100", "16: 6, 8: 9"), published("A100", "2: 1")};
+  const Figure f = figure(c, table_of("n,t\n1,20\n2,11\n"));
+  CHECK(f.series == std::vector<std::string>{"t", "V100", "A100"});
+  REQUIRE(f.panels[0].series.size() == 3);
+  CHECK(!f.panels[0].series[0].published);
+  CHECK(f.panels[0].series[1].published);
+  CHECK(f.panels[0].series[1].points[0].x == 8);
+  CHECK(f.panels[0].series[1].points[1].y == 6);
+  c.published = {published("V100", "8: 9, many: 3")};
+  CHECK(error_of(c, table_of("n,t\n1,20\n")) ==
+        "published 'V100': x is 'many', and 'n' has numbers");
+  c.published = {published("V100", "8: 0")};
+  c.log_y = true;
+  CHECK(error_of(c, table_of("n,t\n1,20\n")).find("not positive") != std::string::npos);
+}
+
+TEST_CASE("published bars stand at their names; a facet chooses the panel") {
+  Chart c = chart("bar", "card", "t");
+  c.published = {published("paper", "H100: 3, V100: 1")};
+  const Figure bars = figure(c, table_of("card,t\nH100,2\n"));
+  CHECK(bars.x.categories == std::vector<std::string>{"H100", "V100"});
+  CHECK(bars.panels[0].series[1].points[1].x == 1);
+
+  Chart lines = chart("line", "n", "t", "batch");
+  lines.facet.value = "mode";
+  lines.published = {published("V100", "1: 9", "gather"), published("all", "1: 8"),
+                     published("no panel", "1: 7", "other")};
+  const Figure f = figure(lines, table_of("n,t,batch,mode\n1,2,32,reduce\n1,3,32,gather\n"));
+  CHECK(f.series == std::vector<std::string>{"32", "V100", "all"});
+  REQUIRE(f.panels.size() == 2);
+  CHECK(f.panels[0].series.size() == 2);
+  CHECK(f.panels[1].series.size() == 3);
+  CHECK(f.panels[1].series[1].points[0].y == 9);
+}
+
+TEST_CASE("published numbers alone: the rows failed, and the chart shows the others'") {
+  Chart c = chart("line", "n", "t", "p");
+  c.published = {published("V100", "1: 9")};
+  const Figure f = figure(c, table_of("n,t,p,status\n1,2,a,FAILED\n"));
+  CHECK(f.series == std::vector<std::string>{"V100"});
+  CHECK(f.notes.size() == 1);
+}

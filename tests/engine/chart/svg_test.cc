@@ -78,6 +78,22 @@ TEST_CASE("golden: lines with intervals and ideal lines, linear and logarithmic"
   golden("line_log", figure(c, kScaling));
 }
 
+TEST_CASE("golden: published numbers beside the rows, up to which the ideal line goes") {
+  Chart c;
+  c.name.value = "published";
+  c.title = "Time of the training";
+  c.x.value = "gpus";
+  c.y.value = "time";
+  c.series.value = "batch";
+  set_chart_ideal("inverse", &c);
+  PublishedSeries large{{"V100, 256", {}}, {}, {}};
+  REQUIRE(read_published_points("1: 60.5, 2: 29.9, 4: 16.55, 8: 9.45, 16: 5.83", &large.points));
+  PublishedSeries half{{"V100, 128", {}}, {}, {}};
+  REQUIRE(read_published_points("8: 10.33, 16: 6.51", &half.points));
+  c.published = {large, half};
+  golden("published", figure(c, "gpus,batch,time[s]\n1,256,42\n2,256,21.5\n2,128,24\n"));
+}
+
 TEST_CASE("golden: bars with hatches and intervals") {
   Chart c = scaling();
   set_chart_kind("bar", &c);

@@ -214,8 +214,33 @@ TEST_CASE("mistakes in a chart are shown in their place") {
           "error: a bar chart has no ideal line\n");
   refused("{name: c, x: n, y: rate, error: ci}",
           "b.yaml:15:37: error: chart 'c' draws an interval that column 'rate' does not have\n");
+  const auto with_published = [](const std::string& published) {
+    return "{name: c, x: n, y: rate, published: " + published + "}";
+  };
+  refused(with_published("{name: V100, _: '1: 2, 8 = 6.4'}"),
+          "error: published 'V100': '8 = 6.4' is not a point, which is written 'x: number'\n");
+  refused(with_published("{name: V100, facet: fp16, _: '1: 2'}"),
+          "error: published 'V100' names a panel, and the chart has one panel\n");
+  refused(with_published("{name: V100}"), "error: ");
+  refused(with_published("{_: '1: 2'}"), "'name'");
   refused("[{name: c, x: n, y: rate}, {name: c, x: n, y: rate}]",
           "error: chart 'c' is defined twice\n");
+}
+
+TEST_CASE("published numbers join a run's chart, as the tags say") {
+  const Shell shell;
+  shell.file("b.yaml", workflow("    name: c\n    x: n\n    y: rate\n    kind: scatter\n"
+                                "    published:\n"
+                                "      - {name: V100, _: '1: 2.5, 16: 9'}\n"
+                                "      - {name: A100, tag: other, _: '1: 3'}\n"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 1, ran.err);  // as n=4 fails on the second machine
+  const std::string chart = shell.content("run/000000/result/c.svg");
+  CHECK(has(chart, "<title>V100: n 16, Rate 9</title>"));
+  CHECK(!has(chart, "A100"));
+  // A chart of a finished run keeps them, and so does the report.
+  shell.tally("report run -o r.html");
+  CHECK(has(shell.content("r.html"), "<title>V100: n 16, Rate 9</title>"));
 }
 
 TEST_CASE("a chart that cannot be drawn fails the result, not the tables") {
