@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <future>
 
+#include "engine/base/in_thread.h"
 #include "engine/base/text.h"
 #include "engine/cli/command_line.h"
 #include "engine/cli/commands.h"
@@ -24,7 +26,7 @@ using statistics::Verdict;
 class Command {
  public:
   Command(const Invocation& invocation, const CompareArgs& args)
-      : invocation_(invocation), args_(args), evaluator_(make_result_evaluator(invocation)) {}
+      : invocation_(invocation), args_(args) {}
 
   int run() {
     if (!read_options() || !open_runs() || !choose_metrics()) return kBadInput;
@@ -152,36 +154,66 @@ class Command {
     return false;
   }
 
-  bool read_views(const OpenRun& run, std::vector<WorkpackageView>* views) const {
-    const Status read = workpackage_views(benchmark_, *run.journal, run.directory.path, views);
-    if (!read) print_error(invocation_, read.message());
-    return static_cast<bool>(read);
-  }
+  // The tables of a run that have metrics, in their order.
+  struct RunTables {
+    std::vector<ResultTable> tables;
+    Diagnostics diagnostics;
+    Status status;
+  };
 
-  bool make_tables(const OpenRun& base, const OpenRun& other, std::vector<TablePair>* tables) {
-    std::vector<WorkpackageView> before;
-    std::vector<WorkpackageView> after;
-    const bool same = &base == &other;
-    if (!read_views(base, &before) || (!same && !read_views(other, &after))) return false;
+  RunTables tables_of(const OpenRun& run) const {
+    RunTables out;
+    const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation_);
+    std::vector<WorkpackageView> views;
+    out.status = workpackage_views(benchmark_, *run.journal, run.directory.path, &views);
+    if (!out.status) return out;
     const std::set<std::string> needed = values_to_compare(benchmark_, options_);
     for (const Result& result : benchmark_.results) {
-      const Records first =
-          result_records(benchmark_, result, before, *evaluator_, diagnostics_, needed);
-      const Records second =
-          same ? Records{}
-               : result_records(benchmark_, result, after, *evaluator_, diagnostics_, needed);
-      for (const auto& output : result.outputs) {
-        const auto* table = std::get_if<Table>(&output);
-        if (table == nullptr ||
-            std::none_of(table->columns.begin(), table->columns.end(), is_metric))
-          continue;
+      Records records =
+          result_records(benchmark_, result, views, *evaluator, out.diagnostics, needed);
+      if (&result == &benchmark_.results.back()) views = {};
+      const std::vector<const Table*> compared = tables_with_metrics(result);
+      for (const Table* table : compared) {
+        const ResultTables maker(benchmark_, records, *evaluator, out.diagnostics);
+        out.tables.push_back(maker.table(
+            *table, {}, table == compared.back() ? std::move(records.rows) : records.rows));
+      }
+    }
+    return out;
+  }
+
+  static std::vector<const Table*> tables_with_metrics(const Result& result) {
+    std::vector<const Table*> found;
+    for (const auto& output : result.outputs) {
+      const auto* table = std::get_if<Table>(&output);
+      if (table != nullptr && std::any_of(table->columns.begin(), table->columns.end(), is_metric))
+        found.push_back(table);
+    }
+    return found;
+  }
+
+  // Reads both runs at once: they have nothing in common but the workflow.
+  bool make_tables(const OpenRun& base, const OpenRun& other, std::vector<TablePair>* tables) {
+    const bool same = &base == &other;
+    std::future<RunTables> second;
+    if (!same) second = in_thread([this, &other] { return tables_of(other); });
+    RunTables first = tables_of(base);
+    RunTables then = same ? RunTables{} : second.get();
+    for (const RunTables* one : {&first, &then}) {
+      diagnostics_.append(one->diagnostics);
+      if (one->status) continue;
+      print_error(invocation_, one->status.message());
+      return false;
+    }
+    size_t at = 0;
+    for (const Result& result : benchmark_.results) {
+      for (const Table* table : tables_with_metrics(result)) {
         TablePair& pair = tables->emplace_back();
         pair.name = table->name.value;
-        pair.base = ResultTables(benchmark_, first, *evaluator_, diagnostics_).table(*table, {});
-        pair.other =
-            same ? ResultTable{}
-                 : ResultTables(benchmark_, second, *evaluator_, diagnostics_).table(*table, {});
+        pair.base = std::move(first.tables[at]);
+        if (!same) pair.other = std::move(then.tables[at]);
         pair.other.columns = pair.base.columns;
+        ++at;
       }
     }
     return true;
@@ -270,7 +302,6 @@ class Command {
 
   const Invocation& invocation_;
   const CompareArgs& args_;
-  std::unique_ptr<Evaluator> evaluator_;
   CompareOptions options_;
   std::vector<OpenRun> runs_;
   Benchmark benchmark_;

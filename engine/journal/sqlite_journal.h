@@ -59,6 +59,7 @@ class SqliteJournal final : public Journal {
   void renew_lease() { lost_ = lost_ || !lease_.renew(); }
   void on_commit(std::function<void(int, bool)> hook) override { hook_ = std::move(hook); }
   Status workpackages(std::vector<Stored>* out) const override;
+  Status each_workpackage(const std::function<void(Stored& stored)>& take) const override;
   Status with_jobs(std::vector<Stored>* out) const override;
   Status states(std::vector<Tally>* out) const override;
 
@@ -69,7 +70,7 @@ class SqliteJournal final : public Journal {
   Status take_version();
   FilePlace place_of(const Mark& mark) const;
   Status prepare_statements();
-  Status select(const std::string& where, std::vector<Stored>* out) const;
+  Status select(const std::string& where, const std::function<void(Stored&)>& take) const;
   bool holds_run();
   Status taken_over() const;
   Status change_and_forget(Statement& statement, int workpackage);

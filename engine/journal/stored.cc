@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "engine/journal/parts.h"
 #include "engine/journal/run_tables.h"
@@ -39,15 +40,22 @@ Status SqliteJournal::setups(std::vector<Setup>* out) const {
 }
 
 Status SqliteJournal::workpackages(std::vector<Stored>* out) const {
-  return select("", out);
+  out->clear();
+  return select("", [&](Stored& stored) { out->push_back(std::move(stored)); });
+}
+
+Status SqliteJournal::each_workpackage(const std::function<void(Stored& stored)>& take) const {
+  return select("", take);
 }
 
 Status SqliteJournal::with_jobs(std::vector<Stored>* out) const {
-  return select(" WHERE coalesce(job_name,'')<>''", out);
+  out->clear();
+  return select(" WHERE coalesce(job_name,'')<>''",
+                [&](Stored& stored) { out->push_back(std::move(stored)); });
 }
 
-Status SqliteJournal::select(const std::string& where, std::vector<Stored>* out) const {
-  out->clear();
+Status SqliteJournal::select(const std::string& where,
+                             const std::function<void(Stored&)>& take) const {
   Statement all;
   const std::string sql =
       "SELECT id,step_index,step,directory,work_dir,iteration,cycle,parents,state,"
@@ -97,7 +105,7 @@ Status SqliteJournal::select(const std::string& where, std::vector<Stored>* out)
     stored.job_id = all.text(16);
     stored.started = all.real(17);
     stored.ended = all.real(18);
-    out->push_back(std::move(stored));
+    take(stored);
   }
   return all.status();
 }

@@ -11,23 +11,22 @@
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/results/derived.h"
-#include "engine/results/families.h"
+#include "engine/results/groups.h"
 #include "engine/results/missing_rows.h"
-#include "engine/results/precision.h"
+#include "engine/results/parameter_values.h"
 #include "engine/results/scan.h"
+#include "engine/results/scan_groups.h"
 #include "engine/results/wanted.h"
 
 namespace tally {
 namespace {
 
-// Workpackages that share a result line: one, or with `reduce` all that differ only in their
-// iteration.
-struct Group {
-  std::vector<const WorkpackageView*> members;  // by id
-  Found found;
-  bool leaf = true;
-  std::vector<Found> own;  // of each member; empty unless statistics of repeats are wanted
-};
+int run_of(const WorkpackageView& workpackage) {
+  for (const auto& [name, value] : workpackage.values) {
+    if (name == "jube_benchmark_id") return std::atoi(value.c_str());
+  }
+  return 0;
+}
 
 class Analysis {
  public:
@@ -38,28 +37,15 @@ class Analysis {
         analyser_(analyser),
         evaluator_(evaluator),
         diagnostics_(diagnostics),
-        wanted_(benchmark, more_values) {
-    for (const WorkpackageView& workpackage : workpackages) by_id_[workpackage.id] = &workpackage;
-    own_ = parameters_of_workpackages(benchmark);
-    find_warmups();
-  }
+        wanted_(benchmark, more_values),
+        parameters_(wanted_, !benchmark.as_jube),
+        groups_(benchmark, analyser, workpackages) {}
 
   Records run(std::vector<WorkpackageResult>* each) {
     if (lacks_something() || clashes()) return {};
-    make_groups();
-    Scanner scanner(benchmark_, analyser_, diagnostics_);
-    for (Group& group : groups_) {
-      const Analyse* analyse = find(group.members.front()->step);
-      const bool some_count = any_counts(group);
-      if (wanted_.repeats()) group.own.resize(group.members.size());
-      for (size_t i = 0; i < group.members.size(); ++i) {
-        if (some_count && !counts(*group.members[i])) continue;
-        std::vector<Found*> found = {&group.found};
-        if (wanted_.repeats()) found.push_back(&group.own[i]);
-        scanner.scan(*analyse, *group.members[i], found);
-      }
-    }
-    scanner.report();
+    groups_.make();
+    const Scanner scanner = scan_groups(benchmark_, analyser_, wanted_.repeats(), groups_);
+    scanner.report(diagnostics_);
     if (each != nullptr) *each = workpackage_results();
     Records records = make_records();
     records.unmatched = scanner.unmatched();
@@ -67,28 +53,6 @@ class Analysis {
   }
 
  private:
-  bool counts(const WorkpackageView& workpackage) const {
-    return tally::counts(benchmark_, workpackage);
-  }
-  bool any_counts(const Group& group) const {
-    return std::any_of(group.members.begin(), group.members.end(),
-                       [&](const WorkpackageView* member) { return counts(*member); });
-  }
-
-  // In JUBE mode, everything that was started counts as successful.
-  bool any_ended_well(const Group& group) const {
-    return benchmark_.as_jube ||
-           std::any_of(group.members.begin(), group.members.end(),
-                       [](const WorkpackageView* member) { return member->state == State::done; });
-  }
-
-  const Analyse* find(const std::string& step) const {
-    for (const Analyse& analyse : analyser_.analyse) {
-      if (analyse.step.value == step) return &analyse;
-    }
-    return nullptr;
-  }
-
   // Reports a step or a pattern set that tags left out, with JUBE's message.
   bool lacks_something() {
     const auto lacks = [&](const std::vector<Text>& use) {
@@ -146,8 +110,8 @@ class Analysis {
     bool found = false;
     for (const Pattern* pattern : all_patterns()) {
       const std::string& name = pattern->name.value;
-      for (const auto& [id, workpackage] : by_id_) {
-        if (find(workpackage->step) == nullptr) continue;
+      for (const auto& [id, workpackage] : groups_.by_id()) {
+        if (groups_.find(workpackage->step) == nullptr) continue;
         for (const auto& [parameter, value] : workpackage->values) {
           if (parameter != name) continue;
           diagnostics_.error(pattern->name.mark,
@@ -162,89 +126,6 @@ class Analysis {
     return found;
   }
 
-  // Warm-ups, and what depends on them.
-  void find_warmups() {
-    for (const auto& [id, workpackage] : by_id_) {  // parents have lower ids
-      const auto& parents = workpackage->parents;
-      if (is_warmup(benchmark_, *workpackage) ||
-          std::any_of(parents.begin(), parents.end(),
-                      [&](int parent) { return warmups_.count(parent) != 0; }))
-        warmups_.insert(id);
-    }
-  }
-
-  // In Tally's own files, iterations of a parent are reduced whatever follows from their number.
-  std::string own_values(const WorkpackageView& workpackage) const {
-    std::string text;
-    for (const auto& [name, value] : workpackage.values) {
-      if (!benchmark_.as_jube || own_.count(name) == 0) continue;
-      text += name + '=' + value + '\0';
-    }
-    return text;
-  }
-
-  void make_groups() {
-    std::map<int, size_t> families;
-    if (analyser_.reduce) {
-      families = find_families(
-          by_id_, [&](const WorkpackageView& p) { return point_key(p, own_); },
-          [&](const WorkpackageView& p) { return own_values(p); });
-    }
-    std::map<size_t, size_t> of_family;
-    for (const auto& [id, workpackage] : by_id_) {
-      if (!workpackage->finished || find(workpackage->step) == nullptr) continue;
-      if (warmups_.count(id) != 0) continue;
-      if (analyser_.reduce) {
-        const auto [entry, is_new] = of_family.try_emplace(families.at(id), groups_.size());
-        if (!is_new) {
-          groups_[entry->second].members.push_back(workpackage);
-          group_of_[id] = entry->second;
-          continue;
-        }
-      }
-      group_of_[id] = groups_.size();
-      groups_.push_back({{workpackage}, {}, true, {}});
-    }
-    for (const Group& group : groups_) {
-      for (size_t ancestor : ancestors(group)) groups_[ancestor].leaf = false;
-    }
-  }
-
-  // The groups of the analysed workpackages that this group's members depend on, nearest first.
-  std::vector<size_t> ancestors(const Group& group) const {
-    std::vector<size_t> result;
-    for (const WorkpackageView* workpackage : ancestor_workpackages(group)) {
-      auto found = group_of_.find(workpackage->id);
-      if (found == group_of_.end()) continue;
-      if (std::find(result.begin(), result.end(), found->second) == result.end()) {
-        result.push_back(found->second);
-      }
-    }
-    return result;
-  }
-
-  std::vector<const WorkpackageView*> ancestor_workpackages(const Group& group) const {
-    std::vector<const WorkpackageView*> queue = group.members;
-    std::set<int> seen;
-    for (size_t i = 0; i < queue.size(); ++i) {
-      for (int parent : queue[i]->parents) {
-        auto found = by_id_.find(parent);
-        if (found != by_id_.end() && seen.insert(parent).second) queue.push_back(found->second);
-      }
-    }
-    queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(group.members.size()));
-    return queue;
-  }
-
-  void add_found(const Found& found, const std::map<std::string, const Pattern*>& patterns,
-                 std::map<std::string, Value>& values) const {
-    for (const auto& [name, statistics] : found) {
-      if (statistics.count() == 0) continue;
-      if (values.count(name) != 0 && patterns.count(name) != 0) continue;  // the child's own value
-      statistics.store(name, values);
-    }
-  }
-
   // The values from each group's own files, in the order of steps and ids.
   std::vector<WorkpackageResult> workpackage_results() {
     std::vector<WorkpackageResult> results;
@@ -257,11 +138,11 @@ class Analysis {
       for (const Pattern* pattern : patterns) {
         if (pattern->mode != PatternMode::pattern) derived.push_back(pattern);
       }
-      for (const Group& group : groups_) {
+      for (const Group& group : groups_.all()) {
         if (group.members.front()->step != analyse.step.value) continue;
         Line& line = lines.emplace_back();
         line.parameters = &group.members.front()->values;
-        add_found(group.found, {}, line.values);
+        for (const auto& [name, statistics] : group.found) statistics.store(name, line.values);
         for (const Pattern* pattern : patterns) {
           if (group.found.count(pattern->name.value) != 0) add_default(*pattern, line.values);
         }
@@ -285,114 +166,115 @@ class Analysis {
   }
 
   Records make_records() {
-    std::vector<const Pattern*> patterns = all_patterns();
-    std::map<std::string, const Pattern*> by_name;
-    std::vector<const Pattern*> derived;
-    for (const Pattern* pattern : patterns) {
-      by_name[pattern->name.value] = pattern;
-      if (pattern->mode != PatternMode::pattern) derived.push_back(pattern);
+    patterns_ = all_patterns();
+    for (const Pattern* pattern : patterns_) {
+      by_name_[pattern->name.value] = pattern;
+      if (pattern->mode != PatternMode::pattern) derived_.push_back(pattern);
     }
+    choose_statistics();
     std::vector<const Group*> leaves;
     std::vector<Line> lines;
-    for (const Group& group : groups_) {
+    for (const Group& group : groups_.all()) {
       if (!group.leaf) continue;
       std::vector<const Found*> above;
-      for (size_t ancestor : ancestors(group)) above.push_back(&groups_[ancestor].found);
-      lines.push_back(make_line(group, *group.members.front(), group.found, above, by_name));
-      lines.back().failed = !any_ended_well(group);
+      for (const Group* ancestor : groups_.ancestors(group)) above.push_back(&ancestor->found);
+      lines.push_back(make_line(group, *group.members.front(), group.found, above));
+      lines.back().failed = !groups_.any_ended_well(group);
       leaves.push_back(&group);
     }
-    derive(derived, lines, evaluator_, !benchmark_.as_jube, diagnostics_);
+    derive(derived_, lines, evaluator_, !benchmark_.as_jube, diagnostics_);
     Records records;
-    for (size_t i = 0; i < lines.size(); ++i) {
+    records.rows.reserve(lines.size());
+    for (size_t i = 0; i < lines.size(); ++i)
       records.rows.push_back(make_record(*leaves[i], std::move(lines[i].values), records));
-    }
-    if (wanted_.repeats()) add_repeats(leaves, by_name, derived, records);
-    for (const Pattern* pattern : patterns) describe(*pattern, benchmark_.as_jube, records);
-    note_missing_rows(benchmark_, analyser_, by_id_, records);
+    lines = {};
+    if (wanted_.repeats()) add_repeats(leaves, records);
+    for (const Pattern* pattern : patterns_) describe(*pattern, benchmark_.as_jube, records);
+    note_missing_rows(benchmark_, analyser_, groups_.by_id(), records);
     return records;
+  }
+
+  // A computed pattern may use any statistic, and also a text that was found may name one. Without
+  // such patterns, only those that the results show are computed.
+  void choose_statistics() {
+    for (const Pattern* pattern : patterns_) {
+      const std::string& name = pattern->name.value;
+      std::vector<StoredStatistic> all = all_statistics(name);
+      if (derived_.empty()) {
+        all.erase(std::remove_if(all.begin(), all.end(),
+                                 [&](const StoredStatistic& one) {
+                                   return one.name != name && by_name_.count(one.name) == 0 &&
+                                          !wanted_.has(one.name);
+                                 }),
+                  all.end());
+      }
+      statistics_.emplace(name, std::move(all));
+    }
+    for (const Analyse& analyse : analyser_.analyse)
+      patterns_of_step_.emplace(&analyse, patterns_of_step(analyse));
+  }
+
+  void add_found(const Found& found, std::map<std::string, Value>& values) const {
+    for (const auto& [name, statistics] : found) {
+      if (statistics.count() == 0 || values.count(name) != 0) continue;  // the child's own value
+      statistics.store(statistics_.at(name), values);
+    }
   }
 
   // The line of a group, or of one of its members. `own`: what its files hold; `above`: those of
   // the workpackages it depends on, nearest first.
   Line make_line(const Group& group, const WorkpackageView& shown, const Found& own,
-                 const std::vector<const Found*>& above,
-                 const std::map<std::string, const Pattern*>& patterns) {
+                 const std::vector<const Found*>& above) const {
     Line line;
     line.parameters = &shown.values;
-    add_found(own, patterns, line.values);
+    add_found(own, line.values);
     // JUBE sets a pattern's default for every file that is scanned for it. Therefore the default
     // of the last step wins even if a parent's file had a match. A pattern whose files are all
     // missing has no value.
-    for (const Pattern* pattern : patterns_of_step(*find(shown.step))) {
-      if (was_sought(*pattern, group)) add_default(*pattern, line.values);
-    }
-    for (const Found* found : above) add_found(*found, patterns, line.values);
-    for (const auto& [name, pattern] : patterns) {
-      if (was_sought(*pattern, group)) add_default(*pattern, line.values);
-    }
+    for (const Pattern* pattern : patterns_of_step_.at(groups_.find(shown.step)))
+      add_default_if_sought(*pattern, group, line.values);
+    for (const Found* found : above) add_found(*found, line.values);
+    for (const auto& [name, pattern] : by_name_)
+      add_default_if_sought(*pattern, group, line.values);
     return line;
   }
 
-  // What the files of the workpackages that `workpackage` depends on hold, nearest first.
-  std::vector<const Found*> found_above(const WorkpackageView& workpackage) const {
-    std::vector<const Found*> above;
-    for (const WorkpackageView* parent : ancestor_workpackages({{&workpackage}, {}, true, {}})) {
-      const auto at = group_of_.find(parent->id);
-      if (at == group_of_.end()) continue;
-      const Group& group = groups_[at->second];
-      const auto member = std::find(group.members.begin(), group.members.end(), parent);
-      above.push_back(&group.own[static_cast<size_t>(member - group.members.begin())]);
-    }
-    return above;
+  void add_default_if_sought(const Pattern& pattern, const Group& group,
+                             std::map<std::string, Value>& values) const {
+    if (pattern.default_value && groups_.was_sought(pattern.name.value, group))
+      add_default(pattern, values);
   }
 
   // Adds to each row the values of the workpackages that it is made of, those that count.
-  void add_repeats(const std::vector<const Group*>& leaves,
-                   const std::map<std::string, const Pattern*>& patterns,
-                   const std::vector<const Pattern*>& derived, Records& records) {
+  void add_repeats(const std::vector<const Group*>& leaves, Records& records) {
     std::vector<Line> lines;
     std::vector<std::pair<size_t, const WorkpackageView*>> places;  // row, workpackage
     for (size_t row = 0; row < leaves.size(); ++row) {
       const Group& group = *leaves[row];
       std::vector<size_t> order;
       for (size_t i = 0; i < group.members.size(); ++i) {
-        if (counts(*group.members[i])) order.push_back(i);
+        if (groups_.counts(*group.members[i])) order.push_back(i);
       }
       std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
         return group.members[a]->iteration < group.members[b]->iteration;
       });
       for (const size_t i : order) {
         const WorkpackageView& member = *group.members[i];
-        lines.push_back(make_line(group, member, group.own[i], found_above(member), patterns));
+        lines.push_back(make_line(group, member, group.found_of(i), groups_.found_above(member)));
         places.emplace_back(row, &member);
       }
     }
     Diagnostics said_of_the_rows;
-    derive(derived, lines, evaluator_, !benchmark_.as_jube, said_of_the_rows);
+    derive(derived_, lines, evaluator_, !benchmark_.as_jube, said_of_the_rows);
     for (size_t i = 0; i < lines.size(); ++i) {
-      records.rows[places[i].first].repeats.push_back(
-          all_values(*places[i].second, std::move(lines[i].values), records));
+      std::map<std::string, Value> values =
+          all_values(*places[i].second, std::move(lines[i].values), records);
+      erase_values(values, [&](const auto& name) { return !wanted_.has_in_repeats(name); });
+      records.rows[places[i].first].repeats.push_back(std::move(values));
     }
   }
 
-  static int run_of(const WorkpackageView& workpackage) {
-    for (const auto& [name, value] : workpackage.values) {
-      if (name == "jube_benchmark_id") return std::atoi(value.c_str());
-    }
-    return 0;
-  }
-
-  // Whether a file of the group, or of the groups it depends on, was scanned for the pattern.
-  bool was_sought(const Pattern& pattern, const Group& group) const {
-    if (group.found.count(pattern.name.value) != 0) return true;
-    for (size_t ancestor : ancestors(group)) {
-      if (groups_[ancestor].found.count(pattern.name.value) != 0) return true;
-    }
-    return false;
-  }
-
-  void add_default(const Pattern& pattern, std::map<std::string, Value>& values) {
+  static void add_default(const Pattern& pattern, std::map<std::string, Value>& values) {
     const std::string& name = pattern.name.value;
     if (pattern.mode != PatternMode::pattern || !pattern.default_value || values.count(name) != 0) {
       return;
@@ -416,30 +298,29 @@ class Analysis {
       records.units.try_emplace(name + suffix, pattern.unit);
   }
 
+  template <typename Unwanted>
+  static void erase_values(std::map<std::string, Value>& values, const Unwanted& unwanted) {
+    for (auto at = values.begin(); at != values.end();)
+      at = unwanted(at->first) ? values.erase(at) : std::next(at);
+  }
+
   // The wanted ones of `values` and of the workpackage's own and its parents' parameters.
   std::map<std::string, Value> all_values(const WorkpackageView& shown,
-                                          std::map<std::string, Value>&& values,
-                                          Records& records) const {
-    std::map<std::string, Value> kept;
-    auto put = [&](const std::string& name, const Value& value) {
-      if (wanted_.has(name)) kept.try_emplace(name, value);
-    };
-    for (auto& [name, value] : values) {
-      if (wanted_.has(name)) kept.insert_or_assign(name, std::move(value));
-    }
-    add_workpackage(shown, true, put, records);
-    for (const WorkpackageView* workpackage : ancestor_workpackages({{&shown}, {}, true, {}})) {
-      add_workpackage(*workpackage, false, put, records);
-    }
-    put("jube_res_analyser", {analyser_.name.value});
-    return kept;
+                                          std::map<std::string, Value>&& values, Records& records) {
+    erase_values(values, [&](const auto& name) { return !wanted_.has(name); });
+    parameters_.add(shown, true, values, records);
+    for (const WorkpackageView* workpackage : groups_.ancestors({&shown}))
+      parameters_.add(*workpackage, false, values, records);
+    if (wanted_.has("jube_res_analyser"))
+      values.try_emplace("jube_res_analyser", Value{analyser_.name.value});
+    return std::move(values);
   }
 
   Record make_record(const Group& group, std::map<std::string, Value>&& values, Records& records) {
     Record record;
     const WorkpackageView& shown = *group.members.front();
     record.values = all_values(shown, std::move(values), records);
-    const bool some_count = any_counts(group);
+    const bool some_count = groups_.any_counts(group);
     for (const auto& [name, statistics] : group.found) {
       if (statistics.count() == 0) record.unmatched.push_back(name);
     }
@@ -449,7 +330,7 @@ class Analysis {
     record.state = shown.state;
     record.reused = shown.reused;
     for (const WorkpackageView* member : group.members) {
-      const bool left_out = some_count && !counts(*member);
+      const bool left_out = some_count && !groups_.counts(*member);
       for (const std::string& note : member->notes)
         record.notes.push_back(left_out ? note + "; it is left out of the row" : note);
       if (!left_out && (record.failed() || record.unfinished())) record.state = member->state;
@@ -458,52 +339,17 @@ class Analysis {
     return record;
   }
 
-  template <typename Put>
-  void add_workpackage(const WorkpackageView& workpackage, bool own, const Put& put,
-                       Records& records) const {
-    for (const auto& [name, text] : workpackage.values) {
-      std::string with_step = name + "_" + workpackage.step;
-      bool plain = own && wanted_.has(name);
-      bool stepped = wanted_.has(with_step);
-      if (!plain && !stepped) continue;
-      std::optional<Value> value =
-          make_value(text, type_of(workpackage, name), !benchmark_.as_jube);
-      if (!value) value = Value{text};
-      if (plain) put(name, *value);
-      if (stepped) put(with_step, *value);
-    }
-    if (!records.units.empty() || !workpackage.units.empty()) {
-      for (const auto& [name, unit] : workpackage.units) {
-        if (unit.empty()) continue;
-        records.units.try_emplace(name, unit);
-        records.units.try_emplace(name + "_" + workpackage.step, unit);
-      }
-    }
-    for (const auto& [name, type] : workpackage.types) records.types.try_emplace(name, type);
-  }
-
-  static ValueType type_of(const WorkpackageView& workpackage, const std::string& name) {
-    for (const auto& [typed, type] : workpackage.types) {
-      if (typed == name) return type;
-    }
-    static const std::set<std::string> whole = {"jube_benchmark_id", "jube_step_iterations",
-                                                "jube_step_cycles",  "jube_wp_id",
-                                                "jube_wp_iteration", "jube_wp_cycle"};
-    bool parent = starts_with(name, "jube_wp_parent_") && name.size() > 3 &&
-                  name.compare(name.size() - 3, 3, "_id") == 0;
-    return parent || whole.count(name) != 0 ? ValueType::integer : ValueType::string;
-  }
-
   const Benchmark& benchmark_;
   const Analyser& analyser_;
   Evaluator& evaluator_;
   Diagnostics& diagnostics_;
   Wanted wanted_;
-  std::map<int, const WorkpackageView*> by_id_;
-  std::set<std::string> own_;  // parameters that may differ between iterations
-  std::set<int> warmups_;      // ids
-  std::vector<Group> groups_;
-  std::unordered_map<int, size_t> group_of_;
+  ParameterValues parameters_;
+  Groups groups_;
+  std::vector<const Pattern*> patterns_, derived_;
+  std::map<std::string, const Pattern*> by_name_;
+  std::map<std::string, std::vector<StoredStatistic>> statistics_;  // stored, by pattern
+  std::map<const Analyse*, std::vector<const Pattern*>> patterns_of_step_;
 };
 
 }  // namespace

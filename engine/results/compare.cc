@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "engine/base/text.h"
@@ -56,11 +57,23 @@ class Comparer {
     return key;
   }
 
-  // The row with each key. An error if two rows have the same.
-  Status index(const std::string& table, const std::vector<Record>& rows,
-               std::unordered_map<std::string, const Record*>* out) const {
-    for (const Record& row : rows) {
-      const auto [entry, is_new] = out->emplace(key(row), &row);
+  // The rows of a table by their keys.
+  struct Index {
+    std::vector<std::string> keys;  // of each row
+    std::unordered_map<std::string_view, const Record*> rows;
+    const Record* find(const std::string& key) const {
+      const auto found = rows.find(key);
+      return found == rows.end() ? nullptr : found->second;
+    }
+  };
+  // An error if two rows have the same key.
+  Status index(const std::string& table, const std::vector<Record>& rows, Index* out) const {
+    out->keys.reserve(rows.size());
+    out->rows.reserve(rows.size());
+    for (const Record& row : rows) out->keys.push_back(key(row));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Record& row = rows[i];
+      const auto [entry, is_new] = out->rows.emplace(out->keys[i], &row);
       if (is_new) continue;
       return Status::error(fmt::format(
           "table '{}': the rows of workpackages {} and {} have the same parameters{}, so that rows "
@@ -98,6 +111,7 @@ class Comparer {
   void finish() {
     std::vector<statistics::Comparison> all;
     std::vector<bool> lower_is_better;
+    all.reserve(out_.rows.size());
     for (const ComparedRow& row : out_.rows) {
       all.push_back(row.result);
       lower_is_better.push_back(row.lower_is_better);
@@ -203,21 +217,22 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
                     const CompareOptions& options, uint64_t seed, RunComparison* out) {
   Comparer comparer(benchmark, options, seed, *out);
   for (const TablePair& pair : tables) {
-    std::unordered_map<std::string, const Record*> before;
-    std::unordered_map<std::string, const Record*> after;
+    Comparer::Index before;
+    Comparer::Index after;
     if (Status s = comparer.index(pair.name, pair.base.rows, &before); !s) return s;
     if (Status s = comparer.index(pair.name, pair.other.rows, &after); !s) return s;
     std::vector<const Record*> only_before;
     std::vector<const Record*> only_after;
-    for (const Record& row : pair.base.rows) {
-      if (after.count(comparer.key(row)) == 0) only_before.push_back(&row);
+    for (size_t i = 0; i < pair.base.rows.size(); ++i) {
+      if (after.find(before.keys[i]) == nullptr) only_before.push_back(&pair.base.rows[i]);
     }
-    for (const Record& row : pair.other.rows) {
-      const auto found = before.find(comparer.key(row));
-      if (found == before.end()) {
+    for (size_t i = 0; i < pair.other.rows.size(); ++i) {
+      const Record& row = pair.other.rows[i];
+      const Record* partner = before.find(after.keys[i]);
+      if (partner == nullptr) {
         only_after.push_back(&row);
       } else {
-        comparer.add(pair, *found->second, row);
+        comparer.add(pair, *partner, row);
       }
     }
     note_lonely(pair.name, only_before, "first", comparer.free(), *out);

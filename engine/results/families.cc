@@ -34,7 +34,7 @@ class Families {
     family_of_[workpackage.id] = at;
   }
 
-  std::map<int, size_t> take() { return std::move(family_of_); }
+  std::unordered_map<int, size_t> take() { return std::move(family_of_); }
 
  private:
   std::string key(const WorkpackageView& workpackage) const {
@@ -61,23 +61,26 @@ class Families {
   }
 
   const std::function<std::string(const WorkpackageView&)>& point_key_;
-  std::map<std::string, std::vector<size_t>> of_key_;
+  std::unordered_map<std::string, std::vector<size_t>> of_key_;
   std::vector<std::vector<const WorkpackageView*>> members_;  // of each family
-  std::map<int, size_t> family_of_;
+  std::unordered_map<int, size_t> family_of_;
 };
 
 }  // namespace
 
-std::map<int, size_t> find_families(
+std::unordered_map<int, size_t> find_families(
     const std::map<int, const WorkpackageView*>& workpackages,
     const std::function<std::string(const WorkpackageView&)>& point_key,
     const std::function<std::string(const WorkpackageView&)>& own_values) {
-  std::map<int, int> depth;
+  std::unordered_map<int, int> depth;
   std::map<int, std::vector<const WorkpackageView*>> by_depth;
   for (const auto& [id, workpackage] : workpackages) {  // parents have lower ids
     int own = 0;
-    for (const int parent : workpackage->parents) own = std::max(own, depth[parent] + 1);
-    depth[id] = own;
+    for (const int parent : workpackage->parents) {
+      const auto above = depth.find(parent);  // none: the first ones, of depth 0
+      own = std::max(own, above == depth.end() ? 1 : above->second + 1);
+    }
+    if (own != 0) depth[id] = own;
     by_depth[own].push_back(workpackage);
   }
   const bool plain = std::all_of(workpackages.begin(), workpackages.end(), [&](const auto& entry) {

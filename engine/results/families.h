@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 
 #include "engine/results/analyse.h"
 
@@ -17,7 +18,7 @@ namespace tally {
 // points. `own_values`: the parameters that may differ between iterations of one workpackage,
 // because they follow from jube_wp_* or are evaluated again. If they differ between iterations of
 // its parents, these are separate families.
-std::map<int, size_t> find_families(
+std::unordered_map<int, size_t> find_families(
     const std::map<int, const WorkpackageView*>& workpackages,
     const std::function<std::string(const WorkpackageView&)>& point_key,
     const std::function<std::string(const WorkpackageView&)>& own_values);

@@ -15,6 +15,7 @@
 namespace tally {
 namespace {
 
+constexpr size_t kRead = size_t{64} << 10;  // mapped beyond
 constexpr size_t kInMemory = size_t{16} << 20;
 constexpr size_t kMapAtOnce = size_t{64} << 20;  // page by page beyond
 constexpr size_t kGiveBack = size_t{16} << 20;
@@ -115,6 +116,8 @@ FileView& FileView::operator=(FileView&& other) noexcept {
   map_size_ = std::exchange(other.map_size_, 0);
   passed_ = std::exchange(other.passed_, 0);
   on_disk_ = other.on_disk_;
+  read_ = other.read_;
+  shorter_ = other.shorter_;
   bool copied = map_ == nullptr && !other.copy_.empty();
   copy_ = std::move(other.copy_);
   text_ = copied ? std::string_view(copy_) : other.text_;
@@ -135,8 +138,9 @@ void FileView::passed(const char* at) {
 
 Status FileView::unchanged(const std::string& path) const {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return file_error(path);
-  if (info.st_size >= on_disk_) return Status::ok();
+  if (!read_ && ::stat(path.c_str(), &info) != 0) return file_error(path);
+  const bool shorter = read_ ? shorter_ : info.st_size < on_disk_;
+  if (!shorter) return Status::ok();
   return Status::error(fmt::format(
       "'{}' became shorter while it was read; try again when nothing changes it", path));
 }
@@ -147,38 +151,13 @@ void FileView::release() {
 }
 
 Status FileView::open(const std::string& path, FileView* out) {
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return file_error(path);
-  struct stat info {};
-  if (::fstat(file, &info) != 0) {
-    Status failed = file_error(path);
-    ::close(file);
-    return failed;
-  }
-  if (!S_ISREG(info.st_mode)) {
-    ::close(file);
-    return Status::error(fmt::format("cannot read '{}': not a regular file", path));
-  }
   FileView view;
-  view.map_size_ = static_cast<size_t>(info.st_size);
-  view.on_disk_ = info.st_size;
-  if (view.map_size_ != 0) {
-    int flags = MAP_PRIVATE | (view.map_size_ <= kMapAtOnce ? MAP_POPULATE : 0);
-    void* map = ::mmap(nullptr, view.map_size_, PROT_READ, flags, file, 0);
-    if (map == MAP_FAILED) {
-      Status failed = file_error(path);
-      ::close(file);
-      return failed;
-    }
-    if (view.map_size_ > kMapAtOnce) {
-      ::madvise(map, view.map_size_, MADV_SEQUENTIAL);
-      map_holes(map, view.map_size_, file);
-    }
-    view.map_ = map;
-    view.text_ = {static_cast<const char*>(map), view.map_size_};
-  }
+  Status loaded = view.load(file, path);
   ::close(file);
-  Survey found = survey(view.text_, [&](const char* at) { view.passed(at); });
+  if (!loaded) return loaded;
+  const Survey found = survey(view.text_, [&](const char* at) { view.passed(at); });
   view.passed_ = 0;
   view.ascii_ = found.ascii;
   if (found.carriage_return) {
@@ -188,11 +167,54 @@ Status FileView::open(const std::string& path, FileView* out) {
   return Status::ok();
 }
 
+Status FileView::load(int file, const std::string& path) {
+  struct stat info {};
+  if (::fstat(file, &info) != 0) return file_error(path);
+  if (!S_ISREG(info.st_mode))
+    return Status::error(fmt::format("cannot read '{}': not a regular file", path));
+  on_disk_ = info.st_size;
+  if (on_disk_ == 0) return Status::ok();
+  return static_cast<size_t>(on_disk_) <= kRead ? read(file, path) : map(file, path);
+}
+
+Status FileView::read(int file, const std::string& path) {
+  read_ = true;
+  copy_.resize(static_cast<size_t>(on_disk_));
+  size_t count = 0;
+  while (count < copy_.size()) {
+    const ssize_t got = ::read(file, copy_.data() + count, copy_.size() - count);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return file_error(path);
+    if (got == 0) break;
+    count += static_cast<size_t>(got);
+  }
+  shorter_ = count < copy_.size();
+  copy_.resize(count);
+  text_ = copy_;
+  return Status::ok();
+}
+
+Status FileView::map(int file, const std::string& path) {
+  map_size_ = static_cast<size_t>(on_disk_);
+  const int flags = MAP_PRIVATE | (map_size_ <= kMapAtOnce ? MAP_POPULATE : 0);
+  void* map = ::mmap(nullptr, map_size_, PROT_READ, flags, file, 0);
+  if (map == MAP_FAILED) return file_error(path);
+  map_ = map;
+  text_ = {static_cast<const char*>(map), map_size_};
+  if (map_size_ > kMapAtOnce) {
+    ::madvise(map, map_size_, MADV_SEQUENTIAL);
+    map_holes(map, map_size_, file);
+  }
+  return Status::ok();
+}
+
 Status FileView::normalise(const std::string& path) {
   bool pending = false;
   if (map_size_ <= kInMemory) {
-    append_normalised(text_, &pending, copy_);
+    std::string copy;
+    append_normalised(text_, &pending, copy);
     release();
+    copy_ = std::move(copy);
     text_ = copy_;
     return Status::ok();
   }

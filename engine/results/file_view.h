@@ -8,9 +8,10 @@
 
 namespace tally {
 
-// Maps a file. If it contains carriage returns, \r\n and \r become \n in a copy. The copy is in
-// memory when small and otherwise in an unlinked temporary file, so anonymous memory stays small
-// whatever the file's size. Movable. The text lives as long as the object.
+// Reads a small file and maps any other: a mapping costs several times what reading a page does. If
+// the file contains carriage returns, \r\n and \r become \n in a copy. The copy is in memory when
+// small and otherwise in an unlinked temporary file, so anonymous memory stays small whatever the
+// file's size. Movable. The text lives as long as the object.
 class FileView {
  public:
   FileView() = default;
@@ -34,12 +35,17 @@ class FileView {
 
  private:
   void release();
+  Status read(int file, const std::string& path);
+  Status map(int file, const std::string& path);
+  Status load(int file, const std::string& path);
   Status normalise(const std::string& path);
 
   void* map_ = nullptr;
   size_t map_size_ = 0;
   size_t passed_ = 0;      // bytes of the map that have been given back
   long long on_disk_ = 0;  // the file's size when it was opened
+  bool read_ = false;      // and not mapped: what happens to the file later does not matter
+  bool shorter_ = false;   // it ended before its size while it was read
   std::string copy_;
   std::string_view text_;
   bool ascii_ = true;

@@ -91,7 +91,7 @@ Status repeats_not_needed(const Benchmark& benchmark, const Journal& journal,
   std::map<int, const WorkpackageView*> by_id;
   for (const WorkpackageView& view : views) by_id[view.id] = &view;
   const std::set<std::string> own = parameters_of_workpackages(benchmark);
-  const std::map<int, size_t> families = find_families(
+  const std::unordered_map<int, size_t> families = find_families(
       by_id, [&](const WorkpackageView& view) { return point_key(view, own); },
       [](const WorkpackageView&) { return std::string(); });
   for (const Step& step : benchmark.steps) {

@@ -113,8 +113,7 @@ std::string ResultTables::mark(const Record& row) {
   return word;
 }
 
-std::vector<Record> ResultTables::rows_with_status() const {
-  std::vector<Record> rows = records_.rows;
+std::vector<Record> ResultTables::with_status(std::vector<Record> rows) const {
   if (!status_is_ours()) return rows;
   for (Record& row : rows)
     row.values.insert_or_assign(kStatusColumn, Value{std::string(status_word(row))});
@@ -247,11 +246,12 @@ void ResultTables::add_notes(ResultTable& out) const {
   for (const std::string& note : records_.notes) out.notes.push_back({"", note});
 }
 
-ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice) const {
+ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
+                                std::vector<Record> rows) const {
   ResultTable out;
   out.columns = chosen(table.columns, choice);
   out.units = records_.units;
-  out.rows = rows_with_status();
+  out.rows = with_status(std::move(rows));
   add_statistics(benchmark_, table.columns, names_in(table), records_, out.rows, evaluator_,
                  diagnostics_);
   add_derived_columns(benchmark_, table.columns, records_, out.rows, evaluator_, diagnostics_);
@@ -275,7 +275,7 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice) 
 ResultTable ResultTables::database(const Database& database) const {
   ResultTable out;
   out.columns = database.keys;
-  out.rows = rows_with_status();
+  out.rows = with_status(records_.rows);
   add_statistics(benchmark_, database.keys, names_in(database), records_, out.rows, evaluator_,
                  diagnostics_);
   apply_filter(database.filter, out.rows, evaluator_, diagnostics_);
@@ -287,7 +287,7 @@ ResultTable ResultTables::database(const Database& database) const {
 ResultTable ResultTables::syslog(const Syslog& syslog) const {
   ResultTable out;
   out.columns = syslog.keys;
-  out.rows = rows_with_status();
+  out.rows = with_status(records_.rows);
   add_statistics(benchmark_, syslog.keys, names_in(syslog), records_, out.rows, evaluator_,
                  diagnostics_);
   apply_filter(syslog.filter, out.rows, evaluator_, diagnostics_);

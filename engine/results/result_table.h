@@ -86,7 +86,11 @@ class ResultTables {
         evaluator_(evaluator),
         diagnostics_(diagnostics) {}
 
-  ResultTable table(const Table& table, const ColumnChoice& choice) const;
+  ResultTable table(const Table& table, const ColumnChoice& choice) const {
+    return this->table(table, choice, records_.rows);
+  }
+  // `rows`: the records' own. The last table may take them, which saves a copy.
+  ResultTable table(const Table& table, const ColumnChoice& choice, std::vector<Record> rows) const;
   ResultTable database(const Database& database) const;
   ResultTable syslog(const Syslog& syslog) const;
 
@@ -97,7 +101,7 @@ class ResultTables {
 
  private:
   bool status_is_ours() const;
-  std::vector<Record> rows_with_status() const;
+  std::vector<Record> with_status(std::vector<Record> rows) const;
   void drop_empty(ResultTable& out, bool with_id) const;
   void leave_out_failed(ResultTable& out) const;
   void mark_states(ResultTable& out) const;

@@ -1,18 +1,13 @@
 #include "engine/results/scan.h"
 
 #include <fmt/format.h>
-#include <glob.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 
-#include "engine/base/files.h"
-#include "engine/base/path_text.h"
 #include "engine/base/text.h"
 #include "engine/results/file_view.h"
+#include "engine/results/result_files.h"
 
 namespace tally {
 namespace {
@@ -20,104 +15,25 @@ namespace {
 // The limit for patterns with parameters, which have one text for each workpackage.
 constexpr size_t kMostRegexes = 4096;
 
-bool digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-Status matching_files(const std::string& work_dir, const std::string& name,
-                      const std::string& own_dir, std::vector<std::string>* files) {
-  if (!own_dir.empty()) {
-    if (Status s = matching_files(own_dir, name, {}, files); !s || !files->empty()) return s;
-  }
-  std::string path = name;
-  if (path.empty() || path.front() != '/') path = work_dir + "/" + name;
-  if (name.find_first_of("*?[") == std::string::npos) {
-    struct stat info {};
-    // Opening tells what is wrong with a file that may be there.
-    if (::stat(path.c_str(), &info) == 0 || may_pass(errno)) *files = {path};
-    return Status::ok();
-  }
-  if (Status s = matching_paths(path, GLOB_NOESCAPE | GLOB_NOSORT, files); !s) return s;
-  std::sort(files->begin(), files->end(), natural_less);
-  return Status::ok();
-}
-
-// The files for the `which`-th name in a step's analyse, when a log was given by hand.
-Status files_beside_log(const std::string& log, const std::string& name,
-                        const std::string& first_name, size_t which,
-                        std::vector<std::string>* files) {
-  if (which == 0) {
-    *files = {log};
-    return Status::ok();
-  }
-  const size_t slash = log.rfind('/') + 1;
-  if (log.substr(slash) != first_name.substr(first_name.rfind('/') + 1)) return Status::ok();
-  return matching_files(slash == 0 ? "." : log.substr(0, slash), name, {}, files);
+void add_once(const std::string& name, std::vector<std::string>& list) {
+  if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
 }
 
 }  // namespace
 
-bool natural_less(std::string_view a, std::string_view b) {
-  size_t i = 0;
-  size_t j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (digit(a[i]) && digit(b[j])) {
-      size_t from_i = i;
-      size_t from_j = j;
-      while (i < a.size() && digit(a[i])) ++i;
-      while (j < b.size() && digit(b[j])) ++j;
-      std::string_view left = a.substr(from_i, i - from_i);
-      std::string_view right = b.substr(from_j, j - from_j);
-      left.remove_prefix(std::min(left.find_first_not_of('0'), left.size()));
-      right.remove_prefix(std::min(right.find_first_not_of('0'), right.size()));
-      if (left.size() != right.size()) return left.size() < right.size();
-      if (left != right) return left < right;
-    } else {
-      if (a[i] != b[j]) return a[i] < b[j];
-      ++i;
-      ++j;
-    }
-  }
-  if (a.size() - i != b.size() - j) return a.size() - i < b.size() - j;
-  return a < b;
-}
-
-const std::string* pattern_building_block(std::string_view name) {
-  static const std::map<std::string, std::string, std::less<>> blocks = {
-      {"jube_pat_int", R"(([+-]?\d+))"},
-      {"jube_pat_nint", R"((?:[+-]?\d+))"},
-      {"jube_pat_fp", R"(([+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?|\d+\.)))"},
-      {"jube_pat_nfp", R"((?:[+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?|\d+\.)))"},
-      {"jube_pat_wrd", R"((\S+))"},
-      {"jube_pat_nwrd", R"((?:\S+))"},
-      {"jube_pat_bl", R"((?:\s+))"}};
-  auto found = blocks.find(name);
-  return found == blocks.end() ? nullptr : &found->second;
-}
-
-std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use) {
-  std::vector<const Pattern*> patterns;
-  for (const Text& name : use) {
-    auto set = benchmark.pattern_sets.find(name.value);
-    if (set == benchmark.pattern_sets.end()) continue;
-    for (const Pattern& pattern : set->second.patterns) patterns.push_back(&pattern);
-  }
-  return patterns;
-}
-
-Values::Values(const WorkpackageView& workpackage) {
-  values_.reserve(workpackage.values.size());
-  for (const auto& [name, value] : workpackage.values) values_.emplace(name, &value);
-}
-
 const std::string* Values::find(std::string_view name) const {
+  if (values_.empty()) {
+    values_.reserve(workpackage_.values.size());
+    for (const auto& [key, value] : workpackage_.values) values_.emplace(key, &value);
+  }
   auto found = values_.find(name);
   return found == values_.end() ? nullptr : found->second;
 }
 
-Scanner::Scanner(const Benchmark& benchmark, const Analyser& analyser, Diagnostics& diagnostics)
-    : benchmark_(benchmark), analyser_(analyser), diagnostics_(diagnostics) {}
+Scanner::Scanner(const Benchmark& benchmark, const Analyser& analyser)
+    : benchmark_(benchmark), analyser_(analyser) {}
 Scanner::~Scanner() = default;
+Scanner::Scanner(Scanner&&) noexcept = default;
 
 void Scanner::problem(const Mark& mark, const std::string& key, std::string text, bool error) {
   Problem& p = problems_[key];
@@ -128,17 +44,31 @@ void Scanner::problem(const Mark& mark, const std::string& key, std::string text
   }
 }
 
-void Scanner::report() {
+void Scanner::add(const Scanner& later) {
+  errors_.append(later.errors_);
+  for (const auto& [key, theirs] : later.problems_) {
+    const auto [own, is_new] = problems_.try_emplace(key, theirs);
+    if (!is_new) own->second.times += theirs.times;
+  }
+  for (const Search& theirs : later.searches_) {
+    Search& own = search_of(theirs.pattern);
+    own.workpackages += theirs.workpackages;
+    own.without.insert(own.without.end(), theirs.without.begin(), theirs.without.end());
+    for (const std::string& file : theirs.files) add_once(file, own.files);
+  }
+}
+
+void Scanner::report(Diagnostics& diagnostics) const {
+  diagnostics.append(errors_);
   for (const auto& [key, p] : problems_) {
     std::string text = p.text;
     if (p.times > 1) text += fmt::format(" (and {} more of this kind)", p.times - 1);
     if (p.error) {
-      diagnostics_.error(p.mark, std::move(text));
+      diagnostics.error(p.mark, std::move(text));
     } else {
-      diagnostics_.warning(p.mark, std::move(text));
+      diagnostics.warning(p.mark, std::move(text));
     }
   }
-  problems_.clear();
 }
 
 std::vector<const Pattern*> Scanner::patterns_for(const AnalyseFile& file) const {
@@ -163,19 +93,65 @@ std::string Scanner::pattern_text(const Pattern& pattern,
   });
 }
 
+// Most patterns refer to building blocks alone, and are compiled once.
+Regex* Scanner::regex_of(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
+                         const Values& values) {
+  const auto [entry, is_new] = plain_.try_emplace(&pattern);
+  PlainRegex& plain = entry->second;
+  if (is_new) {
+    const std::string text =
+        substitute(pattern.value.value, [&](std::string_view name) -> const std::string* {
+          const std::string* block = pattern_building_block(name);
+          if (block == nullptr) plain.same_everywhere = false;
+          return block;
+        });
+    if (plain.same_everywhere) plain.regex = compile(pattern, text);
+  }
+  if (plain.same_everywhere) return plain.regex.get();
+  return compiled(pattern, pattern_text(pattern, patterns, values));
+}
+
 Regex* Scanner::compiled(const Pattern& pattern, const std::string& text) {
   std::string key = (pattern.dotall ? "s" : "-") + text;
   auto found = regexes_.find(key);
   if (found != regexes_.end()) return found->second.get();
   if (regexes_.size() >= kMostRegexes) regexes_.clear();
+  return regexes_.emplace(std::move(key), compile(pattern, text)).first->second.get();
+}
+
+std::unique_ptr<Regex> Scanner::compile(const Pattern& pattern, const std::string& text) {
   std::string error;
   std::unique_ptr<Regex> regex = Regex::compile(text, pattern.dotall, &error);
   if (!regex) {
-    diagnostics_.error(pattern.value.mark,
-                       fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"",
-                                   pattern.name.value, error, text));
+    errors_.error(pattern.value.mark,
+                  fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"",
+                              pattern.name.value, error, text));
   }
-  return regexes_.emplace(std::move(key), std::move(regex)).first->second.get();
+  return regex;
+}
+
+const std::vector<Scanner::FileSearch>& Scanner::searches_of(const Analyse& analyse) {
+  const auto [entry, is_new] = files_.try_emplace(&analyse);
+  if (!is_new) return entry->second;
+  for (const AnalyseFile& file : analyse.files) {
+    FileSearch& search = entry->second.emplace_back();
+    search.file = &file;
+    search.patterns = patterns_for(file);
+    const std::string& path = file.path.value;
+    if (path.find_first_of("$\\") == std::string::npos) search.names = names_of(path);
+  }
+  return entry->second;
+}
+
+Status Scanner::find_files(const WorkpackageView& workpackage, const std::string& name,
+                           const std::string& first_name, size_t which,
+                           std::vector<std::string>* paths, bool* unchecked) const {
+  if (!workpackage.log.empty())
+    return files_beside_log(workpackage.log, name, first_name, which, paths);
+  *unchecked = workpackage.own_dir.empty() && !is_glob(name);
+  if (!*unchecked) return matching_files(workpackage.work_dir, name, workpackage.own_dir, paths);
+  *paths = {name.front() == '/' ? name : workpackage.work_dir + "/" + name};
+  return Status::ok();
 }
 
 void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
@@ -183,26 +159,27 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
   Values values(workpackage);
   auto lookup = [&](std::string_view name) { return values.find(name); };
   std::string first_name;
-  size_t names = 0;
+  size_t which = 0;
   SoughtHere here;
-  for (const AnalyseFile& file : analyse.files) {
-    std::vector<const Pattern*> patterns = patterns_for(file);
-    for (const std::string& given : split_strip(substitute(file.path.value, lookup), ",")) {
-      const std::string name = expand_path(given);
-      if (name.empty()) continue;
-      if (names == 0) first_name = name;
-      const bool by_hand = !workpackage.log.empty();
+  for (const FileSearch& search : searches_of(analyse)) {
+    const AnalyseFile& file = *search.file;
+    std::vector<std::string> own_names;
+    if (!search.names) own_names = names_of(substitute(file.path.value, lookup));
+    for (const std::string& name : search.names ? *search.names : own_names) {
+      if (which == 0) first_name = name;
       std::vector<std::string> paths;
-      const Status looked =
-          by_hand ? files_beside_log(workpackage.log, name, first_name, names, &paths)
-                  : matching_files(workpackage.work_dir, name, workpackage.own_dir, &paths);
-      ++names;
+      bool unchecked = false;
+      const Status looked = find_files(workpackage, name, first_name, which++, &paths, &unchecked);
+      bool missing = paths.empty() && workpackage.log.empty();
+      for (const std::string& path : paths) {
+        const bool there = scan_file(path, search.patterns, values, found, here, name);
+        if (!there && unchecked) missing = true;
+      }
       if (!looked) {
         problem({}, "open " + looked.message(), looked.message(), true);
-      } else if (paths.empty() && !by_hand) {
+      } else if (missing) {
         no_file(analyse, file, name, workpackage);
       }
-      for (const std::string& path : paths) scan_file(path, patterns, values, found, here, name);
     }
   }
   count(workpackage, here);
@@ -231,20 +208,19 @@ void Scanner::count(const WorkpackageView& workpackage, const SoughtHere& here) 
   for (const auto& entry : here) {
     const Pattern* pattern = entry.first;
     const Sought& sought = entry.second;
-    auto known = std::find_if(searches_.begin(), searches_.end(),
-                              [&](const Search& search) { return search.pattern == pattern; });
-    if (known == searches_.end()) {
-      known = searches_.insert(searches_.end(), Search{});
-      known->pattern = pattern;
-    }
-    Search& search = *known;
+    Search& search = search_of(pattern);
     ++search.workpackages;
     if (!sought.matched) search.without.push_back(workpackage.id);
-    for (const std::string& file : sought.files) {
-      const auto& files = search.files;
-      if (std::find(files.begin(), files.end(), file) == files.end()) search.files.push_back(file);
-    }
+    for (const std::string& file : sought.files) add_once(file, search.files);
   }
+}
+
+Scanner::Search& Scanner::search_of(const Pattern* pattern) {
+  const auto known = std::find_if(searches_.begin(), searches_.end(),
+                                  [&](const Search& search) { return search.pattern == pattern; });
+  if (known != searches_.end()) return *known;
+  searches_.emplace_back().pattern = pattern;
+  return searches_.back();
 }
 
 namespace {
@@ -291,66 +267,56 @@ std::vector<Unmatched> Scanner::unmatched() const {
   return list;
 }
 
-void Scanner::scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
+bool Scanner::scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
                         const Values& values, const std::vector<Found*>& found, SoughtHere& here,
                         const std::string& file_name) {
   FileView view;
   if (Status opened = FileView::open(path, &view); !opened) {
+    if (opened.reason() != 0 && !may_be_there(path)) return false;
     // JUBE ends with a Python error when it cannot read a file. It passes over what is not a file.
     const bool error = opened.reason() != 0 || !benchmark_.as_jube;
     problem({}, "open " + opened.message(), opened.message(), error);
-    return;
+    return true;
   }
   for (const Pattern* pattern : patterns) {
     if (pattern->mode != PatternMode::pattern) continue;
-    Regex* regex = compiled(*pattern, pattern_text(*pattern, patterns, values));
+    Regex* regex = regex_of(*pattern, patterns, values);
     if (regex == nullptr) continue;
-    const std::string& name = pattern->name.value;
-    std::vector<Statistics*> statistics;
-    for (Found* one : found)
-      statistics.push_back(&one->try_emplace(name, pattern->type).first->second);
     Sought& sought = here[pattern];
     sought.files.push_back(file_name);
-    auto sink = [&](std::string_view match) {
-      sought.matched = true;
-      view.passed(match.data());
-      if (std::optional<Value> value = make_value(match, pattern->type, !benchmark_.as_jube)) {
-        for (Statistics* one : statistics) one->add(*value);
-        return;
-      }
-      const char* type = pattern->type == ValueType::integer ? "int" : "float";
-      problem(pattern->value.mark, "type " + name,
-              fmt::format("pattern '{}': \"{}\" cannot be represented as a \"{}\", in {}", name,
-                          match, type, path));
-    };
-    std::string error;
-    if (!regex->find_all(view.text(), view.ascii(), sink, &error)) {
-      problem(
-          pattern->value.mark, "match " + name,
-          fmt::format("pattern '{}' gave up on {}: {}; simplify the pattern, as nested repeats do "
-                      "this",
-                      name, path, error),
-          !benchmark_.as_jube);
-    }
+    search(path, view, *pattern, *regex, found, sought);
   }
   if (Status same = view.unchanged(path); !same) {
     problem({}, "open " + same.message(), same.message(), true);
   }
+  return true;
 }
 
-void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
-  for (const auto& [set_name, set] : benchmark.pattern_sets) {
-    for (const Pattern& pattern : set.patterns) {
-      if (pattern.mode != PatternMode::pattern) continue;
-      auto lookup = [](std::string_view name) { return pattern_building_block(name); };
-      std::string text = substitute(pattern.value.value, lookup);
-      if (has_reference(text)) continue;
-      std::string error;
-      if (Regex::compile(text, pattern.dotall, &error)) continue;
-      diagnostics.error(pattern.value.mark,
-                        fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"",
-                                    pattern.name.value, error, text));
+void Scanner::search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
+                     const std::vector<Found*>& found, Sought& sought) {
+  const std::string& name = pattern.name.value;
+  std::vector<Statistics*> statistics;
+  for (Found* one : found)
+    statistics.push_back(&one->try_emplace(name, pattern.type).first->second);
+  auto sink = [&](std::string_view match) {
+    sought.matched = true;
+    view.passed(match.data());
+    if (std::optional<Value> value = make_value(match, pattern.type, !benchmark_.as_jube)) {
+      for (Statistics* one : statistics) one->add(*value);
+      return;
     }
+    const char* type = pattern.type == ValueType::integer ? "int" : "float";
+    problem(pattern.value.mark, "type " + name,
+            fmt::format("pattern '{}': \"{}\" cannot be represented as a \"{}\", in {}", name,
+                        match, type, path));
+  };
+  std::string error;
+  if (!regex.find_all(view.text(), view.ascii(), sink, &error)) {
+    problem(pattern.value.mark, "match " + name,
+            fmt::format("pattern '{}' gave up on {}: {}; simplify the pattern, as nested repeats "
+                        "do this",
+                        name, path, error),
+            !benchmark_.as_jube);
   }
 }
 

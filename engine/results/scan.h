@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -10,36 +11,42 @@
 #include "engine/expand/substitute.h"
 #include "engine/python/python_regex.h"
 #include "engine/results/analyse.h"
+#include "engine/results/file_view.h"
 #include "engine/results/statistics.h"
 
 namespace tally {
 
 // Values by name, for substitution into patterns and file names. They are views into the
-// WorkpackageView.
+// WorkpackageView. The index is made on first use, because most patterns and names need none.
 class Values {
  public:
-  explicit Values(const WorkpackageView& workpackage);
+  explicit Values(const WorkpackageView& workpackage) : workpackage_(workpackage) {}
   const std::string* find(std::string_view name) const;
 
  private:
-  std::unordered_map<std::string_view, const std::string*> values_;
+  const WorkpackageView& workpackage_;
+  mutable std::unordered_map<std::string_view, const std::string*> values_;
 };
 
 // The matches of one result line so far, by pattern name.
 using Found = std::map<std::string, Statistics>;
 
-// Holds the compiled patterns and the problems found. All workpackages of an analyser share it.
+// Holds the compiled patterns and the problems found. The workpackages of an analyser share it, or
+// consecutive ranges of them have one each: several threads may read at once.
 class Scanner {
  public:
-  Scanner(const Benchmark& benchmark, const Analyser& analyser, Diagnostics& diagnostics);
+  Scanner(const Benchmark& benchmark, const Analyser& analyser);
   ~Scanner();
+  Scanner(Scanner&&) noexcept;
 
   // Reads the files of `analyse` in the workpackage and adds the values to each of `found`: to those
   // of its row, and to its own if statistics of repeats are wanted.
   void scan(const Analyse& analyse, const WorkpackageView& workpackage,
             const std::vector<Found*>& found);
+  // Adds what another scanner has found out about workpackages that come after this one's.
+  void add(const Scanner& later);
   // Reports the problems, each once. Call it once, at the end.
-  void report();
+  void report(Diagnostics& diagnostics) const;
   // The patterns that matched nothing, in the order of the file. In JUBE mode only those that
   // matched nowhere, because JUBE's files often have patterns for output of only some workpackages.
   std::vector<Unmatched> unmatched() const;
@@ -64,23 +71,48 @@ class Scanner {
     std::vector<std::string> files;
   };
   using SoughtHere = std::map<const Pattern*, Sought>;
+  // One entry of an `analyse`: what is the same for all workpackages.
+  struct FileSearch {
+    const AnalyseFile* file = nullptr;
+    std::vector<const Pattern*> patterns;
+    std::optional<std::vector<std::string>> names;  // unless they depend on the workpackage
+  };
 
-  void scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
+  struct PlainRegex {
+    bool same_everywhere = true;  // else it depends on the workpackage, and is in regexes_
+    std::unique_ptr<Regex> regex;
+  };
+
+  // The paths of a name's files. *unchecked: whether there is one, opening it will tell.
+  Status find_files(const WorkpackageView& workpackage, const std::string& name,
+                    const std::string& first_name, size_t which, std::vector<std::string>* paths,
+                    bool* unchecked) const;
+  // False: there is no such file.
+  bool scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
                  const Values& values, const std::vector<Found*>& found, SoughtHere& here,
                  const std::string& name);
+  void search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
+              const std::vector<Found*>& found, Sought& sought);
+  const std::vector<FileSearch>& searches_of(const Analyse& analyse);
+  Search& search_of(const Pattern* pattern);
   void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
                const WorkpackageView& workpackage);
   void count(const WorkpackageView& workpackage, const SoughtHere& here);
   std::vector<const Pattern*> patterns_for(const AnalyseFile& file) const;
+  Regex* regex_of(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
+                  const Values& values);
   Regex* compiled(const Pattern& pattern, const std::string& text);
+  std::unique_ptr<Regex> compile(const Pattern& pattern, const std::string& text);
   void problem(const Mark& mark, const std::string& key, std::string text, bool error = false);
   std::string pattern_text(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
                            const Values& values) const;
 
   const Benchmark& benchmark_;
   const Analyser& analyser_;
-  Diagnostics& diagnostics_;
-  std::unordered_map<std::string, std::unique_ptr<Regex>> regexes_;
+  Diagnostics errors_;  // of patterns
+  std::map<const Analyse*, std::vector<FileSearch>> files_;
+  std::unordered_map<const Pattern*, PlainRegex> plain_;
+  std::unordered_map<std::string, std::unique_ptr<Regex>> regexes_;  // those with parameters
   std::map<std::string, Problem> problems_;
   std::vector<Search> searches_;
 };

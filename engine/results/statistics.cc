@@ -63,28 +63,72 @@ Value Statistics::spread(const Value& sum, const Value& sum2) const {
   return {std::sqrt(std::fabs(difference) / (n - 1))};
 }
 
-void Statistics::store(const std::string& name, std::map<std::string, Value>& out) const {
-  if (count_ == 0) return;
-  out[name] = first_;
-  out[name + "_first"] = first_;
-  out[name + "_last"] = last_;
-  out[name + "_cnt"] = {count_};
-  if (type_ == ValueType::string) return;
-  Value sum{float_sum_};
-  Value sum2{float_sum2_};
-  double mean = float_sum_ / static_cast<double>(count_);
-  if (type_ == ValueType::integer) {
-    BigInt total = BigInt(sum_) + big_sum_.value_or(BigInt());
-    sum = integer_value(total);
-    sum2 = integer_value(BigInt(sum2_) + big_sum2_.value_or(BigInt()));
-    mean = total.divide(static_cast<uint32_t>(count_));
+Value Statistics::sum() const {
+  if (type_ != ValueType::integer) return {float_sum_};
+  return integer_value(BigInt(sum_) + big_sum_.value_or(BigInt()));
+}
+
+Value Statistics::sum_of_squares() const {
+  if (type_ != ValueType::integer) return {float_sum2_};
+  return integer_value(BigInt(sum2_) + big_sum2_.value_or(BigInt()));
+}
+
+Value Statistics::mean() const {
+  if (type_ != ValueType::integer) return {float_sum_ / static_cast<double>(count_)};
+  const BigInt total = BigInt(sum_) + big_sum_.value_or(BigInt());
+  return {total.divide(static_cast<uint32_t>(count_))};
+}
+
+Value Statistics::value_of(MatchStatistic which) const {
+  switch (which) {
+    case MatchStatistic::last:
+      return last_;
+    case MatchStatistic::count:
+      return {count_};
+    case MatchStatistic::least:
+      return least_;
+    case MatchStatistic::most:
+      return most_;
+    case MatchStatistic::sum:
+      return sum();
+    case MatchStatistic::sum2:
+      return sum_of_squares();
+    case MatchStatistic::mean:
+      return mean();
+    case MatchStatistic::deviation:
+      return spread(sum(), sum_of_squares());
+    case MatchStatistic::value:
+    case MatchStatistic::first:
+      break;
   }
-  out[name + "_min"] = least_;
-  out[name + "_max"] = most_;
-  out[name + "_sum"] = sum;
-  out[name + "_sum2"] = sum2;
-  out[name + "_avg"] = {mean};
-  out[name + "_std"] = spread(sum, sum2);
+  return first_;
+}
+
+void Statistics::store(const std::vector<StoredStatistic>& wanted,
+                       std::map<std::string, Value>& out) const {
+  if (count_ == 0) return;
+  for (const auto& [which, name] : wanted) {
+    const bool of_any_type = which == MatchStatistic::value || which == MatchStatistic::first ||
+                             which == MatchStatistic::last || which == MatchStatistic::count;
+    if (of_any_type || type_ != ValueType::string) out[name] = value_of(which);
+  }
+}
+
+void Statistics::store(const std::string& name, std::map<std::string, Value>& out) const {
+  store(all_statistics(name), out);
+}
+
+std::vector<StoredStatistic> all_statistics(const std::string& name) {
+  return {{MatchStatistic::value, name},
+          {MatchStatistic::first, name + "_first"},
+          {MatchStatistic::least, name + "_min"},
+          {MatchStatistic::most, name + "_max"},
+          {MatchStatistic::sum, name + "_sum"},
+          {MatchStatistic::sum2, name + "_sum2"},
+          {MatchStatistic::count, name + "_cnt"},
+          {MatchStatistic::mean, name + "_avg"},
+          {MatchStatistic::deviation, name + "_std"},
+          {MatchStatistic::last, name + "_last"}};
 }
 
 void store_default(const std::string& name, const Value& value, ValueType type,

@@ -5,10 +5,21 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/results/records.h"
 
 namespace tally {
+
+enum class MatchStatistic { value, first, last, count, least, most, sum, sum2, mean, deviation };
+
+// A statistic and the name of its value: "rate_avg".
+struct StoredStatistic {
+  MatchStatistic which = MatchStatistic::value;
+  std::string name;
+};
+// All of them for a pattern, in the order in which a result shows them.
+std::vector<StoredStatistic> all_statistics(const std::string& name);
 
 // Takes values one at a time, in order. Memory use does not grow with their number. Numbers follow
 // Python: whole numbers are exact at any size, their sums stay whole, and floats are added from
@@ -25,12 +36,16 @@ class Statistics {
   // _avg, _std:
   //   std = sqrt(|sum2 - sum^2 / n| / (n - 1))
   // Stores nothing when there was no value.
-  //   std = sqrt(|sum2 - sum^2 / n| / (n - 1))
-  // Nothing when there was no value.
   void store(const std::string& name, std::map<std::string, Value>& out) const;
+  // Stores only some of them.
+  void store(const std::vector<StoredStatistic>& wanted, std::map<std::string, Value>& out) const;
 
  private:
   void add_integer(const Value& value);
+  Value value_of(MatchStatistic which) const;
+  Value sum() const;
+  Value sum_of_squares() const;
+  Value mean() const;
   Value spread(const Value& sum, const Value& sum2) const;
 
   ValueType type_;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 #include <variant>
 
@@ -39,7 +41,7 @@ const char* status_of(State state) {
 }
 
 // Every word of the texts that results are made from.
-std::set<std::string> words_of_results(const Benchmark& benchmark) {
+std::set<std::string, std::less<>> words_of_results(const Benchmark& benchmark) {
   std::set<std::string> words = {"jube_benchmark_id"};
   for (const auto& [set_name, set] : benchmark.pattern_sets) {
     for (const Pattern& pattern : set.patterns) {
@@ -61,22 +63,22 @@ std::set<std::string> words_of_results(const Benchmark& benchmark) {
     for (const auto& output : result.outputs)
       words.merge(std::visit([](const auto& one) { return names_in(one); }, output));
   }
-  return words;
+  return {words.begin(), words.end()};
 }
 
-// Drops what no text names, alone or with a step (jube_wp_id_run), of the values that are not
-// parameters: JUBE's variables, and those of the step's kind. `parameters`: how many come first.
-void keep_named(const std::set<std::string>& words, size_t parameters, WorkpackageView& view) {
-  auto& values = view.values;
-  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(parameters);
-  values.erase(std::remove_if(begin, values.end(),
-                              [&](const auto& entry) {
-                                const auto word = words.lower_bound(entry.first);
-                                return word == words.end() || !starts_with(*word, entry.first);
-                              }),
-               values.end());
-  values.shrink_to_fit();
-}
+// Whether a text names a value, alone or with a step (jube_wp_id_run). The values that are not
+// parameters are asked for: JUBE's variables, and those of the step's kind.
+class Named {
+ public:
+  explicit Named(std::set<std::string, std::less<>> words) : words_(std::move(words)) {}
+  bool operator()(std::string_view name) const {
+    const auto word = words_.lower_bound(name);
+    return word != words_.end() && starts_with(*word, name);
+  }
+
+ private:
+  std::set<std::string, std::less<>> words_;
+};
 
 void add_types(const DefinitionsByName& definitions, WorkpackageView& view) {
   for (const auto& [name, value] : view.values) {
@@ -117,6 +119,104 @@ class KnownDefinitions {
   std::unordered_map<std::string, std::pair<std::vector<std::string>, DefinitionsByName>> of_step_;
 };
 
+// Makes the views of a run's workpackages, in the order of their ids.
+class ViewMaker {
+ public:
+  ViewMaker(const Benchmark& benchmark, const RunRecord& run, const std::string& run_dir,
+            std::map<int, Disturbance> disturbances, bool all_builtins,
+            std::vector<WorkpackageView>& views)
+      : benchmark_(benchmark),
+        run_dir_(run_dir),
+        absolute_run_(absolute_path(run_dir)),
+        info_(run_info(benchmark, run.id, run_dir, run.start)),
+        disturbances_(std::move(disturbances)),
+        definitions_(benchmark),
+        views_(views) {
+    if (!all_builtins) keep_ = Named(words_of_results(benchmark));
+  }
+
+  void add(Journal::Stored& from) {
+    WorkpackageView view;
+    const Workpackage& workpackage = from.workpackage;
+    view.id = workpackage.id;
+    view.step = from.step;
+    view.iteration = workpackage.iteration;
+    view.cycle = workpackage.cycle;
+    view.parents = workpackage.parents;
+    const Step* step = benchmark_.find_step(from.step);
+    const std::string shown =
+        from.work_dir.empty() ? run_dir_ + "/" + from.directory + "/work" : from.work_dir;
+    view.work_dir = from.work_dir.empty() ? absolute_run_ + "/" + from.directory + "/work"
+                                          : absolute_path(shown);
+    if (!from.work_dir.empty() && step != nullptr && step->kind == StepKind::run) {
+      view.own_dir = absolute_path(run_dir_ + "/" + from.directory + "/work");
+    }
+    set_state(workpackage.outcome, step, view);
+    set_values(from, step, shown, view);
+    views_.push_back(std::move(view));
+  }
+
+ private:
+  void set_state(const Outcome& outcome, const Step* step, WorkpackageView& view) const {
+    // A workpackage that waits for its done_file has written output. In JUBE mode, workpackages
+    // that have not ended or not even started are shown too, with the values that exist.
+    const bool plain = step == nullptr || step->kind == StepKind::plain;
+    const State state = outcome.state;
+    view.finished = finished_well(state) || state == State::failed || state == State::waiting ||
+                    (plain ? state != State::lost || !benchmark_.as_jube : state == State::lost);
+    view.state = state;
+    if (const auto found = disturbances_.find(view.id); found != disturbances_.end())
+      view.disturbance = found->second;
+    view.reused = state == State::done && outcome.reason == Reason::reused;
+    if (state == State::failed || state == State::expected ||
+        (state == State::lost && !benchmark_.as_jube)) {
+      const std::string why = message(outcome);
+      view.notes.push_back(fmt::format("workpackage {} ({}) {}: {}", view.id, view.step,
+                                       state_name(state), why.substr(0, why.find('\n'))));
+    }
+  }
+
+  void set_values(Journal::Stored& from, const Step* step, const std::string& shown,
+                  WorkpackageView& view) {
+    const DefinitionsByName& known = definitions_.of(from);
+    const auto [common, is_new] = common_.try_emplace(from.step);
+    if (is_new) common->second = run_builtins(info_, step);
+    StoredParameters parameters;
+    parameters.values = std::move(from.parameters);
+    parameters.exported = [&](const std::string& name) {
+      const auto found = known.find(name);
+      return found != known.end() && found->second->exported;
+    };
+    for (const int parent : view.parents) parameters.parents.push_back({step_of(parent), parent});
+    parameters.work_dir = shown;
+    parameters.absolute_work_dir = view.work_dir;
+    parameters.common = &common->second;
+    const WorkpackageValues values(step, from.workpackage, std::move(parameters),
+                                   status_of(view.state));
+    view.values = values.all(keep_);
+    view.values.shrink_to_fit();
+    add_types(known, view);
+  }
+
+  // Parents have lower ids, so that their views are made already.
+  std::string step_of(int id) const {
+    const auto found =
+        std::lower_bound(views_.begin(), views_.end(), id,
+                         [](const WorkpackageView& view, int wanted) { return view.id < wanted; });
+    return found != views_.end() && found->id == id ? found->step : std::string();
+  }
+
+  const Benchmark& benchmark_;
+  const std::string& run_dir_;
+  const std::string absolute_run_;
+  const RunInfo info_;
+  const std::map<int, Disturbance> disturbances_;
+  KnownDefinitions definitions_;
+  std::unordered_map<std::string, NamedValues> common_;  // by step
+  WorkpackageValues::Keep keep_;                         // empty: everything
+  std::vector<WorkpackageView>& views_;
+};
+
 }  // namespace
 
 DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stored& stored) {
@@ -133,79 +233,16 @@ DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stor
 Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
                          const std::string& run_dir, std::vector<WorkpackageView>* views,
                          bool all_builtins) {
-  const std::set<std::string> words = words_of_results(benchmark);
-  const RunRecord& run = journal.run();
-  RunInfo info = run_info(benchmark, run.id, run_dir, run.start);
-  std::vector<Journal::Stored> stored;
-  if (Status s = journal.workpackages(&stored); !s) return s;
-  std::unordered_map<int, std::string> step_names;
-  std::unordered_map<std::string, NamedValues> common;
-  for (const Journal::Stored& workpackage : stored) {
-    step_names[workpackage.workpackage.id] = workpackage.step;
-    if (common.try_emplace(workpackage.step).second) {
-      common[workpackage.step] = run_builtins(info, benchmark.find_step(workpackage.step));
-    }
-  }
   std::map<int, Disturbance> disturbances;
   if (Status s = journal.disturbances(&disturbances); !s) return s;
-  const std::string absolute_run = absolute_path(run_dir);
-  KnownDefinitions definitions(benchmark);
+  std::vector<Journal::Tally> states;
+  if (Status s = journal.states(&states); !s) return s;
+  size_t count = 0;
+  for (const Journal::Tally& one : states) count += static_cast<size_t>(one.count);
   views->clear();
-  views->reserve(stored.size());
-  for (Journal::Stored& from : stored) {
-    WorkpackageView view;
-    const Workpackage& workpackage = from.workpackage;
-    view.id = workpackage.id;
-    view.step = from.step;
-    view.iteration = workpackage.iteration;
-    view.cycle = workpackage.cycle;
-    view.parents = workpackage.parents;
-    std::string shown =
-        from.work_dir.empty() ? run_dir + "/" + from.directory + "/work" : from.work_dir;
-    view.work_dir = from.work_dir.empty() ? absolute_run + "/" + from.directory + "/work"
-                                          : absolute_path(shown);
-    const Step* step = benchmark.find_step(from.step);
-    if (!from.work_dir.empty() && step != nullptr && step->kind == StepKind::run) {
-      view.own_dir = absolute_path(run_dir + "/" + from.directory + "/work");
-    }
-    // A workpackage that waits for its done_file has written output. In JUBE mode, workpackages
-    // that have not ended or not even started are shown too, with the values that exist.
-    const bool plain = step == nullptr || step->kind == StepKind::plain;
-    const State state = workpackage.outcome.state;
-    view.finished = finished_well(state) || state == State::failed || state == State::waiting ||
-                    (plain ? state != State::lost || !benchmark.as_jube : state == State::lost);
-    view.state = state;
-    if (const auto found = disturbances.find(view.id); found != disturbances.end())
-      view.disturbance = found->second;
-    view.reused = state == State::done && workpackage.outcome.reason == Reason::reused;
-    if (state == State::failed || state == State::expected ||
-        (state == State::lost && !benchmark.as_jube)) {
-      const std::string why = message(workpackage.outcome);
-      view.notes.push_back(fmt::format("workpackage {} ({}) {}: {}", workpackage.id, from.step,
-                                       state_name(state), why.substr(0, why.find('\n'))));
-    }
-    const DefinitionsByName& known = definitions.of(from);
-    const size_t parameters_count = from.parameters.size();
-    StoredParameters parameters;
-    parameters.values = std::move(from.parameters);
-    parameters.exported = [&](const std::string& name) {
-      const auto found = known.find(name);
-      return found != known.end() && found->second->exported;
-    };
-    for (int parent : workpackage.parents)
-      parameters.parents.push_back({step_names[parent], parent});
-    parameters.work_dir = shown;
-    parameters.absolute_work_dir = view.work_dir;
-    parameters.common = &common[from.step];
-    const WorkpackageValues values(step, workpackage, std::move(parameters),
-                                   status_of(workpackage.outcome.state));
-    view.values = values.all();
-    if (!all_builtins) keep_named(words, parameters_count, view);
-    add_types(known, view);
-    views->push_back(std::move(view));
-    from = {};  // both lists of a large run would not fit in memory well
-  }
-  return Status::ok();
+  views->reserve(count);
+  ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), all_builtins, *views);
+  return journal.each_workpackage([&](Journal::Stored& stored) { maker.add(stored); });
 }
 
 WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expander,

@@ -25,6 +25,7 @@ Wanted::Wanted(const Benchmark& benchmark, const std::set<std::string>& more) : 
   }
   for (const SampleNameUse& use : sample_names(benchmark, names_)) {
     names_.insert(use.parts.base);
+    of_repeats_.insert(use.parts.base);
     repeats_ = true;
   }
 }
@@ -34,7 +35,10 @@ void Wanted::columns(const Benchmark& benchmark, const std::vector<Column>& list
     // A baseline row is found by its values and by all free parameters.
     if (!column.relative_to.empty()) names_.merge(free_parameters(benchmark));
     for (const auto& [name, value] : column.relative_to) names_.insert(name.value);
-    if (shows_repeats(column)) repeats_ = true;
+    if (!shows_repeats(column)) continue;
+    repeats_ = true;
+    of_repeats_.insert(column.name.value);
+    if (!column.expression.value.empty()) computes_repeats_ = true;
   }
 }
 

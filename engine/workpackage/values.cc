@@ -90,40 +90,61 @@ WorkpackageValues::WorkpackageValues(const Step* step, const Workpackage& workpa
 
 const NamedValues& WorkpackageValues::builtins() const {
   if (!builtins_.empty()) return builtins_;
+  if (benchmark_ == nullptr) {
+    builtins_ = kept_builtins({});
+    return builtins_;
+  }
   std::vector<ParentName> parents;
-  std::string work_dir, absolute;
-  if (benchmark_ != nullptr) {
-    const Step& step = benchmark_->steps[static_cast<size_t>(workpackage_.step)];
-    builtins_ = expander_->step_builtins(step);
-    for (size_t i = 0; i < workpackage_.parents.size() && i < step.depend.size(); ++i) {
-      parents.push_back({step.depend[i].value, workpackage_.parents[i]});
-    }
-    work_dir = work_dir_of(*benchmark_, expander_->run().rundir, workpackage_);
-    absolute =
-        workpackage_.work_dir.empty()
-            ? work_dir_of(*benchmark_, *find_in(builtins_, "jube_benchmark_rundir"), workpackage_)
-            : absolute_path(work_dir);
-  } else {
-    if (stored_.common != nullptr) builtins_ = *stored_.common;
-    parents = stored_.parents;
-    work_dir = stored_.work_dir;
-    absolute = stored_.absolute_work_dir;
+  const Step& step = benchmark_->steps[static_cast<size_t>(workpackage_.step)];
+  builtins_ = expander_->step_builtins(step);
+  for (size_t i = 0; i < workpackage_.parents.size() && i < step.depend.size(); ++i) {
+    parents.push_back({step.depend[i].value, workpackage_.parents[i]});
   }
-  if (!of_workpackage_) return builtins_;
-  builtins_.emplace_back("jube_wp_id", std::to_string(workpackage_.id));
-  builtins_.emplace_back("jube_wp_padid", padded_id(workpackage_.id));
-  builtins_.emplace_back("jube_wp_status", status_);
-  builtins_.emplace_back("jube_wp_iteration", std::to_string(workpackage_.iteration));
-  builtins_.emplace_back("jube_wp_cycle", std::to_string(workpackage_.cycle));
-  builtins_.emplace_back("jube_wp_relpath", work_dir);
-  builtins_.emplace_back("jube_wp_abspath", absolute);
-  for (const ParentName& parent : parents) {
-    builtins_.emplace_back("jube_wp_parent_" + parent.step + "_id", std::to_string(parent.id));
-  }
-  const NamedValues sorted = sorted_by_name(exported_);
-  builtins_.emplace_back("jube_wp_envstr", environment_lines(sorted));
-  builtins_.emplace_back("jube_wp_envlist", environment_names(sorted));
+  const std::string work_dir = work_dir_of(*benchmark_, expander_->run().rundir, workpackage_);
+  const std::string absolute =
+      workpackage_.work_dir.empty()
+          ? work_dir_of(*benchmark_, *find_in(builtins_, "jube_benchmark_rundir"), workpackage_)
+          : absolute_path(work_dir);
+  add_of_workpackage(parents, work_dir, absolute, {}, builtins_);
   return builtins_;
+}
+
+// Those of a stored workpackage are made without the others.
+NamedValues WorkpackageValues::kept_builtins(const Keep& keep) const {
+  NamedValues kept;
+  const bool made = benchmark_ != nullptr;
+  const NamedValues* common = made ? &builtins() : stored_.common;
+  if (common != nullptr) {
+    for (const auto& entry : *common) {
+      if (!keep || keep(entry.first)) kept.push_back(entry);
+    }
+  }
+  if (!made)
+    add_of_workpackage(stored_.parents, stored_.work_dir, stored_.absolute_work_dir, keep, kept);
+  return kept;
+}
+
+void WorkpackageValues::add_of_workpackage(const std::vector<ParentName>& parents,
+                                           const std::string& work_dir,
+                                           const std::string& absolute_work_dir, const Keep& keep,
+                                           NamedValues& out) const {
+  if (!of_workpackage_) return;
+  const auto add = [&](const char* name, const auto& value) {
+    if (!keep || keep(name)) out.emplace_back(name, value());
+  };
+  add("jube_wp_id", [&] { return std::to_string(workpackage_.id); });
+  add("jube_wp_padid", [&] { return padded_id(workpackage_.id); });
+  add("jube_wp_status", [&] { return std::string(status_); });
+  add("jube_wp_iteration", [&] { return std::to_string(workpackage_.iteration); });
+  add("jube_wp_cycle", [&] { return std::to_string(workpackage_.cycle); });
+  add("jube_wp_relpath", [&] { return work_dir; });
+  add("jube_wp_abspath", [&] { return absolute_work_dir; });
+  for (const ParentName& parent : parents) {
+    const std::string name = "jube_wp_parent_" + parent.step + "_id";
+    add(name.c_str(), [&] { return std::to_string(parent.id); });
+  }
+  add("jube_wp_envstr", [&] { return environment_lines(sorted_by_name(exported_)); });
+  add("jube_wp_envlist", [&] { return environment_names(sorted_by_name(exported_)); });
 }
 
 const std::string* WorkpackageValues::parameter(std::string_view name) const {
@@ -145,7 +166,7 @@ Lookup WorkpackageValues::lookup() const {
   return [this](std::string_view name) { return find(name); };
 }
 
-NamedValues WorkpackageValues::all() const {
+NamedValues WorkpackageValues::all(const Keep& keep) const {
   NamedValues list;
   if (expander_ != nullptr) {
     const TextPool& pool = expander_->pool();
@@ -167,12 +188,11 @@ NamedValues WorkpackageValues::all() const {
   const bool hides_builtins = std::any_of(list.begin(), list.end(), [](const auto& entry) {
     return starts_with(entry.first, "jube_");
   });
-  list.reserve(parameters + builtins().size() + added_.size());
-  for (const auto& entry : builtins()) {
-    if (!hides_builtins || !is_parameter(entry.first)) list.push_back(entry);
+  for (auto& entry : kept_builtins(keep)) {
+    if (!hides_builtins || !is_parameter(entry.first)) list.push_back(std::move(entry));
   }
   for (const auto& entry : added_) {
-    if (!is_parameter(entry.first)) list.push_back(entry);
+    if ((!keep || keep(entry.first)) && !is_parameter(entry.first)) list.push_back(entry);
   }
   return list;
 }

@@ -65,13 +65,19 @@ class WorkpackageValues {
   // Exported parameters, as pairs of name and value.
   const NamedValues& exported() const { return exported_; }
   // Every name once, with the value in force: parameters in their order, then built-in variables,
-  // then the names that the kind of step adds.
-  NamedValues all() const;
+  // then the names that the kind of step adds. `keep`, if given, says which names other than
+  // parameters are wanted. The others are not made.
+  using Keep = std::function<bool(std::string_view name)>;
+  NamedValues all(const Keep& keep = {}) const;
   // Drops jube_wp_*. A shared operation does not belong to a single workpackage.
   void drop_workpackage_builtins();
 
  private:
   const std::string* parameter(std::string_view name) const;
+  NamedValues kept_builtins(const Keep& keep) const;
+  void add_of_workpackage(const std::vector<ParentName>& parents, const std::string& work_dir,
+                          const std::string& absolute_work_dir, const Keep& keep,
+                          NamedValues& out) const;
 
   const Workpackage& workpackage_;
   const char* status_;

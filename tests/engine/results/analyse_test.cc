@@ -372,3 +372,46 @@ TEST_CASE("files in natural order") {
   CHECK(natural_less("f", "f1"));
   CHECK(natural_less("f01", "f1") != natural_less("f1", "f01"));
 }
+
+// Runs of more than a thousand workpackages are read by several threads; what is reported must not
+// depend on that.
+TEST_CASE_FIXTURE(Fixture, "the rows and messages of a large run are in order") {
+  pattern("p", "v", "v=$jube_pat_wrd", ValueType::integer);
+  pattern("p", "w", "w=$jube_pat_int", ValueType::integer);
+  pattern("p", "of_this", "v=($number)", ValueType::integer);
+  column({"number", "v", "w", "of_this"});
+  analyser.use = texts({"p"});
+  analyse_step("s", "out");
+  const int count = 2100;
+  for (int id = 0; id < count; ++id) {
+    WorkpackageView& one = workpackage(id, "s");
+    one.values.emplace_back("number", std::to_string(id));
+    const bool odd = id == 1700 || id == 300;
+    if (id != 1999 && id != 20) file(id, "out", odd ? "v=x\n" : "v=" + std::to_string(id) + "\n");
+  }
+  file(7, "out", "v=7\nw=70\n");
+  file(2000, "out", "v=2000\nw=71\n");
+  const Records records = run();
+  REQUIRE(records.rows.size() == count);
+  for (size_t i = 0; i < records.rows.size(); ++i) {
+    const std::string id = std::to_string(i);
+    const bool lacks = i == 1700 || i == 300 || i == 1999 || i == 20;
+    CHECK(at(records, i, "v") == (lacks ? "-" : id));
+    CHECK(at(records, i, "of_this") == (lacks ? "-" : id));
+  }
+  CHECK(at(records, 7, "w") == "70");
+  CHECK(at(records, 2000, "w") == "71");
+  std::vector<std::string> said;
+  for (const Diagnostic& one : diagnostics.all()) said.push_back(one.message);
+  REQUIRE(said.size() == 2);
+  CHECK(said[0].find("no file 'out' in the work directory of workpackage 20 ") == 0);
+  CHECK(said[0].find(" (and 1 more of this kind)") != std::string::npos);
+  CHECK(said[1].find("pattern 'v': \"x\" cannot be represented as a \"int\", in ") == 0);
+  CHECK(said[1].find("/300/out (and 1 more of this kind)") != std::string::npos);
+  REQUIRE(records.unmatched.size() == 2);
+  CHECK(records.unmatched[0].text ==
+        "pattern 'w' matched nothing in 2096 of 2098 workpackages (0, 1, 2, 3, 4, ...); searched: "
+        "out");
+  CHECK(records.unmatched[1].text ==
+        "pattern 'of_this' matched nothing in 2 of 2098 workpackages (300, 1700); searched: out");
+}

@@ -60,6 +60,22 @@ TEST_CASE("carriage returns are newlines, as in Python's text mode") {  // spec 
   std::remove(path.c_str());
 }
 
+TEST_CASE("a small file is read at once, and what happens to it later does not matter") {
+  for (const size_t size : {size_t{9}, size_t{64} << 10, (size_t{64} << 10) + 1}) {
+    CAPTURE(size);
+    const std::string path = temporary(std::string(size, 'x'));
+    FileView view;
+    REQUIRE(FileView::open(path, &view));
+    FileView moved = std::move(view);  // short texts lie within the object
+    CHECK(moved.text() == std::string(size, 'x'));
+    const bool mapped = size > size_t{64} << 10;
+    REQUIRE(truncate(path.c_str(), 1) == 0);
+    CHECK(static_cast<bool>(moved.unchanged(path)) == !mapped);
+    if (!mapped) CHECK(moved.text() == std::string(size, 'x'));
+    std::remove(path.c_str());
+  }
+}
+
 TEST_CASE("a large file with carriage returns takes no memory of its size") {
   std::string line = "progress 10%\rprogress 20%\r\n";
   std::string bytes;

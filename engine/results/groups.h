@@ -1,0 +1,68 @@
+// Groups an analyser's workpackages into result lines. Private to results/.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/results/analyse.h"
+#include "engine/results/scan.h"
+
+namespace tally {
+
+// Workpackages that share a result line: one, or with `reduce` all that differ only in their
+// iteration.
+struct Group {
+  std::vector<const WorkpackageView*> members;  // by id
+  Found found;
+  bool leaf = true;        // no other group depends on it
+  std::vector<Found> own;  // of each member, if there are several and somebody asks
+
+  const Found& found_of(size_t member) const { return own.empty() ? found : own[member]; }
+};
+
+class Groups {
+ public:
+  // The arguments must outlive the object.
+  Groups(const Benchmark& benchmark, const Analyser& analyser,
+         const std::vector<WorkpackageView>& workpackages);
+
+  // Finds the groups. Warm-ups, and what depends on them, are in none.
+  void make();
+
+  std::vector<Group>& all() { return groups_; }
+  const std::vector<Group>& all() const { return groups_; }
+  const std::map<int, const WorkpackageView*>& by_id() const { return by_id_; }
+  // Null: the analyser does not read the step.
+  const Analyse* find(const std::string& step) const;
+
+  bool counts(const WorkpackageView& workpackage) const;
+  bool any_counts(const Group& group) const;
+  bool any_ended_well(const Group& group) const;
+
+  // The groups of the analysed workpackages that this group's members depend on, nearest first.
+  std::vector<const Group*> ancestors(const Group& group) const;
+  // All workpackages that these depend on, nearest first.
+  std::vector<const WorkpackageView*> ancestors(
+      const std::vector<const WorkpackageView*>& members) const;
+  // What the files of the workpackages that `workpackage` depends on hold, nearest first.
+  std::vector<const Found*> found_above(const WorkpackageView& workpackage) const;
+  // Whether a file of the group, or of the groups it depends on, was scanned for the pattern.
+  bool was_sought(const std::string& pattern, const Group& group) const;
+
+ private:
+  void find_warmups();
+  std::string own_values(const WorkpackageView& workpackage) const;
+
+  const Benchmark& benchmark_;
+  const Analyser& analyser_;
+  std::map<int, const WorkpackageView*> by_id_;
+  std::set<std::string> own_;  // parameters that may differ between iterations
+  std::set<int> warmups_;      // ids
+  std::vector<Group> groups_;
+  std::unordered_map<int, size_t> group_of_;
+};
+
+}  // namespace tally

@@ -1,0 +1,52 @@
+// The texts of patterns, as they are before a workpackage is known.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "engine/expand/substitute.h"
+#include "engine/python/python_regex.h"
+#include "engine/results/analyse.h"
+#include "engine/results/scan.h"
+
+namespace tally {
+
+const std::string* pattern_building_block(std::string_view name) {
+  static const std::map<std::string, std::string, std::less<>> blocks = {
+      {"jube_pat_int", R"(([+-]?\d+))"},
+      {"jube_pat_nint", R"((?:[+-]?\d+))"},
+      {"jube_pat_fp", R"(([+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?|\d+\.)))"},
+      {"jube_pat_nfp", R"((?:[+-]?(?:\d*\.?\d+(?:[eE][-+]?\d+)?|\d+\.)))"},
+      {"jube_pat_wrd", R"((\S+))"},
+      {"jube_pat_nwrd", R"((?:\S+))"},
+      {"jube_pat_bl", R"((?:\s+))"}};
+  auto found = blocks.find(name);
+  return found == blocks.end() ? nullptr : &found->second;
+}
+
+std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use) {
+  std::vector<const Pattern*> patterns;
+  for (const Text& name : use) {
+    auto set = benchmark.pattern_sets.find(name.value);
+    if (set == benchmark.pattern_sets.end()) continue;
+    for (const Pattern& pattern : set->second.patterns) patterns.push_back(&pattern);
+  }
+  return patterns;
+}
+
+void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
+  for (const auto& [set_name, set] : benchmark.pattern_sets) {
+    for (const Pattern& pattern : set.patterns) {
+      if (pattern.mode != PatternMode::pattern) continue;
+      auto lookup = [](std::string_view name) { return pattern_building_block(name); };
+      std::string text = substitute(pattern.value.value, lookup);
+      if (has_reference(text)) continue;
+      std::string error;
+      if (Regex::compile(text, pattern.dotall, &error)) continue;
+      diagnostics.error(pattern.value.mark,
+                        fmt::format("pattern '{}' is not a regular expression: {} in \"{}\"",
+                                    pattern.name.value, error, text));
+    }
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,96 @@
+#include "engine/results/result_files.h"
+
+#include <glob.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/base/files.h"
+#include "engine/base/path_text.h"
+#include "engine/base/text.h"
+#include "engine/results/analyse.h"
+
+namespace tally {
+namespace {
+
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+}  // namespace
+
+// The names in a list that is divided by commas.
+std::vector<std::string> names_of(const std::string& list) {
+  std::vector<std::string> names;
+  for (const std::string& given : split_strip(list, ",")) {
+    std::string name = expand_path(given);
+    if (!name.empty()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+bool is_glob(const std::string& name) {
+  return name.find_first_of("*?[") != std::string::npos;
+}
+
+// Opening tells what is wrong with a file that may be there.
+bool may_be_there(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 || may_pass(errno);
+}
+
+Status matching_files(const std::string& work_dir, const std::string& name,
+                      const std::string& own_dir, std::vector<std::string>* files) {
+  if (!own_dir.empty()) {
+    if (Status s = matching_files(own_dir, name, {}, files); !s || !files->empty()) return s;
+  }
+  std::string path = name;
+  if (path.empty() || path.front() != '/') path = work_dir + "/" + name;
+  if (!is_glob(name)) {
+    if (may_be_there(path)) *files = {path};
+    return Status::ok();
+  }
+  if (Status s = matching_paths(path, GLOB_NOESCAPE | GLOB_NOSORT, files); !s) return s;
+  std::sort(files->begin(), files->end(), natural_less);
+  return Status::ok();
+}
+
+Status files_beside_log(const std::string& log, const std::string& name,
+                        const std::string& first_name, size_t which,
+                        std::vector<std::string>* files) {
+  if (which == 0) {
+    *files = {log};
+    return Status::ok();
+  }
+  const size_t slash = log.rfind('/') + 1;
+  if (log.substr(slash) != first_name.substr(first_name.rfind('/') + 1)) return Status::ok();
+  return matching_files(slash == 0 ? "." : log.substr(0, slash), name, {}, files);
+}
+
+bool natural_less(std::string_view a, std::string_view b) {
+  size_t i = 0;
+  size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (digit(a[i]) && digit(b[j])) {
+      size_t from_i = i;
+      size_t from_j = j;
+      while (i < a.size() && digit(a[i])) ++i;
+      while (j < b.size() && digit(b[j])) ++j;
+      std::string_view left = a.substr(from_i, i - from_i);
+      std::string_view right = b.substr(from_j, j - from_j);
+      left.remove_prefix(std::min(left.find_first_not_of('0'), left.size()));
+      right.remove_prefix(std::min(right.find_first_not_of('0'), right.size()));
+      if (left.size() != right.size()) return left.size() < right.size();
+      if (left != right) return left < right;
+    } else {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i;
+      ++j;
+    }
+  }
+  if (a.size() - i != b.size() - j) return a.size() - i < b.size() - j;
+  return a < b;
+}
+
+}  // namespace tally

@@ -1,0 +1,24 @@
+// Finds the files that an analyser names. Private to results/.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace tally {
+
+// The names in a list that is divided by commas.
+std::vector<std::string> names_of(const std::string& list);
+bool is_glob(const std::string& name);
+// Whether there is a file, or may be one that the host cannot tell of now.
+bool may_be_there(const std::string& path);
+// The files of a name or glob in natural order. If `own_dir` is given and has any, only those.
+Status matching_files(const std::string& work_dir, const std::string& name,
+                      const std::string& own_dir, std::vector<std::string>* files);
+// The files for the `which`-th name in a step's analyse, when a log was given by hand.
+Status files_beside_log(const std::string& log, const std::string& name,
+                        const std::string& first_name, size_t which,
+                        std::vector<std::string>* files);
+
+}  // namespace tally
