@@ -39,7 +39,7 @@ bool split_settings(const Invocation& invocation, const std::vector<std::string>
 }
 
 // Which of the files beside a path that names none was probably meant, as a hint: the one with
-// another extension, else the one with the nearest name.
+// another extension, else the one with the nearest name; a bare name may be one of `workflows/`.
 std::string meant_file(const std::string& path) {
   const std::filesystem::path wanted(path), folder = wanted.parent_path();
   std::vector<std::filesystem::path> names;
@@ -59,6 +59,8 @@ std::string meant_file(const std::string& path) {
     if (found != stems.end())
       return fmt::format("did you mean '{}'?", (folder / names[found - stems.begin()]).string());
   }
+  if (folder.empty() && std::filesystem::is_directory("workflows", error))
+    return meant_file("workflows/" + path);
   return {};
 }
 

@@ -103,14 +103,14 @@ int write_history(const Invocation& invocation, const OpenRun& run, const Report
   return written ? kFine : kFailed;
 }
 
-// If a table above has reported a failure, only the row is marked.
+// If a table above has reported a failure or a busy machine, only the row is marked.
 void print_notes(const RenderedResult& one, std::set<std::string>* told) {
   constexpr size_t kMost = 20;
   std::set<std::string> here;
   size_t count = 0;
   for (const Note& note : one.table.notes) {
-    if (note.of_failure && told->count(note.text) != 0) continue;
-    if (note.of_failure) here.insert(note.text);
+    if (note.of_workpackage && told->count(note.text) != 0) continue;
+    if (note.of_workpackage) here.insert(note.text);
     if (++count <= kMost)
       fmt::print(stderr, "note: {}: {}\n", one.name, for_stream(STDERR_FILENO, note.str()));
   }
@@ -140,7 +140,7 @@ std::string result_directory(const OpenRun& run, const Result& result) {
 int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
                   const Sources& sources) {
   int code = kFine;
-  std::set<std::string> told;  // failures reported below the tables above
+  std::set<std::string> told;  // notes of workpackages below the tables above
   for (const RenderedResult& one : rendered) {
     if (one.text.empty() && one.table.notes.empty() && one.table.missed.empty() &&
         one.table.warned.empty())

@@ -88,14 +88,18 @@ std::optional<double> node_hours_limit(const RunArgs& args) {
 
 // A benchmark without any workpackage is a mistake: its table is empty, and no reference can fail.
 // JUBE's files end as JUBE does, with code 0. Returns the exit code.
-int report_nothing(const Benchmark& benchmark) {
+int report_nothing(const Benchmark& benchmark, bool dry) {
+  bool excluded = false;
   std::string why = "its steps are not active, or their parameter sets contradict each other";
   if (benchmark.steps.empty()) why = "it has no step";
   for (const auto& [name, set] : benchmark.parameter_sets) {
-    if (!set.where.empty()) why = "the rules under 'where' exclude every point";
+    excluded = excluded || !set.where.empty();
   }
+  if (excluded) why = "the rules under 'where' exclude every point";
   fmt::print(stderr, "{}: benchmark '{}' has no workpackages: {}\n",
              benchmark.as_jube ? "warning" : "error", benchmark.name.value, why);
+  if (!benchmark.as_jube && excluded && !dry)
+    fmt::print(stderr, "hint: a dry run (-n) lists what is excluded, and by which rule\n");
   return benchmark.as_jube ? kFine : kFailed;
 }
 
@@ -123,7 +127,7 @@ void warn_of_blocked(const Invocation& invocation, const Benchmark& benchmark,
 
 int dry_run(const Invocation& invocation, const RunArgs& args, PreparedBenchmark& prepared) {
   const Plan& plan = prepared.plan;
-  const int nothing = plan.workpackages.empty() ? report_nothing(prepared.benchmark) : kFine;
+  const int nothing = plan.workpackages.empty() ? report_nothing(prepared.benchmark, true) : kFine;
   if (args.script >= 0 && static_cast<size_t>(args.script) >= plan.workpackages.size()) {
     print_error(invocation, fmt::format("--script: there is no workpackage {}", args.script),
                 plan.workpackages.empty()
@@ -233,7 +237,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   warn_of_blocked(invocation, benchmark, summary, input.sources);
   std::vector<Journal::Tally> states;
   if (status) status = journal->states(&states);
-  const int nothing = status && states.empty() ? report_nothing(benchmark) : kFine;
+  const int nothing = status && states.empty() ? report_nothing(benchmark, false) : kFine;
   if (!status) print_error(invocation, status.message());
   if (Status s = write_workpackages_xml(benchmark, *journal, directory.path); !s && status) {
     status = s;

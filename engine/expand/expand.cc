@@ -102,7 +102,7 @@ std::string Expander::Impl::evaluate(Binding& binding, const std::string& text, 
     value = tags.count(text) > 0 ? text : "";
   } else {
     Evaluation result = evaluator.evaluate_one(parameter.mode, text);
-    if (!result.ok) return evaluation_error(parameter, text, result);
+    if (!result.ok) return evaluation_error(parameter, text, result, benchmark.as_jube);
     value = std::move(result.value);
     // The script already returned a list when the point was made. The point keeps its position in
     // it.

@@ -24,9 +24,20 @@ bool is_late_name(std::string_view name) {
 }
 
 std::string evaluation_error(const Parameter& parameter, const std::string& expression,
-                             const Evaluation& evaluation) {
-  return "Cannot evaluate \"" + expression + "\" for parameter \"" + parameter.name.value +
-         "\": " + evaluation.error;
+                             const Evaluation& evaluation, bool as_jube) {
+  std::string shown = expression;
+  std::string why = evaluation.error;
+  if (!as_jube) {
+    constexpr size_t kMost = 160;
+    if (shown.size() > kMost) {
+      size_t end = kMost;  // not inside a character of UTF-8
+      while (end > 0 && (static_cast<unsigned char>(shown[end]) & 0xC0U) == 0x80U) --end;
+      shown = shown.substr(0, end) + " ...";
+    }
+    // Python's text of a KeyError is the key alone.
+    if (why.size() > 1 && why.front() == '\'' && why.back() == '\'') why = "KeyError: " + why;
+  }
+  return "Cannot evaluate \"" + shown + "\" for parameter \"" + parameter.name.value + "\": " + why;
 }
 
 std::string too_long(const Parameter& parameter) {

@@ -45,8 +45,9 @@ bool updates_in_step(UpdateMode mode, bool set_is_used);
 bool is_late_name(std::string_view name);
 
 // The message for the user when a script or a tag lookup failed.
+// With `as_jube`, the text is JUBE's. Without, a long expression is shortened.
 std::string evaluation_error(const Parameter& parameter, const std::string& expression,
-                             const Evaluation& evaluation);
+                             const Evaluation& evaluation, bool as_jube);
 
 // The same when a text becomes too long.
 std::string too_long(const Parameter& parameter);

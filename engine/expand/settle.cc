@@ -203,7 +203,8 @@ void Expansion::run_scripts(std::vector<Task>& scripts) {
         const Binding& b = work.point.bindings[tasks[i]->slot];
         if (work.error.empty()) {
           const Parameter& parameter = *context_.definitions.of(b).parameter;
-          work.error = evaluation_error(parameter, expressions[i], results[i]);
+          work.error =
+              evaluation_error(parameter, expressions[i], results[i], context_.benchmark.as_jube);
           work.place = parameter.value.mark;
         }
         continue;

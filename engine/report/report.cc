@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -111,6 +112,11 @@ class Renderer {
     auto found = row.values.find(column_key(column));
     if (found == row.values.end() || found->second.none()) {
       return column.null_value_set ? column.null_value : std::string();
+    }
+    // A value that could not be computed is none, either.
+    if (!benchmark_.as_jube && column.null_value_set && found->second.number() &&
+        std::isnan(found->second.as_double())) {
+      return column.null_value;
     }
     std::string text = found->second.str();
     if (column.format.empty()) return text;

@@ -10,6 +10,7 @@
 #include "engine/results/columns.h"
 #include "engine/results/precision.h"
 #include "engine/results/repeats.h"
+#include "engine/results/rows_note.h"
 #include "engine/results/table_names.h"
 
 namespace tally {
@@ -65,16 +66,6 @@ bool is_pattern_value(const Benchmark& benchmark, const std::string& name) {
 
 const char* status_word(const Record& row) {
   return row.reused ? "reused" : state_name(row.state);
-}
-
-// "up to 1.0 cores of this machine and GPU 0: process 4711 (python3)"
-std::string used_by_others(const Disturbance& disturbance) {
-  std::string text;
-  if (disturbance.cores > 0)
-    text = fmt::format("up to {:.1f} cores of this machine", disturbance.cores);
-  if (!disturbance.gpu_users.empty())
-    text += (text.empty() ? "" : " and ") + disturbance.gpu_users.str();
-  return text;
 }
 
 const Value* value_of(const Record& row, const std::string& key) {
@@ -164,7 +155,11 @@ void ResultTables::mark_disturbed(ResultTable& out) const {
   Column column;
   column.name.value = "tally machine";  // a key that no value can have
   column.title = "machine";
+  for (const Column& other : out.columns)  // a workflow's own column may have this name
+    if (other.column_title() == column.title) column.title = "machine state";
   out.columns.push_back(column);
+  // Rows of one run are often disturbed alike: one note for all of them.
+  std::vector<RowsNote> notes;
   for (size_t i = 0; i < out.rows.size(); ++i) {
     Record& row = out.rows[i];
     if (!disturbed(row)) continue;
@@ -173,17 +168,24 @@ void ResultTables::mark_disturbed(ResultTable& out) const {
       return row.all_repeats > 1 ? fmt::format(" of {} of {} repeats", count, row.all_repeats)
                                  : std::string();
     };
-    if (row.busy > 0)
-      out.notes.push_back({fmt::format("row {} BUSY", i + 1),
-                           fmt::format("other programs used {} during the measurement{}; measure "
-                                       "again on a quiet machine",
-                                       used_by_others(row.disturbance), times(row.busy))});
-    if (row.throttled > 0)
-      out.notes.push_back({fmt::format("row {} THROTTLED", i + 1),
-                           fmt::format("the machine was slower than it should be during the "
-                                       "measurement{}: {}",
-                                       times(row.throttled), row.disturbance.throttling.str())});
+    if (row.busy > 0) {
+      add_row(i, row.disturbance.cores,
+              {"BUSY", "other programs used ", row.disturbance.gpu_users.str(),
+               fmt::format(" during the measurement{}; measure again on a quiet machine",
+                           times(row.busy))},
+              &notes);
+    }
+    if (row.throttled > 0) {
+      add_row(i, 0,
+              {"THROTTLED",
+               fmt::format("the machine was slower than it should be during the measurement{}: ",
+                           times(row.throttled)),
+               row.disturbance.throttling.str(),
+               {}},
+              &notes);
+    }
   }
+  for (const RowsNote& note : notes) out.notes.push_back({note.rows_text(), note.text(), true});
 }
 
 // A database has only the columns of the input. A failed or unfinished row is left out, because a

@@ -25,9 +25,9 @@ struct MissedReference {
 struct Note {
   std::string row;   // "row 2", "row 2 FAILED"; empty: about the whole table
   std::string text;  // "'eff' is empty: ...", "workpackage 1 (s) failed: ..."
-  // Whether the note says why the row's workpackage failed. Such a note is the same in every table
-  // with a row of that workpackage.
-  bool of_failure = false;
+  // Whether the note is about the row's workpackage: why it failed, or that its machine was busy.
+  // Such a note is the same in every table with a row of that workpackage.
+  bool of_workpackage = false;
 
   std::string str() const { return row.empty() ? text : row + ": " + text; }
 };

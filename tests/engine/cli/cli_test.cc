@@ -218,10 +218,13 @@ TEST_CASE_FIXTURE(Shell, "bad input is exit code 2 with one clear error, and not
        "name: w\noutpath: w_run\npatternset: {name: p, pattern: {name: t, _: \"a(\"}}\n"
        "step: {name: s, do: echo}\n");
   file("tab.yaml", "name: w\nstep:\n\t- {name: s, do: echo}\n");
+  file("workflows/scale.yaml", kBench);
   file("colon.yaml", "name: w\nstep\n  - {name: s, do: echo}\n  - name: t\n");
   for (const Line& line : std::initializer_list<Line>{
            {"run nofile.yaml", "Benchmark configuration file not found: \"nofile.yaml\""},
            {"run bench.yml", "did you mean 'bench.yaml'?"},
+           {"run scale", "did you mean 'workflows/scale.yaml'?"},
+           {"run scael.yaml", "did you mean 'workflows/scale.yaml'?"},
            {"run", "needs an input file"},
            {"run bench.yaml --taag x", "unknown option '--taag' of run"},
            {"run bench.yaml -y", "unknown option '-y' of run"},

@@ -73,6 +73,18 @@ TEST_CASE(
   CHECK(ran.code == 2);
   CHECK(has(ran.err,
             "--set layers=two: 'two' is not a valid int, which parameter 'layers' has to be\n"));
+  // A long expression is shortened, and a key that is missing is called so.
+  const std::string table = "{'small': '" + std::string(300, 's') + "'}['$size']";
+  shell.file("table.yaml",
+             "name: t\nparameterset: {name: p, parameter: [{name: size, _: small}, "
+             "{name: a, mode: python, _: \"" +
+                 table +
+                 "\"}]}\n"
+                 "step: {name: s, kind: run, use: p, do: echo $a}\n");
+  ran = shell.tally("run table.yaml -n --set size=smal");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "sss ...\" for parameter \"a\": KeyError: 'smal'\n"), ran.err);
+  CHECK(!has(ran.err, std::string(160, 's')));
   CHECK(has(
       shell.tally("run fails.yaml -n").err,
       "error: Cannot evaluate \"exit(1)\" for parameter \"c\": it ends Python, exit(1), instead "

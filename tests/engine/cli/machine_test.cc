@@ -34,7 +34,7 @@ TEST_CASE("quiet check: a busy loop beside the run marks its rows, everywhere") 
   CHECK(ran.code == 0);
   CHECK_MESSAGE(has(ran.out, "size,label,v,machine\n1,x,1.5,BUSY\n1,y,1.5,BUSY\n2,x,2.5,BUSY\n"),
                 (ran.out + ran.err));
-  CHECK(has(ran.err, "note: t: row 1 BUSY: other programs used up to "));
+  CHECK(has(ran.err, "note: t: rows 1 to 3 BUSY: other programs used up to "));
   // It is kept with the run.
   ran = shell.tally("result run -s json");
   CHECK_MESSAGE(has(ran.out, "\"busy\":{\"repeats\":1,\"cores_of_others\":"), ran.out);
@@ -49,6 +49,28 @@ TEST_CASE("quiet check: a busy loop beside the run marks its rows, everywhere") 
   CHECK_MESSAGE(has(ran.err, "BUSY: other programs used the machine in the first run"), ran.err);
   // The parameters are in the workflow's order.
   CHECK_MESSAGE(has(ran.out, "| size | label | metric |"), ran.out);
+}
+
+TEST_CASE("quiet check: a table's own column may be called machine; one note for all tables") {
+  const Shell shell;
+  std::string text = kBench;
+  const std::string columns = "column: [size, label,";
+  text.replace(text.find(columns), columns.size(),
+               "column: [{_: label, title: machine}, size, label,");
+  const std::string chart = ", chart:";
+  text.replace(text.find("result: {use: a, table: {"), 25, "result: {use: a, table: [{");
+  text.replace(text.find("]}, chart:"), 10, "]}, {name: u, column: [size, v]}], chart:");
+  text.replace(text.find("x: size"), 7, "table: t, x: size");
+  shell.file("b.yaml", text);
+  const Ran ran = shell.sh(
+      "export TALLY_QUIET_CHECK=on; (while :; do :; done) & loop=$!; \"$TALLY\" run b.yaml; "
+      "code=$?; kill $loop; exit $code");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(has(ran.out, "machine,size,label,v,machine state\nx,1,x,1.5,BUSY\n"),
+                (ran.out + ran.err));
+  CHECK(has(ran.err, "note: t: rows 1 to 3 BUSY: other programs used up to "));
+  CHECK(!has(ran.err, "note: u: "));
+  CHECK(shell.tally("plot run/000000/result/t.dat -x size -y v --kind scatter -o p.svg").code == 0);
 }
 
 namespace {

@@ -86,6 +86,9 @@ TEST_CASE("where: a rule that cannot be evaluated is an error; one that leaves n
                       "error: benchmark 'b' has no workpackages: the rules under 'where' exclude "
                       "every point\n"),
                   ran.err);
+    // A dry run has listed them.
+    const bool hinted = has(ran.err, "hint: a dry run (-n) lists what is excluded, and by which");
+    CHECK(hinted == (command == std::string("run b.yaml")));
   }
 }
 

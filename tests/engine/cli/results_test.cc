@@ -344,3 +344,17 @@ TEST_CASE("a table of a killed run says that workpackages have not ended, and ma
   CHECK_MESSAGE(has(ran.out, ",RUNNING\n4,,PENDING\n"), ran.out);
   CHECK(has(shell.tally("result run -s json").out, "2 of 3 workpackages have not ended"));
 }
+
+TEST_CASE("null_value stands for a value that could not be computed") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nparameterset: {name: ps, parameter: {name: n, _: \"1,2\"}}\n"
+             "patternset: {name: pt, pattern: [{name: t, type: float, _: \"t=$jube_pat_fp\"}, "
+             "{name: rate, type: float, mode: python, _: 8 / $t}]}\n"
+             "step: {name: s, kind: run, use: ps, do: \"test $n = 1 || echo t=4.0\"}\n"
+             "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, style: csv, column: [n, {_: rate, format: .1f, "
+             "null_value: '-'}, {_: rate, title: plain}]}}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "n,rate,plain\n1,-,nan\n2,2.0,2.0\n"), (ran.out + ran.err));
+}
