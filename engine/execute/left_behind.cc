@@ -6,13 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "engine/execute/files/run_directory.h"
+#include "engine/base/digest.h"
+#include "engine/base/files.h"
+#include "engine/base/process_start.h"
 
 namespace tally {
 namespace {
@@ -21,14 +25,17 @@ using FileNumber = std::pair<dev_t, ino_t>;
 
 struct Wanted {
   std::set<std::string> marks;
-  std::set<FileNumber> outputs;
-  std::set<int> callers;  // this process and its ancestors
+  std::map<int, std::string> sessions;        // by the leader's id
+  std::map<FileNumber, std::string> outputs;  // their paths
+  std::set<int> callers;                      // this process and its ancestors
+  std::string boot;
   int session = 0;
 };
 
 struct Family {
   int parent = 0, session = 0;
 };
+using Families = std::map<int, Family>;
 
 // Reads the ids of a live process.
 bool read_family(int pid, Family* family) {
@@ -41,6 +48,22 @@ bool read_family(int pid, Family* family) {
          sscanf(text.c_str() + end + 1, " %c %d %d %d", &state, &family->parent, &group,
                 &family->session) == 4 &&
          state != 'Z';
+}
+
+Status all_families(Families* families) {
+  families->clear();
+  DIR* list = opendir("/proc");
+  if (list == nullptr) return file_error("/proc", "cannot look for processes", errno);
+  errno = 0;
+  while (const dirent* entry = readdir(list)) {
+    const int pid = static_cast<int>(strtol(entry->d_name, nullptr, 10));
+    Family family;
+    if (pid > 1 && read_family(pid, &family)) families->emplace(pid, family);
+    errno = 0;
+  }
+  const int reason = errno;
+  closedir(list);
+  return reason == 0 ? Status::ok() : file_error("/proc", "cannot look for processes", reason);
 }
 
 // The value of a variable in /proc/PID/environ. Null when it is not set.
@@ -56,42 +79,103 @@ const char* value_in(const std::string& environment, std::string_view name) {
   return nullptr;
 }
 
-bool holds_output(int pid, const Wanted& wanted) {
+// The output file that is the process's standard output or error. Null: none.
+const std::string* held_output(int pid, const Wanted& wanted) {
   for (const char* stream : {"1", "2"}) {
     struct stat info {};
     const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + stream;
-    if (stat(link.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-        wanted.outputs.count({info.st_dev, info.st_ino}) != 0) {
-      return true;
-    }
+    if (stat(link.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    const auto found = wanted.outputs.find({info.st_dev, info.st_ino});
+    if (found != wanted.outputs.end()) return &found->second;
   }
-  return false;
+  return nullptr;
 }
 
-bool is_left_behind(int pid, const Wanted& wanted) {
-  Family family;
-  if (wanted.callers.count(pid) != 0 || !read_family(pid, &family)) return false;
-  std::string environment;
-  if (!read_file("/proc/" + std::to_string(pid) + "/environ", &environment)) return false;
-  const char* mark = value_in(environment, process_mark);
-  const bool marked = mark != nullptr && wanted.marks.count(mark) != 0;
-  if (!marked && (family.session == wanted.session || !holds_output(pid, wanted))) return false;
-  // Jobs of a scheduler may run on this host.
+// Whether the process is in a session that an operation began. The kernel does not use an id again
+// while it names a session. When the leader has ended, the session may have ended with it and the
+// id may name a later one, so that the open output must show whose process it is.
+bool in_own_session(int pid, const Family& family, const Families& all, const Wanted& wanted) {
+  const auto session = wanted.sessions.find(family.session);
+  if (session == wanted.sessions.end()) return false;
+  if (all.count(family.session) != 0) {
+    return start_mark(wanted.boot, family.session) == session->second;
+  }
+  return held_output(pid, wanted) != nullptr;
+}
+
+// Jobs of a scheduler may run on this host.
+bool in_other_job(const std::string& environment) {
   const char* job = value_in(environment, "SLURM_JOB_ID");
   const char* own = getenv("SLURM_JOB_ID");
-  return job == nullptr || std::string_view(job) == (own != nullptr ? own : "");
+  return job != nullptr && std::string_view(job) != (own != nullptr ? own : "");
 }
 
-std::vector<int> left_behind(const Wanted& wanted) {
-  std::vector<int> pids;
-  DIR* list = opendir("/proc");
-  if (list == nullptr) return pids;
-  while (const dirent* entry = readdir(list)) {
-    const int pid = static_cast<int>(strtol(entry->d_name, nullptr, 10));
-    if (pid > 1 && is_left_behind(pid, wanted)) pids.push_back(pid);
+bool is_left_behind(int pid, const Family& family, const Families& all, const Wanted& wanted) {
+  std::string environment;
+  const bool known(read_file("/proc/" + std::to_string(pid) + "/environ", &environment));
+  if (!known || in_other_job(environment)) return false;
+  const char* mark = value_in(environment, process_mark);
+  return (mark != nullptr && wanted.marks.count(mark) != 0) ||
+         in_own_session(pid, family, all, wanted);
+}
+
+// The processes that the operations left, and their descendants.
+std::set<int> left_behind(const Families& all, const Wanted& wanted) {
+  std::set<int> pids;
+  for (const auto& [pid, family] : all) {
+    if (wanted.callers.count(pid) == 0 && is_left_behind(pid, family, all, wanted)) {
+      pids.insert(pid);
+    }
   }
-  closedir(list);
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const auto& [pid, family] : all) {
+      if (pids.count(family.parent) != 0 && wanted.callers.count(pid) == 0) {
+        grown = pids.insert(pid).second || grown;
+      }
+    }
+  }
   return pids;
+}
+
+std::vector<Foreign> holders_of_outputs(const Families& all, const Wanted& wanted) {
+  std::vector<Foreign> holders;
+  for (const auto& [pid, family] : all) {
+    if (wanted.callers.count(pid) != 0 || family.session == wanted.session) continue;
+    const std::string* file = held_output(pid, wanted);
+    if (file == nullptr) continue;
+    std::string command;
+    if (!read_file("/proc/" + std::to_string(pid) + "/comm", &command)) command.clear();
+    holders.push_back({pid, command.substr(0, command.find('\n')), *file});
+  }
+  return holders;
+}
+
+Wanted wanted_of(const std::vector<Unfinished>& workpackages) {
+  Wanted wanted;
+  wanted.boot = boot_mark();
+  for (const Unfinished& workpackage : workpackages) {
+    wanted.marks.insert(workpackage.mark);
+    for (const Unfinished::Session& session : workpackage.sessions) {
+      // Ids of another boot or namespace say nothing here. The latest session of an id counts.
+      if (session.start.rfind(wanted.boot + "/", 0) == 0) {
+        wanted.sessions[session.pid] = session.start;
+      }
+    }
+    for (const std::string& output : workpackage.outputs) {
+      struct stat info {};
+      if (stat(output.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+        wanted.outputs.emplace(FileNumber{info.st_dev, info.st_ino}, output);
+      }
+    }
+  }
+  wanted.session = getsid(0);
+  Family family;
+  for (int pid = getpid(); pid > 1; pid = family.parent) {
+    wanted.callers.insert(pid);
+    if (!read_family(pid, &family)) break;
+  }
+  return wanted;
 }
 
 }  // namespace
@@ -124,29 +208,32 @@ bool is_descendant(int pid, int ancestor) {
   return false;
 }
 
-void end_left_behind(const std::vector<Unfinished>& workpackages) {
-  Wanted wanted;
-  for (const Unfinished& workpackage : workpackages) {
-    wanted.marks.insert(workpackage.mark);
-    for (const std::string& output : workpackage.outputs) {
-      struct stat info {};
-      if (stat(output.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-        wanted.outputs.insert({info.st_dev, info.st_ino});
-      }
-    }
-  }
-  wanted.session = getsid(0);
-  Family family;
-  for (int pid = getpid(); pid > 1; pid = family.parent) {
-    wanted.callers.insert(pid);
-    if (!read_family(pid, &family)) break;
-  }
+std::string boot_mark() {
+  return digest_of(boot_id() + " " + own_pid_namespace()).substr(0, 16);
+}
+
+std::string start_mark(const std::string& boot, int pid) {
+  std::string ticks;
+  return read_start(pid, &ticks) == Life::unknown ? std::string() : boot + "/" + ticks;
+}
+
+Status end_left_behind(const std::vector<Unfinished>& workpackages, std::vector<Foreign>* foreign) {
+  const Wanted wanted = wanted_of(workpackages);
+  Families all;
+  std::set<int> pids;
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const std::vector<int> pids = left_behind(wanted);
-    if (pids.empty()) return;
+    if (Status s = all_families(&all); !s) return s;
+    pids = left_behind(all, wanted);
+    if (pids.empty()) break;
     for (const int pid : pids) kill(pid, attempt < 20 ? SIGTERM : SIGKILL);
     usleep(50000);
   }
+  if (!pids.empty()) {
+    return Status::error("process " + std::to_string(*pids.begin()) +
+                         ", which an earlier attempt left, cannot be ended; end it, then continue");
+  }
+  *foreign = holders_of_outputs(all, wanted);
+  return Status::ok();
 }
 
 }  // namespace tally

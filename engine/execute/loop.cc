@@ -30,7 +30,8 @@ RunLoop::RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool,
                with_programs(current_environment(), options.programs),
                absolute_path(run_dir),
                log_,
-               run_mark(run_dir, journal.run().start)},
+               run_mark(run_dir, journal.run().start),
+               boot_mark()},
       status_line_(nullptr, options.hide_animation, options.verbose),
       queue_(benchmark, options),
       shared_(graph_, tasks_, queue_, benchmark.steps.size()),
@@ -118,7 +119,9 @@ Status RunLoop::resume() {
     shared_.opened(workpackage.wp.step);
     queue_.add(id, workpackage.wp.step, workpackage.wp.repetition);
   }
-  if (!left_running.empty()) end_left_behind(left_running);
+  if (!left_running.empty()) {
+    if (Status s = end_earlier_attempts(std::move(left_running)); !s) return s;
+  }
   if (created.empty()) return Status::ok();
   if (Status s = context_.journal.begin(); !s) return s;
   if (Status s = graph_.record(created); !s) return s;
@@ -127,14 +130,41 @@ Status RunLoop::resume() {
   return Status::ok();
 }
 
+// Ends what a killed engine left running. A process of somebody else that writes to an output file
+// keeps the file as it was; the run goes on in a copy.
+Status RunLoop::end_earlier_attempts(std::vector<Unfinished> workpackages) {
+  std::vector<Journal::Process> processes;
+  if (Status s = context_.journal.processes(&processes); !s) return s;
+  std::unordered_map<std::string, std::vector<Unfinished::Session>> sessions;
+  for (const Journal::Process& process : processes) {
+    sessions[workpackage_mark(context_.mark, process.workpackage)].push_back(
+        {process.pid, process.start});
+  }
+  for (Unfinished& workpackage : workpackages) workpackage.sessions = sessions[workpackage.mark];
+  std::vector<Foreign> foreign;
+  if (Status s = end_left_behind(workpackages, &foreign); !s) return s;
+  for (const Foreign& holder : foreign) {
+    const std::string line = "process " + std::to_string(holder.pid) + " (" + holder.command +
+                             ") writes to \"" + holder.file +
+                             "\", but this run did not start it: it is left alone, and what it "
+                             "writes from now on is not in the file";
+    log_.write(line);
+    status_line_.print("warning: " + line, true);
+    if (Status s = detach_file(holder.file); !s) return s;
+  }
+  return Status::ok();
+}
+
 // Describes the processes that a killed engine may have left of this workpackage.
 Unfinished RunLoop::unfinished(const WorkpackageNode& workpackage) const {
-  Unfinished left{workpackage_mark(context_.mark, workpackage.wp.id), {}};
-  const std::string folder = absolute_path(graph_.folder(workpackage)) + "/work/";
+  Unfinished left{workpackage_mark(context_.mark, workpackage.wp.id), {}, {}};
+  const std::string folder = absolute_path(graph_.folder(workpackage));
   for (const auto& [path, size] : workpackage.outputs) {
-    if (path.rfind(folder, 0) == 0) left.outputs.push_back(path);
+    if (starts_with(path, context_.run_dir + "/")) left.outputs.push_back(path);
   }
-  for (const char* name : {"stdout", "stderr"}) left.outputs.push_back(folder + name);
+  for (const char* name : {"/stdout", "/stderr", "/work/stdout", "/work/stderr"}) {
+    left.outputs.push_back(folder + name);
+  }
   return left;
 }
 

@@ -41,6 +41,7 @@ class RunLoop {
  private:
   using Clock = std::chrono::steady_clock;
   Status resume();
+  Status end_earlier_attempts(std::vector<Unfinished> workpackages);
   Unfinished unfinished(const WorkpackageNode& workpackage) const;
   Status turns();
   Status start_next();

@@ -25,6 +25,7 @@ struct RunContext {
   std::string run_dir;         // absolute
   RunLog& log;
   std::string mark;  // the mark of the run's processes, see left_behind.h
+  std::string boot;  // boot_mark()
 };
 
 }  // namespace tally

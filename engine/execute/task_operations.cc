@@ -12,6 +12,7 @@
 
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
+#include "engine/execute/left_behind.h"
 #include "engine/execute/task.h"
 
 namespace tally {
@@ -105,6 +106,12 @@ bool Task::run(const std::string& command, const std::string& directory, const s
   if (Status s = context_.processes.start(spec, &pid_); !s) {
     fail(Reason::host, s);
     return false;
+  }
+  // By it the process's session is known after a kill. The mark in the environment is known without.
+  if (const std::string start = start_mark(context_.boot, pid_); !start.empty()) {
+    if (Status s = context_.journal.process_started({id_, pid_, start}); !s) {
+      context_.log.write(s.message());
+    }
   }
   return true;
 }

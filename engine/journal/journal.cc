@@ -176,6 +176,7 @@ Status SqliteJournal::prepare_statements() {
       {&job_name_, "UPDATE package SET job_name=?2, job_id=NULL WHERE id=?1"},
       {&job_id_, "UPDATE package SET job_id=?2 WHERE id=?1"},
       {&set_setup_, "INSERT OR REPLACE INTO setup(package,hash,instance) VALUES(?,?,?)"},
+      {&process_, "INSERT INTO process(package,pid,start) VALUES(?,?,?)"},
   };
   for (const auto& [statement, sql] : all) {
     if (Status s = statement->prepare(database_, sql); !s) return s;
@@ -207,7 +208,7 @@ Status SqliteJournal::take_version() {
 
 void SqliteJournal::close() {
   for (Statement* s : {&begin_, &commit_, &add_, &outcome_, &parameters_, &operation_, &outputs_,
-                       &reset_, &remove_, &job_name_, &job_id_, &set_setup_}) {
+                       &reset_, &remove_, &job_name_, &job_id_, &set_setup_, &process_}) {
     s->finish();
   }
   // Closing the last connection moves the log into the main file and removes the log.

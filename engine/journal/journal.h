@@ -100,6 +100,14 @@ class Journal {
   // Records the sizes that its output files had before its first operation, for those outside its
   // own folder. operation_done() replaces them.
   virtual Status outputs_before(int workpackage, const OutputSizes& outputs) = 0;
+  // Records a process that an operation of the workpackage started. It is the leader of a session.
+  struct Process {
+    int workpackage = 0, pid = 0;
+    std::string start;  // tells it from other processes with this id; process_start_mark()
+  };
+  virtual Status process_started(const Process& process) = 0;
+  // The processes of workpackages that are recorded as running. Most of them have ended.
+  virtual Status processes(std::vector<Process>* out) const = 0;
   // Clears the record of a workpackage's work so that it runs again (`remove -w`, a retry).
   virtual Status reset(int workpackage) = 0;
   virtual Status remove(int workpackage) = 0;

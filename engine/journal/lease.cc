@@ -5,52 +5,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <sstream>
 
 #include "engine/base/files.h"
 #include "engine/base/host.h"
+#include "engine/base/process_start.h"
 
 namespace tally {
 namespace {
 
 // A holder that only its renewals show counts as dead after this time.
 constexpr int silent_seconds = 120;
-
-std::string boot_id() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return boot;
-}
-
-// Such as "pid:[4026531836]".
-std::string own_pid_namespace() {
-  std::array<char, 64> name{};
-  const ssize_t size = readlink("/proc/self/ns/pid", name.data(), name.size());
-  return {name.data(), size > 0 ? static_cast<size_t>(size) : 0};
-}
-
-enum class Life { alive, dead, unknown };
-
-// Reads the start time in clock ticks (field 22 of /proc/PID/stat, after the command's ')').
-Life read_start(int pid, std::string* start) {
-  std::string line;
-  if (!read_file("/proc/" + std::to_string(pid) + "/stat", &line)) return Life::unknown;
-  const size_t end = line.rfind(')');
-  if (end == std::string::npos) return Life::unknown;
-  std::istringstream fields(line.substr(end + 1));
-  std::string field;
-  for (int i = 3; i <= 22; ++i) {
-    fields >> field;
-    if (i == 3 && (field == "Z" || field == "X")) return Life::dead;  // not yet reaped
-  }
-  *start = field;
-  return Life::alive;
-}
 
 std::string process_start(int pid) {
   std::string start;

@@ -29,7 +29,31 @@ Status make_machine_tables(SqliteDatabase& database) {
       "CREATE TABLE IF NOT EXISTS slowed(package INTEGER PRIMARY KEY, gpu_users TEXT,"
       " throttling TEXT);"
       "CREATE TABLE IF NOT EXISTS fact(session INTEGER, position INTEGER, name TEXT, value TEXT,"
-      " PRIMARY KEY(session, position));");
+      " PRIMARY KEY(session, position));"
+      "CREATE TABLE IF NOT EXISTS process(package INTEGER, pid INTEGER, start TEXT);");
+}
+
+Status SqliteJournal::process_started(const Process& process) {
+  process_.bind(1, static_cast<long long>(process.workpackage))
+      .bind(2, static_cast<long long>(process.pid))
+      .bind(3, process.start);
+  return change(process_);
+}
+
+Status SqliteJournal::processes(std::vector<Process>* out) const {
+  out->clear();
+  Statement all;
+  if (Status s = all.prepare(database_,
+                             "SELECT package, pid, start FROM process WHERE package IN "
+                             "(SELECT id FROM package WHERE state=?)");
+      !s)
+    return s;
+  all.bind(1, static_cast<long long>(State::running));
+  while (all.row()) {
+    out->push_back(
+        {static_cast<int>(all.integer(0)), static_cast<int>(all.integer(1)), all.text(2)});
+  }
+  return all.status();
 }
 
 Status SqliteJournal::set_disturbance(int workpackage, const Disturbance& disturbance) {

@@ -42,6 +42,8 @@ class SqliteJournal final : public Journal {
                         const std::vector<std::string>& environment,
                         const OutputSizes& outputs) override;
   Status outputs_before(int workpackage, const OutputSizes& outputs) override;
+  Status process_started(const Process& process) override;
+  Status processes(std::vector<Process>* out) const override;
   Status reset(int workpackage) override;
   Status remove(int workpackage) override;
   Status jobs_named(const std::vector<std::pair<int, std::string>>& names) override;
@@ -89,7 +91,7 @@ class SqliteJournal final : public Journal {
   RunRecord run_;
   const Sources* places_ = nullptr;  // the files that marks number
   Statement begin_, commit_, add_, outcome_, parameters_, operation_, outputs_, reset_, remove_,
-      job_name_, job_id_, set_setup_;
+      job_name_, job_id_, set_setup_, process_;
   bool in_transaction_ = false;
   int commits_ = 0;
   std::function<void(int, bool)> hook_;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "engine/base/host.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 
@@ -115,6 +116,17 @@ Status write_substituted(const std::vector<FileBytes>& files, const std::string&
     if (Status s = write_file(path, file.bytes, file.mode); !s) return s;
   }
   return Status::ok();
+}
+
+Status detach_file(const std::string& path) {
+  const std::string aside = name_beside(path);
+  std::error_code error;
+  fs::copy_file(path, aside, error);
+  if (!error) fs::rename(aside, path, error);
+  if (!error) return Status::ok();
+  std::error_code ignored;
+  fs::remove(aside, ignored);
+  return file_error(path, "cannot be copied", error.value());
 }
 
 std::string last_lines(const std::string& path, size_t count) {

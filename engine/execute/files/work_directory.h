@@ -25,6 +25,8 @@ std::string last_lines(const std::string& path, size_t count);
 OutputSizes output_sizes(const std::vector<std::string>& paths);
 void cut_back(const std::vector<std::string>& paths, const OutputSizes& sizes,
               const std::vector<std::string>& folders);
+// Replaces a file by a copy of it. Processes that have the file open keep the old one.
+Status detach_file(const std::string& path);
 bool path_exists(const std::string& path);
 
 }  // namespace tally

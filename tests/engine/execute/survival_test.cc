@@ -175,9 +175,18 @@ TEST_CASE(
   SUBCASE("with an environment that was emptied") {
     first = "env -i sleep 1000 &";
   }
+  SUBCASE("with an environment that was emptied, in another session") {
+    first = "env -i setsid -w sleep 1000 > /dev/null 2>&1 &";
+  }
+  bool leader_dead = false;
+  SUBCASE("with an environment that was emptied, after the end of its session's leader") {
+    leader_dead = true;
+    first = "env -i sleep 1000 &";
+  }
   run.add(step_of("s", {"echo start; if [ ! -e $jube_benchmark_home/pid ]; then " + first +
-                        " echo $! > $jube_benchmark_home/new; "
-                        "mv $jube_benchmark_home/new $jube_benchmark_home/pid; sleep 1001; fi; "
+                        " echo $! > $jube_benchmark_home/new; echo $$ > "
+                        "$jube_benchmark_home/leader; mv $jube_benchmark_home/new "
+                        "$jube_benchmark_home/pid; sleep 1001; fi; "
                         "echo end"}));
   const pid_t engine = fork();
   if (engine == 0) {
@@ -196,24 +205,43 @@ TEST_CASE(
   REQUIRE(eventually([&] { return run.has("000000_server/done"); }));
   kill(engine, SIGKILL);
   waitpid(engine, nullptr, 0);
-  // A script that calls `tally continue`, its output in the run's folder; and a person who looks.
+  if (leader_dead) {
+    const int leader = pid_in("leader");
+    kill(leader, SIGKILL);
+    REQUIRE(eventually([&] { return gone(leader); }));
+  }
+  // A script that calls `tally continue`, its output in the run's folder; a person who looks; and a
+  // program of somebody else that writes to the very output of the unfinished operation.
   const auto writer = [&](const std::string& name) {
     const pid_t pid = fork();
     if (pid == 0) {
       setsid();
-      const int file = open((run.directory.path + "/" + name).c_str(), O_WRONLY | O_CREAT, 0666);
+      const int file =
+          open((run.directory.path + "/" + name).c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
       dup2(file, 1);
-      execl("/bin/sleep", "sleep", "1003", nullptr);
+      execl("/bin/sh", "sh", "-c",
+            "while [ ! -e \"$0\" ]; do sleep 0.01; done; echo foreign; touch \"$0.$$\"; exec sleep "
+            "1003",
+            (run.folder.path() + "/go").c_str(), nullptr);
       _exit(1);
     }
     return pid;
   };
-  const std::vector<pid_t> others{writer("continue.log"), writer("000001_s/work/mine")};
+  const std::vector<pid_t> others{writer("continue.log"), writer("000001_s/work/mine"),
+                                  writer("000001_s/work/stdout")};
   CHECK_FALSE(gone(left));
   CHECK(run.continue_run().done == 2);
   CHECK(eventually([&] { return gone(left); }));
   CHECK_FALSE(gone(server));
+  run.folder.write("go", "");
+  CHECK(eventually([&] {
+    return std::all_of(others.begin(), others.end(), [&](pid_t pid) {
+      return access((run.folder.path() + "/go." + std::to_string(pid)).c_str(), F_OK) == 0;
+    });
+  }));
   CHECK(run.file("000001_s/work/stdout") == "start\nend\n");
+  CHECK(run.file("run.log").find("process " + std::to_string(others.back()) + " (sh) writes to") !=
+        std::string::npos);
   for (const pid_t pid : others) {
     CHECK_FALSE(gone(pid));
     kill(pid, SIGKILL);
