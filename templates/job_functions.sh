@@ -33,6 +33,7 @@ job_reason() { if [ -n "$job_reason_file" ]; then echo "$1" > "$job_reason_file"
 # Beside and renamed: whole or not at all.
 job_write_status() {
   [ -n "$job_status_file" ] || return 0
+  rm -f "$job_status_file.new"
   {
     echo "$1"
     [ "$job_restarts" -eq 0 ] || echo "restart $job_restarts"
@@ -80,6 +81,7 @@ job_claim() {
   [ -n "${SLURM_JOB_NAME-}" ] && [ -n "$job_status_file" ] && [ -e "$job_owner_file" ] || return 0
   id=${id:-$job_id}
   claim=$job_status_file.claim-$SLURM_JOB_NAME
+  rm -f "$claim.$id"
   echo "$id" > "$claim.$id" || job_stop "'$claim.$id' cannot be written"
   # Some file systems have no hard links.
   ln "$claim.$id" "$claim" 2> /dev/null || (set -C && echo "$id" > "$claim") 2> /dev/null
@@ -100,6 +102,7 @@ job_begin() {
   if [ $again -eq 1 ]; then
     sed 1d "$job_begun_file" | while read -r size file; do truncate -s "$size" "$file"; done
   fi
+  rm -f "$job_begun_file.new"
   {
     echo "$job_begun"
     if [ $again -eq 1 ]; then

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 
+#include "engine/base/own_files.h"
 #include "engine/base/path_text.h"
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
@@ -31,13 +32,13 @@ void print_text(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-int write_files(const Invocation& invocation, const std::string& folder,
+int write_files(const Invocation& invocation, const std::string& root, const std::string& folder,
                 const std::vector<RenderedResult>& rendered) {
   int code = kFine;
   for (const RenderedResult& one : rendered) {
     if (!one.has_file) continue;
     std::string path = folder + "/" + one.name + ".dat";
-    if (Status s = write_file(path, one.file_text); !s) {
+    if (Status s = write_own_file(root, path, one.file_text); !s) {
       print_error(invocation, s.message());
       code = kFailed;
     }
@@ -45,8 +46,8 @@ int write_files(const Invocation& invocation, const std::string& folder,
   return code;
 }
 
-Status make_result_directory(const std::string& folder) {
-  if (Status made = make_directories(folder); !made) return made;
+Status make_result_directory(const std::string& root, const std::string& folder) {
+  if (Status made = make_own_directories(root, folder); !made) return made;
   if (::access(folder.c_str(), W_OK) == 0) return Status::ok();
   return Status::error(fmt::format("cannot write to '{}': {}", folder, std::strerror(errno)));
 }
@@ -54,7 +55,7 @@ Status make_result_directory(const std::string& folder) {
 // Draws the charts of a result into result/NAME.svg, with all columns of their tables.
 int write_charts(const Invocation& invocation, const Result& result, const ResultTables& tables,
                  const RenderOptions& options, const std::vector<RenderedResult>& rendered,
-                 const std::string& folder, Diagnostics& diagnostics) {
+                 const std::string& root, const std::string& folder, Diagnostics& diagnostics) {
   int code = kFine;
   const bool all_columns = options.select.empty() && options.exclude.empty();
   for (const Chart& chart : result.charts) {
@@ -78,7 +79,7 @@ int write_charts(const Invocation& invocation, const Result& result, const Resul
       continue;
     }
     const std::string path = folder + "/" + chart.name.value + ".svg";
-    if (Status s = write_file(path, svg(figure)); !s) {
+    if (Status s = write_own_file(root, path, svg(figure)); !s) {
       print_error(invocation, s.message());
       code = kFailed;
     } else if (!invocation.quiet) {
@@ -298,10 +299,11 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
       RenderOptions render_options = options.render;
       render_options.run_id = run.directory.id;
       render_options.write = false;
+      const std::string& root = run.directory.path;
       const std::string folder = result_directory(run, result);
       if (options.write) {
         // The folder may belong to another person. The table can be shown nevertheless.
-        const Status made = make_result_directory(folder);
+        const Status made = make_result_directory(root, folder);
         render_options.write = static_cast<bool>(made);
         if (!made) code = std::max(code, kFailed);
         if (!made && unwritable.insert(folder).second)
@@ -311,10 +313,10 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
       std::vector<RenderedResult> rendered =
           render(*newest.benchmark, result, shown, render_options, folder, diagnostics);
       if (render_options.write) {
-        code = std::max(code, write_files(invocation, folder, rendered));
+        code = std::max(code, write_files(invocation, root, folder, rendered));
         if (!invocation.as_jube && !newest.benchmark->as_jube) {
           code = std::max(code, write_charts(invocation, result, shown, options.render, rendered,
-                                             folder, diagnostics));
+                                             root, folder, diagnostics));
         }
         note_command(
             run.directory.path, "result",

@@ -1,12 +1,15 @@
 #include "engine/execute/finisher.h"
 
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
 #include "engine/base/files.h"
+#include "engine/base/own_files.h"
+#include "engine/base/secrets.h"
 #include "engine/base/text.h"
 
 namespace tally {
@@ -173,8 +176,16 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   ++workpackage.attempts;
   // The files of the failed attempt are kept for people to look at.
   const std::string work = context_.graph.folder(workpackage) + "/work";
-  const std::string kept = work + ".failed." + std::to_string(workpackage.attempts);
-  [[maybe_unused]] const int moved = rename(work.c_str(), kept.c_str());
+  std::string kept = work + ".failed." + std::to_string(workpackage.attempts);
+  struct stat info {};
+  for (int more = 2; lstat(kept.c_str(), &info) == 0; ++more) {
+    kept = work + ".failed." + std::to_string(workpackage.attempts) + "." + std::to_string(more);
+  }
+  // What stayed would be taken for output of the next attempt. There may be no folder: because it
+  // could not be made, or because a link is in its place, which fails the next attempt, too.
+  const Status moved = rename_own(context_.run_dir, absolute_path(work), absolute_path(kept));
+  const int reason = moved.reason();
+  if (!moved && reason != ENOENT && reason != ELOOP && reason != ENOTDIR) return moved;
   task.keep_outputs(kept);
   workpackage.wp.outcome = {};
   workpackage.wp.cycle = 0;
@@ -189,12 +200,13 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
 }
 
 void Finisher::mark(int id, const char* name, const std::string& text) {
-  const std::string path = context_.graph.folder(context_.graph[id]) + "/" + name;
-  unlink(path.c_str());
-  Status s = append_file(path, text);
-  if (!s) {
-    s = make_directories(context_.graph.folder(context_.graph[id]));
-    if (s) s = append_file(path, text);
+  const std::string folder = absolute_path(context_.graph.folder(context_.graph[id]));
+  const std::string path = folder + "/" + name;
+  const int mode = context_.secrets ? private_mode : 0644;  // a failed command is in it
+  Status s = write_own_file(context_.run_dir, path, text, mode);
+  if (!s && s.reason() == ENOENT) {
+    s = make_own_directories(context_.run_dir, folder);
+    if (s) s = write_own_file(context_.run_dir, path, text, mode);
   }
   // The marker is for people only; the journal has the state.
   if (!s) context_.log.write(s.message());

@@ -16,7 +16,7 @@ RunLoop::RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool,
     : options_(options),
       processes_(processes),
       run_dir_(run_dir),
-      log_(run_dir + "/run.log"),
+      log_(run_dir + "/run.log", has_secrets(benchmark)),
       graph_(benchmark, expander, pool, journal),
       context_{benchmark,
                graph_,
@@ -31,7 +31,8 @@ RunLoop::RunLoop(const Benchmark& benchmark, Expander& expander, TextPool& pool,
                absolute_path(run_dir),
                log_,
                run_mark(run_dir, journal.run().start),
-               boot_mark()},
+               boot_mark(),
+               has_secrets(benchmark)},
       status_line_(nullptr, options.hide_animation, options.verbose),
       queue_(benchmark, options),
       shared_(graph_, tasks_, queue_, benchmark.steps.size()),
@@ -96,6 +97,9 @@ Status RunLoop::turns() {
 // Puts the existing workpackages into the queue: all of a new run, or the unfinished ones of a
 // resumed run.
 Status RunLoop::resume() {
+  if (context_.secrets) {
+    if (Status s = context_.journal.keep_private(); !s) return s;
+  }
   bool restored = false;
   if (Status s = graph_.start(&restored); !s) return s;
   if (restored) {

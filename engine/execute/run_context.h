@@ -26,6 +26,7 @@ struct RunContext {
   RunLog& log;
   std::string mark;  // the mark of the run's processes, see left_behind.h
   std::string boot;  // boot_mark()
+  bool secrets;      // has_secrets(): its commands may show secrets
 };
 
 }  // namespace tally

@@ -2,14 +2,22 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/base/secrets.h"
 #include "engine/execute/files/run_directory.h"
 
 namespace tally {
 
-RunLog::RunLog(const std::string& path)
-    : fd_(open(path.c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644)) {}
+RunLog::RunLog(const std::string& path, bool secrets)
+    : fd_(open(path.c_str(), O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
+               secrets ? private_mode : 0644)) {
+  if (fd_ >= 0 && secrets && fchmod(fd_, private_mode) != 0) {
+    close(fd_);
+    fd_ = -1;
+  }
+}
 
 RunLog::~RunLog() {
   if (fd_ >= 0) close(fd_);

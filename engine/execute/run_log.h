@@ -8,7 +8,8 @@ namespace tally {
 
 class RunLog {
  public:
-  explicit RunLog(const std::string& path);
+  // Commands are in it. `secrets`: they may show some, so that only the user may read it.
+  explicit RunLog(const std::string& path, bool secrets = false);
   ~RunLog();
   RunLog(const RunLog&) = delete;
   RunLog& operator=(const RunLog&) = delete;

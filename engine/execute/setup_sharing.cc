@@ -1,9 +1,6 @@
 #include "engine/execute/setup_sharing.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-
+#include "engine/base/own_files.h"
 #include "engine/execute/files/work_directory.h"
 
 namespace tally {
@@ -73,9 +70,11 @@ bool SetupSharing::link_to_work(Task& task, const std::string& target, const std
   const WorkpackageNode& workpackage = graph[task.id()];
   const std::string work = absolute_path(graph.folder(workpackage)) + "/work";
   for (const int parent : workpackage.wp.parents) {
-    unlink((work + "/" + graph.step_of(graph[parent]).name.value).c_str());
+    // One that cannot be removed is said below.
+    const std::string link = work + "/" + graph.step_of(graph[parent]).name.value;
+    [[maybe_unused]] const Status removed = remove_own(context_.run_dir, link);
   }
-  if (rmdir(work.c_str()) != 0 && unlink(work.c_str()) != 0 && errno != ENOENT) {
+  if (!remove_own(context_.run_dir, work)) {
     task.fail(Reason::directory,
               work + ": cannot be replaced by a link to the work of " + of + ": it is not empty");
     return false;

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "engine/base/duration.h"
+#include "engine/base/own_files.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/execute/files/setup_inputs.h"
@@ -80,7 +81,15 @@ void Task::prepare_folder() {
   const std::string own_work = folder_ + "/work";
   // Usually both folders are new, so they are made without a check: outer first, then inner.
   if (mkdir(folder_.c_str(), 0777) != 0 || mkdir(own_work.c_str(), 0777) != 0) {
-    if (Status s = make_directories(own_work); !s) return fail(Reason::directory, s);
+    // A set-up that is reused has a link there. An engine killed before it recorded that left it.
+    struct stat info {};
+    const bool set_up = step_.kind == StepKind::setup || step_.kind == StepKind::build;
+    if (set_up && lstat(own_work.c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
+      if (Status s = remove_own(context_.run_dir, own_work); !s) return fail(Reason::directory, s);
+    }
+    if (Status s = make_own_directories(context_.run_dir, own_work); !s) {
+      return fail(Reason::directory, s);
+    }
   }
   if (work_dir_ != own_work) {
     if (Status s = make_directories(work_dir_); !s) return fail(Reason::directory, s);
@@ -89,7 +98,8 @@ void Task::prepare_folder() {
   unlink((folder_ + "/.environment").c_str());  // of a killed engine; it may hold secrets
   if (!step_.shared.empty()) {
     const std::string shared = shared_folder();
-    if (Status s = make_directories(shared); !s) return fail(Reason::directory, s);
+    if (Status s = make_own_directories(context_.run_dir, shared); !s)
+      return fail(Reason::directory, s);
     // As in JUBE, a work_dir that the user chose gets no links.
     const std::string link = own_work + "/" + values_->apply(step_.shared);
     if (Status s = make_link(shared, link); !s) return fail(Reason::directory, s);
@@ -219,7 +229,7 @@ bool Task::advance_files() {
   std::vector<FileBytes> made;
   Status s = substitute_files(context_.benchmark, sets_, values_->lookup(), context_.evaluator,
                               read_from(work_dir_), &made);
-  if (s) s = write_substituted(made, work_dir_);
+  if (s) s = write_substituted(made, work_dir_, entries(with_changes(base(), environment_)));
   if (!s) {
     fail(Reason::files, s);
     return false;

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/base/own_files.h"
+#include "engine/base/secrets.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/execute/left_behind.h"
@@ -119,8 +121,12 @@ bool Task::run(const std::string& command, const std::string& directory, const s
 // Environments hold secrets, so only the user may read the file. It is made anew: another one of
 // that name may be a link.
 bool Task::make_capture_file() {
-  unlink(running_.capture.c_str());
-  const int fd = open(running_.capture.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  const std::string& root = context_.run_dir;
+  if (Status s = remove_own(root, running_.capture); !s) {
+    fail(Reason::host, s);
+    return false;
+  }
+  const int fd = open_own(root, running_.capture, O_CREAT | O_EXCL | O_WRONLY, private_mode);
   if (fd < 0) {
     fail(Reason::host, file_error(running_.capture, "cannot write", errno));
     return false;
@@ -141,9 +147,12 @@ void Task::write_do_log(const std::string& command, const std::string& directory
   if (name.empty()) return;
   const std::string path = absolute_path(name, folder_);
   std::string text;
+  int mode = 0644;
   if (!path_exists(path)) {
+    const Environment environment = with_changes(base(), environment_);
+    if (has_secret(entries(environment))) mode = private_mode;
     text = "#!" + context_.options.shell + "\n\n";
-    for (const auto& [variable, value] : with_changes(base(), environment_)) {
+    for (const auto& [variable, value] : environment) {
       text += "export " + variable + "=" + shell_quote(value) + "\n";
     }
     text += "\n";
@@ -152,7 +161,8 @@ void Task::write_do_log(const std::string& command, const std::string& directory
   do_log_directory_ = directory;
   text += command + (shared_now_ ? " # shared execution\n" : "\n");
   // A failure to write the log does not end the work.
-  if (Status s = append_file(path, text); !s) context_.log.write(s.message());
+  if (Status s = append_own_file(context_.run_dir, path, text, mode); !s)
+    context_.log.write(s.message());
 }
 
 Outcome Task::failure_of_process(const ProcessResult& result) const {
@@ -180,9 +190,8 @@ Status Task::take_environment() {
   if (running_.capture.empty()) return Status::ok();
   const std::string file = std::exchange(running_.capture, std::string());
   std::string text;
-  Status read = read_file(file, &text);
-  unlink(file.c_str());
-  if (!read) return read;
+  if (Status s = read_own_file(context_.run_dir, file, &text); !s) return s;
+  if (Status s = remove_own(context_.run_dir, file); !s) return s;
   if (text == untouched) {
     // A command that ended without its shell leaves the environment unchanged: exec, or a signal,
     // which is a failure anyway.
@@ -260,7 +269,8 @@ Status Task::operation_ended(const Operation& operation) {
     // JUBE's marker file: this command need not run again.
     char mark[32];
     snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
-    if (Status s = write_file(folder_ + mark, ""); !s) context_.log.write(s.message());
+    if (Status s = write_own_file(context_.run_dir, folder_ + mark, ""); !s)
+      context_.log.write(s.message());
     Status recorded = record_progress();
     Outcome outcome = in_state(State::waiting, Reason::done_file);
     outcome.file = values_->apply(operation.done_file);
@@ -277,7 +287,9 @@ Status Task::operation_ended(const Operation& operation) {
   if (!operation.done_file.value.empty()) {
     char mark[32];
     snprintf(mark, sizeof mark, "/wp_done_%02zu", operation_);
-    unlink((folder_ + mark).c_str());
+    if (Status s = remove_own(context_.run_dir, folder_ + mark); !s) {
+      context_.log.write(s.message());
+    }
   }
   shared_now_ = false;
   ++operation_;

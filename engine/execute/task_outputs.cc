@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/base/own_files.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/execute/task.h"
@@ -134,10 +135,10 @@ void Task::keep_tails(const OutputSizes& sizes, const std::string& folder) const
     std::string text;
     if (!below(path, work_dir_) || !read_file(path, &text)) continue;
     if (text.size() <= static_cast<size_t>(size)) continue;
-    Status status = make_directories(folder);
+    Status status = make_own_directories(context_.run_dir, folder);
     if (status) {
-      status = append_file(folder + "/" + path.substr(path.rfind('/') + 1),
-                           text.substr(static_cast<size_t>(size)));
+      status = append_own_file(context_.run_dir, folder + "/" + path.substr(path.rfind('/') + 1),
+                               text.substr(static_cast<size_t>(size)));
     }
     if (!status) context_.log.write(status.message());
   }

@@ -1,6 +1,15 @@
 // Functions that change the journal.
-#include <algorithm>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/base/files.h"
+#include "engine/base/own_files.h"
+#include "engine/base/secrets.h"
+#include "engine/journal/page_sums.h"
 #include "engine/journal/parts.h"
 #include "engine/journal/run_tables.h"
 #include "engine/journal/sqlite_journal.h"
@@ -115,7 +124,8 @@ Status SqliteJournal::committed() {
 void SqliteJournal::write_snapshot() {
   const auto start = Clock::now();
   if (database_.run("PRAGMA wal_checkpoint(TRUNCATE)")) {
-    const Status copied = database_.copy_file_to(snapshot_file(run_dir_));
+    const Status copied =
+        database_.copy_file_to(snapshot_file(run_dir_), private_ ? private_mode : 0644);
     (void)static_cast<bool>(copied);
   }
   // Snapshots take at most a fiftieth of the time, however large the run.
@@ -187,6 +197,9 @@ Status SqliteJournal::outputs_before(int workpackage, const OutputSizes& outputs
 Status SqliteJournal::operation_done(int workpackage, int cycle, int operation,
                                      const std::vector<std::string>& environment,
                                      const OutputSizes& outputs) {
+  if (has_secret(environment)) {
+    if (Status s = keep_private(); !s) return s;
+  }
   const std::string packed = pack(environment);
   const std::string packed_sizes = pack_sizes(outputs);
   operation_.bind(1, static_cast<long long>(workpackage))
@@ -195,6 +208,23 @@ Status SqliteJournal::operation_done(int workpackage, int cycle, int operation,
       .bind_blob(4, packed)
       .bind_blob(5, packed_sizes);
   return change(operation_);
+}
+
+Status SqliteJournal::keep_private() {
+  if (private_) return Status::ok();
+  for (const std::string& path :
+       {main_file(run_dir_), main_file(run_dir_) + "-wal", snapshot_file(run_dir_)}) {
+    // O_WRONLY would drop SQLite's lock when it is closed; O_PATH is no open file.
+    const int fd = open_own(run_dir_, path, O_PATH);
+    if (fd < 0 && errno == ENOENT) continue;
+    const std::string itself = descriptor_folder + std::to_string(fd);
+    const bool done = fd >= 0 && chmod(itself.c_str(), private_mode) == 0;
+    const int reason = errno;
+    if (fd >= 0) ::close(fd);
+    if (!done) return file_error(path, "cannot be made private, and it holds a secret", reason);
+  }
+  private_ = true;
+  return Status::ok();
 }
 
 Status SqliteJournal::reset(int workpackage) {

@@ -95,7 +95,7 @@ Status SqliteDatabase::run(const char* sql) {
   return Status::ok();
 }
 
-Status SqliteDatabase::copy_file_to(const std::string& path) const {
+Status SqliteDatabase::copy_file_to(const std::string& path, int mode) const {
   sqlite3_file* file = nullptr;
   sqlite3_int64 size = 0;
   Status unreadable = Status::error(shown_as_ + ": cannot be read");
@@ -104,7 +104,7 @@ Status SqliteDatabase::copy_file_to(const std::string& path) const {
     return unreadable;
   }
   sqlite3_int64 at = 0;
-  return replace_file(path, [&](std::string* piece) {
+  return replace_file(path, mode, [&](std::string* piece) {
     piece->resize(static_cast<size_t>(std::min<sqlite3_int64>(1 << 18, size - at)));
     if (piece->empty()) return Status::ok();
     const int code =

@@ -24,7 +24,7 @@ class SqliteDatabase {
   Status run(const char* sql);
   // Copies the database's file. The bytes come through SQLite's own descriptor: when a process
   // closes another one of the same file, it loses SQLite's lock.
-  Status copy_file_to(const std::string& path) const;
+  Status copy_file_to(const std::string& path, int mode) const;
   // Replaces the connection by one to a copy of the database in memory. The copy may be changed.
   Status move_to_memory();
   // The last error, as one sentence: the file, SQLite's message and what to do.

@@ -15,6 +15,17 @@
 #include "engine/journal/sqlite_journal.h"
 
 namespace tally {
+namespace {
+
+// SQLite follows a link in the place of a database.
+Status refuse_link(const std::string& path) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return Status::ok();
+  return Status::error(path + ": is a link, which the run did not make; remove it");
+}
+
+}  // namespace
+
 Status SqliteJournal::lock_and_configure(const std::string& run_dir) {
   run_dir_ = run_dir;
   // The lease is taken before the database is opened. Some file systems do not lock, and opening a
@@ -36,6 +47,8 @@ Status SqliteJournal::lock_and_configure(const std::string& run_dir) {
     }
   }
   writable_ = true;
+  struct stat info {};
+  private_ = stat(main_file(run_dir).c_str(), &info) == 0 && (info.st_mode & 077) == 0;
   return Status::ok();
 }
 
@@ -83,6 +96,7 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
     return Status::error(needed + ": cannot be written: " + strerror(errno) +
                          "; only who may write to a run can continue or change it");
   }
+  if (Status s = refuse_link(path); !s) return s;
   if (Status s = database_.open(path, SQLITE_OPEN_READWRITE, path); !s) return s;
   if (Status s = lock_and_configure(run_dir); !s) return s;
   Statement check;
@@ -101,6 +115,7 @@ Status SqliteJournal::start_open(const std::string& run_dir) {
 Status SqliteJournal::open_snapshot_or_main(const std::string& run_dir) {
   const std::string path = main_file(run_dir);
   const auto open_still = [&](const std::string& file) {
+    if (Status s = refuse_link(file); !s) return s;
     return database_.open(file, SQLITE_OPEN_READONLY, file, true);
   };
   if (Lease::live_holder(lease_file(run_dir))) {

@@ -108,6 +108,9 @@ class Journal {
   virtual Status process_started(const Process& process) = 0;
   // The processes of workpackages that are recorded as running. Most of them have ended.
   virtual Status processes(std::vector<Process>* out) const = 0;
+  // From now on only the user may read the journal and its snapshot: it holds a secret. (It does so
+  // by itself when an environment has one.)
+  virtual Status keep_private() = 0;
   // Clears the record of a workpackage's work so that it runs again (`remove -w`, a retry).
   virtual Status reset(int workpackage) = 0;
   virtual Status remove(int workpackage) = 0;

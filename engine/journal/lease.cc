@@ -12,6 +12,7 @@
 
 #include "engine/base/files.h"
 #include "engine/base/host.h"
+#include "engine/base/own_files.h"
 #include "engine/base/process_start.h"
 
 namespace tally {
@@ -19,6 +20,10 @@ namespace {
 
 // A holder that only its renewals show counts as dead after this time.
 constexpr int silent_seconds = 120;
+
+std::string folder_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
 
 std::string process_start(int pid) {
   std::string start;
@@ -49,10 +54,10 @@ double age_of(const std::string& path) {
   // The file is opened, not only checked with stat(). A network file system answers stat() from a
   // cache that may be a minute old, but refreshes it when a file is opened.
   struct stat lease {};
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = open_own(folder_of(path), path, O_RDONLY | O_NONBLOCK);
   if (file < 0 && errno == ENOENT) return 1e9;
   // Opening may be refused where looking is not.
-  const int known = file >= 0 ? fstat(file, &lease) : stat(path.c_str(), &lease);
+  const int known = file >= 0 ? fstat(file, &lease) : lstat(path.c_str(), &lease);
   if (file >= 0) close(file);
   if (known != 0) return 0;
   double now = static_cast<double>(time(nullptr));
@@ -72,7 +77,7 @@ double age_of(const std::string& path) {
 std::optional<LeaseHolder> Lease::read(const std::string& path) {
   LeaseHolder holder;
   std::string text;
-  if (!read_file(path, &text)) {
+  if (!read_own_file(folder_of(path), path, &text)) {
     if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::nullopt;
     return holder;
   }
@@ -181,7 +186,8 @@ Status Lease::take(const std::string& path, const std::string& what) {
 
 Lease::Owner Lease::owner() const {
   std::string found;
-  if (read_file(path_, &found)) return found == text_ ? Owner::self : Owner::other;
+  if (read_own_file(folder_of(path_), path_, &found))
+    return found == text_ ? Owner::self : Owner::other;
   return access(path_.c_str(), F_OK) != 0 && errno == ENOENT ? Owner::other : Owner::unknown;
 }
 
@@ -189,7 +195,8 @@ bool Lease::renew() {
   if (path_.empty()) return true;
   const Owner found = owner();
   if (found == Owner::other) return false;
-  if (found == Owner::self && utimensat(AT_FDCWD, path_.c_str(), nullptr, 0) == 0) {
+  if (found == Owner::self &&
+      utimensat(AT_FDCWD, path_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW) == 0) {
     renewed_ = Clock::now();
   }
   return Clock::now() - renewed_ < std::chrono::seconds(silent_seconds);

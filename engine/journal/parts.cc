@@ -92,10 +92,12 @@ std::string run_name(const std::string& run_dir) {
   return "run " + path.substr(path.rfind('/') + 1);
 }
 
-Status replace_file(const std::string& to, const std::function<Status(std::string* piece)>& next) {
+Status replace_file(const std::string& to, int mode,
+                    const std::function<Status(std::string* piece)>& next) {
   const std::string aside = to + ".new";
   unlink(aside.c_str());
-  const int out = ::open(aside.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+  const int out =
+      ::open(aside.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, static_cast<mode_t>(mode));
   if (out < 0) return Status::error(aside + ": " + strerror(errno));
   const auto written = [&](const std::string& piece) {
     for (size_t at = 0; at < piece.size();) {
@@ -122,9 +124,9 @@ Status replace_file(const std::string& to, const std::function<Status(std::strin
 }
 
 Status copy_file(const std::string& from, const std::string& to) {
-  const int in = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
+  const int in = ::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (in < 0) return Status::error(from + ": " + strerror(errno));
-  Status status = replace_file(to, [&](std::string* piece) {
+  Status status = replace_file(to, 0644, [&](std::string* piece) {
     piece->resize(1 << 18);
     ssize_t got = -1;
     do {

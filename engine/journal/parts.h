@@ -27,7 +27,8 @@ double now_seconds();
 std::string percent_encoded(const std::string& path);
 // Writes the pieces that `next` gives, until one is empty, and then replaces `to` atomically. A
 // link at `to` or beside it is replaced, not followed.
-Status replace_file(const std::string& to, const std::function<Status(std::string* piece)>& next);
+Status replace_file(const std::string& to, int mode,
+                    const std::function<Status(std::string* piece)>& next);
 // Copies a file's bytes. `to` is replaced atomically.
 Status copy_file(const std::string& from, const std::string& to);
 

@@ -42,6 +42,7 @@ class SqliteJournal final : public Journal {
                         const std::vector<std::string>& environment,
                         const OutputSizes& outputs) override;
   Status outputs_before(int workpackage, const OutputSizes& outputs) override;
+  Status keep_private() override;
   Status process_started(const Process& process) override;
   Status processes(std::vector<Process>* out) const override;
   Status reset(int workpackage) override;
@@ -87,6 +88,7 @@ class SqliteJournal final : public Journal {
   bool writable_ = false;
   mutable SqliteDatabase database_;
   Lease lease_;
+  bool private_ = false;
   bool lost_ = false;  // another process has taken the lease
   RunRecord run_;
   const Sources* places_ = nullptr;  // the files that marks number

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/secrets.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/execute/run_log.h"
@@ -141,6 +142,7 @@ std::string parameter_xml(const Parameter& parameter, const std::string& value, 
     out += fmt::format(" update_mode=\"{}\"", update_name(parameter.update));
   }
   out += fmt::format(">\n        <value>{}</value>\n", escaped(parameter.value.value));
+  if (is_secret(parameter)) return out + "      </parameter>\n";
   if (index != Binding::no_index) {
     out += fmt::format("        <selection idx=\"{}\">{}</selection>\n", index, escaped(value));
   } else if (value != parameter.value.value) {
@@ -154,6 +156,7 @@ std::string environment_xml(const std::vector<std::string>& environment) {
   std::string out = "    <environment>\n";
   for (const std::string& entry : environment) {
     const size_t equals = entry.find('=');
+    if (names_secret(entry.substr(0, equals))) continue;  // everybody may read this file
     if (equals == std::string::npos) {
       out += fmt::format("      <nonenv name=\"{}\"/>\n", escaped(entry));
     } else {

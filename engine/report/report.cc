@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -58,7 +59,11 @@ class Renderer {
     out.table = tables_.database(database);
     bool own_file = database.file.value.empty();
     std::string path = own_file ? result_dir_ + "/" + out.name + ".dat" : database.file.value;
-    if (options_.write) {
+    std::error_code unknown;
+    if (options_.write && own_file && std::filesystem::is_symlink(path, unknown)) {
+      diagnostics_.error(database.name.mark,
+                         path + ": is a link, which the run did not make; remove it");
+    } else if (options_.write) {
       if (Status s = write_database(database, out.table.rows, path); !s) {
         diagnostics_.error(database.name.mark, s.message(),
                            "nothing was changed in it; check that the file can be written");

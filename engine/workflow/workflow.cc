@@ -1,6 +1,23 @@
 #include "engine/workflow/workflow.h"
 
+#include <algorithm>
+
+#include "engine/base/secrets.h"
+
 namespace tally {
+
+bool is_secret(const Parameter& parameter) {
+  const bool found = parameter.mode == Mode::env || parameter.mode == Mode::shell;
+  return (parameter.exported || found) && names_secret(parameter.name.value);
+}
+
+bool has_secrets(const Benchmark& benchmark) {
+  return std::any_of(benchmark.parameter_sets.begin(), benchmark.parameter_sets.end(),
+                     [](const auto& set) {
+                       const auto& parameters = set.second.parameters;
+                       return std::any_of(parameters.begin(), parameters.end(), is_secret);
+                     });
+}
 
 const Step* Benchmark::find_step(const std::string& step) const {
   for (const Step& candidate : steps) {

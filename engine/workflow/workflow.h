@@ -32,6 +32,10 @@ struct Parameter {
   Duplicate duplicate = Duplicate::none;
 };
 
+// Whether it has the name of a secret, and a value that is not of the workflow's text or that
+// commands get in their environment.
+bool is_secret(const Parameter& parameter);
+
 struct ParameterSet {
   Text name;
   std::vector<Parameter> parameters;  // one per name; duplicates are already resolved by their mode
@@ -300,6 +304,8 @@ struct Benchmark {
 
   const Step* find_step(const std::string& step) const;
 };
+// Whether one of its parameters is a secret.
+bool has_secrets(const Benchmark& benchmark);
 
 struct Workflow {
   std::vector<Benchmark> benchmarks;

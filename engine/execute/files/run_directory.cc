@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/base/own_files.h"
+
 namespace tally {
 namespace {
 
@@ -62,7 +64,7 @@ Status touch_timestamps(const std::string& run_dir) {
   std::string text;
   const std::string now = time_stamp();
   std::string start = "start: " + now;
-  if (read_file(run_dir + "/timestamps", &text) && text.rfind("start: ", 0) == 0) {
+  if (read_own_file(run_dir, run_dir + "/timestamps", &text) && text.rfind("start: ", 0) == 0) {
     start = text.substr(0, text.find('\n'));
   }
   return write_file(run_dir + "/timestamps", start + "\nchange: " + now + "\n");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/own_files.h"
+#include "engine/base/secrets.h"
 #include "engine/execute/environment.h"
 #include "engine/execute/files/run_directory.h"
 
@@ -77,9 +79,16 @@ Status JobPacks::make_job(Pack pack, const std::string& run_dir, std::vector<Job
   if (!pack.named) {
     std::vector<PackMember> members;
     for (const Member& member : pack.members) members.push_back(member.in_script);
-    if (Status s = make_directories(folder); !s) return s;
+    const std::string root = absolute_path(run_dir);
+    if (Status s = make_own_directories(root, folder); !s) return s;
     const std::string script = pack.kinds->pack_script(pack.rule, pack.options, members);
-    if (Status s = write_file(folder + "/" + pack_script_name, script); !s) return s;
+    // It sets the exported parameters, and is given to the scheduler by its user.
+    bool secret = false;
+    for (const PackMember& member : members) {
+      for (const auto& [name, value] : member.environment) secret = secret || names_secret(name);
+    }
+    const std::string path = folder + "/" + pack_script_name;
+    if (Status s = write_own_file(root, path, script, secret ? private_mode : 0644); !s) return s;
     leader.place = kind + std::to_string(0);
   }
   leader.request.directory = folder;

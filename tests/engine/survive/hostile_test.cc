@@ -178,3 +178,58 @@ result: {use: an, table: {name: t, style: csv, column: [a, v, w]}}
   CHECK(shell.tally("result run").code == 0);
   CHECK(shell.exists("executed"));
 }
+
+TEST_CASE("secrets that are exported are readable for the run's user alone, or are not written") {
+  const Shell shell;
+  shell.file("in.txt", "token: #T#\n");
+  shell.file("small.yaml", R"yaml(name: small
+outpath: run
+parameterset:
+  name: p
+  parameter: {name: HUB_TOKEN, mode: env, export: true, _: HUB}
+fileset: {name: f, copy: in.txt}
+substituteset:
+  name: sub
+  iofile: {in: in.txt, out: made.txt}
+  sub: {source: "#T#", dest: $HUB_TOKEN}
+step:
+  - name: s
+    use: [p, f, sub]
+    do_log_file: do_log
+    do:
+      - export DB_PASSWORD=pearl-$HUB_TOKEN
+      - test $DB_PASSWORD = pearl-dia''mond
+      - sleep 1.2
+      - cd ../..; find . -type f -perm /077 -exec grep -l 'dia[m]ond' {} + > ../../seen || true; ls -l journal.* > ../../files
+  - {name: t, depend: s, do: "test $DB_PASSWORD = pearl-dia''mond"}
+  - {name: fails, use: p, do: "test $HUB_TOKEN = pearl"}
+)yaml");
+  const std::string visible =
+      "find run -type f -perm /077 -exec grep -l diamond {} + ; find run -type f -exec grep -l "
+      "diamond {} + | wc -l";
+  const Ran ran = shell.sh("umask 022; HUB=diamond \"$TALLY\" run small.yaml");
+  CHECK(ran.code == 1);  // of the step that fails
+  CHECK(has(shell.content("run/000000/000001_fails/error"), "test diamond = pearl"));
+  CHECK(shell.content("seen").empty());
+  CHECK(has(shell.content("files"), "journal.snapshot"));
+  // The journal, run.log and the error of the command that fails, the log of commands, and the file
+  // that a substitution made.
+  CHECK(shell.sh(visible).out == "5\n");
+  CHECK(shell
+            .sh("stat -c %a run/000000/workpackages.xml run/000000/journal.sqlite "
+                "run/000000/000000_s/do_log run/000000/000000_s/work/made.txt")
+            .out == "644\n600\n600\n600\n");
+  CHECK(has(shell.content("run/000000/workpackages.xml"), "<parameter name=\"HUB_TOKEN\""));
+  // It stays so.
+  CHECK(
+      shell.sh("umask 022; HUB=diamond \"$TALLY\" continue run; HUB=diamond \"$TALLY\" result run")
+          .code == 0);
+  CHECK(shell.sh(visible).out == "5\n");
+}
+
+TEST_CASE("a run without secrets is readable as the umask says") {
+  const Shell shell;
+  shell.file("small.yaml", kSmall);
+  REQUIRE(shell.sh("umask 022; \"$TALLY\" run small.yaml").code == 0);
+  CHECK(shell.sh("stat -c %a run/000000/journal.sqlite").out == "644\n");
+}

@@ -1,0 +1,53 @@
+#include "engine/base/secrets.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+
+namespace tally {
+namespace {
+
+bool is_secret_word(std::string_view word, bool first) {
+  for (const std::string_view end : {"key", "token", "password", "passwd", "passphrase", "secret",
+                                     "credential", "credentials"}) {
+    if (word.size() >= end.size() && word.substr(word.size() - end.size()) == end) return true;
+  }
+  return !first && (word == "pass" || word == "pwd" || word == "jwt");
+}
+
+}  // namespace
+
+bool names_secret(std::string_view name) {
+  const std::string lower = to_lower(name);
+  for (size_t at = 0; at <= lower.size();) {
+    const size_t end = std::min(lower.find('_', at), lower.size());
+    if (is_secret_word(std::string_view(lower).substr(at, end - at), at == 0)) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+bool has_secret(const std::vector<std::string>& entries) {
+  for (const std::string& entry : entries) {
+    const size_t equals = entry.find('=');
+    if (equals != std::string::npos && equals + 1 < entry.size() &&
+        names_secret(std::string_view(entry).substr(0, equals))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool shows_secret(std::string_view text, const std::vector<std::string>& entries) {
+  constexpr size_t shortest = 4;
+  for (const std::string& entry : entries) {
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos || entry.size() - equals <= shortest) continue;
+    if (!names_secret(std::string_view(entry).substr(0, equals))) continue;
+    if (text.find(std::string_view(entry).substr(equals + 1)) != std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace tally
