@@ -1,12 +1,11 @@
 #include "engine/base/process_start.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
 #include <fstream>
-#include <sstream>
-
-#include "engine/base/files.h"
+#include <string_view>
 
 namespace tally {
 
@@ -24,18 +23,22 @@ std::string own_pid_namespace() {
 
 // Field 22 of /proc/PID/stat. The command's name, field 2, may contain spaces and parentheses.
 Life read_start(int pid, std::string* ticks) {
-  std::string line;
-  if (!read_file("/proc/" + std::to_string(pid) + "/stat", &line)) return Life::unknown;
-  const size_t end = line.rfind(')');
-  if (end == std::string::npos) return Life::unknown;
-  std::istringstream fields(line.substr(end + 1));
-  std::string field;
-  bool zombie = false;
-  for (int i = 3; i <= 22; ++i) {
-    fields >> field;
-    if (i == 3) zombie = field == "Z" || field == "X";
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return Life::unknown;
+  std::array<char, 1024> line;  // not zeroed: this is read once for each process that is started
+  const ssize_t size = read(file, line.data(), line.size());
+  close(file);
+  const std::string_view text(line.data(), size > 0 ? static_cast<size_t>(size) : 0);
+  size_t at = text.rfind(") ");
+  if (at == std::string_view::npos) return Life::unknown;
+  ++at;
+  const bool zombie = text.substr(at + 1, 1) == "Z" || text.substr(at + 1, 1) == "X";
+  for (int field = 3; field < 22 && at != std::string_view::npos; ++field) {
+    at = text.find(' ', at + 1);
   }
-  *ticks = field;
+  if (at == std::string_view::npos) return Life::unknown;
+  *ticks = text.substr(at + 1, text.find(' ', at + 1) - at - 1);
   return zombie ? Life::dead : Life::alive;
 }
 

@@ -174,7 +174,9 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   context_.log.write(line);
   status_line_.print(line, false);
   ++workpackage.attempts;
-  // The files of the failed attempt are kept for people to look at.
+  if (Status s = reset(task); !s) return s;
+  // The files of the failed attempt are kept for people to look at. An engine that is killed before
+  // this leaves them in place, and the next attempt cuts their output back.
   const std::string work = context_.graph.folder(workpackage) + "/work";
   std::string kept = work + ".failed." + std::to_string(workpackage.attempts);
   struct stat info {};
@@ -196,7 +198,17 @@ Status Finisher::try_again(const Task& task, const std::string& which) {
   workpackage.job_name.clear();
   workpackage.job_id.clear();
   queue_.add(id, workpackage.wp.step);
-  return context_.journal.reset(id);
+  return Status::ok();
+}
+
+// The workpackage begins anew. Its output files had these sizes before the first attempt.
+Status Finisher::reset(const Task& task) {
+  if (Status s = context_.journal.begin(); !s) return s;
+  if (Status s = context_.journal.reset(task.id()); !s) return s;
+  if (!task.sizes_before().empty()) {
+    if (Status s = context_.journal.outputs_before(task.id(), task.sizes_before()); !s) return s;
+  }
+  return context_.journal.commit();
 }
 
 void Finisher::mark(int id, const char* name, const std::string& text) {

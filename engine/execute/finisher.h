@@ -47,6 +47,7 @@ class Finisher {
   Status ended_well(Task& task);
   Status ended_badly(Task& task, bool resubmit, bool* again);
   Status try_again(const Task& task, const std::string& which);
+  Status reset(const Task& task);
   void count_failure();
   void mark(int id, const char* name, const std::string& text);
   void report(const Task& task);

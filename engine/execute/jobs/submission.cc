@@ -112,7 +112,7 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   job.named_at = seconds_of(context_.journal.run().start);
   if (!job.named) {
     workpackage.job_name = job_name(context_, task.id());
-    forget_earlier_try(job.marks, workpackage.attempts > 0);
+    forget_earlier_try(job.marks, workpackage.attempts > 0 || workpackage.restored);
   }
   take_name(workpackage.job_name, &job);
   job.request.directory = task.work_dir();

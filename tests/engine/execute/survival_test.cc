@@ -139,6 +139,44 @@ TEST_CASE(
   CHECK(writes > 10);
 }
 
+TEST_CASE("killed at every journal write of a retry: the outputs are those of one whole attempt") {
+  bool own_work_dir = false;
+  SUBCASE("in its own folder") {}
+  SUBCASE("in a work_dir") {
+    own_work_dir = true;
+  }
+  bool killed = true;
+  for (int writes = 0; killed; ++writes) {
+    for (const bool after : {false, true}) {
+      RunFixture run;
+      Step step = step_of("s", {"echo first",
+                                "test -e $jube_benchmark_home/tried || { touch "
+                                "$jube_benchmark_home/tried; exit 1; }; echo second"});
+      step.retry.value = "2";
+      if (own_work_dir) step.work_dir = {"$jube_benchmark_home/here", {}};
+      run.add(step);
+      const int status = in_child([&] {
+        run.commit_hook = [&](int number, bool done) {
+          if (number == writes && done == after) raise(SIGKILL);
+        };
+        RunSummary summary;
+        if (!run.start(&summary) || summary.exit_code() != 0) _exit(2);
+      });
+      killed = WIFSIGNALED(status);
+      REQUIRE((killed || status == 0));
+      find_run(run);
+      CAPTURE(writes);
+      CAPTURE(after);
+      CHECK(run.continue_run().done == 1);
+      std::string output;
+      REQUIRE(read_file(own_work_dir ? run.folder.path() + "/here/stdout"
+                                     : run.directory.path + "/000000_s/work/stdout",
+                        &output));
+      CHECK(output == "first\nsecond\n");
+    }
+  }
+}
+
 TEST_CASE("what a killed engine left running is ended before its operation is done again") {
   RunFixture run;
   run.add(step_of("s", {"echo start; if [ ! -e $jube_benchmark_home/pid ]; then echo $$ > "

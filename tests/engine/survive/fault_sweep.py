@@ -158,6 +158,7 @@ def strace_works():
 
 
 def main():
+    os.environ["TALLY_QUIET_CHECK"] = "off"  # other programs on this machine would change the table
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("tally", type=os.path.abspath)
     options.add_argument("--every", type=int, default=1, help="only every N-th of all faults")

@@ -151,6 +151,7 @@ def check(tally, name, target):
 
 
 def main():
+    os.environ["TALLY_QUIET_CHECK"] = "off"
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("tally", type=os.path.abspath)
     options.add_argument("--name", help="only this path below the run's folder")

@@ -143,6 +143,7 @@ def slurm_shape():
 
 
 def main():
+    os.environ["TALLY_QUIET_CHECK"] = "off"  # other programs on this machine would change the table
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("tally", type=os.path.abspath)
     options.add_argument("--kills", type=int, default=60)
