@@ -44,6 +44,8 @@ struct Nvml {
   int (*count)(unsigned*) = nullptr;
   int (*handle)(unsigned, Device*) = nullptr;
   int (*name)(Device, char*, unsigned) = nullptr;
+  int (*handle_at)(const char*, Device*) = nullptr;
+  int (*index)(Device, unsigned*) = nullptr;
   // Optional: old drivers and some GPUs lack them.
   int (*energy)(Device, unsigned long long*) = nullptr;  // mJ
   int (*power)(Device, unsigned*) = nullptr;             // mW
@@ -78,6 +80,15 @@ class RealGpuDevices final : public GpuDevices {
   RealGpuDevices& operator=(const RealGpuDevices&) = delete;
 
   size_t count() const override { return devices_.size(); }
+  std::optional<size_t> at_pci(const std::string& address) const override {
+    Device device = nullptr;
+    unsigned index = 0;
+    if (nvml_.handle_at == nullptr || nvml_.index == nullptr ||
+        nvml_.handle_at(address.c_str(), &device) != kSuccess ||
+        nvml_.index(device, &index) != kSuccess || index >= devices_.size())
+      return {};
+    return index;
+  }
   std::string name(size_t gpu) const override {
     std::array<char, 96> text{};
     if (nvml_.name(devices_[gpu], text.data(), text.size()) != kSuccess) return "GPU";
@@ -166,6 +177,8 @@ Status GpuDevices::open(std::unique_ptr<GpuDevices>* out) {
       !find(library, "nvmlDeviceGetHandleByIndex_v2", &nvml.handle) ||
       !find(library, "nvmlDeviceGetName", &nvml.name))
     return close_with("libnvidia-ml.so.1 is too old");
+  find(library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml.handle_at);
+  find(library, "nvmlDeviceGetIndex", &nvml.index);
   find(library, "nvmlDeviceGetTotalEnergyConsumption", &nvml.energy);
   find(library, "nvmlDeviceGetPowerUsage", &nvml.power);
   find(library, "nvmlDeviceGetEnforcedPowerLimit", &nvml.limit);

@@ -33,6 +33,8 @@ class GpuDevices {
   static Status open(std::unique_ptr<GpuDevices>* out);
   virtual ~GpuDevices() = default;
   virtual size_t count() const = 0;
+  // The GPU at a place on the PCI bus, as "0000:0f:00.0"; empty: NVML does not find it.
+  virtual std::optional<size_t> at_pci(const std::string& address) const = 0;
   virtual std::string name(size_t gpu) const = 0;
   virtual GpuSettings settings(size_t gpu) const = 0;
   virtual GpuReading read(size_t gpu) const = 0;

@@ -212,6 +212,7 @@ struct Config {
   bool log_throughput = false;  // --log-throughput, for LogFormat::megatron
   int64_t log_interval = 100, save_interval = 0, eval_interval = 0, eval_iterations = 0;
   bool time_phases = false;  // --time-phases
+  bool energy = true;        // false: --no-energy
   bool find_batch = false;   // --find-batch: nothing is trained
   // --throughput-start and --throughput-stop: first and last iteration; 0, 0: not given.
   std::pair<int64_t, int64_t> throughput_window{0, 0};

@@ -78,7 +78,7 @@ struct Flags {
   std::string log_format = "jupiter";
   bool log_throughput = false;
 
-  bool time_phases = false, find_batch = false;
+  bool no_energy = false, time_phases = false, find_batch = false;
   std::optional<int64_t> throughput_start, throughput_stop, profile_start, profile_stop;
   std::optional<std::string> profile_dir;
   bool profile_counters = false;

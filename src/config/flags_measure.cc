@@ -13,6 +13,8 @@ void declare_measure_flags(CLI::App* app, Flags* f) {
       "--find-batch", &f->find_batch,
       "Find the largest --micro-batch-size that fits, by the memory model and on a GPU then by "
       "trying, print what was tried, and end; trains nothing");
+  g.toggle("--no-energy", &f->no_energy,
+           "Do not read the energy counter and the power of the GPUs while training");
   g.number("--throughput-start", &f->throughput_start, 1,
            "First iteration of a throughput between two iterations");
   g.number("--throughput-stop", &f->throughput_stop, 1, "Last iteration of it");

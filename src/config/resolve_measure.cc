@@ -9,6 +9,7 @@ namespace tally::train {
 namespace {
 
 void resolve_phases(const Flags& f, Config* c) {
+  c->energy = !f.no_energy;
   c->time_phases = f.time_phases;
   if (!f.time_phases) return;
   if (c->command == Command::evaluate) {

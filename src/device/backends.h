@@ -18,6 +18,7 @@ namespace tally::train::cuda {
 int device_count();
 std::string unavailable_reason();
 DeviceInfo device_info(int index);
+std::string pci_address(int index);  // empty: the driver does not say
 std::unique_ptr<Stream> make_stream(int index);
 
 }  // namespace tally::train::cuda

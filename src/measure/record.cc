@@ -18,6 +18,7 @@
 #include "src/measure/build_info.h"
 #include "src/measure/flops.h"
 #include "src/measure/peak_rates.h"
+#include "src/measure/record_energy.h"
 #include "src/measure/system_info.h"
 
 namespace tally::train {
@@ -220,6 +221,7 @@ json counters_json(const Record& r) {
 // What a run measured besides its steps.
 void add_measurements(const Record& r, json* out) {
   (*out)["headline"] = !r.config.time_phases && r.config.profile_window.first == 0;
+  (*out)["energy"] = energy_json(r);
   if (r.profile) (*out)["profile"] = profile_json(r);
   if (r.counters) (*out)["counters"] = counters_json(r);
   if (!r.phases.empty() && r.phases.size() == r.steps.size()) (*out)["phases"] = phases_json(r);

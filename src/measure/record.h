@@ -10,6 +10,7 @@
 #include "src/config/config.h"
 #include "src/device/stream.h"
 #include "src/measure/counters.h"
+#include "src/measure/energy.h"
 #include "src/measure/phases.h"
 #include "src/measure/profile.h"
 #include "src/measure/statistics.h"
@@ -85,7 +86,8 @@ struct Record {
   std::vector<PhaseSeconds> phases;  // --time-phases: of each of the steps
   std::optional<ProfileResult> profile;
   std::optional<CounterResult> counters;
-  double tokens_per_sample = 0;  // real tokens, on average; 0: config.sequence
+  std::vector<GpuEnergyUse> energy;  // of each rank; empty: the run has not ended
+  double tokens_per_sample = 0;      // real tokens, on average; 0: config.sequence
   std::vector<Interval> intervals;
   std::vector<Evaluation> evaluations;
   std::vector<Epoch> epochs;

@@ -17,6 +17,7 @@
 #include "src/train/folders.h"
 #include "src/train/host_memory.h"
 #include "src/train/output.h"
+#include "src/train/run_energy.h"
 #include "src/train/session.h"
 #include "src/train/skip_train.h"
 #include "src/train/step_loop.h"
@@ -140,12 +141,16 @@ class Run {
     hooks.check_weights = [&] { check_weights("while training"); };
     if (!config_.save_dir.empty())
       hooks.save = [&](int64_t done, int64_t samples) { save(&session, {done, samples}); };
+    std::string no_energy;
+    const auto energy = open_energy(config_, record_, &no_energy);
     const LoopParts parts{
         config_,     stream_,          session.table, session.stage_list(), *session.optimizer,
-        data_.train, data_.validation, mesh_,         data_.test,           window_.get()};
+        data_.train, data_.validation, mesh_,         data_.test,           window_.get(),
+        energy.get()};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
     Ending ending = reason_to_stop(loop.run(iteration, consumed), limit_, world_);
+    gather_energy(world_.meeting(), energy.get(), no_energy, &record_);
     if (writer_) {
       const TaskScope task(world_.meeting().operations(), "writes a checkpoint");
       report(writer_->wait());

@@ -169,6 +169,7 @@ void StepLoop::take_results() {
     const OperationScope scope(watch_, -1, "device");
     results_.wait();
   }
+  if (parts_.energy) parts_.energy->steps_done(iteration_);
   for (int k = done; k < pending; ++k) stop_.count(results_.state(k));
   parts_.optimizer.learn(results_.state(pending - 1));
   for (const Step& step : results_.take(iteration_ - pending + 1)) {

@@ -9,6 +9,7 @@
 #include "src/config/config.h"
 #include "src/data/dataset.h"
 #include "src/device/graph.h"
+#include "src/measure/energy.h"
 #include "src/measure/record.h"
 #include "src/model/stage.h"
 #include "src/optim/optimizer.h"
@@ -38,6 +39,8 @@ struct LoopParts {
   Samples test = nullptr;
   // Observes the steps of config.profile_window; null: none.
   StepWindow* window = nullptr;
+  // Hears which steps are done; null: no energy is measured.
+  EnergySampler* energy = nullptr;
 };
 
 // The callbacks of the loop.

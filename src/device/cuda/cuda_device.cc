@@ -2,6 +2,8 @@
 #include <cublasLt.h>
 #include <fmt/format.h>
 
+#include <array>
+
 #include "src/device/backends.h"
 #include "src/device/cuda/check.h"
 
@@ -56,6 +58,15 @@ DeviceInfo device_info(int index) {
   info.driver = "CUDA " + version(driver);
   info.runtime = fmt::format("CUDA {}, cuBLASLt {}", version(runtime), cublasLtGetVersion());
   return info;
+}
+
+std::string pci_address(int index) {
+  std::array<char, 32> text{};
+  if (cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), index) != cudaSuccess) {
+    cudaGetLastError();
+    return "";
+  }
+  return text.data();
 }
 
 }  // namespace tally::train::cuda

@@ -1,0 +1,91 @@
+// Energy that a GPU uses for the steps of a training: its energy counter and its power sensor are
+// read while the steps run, and what was used between two moments is found afterwards.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/energy/gpu_devices.h"
+#include "src/measure/statistics.h"
+
+namespace tally::train {
+
+// Times are seconds on the host's steady clock.
+struct PowerSample {
+  double at = 0;
+  GpuReading reading;
+};
+struct Span {
+  double from = 0, to = 0;
+};
+
+struct SpanEnergy {
+  double seconds = 0;
+  std::optional<double> joules;          // by the energy counter
+  std::optional<double> sampled_joules;  // the integral of the sensor's power
+  uint64_t throttle = 0;                 // NVML's bits: every reason that was seen
+};
+// Between two samples, power is taken as linear in time. A value is empty where a sample lacks it,
+// or where the samples do not reach from the first span's begin to the last one's end. `samples` and
+// `spans` in the order of time.
+SpanEnergy energy_in(const std::vector<PowerSample>& samples, const std::vector<Span>& spans);
+
+// At `at`, the device had done all steps up to `iteration` and was idle.
+struct StepsDone {
+  int64_t iteration = 0;
+  double at = 0;
+};
+// When the steps from place `first` on ran. Each group of steps that was waited for together ended
+// at that moment and took the sum of its steps' seconds: work between groups (an evaluation, a
+// checkpoint) is left out.
+std::vector<Span> spans_of(const std::vector<Step>& steps, size_t first,
+                           const std::vector<StepsDone>& done);
+
+// What a rank's GPU used for the steps after the warm-up.
+struct GpuEnergyUse {
+  int rank = 0;
+  std::string host;
+  std::string gpu;  // its PCI address
+  SpanEnergy energy;
+  std::optional<double> limit_watts;
+  std::string not_available;  // why there is no number; empty: there is one
+};
+
+// Reads one GPU in a thread of its own, from its construction to finish().
+class EnergySampler {
+ public:
+  // `interval`: seconds between two samples. In a long run it doubles from time to time, so that the
+  // samples stay few.
+  EnergySampler(std::unique_ptr<GpuDevices> gpus, size_t gpu, double interval = 0.1);
+  ~EnergySampler();
+  EnergySampler(const EnergySampler&) = delete;
+  EnergySampler& operator=(const EnergySampler&) = delete;
+
+  // The device has done the steps up to `iteration`, now.
+  void steps_done(int64_t iteration);
+  // Ends the reading. `steps` are all of this run's, `first` the place of the first that counts.
+  GpuEnergyUse finish(const std::vector<Step>& steps, size_t first);
+
+ private:
+  void read_until_stopped();
+  void sample();
+  void stop();
+
+  std::unique_ptr<GpuDevices> gpus_;
+  const size_t gpu_;
+  double interval_;
+  std::vector<StepsDone> done_;
+  std::mutex mutex_;  // for what follows
+  std::condition_variable stopped_;
+  bool stop_ = false;
+  std::vector<PowerSample> samples_;
+  std::thread thread_;
+};
+
+}  // namespace tally::train
