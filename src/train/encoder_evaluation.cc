@@ -78,6 +78,27 @@ class Examination {
     return result;
   }
 
+  // The first pass over a size loads kernels and tunes GEMMs, and the first message connects
+  // processes. To be called before run() where its times count. Collective.
+  void warm_up() {
+    const int64_t last = (range_.end - 1) / c_.micro_batch - range_.begin / c_.micro_batch;
+    for (const int64_t round : {int64_t{0}, std::max<int64_t>(last, 0)}) {
+      const SampleRange at = micro_batch(range_, round);
+      if (at.count() == 0) continue;
+      EncoderArrays arrays;
+      Batch batch;
+      load(at, &arrays, &batch);
+      evaluate_(batch, {1, {}, state_});
+      if (logits_().defined()) fetch_f32(logits_(), stream_);
+      stream_.synchronize();
+    }
+    if (gathers_ && mine_.defined()) data_.all_gather(stream_, mine_, all_);
+    Sums nothing;
+    exchange(&nothing);
+    stream_.synchronize();
+    data_.barrier(stream_);
+  }
+
  private:
   // Questions whose windows do not lead back to answers give a loss alone.
   bool scored() const { return c_.model.task != Task::question_answering || exam_.features; }
@@ -119,15 +140,20 @@ class Examination {
     if (masked_ == 0) throw CheckFailed("no token of the data is masked, so that there is no loss");
   }
 
+  // Copies samples to the device.
+  void load(const SampleRange& at, EncoderArrays* arrays, Batch* batch) {
+    EncoderBatch host;
+    fill_batch(*exam_.source, at.begin, at.count(), c_.sequence, 0, &host);
+    lay_out(host, c_.model, options_, arrays);
+    upload_.put(*arrays, batch);
+  }
+
   void evaluate(int64_t round, Sums* sums) {
     const SampleRange at = micro_batch(range_, round);
     if (at.count() == 0) return;
-    EncoderBatch host;
     EncoderArrays arrays;
     Batch batch;
-    fill_batch(*exam_.source, at.begin, at.count(), c_.sequence, 0, &host);
-    lay_out(host, c_.model, options_, &arrays);
-    upload_.put(arrays, &batch);
+    load(at, &arrays, &batch);
     double weight =
         static_cast<double>(at.count()) / static_cast<double>(exam_.source->samples_per_epoch());
     if (c_.model.task == Task::pretraining) {
@@ -301,10 +327,13 @@ EncoderEvaluation evaluate_encoder(const Config& c, const EncoderExam& exam, Str
   const std::unique_ptr<Stage> model =
       c.reference ? make_reference(c, table, compute) : make_model(c, table, compute);
   const std::unique_ptr<ActivationSet> set = model->make_activations();
-  EncoderEvaluation result = evaluate_encoder(
-      c, exam, stream, mesh,
-      [&](const Batch& batch, const Pass& pass) { model->evaluate(batch, pass, *set); },
-      [&] { return model->logits(); });
+  const EvaluateBatch evaluate = [&](const Batch& batch, const Pass& pass) {
+    model->evaluate(batch, pass, *set);
+  };
+  const std::function<Tensor()> logits = [&] { return model->logits(); };
+  Examination examination(c, exam, stream, mesh, evaluate, logits);
+  examination.warm_up();
+  EncoderEvaluation result = examination.run();
   if (!c.predictions_path.empty())
     result.predictions =
         joined_predictions(world.meeting().exchange(result.predictions), c.model.task);

@@ -109,12 +109,15 @@ class Multiplier {
     sum += __shfl_xor_sync(0xffffffffU, sum, 1);
     if (half == 0) s_.rows[row] = {stats, inside ? sum : 0};
     if (!dropout || thread_ >= item.length || group_ * half_rows >= item.length) return;
-    const uint64_t group = static_cast<uint64_t>(item.place + thread_) *
-                               static_cast<uint32_t>(p_.sequences.mask_groups) +
-                           8 * group_;
-    uint32_t bits[2];
-    kept_elements<8>(seed_, group, p_.sequences.dropout.threshold, bits);
-    s_.kept[group_][thread_] = {bits[0], bits[1]};
+    const Extent e = extent_of(item, thread_);
+    const int keys = e.end - e.begin;
+    const auto kept_from = [&](int part) {
+      return kept_of_document(seed_, p_.sequences, item.place + thread_, part);
+    };
+    const uint64_t low = group_ == 0 || e.begin > 0 ? kept_from(0) : 0,
+                   high = group_ == 1 && keys > half_rows ? kept_from(1) : 0;
+    *reinterpret_cast<uint64_t*>(s_.kept[group_] + thread_) =
+        kept_of_tile(low, high, e.begin, group_);
   }
 
   // Computes P from scores.
@@ -130,6 +133,13 @@ class Multiplier {
       x[4 * j + 1] = low ? exp2_fast(fmaf(x[4 * j + 1], scale, -m.z)) : 0;
       x[4 * j + 2] = high ? exp2_fast(fmaf(x[4 * j + 2], scale, -m.x)) : 0;
       x[4 * j + 3] = high ? exp2_fast(fmaf(x[4 * j + 3], scale, -m.z)) : 0;
+    }
+    if (!item.packed) return;
+    const Extent e[] = {extent_of(item, key), extent_of(item, key + 8)};
+#pragma unroll
+    for (int i = 0; i < 64; ++i) {
+      const int query = i / 4 * 8 + column + i % 2;
+      if (query < e[i % 4 / 2].begin || query >= e[i % 4 / 2].end) x[i] = 0;
     }
   }
 

@@ -78,14 +78,15 @@ class Multiplier {
   // Two threads a query, half of the keys each.
   __device__ void draw(const ShortItem& item) {
     const int row = thread_ / 2, half = thread_ % 2, query = group_ * half_rows + row;
-    if (query < item.length && half * half_rows < item.length) {
-      const uint64_t group = static_cast<uint64_t>(item.place + query) *
-                                 static_cast<uint32_t>(p_.sequences.mask_groups) +
-                             8 * half;
-      uint32_t bits[2];
-      kept_elements<8>(seed_, group, p_.sequences.dropout.threshold, bits);
-      reinterpret_cast<uint2*>(s_.kept[group_] + row)[half] = {bits[0], bits[1]};
+    const Extent e = extent_of(item, query);
+    uint64_t kept = 0;
+    if (query < item.length && half * half_rows < e.end - e.begin)
+      kept = kept_of_document(seed_, p_.sequences, item.place + query, half);
+    if (item.packed) {
+      const uint64_t other = __shfl_xor_sync(0xffffffffU, kept, 1);
+      kept = kept_of_tile(half ? other : kept, half ? kept : other, e.begin, half);
     }
+    reinterpret_cast<uint64_t*>(s_.kept[group_] + row)[half] = kept;
     meet(1 + group_);
   }
 
@@ -94,7 +95,15 @@ class Multiplier {
   __device__ void softmax(float (&x)[64], const ShortItem& item, uint32_t (&p)[32],
                           float (&sums)[2]) {
     const int column = thread_ % 4 * 2, row = thread_ / 32 * 16 + thread_ % 32 / 4;
-    if (item.length < block_rows) {
+    if (item.packed) {
+      const Extent e[] = {extent_of(item, group_ * half_rows + row),
+                          extent_of(item, group_ * half_rows + row + 8)};
+#pragma unroll
+      for (int i = 0; i < 64; ++i) {
+        const int key = i / 4 * 8 + column + i % 2;
+        if (key < e[i % 4 / 2].begin || key >= e[i % 4 / 2].end) x[i] = -INFINITY;
+      }
+    } else if (item.length < block_rows) {
 #pragma unroll
       for (int i = 0; i < 64; ++i)
         if (i / 4 * 8 + column + i % 2 >= item.length) x[i] = -INFINITY;
