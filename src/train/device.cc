@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "src/measure/busy_processors.h"
@@ -58,7 +59,13 @@ void check_precision(const Config& c, const Device& device, const DeviceInfo& in
 
 std::string attention_name(const Config& c, Stream& stream) {
   if (c.reference) return "autograd";
-  return attention_backend({stream, compute_options(c)}, attention_shape(c), c.compute_type());
+  const auto backend = [&](bool documents) {
+    return std::string(attention_backend({stream, compute_options(c)},
+                                         attention_shape(c, documents), c.compute_type()));
+  };
+  // Encoders compute on documents where they can (encoder_feed.h).
+  const std::string of_documents = c.model.encoder() ? backend(true) : "unfused";
+  return of_documents == "unfused" ? backend(false) : of_documents;
 }
 
 }  // namespace
@@ -123,7 +130,9 @@ AttentionShape attention_shape(const Config& c, bool documents) {
   shape.batch = c.micro_batch;
   shape.tokens = c.sequence;
   shape.heads = c.model.heads;
+  shape.groups = c.model.kv_heads();
   shape.head_dim = c.model.head_dim();
+  shape.scale = 1.0 / std::sqrt(static_cast<double>(shape.head_dim));
   shape.dropout = static_cast<float>(c.model.attention_dropout);
   if (c.model.encoder()) shape.mask = AttentionMask::none;
   if (!documents) return shape;

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
+#include "src/train/device.h"
+
 using namespace tally::train;
 using Numbers = std::vector<int32_t>;
 
@@ -105,5 +109,23 @@ TEST_CASE("labels that do not count, and tokens beyond the vocabulary") {
   } catch (const std::runtime_error& e) {
     CHECK(std::string(e.what()).find("holds token 15, and the vocabulary has 15 tokens") !=
           std::string::npos);
+  }
+}
+
+// The record's name of the attention depends on it: kernels ask for the scale, too.
+TEST_CASE("encoder feed: the attention's shape has all that kernels ask for") {
+  Config c;
+  c.model = bert(Task::classification);
+  c.model.hidden = 768;
+  c.model.heads = 12;
+  c.micro_batch = 4;
+  c.sequence = 128;
+  for (const bool documents : {false, true}) {
+    const AttentionShape shape = attention_shape(c, documents);
+    CHECK(shape.scale == doctest::Approx(1 / std::sqrt(64.0)));
+    CHECK(shape.head_dim == 64);
+    CHECK(shape.batch * shape.tokens == 4 * 128);
+    CHECK(shape.longest == (documents ? 128 : 0));
+    CHECK_FALSE(shape.causal());
   }
 }
