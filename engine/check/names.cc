@@ -11,6 +11,7 @@
 
 #include "engine/base/text.h"
 #include "engine/workflow/chart_words.h"
+#include "engine/workflow/job_values.h"
 #include "engine/workflow/sample_names.h"
 
 namespace tally {
@@ -314,6 +315,7 @@ class ReferenceChecker {
     if (!benchmark_.as_jube) {
       names.emplace_back(kStatusColumn);
       for (const std::string& name : kind_value_names()) names.push_back(name);
+      for (const JobValue& value : job_values()) names.emplace_back(value.name);
     }
     for (const Step& step : benchmark_.steps) {
       names.push_back(fmt::format("jube_wp_parent_{}_id", step.name.value));

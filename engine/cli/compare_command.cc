@@ -11,6 +11,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/results.h"
+#include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/report/comparison.h"
@@ -91,10 +92,10 @@ class Command {
   // What is known of the machines of the two runs.
   Status read_machines() {
     for (const OpenRun& run : runs_) {
-      std::vector<Journal::Facts> sessions;
-      if (Status s = run.journal->sessions(&sessions); !s) return s;
+      Journal::Facts facts;
+      if (Status s = run_facts(*run.journal, &facts); !s) return s;
       reported_.push_back({run.directory.id, absolute_path(run.directory.path),
-                           run.benchmark->name.value, merged(sessions)});
+                           run.benchmark->name.value, std::move(facts)});
     }
     const Facts& base = reported_.front().machine;
     const Facts& other = reported_.back().machine;

@@ -12,8 +12,8 @@
 #include "engine/cli/application.h"
 #include "engine/cli/report_text.h"
 #include "engine/cli/run_tables.h"
+#include "engine/cli/runs.h"
 #include "engine/cli/version.h"
-#include "engine/execute/machine_facts.h"
 #include "engine/report/html_report.h"
 #include "engine/results/columns.h"
 
@@ -107,9 +107,9 @@ class ReportMaker {
     fact("Last change", record.change);
     fact("Version", record.version.empty() ? "" : "tally " + record.version);
     fact("Workpackages", counts(workpackages));
-    std::vector<Journal::Facts> sessions;
-    if (Status read = run.journal->sessions(&sessions); !read) return read;
-    for (const auto& [name, value] : merged(sessions)) out.facts.emplace_back(name, value);
+    Journal::Facts facts;
+    if (Status read = run_facts(*run.journal, &facts); !read) return read;
+    for (const auto& [name, value] : facts) out.facts.emplace_back(name, value);
     for (const Journal::Stored& stored : workpackages) {
       const State state = stored.workpackage.outcome.state;
       if (state == State::failed || state == State::lost)

@@ -7,8 +7,8 @@
 
 #include "engine/base/text.h"
 #include "engine/cli/junit.h"
+#include "engine/cli/runs.h"
 #include "engine/cli/version.h"
-#include "engine/execute/machine_facts.h"
 
 namespace tally {
 namespace {
@@ -70,10 +70,10 @@ Status json_report(const std::vector<OpenRun>& runs, std::vector<RunTable>& tabl
                    std::string* out) {
   std::vector<ReportedRun> reported;
   for (const OpenRun& run : runs) {
-    std::vector<Journal::Facts> sessions;
-    if (Status s = run.journal->sessions(&sessions); !s) return s;
+    Journal::Facts facts;
+    if (Status s = run_facts(*run.journal, &facts); !s) return s;
     reported.push_back({run.directory.id, absolute_path(run.directory.path),
-                        run.benchmark->name.value, merged(sessions)});
+                        run.benchmark->name.value, std::move(facts)});
   }
   std::vector<RenderedResult> rendered;
   for (RunTable& table : tables) rendered.push_back(std::move(table.rendered));

@@ -17,8 +17,8 @@
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
 #include "engine/cli/prepare.h"
+#include "engine/cli/runs.h"
 #include "engine/cli/version.h"
-#include "engine/execute/machine_facts.h"
 #include "engine/expand/evaluator.h"
 #include "engine/jube/jube_files.h"
 #include "engine/read/files.h"
@@ -350,10 +350,10 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
   }
   std::vector<ReportedRun> reported_runs;
   for (const OpenRun& run : runs) {
-    std::vector<Journal::Facts> sessions;
-    if (Status s = run.journal->sessions(&sessions); !s) diagnostics.error({}, s.message());
+    Journal::Facts facts;
+    if (Status s = run_facts(*run.journal, &facts); !s) diagnostics.error({}, s.message());
     reported_runs.push_back({run.directory.id, absolute_path(run.directory.path),
-                             run.benchmark->name.value, merged(sessions)});
+                             run.benchmark->name.value, std::move(facts)});
   }
   if (options.print && (tables != 0 || options.render.only.empty()))
     print_json(options.render.style, reported_runs, reported, newest.input->sources);

@@ -21,6 +21,7 @@
 #include "engine/cli/version.h"
 #include "engine/energy/gpu_devices.h"
 #include "engine/execute/execute.h"
+#include "engine/execute/jobs/job_use.h"
 #include "engine/execute/machine_facts.h"
 #include "engine/execute/setup_reuse.h"
 #include "engine/expand/evaluator.h"
@@ -31,6 +32,7 @@
 #include "engine/plan/plan.h"
 #include "engine/plan/training_plans.h"
 #include "engine/results/precision.h"
+#include "engine/results/views.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -230,6 +232,9 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   }
   if (status)
     status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);
+  if (!benchmark.as_jube && status && !summary.interrupted)
+    status = collect_job_use(*journal, *make_slurm_scheduler(),
+                             std::chrono::seconds(shows_job_use(benchmark) ? 20 : 0));
   if (const std::string load = load_average(); status && !load.empty())
     status = journal->add_fact("Load at end", load);
   Status shown_summary = print_summary(invocation, benchmark, *journal, directory, summary);

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <set>
 
 #include "engine/base/text.h"
 #include "engine/cli/input.h"
+#include "engine/execute/machine_facts.h"
 
 namespace tally {
 namespace {
@@ -37,6 +40,27 @@ std::string id_list(const std::vector<RunDirectory>& runs) {
 }
 
 }  // namespace
+
+Status run_facts(const Journal& journal, Journal::Facts* facts) {
+  constexpr size_t kMost = 20;
+  std::vector<Journal::Facts> sessions;
+  if (Status s = journal.sessions(&sessions); !s) return s;
+  *facts = merged(sessions);
+  std::map<int, JobUse> uses;
+  if (Status s = journal.job_uses(&uses); !s) return s;
+  std::set<std::string> distinct;
+  for (const auto& [workpackage, use] : uses) {
+    if (!use.nodes.empty()) distinct.insert(use.nodes);
+  }
+  std::vector<std::string> nodes(distinct.begin(), distinct.end());
+  const size_t all = nodes.size();
+  if (all > kMost) {
+    nodes.resize(kMost);
+    nodes.push_back(fmt::format("and {} more", all - kMost));
+  }
+  if (all > 0) facts->emplace_back("Job nodes", join(nodes, ", "));
+  return Status::ok();
+}
 
 bool parse_id(const std::string& text, int* id) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *id);

@@ -6,6 +6,7 @@
 
 #include "engine/cli/commands.h"
 #include "engine/execute/files/run_directory.h"
+#include "engine/journal/journal.h"
 
 namespace tally {
 
@@ -16,6 +17,8 @@ std::vector<RunDirectory> find_runs(const Invocation& invocation, const RunsArgs
 // is set.
 bool find_outpath(const Invocation& invocation, const std::string& directory, std::string* outpath,
                   int* id);
+// What is known of the machines of a run, over all sessions, and the nodes of its jobs.
+Status run_facts(const Journal& journal, Journal::Facts* facts);
 // Parses "3" as 3. Accepts only numbers.
 bool parse_id(const std::string& text, int* id);
 

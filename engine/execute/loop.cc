@@ -300,6 +300,11 @@ Status RunLoop::take_job_ends() {
   if (Status s = jobs_.turn(&ends); !s) return s;
   for (const JobEnd& end : ends) {
     Task& task = *tasks_.at(end.workpackage);
+    if (!end.nodes.empty()) {
+      JobUse use;
+      use.nodes = end.nodes;
+      if (Status s = context_.journal.set_job_use(end.workpackage, use); !s) return s;
+    }
     const bool again = jobs_.take_end(end, task, queue_.is_open());
     if (Status s = finisher_.end(task, again); !s) return s;
   }

@@ -235,12 +235,13 @@ Status SqliteJournal::remove(int workpackage) {
   return change_and_forget(remove_, workpackage);
 }
 
-// What disturbed an earlier attempt says nothing about the next one.
+// What is known of an earlier attempt says nothing about the next one.
 Status SqliteJournal::change_and_forget(Statement& statement, int workpackage) {
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
   if (status) status = change(statement.bind(1, static_cast<long long>(workpackage)));
   if (status) status = forget_disturbance(workpackage);
+  if (status) status = forget_job_use(workpackage);
   return status && own ? commit() : status;
 }
 

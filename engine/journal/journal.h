@@ -15,6 +15,7 @@
 #include "engine/base/status.h"
 #include "engine/expand/point.h"
 #include "engine/workpackage/disturbance.h"
+#include "engine/workpackage/job_use.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
@@ -133,6 +134,11 @@ class Journal {
   virtual Status set_disturbance(int workpackage, const Disturbance& disturbance) = 0;
   // By workpackage. Those that nothing disturbed, or that were not watched, are not in it.
   virtual Status disturbances(std::map<int, Disturbance>* all) const = 0;
+  // Adds what is known of a workpackage's job. Values that `use` lacks are kept. reset() and remove()
+  // clear it.
+  virtual Status set_job_use(int workpackage, const JobUse& use) = 0;
+  // By workpackage.
+  virtual Status job_uses(std::map<int, JobUse>* all) const = 0;
   // What is known of the machine and its software: the facts of each session, the first one when the
   // run was started and one for each `continue`.
   using Facts = std::vector<std::pair<std::string, std::string>>;  // name, value

@@ -28,6 +28,8 @@ Status make_machine_tables(SqliteDatabase& database) {
       "CREATE TABLE IF NOT EXISTS others(package INTEGER PRIMARY KEY, cores REAL);"
       "CREATE TABLE IF NOT EXISTS slowed(package INTEGER PRIMARY KEY, gpu_users TEXT,"
       " throttling TEXT);"
+      "CREATE TABLE IF NOT EXISTS job_use(package INTEGER PRIMARY KEY, nodes TEXT, seconds REAL,"
+      " joules REAL, max_rss REAL, why TEXT);"
       "CREATE TABLE IF NOT EXISTS fact(session INTEGER, position INTEGER, name TEXT, value TEXT,"
       " PRIMARY KEY(session, position));"
       "CREATE TABLE IF NOT EXISTS process(package INTEGER, pid INTEGER, start TEXT);");
@@ -105,6 +107,57 @@ Status SqliteJournal::disturbances(std::map<int, Disturbance>* all) const {
     Disturbance& one = (*all)[static_cast<int>(rows.integer(0))];
     one.gpu_users = rows.text(1);
     one.throttling = rows.text(2);
+  }
+  return rows.status();
+}
+
+// A number that is not known is stored as NULL.
+Status SqliteJournal::set_job_use(int workpackage, const JobUse& use) {
+  Statement put;
+  if (Status s = put.prepare(
+          database_,
+          "INSERT INTO job_use VALUES(?1,?2,nullif(?3,-1.0),nullif(?4,-1.0),nullif(?5,-1.0),?6) "
+          "ON CONFLICT(package) DO UPDATE SET "
+          "nodes=CASE WHEN excluded.nodes='' THEN nodes ELSE excluded.nodes END, "
+          "seconds=coalesce(excluded.seconds, seconds), joules=coalesce(excluded.joules, joules), "
+          "max_rss=coalesce(excluded.max_rss, max_rss), why=excluded.why");
+      !s)
+    return s;
+  constexpr double kUnknown = -1;
+  put.bind(1, static_cast<long long>(workpackage))
+      .bind(2, use.nodes)
+      .bind(3, use.seconds.value_or(kUnknown))
+      .bind(4, use.joules.value_or(kUnknown))
+      .bind(5, use.max_rss.value_or(kUnknown))
+      .bind(6, use.why);
+  return change(put);
+}
+
+Status SqliteJournal::forget_job_use(int workpackage) {
+  Statement forget;
+  if (Status s = forget.prepare(database_, "DELETE FROM job_use WHERE package=?"); !s) return s;
+  return change(forget.bind(1, static_cast<long long>(workpackage)));
+}
+
+Status SqliteJournal::job_uses(std::map<int, JobUse>* all) const {
+  all->clear();
+  bool has = false;
+  if (Status s = has_table(database_, "job_use", &has); !s || !has) return s;
+  Statement rows;
+  if (Status s = rows.prepare(database_,
+                              "SELECT package, nodes, seconds, joules, max_rss, why FROM job_use");
+      !s)
+    return s;
+  const auto number = [&](int column) {
+    return rows.is_null(column) ? std::optional<double>() : rows.real(column);
+  };
+  while (rows.row()) {
+    JobUse& use = (*all)[static_cast<int>(rows.integer(0))];
+    use.nodes = rows.text(1);
+    use.seconds = number(2);
+    use.joules = number(3);
+    use.max_rss = number(4);
+    use.why = rows.text(5);
   }
   return rows.status();
 }

@@ -1,4 +1,4 @@
-// The journal's tables about the machine.
+// The journal's tables about the machine and its jobs.
 #pragma once
 
 #include "engine/base/status.h"

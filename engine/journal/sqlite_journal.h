@@ -53,6 +53,8 @@ class SqliteJournal final : public Journal {
   Status setups(std::vector<Setup>* out) const override;
   Status set_disturbance(int workpackage, const Disturbance& disturbance) override;
   Status disturbances(std::map<int, Disturbance>* all) const override;
+  Status set_job_use(int workpackage, const JobUse& use) override;
+  Status job_uses(std::map<int, JobUse>* all) const override;
   Status add_session(const Facts& facts) override;
   Status add_fact(const std::string& name, const std::string& value) override;
   Status sessions(std::vector<Facts>* out) const override;
@@ -78,6 +80,7 @@ class SqliteJournal final : public Journal {
   Status taken_over() const;
   Status change_and_forget(Statement& statement, int workpackage);
   Status forget_disturbance(int workpackage);
+  Status forget_job_use(int workpackage);
   Status change(Statement& statement);
   Status committed();
   void write_snapshot();

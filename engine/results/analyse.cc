@@ -329,6 +329,7 @@ class Analysis {
     record.all_repeats = static_cast<int>(group.members.size());
     record.state = shown.state;
     record.reused = shown.reused;
+    record.no_job_use = shown.no_job_use;
     for (const WorkpackageView* member : group.members) {
       const bool left_out = some_count && !groups_.counts(*member);
       for (const std::string& note : member->notes)

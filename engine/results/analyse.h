@@ -30,8 +30,13 @@ struct WorkpackageView {
   State state = State::done;
   bool reused = false;      // a setup whose finished work was reused
   Disturbance disturbance;  // while it ran on this machine
-  // Everything a result may show: parameters with their types, and the jube_* built-ins.
+  // Why values of its job are missing (JobUse::why); in a row also for one that ran in no job.
+  RareText no_job_use;
+  // Everything a result may show: first the parameters, then the jube_* built-ins and others.
   std::vector<std::pair<std::string, std::string>> values;
+  size_t parameters = 0;  // how many of the values are parameters
+  // The own values of parameters that a key of the step hides (launch).
+  std::vector<std::pair<std::string, std::string>> hidden;
   std::vector<std::pair<std::string, ValueType>> types;
   std::vector<std::pair<std::string, std::string>> units;
   std::vector<std::string> notes;

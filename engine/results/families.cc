@@ -138,12 +138,17 @@ std::set<std::string> parameters_of_workpackages(const Benchmark& benchmark) {
 
 std::string point_key(const WorkpackageView& workpackage, const std::set<std::string>& own) {
   std::string key = workpackage.step;
-  for (const auto& [name, value] : workpackage.values) {
+  for (size_t i = 0; i < workpackage.parameters; ++i) {
+    const auto& [name, shown] = workpackage.values[i];
     if (starts_with(name, "jube_") || own.count(name) != 0) continue;
+    // A key of the step may differ between repeats, as `launch: ./run --seed $jube_wp_iteration`.
+    const auto hidden =
+        std::find_if(workpackage.hidden.begin(), workpackage.hidden.end(),
+                     [&, &wanted = name](const auto& h) { return h.first == wanted; });
     key += '\0';
     key += name;
     key += '=';
-    key += value;
+    key += hidden == workpackage.hidden.end() ? shown : hidden->second;
   }
   return key;
 }

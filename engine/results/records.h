@@ -57,6 +57,7 @@ struct Record {
   // A failed or lost workpackage may have printed a number before it ended. References, baselines
   // and databases ignore such numbers.
   bool failed() const { return state == State::failed || state == State::lost; }
+  RareText no_job_use;  // why values of its first workpackage's job are missing, a clause
   // "BUSY", "THROTTLED", "BUSY THROTTLED". Empty: nothing was noticed.
   std::string machine_mark() const;
   void add_disturbance(const Disturbance& one);

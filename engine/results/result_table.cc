@@ -12,6 +12,7 @@
 #include "engine/results/repeats.h"
 #include "engine/results/rows_note.h"
 #include "engine/results/table_names.h"
+#include "engine/workflow/job_values.h"
 
 namespace tally {
 namespace {
@@ -61,7 +62,9 @@ bool is_value_of(const std::string& name, const std::string& pattern) {
 
 // Whether `name` comes from the files: a pattern, or a statistic of its matches or repeats.
 bool is_pattern_value(const Benchmark& benchmark, const std::string& name) {
-  return is_match_value(benchmark, name) || sample_name(benchmark, name);
+  const std::optional<SampleName> sample = sample_name(benchmark, name);
+  if (job_value(benchmark, sample ? sample->base : name) != nullptr) return false;
+  return is_match_value(benchmark, name) || sample;
 }
 
 const char* status_word(const Record& row) {
@@ -210,12 +213,28 @@ void ResultTables::leave_out_failed(ResultTable& out) const {
                        left_out, all, left_out == 1 ? "is" : "are")});
 }
 
+// A value that the scheduler does not have is reported with the reason.
+void ResultTables::note_missing_job_value(const Column& column, ResultTable& out) const {
+  const std::optional<SampleName> sample = sample_name(benchmark_, column.name.value);
+  const JobValue* value = job_value(benchmark_, sample ? sample->base : column.name.value);
+  if (value == nullptr || column.null_value_set || !column.expression.value.empty()) return;
+  std::map<std::string, size_t> reasons;
+  for (const Record& row : out.rows) {
+    if (value_of(row, column_key(column)) == nullptr)
+      ++reasons[row.no_job_use.empty() ? value->missing : row.no_job_use.str()];
+  }
+  for (const auto& [reason, count] : reasons)
+    out.notes.push_back({"", fmt::format("'{}' is not available in {} of {} rows: {}",
+                                         column.name.value, count, out.rows.size(), reason)});
+}
+
 // Reports empty cells of successful workpackages.
 void ResultTables::note_missing(ResultTable& out) const {
   constexpr size_t kMost = 8;
   if (benchmark_.as_jube) return;
   for (const Column& column : out.columns) {
     const std::string& name = column.name.value;
+    note_missing_job_value(column, out);
     const bool found_in_files =
         column.expression.value.empty() && is_pattern_value(benchmark_, name);
     if (column.null_value_set || !found_in_files) continue;

@@ -106,6 +106,7 @@ class ResultTables {
   void leave_out_failed(ResultTable& out) const;
   void mark_states(ResultTable& out) const;
   void mark_disturbed(ResultTable& out) const;
+  void note_missing_job_value(const Column& column, ResultTable& out) const;
   void note_missing(ResultTable& out) const;
   void add_notes(ResultTable& out) const;
 

@@ -12,6 +12,7 @@
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/results/table_names.h"
+#include "engine/workflow/job_values.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
@@ -91,6 +92,13 @@ void add_types(const DefinitionsByName& definitions, WorkpackageView& view) {
   }
 }
 
+void take_parameters(const WorkpackageValues& values, size_t count, WorkpackageView& view) {
+  view.parameters = count;
+  for (const auto& [name, value] : values.added()) {
+    if (const std::string* own = values.parameter(name)) view.hidden.emplace_back(name, *own);
+  }
+}
+
 // Finds the definition by name, for a workflow that lacks the set.
 const Parameter* named_in_step(const Benchmark& benchmark, const std::string& step,
                                const std::string& name) {
@@ -123,16 +131,21 @@ class KnownDefinitions {
 class ViewMaker {
  public:
   ViewMaker(const Benchmark& benchmark, const RunRecord& run, const std::string& run_dir,
-            std::map<int, Disturbance> disturbances, bool all_builtins,
-            std::vector<WorkpackageView>& views)
+            std::map<int, Disturbance> disturbances, std::map<int, JobUse> job_uses,
+            bool all_builtins, std::vector<WorkpackageView>& views)
       : benchmark_(benchmark),
         run_dir_(run_dir),
         absolute_run_(absolute_path(run_dir)),
         info_(run_info(benchmark, run.id, run_dir, run.start)),
         disturbances_(std::move(disturbances)),
+        job_uses_(std::move(job_uses)),
         definitions_(benchmark),
         views_(views) {
     if (!all_builtins) keep_ = Named(words_of_results(benchmark));
+    for (const JobValue& one : job_values()) {
+      if ((!keep_ || keep_(one.name)) && job_value(benchmark, one.name) != nullptr)
+        job_values_.push_back(&one);
+    }
   }
 
   void add(Journal::Stored& from) {
@@ -182,6 +195,7 @@ class ViewMaker {
     const auto [common, is_new] = common_.try_emplace(from.step);
     if (is_new) common->second = run_builtins(info_, step);
     StoredParameters parameters;
+    const size_t count = from.parameters.size();
     parameters.values = std::move(from.parameters);
     parameters.exported = [&](const std::string& name) {
       const auto found = known.find(name);
@@ -194,8 +208,35 @@ class ViewMaker {
     const WorkpackageValues values(step, from.workpackage, std::move(parameters),
                                    status_of(view.state));
     view.values = values.all(keep_);
+    take_parameters(values, count, view);
     view.values.shrink_to_fit();
     add_types(known, view);
+    if (!job_values_.empty()) add_job_values(from, view);
+  }
+
+  // What the scheduler has recorded of its job.
+  void add_job_values(const Journal::Stored& stored, WorkpackageView& view) const {
+    view.no_job_use = "it did not run in a job";
+    if (stored.job_id.empty()) return;
+    const auto found = job_uses_.find(view.id);
+    const JobUse use = found == job_uses_.end() ? JobUse{} : found->second;
+    view.no_job_use = use.why;
+    const auto whole = [](const std::optional<double>& value) {
+      return value ? fmt::format("{:.0f}", *value) : std::string();
+    };
+    const std::map<std::string_view, std::string> values = {
+        {"job_id", stored.job_id},
+        {"job_nodes", use.nodes},
+        {"job_elapsed", whole(use.seconds)},
+        {"job_energy", whole(use.joules)},
+        {"job_max_rss", use.max_rss ? fmt::format("{:.6g}", *use.max_rss) : ""}};
+    for (const JobValue* value : job_values_) {
+      const std::string& text = values.at(value->name);
+      if (text.empty()) continue;
+      view.values.emplace_back(value->name, text);
+      view.types.emplace_back(value->name, value->type);
+      if (*value->unit != '\0') view.units.emplace_back(value->name, value->unit);
+    }
   }
 
   // Parents have lower ids, so that their views are made already.
@@ -211,6 +252,8 @@ class ViewMaker {
   const std::string absolute_run_;
   const RunInfo info_;
   const std::map<int, Disturbance> disturbances_;
+  const std::map<int, JobUse> job_uses_;
+  std::vector<const JobValue*> job_values_;  // those that are wanted
   KnownDefinitions definitions_;
   std::unordered_map<std::string, NamedValues> common_;  // by step
   WorkpackageValues::Keep keep_;                         // empty: everything
@@ -230,9 +273,19 @@ DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stor
   return definitions;
 }
 
+bool shows_job_use(const Benchmark& benchmark) {
+  const Named named(words_of_results(benchmark));  // job_energy_median, too
+  return std::any_of(job_values().begin(), job_values().end(), [&](const JobValue& value) {
+    return value.type != ValueType::string && named(value.name) &&
+           job_value(benchmark, value.name) != nullptr;
+  });
+}
+
 Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
                          const std::string& run_dir, std::vector<WorkpackageView>* views,
                          bool all_builtins) {
+  std::map<int, JobUse> job_uses;
+  if (Status s = journal.job_uses(&job_uses); !s) return s;
   std::map<int, Disturbance> disturbances;
   if (Status s = journal.disturbances(&disturbances); !s) return s;
   std::vector<Journal::Tally> states;
@@ -241,7 +294,8 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
   for (const Journal::Tally& one : states) count += static_cast<size_t>(one.count);
   views->clear();
   views->reserve(count);
-  ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), all_builtins, *views);
+  ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), std::move(job_uses),
+                  all_builtins, *views);
   return journal.each_workpackage([&](Journal::Stored& stored) { maker.add(stored); });
 }
 
@@ -257,7 +311,9 @@ WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expande
   view.work_dir = view.log.substr(0, view.log.rfind('/'));
   Workpackage there = workpackage;  // its work directory is the folder of the log
   there.work_dir = view.work_dir;
-  view.values = WorkpackageValues(benchmark, expander, there, "DONE").all();
+  const WorkpackageValues values(benchmark, expander, there, "DONE");
+  view.values = values.all();
+  take_parameters(values, workpackage.point.bindings.size(), view);
   DefinitionsByName definitions;
   for (const Binding& binding : workpackage.point.bindings) {
     definitions.emplace(expander.pool()[binding.name], &expander.definition(binding));

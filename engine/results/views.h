@@ -21,6 +21,9 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
                          const std::string& run_dir, std::vector<WorkpackageView>* views,
                          bool all_builtins = false);
 
+// Whether a result shows what jobs used: how long they ran, their energy or memory.
+bool shows_job_use(const Benchmark& benchmark);
+
 // A planned workpackage that did not run here, with the log of a job that a person submitted by
 // hand. All values of its point must be final (finish_planned()).
 WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expander,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/workflow/job_values.h"
+
 namespace tally {
 namespace {
 
@@ -44,6 +46,8 @@ const std::vector<std::string>& match_suffixes() {
 
 bool is_match_value(const Benchmark& benchmark, const std::string& name) {
   if (is_pattern(benchmark, name)) return true;
+  const JobValue* value = job_value(benchmark, name);
+  if (value != nullptr && value->type != ValueType::string) return true;
   return std::any_of(match_suffixes().begin(), match_suffixes().end(),
                      [&](const std::string& suffix) {
                        return ends_with(name, suffix) &&

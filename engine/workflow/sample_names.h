@@ -24,7 +24,8 @@ const std::vector<std::string>& sample_suffixes();
 // JUBE's statistics over the matches of a pattern, with their underscore.
 const std::vector<std::string>& match_suffixes();
 
-// Whether `name` is a pattern of the benchmark or one of JUBE's statistics of it.
+// Whether `name` is a pattern of the benchmark, one of JUBE's statistics of it, or a number of its
+// jobs.
 bool is_match_value(const Benchmark& benchmark, const std::string& name);
 // Nothing in JUBE's own files, and where the input has a parameter or pattern of that name.
 std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::string& name);

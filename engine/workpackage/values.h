@@ -51,6 +51,8 @@ class WorkpackageValues {
 
   // The value of a name, or null if the name is unknown.
   const std::string* find(std::string_view name) const;
+  // The value of a parameter itself, also if a key of the step hides it. Null: there is none.
+  const std::string* parameter(std::string_view name) const;
   Lookup lookup() const;
   std::string apply(std::string_view text) const { return substitute(text, lookup()); }
   std::string apply(const Text& text) const { return apply(text.value); }
@@ -73,7 +75,6 @@ class WorkpackageValues {
   void drop_workpackage_builtins();
 
  private:
-  const std::string* parameter(std::string_view name) const;
   NamedValues kept_builtins(const Keep& keep) const;
   void add_of_workpackage(const std::vector<ParentName>& parents, const std::string& work_dir,
                           const std::string& absolute_work_dir, const Keep& keep,

@@ -16,6 +16,52 @@ class Accounting(FailureTest):
         self.assertEqual(code, 0, out + err)
         self.assertIn("1,10\n2,20\n", out)
 
+    def test_columns_of_what_the_jobs_used(self):
+        columns = "column: [i, job_id, job_nodes, job_elapsed, job_max_rss, job_energy]"
+        # A program that takes 64 MiB, and lives long enough that a sample of Slurm's sees it.
+        self.place.write(text=place.WORKFLOW.replace("column: [i, v]", columns),
+                   launch="python3 -c 'import time; a = bytearray(64 << 20); time.sleep(3)'")
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        rows = [line.split(",") for line in out.splitlines() if line.startswith(("1,", "2,"))]
+        self.assertEqual(len(rows), 2, out)
+        for row, package in zip(rows, self.place.packages()):
+            self.assertEqual(row[1:3], [package["job_id"], "node1"])
+            elapsed, = self.cluster.run("sacct", "-X", "-n", "-P", "-S", "now-1hour", "-j", row[1], "-o", "elapsedraw").split()
+            self.assertEqual(row[3], elapsed)
+            self.assertTrue(60 < float(row[4]) < 1000, row)
+            self.assertEqual(row[5], "")
+        self.assertIn("'job_energy' is not available in 2 of 2 rows: Slurm measures no energy here (AcctGatherEnergyType)", err)
+
+    def test_energy_of_the_jobs(self):
+        # No plugin of Slurm's measures energy without hardware: this sacct stands for one that does.
+        real = slurm.shutil.which("sacct", path=slurm.search_path())
+        (self.place.root / "bin").mkdir()
+        self.place.program("bin/sacct", f"""
+case "$*" in
+*consumedenergyraw*)
+    for word in "$@"; do
+        case $word in --jobs=*) ids=${{word#--jobs=}} ;; esac
+    done
+    for id in ${{ids//,/ }}; do
+        echo "$id|COMPLETED|7|$((1000 * id))||node1"
+        echo "$id.batch|COMPLETED|7|$((1000 * id))|1536K|node1"
+        echo "$id.0|COMPLETED|6|900|2M|node1"
+    done ;;
+*) exec {real} "$@" ;;
+esac
+""")
+        columns = "column: [i, job_elapsed, {{_: job_energy, statistic: median}}, job_energy_n, job_max_rss]"
+        self.place.write(text=place.WORKFLOW.replace("column: [i, v]", columns), launch="echo", keys="repeat: 3\n    max_async: 0")
+        code, out, err = self.place.tally("run", "small.yaml", env={"PATH": f"{self.place.root}/bin:{slurm.search_path()}"})
+        self.assertEqual(code, 0, out + err)
+        for i in (1, 2):
+            ids = sorted(int(package["job_id"]) for package in self.place.packages() if package["id"] % 2 == i - 1)
+            self.assertIn(f"\n{i},7,{1000 * ids[1]},3,2.0,3 of 3\n", out)
+        # The numbers are in the journal: they outlive Slurm's records.
+        code, out, _ = self.place.tally("result", "run", "-s", "json", env={"PATH": "/usr/bin:/bin"})
+        self.assertIn('"job_energy"', out)
+
     def test_sacct_knows_what_squeue_has_forgotten(self):
         self.write()
         self.place.tally("run", "--no-wait", "small.yaml")

@@ -325,7 +325,8 @@ ACCOUNTING = """AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort={dbd_port}
 AccountingStoragePass={d}/run/munge
-JobAcctGatherType=jobacct_gather/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=1
 """
 DBD_CONF = """AuthType=auth/munge
 AuthInfo=socket={d}/run/munge

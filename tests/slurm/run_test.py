@@ -22,6 +22,34 @@ class Run(SlurmTest):
             self.assertRegex(package["job_name"], rf"^small-train-00000{package['id']}-[0-9a-f]+$")
 
 
+    def test_columns_of_jobs_without_accounting(self):
+        self.place.write(text=place.WORKFLOW.replace(
+            "column: [i, v]", "column: [i, job_nodes, job_elapsed, job_energy, job_max_rss]"))
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        self.assertRegex(out, r"\n1,node[12],\d+,,\n2,node[12],\d+,,\n")
+        for name in ("job_energy", "job_max_rss"):
+            self.assertIn(f"note: t: '{name}' is not available in 2 of 2 rows: Slurm has no accounting here (slurmdbd)\n", err)
+
+        self.place.tally("report", "run", "-o", "report.md")
+        self.assertRegex((self.place.root / "report.md").read_text(), r"\n\| Job nodes \| node[12](, node2)? \|\n")
+
+    def test_repeats_until_a_point_is_precise(self):
+        # Point 1 is precise at once; the values of point 2 never are.
+        self.place.write(keys="repeat: {min: 6, max: 8, warmup: 1, until: {metric: v, half_width: 1%}}\n    max_async: 0",
+                         launch="\"bash -c 'echo v=$(( ${i} == 1 ? 100 : ${jube_wp_iteration} * ${jube_wp_iteration} ))'\"",
+                         text=place.WORKFLOW.replace("column: [i, v]", "column: [i, {{_: v, statistic: median}}]"))
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("\n1,100,6 of 6\n", out)
+        self.assertRegex(out, r"\n2,[\d.]+,8 of 8\n")
+        self.assertIn("row 2: 'v': after 8 repeats the interval of the median is ", err)
+        points = [package["directory"] for package in self.place.packages()]
+        self.assertEqual(len(points), 7 + 9)
+        # What is not needed was never submitted.
+        self.assertEqual(len({package["job_id"] for package in self.place.packages()}), 7 + 9)
+
+
 class Queue(SlurmTest):
     options = {"nodes": 4, "cpus": 64}
 

@@ -75,6 +75,7 @@ void JobFollower::take_exit(Tracked& tracked, const JobExit& exit, Clock::time_p
 JobEnd JobFollower::end_with_exit(const Tracked& tracked) const {
   const JobReport& report = tracked.report;
   JobEnd end{tracked.job.workpackage, JobEnd::Kind::exit, tracked.exit->code, {}, {}};
+  end.nodes = report.nodes;
   if (is_active(report.state) || report.word == "FAILED") return end;
   // Its program had succeeded before the scheduler ended the job.
   if (tracked.exit->code == 0 && report.state == JobState::failed) return end;
@@ -253,6 +254,7 @@ bool JobFollower::waits_too_long(Tracked& tracked, Clock::time_point now,
 JobEnd JobFollower::end_without_exit(const Tracked& tracked) const {
   const JobReport& report = tracked.report;
   JobEnd end{tracked.job.workpackage, JobEnd::Kind::lost, -1, report.word, {}};
+  end.nodes = report.nodes;
   const std::string state = report.word + in_brackets(report.reason);
   switch (report.state) {
     case JobState::failed:

@@ -86,8 +86,9 @@ struct JobEnd {
   int workpackage = 0;
   Kind kind = Kind::lost;
   int exit_code = 0;
-  std::string word;   // the scheduler's state, such as TIMEOUT
-  std::string words;  // the scheduler's message, in a sentence
+  std::string word;        // the scheduler's state, such as TIMEOUT
+  std::string words;       // the scheduler's message, in a sentence
+  std::string nodes = {};  // on which it ran; empty: unknown
 };
 
 // A job as it is shown to people.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/workpackage/job_use.h"
 
 namespace tally {
 
@@ -41,6 +42,7 @@ struct JobReport {
   long long submitted = 0;  // seconds since 1970; 0: not known
   long long started = 0;
   int restarts = -1;  // how often it has been requeued; -1: unknown
+  std::string nodes;  // on which it runs or ran: "node[1-4]"; empty: unknown
 };
 
 // Why the scheduler did not accept a job.
@@ -65,6 +67,13 @@ class Scheduler {
   // scheduler. An error carries no information about the jobs. May be called in a separate thread.
   virtual Status query(const std::vector<std::string>& ids, long long since,
                        std::map<std::string, JobReport>* reports) = 0;
+  // Reports what ended jobs used, by id. An id that is missing from the answer is unknown to the
+  // scheduler. `since`: as for query().
+  virtual Status usage(const std::vector<std::string>& ids, long long since,
+                       std::map<std::string, JobUse>* uses) {
+    (void)ids, (void)since, (void)uses;
+    return Status::error("this scheduler keeps no records of jobs");
+  }
   // Cancels all of them with one command.
   virtual Status cancel(const std::vector<std::string>& ids) = 0;
   // Ends a query that runs in another thread. The query fails.

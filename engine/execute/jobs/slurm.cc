@@ -2,8 +2,10 @@
 #include <array>
 #include <atomic>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -96,16 +98,18 @@ std::string id_of(const std::string& printed) {
 
 // The output of squeue is requested in columns of fixed width, because names may hold any
 // character.
+constexpr size_t nodes_width = 256;
 struct Column {
   const char* field;
   size_t width;
 };
-constexpr std::array<Column, 7> queue_columns{{{"JobArrayID", 64},
+constexpr std::array<Column, 8> queue_columns{{{"JobArrayID", 64},
                                                {"State", 32},
                                                {"Reason", 64},
                                                {"SubmitTime", 24},
                                                {"StartTime", 24},
                                                {"RestartCnt", 12},
+                                               {"NodeList", nodes_width},
                                                {"Name", 256}}};
 
 std::string queue_format() {
@@ -145,6 +149,45 @@ std::vector<std::string> fields_of(const std::string& line, size_t count) {
 
 std::string plain_reason(const std::string& reason) {
   return reason == "None" || reason == "(null)" ? std::string() : reason;
+}
+
+// Of a job that has none yet.
+std::string plain_nodes(const std::string& nodes) {
+  return nodes == "None assigned" || nodes == "(null)" || nodes == "N/A" ? std::string() : nodes;
+}
+
+// "2-03:04:05", "04:05": days, hours, minutes and seconds.
+std::optional<double> seconds_of(const std::string& text) {
+  const size_t dash = text.find('-');
+  double seconds = dash == std::string::npos ? 0 : std::atof(text.c_str()) * 24;  // hours
+  double rest = 0;
+  const std::string clock = dash == std::string::npos ? text : text.substr(dash + 1);
+  for (const std::string& part : split_strip(clock, ":")) {
+    if (part.empty() || part.find_first_not_of("0123456789") != std::string::npos) return {};
+    rest = rest * 60 + std::atof(part.c_str());
+  }
+  seconds = seconds * 3600 + rest;
+  return seconds;
+}
+
+// "1234K", "1.5G", or bytes. Nothing for a text without a number.
+std::optional<double> mebibytes_of(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (end == text.c_str()) return {};
+  constexpr double kStep = 1024;
+  constexpr std::string_view kUnits = "KMGTP";
+  double bytes = number;
+  if (const size_t unit = kUnits.find(*end); *end != '\0' && unit != std::string_view::npos)
+    bytes *= std::pow(kStep, static_cast<double>(unit + 1));
+  return bytes / (kStep * kStep);
+}
+
+// A number above 0. Slurm says 0 for an energy that it does not measure.
+std::optional<double> positive(const std::string& text) {
+  const double number = std::atof(text.c_str());
+  if (number <= 0) return {};
+  return number;
 }
 
 class Slurm final : public Scheduler {
@@ -204,6 +247,29 @@ class Slurm final : public Scheduler {
     return result.status == 0 ? Status::ok() : Status::error(error_text(result, "scancel"));
   }
 
+  Status usage(const std::vector<std::string>& ids, long long since,
+               std::map<std::string, JobUse>* uses) override {
+    for (size_t at = 0; at < ids.size(); at += batch) {
+      const std::string list = joined(ids, at);
+      const CommandResult result =
+          account({"--jobs=" + list, "--noconvert",
+                   "--format=jobid,state,elapsedraw,consumedenergyraw,maxrss,nodelist"},
+                  since, true);
+      if (result.status == 0) take_usage(result.out, uses);
+      if (result.status != 0 && accounting_) return Status::error(error_text(result, "sacct"));
+      if (accounting_) continue;
+      // squeue knows a job for some minutes after its end.
+      const CommandResult queue = run({"squeue", "--noheader", "--array", "--states=all",
+                                       "--jobs=" + list, "--format=%i|%T|%M|%N"});
+      if (queue.status == 0) take_queue_usage(queue.out, uses);
+      for (size_t i = at; i < ids.size() && i < at + batch; ++i) {
+        JobUse& use = (*uses)[ids[i]];
+        use.why = "Slurm has no accounting here (slurmdbd)";
+      }
+    }
+    return Status::ok();
+  }
+
   void abandon_query() override { given_up_ = true; }
 
  private:
@@ -227,12 +293,14 @@ class Slurm final : public Scheduler {
     return run_command(spec);
   }
 
-  // Runs sacct if there is accounting. The first call finds out, and the answer is kept.
-  CommandResult account(std::vector<std::string> what, long long since) {
+  // Runs sacct if there is accounting. The first call finds out, and the answer is kept. Without
+  // `steps` it reports jobs alone.
+  CommandResult account(std::vector<std::string> what, long long since, bool steps = false) {
     CommandResult result;
     if (!accounting_) return result;
-    std::vector<std::string> words{"sacct", "--allocations", "--noheader", "--parsable2",
+    std::vector<std::string> words{"sacct", "--noheader", "--parsable2",
                                    "--starttime=" + slurm_time(since)};
+    if (!steps) words.emplace_back("--allocations");
     words.insert(words.end(), what.begin(), what.end());
     result = run(std::move(words));
     if (result.status != 0 && contains_any(result.err, {"accounting storage is disabled",
@@ -240,6 +308,43 @@ class Slurm final : public Scheduler {
       accounting_ = false;
     }
     return result;
+  }
+
+  // Lines of jobs ("12") and of their steps ("12.batch", "12.0").
+  static void take_usage(const std::string& text, std::map<std::string, JobUse>* uses) {
+    for (const std::string& line : split_strip(text, "\n")) {
+      const std::vector<std::string> fields = fields_of(line, 6);
+      if (fields.empty()) continue;
+      const size_t dot = fields[0].find('.');
+      JobUse& use = (*uses)[fields[0].substr(0, dot)];
+      if (const std::optional<double> rss = mebibytes_of(fields[4]); rss && *rss > 0)
+        use.max_rss = std::max(*rss, use.max_rss.value_or(0));
+      const std::optional<double> joules = positive(fields[3]);
+      if (dot != std::string::npos) {
+        // Steps run at the same time, and each has the energy of its nodes.
+        if (joules) use.joules = std::max(*joules, use.joules.value_or(0));
+        continue;
+      }
+      use.nodes = plain_nodes(fields[5]);
+      if (joules) use.joules = joules;
+      const JobState state = slurm_state(fields[1]);
+      if (is_active(state) || state == JobState::unheard) {
+        use.why = "the accounting has no complete record of job " + fields[0] +
+                  " yet; `tally continue` asks again";
+      } else {
+        use.seconds = std::atof(fields[2].c_str());
+      }
+    }
+  }
+
+  static void take_queue_usage(const std::string& text, std::map<std::string, JobUse>* uses) {
+    for (const std::string& line : split_strip(text, "\n")) {
+      const std::vector<std::string> fields = fields_of(line, 4);
+      if (fields.empty() || is_active(slurm_state(fields[1]))) continue;
+      JobUse& use = (*uses)[fields[0]];
+      use.seconds = seconds_of(fields[2]);
+      use.nodes = plain_nodes(fields[3]);
+    }
   }
 
   static void take_names(const std::string& text, std::map<std::string, std::string>* ids) {
@@ -267,8 +372,9 @@ class Slurm final : public Scheduler {
     }
     CommandResult account_says;
     if (!open.empty()) {
-      account_says = account(
-          {"--jobs=" + joined(open, 0), "--format=jobid,state,reason,submit,start,jobname"}, since);
+      account_says = account({"--jobs=" + joined(open, 0),
+                              "--format=jobid,state,reason,submit,start,nodelist,jobname"},
+                             since);
       if (account_says.status == 0) take_ends(account_says.out, reports);
     }
     if (!heard && account_says.status != 0) return Status::error(error_text(queue, "squeue"));
@@ -285,6 +391,8 @@ class Slurm final : public Scheduler {
       if (fields.empty()) continue;
       const std::string restarts = fields[5];
       fields.erase(fields.begin() + 5);
+      // A column that is full may have been cut.
+      if (fields[5].size() == nodes_width) fields[5] += "...";
       JobReport report = report_of(fields);
       if (restarts.find_first_not_of("0123456789") == std::string::npos) {
         report.restarts = static_cast<int>(number_of(restarts));
@@ -293,13 +401,14 @@ class Slurm final : public Scheduler {
     }
   }
 
-  // The fields are id, state, reason, submitted, started, name.
+  // The fields are id, state, reason, submitted, started, nodes, name.
   static JobReport report_of(const std::vector<std::string>& fields) {
     JobReport report;
     report.state = slurm_state(fields[1]);
     report.word = fields[1].substr(0, fields[1].find_first_of(" +"));
     report.reason = plain_reason(fields[2]);
-    report.name = fields[5];
+    report.nodes = plain_nodes(fields[5]);
+    report.name = fields[6];
     report.submitted = number_of(fields[3]);
     report.started = number_of(fields[4]);
     return report;
@@ -310,7 +419,7 @@ class Slurm final : public Scheduler {
   // that already have their name.
   static void take_ends(const std::string& text, std::map<std::string, JobReport>* reports) {
     for (const std::string& line : split_strip(text, "\n")) {
-      const std::vector<std::string> fields = fields_of(line, 6);
+      const std::vector<std::string> fields = fields_of(line, 7);
       if (fields.empty()) continue;
       const JobReport report = report_of(fields);
       const auto known = reports->find(fields[0]);

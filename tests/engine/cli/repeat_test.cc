@@ -34,6 +34,23 @@ std::string bench(const std::string& repeat, const std::string& command = "true"
 
 }  // namespace
 
+TEST_CASE("repeat: what a key of the step says may differ between repeats") {
+  const Shell shell;
+  // `launch` is also a parameter, as on a platform, which the key hides.
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "parameterset: {name: ps, parameter: [{name: n, type: int, _: \"1,2\"}, {name: launch, "
+      "_: x}]}\n"
+      "patternset: {name: pt, pattern: {name: v, type: int, _: \"v=$jube_pat_int\"}}\n"
+      "step: {name: s, kind: run, use: ps, repeat: 3, launch: \"echo "
+      "v=$n$jube_wp_iteration\"}\n"
+      "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+      "result: {use: a, table: {name: t, style: csv, column: [n, {_: v, statistic: median}]}}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "1,11,3 of 3\n2,21,3 of 3\n"), (ran.out + ran.err));
+}
+
 TEST_CASE("repeat until: a precise point stops, the other one goes on to max and is noted") {
   const Shell shell;
   shell.file("b.yaml", bench("{min: 6, max: 9, until: {metric: v, half_width: 1%}}"));

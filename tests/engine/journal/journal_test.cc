@@ -179,6 +179,49 @@ TEST_CASE("everything written is read back") {
   CHECK(workpackages(*journal)[0].operations_done == 0);
 }
 
+TEST_CASE("what is known of an attempt is forgotten with it") {
+  Folder folder;
+  TextPool pool;
+  std::map<int, Disturbance> disturbances;
+  std::map<int, JobUse> uses;
+  {
+    auto journal = create(folder);
+    for (const int id : {0, 1, 2}) {
+      const std::string name = "00000" + std::to_string(id) + "_gen";
+      REQUIRE(
+          journal->add(workpackage(id, pool, "v"), pool, {"ps/p", "ps/empty"}, "gen", name, ""));
+    }
+    REQUIRE(journal->set_disturbance(0, {1.5, "GPU 0: process 7 (x)", ""}));
+    REQUIRE(journal->set_disturbance(0, {0.75, "", "GPU 0: thermal slowdown"}));
+    REQUIRE(journal->set_disturbance(1, {2.5, "", ""}));
+    JobUse use;
+    use.nodes = "node[1-2]";
+    REQUIRE(journal->set_job_use(0, use));
+    REQUIRE(journal->set_job_use(1, use));
+    use = {"", 12.0, {}, 3.5, "why"};
+    REQUIRE(journal->set_job_use(0, use));
+  }
+  std::unique_ptr<Journal> journal;
+  REQUIRE(Journal::open(folder.run(), &journal));
+  REQUIRE(journal->disturbances(&disturbances));
+  REQUIRE(disturbances.size() == 2);
+  CHECK(disturbances[0].cores == 0.75);
+  CHECK(disturbances[0].gpu_users.empty());
+  CHECK(disturbances[0].throttling.str() == "GPU 0: thermal slowdown");
+  REQUIRE(journal->job_uses(&uses));
+  CHECK(uses[0].nodes == "node[1-2]");  // what is not known any more is kept
+  CHECK(uses[0].seconds == 12.0);
+  CHECK(!uses[0].joules);
+  CHECK(uses[0].max_rss == 3.5);
+  CHECK(uses[0].why == "why");
+  REQUIRE(journal->reset(0));
+  REQUIRE(journal->remove(1));
+  REQUIRE(journal->disturbances(&disturbances));
+  REQUIRE(journal->job_uses(&uses));
+  CHECK(disturbances.empty());
+  CHECK(uses.empty());
+}
+
 TEST_CASE("a second engine is told who has the run, in the same process and in another") {
   Folder folder;
   auto journal = create(folder);

@@ -73,6 +73,7 @@ class Fixture {
     analyser.analyse.push_back(a);
   }
   Records run() {
+    for (WorkpackageView& view : workpackages) view.parameters = view.values.size();
     auto evaluator = make_evaluator(".");
     return tally::analyse(benchmark, analyser, workpackages, *evaluator, diagnostics);
   }
