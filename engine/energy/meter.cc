@@ -17,6 +17,7 @@
 
 #include "engine/energy/cpu_energy.h"
 #include "engine/energy/gpu_devices.h"
+#include "engine/energy/hwmon_energy.h"
 
 namespace tally {
 namespace {
@@ -31,9 +32,10 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 // Reads all devices from time to time.
 class Sampler {
  public:
-  explicit Sampler(const MeterOptions& options) : cpu_(options.powercap) {
+  explicit Sampler(const MeterOptions& options) : cpu_(options.powercap), hwmon_(options.hwmon) {
     if (Status s = GpuDevices::open(&gpu_); !s) use_.no_gpu = s.message();
     if (Status s = cpu_.start(); !s) use_.no_cpu = s.message();
+    if (Status s = hwmon_.start(); !s) use_.no_sensor = s.message();
     begin_ = Clock::now();
     last_ = begin_;
     for (size_t i = 0; gpu_ && i < gpu_->count(); ++i) {
@@ -52,6 +54,7 @@ class Sampler {
     if (use_.no_cpu.empty()) {
       if (Status s = cpu_.update(); !s) use_.no_cpu = s.message();
     }
+    hwmon_.update(step);
     for (GpuUse& gpu : use_.gpus) {
       const GpuReading reading = gpu_->read(gpu.gpu);
       GpuReading& before = before_[gpu.gpu];
@@ -76,12 +79,15 @@ class Sampler {
       for (const CpuEnergy::Domain& domain : cpu_.domains())
         use_.cpus.push_back({domain.name, domain.joules});
     }
+    for (const HwmonEnergy::Sensor& sensor : hwmon_.sensors())
+      use_.sensors.push_back({sensor.name, sensor.counter, sensor.joules});
     return use_;
   }
 
  private:
   std::unique_ptr<GpuDevices> gpu_;
   CpuEnergy cpu_;
+  HwmonEnergy hwmon_;
   EnergyUse use_;
   Clock::time_point begin_, last_;
   std::vector<GpuReading> first_, before_;
@@ -181,6 +187,14 @@ std::string energy_lines(const EnergyUse& use) {
     out += fmt::format("energy: CPU {}: {:.1f} J, {}\n", cpu.name, cpu.joules,
                        watts(cpu.joules, use.seconds));
   if (!use.no_cpu.empty()) out += "energy: CPU: not available: " + use.no_cpu + "\n";
+  for (const SensorUse& sensor : use.sensors) {
+    const std::string name = "energy: sensor " + sensor.name + ": ";
+    out += sensor.joules ? fmt::format("{}{:.1f} J, {}{}\n", name, *sensor.joules,
+                                       watts(sensor.joules, use.seconds),
+                                       sensor.counter ? "" : ", from sampled power")
+                         : name + "not available: it could not be read all the time\n";
+  }
+  if (!use.no_sensor.empty()) out += "energy: sensor: not available: " + use.no_sensor + "\n";
   return out;
 }
 
@@ -189,10 +203,15 @@ std::string energy_json(const EnergyUse& use, const std::vector<std::string>& co
   const auto known = [](const std::optional<double>& value) {
     return value ? Json(*value) : Json();
   };
-  Json out = {{"format", "tally-energy"}, {"version", 1},
-              {"command", command},       {"exit_code", exit_code},
-              {"seconds", use.seconds},   {"gpus", Json::array()},
-              {"cpus", Json::array()},    {"not_available", Json::object()}};
+  Json out = {{"format", "tally-energy"},
+              {"version", 1},
+              {"command", command},
+              {"exit_code", exit_code},
+              {"seconds", use.seconds},
+              {"gpus", Json::array()},
+              {"cpus", Json::array()},
+              {"sensors", Json::array()},
+              {"not_available", Json::object()}};
   for (const GpuUse& gpu : use.gpus) {
     out["gpus"].push_back({{"gpu", gpu.gpu},
                            {"name", gpu.name},
@@ -203,8 +222,13 @@ std::string energy_json(const EnergyUse& use, const std::vector<std::string>& co
   }
   for (const CpuUse& cpu : use.cpus)
     out["cpus"].push_back({{"name", cpu.name}, {"joules", cpu.joules}});
+  for (const SensorUse& sensor : use.sensors)
+    out["sensors"].push_back({{"name", sensor.name},
+                              {"joules", known(sensor.joules)},
+                              {"from", sensor.counter ? "counter" : "sampled power"}});
   if (!use.no_gpu.empty()) out["not_available"]["gpu"] = use.no_gpu;
   if (!use.no_cpu.empty()) out["not_available"]["cpu"] = use.no_cpu;
+  if (!use.no_sensor.empty()) out["not_available"]["sensor"] = use.no_sensor;
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

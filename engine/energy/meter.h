@@ -21,15 +21,22 @@ struct CpuUse {
   std::string name;
   double joules = 0;
 };
+struct SensorUse {
+  std::string name;
+  bool counter = false;          // it counts energy; otherwise its power was sampled
+  std::optional<double> joules;  // empty: it could not be read any more
+};
 struct EnergyUse {
   double seconds = 0;
   std::vector<GpuUse> gpus;
   std::vector<CpuUse> cpus;
-  std::string no_gpu, no_cpu;  // why there are no numbers; empty: there are
+  std::vector<SensorUse> sensors;
+  std::string no_gpu, no_cpu, no_sensor;  // why there are no numbers; empty: there are
 };
 
 struct MeterOptions {
   std::string powercap = "/sys/class/powercap";
+  std::string hwmon = "/sys/class/hwmon";
   double interval = 0.1;  // seconds between samples of power
 };
 
@@ -41,6 +48,7 @@ Status measure_command(const std::vector<std::string>& command, const MeterOptio
 // One line for each device, for people and for patterns:
 //   energy: GPU 0 (NVIDIA H100): 1234.5 J, 308.6 W, limit 700 W, throttling: none
 //   energy: CPU package-0: 480.2 J, 120.1 W
+//   energy: sensor power_meter total: 2210.0 J, 552.5 W, from sampled power
 //   energy: CPU: not available: '...' cannot be read: only root may
 std::string energy_lines(const EnergyUse& use);
 std::string energy_json(const EnergyUse& use, const std::vector<std::string>& command,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/energy/cpu_energy.h"
+#include "engine/energy/hwmon_energy.h"
 #include "engine/energy/meter.h"
 #include "tests/engine/survive/shell.h"
 
@@ -96,6 +97,65 @@ TEST_CASE("meter: the CPUs' counters, also when they wrap around") {
   CHECK((domains[2].name == "package-1" && domains[2].joules == 0));
   CHECK(tally::CpuEnergy(shell.root() + "/nowhere").start().message() ==
         "'" + shell.root() + "/nowhere' has no counters (RAPL)");
+}
+
+TEST_CASE("meter: sensors of hwmon, by counter and by sampled power") {
+  const Shell shell;
+  const auto sensor = [&](const std::string& name, const std::string& text) {
+    shell.file("hwmon/" + name, text + "\n");
+  };
+  sensor("hwmon0/name", "amd_energy");
+  sensor("hwmon0/energy1_label", "Esocket0");
+  sensor("hwmon0/energy1_input", "5000000");
+  sensor("hwmon0/power1_input", "77000000");  // the counter's own power
+  sensor("hwmon1/name", "power_meter");
+  sensor("hwmon1/power1_average", "250000000");
+  sensor("hwmon1/temp1_input", "40000");
+  sensor("hwmon2/name", "amdgpu");
+  sensor("hwmon2/power2_label", "PPT");
+  sensor("hwmon2/power2_input", "100000000");
+  sensor("hwmon3/name", "odd");
+  sensor("hwmon3/energy3_input", "9");
+  tally::HwmonEnergy hwmon(shell.root() + "/hwmon");
+  REQUIRE(static_cast<bool>(hwmon.start()));
+  sensor("hwmon0/energy1_input", "7500000");
+  sensor("hwmon2/power2_input", "300000000");
+  sensor("hwmon3/energy3_input", "3");  // it has wrapped around, and nobody knows where
+  hwmon.update(2);
+  sensor("hwmon3/energy3_input", "10");
+  hwmon.update(0.5);
+  const auto found = hwmon.sensors();
+  REQUIRE(found.size() == 4);
+  CHECK((found[0].name == "amd_energy Esocket0" && found[0].counter));
+  CHECK(*found[0].joules == doctest::Approx(2.5));
+  CHECK((found[1].name == "power_meter power1" && !found[1].counter));
+  CHECK(*found[1].joules == doctest::Approx(250 * 2.5));
+  CHECK(found[2].name == "amdgpu PPT");
+  CHECK(*found[2].joules == doctest::Approx(200 * 2 + 300 * 0.5));
+  CHECK(!found[3].joules);
+  CHECK(tally::HwmonEnergy(shell.root() + "/nowhere").start().message() ==
+        "'" + shell.root() + "/nowhere' has no sensors of power or energy");
+  // Around a program.
+  tally::MeterOptions options;
+  options.powercap = shell.root() + "/nowhere";
+  options.hwmon = shell.root() + "/hwmon";
+  tally::EnergyUse use;
+  int code = 0;
+  REQUIRE(static_cast<bool>(
+      tally::measure_command({"sh", "-c",
+                              "echo 8000000 > " + options.hwmon + "/hwmon0/energy1_input; rm " +
+                                  options.hwmon + "/hwmon3/energy3_input"},
+                             options, &use, &code)));
+  const std::string lines = tally::energy_lines(use);
+  CHECK_MESSAGE(has(lines, "energy: sensor amd_energy Esocket0: 0.5 J, "), lines);
+  CHECK(has(lines, " W, from sampled power\n"));
+  CHECK(
+      has(lines, "energy: sensor odd energy3: not available: it could not be read all the time\n"));
+  CHECK(has(lines, "energy: CPU: not available: "));
+  const std::string json = tally::energy_json(use, {"x"}, 0);
+  CHECK_MESSAGE(
+      has(json, "\"name\": \"odd energy3\",\n   \"joules\": null,\n   \"from\": \"counter\""),
+      json);
 }
 
 TEST_CASE("meter: a long run whose counter and sensor disagree is said") {

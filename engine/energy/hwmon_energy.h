@@ -1,0 +1,43 @@
+// Energy by the sensors of Linux's hwmon interface: boards, power supplies, AMD's GPUs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace tally {
+
+class HwmonEnergy {
+ public:
+  // `root`: in place of /sys/class/hwmon, for tests.
+  explicit HwmonEnergy(std::string root = "/sys/class/hwmon");
+
+  // Finds the sensors and takes the first reading. The status says why there is nothing to read.
+  Status start();
+  // Takes a reading, `seconds` after the last one. A sensor that cannot be read any more has no
+  // number.
+  void update(double seconds);
+
+  struct Sensor {
+    std::string name;              // "power_meter total", "amdgpu PPT"
+    bool counter = false;          // it counts energy; otherwise its power is integrated
+    std::optional<double> joules;  // since start()
+  };
+  std::vector<Sensor> sensors() const;
+
+ private:
+  struct Reading {
+    Sensor sensor;
+    std::string path;
+    double last = 0;  // microjoules or microwatts
+  };
+  void find_in(const std::string& folder);
+
+  std::string root_;
+  std::vector<Reading> readings_;
+  std::string unreadable_;  // a sensor that is there and cannot be read
+};
+
+}  // namespace tally
