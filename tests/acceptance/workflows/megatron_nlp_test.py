@@ -18,6 +18,8 @@ PUBLISHED = {48: (14620.74, 1367.92), 96: (36055.39, 554.70), 192: (52315.10, 38
 def small(cwd):
     tally("run", WORKFLOW, "--tag", "small", "-o", "run", cwd=cwd)
     text = golden.shown("run", cwd / "run/000000", cwd, PARAMETERS)
+    # The log's TFLOPs have two digits: 0 on a machine that is busy.
+    text = re.sub(r"(?m)^(  tiny \| bf16 .*) \| 0$", r"\1 | N", text)
     # Versions are those of the build.
     golden.compare("megatron_nlp.txt", re.sub(r"(?s)(table versions\n[^\n]*\n).*?(?=chart )", r"\1", text))
 
@@ -48,7 +50,7 @@ def logs(cwd):
     out, err = tally("result", WORKFLOW, "--tag", "scaling", "--logs", *(f"{n}.out" for n in (48, 96, 144, 192)), cwd=cwd)
     # 16 x 48 / 16 samples of 2048 tokens: 48 x 2048 / 6.5 = 15123.69 tokens/s; 20000000 / 15123.69 = 1322.43 s.
     check("|    48 |         48 |                 8 |               8 |   15123.69 |     1322.43 |" in out, out)
-    check(re.search(r"\|\s+144 \|\s+576 \|\s+56713.85 \|\s+nan \|", out), out)
+    check(re.search(r"\|\s+144 \|\s+576 \|\s+56713.85 \|\s+- \|", out), out)
     check("reference report_time <= 560 (baseline of the 175B model, seconds): pass, row 2 (NNODES=96, GLOBAL_BATCH_SIZE=96) has 508.63" in err, err)
 
 
