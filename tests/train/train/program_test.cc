@@ -198,7 +198,9 @@ TEST_CASE("activations that fit no memory are refused before anything is allocat
     CHECK(ended.code == 3);
     CHECK(contains(ended.err, "tally-train: error: out of memory: "));
     CHECK(contains(ended.err, " GiB are needed on this host"));
-    CHECK(contains(ended.err, "; try --micro-batch-size "));
+    // With less than 17 GiB, a smaller batch alone does not help two processes.
+    CHECK((contains(ended.err, "; try --micro-batch-size ") ||
+           contains(ended.err, "; try a smaller --micro-batch-size and ")));
     const json record = read_json(folder / "r.json");
     CHECK(record["outcome"] == "out_of_memory");
     CHECK(record["results"]["peak_host_bytes"].get<int64_t>() < int64_t{1} << 30);
