@@ -159,7 +159,7 @@ void ResultTables::mark_disturbed(ResultTable& out) const {
   column.name.value = "tally machine";  // a key that no value can have
   column.title = "machine";
   for (const Column& other : out.columns)  // a workflow's own column may have this name
-    if (other.column_title() == column.title) column.title = "machine state";
+    if (to_lower(other.column_title()) == column.title) column.title = "machine state";
   out.columns.push_back(column);
   // Rows of one run are often disturbed alike: one note for all of them.
   std::vector<RowsNote> notes;

@@ -51,12 +51,12 @@ TEST_CASE("quiet check: a busy loop beside the run marks its rows, everywhere") 
   CHECK_MESSAGE(has(ran.out, "| size | label | metric |"), ran.out);
 }
 
-TEST_CASE("quiet check: a table's own column may be called machine; one note for all tables") {
+TEST_CASE("quiet check: a table's own column may be called Machine; one note for all tables") {
   const Shell shell;
   std::string text = kBench;
   const std::string columns = "column: [size, label,";
   text.replace(text.find(columns), columns.size(),
-               "column: [{_: label, title: machine}, size, label,");
+               "column: [{_: label, title: Machine}, size, label,");
   const std::string chart = ", chart:";
   text.replace(text.find("result: {use: a, table: {"), 25, "result: {use: a, table: [{");
   text.replace(text.find("]}, chart:"), 10, "]}, {name: u, column: [size, v]}], chart:");
@@ -66,7 +66,7 @@ TEST_CASE("quiet check: a table's own column may be called machine; one note for
       "export TALLY_QUIET_CHECK=on; (while :; do :; done) & loop=$!; \"$TALLY\" run b.yaml; "
       "code=$?; kill $loop; exit $code");
   CHECK_MESSAGE(ran.code == 0, ran.err);
-  CHECK_MESSAGE(has(ran.out, "machine,size,label,v,machine state\nx,1,x,1.5,BUSY\n"),
+  CHECK_MESSAGE(has(ran.out, "Machine,size,label,v,machine state\nx,1,x,1.5,BUSY\n"),
                 (ran.out + ran.err));
   CHECK(has(ran.err, "note: t: rows 1 to 3 BUSY: other programs used up to "));
   CHECK(!has(ran.err, "note: u: "));
