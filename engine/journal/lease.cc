@@ -150,6 +150,22 @@ Status make_once(const std::string& path, const std::string& text, bool* made) {
   return Status::ok();
 }
 
+// A process that was killed while it took a lease over has left its door. Another process may see
+// that at the same moment and have made a door of its own, which is put back.
+void remove_dead_door(const std::string& door) {
+  std::string dead, found;
+  const Status read = read_own_file(folder_of(door), door, &dead);
+  if (!read && read.reason() == ENOENT) return;
+  if (!read && age_of(door) > silent_seconds) unlink(door.c_str());
+  if (!read || Lease::live_holder(door)) return;
+  const std::string aside = name_beside(door);
+  if (rename(door.c_str(), aside.c_str()) != 0) return;
+  if (!read_own_file(folder_of(aside), aside, &found) || found != dead) {
+    [[maybe_unused]] const int back = link(aside.c_str(), door.c_str());
+  }
+  unlink(aside.c_str());
+}
+
 }  // namespace
 
 Status Lease::take(const std::string& path, const std::string& what) {
@@ -163,7 +179,7 @@ Status Lease::take(const std::string& path, const std::string& what) {
     // The lease belongs to a dead holder. Only one process at a time may remove it. Otherwise the
     // second one would remove the new lease of the first.
     const std::string door = path + ".take";
-    if (age_of(door) > silent_seconds) unlink(door.c_str());  // its maker died here
+    remove_dead_door(door);
     bool alone = false;
     if (Status s = make_once(door, text, &alone); !s) return s;
     if (!alone) return Status::error(in_use_message(what, std::nullopt));

@@ -2,6 +2,7 @@
 // must hold.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -211,6 +212,22 @@ TEST_CASE("a holder of the lease that this host's kernel does not know counts by
   std::ofstream(lease) << text;
   CHECK_FALSE(may_take(lease));
   make_old(lease);
+  CHECK(may_take(lease));
+}
+
+TEST_CASE("an engine that was killed while it took a lease over is in nobody's way") {
+  const Folder folder;
+  const std::string lease = folder.path() + "/journal.lease";
+  const pid_t engine = fork();
+  if (engine == 0) {
+    Lease taken, door;
+    const bool both = taken.take(lease, "run") && door.take(lease + ".take", "run");
+    raise(both ? SIGKILL : SIGTERM);
+  }
+  int status = 0;
+  REQUIRE(waitpid(engine, &status, 0) == engine);
+  REQUIRE(WTERMSIG(status) == SIGKILL);
+  CHECK(std::filesystem::exists(lease + ".take"));
   CHECK(may_take(lease));
 }
 
