@@ -106,8 +106,8 @@ struct PlotArgs {
 struct ReportArgs {
   std::vector<std::string> runs;  // folders of runs, runs' folders, input files
   std::vector<std::string> ids;
-  std::string out, title;
-  std::string format;  // html, md, json, junit, csv; empty: what the ending of `out` says
+  std::string out, title;  // empty `out`: standard output
+  std::string format;      // html, md, json, junit, csv; empty: what the ending of `out` says
 };
 int report_command(const Invocation& invocation, const ReportArgs& args);
 int plot_command(const Invocation& invocation, const PlotArgs& args);

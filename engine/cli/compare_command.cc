@@ -47,6 +47,7 @@ class Command {
       print_error(invocation_, status.message());
       return kBadInput;
     }
+    tables = {};  // large runs: the output needs its memory
     show(comparison);
     return diagnostics_.has_errors() ? std::max(kFailed, code_of(comparison)) : code_of(comparison);
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -9,6 +10,7 @@
 #include "engine/cli/application.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/runs.h"
+#include "engine/cli/version.h"
 #include "engine/report/grid.h"
 #include "engine/report/history.h"
 #include "engine/statistics/change_points.h"
@@ -16,9 +18,6 @@
 
 namespace tally {
 namespace {
-
-// The runs of one point, in the order of their ids.
-using Series = std::vector<HistoryEntry>;
 
 std::string number(double value) {
   return fmt::format("{:.6g}", value);
@@ -43,7 +42,7 @@ class Command {
                  "it begins with the first run whose table has a column with `statistic` or "
                  "`better`; `tally result` writes it for an earlier run");
     if (!choose(entries)) return kBadInput;
-    for (const auto& [point, series] : points_) add(series);
+    for (auto& [point, entries_of_point] : points_) add(entries_of_point);
     print();
     return kFine;
   }
@@ -84,16 +83,23 @@ class Command {
     return true;
   }
 
-  // The rows of one point, with the places where its level changed.
-  void add(const Series& series) {
+  // The runs of one point, with the places where its level changed.
+  void add(std::vector<HistoryEntry>& entries) {
+    HistorySeries& series = series_.emplace_back();
     statistics::Sample medians;
     std::vector<size_t> measured;
-    for (size_t i = 0; i < series.size(); ++i) {
-      if (series[i].sample.empty() || series[i].failed) continue;
-      medians.push_back(statistics::median(series[i].sample));
-      measured.push_back(i);
+    for (HistoryEntry& entry : entries) {
+      HistoryPoint& point = series.emplace_back();
+      const statistics::Sample& sample = entry.sample;
+      if (!sample.empty()) point.median = statistics::median(sample);
+      if (sample.size() >= statistics::kFewestForMedian)
+        point.interval = statistics::median_interval(sample).interval;
+      if (point.median && !entry.failed) {
+        medians.push_back(*point.median);
+        measured.push_back(series.size() - 1);
+      }
+      point.entry = std::move(entry);
     }
-    std::map<size_t, std::string> changes;
     std::vector<size_t> starts = statistics::change_points(medians);
     starts.push_back(medians.size());
     for (size_t k = 0, before = 0; k + 1 < starts.size(); ++k) {
@@ -101,50 +107,57 @@ class Command {
         return statistics::median({medians.begin() + static_cast<std::ptrdiff_t>(from),
                                    medians.begin() + static_cast<std::ptrdiff_t>(to)});
       };
-      const double old_level = level(before, starts[k]);
-      const double new_level = level(starts[k], starts[k + 1]);
-      changes[measured[starts[k]]] = change(series.front(), old_level, new_level);
+      HistoryPoint& point = series[measured[starts[k]]];
+      point.change = change(point.entry, level(before, starts[k]), level(starts[k], starts[k + 1]));
+      ++changes_;
       before = starts[k];
     }
-    for (size_t i = 0; i < series.size(); ++i) add_row(series[i], changes[i]);
   }
 
-  std::string change(const HistoryEntry& entry, double before, double after) {
+  static HistoryPoint::Change change(const HistoryEntry& entry, double before, double after) {
     const bool up = after > before;
     std::string word = up ? "rises" : "falls";
     if (!entry.better.empty()) word = (entry.better == "higher") == up ? "improves" : "regresses";
-    std::string text =
-        before > 0 ? fmt::format("{} by {:.1f} %", word, 100 * std::abs(after / before - 1)) : word;
-    ++changes_;
-    return text;
+    return {word, before, after};
   }
 
-  void add_row(const HistoryEntry& entry, const std::string& change) {
+  static std::string change_text(const HistoryPoint& point) {
+    if (!point.change) return {};
+    const auto& [word, before, after] = *point.change;
+    return before > 0 ? fmt::format("{} by {:.1f} %", word, 100 * std::abs(after / before - 1))
+                      : word;
+  }
+
+  std::vector<std::string> cells_of(const HistoryPoint& point) const {
+    const HistoryEntry& entry = point.entry;
     std::vector<std::string> cells;
     if (with_tables_) cells.push_back(entry.table);
     if (with_parameters_) cells.push_back(entry.parameters);
     cells.push_back(std::to_string(entry.run));
     cells.push_back(entry.start);
-    const bool any = !entry.sample.empty();
-    cells.push_back(any ? number(statistics::median(entry.sample)) : "");
-    const bool has_interval = entry.sample.size() >= statistics::kFewestForMedian;
-    const statistics::Interval interval =
-        has_interval ? statistics::median_interval(entry.sample).interval : statistics::Interval{};
-    cells.push_back(has_interval ? number(interval.low) : "");
-    cells.push_back(has_interval ? number(interval.high) : "");
+    cells.push_back(point.median ? number(*point.median) : "");
+    cells.push_back(point.interval ? number(point.interval->low) : "");
+    cells.push_back(point.interval ? number(point.interval->high) : "");
     cells.push_back(fmt::format("{} of {}", entry.sample.size(), entry.repeats));
     std::string status = entry.failed ? "FAILED" : entry.busy ? kBusy : "";
     if (!entry.failed && entry.throttled)
       status += std::string(status.empty() ? "" : " ") + kThrottled;
     cells.push_back(std::move(status));
-    cells.push_back(change);
-    grid_.rows.push_back(std::move(cells));
+    cells.push_back(change_text(point));
+    return cells;
   }
 
   void print() {
+    if (args_.style == "json") {
+      fmt::print("{}", history_json(metric_, series_, kVersion));
+      return;
+    }
+    for (const HistorySeries& series : series_) {
+      for (const HistoryPoint& point : series) grid_.rows.push_back(cells_of(point));
+    }
     if (with_tables_) grid_.header.emplace_back("table");
     if (with_parameters_) grid_.header.emplace_back("parameters");
-    const std::string& unit = points_.begin()->second.front().unit;
+    const std::string& unit = series_.front().front().entry.unit;
     const std::string title = unit.empty() ? metric_ : metric_ + "[" + unit + "]";
     for (const std::string& name :
          {std::string("run"), std::string("start"), title, std::string("ci_low"),
@@ -166,7 +179,8 @@ class Command {
   const Invocation& invocation_;
   const HistoryArgs& args_;
   std::string metric_;
-  std::map<std::string, Series> points_;
+  std::map<std::string, std::vector<HistoryEntry>> points_;
+  std::vector<HistorySeries> series_;
   bool with_tables_ = false, with_parameters_ = false;
   size_t changes_ = 0;
   Grid grid_;
@@ -186,8 +200,8 @@ void Application::add_history() {
       ->option_text("DIR");
   sub->add_option("--metric", history_.metric, "the pattern; needed if there are several")
       ->option_text("NAME");
-  sub->add_option("-s,--style", history_.style, "pretty, csv or markdown")
-      ->check(CLI::IsMember({"pretty", "csv", "markdown"}))
+  sub->add_option("-s,--style", history_.style, "pretty, csv, markdown or json")
+      ->check(CLI::IsMember({"pretty", "csv", "markdown", "json"}))
       ->option_text("STYLE");
 }
 

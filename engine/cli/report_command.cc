@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <map>
 
@@ -38,11 +39,18 @@ class ReportMaker {
  public:
   ReportMaker(const Invocation& invocation, const ReportArgs& args)
       : invocation_(invocation), args_(args) {
-    const std::string out = absolute_path(args.out);
+    const std::string out = absolute_path(args.out.empty() ? "report" : args.out);
     folder_ = out.substr(0, std::max<size_t>(1, out.rfind('/')));
   }
 
   int make() {
+    const std::string format = report_format(args_.format, args_.out);
+    if (format == "html" && args_.out.empty()) {
+      print_error(invocation_, "an HTML report needs a file",
+                  "name it with -o report.html; --format md, json, junit and csv print to standard "
+                  "output without -o");
+      return kBadInput;
+    }
     if (!open_runs(invocation_, args_.runs, args_.ids, &runs_)) return kBadInput;
     std::vector<RunTable> tables;
     if (!tables_of_runs(invocation_, runs_, &tables)) return kFailed;
@@ -55,7 +63,6 @@ class ReportMaker {
         return kFailed;
       }
     }
-    const std::string format = report_format(args_.format, args_.out);
     if (format != "html" && format != "md") {
       std::string text;
       if (Status made = report_text(format, runs_, tables, &text); !made) {
@@ -74,6 +81,10 @@ class ReportMaker {
 
  private:
   int write(const std::string& text) const {
+    if (args_.out.empty()) {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+      return code_;
+    }
     if (Status written = write_file(args_.out, text); !written) {
       print_error(invocation_, written.message());
       return kFailed;
@@ -239,7 +250,9 @@ void Application::add_report() {
                   "folders of runs, runs' folders, input files; default: here")
       ->option_text("RUN ...");
   list(sub, "-i,--id", report_.ids, "runs: numbers, -1 for the last one, last, all", "ID");
-  sub->add_option("-o,--out", report_.out, "the file to write")->required()->option_text("FILE");
+  sub->add_option("-o,--out", report_.out,
+                  "the file to write; default: standard output, but not for html")
+      ->option_text("FILE");
   sub->add_option("--format", report_.format,
                   "html, md, json, junit or csv; default: what the file's ending says")
       ->check(CLI::IsMember({"html", "md", "json", "junit", "csv"}))

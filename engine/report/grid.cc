@@ -21,38 +21,61 @@ std::vector<std::string> lines_of(const std::string& cell) {
   return lines;
 }
 
-std::string right(const std::string& text, size_t width) {
-  size_t length = code_points(text);
-  return length >= width ? text : std::string(width - length, ' ') + text;
+void append_right(const std::string& text, size_t width, std::string& out) {
+  const size_t length = width == 0 ? 0 : code_points(text);
+  if (length < width) out.append(width - length, ' ');
+  out += text;
 }
-std::string left(const std::string& text, size_t width) {
-  size_t length = code_points(text);
-  return length >= width ? text : text + std::string(width - length, ' ');
+void append_left(const std::string& text, size_t width, std::string& out) {
+  out += text;
+  const size_t length = code_points(text);
+  if (length < width) out.append(width - length, ' ');
 }
 
-using Rows = std::vector<std::vector<std::string>>;
+using Row = std::vector<std::string>;
+// The header and the rows, or with `transpose` the columns. Rows are not copied: there may be many.
+class Rows {
+ public:
+  Rows(const Grid& grid, bool transpose) {
+    if (!transpose) {
+      rows_.reserve(grid.rows.size() + 1);
+      rows_.push_back(&grid.header);
+      for (const Row& row : grid.rows) rows_.push_back(&row);
+      return;
+    }
+    turned_.reserve(grid.header.size());
+    for (size_t column = 0; column < grid.header.size(); ++column) {
+      Row& line = turned_.emplace_back(Row{grid.header[column]});
+      for (const Row& row : grid.rows) line.push_back(row[column]);
+      rows_.push_back(&line);
+    }
+  }
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
 
-Rows arrange(const Grid& grid, bool transpose) {
-  Rows rows;
-  if (!transpose) {
-    rows.push_back(grid.header);
-    rows.insert(rows.end(), grid.rows.begin(), grid.rows.end());
-    return rows;
-  }
-  for (size_t column = 0; column < grid.header.size(); ++column) {
-    std::vector<std::string> line = {grid.header[column]};
-    for (const auto& row : grid.rows) line.push_back(row[column]);
-    rows.push_back(std::move(line));
-  }
-  return rows;
+  size_t size() const { return rows_.size(); }
+  const Row& operator[](size_t place) const { return *rows_[place]; }
+
+ private:
+  std::vector<Row> turned_;
+  std::vector<const Row*> rows_;
+};
+
+bool has_lines(const std::string& cell) {
+  return cell.find('\n') != std::string::npos;
 }
 
 std::vector<size_t> column_widths(const Rows& rows, const std::vector<size_t>& least,
                                   bool content) {
   std::vector<size_t> widths;
-  for (const auto& row : rows) {
+  for (size_t at = 0; at < rows.size(); ++at) {
+    const Row& row = rows[at];
     widths.resize(std::max(widths.size(), row.size()), 0);
     for (size_t i = 0; content && i < row.size(); ++i) {
+      if (!has_lines(row[i])) {
+        widths[i] = std::max(widths[i], code_points(row[i]));
+        continue;
+      }
       for (const std::string& line : lines_of(row[i])) {
         widths[i] = std::max(widths[i], code_points(line));
       }
@@ -64,8 +87,7 @@ std::vector<size_t> column_widths(const Rows& rows, const std::vector<size_t>& l
   return widths;
 }
 
-void add_pretty_row(const std::vector<std::string>& row, const std::vector<size_t>& widths,
-                    std::string& out) {
+void add_pretty_lines(const Row& row, const std::vector<size_t>& widths, std::string& out) {
   std::vector<std::vector<std::string>> cells;
   size_t height = 1;
   for (const std::string& cell : row) {
@@ -77,11 +99,26 @@ void add_pretty_row(const std::vector<std::string>& row, const std::vector<size_
     for (size_t i = 0; i < cells.size(); ++i) {
       const std::string& text = line < cells[i].size() ? cells[i][line] : std::string();
       out += ' ';
-      out += line == 0 ? right(text, widths[i]) : left(text, widths[i]);
+      if (line == 0) {
+        append_right(text, widths[i], out);
+      } else {
+        append_left(text, widths[i], out);
+      }
       out += " |";
     }
     out += '\n';
   }
+}
+
+void add_pretty_row(const Row& row, const std::vector<size_t>& widths, std::string& out) {
+  if (std::any_of(row.begin(), row.end(), has_lines)) return add_pretty_lines(row, widths, out);
+  out += '|';
+  for (size_t i = 0; i < row.size(); ++i) {
+    out += ' ';
+    append_right(row[i], widths[i], out);
+    out += " |";
+  }
+  out += '\n';
 }
 
 std::string pretty(const Rows& rows, const std::vector<size_t>& widths, bool rule,
@@ -114,10 +151,11 @@ std::string field(std::string cell, const std::string& separator, Quoting quotin
 std::string separated(const Rows& rows, const std::vector<size_t>& widths,
                       const std::string& separator, Quoting quoting) {
   std::string out;
-  for (const auto& row : rows) {
+  for (size_t at = 0; at < rows.size(); ++at) {
+    const Row& row = rows[at];
     for (size_t i = 0; i < row.size(); ++i) {
       if (i != 0) out += separator;
-      out += right(field(row[i], separator, quoting), widths[i]);
+      append_right(field(row[i], separator, quoting), widths[i], out);
     }
     out += '\n';
   }
@@ -154,7 +192,7 @@ std::string escaped(const std::string& cell) {
 
 std::string markdown(const Grid& grid, bool transpose, const std::string& name) {
   std::string out = "**" + escaped(name) + "**\n\n";
-  const Rows rows = arrange(grid, transpose);
+  const Rows rows(grid, transpose);
   for (size_t i = 0; i < rows.size(); ++i) {
     out += '|';
     for (const std::string& cell : rows[i]) out += ' ' + escaped(cell) + " |";
@@ -169,7 +207,7 @@ std::string markdown(const Grid& grid, bool transpose, const std::string& name) 
 
 std::string layout(const Grid& grid, TableStyle style, const std::string& separator, bool transpose,
                    const std::string& name, Quoting quoting) {
-  Rows rows = arrange(grid, transpose);
+  const Rows rows(grid, transpose);
   std::vector<size_t> widths = column_widths(rows, grid.widths, style != TableStyle::csv);
   if (style == TableStyle::pretty) return pretty(rows, widths, !transpose, name);
   return separated(rows, widths, separator, quoting);

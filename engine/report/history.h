@@ -4,6 +4,7 @@
 // once, also on a network file system. It holds the raw samples, so that it outlives the run's folder.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "engine/report/json.h"
 #include "engine/report/report.h"
 #include "engine/statistics/descriptive.h"
+#include "engine/statistics/intervals.h"
 
 namespace tally {
 
@@ -26,6 +28,24 @@ struct HistoryEntry {
   bool failed = false, busy = false, throttled = false;
   std::vector<std::pair<std::string, std::string>> machine;
 };
+
+// A run in the history of one point of one metric.
+struct HistoryPoint {
+  HistoryEntry entry;
+  std::optional<double> median;                  // none: it has no value
+  std::optional<statistics::Interval> interval;  // of the median, 95 %
+  struct Change {
+    std::string word;  // improves, regresses; rises, falls where the better direction is not known
+    double before = 0, after = 0;  // medians of the runs from one change to the next
+  };
+  std::optional<Change> change;  // of level, at this run
+};
+// The runs of one point, in the order of their ids. Never empty.
+using HistorySeries = std::vector<HistoryPoint>;
+
+// The document of `tally history -s json`: docs/history.schema.json.
+std::string history_json(const std::string& metric, const std::vector<HistorySeries>& series,
+                         const std::string& version);
 
 // Returns the text of a run's file: the rows of the columns with `statistic` or `better`. Empty if
 // there are none. `start`: of the run.

@@ -20,7 +20,7 @@ a{color:var(--link)}
 .wide{overflow-x:auto;border:1px solid var(--line);border-radius:4px}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .6rem;text-align:left;border-bottom:1px solid var(--line);
-white-space:pre-wrap;vertical-align:top}
+white-space:pre;vertical-align:top}
 th{background:var(--shade);white-space:nowrap}
 th button{all:unset;cursor:pointer}
 th button:focus-visible{outline:2px solid var(--link)}
@@ -48,7 +48,8 @@ svg .hatch{stroke:var(--paper)}
 --shade:#f3f3f3;--bad:#900;--badshade:#fff;--good:#060;--link:#000}
 body{max-width:none;padding:0;font-size:10pt}.find{display:none}.wide{overflow:visible;border:0}
 .chart,tr,.failure{break-inside:avoid}thead{display:table-header-group}
-.chart svg{min-width:0}}
+.chart svg{min-width:0}
+table.data td{white-space:pre-wrap!important;overflow-wrap:anywhere;min-width:0!important}}
 )css";
 
 const char* const kReportScript = R"js(

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "engine/chart/markup.h"
+#include "engine/python/python_format.h"
 #include "engine/report/html_assets.h"
 
 namespace tally {
@@ -83,16 +85,37 @@ std::string verdict(const ReportTable& table) {
          items(table.missed, " class=\"bad\"");
 }
 
-std::string table_head(const ReportTable& table, size_t number) {
-  std::string out;
-  std::string right;
-  for (size_t i = 0; i < table.numeric.size(); ++i) {
-    if (!table.numeric[i]) continue;
-    right +=
-        fmt::format("{}#t{} :is(th,td):nth-child({})", right.empty() ? "" : ",", number, i + 1);
+// Whether a cell of the column is too long for one line. A page shows no more than some thousand
+// rows.
+bool is_long(const Grid& grid, size_t column) {
+  constexpr size_t kMostRows = 10000;
+  constexpr size_t kLongest = 40;
+  for (size_t row = 0; row < std::min(kMostRows, grid.rows.size()); ++row) {
+    std::string_view rest = grid.rows[row][column];
+    for (size_t end = 0; !rest.empty(); rest.remove_prefix(std::min(end + 1, rest.size()))) {
+      end = std::min(rest.find('\n'), rest.size());
+      if (end > kLongest && code_points(rest.substr(0, end)) > kLongest) return true;
+    }
   }
-  if (!right.empty()) out += fmt::format("<style>{}{{text-align:right}}</style>\n", right);
-  return out;
+  return false;
+}
+
+// Numbers stand at the right. A table as wide as its page would break every word of a text that it
+// can: only long texts are broken, in a column of some width, and a wider table scrolls.
+std::string table_head(const ReportTable& table, size_t number) {
+  std::string right;
+  std::string broken;
+  for (size_t i = 0; i < table.numeric.size(); ++i) {
+    if (table.numeric[i])
+      right +=
+          fmt::format("{}#t{} :is(th,td):nth-child({})", right.empty() ? "" : ",", number, i + 1);
+    if (!table.numeric[i] && is_long(table.grid, i))
+      broken += fmt::format("{}#t{} td:nth-child({})", broken.empty() ? "" : ",", number, i + 1);
+  }
+  if (!right.empty()) right += "{text-align:right}";
+  if (!broken.empty()) broken += "{white-space:pre-wrap;overflow-wrap:anywhere;min-width:20rem}";
+  if (right.empty() && broken.empty()) return {};
+  return "<style>" + right + broken + "</style>\n";
 }
 
 // The table with as many rows as fit into `most_bytes`.

@@ -110,7 +110,7 @@ class Analysis {
     bool found = false;
     for (const Pattern* pattern : all_patterns()) {
       const std::string& name = pattern->name.value;
-      for (const auto& [id, workpackage] : groups_.by_id()) {
+      for (const WorkpackageView* workpackage : groups_.by_id()) {
         if (groups_.find(workpackage->step) == nullptr) continue;
         for (const auto& [parameter, value] : workpackage->values) {
           if (parameter != name) continue;
@@ -245,12 +245,35 @@ class Analysis {
       add_default(pattern, values);
   }
 
+  // Whether the row is that of one workpackage, which depends on no repeated one. Then the only
+  // repeat has the row's values.
+  bool is_single(const Group& group) const {
+    const auto single = [](const Group& one) { return one.members.size() == 1; };
+    const std::vector<const Group*> above = groups_.ancestors(group);
+    return single(group) &&
+           std::all_of(above.begin(), above.end(), [&](const Group* one) { return single(*one); });
+  }
+
+  std::vector<std::map<std::string, Value>> single_repeat(const Group& group,
+                                                          const Record& row) const {
+    if (!groups_.counts(*group.members.front())) return {};
+    std::vector<std::map<std::string, Value>> repeats(1);
+    for (const auto& [name, value] : row.values) {
+      if (wanted_.has_in_repeats(name)) repeats.front().emplace(name, value);
+    }
+    return repeats;
+  }
+
   // Adds to each row the values of the workpackages that it is made of, those that count.
   void add_repeats(const std::vector<const Group*>& leaves, Records& records) {
     std::vector<Line> lines;
     std::vector<std::pair<size_t, const WorkpackageView*>> places;  // row, workpackage
     for (size_t row = 0; row < leaves.size(); ++row) {
       const Group& group = *leaves[row];
+      if (derived_.empty() && is_single(group)) {
+        records.rows[row].repeats = single_repeat(group, records.rows[row]);
+        continue;
+      }
       std::vector<size_t> order;
       for (size_t i = 0; i < group.members.size(); ++i) {
         if (groups_.counts(*group.members[i])) order.push_back(i);
@@ -309,7 +332,7 @@ class Analysis {
                                           std::map<std::string, Value>&& values, Records& records) {
     erase_values(values, [&](const auto& name) { return !wanted_.has(name); });
     parameters_.add(shown, true, values, records);
-    for (const WorkpackageView* workpackage : groups_.ancestors({&shown}))
+    for (const WorkpackageView* workpackage : groups_.ancestors(shown))
       parameters_.add(*workpackage, false, values, records);
     if (wanted_.has("jube_res_analyser"))
       values.try_emplace("jube_res_analyser", Value{analyser_.name.value});

@@ -46,6 +46,12 @@ struct WorkpackageView {
   std::string log;
 };
 
+// Workpackages in the order of their ids, each once.
+using WorkpackagesById = std::vector<const WorkpackageView*>;
+WorkpackagesById by_id(const std::vector<WorkpackageView>& workpackages);
+// Null: there is none of that id.
+const WorkpackageView* find_id(const WorkpackagesById& workpackages, int id);
+
 // The values found in the files of one workpackage, as in JUBE's analyse.xml. With `reduce`, the
 // values of all workpackages that differ only in their iteration, under the lowest id.
 struct WorkpackageResult {

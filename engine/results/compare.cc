@@ -85,6 +85,11 @@ class Comparer {
     return Status::ok();
   }
 
+  void expect(size_t more) {
+    out_.rows.reserve(out_.rows.size() + more);
+    sources_.reserve(sources_.size() + more);
+  }
+
   void add(const TablePair& tables, const Record& base, const Record& other) {
     for (const Column& column : tables.other.columns) {
       if (!is_metric(column)) continue;
@@ -226,6 +231,7 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
     for (size_t i = 0; i < pair.base.rows.size(); ++i) {
       if (after.find(before.keys[i]) == nullptr) only_before.push_back(&pair.base.rows[i]);
     }
+    comparer.expect(pair.other.rows.size());
     for (size_t i = 0; i < pair.other.rows.size(); ++i) {
       const Record& row = pair.other.rows[i];
       const Record* partner = before.find(after.keys[i]);

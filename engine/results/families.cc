@@ -69,23 +69,22 @@ class Families {
 }  // namespace
 
 std::unordered_map<int, size_t> find_families(
-    const std::map<int, const WorkpackageView*>& workpackages,
+    const WorkpackagesById& workpackages,
     const std::function<std::string(const WorkpackageView&)>& point_key,
     const std::function<std::string(const WorkpackageView&)>& own_values) {
   std::unordered_map<int, int> depth;
   std::map<int, std::vector<const WorkpackageView*>> by_depth;
-  for (const auto& [id, workpackage] : workpackages) {  // parents have lower ids
+  for (const WorkpackageView* workpackage : workpackages) {  // parents have lower ids
     int own = 0;
     for (const int parent : workpackage->parents) {
       const auto above = depth.find(parent);  // none: the first ones, of depth 0
       own = std::max(own, above == depth.end() ? 1 : above->second + 1);
     }
-    if (own != 0) depth[id] = own;
+    if (own != 0) depth[workpackage->id] = own;
     by_depth[own].push_back(workpackage);
   }
-  const bool plain = std::all_of(workpackages.begin(), workpackages.end(), [&](const auto& entry) {
-    return own_values(*entry.second).empty();
-  });
+  const bool plain = std::all_of(workpackages.begin(), workpackages.end(),
+                                 [&](const auto* one) { return own_values(*one).empty(); });
   // Iterations of one workpackage may differ in `own_values`. Iterations of its parents belong to
   // one family only if these values are equal too.
   // The values of the iterations of one workpackage.
@@ -94,7 +93,7 @@ std::unordered_map<int, size_t> find_families(
     return fmt::format("{}\1{}", point, fmt::join(workpackage.parents, ","));
   };
   for (auto at = workpackages.begin(); !plain && at != workpackages.end(); ++at) {
-    const WorkpackageView& workpackage = *at->second;
+    const WorkpackageView& workpackage = **at;
     values_of[iterations_of(point_key(workpackage), workpackage)].insert(own_values(workpackage));
   }
   const std::function<std::string(const WorkpackageView&)> full_key =

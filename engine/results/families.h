@@ -19,7 +19,7 @@ namespace tally {
 // because they follow from jube_wp_* or are evaluated again. If they differ between iterations of
 // its parents, these are separate families.
 std::unordered_map<int, size_t> find_families(
-    const std::map<int, const WorkpackageView*>& workpackages,
+    const WorkpackagesById& workpackages,
     const std::function<std::string(const WorkpackageView&)>& point_key,
     const std::function<std::string(const WorkpackageView&)>& own_values);
 

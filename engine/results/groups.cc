@@ -10,9 +10,26 @@ namespace tally {
 
 Groups::Groups(const Benchmark& benchmark, const Analyser& analyser,
                const std::vector<WorkpackageView>& workpackages)
-    : benchmark_(benchmark), analyser_(analyser), own_(parameters_of_workpackages(benchmark)) {
-  for (const WorkpackageView& workpackage : workpackages)
-    by_id_.insert_or_assign(by_id_.end(), workpackage.id, &workpackage);
+    : benchmark_(benchmark),
+      analyser_(analyser),
+      by_id_(tally::by_id(workpackages)),
+      own_(parameters_of_workpackages(benchmark)) {}
+
+WorkpackagesById by_id(const std::vector<WorkpackageView>& workpackages) {
+  WorkpackagesById list;
+  list.reserve(workpackages.size());
+  for (const WorkpackageView& workpackage : workpackages) list.push_back(&workpackage);
+  const auto before = [](const auto* a, const auto* b) { return a->id < b->id; };
+  if (!std::is_sorted(list.begin(), list.end(), before))
+    std::stable_sort(list.begin(), list.end(), before);
+  return list;
+}
+
+const WorkpackageView* find_id(const WorkpackagesById& workpackages, int id) {
+  const auto found =
+      std::lower_bound(workpackages.begin(), workpackages.end(), id,
+                       [](const WorkpackageView* one, int wanted) { return one->id < wanted; });
+  return found != workpackages.end() && (*found)->id == id ? *found : nullptr;
 }
 
 bool Groups::counts(const WorkpackageView& workpackage) const {
@@ -39,12 +56,12 @@ const Analyse* Groups::find(const std::string& step) const {
 }
 
 void Groups::find_warmups() {
-  for (const auto& [id, workpackage] : by_id_) {  // parents have lower ids
+  for (const WorkpackageView* workpackage : by_id_) {  // parents have lower ids
     const auto& parents = workpackage->parents;
     if (is_warmup(benchmark_, *workpackage) ||
         std::any_of(parents.begin(), parents.end(),
                     [&](int parent) { return warmups_.count(parent) != 0; }))
-      warmups_.insert(id);
+      warmups_.insert(workpackage->id);
   }
 }
 
@@ -58,28 +75,32 @@ std::string Groups::own_values(const WorkpackageView& workpackage) const {
   return text;
 }
 
+// The family of each workpackage. Empty: each is a family of its own, because without several
+// iterations, equal points are repeated values of a parameter.
+std::unordered_map<int, size_t> Groups::find_families() const {
+  const bool iterated =
+      std::any_of(by_id_.begin(), by_id_.end(), [&](const WorkpackageView* workpackage) {
+        return workpackage->iteration != by_id_.front()->iteration;
+      });
+  if (!analyser_.reduce || !iterated) return {};
+  return tally::find_families(
+      by_id_, [&](const WorkpackageView& p) { return point_key(p, own_); },
+      [&](const WorkpackageView& p) { return own_values(p); });
+}
+
 void Groups::make() {
   find_warmups();
-  std::unordered_map<int, size_t> families;
-  if (analyser_.reduce) {
-    families = find_families(
-        by_id_, [&](const WorkpackageView& p) { return point_key(p, own_); },
-        [&](const WorkpackageView& p) { return own_values(p); });
-  }
+  const std::unordered_map<int, size_t> families = find_families();
   std::unordered_map<size_t, size_t> of_family;
-  for (const auto& [id, workpackage] : by_id_) {
+  for (const WorkpackageView* workpackage : by_id_) {
+    const int id = workpackage->id;
     if (!workpackage->finished || find(workpackage->step) == nullptr) continue;
     if (warmups_.count(id) != 0) continue;
-    if (analyser_.reduce) {
-      const auto [entry, is_new] = of_family.try_emplace(families.at(id), groups_.size());
-      if (!is_new) {
-        groups_[entry->second].members.push_back(workpackage);
-        group_of_[id] = entry->second;
-        continue;
-      }
-    }
-    group_of_[id] = groups_.size();
-    groups_.emplace_back().members.push_back(workpackage);
+    size_t place = groups_.size();
+    if (!families.empty()) place = of_family.try_emplace(families.at(id), place).first->second;
+    if (place == groups_.size()) groups_.emplace_back();
+    groups_[place].members.push_back(workpackage);
+    group_of_.emplace_back(id, place);
   }
   for (const Group& group : groups_) {
     for (const Group* ancestor : ancestors(group))
@@ -87,12 +108,18 @@ void Groups::make() {
   }
 }
 
+const Group* Groups::group_of(int id) const {
+  const auto found =
+      std::lower_bound(group_of_.begin(), group_of_.end(), id,
+                       [](const auto& entry, int wanted) { return entry.first < wanted; });
+  return found != group_of_.end() && found->first == id ? &groups_[found->second] : nullptr;
+}
+
 std::vector<const Group*> Groups::ancestors(const Group& group) const {
   std::vector<const Group*> result;
   for (const WorkpackageView* workpackage : ancestors(group.members)) {
-    const auto found = group_of_.find(workpackage->id);
-    if (found == group_of_.end()) continue;
-    const Group* above = &groups_[found->second];
+    const Group* above = group_of(workpackage->id);
+    if (above == nullptr) continue;
     if (std::find(result.begin(), result.end(), above) == result.end()) result.push_back(above);
   }
   return result;
@@ -107,22 +134,26 @@ std::vector<const WorkpackageView*> Groups::ancestors(
   std::set<int> seen;
   for (size_t i = 0; i < queue.size(); ++i) {
     for (const int parent : queue[i]->parents) {
-      const auto found = by_id_.find(parent);
-      if (found != by_id_.end() && seen.insert(parent).second) queue.push_back(found->second);
+      const WorkpackageView* found = find_id(by_id_, parent);
+      if (found != nullptr && seen.insert(parent).second) queue.push_back(found);
     }
   }
   queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(members.size()));
   return queue;
 }
 
+std::vector<const WorkpackageView*> Groups::ancestors(const WorkpackageView& workpackage) const {
+  if (workpackage.parents.empty()) return {};
+  return ancestors(std::vector<const WorkpackageView*>{&workpackage});
+}
+
 std::vector<const Found*> Groups::found_above(const WorkpackageView& workpackage) const {
   std::vector<const Found*> above;
-  for (const WorkpackageView* parent : ancestors({&workpackage})) {
-    const auto at = group_of_.find(parent->id);
-    if (at == group_of_.end()) continue;
-    const Group& group = groups_[at->second];
-    const auto member = std::find(group.members.begin(), group.members.end(), parent);
-    above.push_back(&group.found_of(static_cast<size_t>(member - group.members.begin())));
+  for (const WorkpackageView* parent : ancestors(workpackage)) {
+    const Group* group = group_of(parent->id);
+    if (group == nullptr) continue;
+    const auto member = std::find(group->members.begin(), group->members.end(), parent);
+    above.push_back(&group->found_of(static_cast<size_t>(member - group->members.begin())));
   }
   return above;
 }

@@ -1,10 +1,10 @@
 // Groups an analyser's workpackages into result lines. Private to results/.
 #pragma once
 
-#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/results/analyse.h"
@@ -34,7 +34,7 @@ class Groups {
 
   std::vector<Group>& all() { return groups_; }
   const std::vector<Group>& all() const { return groups_; }
-  const std::map<int, const WorkpackageView*>& by_id() const { return by_id_; }
+  const WorkpackagesById& by_id() const { return by_id_; }
   // Null: the analyser does not read the step.
   const Analyse* find(const std::string& step) const;
 
@@ -47,6 +47,7 @@ class Groups {
   // All workpackages that these depend on, nearest first.
   std::vector<const WorkpackageView*> ancestors(
       const std::vector<const WorkpackageView*>& members) const;
+  std::vector<const WorkpackageView*> ancestors(const WorkpackageView& workpackage) const;
   // What the files of the workpackages that `workpackage` depends on hold, nearest first.
   std::vector<const Found*> found_above(const WorkpackageView& workpackage) const;
   // Whether a file of the group, or of the groups it depends on, was scanned for the pattern.
@@ -55,14 +56,17 @@ class Groups {
  private:
   void find_warmups();
   std::string own_values(const WorkpackageView& workpackage) const;
+  std::unordered_map<int, size_t> find_families() const;
+  // The group of a workpackage. Null: it is in none.
+  const Group* group_of(int id) const;
 
   const Benchmark& benchmark_;
   const Analyser& analyser_;
-  std::map<int, const WorkpackageView*> by_id_;
+  WorkpackagesById by_id_;
   std::set<std::string> own_;  // parameters that may differ between iterations
   std::set<int> warmups_;      // ids
   std::vector<Group> groups_;
-  std::unordered_map<int, size_t> group_of_;
+  std::vector<std::pair<int, size_t>> group_of_;  // id, place; by id
 };
 
 }  // namespace tally

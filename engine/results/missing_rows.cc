@@ -30,10 +30,9 @@ bool counts(const Benchmark& benchmark, const WorkpackageView& workpackage) {
 }
 
 void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
-                       const std::map<int, const WorkpackageView*>& workpackages,
-                       Records& records) {
+                       const WorkpackagesById& workpackages, Records& records) {
   const auto& analysed = analyser.analyse;
-  for (const auto& [id, workpackage] : workpackages) {
+  for (const WorkpackageView* workpackage : workpackages) {
     if (counts(benchmark, *workpackage)) continue;
     const std::string& failed = workpackage->step;
     const bool has_row = std::any_of(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {

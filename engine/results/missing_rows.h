@@ -17,6 +17,6 @@ bool counts(const Benchmark& benchmark, const WorkpackageView& workpackage);
 // Notes in `records` the workpackages that failed before an analysed step could start. They have no
 // row.
 void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
-                       const std::map<int, const WorkpackageView*>& workpackages, Records& records);
+                       const WorkpackagesById& workpackages, Records& records);
 
 }  // namespace tally

@@ -88,11 +88,9 @@ Status repeats_not_needed(const Benchmark& benchmark, const Journal& journal,
                           const std::string& run_dir, Evaluator& evaluator, std::vector<int>* ids) {
   std::vector<WorkpackageView> views;
   if (Status s = workpackage_views(benchmark, journal, run_dir, &views); !s) return s;
-  std::map<int, const WorkpackageView*> by_id;
-  for (const WorkpackageView& view : views) by_id[view.id] = &view;
   const std::set<std::string> own = parameters_of_workpackages(benchmark);
   const std::unordered_map<int, size_t> families = find_families(
-      by_id, [&](const WorkpackageView& view) { return point_key(view, own); },
+      by_id(views), [&](const WorkpackageView& view) { return point_key(view, own); },
       [](const WorkpackageView&) { return std::string(); });
   for (const Step& step : benchmark.steps) {
     if (step.until.metric.value.empty()) continue;

@@ -83,8 +83,8 @@ class Installed(unittest.TestCase):
             for path in SOURCE.glob(f"{folder}/*"):
                 if path.is_file():
                     self.assertIn(f"share/tally/{folder}/{path.name}", installed)
-        for file in ("schema/workflow.schema.json", "schema/result.schema.json"):
-            json.loads((self.prefix / "share/tally" / file).read_text())
+        for name in ("workflow", "result", "comparison", "history"):
+            json.loads((self.prefix / f"share/tally/schema/{name}.schema.json").read_text())
         for file in ("LICENSE", "CHANGELOG.md", "docs/reference.md"):
             self.assertIn(f"share/doc/tally/{file}", installed)
 

@@ -100,6 +100,17 @@ def main():
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html and "<strong>missed</strong>" in html, html
         assert html.count("<pre>") == 6, html  # a block for each failure, and what it printed stays in it
         print("ok: JSON, JUnit, CSV and Markdown")
+        for form, file in (("json", "r.json"), ("csv", "r.csv"), ("junit", "r.xml")):
+            printed = tally(folder, "report", "run", "--format", form).stdout
+            tally(folder, "report", "run", "-o", file)
+            assert printed == (folder / file).read_bytes(), (form, printed)
+        printed = tally(folder, "report", "run", "--format", "md").stdout.decode()
+        assert printed.startswith("# Report of ") and "**missed**" in printed, printed
+        for words in ([], ["--format", "html"]):
+            refused = tally(folder, "report", "run", *words, code=2)
+            assert refused.stdout == b"" and b"an HTML report needs a file" in refused.stderr, refused
+            assert b"-o report.html" in refused.stderr, refused
+        print("ok: printed without -o")
 
 
 main()

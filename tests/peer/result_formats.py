@@ -1,6 +1,7 @@
-"""result_formats.py TALLY SOURCE: `result -s json|jsonl|markdown` and `run --junit` read by programs of others.
+"""result_formats.py TALLY SOURCE: `result -s json|jsonl|markdown`, `compare -s json`, `history -s json` and `run --junit`
+read by programs of others.
 
-JSON is validated against docs/result.schema.json by the package jsonschema, JUnit's XML is read by junitparser, and the
+JSON is validated against the schemas in docs/ by the package jsonschema, JUnit's XML is read by junitparser, and the
 Markdown by markdown-it-py, with tables and no raw HTML.
 """
 
@@ -16,7 +17,8 @@ import junitparser
 from markdown_it import MarkdownIt
 
 TALLY = os.path.abspath(sys.argv[1])
-SCHEMA = json.loads((pathlib.Path(sys.argv[2]) / "docs/result.schema.json").read_text())
+DOCS = pathlib.Path(sys.argv[2]).absolute() / "docs"
+SCHEMA = json.loads((DOCS / "result.schema.json").read_text())
 
 WORKFLOW = r"""
 name: b
@@ -102,6 +104,84 @@ def check_json():
     check("rate" in pathlib.Path("run/000000/result/t.dat").read_text().splitlines()[0], "NAME.dat stays a table")
 
 
+def strict(name, document):
+    """Checks a document against docs/NAME.schema.json, and that the schema is strict: each object needs its keys."""
+    schema = json.loads((DOCS / f"{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    own = jsonschema.Draft202012Validator(schema)
+    for error in own.iter_errors(document):
+        failures.append(f"{name}: {list(error.path)}: {error.message}")
+    check(not own.is_valid({**document, "version": 2}), f"{name}: the schema accepts another version")
+    check(not own.is_valid({**document, "more": 1}), f"{name}: the schema accepts an unknown key")
+    for key in document:
+        check(not own.is_valid({k: v for k, v in document.items() if k != key}), f"{name}: {key} may be missing")
+
+
+def check_comparison():
+    def compare(*words, code=0):
+        return json.loads(tally("compare", *words, "-s", "json", code=code), parse_constant=not_json)
+
+    # The step fails in one of seven repeats, so that a run has a row of six.
+    two = compare("run/000000", "run/000001")
+    strict("comparison", two)
+    check([run["id"] for run in two["runs"]] == [0, 1] and "Kernel" in two["runs"][0]["machine"], "both runs")
+    check([row["verdict"] for row in two["rows"]] == ["unclear", "same", "same"], f"verdicts: {two['rows']}")
+    check([(row["base"]["n"], row["new"]["n"]) for row in two["rows"]] == [(7, 7), (7, 7), (6, 6)], "n of both sides")
+    by = compare("run/000000", "--by", "n")
+    strict("comparison", by)
+    check([row["new"]["by"] for row in by["rows"]] == ["2", "4"] and by["by"] == "n", f"by: {by['rows']}")
+    check(by["rows"][0]["change"] > 0.9 and by["rows"][0]["verdict"] == "improved", f"twice as fast: {by['rows'][0]}")
+    strict("comparison", compare("run/000000", "--null"))
+    few = compare("few/000000", "few/000001")  # two repeats a side: no interval, and one side without a value
+    strict("comparison", few)
+    check(few["rows"][0]["low"] is None and few["rows"][0]["repeats_needed"] > 2, f"two repeats: {few['rows']}")
+    check([row["base"]["failed"] for row in few["rows"]] == [False, True], f"failed: {few['rows']}")
+
+
+def check_history():
+    def history(*words):
+        return json.loads(tally("history", *words, "-s", "json"), parse_constant=not_json)
+
+    document = history("run", "--metric", "rate")
+    strict("history", document)
+    check([one["parameters"].split()[0] for one in document["series"]] == ["n=1", "n=2", "n=4"], "series")
+    one = document["series"][2]
+    check(one["unit"] == "x/s" and one["better"] == "higher", f"{one['unit']}, {one['better']}")
+    check([(point["run"], point["of"], len(point["sample"])) for point in one["points"]] == [(0, 7, 6), (1, 7, 6)],
+          f"points: {one['points']}")
+    check(one["points"][0]["median"] == 403.5 and one["points"][0]["low"] == 400, f"median: {one['points'][0]}")
+    few = history("few")
+    strict("history", few)
+    failed = few["series"][1]["points"][0]
+    check(failed["failed"] and failed["median"] is None and failed["low"] is None, f"failed: {failed}")
+    # Runs with a slowdown after the fourth, written as earlier runs have left them.
+    folder = pathlib.Path("past/history.d")
+    folder.mkdir(parents=True)
+    text = pathlib.Path("few/history.d/000000.json").read_text()
+    for number in range(8):
+        file = json.loads(text)
+        file["run"]["id"] = number
+        file["rows"] = [{**file["rows"][0], "sample": [100 + number % 2 if number < 4 else 80 - number % 2]}]
+        (folder / f"{number:06}.json").write_text(json.dumps(file))
+    past = history("past")
+    strict("history", past)
+    changes = [point["change"] for point in past["series"][0]["points"]]
+    check([at for at, change in enumerate(changes) if change] == [4], f"changes: {changes}")
+    check(changes[4] and changes[4]["word"] == "regresses" and abs(changes[4]["change"] + 0.209) < 0.001,
+          f"change: {changes[4]}")
+
+
+FEW = r"""
+name: few
+outpath: few
+parameterset: {name: ps, parameter: {name: n, type: int, _: "1,2"}}
+patternset: {name: pt, pattern: {name: rate, type: float, _: "rate=(\\S+)"}}
+step: {name: s, kind: run, use: ps, repeat: 2, do: 'test $n = 1 && echo rate=$(($n * 100 + $jube_wp_iteration))'}
+analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}
+result: {use: a, table: {name: t, column: [n, {_: rate, statistic: median, better: higher}]}}
+"""
+
+
 def check_markdown():
     text = tally("result", "run", "-s", "markdown", "-o", "t", code=5)
     html = MarkdownIt("commonmark").enable("table").render(text)
@@ -130,7 +210,12 @@ def main():
         check(not os.path.exists("run"), "nothing is started when the report cannot be written")
         tally("run", "b.yaml", "-q", "--junit", "report.xml", code=5)
         tally("run", "b.yaml", "-q", code=5)
+        pathlib.Path("few.yaml").write_text(FEW)
+        tally("run", "few.yaml", "-q", code=1)
+        tally("run", "few.yaml", "-q", code=1)
         check_json()
+        check_comparison()
+        check_history()
         check_markdown()
         check_junit()
     for failure in failures:

@@ -118,3 +118,20 @@ TEST_CASE("no rows, and no tables") {
   report.tables.push_back(table(0));
   CHECK(has(html_report(report), "The table has no rows."));
 }
+
+TEST_CASE("only long texts are broken into lines") {
+  Report report;
+  ReportTable t;
+  t.name = "t";
+  t.grid.header = {"n", "machine", "why", "lines"};
+  t.numeric = {true, false, false, false};
+  const std::string forty = "0123456789012345678901234567890123456789";
+  std::string umlauts;
+  for (int i = 0; i < 40; ++i) umlauts += "\xc3\xa4";
+  t.grid.rows = {{"1", umlauts, "short", forty + "\n" + forty}, {"2", forty, forty + "x", ""}};
+  t.failed = {false, false};
+  report.tables.push_back(t);
+  CHECK(has(html_report(report),
+            "<style>#t0 :is(th,td):nth-child(1){text-align:right}#t0 td:nth-child(3){white-space:"
+            "pre-wrap;overflow-wrap:anywhere;min-width:20rem}</style>"));
+}

@@ -1,0 +1,65 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/report/history.h"
+
+namespace tally {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json();
+}
+
+Json change_of(const HistoryPoint::Change& change) {
+  const bool ratio = change.before > 0;
+  return {{"word", change.word},
+          {"before", number(change.before)},
+          {"after", number(change.after)},
+          {"change", ratio ? number(change.after / change.before - 1) : Json()}};
+}
+
+Json point_of(const HistoryPoint& point) {
+  const HistoryEntry& entry = point.entry;
+  Json out = {
+      {"run", entry.run},
+      {"start", entry.start},
+      {"sample", entry.sample},
+      {"of", entry.repeats},
+      {"median", point.median ? number(*point.median) : Json()},
+      {"low", point.interval ? number(point.interval->low) : Json()},
+      {"high", point.interval ? number(point.interval->high) : Json()},
+      {"failed", entry.failed},
+      {"busy", entry.busy},
+      {"throttled", entry.throttled},
+      {"change", point.change ? change_of(*point.change) : Json()},
+  };
+  for (const auto& [name, value] : entry.machine) out["machine"][name] = value;
+  return out;
+}
+
+}  // namespace
+
+std::string history_json(const std::string& metric, const std::vector<HistorySeries>& series,
+                         const std::string& version) {
+  Json out = {{"format", "tally-metric-history"},
+              {"version", 1},
+              {"program", "tally " + version},
+              {"metric", metric},
+              {"series", Json::array()}};
+  for (const HistorySeries& one : series) {
+    const HistoryEntry& entry = one.front().entry;
+    Json points = Json::array();
+    for (const HistoryPoint& point : one) points.push_back(point_of(point));
+    out["series"].push_back({{"benchmark", entry.benchmark},
+                             {"table", entry.table},
+                             {"parameters", entry.parameters},
+                             {"unit", entry.unit},
+                             {"better", entry.better.empty() ? Json() : Json(entry.better)},
+                             {"points", std::move(points)}});
+  }
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tally
