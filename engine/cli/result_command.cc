@@ -8,6 +8,7 @@
 #include "engine/cli/log_results.h"
 #include "engine/cli/results.h"
 #include "engine/cli/summary.h"
+#include "engine/journal/samples.h"
 
 namespace tally {
 namespace {
@@ -83,6 +84,17 @@ int analyse_command(const Invocation& invocation, const ResultArgs& args) {
   return code;
 }
 
+namespace {
+
+// Whether the journal has no samples of the run, as one of an earlier version, or old ones.
+bool lacks_samples(const Journal& journal, const ResultArgs& args) {
+  bool has = false;
+  const bool asked = static_cast<bool>(samples_of(journal).has_samples(&has));
+  return asked && (!has || !args.update.empty());
+}
+
+}  // namespace
+
 int result_command(const Invocation& invocation, const ResultArgs& args) {
   if (!args.logs.empty()) return show_log_results(invocation, args);
   std::vector<OpenRun> runs;
@@ -97,7 +109,14 @@ int result_command(const Invocation& invocation, const ResultArgs& args) {
   options.render.select = args.select;
   options.render.exclude = args.exclude;
   options.render.style = args.style;
-  return show_results(invocation, runs, options);
+  std::vector<Sample> samples;
+  if (runs.size() == 1 && !newest.as_jube && lacks_samples(*runs.front().journal, args))
+    options.samples = &samples;
+  const int code = show_results(invocation, runs, options);
+  const std::string directory = runs.front().directory.path;
+  runs.clear();
+  keep_samples(directory, samples);
+  return code;
 }
 
 }  // namespace tally

@@ -20,6 +20,7 @@
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 #include "engine/expand/evaluator.h"
+#include "engine/journal/samples.h"
 #include "engine/jube/jube_files.h"
 #include "engine/read/files.h"
 #include "engine/report/history.h"
@@ -266,6 +267,14 @@ bool analyse_run(const Invocation& invocation, const OpenRun& run, size_t* rows)
   return !diagnostics.has_errors();
 }
 
+void keep_samples(const std::string& run_dir, const std::vector<Sample>& samples) {
+  if (samples.empty()) return;
+  std::unique_ptr<Journal> journal;
+  Status kept = Journal::open(run_dir, &journal);
+  if (kept) kept = samples_of(*journal).set_samples(samples);
+  (void)static_cast<bool>(kept);
+}
+
 int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                  const ShowOptions& options) {
   if (runs.empty()) return kBadInput;
@@ -294,7 +303,8 @@ int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
     Records merged;
     for (size_t i = 0; i < runs.size(); ++i) {
       const OpenRun& run = runs[i];
-      Records own = result_records(*run.benchmark, result, views[i], *evaluator, diagnostics);
+      Records own = result_records(*run.benchmark, result, views[i], *evaluator, diagnostics, {},
+                                   runs.size() == 1 ? options.samples : nullptr);
       if (!invocation.as_jube) warn_of_unmatched(own, diagnostics);
       RenderOptions render_options = options.render;
       render_options.run_id = run.directory.id;

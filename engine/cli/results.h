@@ -34,6 +34,8 @@ struct ShowOptions {
   RenderOptions render;
   bool print = true;  // tables to standard output
   bool write = true;  // result/NAME.dat, databases, syslog
+  // If given, gets the raw samples of one run, for keep_samples().
+  std::vector<Sample>* samples = nullptr;
   // If given, gets the outputs that were shown.
   std::vector<RenderedResult>* shown = nullptr;
 };
@@ -42,6 +44,9 @@ struct ShowOptions {
 // are merged and get an "id" column. Returns an exit code.
 int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
                  const ShowOptions& options);
+// Keeps the samples in the run's journal. The run must not be open. If it is in use or belongs to
+// another person, they are not kept.
+void keep_samples(const std::string& run_dir, const std::vector<Sample>& samples);
 // Prints tables to standard output, and notes and missed references to standard error. Returns the
 // exit code that follows from the references.
 int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,

@@ -258,6 +258,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   int shown = kFine;
   std::vector<OpenRun> runs(1);
   std::vector<RenderedResult> tables;
+  std::vector<Sample> samples;
   if (show || analyse || execution.junit != nullptr) {
     runs[0].directory = directory;
     if (!open_run(invocation, directory, "", {}, runs.data())) return kFailed;
@@ -266,6 +267,7 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
     show_options.shown = &tables;
     size_t rows = 0;
     if (show) {
+      if (!benchmark.as_jube && show_options.write) show_options.samples = &samples;
       shown = show_results(invocation, runs, show_options);
       if (!invocation.as_jube) run_on_fail(runs[0], tables);
     } else if (analyse && !analyse_run(invocation, runs[0], &rows)) {
@@ -279,6 +281,8 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
     if (!made) print_error(invocation, made.message());
     if (!made) code = std::max(code, kFailed);
   }
+  runs.clear();
+  keep_samples(directory.path, samples);
   // JUBE's exit code ignores failed commands. It only reports JUBE's own failures.
   if (invocation.as_jube && status && !summary.interrupted)
     return gives_up || shown != kFine ? kFailed : kFine;

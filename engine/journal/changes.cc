@@ -242,6 +242,7 @@ Status SqliteJournal::change_and_forget(Statement& statement, int workpackage) {
   if (status) status = change(statement.bind(1, static_cast<long long>(workpackage)));
   if (status) status = forget_disturbance(workpackage);
   if (status) status = forget_job_use(workpackage);
+  if (status) status = forget_samples(workpackage);
   return status && own ? commit() : status;
 }
 

@@ -5,8 +5,6 @@
 #include "engine/journal/sqlite_journal.h"
 
 namespace tally {
-namespace {
-
 Status has_table(SqliteDatabase& database, const char* table, bool* has) {
   Statement found;
   if (Status s =
@@ -21,8 +19,6 @@ Status has_table(SqliteDatabase& database, const char* table, bool* has) {
   return found.status();
 }
 
-}  // namespace
-
 Status make_machine_tables(SqliteDatabase& database) {
   return database.run(
       "CREATE TABLE IF NOT EXISTS others(package INTEGER PRIMARY KEY, cores REAL);"
@@ -30,6 +26,8 @@ Status make_machine_tables(SqliteDatabase& database) {
       " throttling TEXT);"
       "CREATE TABLE IF NOT EXISTS job_use(package INTEGER PRIMARY KEY, nodes TEXT, seconds REAL,"
       " joules REAL, max_rss REAL, why TEXT);"
+      "CREATE TABLE IF NOT EXISTS sample(package INTEGER, analyser TEXT, pattern TEXT, value TEXT,"
+      " packed BLOB, PRIMARY KEY(package, analyser, pattern)) WITHOUT ROWID;"
       "CREATE TABLE IF NOT EXISTS fact(session INTEGER, position INTEGER, name TEXT, value TEXT,"
       " PRIMARY KEY(session, position));"
       "CREATE TABLE IF NOT EXISTS process(package INTEGER, pid INTEGER, start TEXT);");

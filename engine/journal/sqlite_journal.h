@@ -13,10 +13,11 @@
 #include "engine/journal/journal.h"
 #include "engine/journal/lease.h"
 #include "engine/journal/outcome_columns.h"
+#include "engine/journal/samples.h"
 
 namespace tally {
 
-class SqliteJournal final : public Journal {
+class SqliteJournal final : public Journal, public SampleTable {
  public:
   ~SqliteJournal() override { close(); }
 
@@ -55,6 +56,9 @@ class SqliteJournal final : public Journal {
   Status disturbances(std::map<int, Disturbance>* all) const override;
   Status set_job_use(int workpackage, const JobUse& use) override;
   Status job_uses(std::map<int, JobUse>* all) const override;
+  Status set_samples(const std::vector<Sample>& samples) override;
+  Status each_sample(const std::function<void(const Sample& sample)>& take) const override;
+  Status has_samples(bool* has) const override;
   Status add_session(const Facts& facts) override;
   Status add_fact(const std::string& name, const std::string& value) override;
   Status sessions(std::vector<Facts>* out) const override;
@@ -81,6 +85,7 @@ class SqliteJournal final : public Journal {
   Status change_and_forget(Statement& statement, int workpackage);
   Status forget_disturbance(int workpackage);
   Status forget_job_use(int workpackage);
+  Status forget_samples(int workpackage);
   Status change(Statement& statement);
   Status committed();
   void write_snapshot();

@@ -41,11 +41,12 @@ class Analysis {
         parameters_(wanted_, !benchmark.as_jube),
         groups_(benchmark, analyser, workpackages) {}
 
-  Records run(std::vector<WorkpackageResult>* each) {
+  Records run(std::vector<WorkpackageResult>* each, std::vector<Sample>* samples) {
     if (lacks_something() || clashes()) return {};
     groups_.make();
     const Scanner scanner = scan_groups(benchmark_, analyser_, wanted_.repeats(), groups_);
     scanner.report(diagnostics_);
+    if (samples != nullptr && wanted_.repeats()) take_samples(samples);
     if (each != nullptr) *each = workpackage_results();
     Records records = make_records();
     records.unmatched = scanner.unmatched();
@@ -53,6 +54,18 @@ class Analysis {
   }
 
  private:
+  void take_samples(std::vector<Sample>* samples) const {
+    for (const Group& group : groups_.all()) {
+      for (size_t i = 0; i < group.members.size(); ++i) {
+        for (const auto& [name, statistics] : group.found_of(i)) {
+          if (statistics.count() == 0) continue;
+          samples->push_back({group.members[i]->id, analyser_.name.value, name,
+                              statistics.first().str(), statistics.packed()});
+        }
+      }
+    }
+  }
+
   // Reports a step or a pattern set that tags left out, with JUBE's message.
   bool lacks_something() {
     const auto lacks = [&](const std::vector<Text>& use) {
@@ -381,8 +394,9 @@ class Analysis {
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
                 Diagnostics& diagnostics, std::vector<WorkpackageResult>* each,
-                const std::set<std::string>& more_values) {
-  return Analysis(benchmark, analyser, workpackages, more_values, evaluator, diagnostics).run(each);
+                const std::set<std::string>& more_values, std::vector<Sample>* samples) {
+  return Analysis(benchmark, analyser, workpackages, more_values, evaluator, diagnostics)
+      .run(each, samples);
 }
 
 }  // namespace tally

@@ -1,6 +1,8 @@
 // Reads the output of finished workpackages with the benchmark's patterns.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 #include "engine/results/records.h"
 #include "engine/workflow/workflow.h"
 #include "engine/workpackage/disturbance.h"
+#include "engine/workpackage/sample.h"
 #include "engine/workpackage/workpackage.h"
 
 namespace tally {
@@ -30,6 +33,10 @@ struct WorkpackageView {
   State state = State::done;
   bool reused = false;      // a setup whose finished work was reused
   Disturbance disturbance;  // while it ran on this machine
+  // What the journal kept of its outputs, which are gone: by analyser and pattern. Null: they are
+  // there, or nothing was kept.
+  using Kept = std::map<std::pair<std::string, std::string>, std::string>;
+  std::shared_ptr<const Kept> kept;
   // Why values of its job are missing (JobUse::why); in a row also for one that ran in no job.
   RareText no_job_use;
   // Everything a result may show: first the parameters, then the jube_* built-ins and others.
@@ -68,11 +75,13 @@ struct WorkpackageResult {
 //
 // Problems go to `diagnostics`, each once with a count: "cannot be represented as a int", a missing
 // file, an unreadable pattern. `each`, if given, gets the values of every workpackage's own files.
-// `more_values`: names that records hold besides those that the results show.
+// `more_values`: names that records hold besides those that the results show. `samples`, if given and
+// if an output asks for statistics of repeats, gets what each workpackage printed.
 Records analyse(const Benchmark& benchmark, const Analyser& analyser,
                 const std::vector<WorkpackageView>& workpackages, Evaluator& evaluator,
                 Diagnostics& diagnostics, std::vector<WorkpackageResult>* each = nullptr,
-                const std::set<std::string>& more_values = {});
+                const std::set<std::string>& more_values = {},
+                std::vector<Sample>* samples = nullptr);
 
 // The text of jube_pat_int, _fp, _wrd, _nint, _nfp, _nwrd and _bl. Null for any other name.
 const std::string* pattern_building_block(std::string_view name);

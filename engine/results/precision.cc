@@ -15,8 +15,6 @@
 namespace tally {
 namespace {
 
-using statistics::Sample;
-
 // The analyser that reads the metric of a step, for that step alone and without reducing repeats.
 bool analyser_of(const Benchmark& benchmark, const Step& step, Analyser* out) {
   for (const Analyser& analyser : benchmark.analysers) {
@@ -77,7 +75,7 @@ bool is_warmup(const Benchmark& benchmark, const WorkpackageView& workpackage) {
   return copies > 0 && workpackage.iteration % copies < step->until.warmup;
 }
 
-double relative_half_width(const Sample& sample) {
+double relative_half_width(const statistics::Sample& sample) {
   if (sample.size() < statistics::kFewestForMedian) return -1;
   const double middle = std::fabs(statistics::median(sample));
   const statistics::Interval interval = statistics::median_interval(sample).interval;
@@ -106,7 +104,7 @@ Status repeats_not_needed(const Benchmark& benchmark, const Journal& journal,
       if (view.state == State::pending) point.open.push_back(view.id);
     }
     for (const auto& [family, point] : points) {
-      Sample sample;
+      statistics::Sample sample;
       for (const auto& [iteration, value] : point.values) sample.push_back(value);
       const double half_width = relative_half_width(sample);
       const bool enough = static_cast<int>(sample.size()) >= step.until.min && half_width >= 0 &&
@@ -125,7 +123,7 @@ void note_precision(const Benchmark& benchmark, ResultTable& out) {
       for (size_t i = 0; i < out.rows.size(); ++i) {
         const auto found = out.rows[i].summaries.find(column_key(column));
         if (found == out.rows[i].summaries.end()) continue;
-        const Sample& sample = found->second.sample;
+        const statistics::Sample& sample = found->second.sample;
         const double half_width = relative_half_width(sample);
         if (half_width <= step.until.half_width) continue;
         out.notes.push_back(

@@ -15,9 +15,11 @@ namespace tally {
 
 // Returns the records of one result: its analysers' rows over these workpackages, one analyser
 // after the other. `more_values`: names that they hold besides those that the results show.
+// `samples`: as for analyse().
 Records result_records(const Benchmark& benchmark, const Result& result,
                        const std::vector<WorkpackageView>& views, Evaluator& evaluator,
-                       Diagnostics& diagnostics, const std::set<std::string>& more_values = {});
+                       Diagnostics& diagnostics, const std::set<std::string>& more_values = {},
+                       std::vector<Sample>* samples = nullptr);
 void warn_of_unmatched(const Records& records, Diagnostics& diagnostics);
 
 }  // namespace tally

@@ -156,6 +156,7 @@ Status Scanner::find_files(const WorkpackageView& workpackage, const std::string
 
 void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
                    const std::vector<Found*>& found) {
+  if (workpackage.kept != nullptr && take_kept(analyse, workpackage, found)) return;
   Values values(workpackage);
   auto lookup = [&](std::string_view name) { return values.find(name); };
   std::string first_name;
@@ -183,6 +184,36 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
     }
   }
   count(workpackage, here);
+}
+
+bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpackage,
+                        const std::vector<Found*>& found) {
+  SoughtHere here;
+  bool any = false;
+  for (const FileSearch& search : searches_of(analyse)) {
+    for (const Pattern* pattern : search.patterns) {
+      const std::string& name = pattern->name.value;
+      if (pattern->mode != PatternMode::pattern || here.count(pattern) != 0) continue;
+      Sought& sought = here[pattern];
+      sought.files = {"the journal"};
+      std::vector<Statistics*> statistics;
+      for (Found* one : found)
+        statistics.push_back(&one->try_emplace(name, pattern->type).first->second);
+      const auto kept = workpackage.kept->find({analyser_.name.value, name});
+      if (kept == workpackage.kept->end()) continue;
+      const std::optional<Statistics> values = Statistics::unpacked(pattern->type, kept->second);
+      if (!values) continue;
+      any = sought.matched = true;
+      for (Statistics* one : statistics) one->add(*values);
+    }
+  }
+  if (!any) return false;
+  problem({}, "kept " + workpackage.step,
+          fmt::format("the folder of workpackage {} ({}) is gone; its values are those that the "
+                      "journal kept",
+                      workpackage.id, workpackage.step));
+  count(workpackage, here);
+  return true;
 }
 
 void Scanner::no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,

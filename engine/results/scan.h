@@ -95,6 +95,9 @@ class Scanner {
               const std::vector<Found*>& found, Sought& sought);
   const std::vector<FileSearch>& searches_of(const Analyse& analyse);
   Search& search_of(const Pattern* pattern);
+  // Takes the values of a workpackage whose outputs are gone from the journal. False: it has none.
+  bool take_kept(const Analyse& analyse, const WorkpackageView& workpackage,
+                 const std::vector<Found*>& found);
   void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
                const WorkpackageView& workpackage);
   void count(const WorkpackageView& workpackage, const SoughtHere& here);

@@ -1,6 +1,8 @@
 #include "engine/results/statistics.h"
 
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace tally {
@@ -9,6 +11,15 @@ namespace {
 BigInt as_big(const Value& value) {
   if (const auto* big = std::get_if<BigInt>(&value.data)) return *big;
   return BigInt(static_cast<Int128>(std::get<long long>(value.data)));
+}
+
+// Decimal digits, perhaps behind a minus.
+BigInt big_of(const std::string& text) {
+  const bool negative = !text.empty() && text.front() == '-';
+  BigInt value;
+  for (size_t i = negative ? 1 : 0; i < text.size(); ++i)
+    value = value * BigInt(static_cast<Int128>(10)) + BigInt(static_cast<Int128>(text[i] - '0'));
+  return negative ? value * BigInt(static_cast<Int128>(-1)) : value;
 }
 
 // Python's x ** 2 calls the C library's pow(). With a constant exponent the compiler would replace
@@ -48,6 +59,80 @@ void Statistics::add_integer(const Value& value) {
   BigInt big = as_big(value);
   big_sum_ = big_sum_.value_or(BigInt()) + big;
   big_sum2_ = big_sum2_.value_or(BigInt()) + big * big;
+}
+
+void Statistics::add(const Statistics& later) {
+  if (later.count_ == 0) return;
+  if (count_ == 0) {
+    first_ = later.first_;
+    least_ = later.least_;
+    most_ = later.most_;
+  } else if (type_ != ValueType::string) {
+    if (less(later.least_, least_)) least_ = later.least_;
+    if (less(most_, later.most_)) most_ = later.most_;
+  }
+  count_ += later.count_;
+  last_ = later.last_;
+  if (type_ == ValueType::integer) {
+    big_sum_ = as_big(sum()) + as_big(later.sum());
+    big_sum2_ = as_big(sum_of_squares()) + as_big(later.sum_of_squares());
+    sum_ = sum2_ = 0;
+  }
+  float_sum_ += later.float_sum_;
+  float_sum2_ += later.float_sum2_;
+}
+
+// "f", the count, and the length of each value with the value behind it: "5:hello". A double has its
+// shortest text that is read back as the same.
+std::string Statistics::packed() const {
+  constexpr std::string_view kTypes = "sif";
+  std::string bytes(1, kTypes[static_cast<size_t>(type_)]);
+  const auto put = [&](const std::string& text) {
+    bytes += std::to_string(text.size()) + ":" + text;
+  };
+  put(std::to_string(count_));
+  for (const Value& value : {first_, last_, least_, most_, sum(), sum_of_squares()})
+    put(value.str());
+  return bytes;
+}
+
+std::optional<Statistics> Statistics::unpacked(ValueType type, std::string_view bytes) {
+  constexpr std::string_view kTypes = "sif";
+  if (bytes.empty() || bytes.front() != kTypes[static_cast<size_t>(type)]) return {};
+  bytes.remove_prefix(1);
+  std::vector<std::string> texts;
+  while (!bytes.empty()) {
+    const size_t colon = bytes.find(':');
+    size_t length = 0;
+    if (colon == std::string_view::npos ||
+        std::from_chars(bytes.data(), bytes.data() + colon, length).ptr != bytes.data() + colon ||
+        length > bytes.size() - colon - 1)
+      return {};
+    texts.emplace_back(bytes.substr(colon + 1, length));
+    bytes.remove_prefix(colon + 1 + length);
+  }
+  constexpr size_t kTexts = 7;
+  if (texts.size() != kTexts) return {};
+  Statistics out(type);
+  out.count_ = std::atoll(texts[0].c_str());
+  const auto value = [&](size_t i) {
+    if (type == ValueType::integer) return integer_value(big_of(texts[i]));
+    return make_value(texts[i], type).value_or(Value{});
+  };
+  if (out.count_ <= 0) return {};
+  out.first_ = value(1);
+  out.last_ = value(2);
+  if (type == ValueType::string) return out;
+  out.least_ = value(3);
+  out.most_ = value(4);
+  if (type == ValueType::integer) {
+    out.big_sum_ = big_of(texts[5]);
+    out.big_sum2_ = big_of(texts[6]);
+  } else {
+    out.float_sum_ = value(5).as_double();
+    out.float_sum2_ = value(6).as_double();
+  }
+  return out;
 }
 
 Value Statistics::spread(const Value& sum, const Value& sum2) const {

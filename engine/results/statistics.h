@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/results/records.h"
@@ -29,6 +30,9 @@ class Statistics {
   explicit Statistics(ValueType type) : type_(type) {}
 
   void add(const Value& value);
+  // Adds the values that `later` has taken, as if they were taken after the own ones. Sums of floats
+  // may differ in the last digit from those of the single values.
+  void add(const Statistics& later);
   long long count() const { return count_; }
   const Value& first() const { return first_; }
 
@@ -37,6 +41,9 @@ class Statistics {
   //   std = sqrt(|sum2 - sum^2 / n| / (n - 1))
   // Stores nothing when there was no value.
   void store(const std::string& name, std::map<std::string, Value>& out) const;
+  // All that it holds, as bytes; and back. Nothing if the bytes are of another type or damaged.
+  std::string packed() const;
+  static std::optional<Statistics> unpacked(ValueType type, std::string_view bytes);
   // Stores only some of them.
   void store(const std::vector<StoredStatistic>& wanted, std::map<std::string, Value>& out) const;
 

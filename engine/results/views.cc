@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +15,7 @@
 
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
+#include "engine/journal/samples.h"
 #include "engine/results/table_names.h"
 #include "engine/workflow/job_values.h"
 #include "engine/workpackage/values.h"
@@ -262,6 +267,34 @@ class ViewMaker {
 
 }  // namespace
 
+namespace {
+
+std::set<std::string> names_in_folder(const std::string& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    names.insert(entry.path().filename().string());
+  return names;
+}
+
+// Gives the workpackages whose folders are gone what the journal kept of them.
+Status take_kept(const Journal& journal, const std::set<int>& gone,
+                 std::vector<WorkpackageView>& views) {
+  std::map<int, std::shared_ptr<WorkpackageView::Kept>> kept;
+  const Status read = samples_of(journal).each_sample([&](const Sample& sample) {
+    if (gone.count(sample.workpackage) == 0) return;
+    auto& one = kept[sample.workpackage];
+    if (!one) one = std::make_shared<WorkpackageView::Kept>();
+    (*one)[{sample.analyser, sample.pattern}] = sample.packed;
+  });
+  for (WorkpackageView& view : views) {
+    if (const auto found = kept.find(view.id); found != kept.end()) view.kept = found->second;
+  }
+  return read;
+}
+
+}  // namespace
+
 DefinitionsByName definitions_of(const Benchmark& benchmark, const Journal::Stored& stored) {
   DefinitionsByName definitions;
   for (size_t i = 0; i < stored.parameters.size(); ++i) {
@@ -294,9 +327,21 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
   for (const Journal::Tally& one : states) count += static_cast<size_t>(one.count);
   views->clear();
   views->reserve(count);
+  std::set<int> gone;
+  std::optional<std::set<std::string>> folders;
+  if (bool has = false; !benchmark.as_jube) {
+    if (Status s = samples_of(journal).has_samples(&has); !s) return s;
+    if (has) folders = names_in_folder(run_dir);
+  }
   ViewMaker maker(benchmark, journal.run(), run_dir, std::move(disturbances), std::move(job_uses),
                   all_builtins, *views);
-  return journal.each_workpackage([&](Journal::Stored& stored) { maker.add(stored); });
+  const Status read = journal.each_workpackage([&](Journal::Stored& stored) {
+    const State state = stored.workpackage.outcome.state;
+    if (folders && finished_well(state) && folders->count(stored.directory) == 0)
+      gone.insert(stored.workpackage.id);
+    maker.add(stored);
+  });
+  return read && !gone.empty() ? take_kept(journal, gone, *views) : read;
 }
 
 WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expander,

@@ -173,3 +173,46 @@ TEST_CASE("in JUBE's files the new suffixes are no names") {  // JUBE 2.7.1: an 
   const Ran ran = shell.tally("run -r b.yaml");
   CHECK_MESSAGE(has(ran.out, "n,rate[x/s],rate_median\n1,100.0,\n"), (ran.out + ran.err));
 }
+
+TEST_CASE("samples are in the journal: results and comparisons outlive the outputs") {
+  const Shell shell;
+  // Two matches in each repeat, an integer whose square needs more than 64 bits, and a text.
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2\"}}\n"
+      "patternset: {name: pt, pattern: [{name: v, type: float, _: \"v=$jube_pat_fp\"}, {name: big, "
+      "type: int, _: \"big=$jube_pat_int\"}, {name: word, _: \"word=$jube_pat_wrd\"}]}\n"
+      "step: {name: s, kind: run, use: ps, repeat: 6, do: \"echo v=$n.$jube_wp_iteration v=7.1 "
+      "big=9000000000$n word=a,$n:x\"}\n"
+      "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+      "result: {use: a, table: {name: t, style: csv, column: [n, {_: v, statistic: median, "
+      "uncertainty: ci, better: higher}, v_avg, v_max, v_std, v_cnt, v_mad, big_sum2, big_avg, "
+      "word]}}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+  const std::string table = ran.out.substr(ran.out.find("n,v,"));
+  CHECK_MESSAGE(has(table, "\n1,1.25,1.0,1.5,"), table);
+  CHECK(shell.tally("run b.yaml -q").code == 0);
+  // One folder, then all of them.
+  for (const char* folders : {"000003_s", "0000*_s"}) {
+    shell.sh(std::string("rm -r run/000000/") + folders);
+    const Ran later = shell.tally("result run -i 0");
+    CHECK(later.code == 0);
+    CHECK_MESSAGE(has(later.out, table), (later.out + table));
+    CHECK_MESSAGE(has(later.err, " is gone; its values are those that the journal kept"),
+                  later.err);
+  }
+  Ran later = shell.tally("compare run/000000 run/000001");
+  CHECK_MESSAGE(has(later.out, "|      6 |"), (later.out + later.err));
+  CHECK(later.code == 0);
+  // Other patterns than those that were kept have no values.
+  shell.sh("sed 's/name: word,/name: other,/; s/, word\\]/, other]/' b.yaml > c.yaml");
+  later = shell.tally("result run -i 0 -u c.yaml");
+  CHECK_MESSAGE(has(later.err, "pattern 'other' matched nothing in 12 of 12 workpackages"),
+                later.err);
+  // What is done again replaces what was kept.
+  shell.sh("sed -i s/7.1/9.5/ b.yaml");
+  CHECK(shell.tally("remove run -i 1 -w 0 -f").code == 0);
+  CHECK(shell.tally("continue run -i 1 -q").code == 0);
+}

@@ -64,3 +64,49 @@ TEST_CASE("a default stands for everything but the count") {  // a run of JUBE 2
   store_default("s", {std::string("xx")}, ValueType::string, out);
   CHECK(out.size() == 4);
 }
+
+TEST_CASE("statistics are packed and come back, and are added to others") {
+  const auto stored = [](const Statistics& statistics) {
+    std::map<std::string, Value> out;
+    statistics.store("x", out);
+    std::string text;
+    for (const auto& [name, value] : out)
+      text += name + "=" + value.type_name() + value.str() + "\n";
+    return text;
+  };
+  struct Row {
+    ValueType type;
+    std::vector<std::string> first, second;
+  };
+  const Row rows[] = {
+      {ValueType::floating, {"1.5", "2", "-4e0"}, {"0.1", "1e300"}},
+      {ValueType::floating, {"inf"}, {"0.25"}},
+      {ValueType::integer, {"1e30", "12345678901234567"}, {"-7"}},
+      {ValueType::integer, {"3", "-9"}, {"90000000000", "5"}},
+      {ValueType::string, {"a:b", std::string("5:x\0y", 5)}, {"", "z"}},
+  };
+  for (const Row& row : rows) {
+    Statistics first(row.type), second(row.type), all(row.type);
+    for (const std::string& text : row.first) first.add(*make_value(text, row.type));
+    for (const std::string& text : row.second) second.add(*make_value(text, row.type));
+    for (const auto* texts : {&row.first, &row.second})
+      for (const std::string& text : *texts) all.add(*make_value(text, row.type));
+    const auto back = Statistics::unpacked(row.type, first.packed());
+    REQUIRE(back);
+    CHECK(stored(*back) == stored(first));
+    Statistics sum(row.type);
+    sum.add(*back);
+    sum.add(*Statistics::unpacked(row.type, second.packed()));
+    CHECK(stored(sum) == stored(all));
+  }
+  // Bytes of another type, and damaged ones.
+  Statistics one(ValueType::floating);
+  one.add({2.5});
+  const std::string bytes = one.packed();
+  CHECK(!Statistics::unpacked(ValueType::integer, bytes));
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const auto cut = Statistics::unpacked(ValueType::floating, bytes.substr(0, i));
+    CHECK(!cut);
+  }
+  CHECK(!Statistics::unpacked(ValueType::floating, "f99999999999999999999:1"));
+}

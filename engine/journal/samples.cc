@@ -1,0 +1,63 @@
+#include "engine/journal/samples.h"
+
+#include "engine/journal/machine.h"
+#include "engine/journal/sqlite_journal.h"
+
+namespace tally {
+
+Status SqliteJournal::set_samples(const std::vector<Sample>& samples) {
+  Statement put;
+  if (Status s = put.prepare(database_, "INSERT OR REPLACE INTO sample VALUES(?,?,?,?,?)"); !s)
+    return s;
+  const bool own = !in_transaction_;
+  Status status = own ? begin() : Status::ok();
+  for (size_t i = 0; status && i < samples.size(); ++i) {
+    const Sample& sample = samples[i];
+    put.bind(1, static_cast<long long>(sample.workpackage))
+        .bind(2, sample.analyser)
+        .bind(3, sample.pattern)
+        .bind(4, sample.value)
+        .bind_blob(5, sample.packed);
+    status = change(put);
+  }
+  return status && own ? commit() : status;
+}
+
+Status SqliteJournal::forget_samples(int workpackage) {
+  Statement forget;
+  if (Status s = forget.prepare(database_, "DELETE FROM sample WHERE package=?"); !s) return s;
+  return change(forget.bind(1, static_cast<long long>(workpackage)));
+}
+
+Status SqliteJournal::each_sample(const std::function<void(const Sample& sample)>& take) const {
+  bool has = false;
+  if (Status s = has_table(database_, "sample", &has); !s || !has) return s;
+  Statement rows;
+  if (Status s = rows.prepare(
+          database_,
+          "SELECT package, analyser, pattern, value, packed FROM sample ORDER BY package");
+      !s)
+    return s;
+  while (rows.row())
+    take({static_cast<int>(rows.integer(0)), rows.text(1), rows.text(2), rows.text(3),
+          rows.text(4)});
+  return rows.status();
+}
+
+Status SqliteJournal::has_samples(bool* has) const {
+  if (Status s = has_table(database_, "sample", has); !s || !*has) return s;
+  Statement any;
+  if (Status s = any.prepare(database_, "SELECT 1 FROM sample LIMIT 1"); !s) return s;
+  *has = any.row();
+  return any.status();
+}
+
+SampleTable& samples_of(Journal& journal) {
+  return dynamic_cast<SampleTable&>(journal);
+}
+
+const SampleTable& samples_of(const Journal& journal) {
+  return dynamic_cast<const SampleTable&>(journal);
+}
+
+}  // namespace tally

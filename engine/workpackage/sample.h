@@ -1,0 +1,15 @@
+// What a workpackage printed for one pattern: one value of a sample of repeats.
+#pragma once
+
+#include <string>
+
+namespace tally {
+
+struct Sample {
+  int workpackage = 0;
+  std::string analyser, pattern;
+  std::string value;   // of the first match, for people who read the journal
+  std::string packed;  // all statistics of its matches: Statistics::packed()
+};
+
+}  // namespace tally
