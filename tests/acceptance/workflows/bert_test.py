@@ -127,7 +127,7 @@ def mistakes(cwd):
             (["--tag", "profile", "cores"], 2, "profile"),
             (["--set", "batch=many"], 2, "'many' is not a valid int"),
             (["--set", "batchsize=8"], 2, "'batchsize'"),
-            (["--tag", "small", "throughput", "--set", "task=phase3"], 0, "for parameter \"sequence\": 'phase3'"),
+            (["--tag", "small", "throughput", "--set", "task=phase3"], 0, "for parameter \"sequence\": KeyError: 'phase3'"),
             (["--tag", "small", "throughput", "--set", "precision=int8"], 1, "int8"),
             (["--tag", "small", "throughput", "--set", "flags=--no-such-flag"], 1, "--no-such-flag")):
         dry = [] if code == 1 else ["-n"]
