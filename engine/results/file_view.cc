@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kRead = size_t{64} << 10;  // mapped beyond
 constexpr size_t kInMemory = size_t{16} << 20;
-constexpr size_t kMapAtOnce = size_t{256} << 20;  // page by page beyond, which is half as fast
+constexpr size_t kMapAtOnce = size_t{64} << 20;  // page by page beyond
 constexpr size_t kGiveBack = size_t{16} << 20;
 constexpr size_t kBlock = size_t{256} << 10;
 
