@@ -26,8 +26,9 @@ Status make_machine_tables(SqliteDatabase& database) {
       " throttling TEXT);"
       "CREATE TABLE IF NOT EXISTS job_use(package INTEGER PRIMARY KEY, nodes TEXT, seconds REAL,"
       " joules REAL, max_rss REAL, why TEXT);"
-      "CREATE TABLE IF NOT EXISTS sample(package INTEGER, analyser TEXT, pattern TEXT, value TEXT,"
-      " packed BLOB, PRIMARY KEY(package, analyser, pattern)) WITHOUT ROWID;"
+      "CREATE TABLE IF NOT EXISTS sample(package INTEGER, analyser TEXT, pattern TEXT,"
+      " definition TEXT, value TEXT, packed BLOB,"
+      " PRIMARY KEY(package, analyser, pattern, definition)) WITHOUT ROWID;"
       "CREATE TABLE IF NOT EXISTS fact(session INTEGER, position INTEGER, name TEXT, value TEXT,"
       " PRIMARY KEY(session, position));"
       "CREATE TABLE IF NOT EXISTS process(package INTEGER, pid INTEGER, start TEXT);");

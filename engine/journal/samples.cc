@@ -7,7 +7,7 @@ namespace tally {
 
 Status SqliteJournal::set_samples(const std::vector<Sample>& samples) {
   Statement put;
-  if (Status s = put.prepare(database_, "INSERT OR REPLACE INTO sample VALUES(?,?,?,?,?)"); !s)
+  if (Status s = put.prepare(database_, "INSERT OR REPLACE INTO sample VALUES(?,?,?,?,?,?)"); !s)
     return s;
   const bool own = !in_transaction_;
   Status status = own ? begin() : Status::ok();
@@ -16,8 +16,9 @@ Status SqliteJournal::set_samples(const std::vector<Sample>& samples) {
     put.bind(1, static_cast<long long>(sample.workpackage))
         .bind(2, sample.analyser)
         .bind(3, sample.pattern)
-        .bind(4, sample.value)
-        .bind_blob(5, sample.packed);
+        .bind(4, sample.definition)
+        .bind(5, sample.value)
+        .bind_blob(6, sample.packed);
     status = change(put);
   }
   return status && own ? commit() : status;
@@ -33,14 +34,15 @@ Status SqliteJournal::each_sample(const std::function<void(const Sample& sample)
   bool has = false;
   if (Status s = has_table(database_, "sample", &has); !s || !has) return s;
   Statement rows;
-  if (Status s = rows.prepare(
-          database_,
-          "SELECT package, analyser, pattern, value, packed FROM sample ORDER BY package");
+  if (Status s =
+          rows.prepare(database_,
+                       "SELECT package, analyser, pattern, definition, value, packed FROM sample "
+                       "ORDER BY package");
       !s)
     return s;
   while (rows.row())
-    take({static_cast<int>(rows.integer(0)), rows.text(1), rows.text(2), rows.text(3),
-          rows.text(4)});
+    take({static_cast<int>(rows.integer(0)), rows.text(1), rows.text(2), rows.text(3), rows.text(4),
+          rows.text(5)});
   return rows.status();
 }
 

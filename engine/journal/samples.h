@@ -14,7 +14,7 @@ namespace tally {
 class SampleTable {
  public:
   virtual ~SampleTable() = default;
-  // A sample replaces an earlier one of the same workpackage, analyser and pattern. The journal's
+  // A sample replaces an earlier one of the same workpackage, analyser, pattern and definition. The journal's
   // reset() and remove() clear those of a workpackage.
   virtual Status set_samples(const std::vector<Sample>& samples) = 0;
   // By workpackage.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -55,11 +56,15 @@ class Analysis {
 
  private:
   void take_samples(std::vector<Sample>* samples) const {
+    std::map<std::pair<const Analyse*, std::string>, std::string> definitions;
     for (const Group& group : groups_.all()) {
       for (size_t i = 0; i < group.members.size(); ++i) {
+        const Analyse* analyse = groups_.find(group.members[i]->step);
         for (const auto& [name, statistics] : group.found_of(i)) {
-          if (statistics.count() == 0) continue;
-          samples->push_back({group.members[i]->id, analyser_.name.value, name,
+          if (analyse == nullptr || statistics.count() == 0) continue;
+          std::string& definition = definitions[{analyse, name}];
+          if (definition.empty()) definition = definition_of(benchmark_, analyser_, *analyse, name);
+          samples->push_back({group.members[i]->id, analyser_.name.value, name, definition,
                               statistics.first().str(), statistics.packed()});
         }
       }

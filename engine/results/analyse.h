@@ -1,6 +1,7 @@
 // Reads the output of finished workpackages with the benchmark's patterns.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <set>
@@ -33,9 +34,9 @@ struct WorkpackageView {
   State state = State::done;
   bool reused = false;      // a setup whose finished work was reused
   Disturbance disturbance;  // while it ran on this machine
-  // What the journal kept of its outputs, which are gone: by analyser and pattern. Null: they are
-  // there, or nothing was kept.
-  using Kept = std::map<std::pair<std::string, std::string>, std::string>;
+  // What the journal kept of its outputs, which are gone: by analyser, pattern and its
+  // definition_of(). Null: they are there, or nothing was kept.
+  using Kept = std::map<std::array<std::string, 3>, std::string>;
   std::shared_ptr<const Kept> kept;
   // Why values of its job are missing (JobUse::why); in a row also for one that ran in no job.
   RareText no_job_use;

@@ -71,14 +71,20 @@ void Scanner::report(Diagnostics& diagnostics) const {
   }
 }
 
-std::vector<const Pattern*> Scanner::patterns_for(const AnalyseFile& file) const {
-  std::vector<const Pattern*> patterns = patterns_of(benchmark_, analyser_.use);
-  for (const Pattern* own : patterns_of(benchmark_, file.use)) {
+namespace {
+
+// The analyser's patterns, and those that the file alone has.
+std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
+                                         const AnalyseFile& file) {
+  std::vector<const Pattern*> patterns = patterns_of(benchmark, analyser.use);
+  for (const Pattern* own : patterns_of(benchmark, file.use)) {
     auto same = [&](const Pattern* other) { return other->name.value == own->name.value; };
     if (std::none_of(patterns.begin(), patterns.end(), same)) patterns.push_back(own);
   }
   return patterns;
 }
+
+}  // namespace
 
 std::string Scanner::pattern_text(const Pattern& pattern,
                                   const std::vector<const Pattern*>& patterns,
@@ -136,7 +142,7 @@ const std::vector<Scanner::FileSearch>& Scanner::searches_of(const Analyse& anal
   for (const AnalyseFile& file : analyse.files) {
     FileSearch& search = entry->second.emplace_back();
     search.file = &file;
-    search.patterns = patterns_for(file);
+    search.patterns = patterns_for(benchmark_, analyser_, file);
     const std::string& path = file.path.value;
     if (path.find_first_of("$\\") == std::string::npos) search.names = names_of(path);
   }
@@ -186,6 +192,30 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
   count(workpackage, here);
 }
 
+std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
+                          const Analyse& analyse, const std::string& pattern) {
+  std::string definition;
+  for (const AnalyseFile& file : analyse.files) {
+    bool refers = false, found = false;
+    std::string own, all;
+    for (const Pattern* one : patterns_for(benchmark, analyser, file)) {
+      const std::string text =
+          (one->dotall ? "s " : "- ") + one->name.value + ": " + one->value.value + "\n";
+      all += text;
+      if (one->name.value != pattern) continue;
+      found = true;
+      own += text;
+      substitute(one->value.value, [&](std::string_view name) -> const std::string* {
+        const std::string* block = pattern_building_block(name);
+        refers = refers || block == nullptr;
+        return block;
+      });
+    }
+    if (found) definition += file.path.value + "\n" + (refers ? all : own);
+  }
+  return definition;
+}
+
 bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpackage,
                         const std::vector<Found*>& found) {
   SoughtHere here;
@@ -199,7 +229,8 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
       std::vector<Statistics*> statistics;
       for (Found* one : found)
         statistics.push_back(&one->try_emplace(name, pattern->type).first->second);
-      const auto kept = workpackage.kept->find({analyser_.name.value, name});
+      const auto kept = workpackage.kept->find(
+          {analyser_.name.value, name, definition_of(benchmark_, analyser_, analyse, name)});
       if (kept == workpackage.kept->end()) continue;
       const std::optional<Statistics> values = Statistics::unpacked(pattern->type, kept->second);
       if (!values) continue;

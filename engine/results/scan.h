@@ -101,7 +101,6 @@ class Scanner {
   void no_file(const Analyse& analyse, const AnalyseFile& file, const std::string& name,
                const WorkpackageView& workpackage);
   void count(const WorkpackageView& workpackage, const SoughtHere& here);
-  std::vector<const Pattern*> patterns_for(const AnalyseFile& file) const;
   Regex* regex_of(const Pattern& pattern, const std::vector<const Pattern*>& patterns,
                   const Values& values);
   Regex* compiled(const Pattern& pattern, const std::string& text);
@@ -119,6 +118,11 @@ class Scanner {
   std::map<std::string, Problem> problems_;
   std::vector<Search> searches_;
 };
+
+// What decides which values a pattern finds in a step's outputs: its text, the names of the files, and
+// the texts of other patterns where it refers to names. A kept sample serves this definition alone.
+std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
+                          const Analyse& analyse, const std::string& pattern);
 
 // The patterns of the sets named by `use`, in order.
 std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use);

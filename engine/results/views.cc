@@ -285,7 +285,7 @@ Status take_kept(const Journal& journal, const std::set<int>& gone,
     if (gone.count(sample.workpackage) == 0) return;
     auto& one = kept[sample.workpackage];
     if (!one) one = std::make_shared<WorkpackageView::Kept>();
-    (*one)[{sample.analyser, sample.pattern}] = sample.packed;
+    (*one)[{sample.analyser, sample.pattern, sample.definition}] = sample.packed;
   });
   for (WorkpackageView& view : views) {
     if (const auto found = kept.find(view.id); found != kept.end()) view.kept = found->second;

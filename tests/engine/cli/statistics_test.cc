@@ -211,6 +211,11 @@ TEST_CASE("samples are in the journal: results and comparisons outlive the outpu
   later = shell.tally("result run -i 0 -u c.yaml");
   CHECK_MESSAGE(has(later.err, "pattern 'other' matched nothing in 12 of 12 workpackages"),
                 later.err);
+  // The same name with another text is another pattern.
+  shell.sh("sed 's/v=$jube_pat_fp/w=$jube_pat_fp/' b.yaml > d.yaml");
+  later = shell.tally("result run -i 0 -u d.yaml");
+  CHECK_MESSAGE(has(later.err, "pattern 'v' matched nothing in 12 of 12 workpackages"), later.err);
+  CHECK_MESSAGE(!has(later.out, "1,1.25,"), later.out);
   // What is done again replaces what was kept.
   shell.sh("sed -i s/7.1/9.5/ b.yaml");
   CHECK(shell.tally("remove run -i 1 -w 0 -f").code == 0);
