@@ -8,13 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/base/system_files.h"
+
 namespace tally {
 namespace {
-
-bool read_number(const std::string& path, double* value) {
-  std::ifstream in(path);
-  return static_cast<bool>(in >> *value);
-}
 
 std::string read_word(const std::string& path) {
   std::ifstream in(path);

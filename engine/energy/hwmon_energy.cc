@@ -7,15 +7,12 @@
 #include <fstream>
 #include <set>
 
+#include "engine/base/system_files.h"
+
 namespace tally {
 namespace {
 
 constexpr double kMicro = 1e-6;
-
-bool read_number(const std::string& path, double* value) {
-  std::ifstream in(path);
-  return static_cast<bool>(in >> *value);
-}
 
 std::string read_line(const std::string& path) {
   std::ifstream in(path);

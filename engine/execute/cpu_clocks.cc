@@ -1,40 +1,27 @@
 #include "engine/execute/cpu_clocks.h"
 
 #include <fmt/format.h>
-#include <glob.h>
 
 #include <array>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
+#include "engine/base/system_files.h"
+
 namespace tally {
 namespace {
 
 constexpr const char* kCpus = "/sys/devices/system/cpu/cpu";
 
-bool read_number(const std::string& path, double* value) {
-  std::ifstream in(path);
-  return static_cast<bool>(in >> *value);
-}
-
-std::vector<std::string> matching(const std::string& pattern) {
-  std::vector<std::string> paths;
-  glob_t found{};
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
-  return paths;
-}
-
 }  // namespace
 
 CpuClocks::CpuClocks(std::string root) : root_(std::move(root)) {
   for (const char* name : {"core_throttle_count", "package_throttle_count"}) {
-    for (std::string& path : matching(root_ + kCpus + "[0-9]*/thermal_throttle/" + name))
+    for (std::string& path : paths_matching(root_ + kCpus + "[0-9]*/thermal_throttle/" + name))
       counters_.push_back(std::move(path));
   }
-  for (const std::string& folder : matching(root_ + kCpus + "[0-9]*/cpufreq")) {
+  for (const std::string& folder : paths_matching(root_ + kCpus + "[0-9]*/cpufreq")) {
     const size_t begin = root_.size() + std::string(kCpus).size();
     const int cpu = std::atoi(folder.c_str() + begin);
     double value = 0;

@@ -1,7 +1,6 @@
 #include "engine/execute/machine_facts.h"
 
 #include <fmt/format.h>
-#include <glob.h>
 #include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <set>
 
 #include "engine/base/host.h"
+#include "engine/base/system_files.h"
 #include "engine/base/text.h"
 #include "engine/energy/gpu_devices.h"
 
@@ -26,15 +26,6 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(in, line);
   return std::string(strip(line));
-}
-
-std::vector<std::string> matching(const std::string& pattern) {
-  std::vector<std::string> paths;
-  glob_t found{};
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
-  return paths;
 }
 
 // "KEY : VALUE" lines, as in /proc/cpuinfo; the first value of each key.
@@ -73,7 +64,7 @@ std::string gpus(const std::string& root, const GpuDevices* devices) {
   for (size_t gpu = 0; devices != nullptr && gpu < devices->count(); ++gpu)
     names.push_back(devices->name(gpu));
   if (!names.empty()) return counted(names);
-  for (const std::string& path : matching(root + "/proc/driver/nvidia/gpus/*/information")) {
+  for (const std::string& path : paths_matching(root + "/proc/driver/nvidia/gpus/*/information")) {
     const auto keys = read_keys(path);
     if (const auto model = keys.find("Model"); model != keys.end()) names.push_back(model->second);
   }
@@ -82,7 +73,7 @@ std::string gpus(const std::string& root, const GpuDevices* devices) {
 
 std::string fabric(const std::string& root) {
   std::vector<std::string> names;
-  for (const std::string& port : matching(root + "/sys/class/infiniband/*/ports/*")) {
+  for (const std::string& port : paths_matching(root + "/sys/class/infiniband/*/ports/*")) {
     const std::string device = port.substr(0, port.find("/ports/"));
     std::string text =
         fmt::format("{} {}", device.substr(device.rfind('/') + 1), first_line(port + "/rate"));
