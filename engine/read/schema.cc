@@ -110,7 +110,7 @@ const std::vector<ElementRule>& element_rules() {
        "A chart of a table's rows, drawn into result/NAME.svg."},
       {"published", "published", "chart", T, false,
        "Published numbers of another machine, drawn as a line, points or bars beside the rows. "
-       "They are no results, and there is no verdict."},
+       "They are not results of the run and are not compared with them."},
       {"syslog", "syslog", "result", J, false, "Rows sent to a system log."},
       {"database", "database", "result", J, false, "Rows written to an SQLite database."},
       {"key", "key", "syslog database", J, false, "One value of a row."},
