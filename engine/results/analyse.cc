@@ -59,6 +59,8 @@ class Analysis {
     std::map<std::pair<const Analyse*, std::string>, std::string> definitions;
     for (const Group& group : groups_.all()) {
       for (size_t i = 0; i < group.members.size(); ++i) {
+        // What goes on may print more.
+        if (!finished_well(group.members[i]->state)) continue;
         const Analyse* analyse = groups_.find(group.members[i]->step);
         for (const auto& [name, statistics] : group.found_of(i)) {
           if (analyse == nullptr || statistics.count() == 0) continue;
