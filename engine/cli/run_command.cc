@@ -198,6 +198,18 @@ bool has_failed_without_command(const Journal& journal) {
   });
 }
 
+// A row that others disturbed would then bear no mark.
+void note_unwatched_gpus(const Invocation& invocation, const Facts& facts) {
+  for (const auto& [name, value] : facts) {
+    if (name == kUnwatchedGpus && !invocation.quiet)
+      fmt::print(
+          stderr,
+          "note: the GPUs of this machine are not watched for other programs and throttling: "
+          "{}\n",
+          value);
+  }
+}
+
 int execute_run(const Invocation& invocation, Input& input, const Benchmark& benchmark,
                 const RunDirectory& directory, std::unique_ptr<Journal> journal,
                 const Execution& execution, Evaluator& evaluator) {
@@ -226,9 +238,11 @@ int execute_run(const Invocation& invocation, Input& input, const Benchmark& ben
   std::unique_ptr<GpuDevices> gpus;
   if (!benchmark.as_jube) {
     const Status no_gpus = GpuDevices::open(&gpus);
-    (void)static_cast<bool>(no_gpus);
     options.gpu_devices = gpus.get();
-    status = journal->add_session(machine_facts(record.home, gpus.get()));
+    const Facts facts =
+        machine_facts(record.home, gpus.get(), no_gpus ? std::string() : no_gpus.message());
+    note_unwatched_gpus(invocation, facts);
+    status = journal->add_session(facts);
   }
   if (status)
     status = execute(benchmark, expander, pool, *journal, directory.path, options, &summary);

@@ -227,7 +227,7 @@ std::string load_average(const std::string& root) {
 }
 
 Facts machine_facts(const std::string& home, const GpuDevices* gpu_devices,
-                    const std::string& root) {
+                    const std::string& no_gpus, const std::string& root) {
   Programs programs(home);
   Facts facts;
   const auto add = [&](const char* name, const std::string& value) {
@@ -247,7 +247,9 @@ Facts machine_facts(const std::string& home, const GpuDevices* gpu_devices,
     constexpr double kPerGiB = 1024.0 * 1024.0;
     add("Memory", fmt::format("{:.1f} GiB", std::atof(total->second.c_str()) / kPerGiB));
   }
-  add("GPUs", gpus(root, gpu_devices));
+  const std::string gpu_names = gpus(root, gpu_devices);
+  add("GPUs", gpu_names);
+  if (gpu_devices == nullptr && !gpu_names.empty()) add(kUnwatchedGpus, no_gpus);
   add("GPU driver", first_line(root + "/proc/driver/nvidia/version"));
   if (gpu_devices != nullptr) {
     if (facts.back().first != "GPU driver") add("GPU driver", gpu_devices->driver());

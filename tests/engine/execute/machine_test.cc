@@ -164,11 +164,13 @@ TEST_CASE("facts of a machine: what is there, and nothing that is not") {
   root.file(cpu + "cpu0/cpufreq/scaling_min_freq", "800000\n");
   root.file(cpu + "cpu0/cpufreq/scaling_max_freq", "3500000\n");
   root.file(cpu + "cpu0/cpufreq/base_frequency", "2400000\n");
-  const tally::Facts facts = tally::machine_facts(root.str(), nullptr, root.str());
+  const tally::Facts facts =
+      tally::machine_facts(root.str(), nullptr, "a static program", root.str());
   const std::map<std::string, std::string> by_name(facts.begin(), facts.end());
   CHECK(by_name.at("CPU").rfind("AMD EPYC 9654, ", 0) == 0);
   CHECK(by_name.at("Memory") == "64.0 GiB");
   CHECK(by_name.at("GPUs") == "2 x NVIDIA H100");
+  CHECK(by_name.at(tally::kUnwatchedGpus) == "a static program");
   CHECK(by_name.at("GPU driver") == "NVRM version: NVIDIA UNIX 580.95");
   CHECK(by_name.at("Fabric") == "mlx5_0 400 Gb/sec (4X NDR), mlx5_1 400 Gb/sec (4X NDR) DOWN");
   CHECK(by_name.at("CPU boost") == "off");
@@ -177,8 +179,8 @@ TEST_CASE("facts of a machine: what is there, and nothing that is not") {
   CHECK(by_name.count("CPU governor") == 0);
   CHECK(by_name.count("Commit") == 0);
   const Root empty;
-  const tally::Facts few = tally::machine_facts(empty.str(), nullptr, empty.str());
-  for (const auto& [name, value] : few) CHECK_MESSAGE(name != "GPUs", value);
+  const tally::Facts few = tally::machine_facts(empty.str(), nullptr, "no driver", empty.str());
+  for (const auto& [name, value] : few) CHECK_MESSAGE(name.rfind("GPUs", 0) != 0, value);
 }
 
 TEST_CASE("facts of several sessions, and the differences of two runs") {
