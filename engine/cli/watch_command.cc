@@ -92,8 +92,8 @@ Status find_folders(const Invocation& invocation, const Journal& journal,
   return Status::ok();
 }
 
-Progress progress_of(const std::vector<Journal::Tally>& states, const JobCounts& counts) {
-  Progress progress;
+RunProgress progress_of(const std::vector<Journal::Tally>& states, const JobCounts& counts) {
+  RunProgress progress;
   for (const Journal::Tally& tally : states) {
     progress.total += tally.count;
     if (finished_well(tally.state)) progress.done += tally.count;
@@ -118,7 +118,7 @@ void watch_other(const RunDirectory& directory, Scheduler& scheduler, const std:
       std::vector<JobView> views;
       JobCounts counts;
       const Status asked = jobs_of_run(*journal, scheduler, &views, &counts);
-      Progress progress = progress_of(states, counts);
+      RunProgress progress = progress_of(states, counts);
       if (!asked) progress.current = asked.message();
       line.update(progress, StatusLine::Clock::now(),
                   job_lines(views, line.table_rows(), line.table_columns(), std::time(nullptr)));

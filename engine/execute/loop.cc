@@ -313,7 +313,7 @@ Status RunLoop::take_job_ends() {
 
 void RunLoop::show() {
   if (!status_line_.due()) return;
-  Progress progress;
+  RunProgress progress;
   progress.total = static_cast<int>(graph_.all().size()) - repeat_stop_.dropped();
   progress.done = finisher_.counts().done;
   progress.failed = finisher_.counts().failed;

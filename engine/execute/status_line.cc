@@ -59,7 +59,7 @@ StatusLine::StatusLine(StatusOutput* output, bool hidden, bool verbose)
   shown_ = !hidden && output_->is_terminal();
 }
 
-std::string StatusLine::text(const Progress& progress, Clock::time_point now) const {
+std::string StatusLine::text(const RunProgress& progress, Clock::time_point now) const {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const int ended = progress.done + progress.failed + progress.lost;
   std::string line = fmt::format("[{}/{}]", ended, progress.total);
@@ -90,7 +90,7 @@ size_t StatusLine::table_columns() const {
   return static_cast<size_t>(output_->columns() > 1 ? output_->columns() - 1 : 1);
 }
 
-void StatusLine::update(const Progress& progress, Clock::time_point now,
+void StatusLine::update(const RunProgress& progress, Clock::time_point now,
                         const std::vector<std::string>& table) {
   if (done_at_start_ < 0) done_at_start_ = progress.done + progress.failed + progress.lost;
   if (!shown_ || now < next_) return;

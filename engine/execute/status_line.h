@@ -19,7 +19,7 @@ class StatusOutput {
   virtual void write(const std::string& text) = 0;
 };
 
-struct Progress {
+struct RunProgress {
   int total = 0, done = 0, failed = 0, running = 0, waiting = 0, jobs = 0, lost = 0;
   std::string current;  // what runs now, in short: "train 000007"
 };
@@ -34,7 +34,7 @@ class StatusLine {
   StatusLine& operator=(const StatusLine&) = delete;
 
   // Redraws at most ten times a second. `table`: lines above the status line, redrawn with it.
-  void update(const Progress& progress, Clock::time_point now = Clock::now(),
+  void update(const RunProgress& progress, Clock::time_point now = Clock::now(),
               const std::vector<std::string>& table = {});
   // The room for such a table.
   size_t table_rows() const;
@@ -49,7 +49,7 @@ class StatusLine {
   bool due(Clock::time_point now = Clock::now()) const { return shown_ && now >= next_; }
 
  private:
-  std::string text(const Progress& progress, Clock::time_point now) const;
+  std::string text(const RunProgress& progress, Clock::time_point now) const;
   StatusOutput* output_;
   bool shown_ = false;
   bool verbose_ = false;

@@ -80,7 +80,7 @@ std::string first_line(const std::string& text) {
 // The line of a layout. Sets *answers to false when the planner did not answer in time.
 std::string planned(const Layout& layout, const std::string& program, bool* answers) {
   if (!layout.request.why_not.empty()) return "no plan: " + layout.request.why_not;
-  CommandSpec spec;
+  ExternalCommand spec;
   spec.words.push_back(program);
   spec.words.insert(spec.words.end(), layout.request.arguments.begin(),
                     layout.request.arguments.end());

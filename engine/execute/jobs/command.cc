@@ -34,7 +34,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return list;
 }
 
-int spawn(const CommandSpec& spec, int out, int err, pid_t* pid) {
+int spawn(const ExternalCommand& spec, int out, int err, pid_t* pid) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (!spec.directory.empty()) {
@@ -56,7 +56,7 @@ int spawn(const CommandSpec& spec, int out, int err, pid_t* pid) {
 }
 
 // Reads both pipes to their ends. Returns false when the command was ended before that.
-bool listen(const CommandSpec& spec, pid_t pid, int out, int err, CommandResult* result) {
+bool listen(const ExternalCommand& spec, pid_t pid, int out, int err, CommandResult* result) {
   const auto end = Clock::now() + spec.patience;
   std::array<pollfd, 2> waiting{{{out, POLLIN, 0}, {err, POLLIN, 0}}};
   while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
@@ -80,7 +80,7 @@ bool listen(const CommandSpec& spec, pid_t pid, int out, int err, CommandResult*
 
 }  // namespace
 
-CommandResult run_command(const CommandSpec& spec) {
+CommandResult run_command(const ExternalCommand& spec) {
   CommandResult result;
   std::array<int, 2> out{}, err{};
   if (pipe2(out.data(), O_CLOEXEC) != 0 || pipe2(err.data(), O_CLOEXEC) != 0) {

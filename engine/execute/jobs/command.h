@@ -1,4 +1,4 @@
-// Runs a command of the scheduler to its end and returns what it prints.
+// Runs a command of the scheduler, or another program, to its end and returns what it prints.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ struct CommandResult {
   std::string out, err;
 };
 
-struct CommandSpec {
+struct ExternalCommand {
   std::vector<std::string> words;
   std::string directory;                 // empty: the engine's directory
   std::vector<std::string> environment;  // NAME=value, complete
@@ -24,7 +24,7 @@ struct CommandSpec {
 
 // Runs the command in a session of its own, so that ctrl-C reaches only the engine and does not
 // interrupt a submission.
-CommandResult run_command(const CommandSpec& spec);
+CommandResult run_command(const ExternalCommand& spec);
 
 // Returns "sbatch: ..." with the message of the command that failed.
 std::string error_text(const CommandResult& result, const std::string& command);

@@ -193,7 +193,7 @@ std::optional<double> positive(const std::string& text) {
 class Slurm final : public Scheduler {
  public:
   Status submit(const JobRequest& request, std::string* id, Refusal* refusal) override {
-    CommandSpec spec;
+    ExternalCommand spec;
     spec.words = words_of_line(request.submit);
     spec.words.push_back("--job-name=" + request.name);
     spec.words.push_back(request.script);
@@ -239,7 +239,7 @@ class Slurm final : public Scheduler {
   }
 
   Status cancel(const std::vector<std::string>& ids) override {
-    CommandSpec spec;
+    ExternalCommand spec;
     spec.words = {"scancel"};
     spec.words.insert(spec.words.end(), ids.begin(), ids.end());
     spec.environment = environment_;
@@ -286,7 +286,7 @@ class Slurm final : public Scheduler {
   }
 
   CommandResult run(std::vector<std::string> words) {
-    CommandSpec spec;
+    ExternalCommand spec;
     spec.words = std::move(words);
     spec.environment = environment_;
     spec.given_up = &given_up_;

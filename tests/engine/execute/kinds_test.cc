@@ -428,7 +428,7 @@ class FakeTerminal final : public StatusOutput {
 
 TEST_CASE("status line: states, X/N, elapsed, ETA; quiet when not a terminal") {
   FakeTerminal terminal;
-  Progress progress;
+  RunProgress progress;
   progress.total = 10;
   progress.done = 2;
   progress.failed = 1;
