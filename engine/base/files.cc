@@ -165,6 +165,15 @@ Status matching_paths(const std::string& pattern, int flags, std::vector<std::st
   return Status::ok();
 }
 
+std::string escaped_for_matching(const std::string& path) {
+  std::string pattern;
+  for (const char c : path) {
+    if (c == '\\' || c == '*' || c == '?' || c == '[') pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
+}
+
 std::string absolute_path(const std::string& path, const std::string& base) {
   namespace fs = std::filesystem;
   const bool plain = path.size() > 1 && path.front() == '/' && path.back() != '/' &&

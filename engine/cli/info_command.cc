@@ -1,6 +1,5 @@
 // tally info, status, log, output: information about runs.
 #include <fmt/format.h>
-#include <glob.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -327,11 +326,11 @@ int log_command(const Invocation& invocation, const LogArgs& args) {
   for (const RunDirectory& directory : runs) {
     std::vector<std::string> paths;
     if (args.commands.empty()) {
-      glob_t found{};
-      if (::glob((directory.path + "/*.log").c_str(), 0, nullptr, &found) == 0) {
-        paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+      const std::string logs = escaped_for_matching(directory.path) + "/*.log";
+      if (Status s = matching_paths(logs, 0, &paths); !s) {
+        print_error(invocation, s.message());
+        code = kFailed;
       }
-      ::globfree(&found);
     }
     for (const std::string& name : args.commands) {
       paths.push_back(directory.path + "/" + name + ".log");

@@ -11,6 +11,7 @@
 #include "engine/base/own_files.h"
 #include "engine/base/secrets.h"
 #include "engine/base/text.h"
+#include "engine/execute/outside_files.h"
 
 namespace tally {
 
@@ -126,6 +127,7 @@ Status Finisher::ended_well(Task& task) {
     }
   }
   if (Status s = setups_.record(id); !s) return s;
+  if (Status s = OutsideFileRecorder(context_).ended(id); !s) return s;
   if (Status s = context_.journal.set_outcome(id, task.outcome()); !s) return s;
   if (Status s = context_.graph.record(created); !s) return s;
   if (Status s = context_.journal.commit(); !s) return s;
@@ -151,6 +153,9 @@ Status Finisher::ended_badly(Task& task, bool resubmit, bool* again) {
         resubmit ? "through no fault of its own"
                  : "retry " + std::to_string(tries + 1) + " of " + std::to_string(retries);
     return try_again(task, which);
+  }
+  if (state == State::failed) {
+    if (Status s = OutsideFileRecorder(context_).ended(id); !s) return s;
   }
   if (Status s = context_.graph.set_outcome(id, task.outcome()); !s) return s;
   if (state == State::failed) {

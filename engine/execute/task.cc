@@ -156,6 +156,7 @@ std::vector<std::string> Task::process_environment(const std::string& directory)
 Status Task::advance(Next* next) {
   *next = Next::ended;
   Status status = note_outputs_before();
+  if (status) status = note_outside_files();
   if (!status) return status;
   for (;;) {
     switch (phase_) {

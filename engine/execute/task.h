@@ -91,6 +91,7 @@ class Task {
   WorkpackageNode& workpackage() const { return context_.graph[id_]; }
   std::vector<std::string> own_outputs() const;
   Status note_outputs_before();
+  Status note_outside_files();
   bool shares_work_dir() const;
   void cut_back_outputs();
   void keep_tails(const OutputSizes& sizes, const std::string& folder) const;
@@ -104,6 +105,7 @@ class Task {
   bool run_prepare(const Prepare& prepare);
   Variables variables() const;
   bool run_operation(const Operation& operation);
+  bool is_of_earlier_run(const std::string& done_file);
   bool run(const std::string& command, const std::string& directory, const std::string& out,
            const std::string& err, bool capture);
   bool is_active(const Text& active, bool* active_now);
@@ -135,6 +137,7 @@ class Task {
   bool check_waiting_ = false;  // its command has run before; only its done_file is checked
   bool shared_now_ = false;
   bool stop_operations_ = false;
+  bool outside_noted_ = false;
   EnvironmentChanges environment_;
   std::vector<std::string> outputs_;  // files its operations wrote to, absolute
   OutputSizes before_;

@@ -64,8 +64,23 @@ bool Task::run_operation(const Operation& operation) {
   std::string base = work_dir_;
   if (shared_now_) base = shared_folder();
   const std::string directory = absolute_path(values_->path(operation.work_dir), base);
+  if (const std::string done = values_->path(operation.done_file); !done.empty()) {
+    if (is_of_earlier_run(absolute_path(done, directory))) return false;
+  }
   return run(command, directory, values_->path(operation.stdout_file),
              values_->path(operation.stderr_file), more_to_come());
+}
+
+// A done_file outside the run that is there before its command would end the command's work at once.
+bool Task::is_of_earlier_run(const std::string& done_file) {
+  if (context_.benchmark.as_jube || starts_with(done_file, context_.run_dir + "/") ||
+      !path_exists(done_file))
+    return false;
+  Outcome outcome = in_state(State::pending, Reason::host);
+  outcome.detail = "the done_file '" + done_file +
+                   "' is there already, from before this command; remove it, then continue the run";
+  end(std::move(outcome));
+  return true;
 }
 
 // Starts `command` in `directory`.

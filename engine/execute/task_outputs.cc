@@ -7,6 +7,7 @@
 #include "engine/base/own_files.h"
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
+#include "engine/execute/outside_files.h"
 #include "engine/execute/task.h"
 
 namespace tally {
@@ -53,6 +54,16 @@ Status Task::note_outputs_before() {
   if (before_.empty()) return Status::ok();
   workpackage().outputs = before_;
   return context_.journal.outputs_before(id_, before_);
+}
+
+// An attempt that begins anew is told from what an earlier one left. A job that runs already, and a
+// command that has ended and waits for its done_file, have begun.
+Status Task::note_outside_files() {
+  if (outside_noted_) return Status::ok();
+  outside_noted_ = true;
+  const bool begins = operation_ == 0 && cycle() == 0 && !check_waiting_;
+  if (!begins || !workpackage().job_name.empty()) return Status::ok();
+  return OutsideFileRecorder(context_).began(id_);
 }
 
 // Whether other workpackages, besides those that it depends on, have written to its work_dir.

@@ -243,6 +243,7 @@ Status SqliteJournal::change_and_forget(Statement& statement, int workpackage) {
   if (status) status = forget_disturbance(workpackage);
   if (status) status = forget_job_use(workpackage);
   if (status) status = forget_samples(workpackage);
+  if (status) status = forget_outside(workpackage);
   return status && own ? commit() : status;
 }
 

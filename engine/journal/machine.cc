@@ -29,6 +29,10 @@ Status make_machine_tables(SqliteDatabase& database) {
       "CREATE TABLE IF NOT EXISTS sample(package INTEGER, analyser TEXT, pattern TEXT,"
       " definition TEXT, value TEXT, packed BLOB,"
       " PRIMARY KEY(package, analyser, pattern, definition)) WITHOUT ROWID;"
+      "CREATE TABLE IF NOT EXISTS outside(package INTEGER, path TEXT, before_inode INTEGER,"
+      " before_size INTEGER, before_ns INTEGER, before_digest TEXT, ended INTEGER, inode INTEGER,"
+      " size INTEGER, ns INTEGER, first_byte INTEGER, digest TEXT, PRIMARY KEY(package, path))"
+      " WITHOUT ROWID;"
       "CREATE TABLE IF NOT EXISTS fact(session INTEGER, position INTEGER, name TEXT, value TEXT,"
       " PRIMARY KEY(session, position));"
       "CREATE TABLE IF NOT EXISTS process(package INTEGER, pid INTEGER, start TEXT);");

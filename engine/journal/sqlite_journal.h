@@ -13,11 +13,12 @@
 #include "engine/journal/journal.h"
 #include "engine/journal/lease.h"
 #include "engine/journal/outcome_columns.h"
+#include "engine/journal/outside_files.h"
 #include "engine/journal/samples.h"
 
 namespace tally {
 
-class SqliteJournal final : public Journal, public SampleTable {
+class SqliteJournal final : public Journal, public SampleTable, public OutsideFileTable {
  public:
   ~SqliteJournal() override { close(); }
 
@@ -59,6 +60,11 @@ class SqliteJournal final : public Journal, public SampleTable {
   Status set_samples(const std::vector<Sample>& samples) override;
   Status each_sample(const std::function<void(const Sample& sample)>& take) const override;
   Status has_samples(bool* has) const override;
+  Status set_outside(int workpackage, const OutsideFiles& files) override;
+  Status outside_of(int workpackage, OutsideFiles* files) const override;
+  Status each_outside(
+      const std::function<void(int workpackage, const OutsideFile& file)>& take) const override;
+  Status first_start(double* seconds) const override;
   Status add_session(const Facts& facts) override;
   Status add_fact(const std::string& name, const std::string& value) override;
   Status sessions(std::vector<Facts>* out) const override;
@@ -86,6 +92,10 @@ class SqliteJournal final : public Journal, public SampleTable {
   Status forget_disturbance(int workpackage);
   Status forget_job_use(int workpackage);
   Status forget_samples(int workpackage);
+  Status forget_outside(int workpackage);
+  Status select_outside(
+      const std::string& where,
+      const std::function<void(int workpackage, const OutsideFile& file)>& take) const;
   Status change(Statement& statement);
   Status committed();
   void write_snapshot();

@@ -12,6 +12,7 @@
 
 #include "engine/base/diagnostics.h"
 #include "engine/expand/evaluator.h"
+#include "engine/results/outside_parts.h"
 #include "engine/results/records.h"
 #include "engine/workflow/workflow.h"
 #include "engine/workpackage/disturbance.h"
@@ -34,7 +35,10 @@ struct WorkpackageView {
   State state = State::done;
   bool reused = false;      // a setup whose finished work was reused
   Disturbance disturbance;  // while it ran on this machine
-  // What the journal kept of its outputs, which are gone: by analyser, pattern and its
+  // Files outside the run's folder that results read. Null: there are none.
+  std::shared_ptr<const std::vector<OutsidePart>> outside;
+  bool outside_changed = false;  // since it ended
+  // What the journal kept of its outputs, which are gone or changed: by analyser, pattern and its
   // definition_of(). Null: they are there, or nothing was kept.
   using Kept = std::map<std::array<std::string, 3>, std::string>;
   std::shared_ptr<const Kept> kept;
@@ -90,8 +94,5 @@ const std::string* pattern_building_block(std::string_view name);
 // Reports patterns that Python's `re` cannot compile. Patterns that contain $parameters are left to
 // analyse().
 void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics);
-
-// Natural order: digits compare as numbers, so f2 comes before f10.
-bool natural_less(std::string_view a, std::string_view b);
 
 }  // namespace tally

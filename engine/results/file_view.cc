@@ -152,13 +152,23 @@ void FileView::release() {
   map_ = nullptr;
 }
 
-Status FileView::open(const std::string& path, FileView* out) {
+void FileView::keep(const FilePart& part) {
+  const auto from = std::min(static_cast<size_t>(part.from), text_.size());
+  const size_t to = part.to ? std::min(static_cast<size_t>(*part.to), text_.size()) : text_.size();
+  text_ = text_.substr(from, to - std::min(from, to));
+  if (map_ != nullptr) return;
+  copy_ = std::string(text_);
+  text_ = copy_;
+}
+
+Status FileView::open(const std::string& path, FileView* out, const FilePart& part) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return file_error(path);
   FileView view;
   Status loaded = view.load(file, path);
   ::close(file);
   if (!loaded) return loaded;
+  if (part.from > 0 || part.to) view.keep(part);
   const Survey found = survey(view.text_, [&](const char* at) { view.passed(at); });
   view.passed_ = 0;
   view.ascii_ = found.ascii;

@@ -1,12 +1,19 @@
 // A file's text as Python's text mode reads it, without holding it in memory.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "engine/base/status.h"
 
 namespace tally {
+
+// The bytes [from, to) of a file, without a `to` all from `from` on.
+struct FilePart {
+  long long from = 0;
+  std::optional<long long> to;
+};
 
 // Reads a small file and maps any other: a mapping costs several times what reading a page does. If
 // the file contains carriage returns, \r\n and \r become \n in a copy. The copy is in memory when
@@ -21,7 +28,7 @@ class FileView {
   FileView(const FileView&) = delete;
   FileView& operator=(const FileView&) = delete;
 
-  static Status open(const std::string& path, FileView* out);
+  static Status open(const std::string& path, FileView* out, const FilePart& part = {});
 
   std::string_view text() const { return text_; }
   // Says that the text before `at` is not needed soon, so that a large file does not fill the
@@ -35,6 +42,7 @@ class FileView {
 
  private:
   void release();
+  void keep(const FilePart& part);
   Status read(int file, const std::string& path);
   Status map(int file, const std::string& path);
   Status load(int file, const std::string& path);

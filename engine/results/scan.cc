@@ -5,9 +5,10 @@
 
 #include <algorithm>
 
+#include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/results/file_view.h"
-#include "engine/results/result_files.h"
+#include "engine/workpackage/analysed_files.h"
 
 namespace tally {
 namespace {
@@ -179,7 +180,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
       const Status looked = find_files(workpackage, name, first_name, which++, &paths, &unchecked);
       bool missing = paths.empty() && workpackage.log.empty();
       for (const std::string& path : paths) {
-        const bool there = scan_file(path, search.patterns, values, found, here, name);
+        const bool there = scan_file(workpackage, path, search.patterns, values, found, here, name);
         if (!there && unchecked) missing = true;
       }
       if (!looked) {
@@ -240,9 +241,10 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
   }
   if (!any) return false;
   problem({}, "kept " + workpackage.step,
-          fmt::format("the folder of workpackage {} ({}) is gone; its values are those that the "
-                      "journal kept",
-                      workpackage.id, workpackage.step));
+          fmt::format("{} of workpackage {} ({}) {}; its values are those that the journal kept",
+                      workpackage.outside_changed ? "an output file" : "the folder", workpackage.id,
+                      workpackage.step,
+                      workpackage.outside_changed ? "has changed since it ended" : "is gone"));
   count(workpackage, here);
   return true;
 }
@@ -329,11 +331,49 @@ std::vector<Unmatched> Scanner::unmatched() const {
   return list;
 }
 
-bool Scanner::scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
-                        const Values& values, const std::vector<Found*>& found, SoughtHere& here,
+bool Scanner::own_part(const WorkpackageView& workpackage, const std::string& path,
+                       const std::string& name, FilePart* part) {
+  const OutsidePart* known = part_of(workpackage, absolute_path(path));
+  if (known == nullptr) return true;
+  const std::string who = fmt::format("workpackage {} ({})", workpackage.id, workpackage.step);
+  // A file that the workflow names in full may be meant as it is.
+  if (known->kind == OutsidePart::Kind::untouched && name.front() != '/') {
+    problem({}, "old " + name,
+            fmt::format("'{}' was there before {} began, which wrote nothing to it: its values are "
+                        "not of this run",
+                        path, who));
+    return false;
+  }
+  if (known->kind == OutsidePart::Kind::untouched) return true;
+  if (known->kind != OutsidePart::Kind::own) {
+    const bool shared = known->kind == OutsidePart::Kind::shared;
+    problem(
+        {}, (shared ? "shared " : "changed ") + name,
+        fmt::format("'{}' {}, so that its values may be another's; let each workpackage of each "
+                    "run write to a file of its own",
+                    path,
+                    shared ? "was written by others while " + who + " ran"
+                           : "has changed since " + who + " ended"),
+        true);
+    return false;
+  }
+  if (known->grown > 0) {
+    problem({}, "grown " + name,
+            fmt::format("'{}' is {} bytes longer than when {} ended; these do not count", path,
+                        known->grown, who));
+  }
+  *part = {known->from, known->to};
+  return true;
+}
+
+bool Scanner::scan_file(const WorkpackageView& workpackage, const std::string& path,
+                        const std::vector<const Pattern*>& patterns, const Values& values,
+                        const std::vector<Found*>& found, SoughtHere& here,
                         const std::string& file_name) {
+  FilePart part;
+  const bool any = own_part(workpackage, path, file_name, &part);
   FileView view;
-  if (Status opened = FileView::open(path, &view); !opened) {
+  if (Status opened = any ? FileView::open(path, &view, part) : Status::ok(); !opened) {
     if (opened.reason() != 0 && !may_be_there(path)) return false;
     // JUBE ends with a Python error when it cannot read a file. It passes over what is not a file.
     const bool error = opened.reason() != 0 || !benchmark_.as_jube;
@@ -348,7 +388,7 @@ bool Scanner::scan_file(const std::string& path, const std::vector<const Pattern
     sought.files.push_back(file_name);
     search(path, view, *pattern, *regex, found, sought);
   }
-  if (Status same = view.unchanged(path); !same) {
+  if (Status same = any ? view.unchanged(path) : Status::ok(); !same) {
     problem({}, "open " + same.message(), same.message(), true);
   }
   return true;

@@ -88,9 +88,12 @@ class Scanner {
                     const std::string& first_name, size_t which, std::vector<std::string>* paths,
                     bool* unchecked) const;
   // False: there is no such file.
-  bool scan_file(const std::string& path, const std::vector<const Pattern*>& patterns,
-                 const Values& values, const std::vector<Found*>& found, SoughtHere& here,
-                 const std::string& name);
+  bool scan_file(const WorkpackageView& workpackage, const std::string& path,
+                 const std::vector<const Pattern*>& patterns, const Values& values,
+                 const std::vector<Found*>& found, SoughtHere& here, const std::string& name);
+  // What of the file is the workpackage's own. False: nothing, and why was reported.
+  bool own_part(const WorkpackageView& workpackage, const std::string& path,
+                const std::string& name, FilePart* part);
   void search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
               const std::vector<Found*>& found, Sought& sought);
   const std::vector<FileSearch>& searches_of(const Analyse& analyse);

@@ -16,6 +16,7 @@
 #include "engine/base/text.h"
 #include "engine/execute/files/run_directory.h"
 #include "engine/journal/samples.h"
+#include "engine/results/outside_parts.h"
 #include "engine/results/table_names.h"
 #include "engine/workflow/job_values.h"
 #include "engine/workpackage/values.h"
@@ -341,7 +342,12 @@ Status workpackage_views(const Benchmark& benchmark, const Journal& journal,
       gone.insert(stored.workpackage.id);
     maker.add(stored);
   });
-  return read && !gone.empty() ? take_kept(journal, gone, *views) : read;
+  if (!read || benchmark.as_jube) return read;
+  if (Status s = take_outside_files(journal, views); !s) return s;
+  for (const WorkpackageView& view : *views) {
+    if (view.outside_changed && finished_well(view.state)) gone.insert(view.id);
+  }
+  return gone.empty() ? Status::ok() : take_kept(journal, gone, *views);
 }
 
 WorkpackageView planned_view(const Benchmark& benchmark, const Expander& expander,

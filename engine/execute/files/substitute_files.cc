@@ -172,8 +172,9 @@ Status list_files(const FileCopy& entry, const Lookup& lookup, const std::string
       entry.internal ? work_dir : absolute_path(entry.file_path_ref, entry.file_path);
   for (size_t i = 0; i < patterns.size(); ++i) {
     const std::string given = join_path(source_dir, patterns[i]);
-    const std::string pattern = join_path(base, given);
     const bool absolute = !given.empty() && given.front() == '/';
+    // Only what the user wrote is a pattern: a folder may be called "a[1]".
+    const std::string pattern = join_path(escaped_for_matching(base), given);
     std::vector<std::string> found;
     if (Status s = matching_paths(pattern, 0, &found); !s) return s;
     if (found.empty()) {

@@ -1,4 +1,4 @@
-#include "engine/results/result_files.h"
+#include "engine/workpackage/analysed_files.h"
 
 #include <glob.h>
 #include <sys/stat.h>
@@ -9,7 +9,6 @@
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
-#include "engine/results/analyse.h"
 
 namespace tally {
 namespace {
@@ -45,13 +44,16 @@ Status matching_files(const std::string& work_dir, const std::string& name,
   if (!own_dir.empty()) {
     if (Status s = matching_files(own_dir, name, {}, files); !s || !files->empty()) return s;
   }
-  std::string path = name;
-  if (path.empty() || path.front() != '/') path = work_dir + "/" + name;
+  const bool absolute = !name.empty() && name.front() == '/';
   if (!is_glob(name)) {
+    const std::string path = absolute ? name : work_dir + "/" + name;
     if (may_be_there(path)) *files = {path};
     return Status::ok();
   }
-  if (Status s = matching_paths(path, GLOB_NOESCAPE | GLOB_NOSORT, files); !s) return s;
+  // The folder is no pattern. In the name a backslash is a character as any other, as in Python.
+  std::string pattern = absolute ? "" : escaped_for_matching(work_dir) + "/";
+  for (const char c : name) pattern += c == '\\' ? "\\\\" : std::string(1, c);
+  if (Status s = matching_paths(pattern, GLOB_NOSORT, files); !s) return s;
   std::sort(files->begin(), files->end(), natural_less);
   return Status::ok();
 }

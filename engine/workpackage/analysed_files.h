@@ -1,7 +1,8 @@
-// Finds the files that an analyser names. Private to results/.
+// Finds the files that an analyser names.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -13,6 +14,8 @@ std::vector<std::string> names_of(const std::string& list);
 bool is_glob(const std::string& name);
 // Whether there is a file, or may be one that the host cannot tell of now.
 bool may_be_there(const std::string& path);
+// Natural order: digits compare as numbers, so f2 comes before f10.
+bool natural_less(std::string_view a, std::string_view b);
 // The files of a name or glob in natural order. If `own_dir` is given and has any, only those.
 Status matching_files(const std::string& work_dir, const std::string& name,
                       const std::string& own_dir, std::vector<std::string>* files);

@@ -1,0 +1,26 @@
+// Tells whether a file, or a part of it, is still what it was.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/base/status.h"
+
+namespace tally {
+
+// Changes when somebody writes to the file or puts another one in its place.
+struct FileStamp {
+  uint64_t inode = 0;
+  long long size = -1;       // bytes; -1: there is no regular file
+  long long written_ns = 0;  // the time of the last write, in nanoseconds since 1970
+  bool there() const { return size >= 0; }
+  bool operator==(const FileStamp&) const = default;
+};
+
+FileStamp file_stamp(const std::string& path);
+
+// The digest of the bytes [from, to) of a file. Of more than 64 MiB only the first and the last 32
+// MiB count. An error if the file has fewer bytes.
+Status digest_part(const std::string& path, long long from, long long to, std::string* hex);
+
+}  // namespace tally

@@ -1,0 +1,102 @@
+#include "engine/journal/outside_files.h"
+
+#include "engine/journal/machine.h"
+#include "engine/journal/sqlite_journal.h"
+
+namespace tally {
+namespace {
+
+constexpr const char* kColumns =
+    "package, path, before_inode, before_size, before_ns, before_digest, ended, inode, size, ns, "
+    "first_byte, digest";
+
+FileStamp stamp_in(const Statement& row, int column) {
+  return {static_cast<uint64_t>(row.integer(column)), row.integer(column + 1),
+          row.integer(column + 2)};
+}
+
+void bind_stamp(Statement& statement, int column, const FileStamp& stamp) {
+  statement.bind(column, static_cast<long long>(stamp.inode))
+      .bind(column + 1, stamp.size)
+      .bind(column + 2, stamp.written_ns);
+}
+
+}  // namespace
+
+Status SqliteJournal::set_outside(int workpackage, const OutsideFiles& files) {
+  Statement put;
+  const std::string insert =
+      std::string("INSERT INTO outside(") + kColumns + ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
+  if (Status s = put.prepare(database_, insert.c_str()); !s) return s;
+  const bool own = !in_transaction_;
+  Status status = own ? begin() : Status::ok();
+  if (status) status = forget_outside(workpackage);
+  for (size_t i = 0; status && i < files.size(); ++i) {
+    const OutsideFile& file = files[i];
+    put.bind(1, static_cast<long long>(workpackage)).bind(2, file.path);
+    bind_stamp(put, 3, file.before);
+    put.bind(6, file.before_digest).bind(7, static_cast<long long>(file.ended));
+    bind_stamp(put, 8, file.after);
+    put.bind(11, file.from).bind(12, file.digest);
+    status = change(put);
+  }
+  return status && own ? commit() : status;
+}
+
+Status SqliteJournal::forget_outside(int workpackage) {
+  Statement forget;
+  if (Status s = forget.prepare(database_, "DELETE FROM outside WHERE package=?"); !s) return s;
+  return change(forget.bind(1, static_cast<long long>(workpackage)));
+}
+
+Status SqliteJournal::outside_of(int workpackage, OutsideFiles* files) const {
+  files->clear();
+  return select_outside(" WHERE package=" + std::to_string(workpackage),
+                        [&](int, const OutsideFile& file) { files->push_back(file); });
+}
+
+Status SqliteJournal::each_outside(
+    const std::function<void(int workpackage, const OutsideFile& file)>& take) const {
+  return select_outside(" ORDER BY package", take);
+}
+
+Status SqliteJournal::select_outside(
+    const std::string& where,
+    const std::function<void(int workpackage, const OutsideFile& file)>& take) const {
+  bool has = false;  // not in the journal of an earlier version
+  if (Status s = has_table(database_, "outside", &has); !s || !has) return s;
+  Statement rows;
+  const std::string select = std::string("SELECT ") + kColumns + " FROM outside" + where;
+  if (Status s = rows.prepare(database_, select.c_str()); !s) return s;
+  while (rows.row()) {
+    OutsideFile file;
+    file.path = rows.text(1);
+    file.before = stamp_in(rows, 2);
+    file.before_digest = rows.text(5);
+    file.ended = rows.integer(6) != 0;
+    file.after = stamp_in(rows, 7);
+    file.from = rows.integer(10);
+    file.digest = rows.text(11);
+    take(static_cast<int>(rows.integer(0)), file);
+  }
+  return rows.status();
+}
+
+Status SqliteJournal::first_start(double* seconds) const {
+  *seconds = 0;
+  Statement first;
+  if (Status s = first.prepare(database_, "SELECT MIN(started) FROM package WHERE started>0"); !s)
+    return s;
+  if (first.row()) *seconds = first.real(0);
+  return first.status();
+}
+
+OutsideFileTable& outside_files_of(Journal& journal) {
+  return dynamic_cast<OutsideFileTable&>(journal);
+}
+
+const OutsideFileTable& outside_files_of(const Journal& journal) {
+  return dynamic_cast<const OutsideFileTable&>(journal);
+}
+
+}  // namespace tally

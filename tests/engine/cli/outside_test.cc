@@ -1,0 +1,197 @@
+// Output files outside the run's folder, which earlier runs and other workpackages write to, too.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/survive/shell.h"
+
+using tally::testing::has;
+using tally::testing::Ran;
+using tally::testing::Shell;
+
+namespace {
+
+// `step`: its keys; `file`: what is analysed.
+std::string workflow(const std::string& step, const std::string& file,
+                     const std::string& values = "1,2") {
+  return "name: b\noutpath: run\n"
+         "parameterset: {name: p, parameter: {name: n, type: int, _: \"" +
+         values + "\"}}\nstep: {name: s, use: p, " + step +
+         "}\n"
+         "patternset: {name: o, pattern: {name: rate, type: float, _: 'rate=$jube_pat_fp'}}\n"
+         "analyser: {name: a, use: o, analyse: {step: s, file: \"" +
+         file +
+         "\"}}\n"
+         "result: {use: a, table: {name: t, style: csv, column: [n, rate, rate_cnt]}}\n";
+}
+
+}  // namespace
+
+TEST_CASE("outside files: a run's values are its own, not those of an earlier run") {
+  const std::string rate = "echo rate=$n.$jube_benchmark_id";
+  struct {
+    std::string step, file;
+  } const cases[] = {
+      {"work_dir: wd_$n, timeout: 5m, do: '" + rate + "'", "stdout"},  // appended to by the engine
+      {"kind: run, work_dir: wd_$n, do: '" + rate + " >> out.log'", "out.log"},
+      {"kind: run, work_dir: wd_$n, do: '" + rate + " >> out.log'", "*.log"},
+      {"kind: run, do: '" + rate + " >> ../../../log_$n'", "../../../log_$n"},
+  };
+  for (const auto& [step, file] : cases) {
+    CAPTURE(step);
+    const Shell shell;
+    shell.file("b.yaml", workflow(step, file));
+    CHECK(has(shell.tally("run b.yaml").out, "n,rate,rate_cnt\n1,1.0,1\n2,2.0,1\n"));
+    const Ran again = shell.tally("run b.yaml");
+    CHECK_MESSAGE((again.code == 0 && has(again.out, "n,rate,rate_cnt\n1,1.1,1\n2,2.1,1\n")),
+                  (again.out + again.err));
+    // The first run's part is still known. That the file has grown is said.
+    const Ran first = shell.tally("result run -i 0");
+    CHECK_MESSAGE((first.code == 0 && has(first.out, "n,rate,rate_cnt\n1,1.0,1\n2,2.0,1\n")),
+                  (first.out + first.err));
+    CHECK_MESSAGE(has(first.err, " is 9 bytes longer than when workpackage 0 (s) ended"),
+                  first.err);
+  }
+}
+
+TEST_CASE("outside files: a file that the workpackage did not write has no values") {
+  const Shell shell;
+  shell.file("b.yaml", workflow("kind: run, work_dir: wd, do: '[ $jube_benchmark_id = 1 ] || echo "
+                                "rate=10 > out.txt'",
+                                "out.txt", "1"));
+  CHECK(has(shell.tally("run b.yaml").out, "\n1,10.0,1\n"));
+  const Ran again = shell.tally("run b.yaml");
+  CHECK_MESSAGE(!has(again.out, "10.0"), again.out);
+  CHECK_MESSAGE(has(again.err,
+                    "/wd/out.txt' was there before workpackage 0 (s) began, which wrote "
+                    "nothing to it: its values are not of this run"),
+                again.err);
+}
+
+TEST_CASE("outside files: an attempt that failed does not give the values of the next one") {
+  const Shell shell;
+  shell.file("b.yaml",
+             workflow("kind: run, retry: 1, work_dir: wd, do: 'echo x >> count; if [ "
+                      "$$(wc -l < count) = 1 ]; then echo rate=666 > out.txt; exit 1; fi'",
+                      "out.txt", "1"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(!has(ran.out, "666"), (ran.out + ran.err));
+  CHECK(has(ran.err, "out.txt' was there before workpackage 0 (s) began"));
+}
+
+TEST_CASE("outside files: a file that the workflow names in full may be an input") {
+  const Shell shell;
+  shell.file("facts", "rate=7\n");
+  shell.file("b.yaml", workflow("kind: run, do: 'true'", "$jube_benchmark_home/facts", "1"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE((ran.code == 0 && has(ran.out, "\n1,7.0,1\n")), (ran.out + ran.err));
+}
+
+TEST_CASE("outside files: a step takes what the step before it made in their work_dir") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "step: [{name: a, work_dir: wd, do: 'echo rate=3 > made'},\n"
+             " {name: s, depend: a, work_dir: wd, do: 'cat made'}]\n"
+             "patternset: {name: o, pattern: {name: rate, type: float, _: 'rate=$jube_pat_fp'}}\n"
+             "analyser: {name: a, use: o, analyse: {step: s, file: made}}\n"
+             "result: {use: a, table: {name: t, style: csv, column: [rate]}}\n");
+  for (int i = 0; i < 2; ++i) {
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE((ran.code == 0 && has(ran.out, "rate\n3.0\n")), (ran.out + ran.err));
+  }
+}
+
+TEST_CASE("outside files: workpackages that share a file") {
+  // Each one appends: every one has its own part.
+  const Shell shell;
+  shell.file("b.yaml", workflow("kind: run, work_dir: wd, do: 'echo rate=$n >> out.txt'", "out.txt",
+                                "1,2,3"));
+  Ran ran = shell.tally("run b.yaml -j 1");
+  CHECK_MESSAGE((ran.code == 0 && has(ran.out, "rate_cnt\n1,1.0,1\n2,2.0,1\n3,3.0,1\n")),
+                (ran.out + ran.err));
+  CHECK_MESSAGE(!has(ran.err, "longer"), ran.err);
+  // Each one writes it anew: only the last one's values are there.
+  shell.clear();
+  shell.file("b.yaml",
+             workflow("kind: run, work_dir: wd, do: 'echo rate=$n > out.txt'", "out.txt", "1,2,3"));
+  ran = shell.tally("run b.yaml -j 1");
+  CHECK_MESSAGE(ran.code != 0, ran.out);
+  CHECK_MESSAGE((has(ran.out, "\n3,3.0,1\n") && !has(ran.out, "1,3.0") && !has(ran.out, "2,3.0")),
+                ran.out);
+  CHECK_MESSAGE(has(ran.err,
+                    "/wd/out.txt' has changed since workpackage 0 (s) ended, so that its "
+                    "values may be another's"),
+                ran.err);
+  // At the same time, nobody can tell.
+  shell.clear();
+  shell.file("b.yaml",
+             workflow("kind: run, work_dir: wd, do: 'touch $n; until [ -e 1 -a -e 2 ]; do :; done; "
+                      "echo rate=$n >> out.txt; touch w$n; until [ -e w1 -a -e w2 ]; do :; done'",
+                      "out.txt"));
+  ran = shell.tally("run b.yaml -j 2");
+  CHECK_MESSAGE(ran.code != 0, ran.out);
+  CHECK_MESSAGE((!has(ran.out, "1.0") && !has(ran.out, "2.0")), ran.out);
+  CHECK_MESSAGE(has(ran.err, "was written by others while workpackage 0 (s) ran"), ran.err);
+}
+
+TEST_CASE("outside files: what the journal kept serves where another run wrote anew") {
+  const Shell shell;
+  shell.file("b.yaml",
+             workflow("kind: run, work_dir: wd_$n, do: 'echo rate=$n.$jube_benchmark_id > out.txt'",
+                      "out.txt"));
+  CHECK(shell.tally("run b.yaml").code == 0);
+  CHECK(shell.tally("run b.yaml").code == 0);
+  const Ran first = shell.tally("result run -i 0");
+  const std::string all = first.out + first.err;
+  CHECK_MESSAGE(!has(first.out, "1.1"), all);
+  const bool kept = first.code == 0 && has(first.out, "\n1,1.0,1\n2,2.0,1\n") &&
+                    has(first.err,
+                        "has changed since it ended; its values are those that the "
+                        "journal kept");
+  const bool refused =
+      first.code != 0 && has(first.err, "has changed since workpackage 0 (s) ended");
+  CHECK_MESSAGE((kept || refused), all);
+}
+
+TEST_CASE("outside files: a done_file of an earlier run does not end the work") {
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nstep: {name: s, work_dir: wd, timeout: 5m, do: {done_file: "
+             "done, _: 'touch "
+             "done'}}\n");
+  CHECK(shell.tally("run b.yaml").code == 0);
+  const Ran again = shell.tally("run b.yaml");
+  CHECK_MESSAGE(again.code == 1, (again.out + again.err));
+  CHECK_MESSAGE(has(again.out + again.err,
+                    "/wd/done' is there already, from before this command; remove it, then "
+                    "continue the run"),
+                (again.out + again.err));
+  CHECK(shell.sh("rm wd/done; \"$TALLY\" continue run -i 1").code == 0);
+}
+
+TEST_CASE("paths with characters of patterns are plain paths") {
+  const Shell shell;
+  shell.file("b.yaml", workflow("kind: run, do: 'echo rate=1 > out.log'", "out*", "1"));
+  CHECK(has(shell.tally("run b.yaml").out, "\n1,1.0,1\n"));
+  for (const char* folder : {"run*", "r[u]n", "ru?"}) {
+    CAPTURE(folder);
+    CHECK(shell
+              .sh("sed 's/outpath: run/outpath: \"" + std::string(folder) +
+                  "\"/; s/rate=1/rate=2/' b.yaml > c.yaml")
+              .code == 0);
+    const Ran ran = shell.tally("run c.yaml");
+    CHECK_MESSAGE((ran.code == 0 && has(ran.out, "\n1,2.0,1\n")), (ran.out + ran.err));
+  }
+  // Inputs beside the workflow, in such a folder.
+  CHECK(shell.sh("mkdir 'p[12]' p1; echo rate=3 > 'p[12]/data.txt'; echo rate=4 > p1/data.txt")
+            .code == 0);
+  shell.file("p[12]/d.yaml",
+             "name: d\noutpath: drun\nfileset: {name: f, copy: data.txt}\n"
+             "step: {name: s, use: f, do: 'cat data.txt'}\n"
+             "patternset: {name: o, pattern: {name: rate, type: float, _: 'rate=$jube_pat_fp'}}\n"
+             "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, style: csv, column: [rate]}}\n");
+  const Ran ran = shell.sh("cd 'p[12]' && \"$TALLY\" run d.yaml");
+  CHECK_MESSAGE((ran.code == 0 && has(ran.out, "rate\n3.0\n")), (ran.out + ran.err));
+}
