@@ -1,6 +1,7 @@
 // tally comment, tally remove: changes to existing runs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -79,6 +80,40 @@ Status remove_run(const std::string& path, std::unique_ptr<Journal> journal) {
   return remove_tree(path);
 }
 
+// Another run may have links to the work of set-ups that this run did. Its programs may have their path
+// built in, so that the work cannot be moved. `with`: runs that are removed, too.
+// `part`: what is removed of the run.
+Status check_not_needed(const std::string& run_dir, const std::string& part,
+                        const std::vector<RunDirectory>& with) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path own = fs::canonical(part, error);
+  const fs::path own_run = fs::canonical(run_dir, error);
+  if (error) return Status::ok();
+  const auto is_removed = [&](const fs::path& run) {
+    std::error_code ignored;
+    return fs::equivalent(own_run, run, ignored) ||
+           std::any_of(with.begin(), with.end(), [&](const RunDirectory& one) {
+             return fs::equivalent(one.path, run, ignored);
+           });
+  };
+  for (const auto& run : fs::directory_iterator(own_run.parent_path(), error)) {
+    std::error_code ignored;
+    if (!has_journal(run.path().string()) || is_removed(run.path())) continue;
+    for (const auto& entry : fs::directory_iterator(run.path(), ignored)) {
+      const fs::path work = entry.path() / "work";
+      if (!fs::is_symlink(work, ignored)) continue;
+      const std::string target = fs::weakly_canonical(work, ignored).string();
+      if (!starts_with(target, own.string() + "/")) continue;
+      return Status::error(fmt::format(
+          "'{}' is needed: '{}' is a link to the work of its set-up; remove that run as well (--id "
+          "takes several)",
+          part, work.string()));
+    }
+  }
+  return Status::ok();
+}
+
 // Resets the workpackage, so that `continue` starts it again. Its descendants are removed.
 Status remove_workpackage(Journal& journal, const std::string& run_dir, int id) {
   std::vector<Journal::Stored> workpackages;
@@ -92,6 +127,7 @@ Status remove_workpackage(Journal& journal, const std::string& run_dir, int id) 
     if (stored.workpackage.id == id) own = stored.directory;
   }
   if (own.empty()) return Status::error(fmt::format("the run has no workpackage {}", id));
+  if (Status s = check_not_needed(run_dir, run_dir + "/" + own, {}); !s) return s;
   if (Status s = journal.begin(); !s) return s;
   for (int child : below) {
     if (Status s = journal.remove(child); !s) return s;
@@ -140,6 +176,10 @@ int remove_command(const Invocation& invocation, const RemoveArgs& args) {
       return kFailed;
     }
     if (args.workpackages.empty()) {
+      if (Status s = check_not_needed(directory.path, directory.path, runs); !s) {
+        print_error(invocation, s.message());
+        return kFailed;
+      }
       const CommandResult answer = args.force ? CommandResult::yes : ask(directory.path);
       if (answer == CommandResult::none) return kFailed;
       if (answer == CommandResult::no) continue;

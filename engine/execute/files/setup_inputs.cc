@@ -17,82 +17,22 @@
 #include "engine/base/files.h"
 #include "engine/base/path_text.h"
 #include "engine/base/text.h"
+#include "engine/execute/files/run_directory.h"
+#include "engine/execute/files/shell_words.h"
 #include "engine/execute/files/substitute_files.h"
+#include "engine/execute/files/work_directory.h"
 
 namespace tally {
 namespace {
 
 constexpr off_t kReadWhole = 64 << 20;
 // Version of the rules below. Work that was kept under another version is not reused.
-constexpr uint64_t kRules = 2;
-
-bool is_name(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
+constexpr uint64_t kRules = 3;
+// A folder with more files is not compared.
+constexpr size_t kMostFiles = 10000;
 
 bool lies_in(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && starts_with(path, folder) && path[folder.size()] == '/';
-}
-
-// The variables that a shell text names: $NAME, ${NAME...}.
-std::set<std::string> shell_variables(std::string_view text) {
-  std::set<std::string> names;
-  for (size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
-    size_t begin = at + 1;
-    if (begin < text.size() && text[begin] == '{') ++begin;
-    size_t end = begin;
-    while (end < text.size() && is_name(text[end])) ++end;
-    if (end > begin && std::isdigit(static_cast<unsigned char>(text[begin])) == 0) {
-      names.emplace(text.substr(begin, end - begin));
-    }
-  }
-  return names;
-}
-
-// Replaces $NAME and ${NAME} in a text by the values of an environment. Unknown names stay.
-std::string with_variables(std::string_view text, const Environment& environment) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    if (text[at] != '$') {
-      out += text[at++];
-      continue;
-    }
-    const bool braces = at + 1 < text.size() && text[at + 1] == '{';
-    size_t end = at + (braces ? 2 : 1);
-    const size_t begin = end;
-    while (end < text.size() && is_name(text[end])) ++end;
-    const auto found = environment.find(std::string(text.substr(begin, end - begin)));
-    const bool whole = !braces || (end < text.size() && text[end] == '}');
-    if (end == begin || !whole || found == environment.end()) {
-      out += text[at++];
-      continue;
-    }
-    out += found->second;
-    at = end + (braces ? 1 : 0);
-  }
-  return out;
-}
-
-// The words of a shell text that look like paths, except the targets of output redirections.
-std::vector<std::string> path_words(const std::string& text) {
-  constexpr std::string_view kEnds = " \t\n\r'\"`=;|&<>(),:";
-  std::vector<std::string> words;
-  for (size_t at = 0; at < text.size();) {
-    size_t end = text.find_first_of(kEnds, at);
-    if (end == std::string::npos) end = text.size();
-    std::string word = text.substr(at, end - at);
-    size_t before = at;
-    while (before > 0 &&
-           (text[before - 1] == ' ' || text[before - 1] == '"' || text[before - 1] == '\'')) {
-      --before;
-    }
-    const bool written = before > 0 && text[before - 1] == '>';
-    if (!written && (word.find('/') != std::string::npos || starts_with(word, "~"))) {
-      words.push_back(std::move(word));
-    }
-    at = end + 1;
-  }
-  return words;
 }
 
 class Collector {
@@ -248,8 +188,18 @@ class Collector {
   Status add_named_files() {
     std::set<std::string> paths;
     for (const std::string& command : shell_texts_) {
-      for (const std::string& word : path_words(with_variables(command, context_.environment))) {
-        paths.insert(absolute_path(expand_path(word), context_.work_dir));
+      for (const std::string& word : shell_words(with_variables(command, context_.environment))) {
+        if (word.find('/') == std::string::npos && !starts_with(word, "~")) {
+          add_program(word);
+          continue;
+        }
+        const std::string path = absolute_path(expand_path(word), context_.work_dir);
+        std::vector<std::string> found;
+        if (word.find_first_of("*?[") != std::string::npos) {
+          if (Status s = matching_paths(path, 0, &found); !s) return s;
+        }
+        paths.insert(found.begin(), found.end());
+        paths.insert(path);
       }
     }
     for (const auto& [name, value] : context_.changes) {
@@ -264,10 +214,77 @@ class Collector {
       struct stat info {};
       const bool device = lies_in(path, "/dev") || lies_in(path, "/proc") || lies_in(path, "/sys");
       if (device || lies_in(path, context_.work_dir)) continue;
-      if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-      if (Status s = add_tree(path, path); !s) return s;
+      if (stat(path.c_str(), &info) != 0) continue;
+      Status added;
+      if (S_ISREG(info.st_mode)) added = add_tree(path, path);
+      if (S_ISDIR(info.st_mode)) added = add_folder(path);
+      if (!added) return added;
     }
     return Status::ok();
+  }
+
+  // A folder that a command names, as in `make -C`. Folders of the system count as unchanged, and so do
+  // runs: they change with every run. A folder that is too large for a comparison is never the same.
+  Status add_folder(const std::string& path) {
+    for (const char* system : {"/usr", "/opt", "/etc", "/bin", "/lib", "/lib64", "/sbin", "/var"})
+      if (path == system || lies_in(path, system)) return Status::ok();
+    std::vector<std::string> files;
+    if (!list_folder(path, &files)) {
+      inputs_->files.emplace_back(path, fmt::format("more than {} files, at {}.{}", kMostFiles,
+                                                    std::time(nullptr), getpid()));
+      return Status::ok();
+    }
+    std::sort(files.begin(), files.end());
+    for (const std::string& file : files) {
+      if (Status s = add_tree(file, file); !s) return s;
+    }
+    return Status::ok();
+  }
+
+  // False: there are more files than are compared.
+  static bool list_folder(const std::string& top, std::vector<std::string>* files) {
+    std::error_code error;
+    using Walk = std::filesystem::recursive_directory_iterator;
+    const auto options = std::filesystem::directory_options::skip_permission_denied;
+    for (Walk walk(top, options, error), end; !error && walk != end; walk.increment(error)) {
+      const std::string path = walk->path().string();
+      std::error_code no_link;
+      if (walk->is_directory(no_link) && !walk->is_symlink(no_link)) {
+        const bool skipped = walk->path().filename() == ".git" || has_runs(path);
+        if (skipped) walk.disable_recursion_pending();
+      } else if (walk->is_regular_file(no_link)) {
+        if (files->size() == kMostFiles) return false;
+        files->push_back(path);
+      }
+    }
+    return true;
+  }
+
+  // Whether it is an outpath with finished work, or a run.
+  static bool has_runs(const std::string& folder) {
+    return path_exists(folder + "/.tally-store") || path_exists(folder + "/journal.sqlite");
+  }
+
+  // The file that PATH finds for a word of a command, unless it is of the system.
+  void add_program(const std::string& word) {
+    const auto path = context_.environment.find("PATH");
+    if (path == context_.environment.end() || !programs_.insert(word).second) return;
+    for (const std::string& folder : split_strip(path->second, ":")) {
+      const std::string program = folder + "/" + word;
+      if (access(program.c_str(), X_OK) != 0) continue;
+      const bool system =
+          folder == "/usr/bin" || folder == "/bin" || folder == "/usr/sbin" || folder == "/sbin";
+      if (!system) inputs_->files.emplace_back(program, stamp_text(program));
+      return;
+    }
+  }
+
+  static std::string stamp_text(const std::string& program) {
+    char real[PATH_MAX];
+    struct stat info {};
+    if (realpath(program.c_str(), real) == nullptr || stat(real, &info) != 0) return {};
+    return fmt::format("{} {} {}.{:09}", real, info.st_size, info.st_mtim.tv_sec,
+                       info.st_mtim.tv_nsec);
   }
 
   // Adds a file, or all files of a folder in the order of their names.
@@ -298,9 +315,24 @@ class Collector {
   // Inputs that a build depends on without naming them: variables that choose compilers and their
   // flags, loaded modules, and the compilers that PATH finds.
   void add_compilers() {
-    constexpr std::array<const char*, 11> kVariables = {
-        "CC",      "CXX",      "FC",        "CFLAGS",    "CXXFLAGS",     "FFLAGS",
-        "LDFLAGS", "CPPFLAGS", "CUDA_HOME", "NVCCFLAGS", "LOADEDMODULES"};
+    constexpr std::array<const char*, 18> kVariables = {"CC",
+                                                        "CXX",
+                                                        "FC",
+                                                        "CFLAGS",
+                                                        "CXXFLAGS",
+                                                        "FFLAGS",
+                                                        "LDFLAGS",
+                                                        "CPPFLAGS",
+                                                        "CUDA_HOME",
+                                                        "NVCCFLAGS",
+                                                        "LOADEDMODULES",
+                                                        "CPATH",
+                                                        "C_INCLUDE_PATH",
+                                                        "CPLUS_INCLUDE_PATH",
+                                                        "LIBRARY_PATH",
+                                                        "LD_LIBRARY_PATH",
+                                                        "PKG_CONFIG_PATH",
+                                                        "CMAKE_PREFIX_PATH"};
     constexpr std::array<const char*, 9> kTools = {"cc",       "c++",   "gcc",    "g++", "clang",
                                                    "gfortran", "mpicc", "mpicxx", "nvcc"};
     for (const char* name : kVariables) {
@@ -312,13 +344,10 @@ class Collector {
     const std::vector<std::string> folders = split_strip(path->second, ":");
     for (const char* tool : kTools) {
       for (const std::string& folder : folders) {
-        char real[PATH_MAX];
-        struct stat info {};
         const std::string program = folder + "/" + tool;
-        if (realpath(program.c_str(), real) == nullptr || stat(real, &info) != 0) continue;
-        inputs_->files.emplace_back(
-            program, fmt::format("{} {} {}.{:09}", real, info.st_size, info.st_mtim.tv_sec,
-                                 info.st_mtim.tv_nsec));
+        const std::string stamp = stamp_text(program);
+        if (stamp.empty()) continue;
+        inputs_->files.emplace_back(program, stamp);
         break;
       }
     }
@@ -330,6 +359,7 @@ class Collector {
   bool prepared_ = false;                 // a command runs before the files that follow
   std::vector<std::string> shell_texts_;  // commands
   std::vector<std::string> named_;        // paths
+  std::set<std::string> programs_;        // that were looked for
 };
 
 }  // namespace

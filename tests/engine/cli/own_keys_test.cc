@@ -516,6 +516,8 @@ TEST_CASE(
                            "{TEXT: $jube_benchmark_home/text}, do: \"cd $jube_benchmark_home; sh "
                            "script.sh\"}\n");
   CHECK(!has(shell.tally("run b.yaml").out, "reused"));
+  // It has written to the folder that it names.
+  CHECK(!has(shell.tally("run b.yaml").out, "reused"));
   CHECK(has(shell.tally("run b.yaml").out, "reused 0 (prepare)"));
   shell.file("folder/b", "2\n");
   CHECK(!has(shell.tally("run b.yaml").out, "reused"));
