@@ -28,8 +28,9 @@ namespace {
 constexpr off_t kReadWhole = 64 << 20;
 // Version of the rules below. Work that was kept under another version is not reused.
 constexpr uint64_t kRules = 3;
-// A folder with more files is not compared.
+// A folder with more files or bytes is not compared.
 constexpr size_t kMostFiles = 10000;
+constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
 
 bool lies_in(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && starts_with(path, folder) && path[folder.size()] == '/';
@@ -230,8 +231,8 @@ class Collector {
       if (path == system || lies_in(path, system)) return Status::ok();
     std::vector<std::string> files;
     if (!list_folder(path, &files)) {
-      inputs_->files.emplace_back(path, fmt::format("more than {} files, at {}.{}", kMostFiles,
-                                                    std::time(nullptr), getpid()));
+      inputs_->files.emplace_back(path, fmt::format("more than {} files or 1 GiB, at {}.{}",
+                                                    kMostFiles, std::time(nullptr), getpid()));
       return Status::ok();
     }
     std::sort(files.begin(), files.end());
@@ -244,6 +245,7 @@ class Collector {
   // False: there are more files than are compared.
   static bool list_folder(const std::string& top, std::vector<std::string>* files) {
     std::error_code error;
+    uintmax_t bytes = 0;
     using Walk = std::filesystem::recursive_directory_iterator;
     const auto options = std::filesystem::directory_options::skip_permission_denied;
     for (Walk walk(top, options, error), end; !error && walk != end; walk.increment(error)) {
@@ -253,7 +255,8 @@ class Collector {
         const bool skipped = walk->path().filename() == ".git" || has_runs(path);
         if (skipped) walk.disable_recursion_pending();
       } else if (walk->is_regular_file(no_link)) {
-        if (files->size() == kMostFiles) return false;
+        bytes += walk->file_size(no_link);
+        if (files->size() == kMostFiles || bytes > kMostBytes) return false;
         files->push_back(path);
       }
     }
