@@ -95,12 +95,32 @@ bool has_columns(const ResultTable& table, const PlotArgs& args) {
          (args.facet.empty() || known(args.facet));
 }
 
+// A chart has the rows of one benchmark.
+bool of_one_benchmark(const Invocation& invocation, const std::vector<OpenRun>& runs) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> benchmarks;  // and their runs
+  for (const OpenRun& run : runs) {
+    const std::string& name = run.benchmark->name.value;
+    auto found = std::find_if(benchmarks.begin(), benchmarks.end(),
+                              [&](const auto& one) { return one.first == name; });
+    if (found == benchmarks.end()) found = benchmarks.insert(found, {name, {}});
+    found->second.push_back(std::to_string(run.directory.id));
+  }
+  if (benchmarks.size() < 2 || joined_as_jube(invocation, runs)) return true;
+  std::vector<std::string> names;
+  for (const auto& [name, ids] : benchmarks)
+    names.push_back(
+        fmt::format("'{}' (run{} {})", name, ids.size() == 1 ? "" : "s", join(ids, ", ")));
+  print_error(invocation, "the runs are of different benchmarks: " + join(names, " and "),
+              "choose runs of one with -i, or plot the tables' files, RUN/result/NAME.dat");
+  return false;
+}
+
 // The table that was asked for, or the first one with the columns.
 bool read_runs(const Invocation& invocation, const PlotArgs& args, ResultTable* table) {
   std::vector<OpenRun> runs;
   std::vector<RunTable> tables;
   if (!open_runs(invocation, args.sources, args.ids, &runs) ||
-      !tables_of_runs(invocation, runs, &tables)) {
+      !of_one_benchmark(invocation, runs) || !tables_of_runs(invocation, runs, &tables)) {
     return false;
   }
   std::vector<std::string> names;

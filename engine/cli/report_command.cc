@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
@@ -54,8 +55,8 @@ class ReportMaker {
     if (!open_runs(invocation_, args_.runs, args_.ids, &runs_)) return kBadInput;
     std::vector<RunTable> tables;
     if (!tables_of_runs(invocation_, runs_, &tables)) return kFailed;
-    const Benchmark& newest = *runs_.back().benchmark;
-    report_.title = args_.title.empty() ? "Report of " + newest.name.value : args_.title;
+    report_.title =
+        args_.title.empty() ? "Report of " + runs_.back().benchmark->name.value : args_.title;
     report_.made = fmt::format("made at {} by tally {}", time_stamp(), kVersion);
     for (const OpenRun& run : runs_) {
       if (Status read = add_run(run); !read) {
@@ -73,8 +74,10 @@ class ReportMaker {
     }
     for (const RunTable& table : tables) add_table(table);
     if (format == "md") return write(markdown_report(report_));
-    for (const Result& result : newest.results) {
-      for (const Chart& chart : result.charts) add_chart(result, chart, tables);
+    std::set<const Result*> drawn;
+    for (const RunTable& table : tables) {
+      if (!drawn.insert(table.result).second) continue;
+      for (const Chart& chart : table.result->charts) add_chart(*table.result, chart, tables);
     }
     return write(html_report(report_));
   }
@@ -196,15 +199,16 @@ class ReportMaker {
   // With several runs, each has its own panel or series.
   void add_chart(const Result& result, Chart chart, const std::vector<RunTable>& tables) {
     const Table* drawn = drawn_table(result, chart);
-    if (runs_.size() > 1) {
-      if (chart.facet.value.empty()) {
-        chart.facet.value = "id";
-      } else if (chart.series.value.empty()) {
-        chart.series.value = "id";
-      }
-    }
     for (const RunTable& table : tables) {
       if (table.table != drawn) continue;
+      if (runs_.size() > 1) {
+        const std::string& run = table.rendered.table.columns.front().name.value;
+        if (chart.facet.value.empty()) {
+          chart.facet.value = run;
+        } else if (chart.series.value.empty()) {
+          chart.series.value = run;
+        }
+      }
       ReportChart out;
       out.name = chart.name.value;
       Figure figure;

@@ -7,6 +7,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/log_results.h"
 #include "engine/cli/results.h"
+#include "engine/cli/run_tables.h"
 #include "engine/cli/summary.h"
 #include "engine/journal/samples.h"
 
@@ -30,7 +31,7 @@ bool open_all(const Invocation& invocation, const ResultArgs& args, std::vector<
 
 // A requested or excluded column that no table has is a mistake. Without this check, an empty table
 // would hide it.
-bool knows_columns(const Invocation& invocation, const Benchmark& benchmark,
+bool knows_columns(const Invocation& invocation, const std::vector<OpenRun>& runs,
                    const std::vector<std::string>& asked, const char* option) {
   std::vector<std::string> known = {"id"};
   auto collect = [&](const std::vector<Column>& columns) {
@@ -39,10 +40,13 @@ bool knows_columns(const Invocation& invocation, const Benchmark& benchmark,
       if (!column.title.empty()) known.push_back(column.title);
     }
   };
-  for (const Result& result : benchmark.results) {
-    for (const auto& output : result.outputs) {
-      if (const Table* table = std::get_if<Table>(&output)) collect(table->columns);
+  for (size_t i = runs.size(); i-- > 0;) {
+    for (const Result& result : runs[i].benchmark->results) {
+      for (const auto& output : result.outputs) {
+        if (const Table* table = std::get_if<Table>(&output)) collect(table->columns);
+      }
     }
+    if (joined_as_jube(invocation, runs)) break;
   }
   for (const std::string& name : asked) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
@@ -100,8 +104,8 @@ int result_command(const Invocation& invocation, const ResultArgs& args) {
   std::vector<OpenRun> runs;
   if (!open_all(invocation, args, &runs)) return kBadInput;
   const Benchmark& newest = *runs.back().benchmark;
-  if (!invocation.as_jube && (!knows_columns(invocation, newest, args.select, "--select") ||
-                              !knows_columns(invocation, newest, args.exclude, "--exclude"))) {
+  if (!invocation.as_jube && (!knows_columns(invocation, runs, args.select, "--select") ||
+                              !knows_columns(invocation, runs, args.exclude, "--exclude"))) {
     return kBadInput;
   }
   ShowOptions options;

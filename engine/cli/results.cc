@@ -17,6 +17,8 @@
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
 #include "engine/cli/prepare.h"
+#include "engine/cli/result_writer.h"
+#include "engine/cli/run_tables.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/version.h"
 #include "engine/expand/evaluator.h"
@@ -31,63 +33,6 @@ namespace {
 
 void print_text(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-int write_files(const Invocation& invocation, const std::string& root, const std::string& folder,
-                const std::vector<RenderedResult>& rendered) {
-  int code = kFine;
-  for (const RenderedResult& one : rendered) {
-    if (!one.has_file) continue;
-    std::string path = folder + "/" + one.name + ".dat";
-    if (Status s = write_own_file(root, path, one.file_text); !s) {
-      print_error(invocation, s.message());
-      code = kFailed;
-    }
-  }
-  return code;
-}
-
-Status make_result_directory(const std::string& root, const std::string& folder) {
-  if (Status made = make_own_directories(root, folder); !made) return made;
-  if (::access(folder.c_str(), W_OK) == 0) return Status::ok();
-  return Status::error(fmt::format("cannot write to '{}': {}", folder, std::strerror(errno)));
-}
-
-// Draws the charts of a result into result/NAME.svg, with all columns of their tables.
-int write_charts(const Invocation& invocation, const Result& result, const ResultTables& tables,
-                 const RenderOptions& options, const std::vector<RenderedResult>& rendered,
-                 const std::string& root, const std::string& folder, Diagnostics& diagnostics) {
-  int code = kFine;
-  const bool all_columns = options.select.empty() && options.exclude.empty();
-  for (const Chart& chart : result.charts) {
-    const auto& only = options.only;
-    const Table* table = drawn_table(result, chart);
-    const bool wanted =
-        only.empty() || std::any_of(only.begin(), only.end(), [&](const auto& name) {
-          return name == chart.name.value || name == table->name.value;
-        });
-    if (!wanted) continue;
-    const auto shown = std::find_if(rendered.begin(), rendered.end(), [&](const auto& one) {
-      return all_columns && one.is_table && one.name == table->name.value;
-    });
-    Figure figure;
-    const Status made = shown != rendered.end()
-                            ? figure_of(chart, shown->table, &figure)
-                            : figure_of(chart, tables.table(*table, {}), &figure);
-    if (!made) {
-      diagnostics.error(chart.name.mark,
-                        fmt::format("chart '{}': {}", chart.name.value, made.message()));
-      continue;
-    }
-    const std::string path = folder + "/" + chart.name.value + ".svg";
-    if (Status s = write_own_file(root, path, svg(figure)); !s) {
-      print_error(invocation, s.message());
-      code = kFailed;
-    } else if (!invocation.quiet) {
-      fmt::print(stderr, "note: chart '{}' is drawn in {}\n", chart.name.value, path);
-    }
-  }
-  return code;
 }
 
 // Keeps the samples of a run beside the runs, for `tally history`. Nothing in JUBE's files.
@@ -124,7 +69,7 @@ void print_missed(const std::string& table, const std::vector<MissedReference>& 
                   const char* severity, const Sources& sources) {
   constexpr size_t kMost = 100;
   for (size_t i = 0; i < missed.size() && i < kMost; ++i) {
-    fmt::print(stderr, "{}: {}reference missed: {}: {}\n", place(sources, missed[i].mark), severity,
+    fmt::print(stderr, "{}: {}reference missed: {}: {}\n", place(sources, missed[i]), severity,
                table, for_stream(STDERR_FILENO, missed[i].text));
   }
   if (missed.size() > kMost)
@@ -132,12 +77,6 @@ void print_missed(const std::string& table, const std::vector<MissedReference>& 
 }
 
 }  // namespace
-
-std::string result_directory(const OpenRun& run, const Result& result) {
-  const std::string own = expand_path(result.result_dir.value);
-  if (own.empty()) return run.directory.path + "/result";
-  return join_path(run.benchmark->file_path, own) + "/" + padded_id(run.directory.id);
-}
 
 int print_results(const Invocation& invocation, const std::vector<RenderedResult>& rendered,
                   const Sources& sources) {
@@ -275,112 +214,174 @@ void keep_samples(const std::string& run_dir, const std::vector<Sample>& samples
   (void)static_cast<bool>(kept);
 }
 
-int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
-                 const ShowOptions& options) {
-  if (runs.empty()) return kBadInput;
-  const OpenRun& newest = runs.back();
-  std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
-  Diagnostics diagnostics;
-  std::vector<std::vector<WorkpackageView>> views;
-  for (const OpenRun& run : runs) {
-    Status read =
-        workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views.emplace_back());
-    if (!read) {
-      print_error(invocation, read.message());
-      return kFailed;
+namespace {
+
+// Analyses runs and shows and writes their results.
+class Shown {
+ public:
+  Shown(const Invocation& invocation, const std::vector<OpenRun>& runs, const ShowOptions& options)
+      : invocation_(invocation),
+        runs_(runs),
+        options_(options),
+        newest_(*runs.back().benchmark),
+        evaluator_(make_result_evaluator(invocation)),
+        writer_(invocation, options) {}
+
+  int show() {
+    if (!read_views()) return kFailed;
+    if (runs_.size() == 1 || joined_as_jube(invocation_, runs_)) {
+      for (const Result& result : newest_.results) show_as_newest(result);
+    } else {
+      show_each_by_its_own();
     }
-    // As in JUBE, `result` also writes the analysis. Its problems are the same as those reported
-    // below.
-    Diagnostics said_below;
-    if (invocation.as_jube && options.write)
-      analyse_all(run, views.back(), *evaluator, said_below, false);
+    return finish();
   }
-  int code = kFine;
-  size_t tables = 0;
-  std::vector<RenderedResult> reported;
-  std::set<std::string> unwritable;
-  for (const Result& result : newest.benchmark->results) {
-    Records merged;
-    for (size_t i = 0; i < runs.size(); ++i) {
-      const OpenRun& run = runs[i];
-      Records own = result_records(*run.benchmark, result, views[i], *evaluator, diagnostics, {},
-                                   runs.size() == 1 ? options.samples : nullptr);
-      if (!invocation.as_jube) warn_of_unmatched(own, diagnostics);
-      RenderOptions render_options = options.render;
-      render_options.run_id = run.directory.id;
-      render_options.write = false;
-      const std::string& root = run.directory.path;
-      const std::string folder = result_directory(run, result);
-      if (options.write) {
-        // The folder may belong to another person. The table can be shown nevertheless.
-        const Status made = make_result_directory(root, folder);
-        render_options.write = static_cast<bool>(made);
-        if (!made) code = std::max(code, kFailed);
-        if (!made && unwritable.insert(folder).second)
-          print_error(invocation, made.message(), "results are shown, but not kept");
+
+ private:
+  bool read_views() {
+    for (const OpenRun& run : runs_) {
+      const Status read = workpackage_views(*run.benchmark, *run.journal, run.directory.path,
+                                            &views_.emplace_back());
+      if (!read) {
+        print_error(invocation_, read.message());
+        return false;
       }
-      const ResultTables shown(*newest.benchmark, own, *evaluator, diagnostics);
-      std::vector<RenderedResult> rendered =
-          render(*newest.benchmark, result, shown, render_options, folder, diagnostics);
-      if (render_options.write) {
-        code = std::max(code, write_files(invocation, root, folder, rendered));
-        if (!invocation.as_jube && !newest.benchmark->as_jube) {
-          code = std::max(code, write_charts(invocation, result, shown, options.render, rendered,
-                                             root, folder, diagnostics));
-        }
-        note_command(
-            run.directory.path, "result",
-            fmt::format("{} result{} written", rendered.size(), rendered.size() == 1 ? "" : "s"));
-      }
-      tables += rendered.size();
-      if (options.print && runs.size() > 1) {
-        rendered.erase(std::remove_if(rendered.begin(), rendered.end(),
-                                      [](const RenderedResult& one) { return !one.of_one_run; }),
-                       rendered.end());
-      }
-      if (options.print)
-        code = std::max(code, print_results(invocation, rendered, newest.input->sources));
-      if (runs.size() == 1)
-        std::move(rendered.begin(), rendered.end(), std::back_inserter(reported));
-      for (Record& row : own.rows) row.values["id"] = {static_cast<long long>(run.directory.id)};
-      append(merged, std::move(own));
+      // As in JUBE, `result` also writes the analysis. Its problems are the same as those reported
+      // below.
+      Diagnostics said_below;
+      if (invocation_.as_jube && options_.write)
+        analyse_all(run, views_.back(), *evaluator_, said_below, false);
     }
-    if (runs.size() == 1 || !options.print) continue;
-    RenderOptions render_options = options.render;
+    return true;
+  }
+
+  void print(const std::vector<RenderedResult>& rendered, const Sources& sources) {
+    if (options_.print) code_ = std::max(code_, print_results(invocation_, rendered, sources));
+  }
+
+  // One run; or several as JUBE shows them: all are computed by the definitions of the newest one.
+  void show_as_newest(const Result& result) {
+    const Sources& sources = runs_.back().input->sources;
+    const bool several = runs_.size() > 1;
+    Records merged;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const OpenRun& run = runs_[i];
+      Records own = result_records(*run.benchmark, result, views_[i], *evaluator_, diagnostics_, {},
+                                   several ? nullptr : options_.samples);
+      if (!invocation_.as_jube) warn_of_unmatched(own, diagnostics_);
+      const ResultTables tables(newest_, own, *evaluator_, diagnostics_);
+      std::vector<RenderedResult> rendered =
+          writer_.render_and_write(run, newest_, result, tables, diagnostics_);
+      outputs_ += rendered.size();
+      if (several) {
+        for (Record& row : own.rows) row.values["id"] = {static_cast<long long>(run.directory.id)};
+        append(merged, std::move(own));
+        std::erase_if(rendered, [](const RenderedResult& one) { return !one.of_one_run; });
+      }
+      print(rendered, sources);
+      if (!several) std::move(rendered.begin(), rendered.end(), std::back_inserter(reported_));
+    }
+    if (!several || !options_.print) return;
+    RenderOptions render_options = options_.render;
     render_options.with_id = true;
     render_options.write = false;
-    const ResultTables shown(*newest.benchmark, merged, *evaluator, diagnostics);
+    const ResultTables tables(newest_, merged, *evaluator_, diagnostics_);
     std::vector<RenderedResult> of_all =
-        render(*newest.benchmark, result, shown, render_options, "", diagnostics);
-    of_all.erase(std::remove_if(of_all.begin(), of_all.end(),
-                                [](const RenderedResult& one) { return one.of_one_run; }),
-                 of_all.end());
-    code = std::max(code, print_results(invocation, of_all, newest.input->sources));
-    std::move(of_all.begin(), of_all.end(), std::back_inserter(reported));
+        render(newest_, result, tables, render_options, "", diagnostics_);
+    std::erase_if(of_all, [](const RenderedResult& one) { return one.of_one_run; });
+    print(of_all, sources);
+    std::move(of_all.begin(), of_all.end(), std::back_inserter(reported_));
   }
-  std::vector<ReportedRun> reported_runs;
-  for (const OpenRun& run : runs) {
-    Journal::Facts facts;
-    if (Status s = run_facts(*run.journal, &facts); !s) diagnostics.error({}, s.message());
-    reported_runs.push_back({run.directory.id, absolute_path(run.directory.path),
-                             run.benchmark->name.value, std::move(facts)});
-  }
-  if (options.print && (tables != 0 || options.render.only.empty()))
-    print_json(options.render.style, reported_runs, reported, newest.input->sources);
-  if (options.write && runs.size() == 1 && options.render.only.empty())
-    code = std::max(code, write_history(invocation, runs.front(), reported_runs.front(), reported));
-  if (options.shown != nullptr) *options.shown = std::move(reported);
-  print_diagnostics(invocation, diagnostics, newest.input->sources);
-  if (tables == 0 && options.print) {
-    if (!options.render.only.empty()) {
-      print_error(invocation, "the input has no result of that name");
-      return kBadInput;
+
+  // Several runs: each is computed by its own definitions, and tables of one name are joined.
+  void show_each_by_its_own() {
+    std::vector<std::vector<RunTable>> of_runs;
+    std::set<std::string> said;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const OpenRun& run = runs_[i];
+      Diagnostics diagnostics;
+      std::vector<RunTable>& tables = of_runs.emplace_back();
+      for (const Result& result : run.benchmark->results)
+        show_own(run, views_[i], result, diagnostics, tables);
+      failed_ = failed_ || diagnostics.has_errors();
+      print_once(invocation_, diagnostics, run.input->sources, &said);
     }
-    if (newest.benchmark->results.empty()) {
-      fmt::print(stderr, "{}: the input defines no result\n", invocation.program);
-    }
+    if (!options_.print) return;
+    std::vector<RunTable> joined;
+    if (!join_tables(invocation_, runs_, std::move(of_runs), options_.render, &joined))
+      failed_ = true;
+    for (RunTable& one : joined) reported_.push_back(std::move(one.rendered));
+    print(reported_, runs_.back().input->sources);
   }
-  return diagnostics.has_errors() ? std::max(code, kFailed) : code;
+
+  void show_own(const OpenRun& run, const std::vector<WorkpackageView>& views, const Result& result,
+                Diagnostics& diagnostics, std::vector<RunTable>& tables) {
+    const Records records = result_records(*run.benchmark, result, views, *evaluator_, diagnostics);
+    warn_of_unmatched(records, diagnostics);
+    const ResultTables maker(*run.benchmark, records, *evaluator_, diagnostics);
+    std::vector<RenderedResult> rendered =
+        writer_.render_and_write(run, *run.benchmark, result, maker, diagnostics);
+    outputs_ += rendered.size();
+    std::vector<RenderedResult> of_one_run;
+    for (RenderedResult& one : rendered) {
+      const Table* table = table_of(result, one);
+      if (table != nullptr) {
+        tables.push_back({&result, table, std::move(one)});
+      } else if (one.of_one_run) {
+        of_one_run.push_back(std::move(one));
+      }
+    }
+    print(of_one_run, run.input->sources);
+  }
+
+  int finish() {
+    std::vector<ReportedRun> reported_runs;
+    for (const OpenRun& run : runs_) {
+      Journal::Facts facts;
+      if (Status s = run_facts(*run.journal, &facts); !s) diagnostics_.error({}, s.message());
+      reported_runs.push_back({run.directory.id, absolute_path(run.directory.path),
+                               run.benchmark->name.value, std::move(facts)});
+    }
+    const Sources& sources = runs_.back().input->sources;
+    const std::vector<std::string>& only = options_.render.only;
+    if (options_.print && (outputs_ != 0 || only.empty()))
+      print_json(options_.render.style, reported_runs, reported_, sources);
+    if (options_.write && runs_.size() == 1 && only.empty())
+      code_ = std::max(code_,
+                       write_history(invocation_, runs_.front(), reported_runs.front(), reported_));
+    if (options_.shown != nullptr) *options_.shown = std::move(reported_);
+    print_diagnostics(invocation_, diagnostics_, sources);
+    if (outputs_ == 0 && options_.print) {
+      if (!only.empty()) {
+        print_error(invocation_, "the input has no result of that name");
+        return kBadInput;
+      }
+      if (newest_.results.empty())
+        fmt::print(stderr, "{}: the input defines no result\n", invocation_.program);
+    }
+    code_ = std::max(code_, writer_.code());
+    return failed_ || diagnostics_.has_errors() ? std::max(code_, kFailed) : code_;
+  }
+
+  const Invocation& invocation_;
+  const std::vector<OpenRun>& runs_;
+  const ShowOptions& options_;
+  const Benchmark& newest_;
+  std::unique_ptr<Evaluator> evaluator_;
+  ResultWriter writer_;
+  std::vector<std::vector<WorkpackageView>> views_;  // of each run
+  Diagnostics diagnostics_;
+  bool failed_ = false;
+  int code_ = kFine;
+  size_t outputs_ = 0;
+  std::vector<RenderedResult> reported_;
+};
+
+}  // namespace
+
+int show_results(const Invocation& invocation, const std::vector<OpenRun>& runs,
+                 const ShowOptions& options) {
+  return runs.empty() ? kBadInput : Shown(invocation, runs, options).show();
 }
 
 }  // namespace tally

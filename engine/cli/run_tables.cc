@@ -1,9 +1,16 @@
 #include "engine/cli/run_tables.h"
-#include "engine/cli/prepare.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
+#include "engine/base/text.h"
+#include "engine/cli/prepare.h"
 #include "engine/expand/evaluator.h"
+#include "engine/report/joined.h"
 #include "engine/results/views.h"
 
 namespace tally {
@@ -40,7 +47,83 @@ bool open_runs(const Invocation& invocation, const std::vector<std::string>& fol
   return true;
 }
 
-bool tables_of_runs(const Invocation& invocation, const std::vector<OpenRun>& runs,
+bool joined_as_jube(const Invocation& invocation, const std::vector<OpenRun>& runs) {
+  return invocation.as_jube || runs.back().benchmark->as_jube;
+}
+
+const Table* table_of(const Result& result, const RenderedResult& rendered) {
+  for (const auto& output : result.outputs) {
+    const Table* table = std::get_if<Table>(&output);
+    if (rendered.is_table && table != nullptr && table->name.value == rendered.name) return table;
+  }
+  return nullptr;
+}
+
+namespace {
+
+// Tables of several runs that make one. The newest run's is the first one.
+struct Group {
+  std::string benchmark, table;
+  size_t nth = 0;  // a result may have several tables of one name
+  std::vector<std::pair<size_t, RunTable*>> members;  // run and table
+};
+
+std::vector<Group> groups_of(const std::vector<OpenRun>& runs,
+                             std::vector<std::vector<RunTable>>& of_runs) {
+  std::vector<Group> groups;
+  for (size_t run = runs.size(); run-- > 0;) {
+    const std::string& benchmark = runs[run].benchmark->name.value;
+    std::map<std::string, size_t> times;
+    for (RunTable& table : of_runs[run]) {
+      const std::string& name = table.rendered.name;
+      const size_t nth = times[name]++;
+      const auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& one) {
+        return one.benchmark == benchmark && one.table == name && one.nth == nth;
+      });
+      Group& group =
+          found == groups.end() ? groups.emplace_back(Group{benchmark, name, nth, {}}) : *found;
+      group.members.emplace_back(run, &table);
+    }
+  }
+  return groups;
+}
+
+// Names the benchmark of a table where the runs are of several.
+void note_benchmark(const Group& group, const std::vector<Value>& names, RenderedResult& joined) {
+  std::vector<std::string> ids;
+  for (const auto& [run, table] : group.members) ids.insert(ids.begin(), names[run].str());
+  joined.table.notes.insert(
+      joined.table.notes.begin(),
+      {"", fmt::format("this table is of benchmark '{}', run{} {}", group.benchmark,
+                       ids.size() == 1 ? "" : "s", join(ids, ", "))});
+}
+
+// The tables of one run, computed by its own definitions.
+bool tables_of_run(const Invocation& invocation, const OpenRun& run, Evaluator& evaluator,
+                   std::set<std::string>* said, std::vector<RunTable>* tables) {
+  std::vector<WorkpackageView> views;
+  const Status read = workpackage_views(*run.benchmark, *run.journal, run.directory.path, &views);
+  if (!read) {
+    print_error(invocation, read.message());
+    return false;
+  }
+  Diagnostics diagnostics;
+  RenderOptions options;
+  options.write = false;
+  for (const Result& result : run.benchmark->results) {
+    const Records records = result_records(*run.benchmark, result, views, evaluator, diagnostics);
+    const ResultTables maker(*run.benchmark, records, evaluator, diagnostics);
+    for (RenderedResult& one : render(*run.benchmark, result, maker, options, "", diagnostics)) {
+      const Table* table = table_of(result, one);
+      if (table != nullptr) tables->push_back({&result, table, std::move(one)});
+    }
+  }
+  print_once(invocation, diagnostics, run.input->sources, said);
+  return !diagnostics.has_errors();
+}
+
+// As JUBE does: all runs are computed by the definitions of the newest one.
+bool tables_as_jube(const Invocation& invocation, const std::vector<OpenRun>& runs,
                     std::vector<RunTable>* tables) {
   const OpenRun& newest = runs.back();
   const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
@@ -55,6 +138,9 @@ bool tables_of_runs(const Invocation& invocation, const std::vector<OpenRun>& ru
     }
   }
   const std::vector<Value> names = names_of_runs(runs);
+  RenderOptions options;
+  options.with_id = true;
+  options.write = false;
   for (const Result& result : newest.benchmark->results) {
     Records merged;
     for (size_t i = 0; i < runs.size(); ++i) {
@@ -63,19 +149,65 @@ bool tables_of_runs(const Invocation& invocation, const std::vector<OpenRun>& ru
       append(merged, std::move(own));
     }
     const ResultTables shown(*newest.benchmark, merged, *evaluator, diagnostics);
-    RenderOptions options;
-    options.with_id = runs.size() > 1;
-    options.write = false;
-    // One rendered result for each output, in their order.
-    std::vector<RenderedResult> rendered =
-        render(*newest.benchmark, result, shown, options, "", diagnostics);
-    for (size_t i = 0; i < rendered.size(); ++i) {
-      const Table* table = std::get_if<Table>(&result.outputs[i]);
-      if (table != nullptr) tables->push_back({&result, table, std::move(rendered[i])});
+    for (RenderedResult& one : render(*newest.benchmark, result, shown, options, "", diagnostics)) {
+      const Table* table = table_of(result, one);
+      if (table != nullptr) tables->push_back({&result, table, std::move(one)});
     }
   }
   print_diagnostics(invocation, diagnostics, newest.input->sources);
   return !diagnostics.has_errors();
+}
+
+}  // namespace
+
+bool join_tables(const Invocation& invocation, const std::vector<OpenRun>& runs,
+                 std::vector<std::vector<RunTable>> of_runs, const RenderOptions& options,
+                 std::vector<RunTable>* joined) {
+  const std::vector<Value> names = names_of_runs(runs);
+  const bool several = std::any_of(runs.begin(), runs.end(), [&](const OpenRun& run) {
+    return run.benchmark->name.value != runs.back().benchmark->name.value;
+  });
+  bool fine = true;
+  for (const Group& group : groups_of(runs, of_runs)) {
+    const RunTable& newest = *group.members.front().second;
+    RunTable out{newest.result, newest.table, {}};
+    std::vector<RunPart> parts;
+    for (auto member = group.members.rbegin(); member != group.members.rend(); ++member) {
+      const OpenRun& run = runs[member->first];
+      parts.push_back({names[member->first], run.benchmark, member->second->table,
+                       &run.input->sources, std::move(member->second->rendered)});
+    }
+    if (Status made = join_parts(std::move(parts), options, &out.rendered); !made) {
+      print_error(invocation, made.message());
+      fine = false;
+      continue;
+    }
+    if (several) note_benchmark(group, names, out.rendered);
+    joined->push_back(std::move(out));
+  }
+  return fine;
+}
+
+bool tables_of_runs(const Invocation& invocation, const std::vector<OpenRun>& runs,
+                    std::vector<RunTable>* tables) {
+  if (runs.size() > 1 && joined_as_jube(invocation, runs))
+    return tables_as_jube(invocation, runs, tables);
+  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(invocation);
+  std::vector<std::vector<RunTable>> of_runs;
+  std::set<std::string> said;
+  bool fine = true;
+  for (const OpenRun& run : runs)
+    fine = tables_of_run(invocation, run, *evaluator, &said, &of_runs.emplace_back()) && fine;
+  if (!fine) return false;
+  if (runs.size() > 1) return join_tables(invocation, runs, std::move(of_runs), {}, tables);
+  *tables = std::move(of_runs.front());
+  return true;
+}
+
+void print_once(const Invocation& invocation, const Diagnostics& diagnostics,
+                const Sources& sources, std::set<std::string>* said) {
+  if (said->insert(diagnostics.format(sources)).second)
+    print_diagnostics(invocation, diagnostics, sources);
 }
 
 }  // namespace tally

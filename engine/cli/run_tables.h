@@ -1,6 +1,7 @@
 // The typed tables of one or several runs, for commands that show them in forms of their own.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,7 +10,7 @@
 
 namespace tally {
 
-// A table of the workflow, and its rows. Several runs are merged and have the column "id".
+// A table of the workflow, and its rows. Those of several runs are joined and have the column "id".
 struct RunTable {
   const Result* result = nullptr;
   const Table* table = nullptr;
@@ -21,9 +22,26 @@ struct RunTable {
 bool open_runs(const Invocation& invocation, const std::vector<std::string>& folders,
                const std::vector<std::string>& ids, std::vector<OpenRun>* runs);
 
-// Reads all tables of the runs, with the definitions of the last run. Prints problems. Returns
-// false if the output of a run cannot be read.
+// Whether several runs are shown as JUBE does: all by the definitions of the last one.
+bool joined_as_jube(const Invocation& invocation, const std::vector<OpenRun>& runs);
+
+// The table of a result that was rendered. Null: it is none.
+const Table* table_of(const Result& result, const RenderedResult& rendered);
+
+// Joins the tables of several runs, each computed by its own definitions. Tables of one name are
+// joined if they are of the same benchmark. Those of the last run come first. Returns false, after
+// printing why, if one cannot be joined; the others are in *joined.
+bool join_tables(const Invocation& invocation, const std::vector<OpenRun>& runs,
+                 std::vector<std::vector<RunTable>> of_runs, const RenderOptions& options,
+                 std::vector<RunTable>* joined);
+
+// Reads all tables of the runs. Prints problems. Returns false if the output of a run cannot be
+// read, or if tables cannot be joined.
 bool tables_of_runs(const Invocation& invocation, const std::vector<OpenRun>& runs,
                     std::vector<RunTable>* tables);
+
+// Prints diagnostics, unless the same ones were printed for another run.
+void print_once(const Invocation& invocation, const Diagnostics& diagnostics,
+                const Sources& sources, std::set<std::string>* said);
 
 }  // namespace tally

@@ -103,10 +103,10 @@ Json head_of(const RenderedResult& one, const Sources& sources) {
   for (const Note& note : one.table.notes) head["notes"].push_back(note.str());
   Json missed = Json::array();
   for (const MissedReference& reference : one.table.missed)
-    missed.push_back({{"place", place(sources, reference.mark)}, {"text", reference.text}});
+    missed.push_back({{"place", place(sources, reference)}, {"text", reference.text}});
   Json warned = Json::array();
   for (const MissedReference& reference : one.table.warned)
-    warned.push_back({{"place", place(sources, reference.mark)}, {"text", reference.text}});
+    warned.push_back({{"place", place(sources, reference)}, {"text", reference.text}});
   head["references"] = {{"passed", one.table.references_passed},
                         {"missed", std::move(missed)},
                         {"warned", std::move(warned)}};

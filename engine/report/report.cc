@@ -16,6 +16,10 @@
 namespace tally {
 namespace {
 
+bool is_json(const RenderOptions& options) {
+  return options.style == "json" || options.style == "jsonl";
+}
+
 class Renderer {
  public:
   Renderer(const Benchmark& benchmark, const ResultTables& tables, const RenderOptions& options,
@@ -35,21 +39,9 @@ class Renderer {
     RenderedResult out;
     out.name = table.name.value;
     out.table = tables_.table(table, {options_.select, options_.exclude, options_.with_id});
-    TableStyle style = table.style;
-    if (options_.style == "csv") style = TableStyle::csv;
-    if (options_.style == "pretty") style = TableStyle::pretty;
-    if (options_.style == "aligned") style = TableStyle::aligned;
-    const std::string& separator =
-        options_.separator.empty() ? table.separator : options_.separator;
     out.is_table = true;
     out.grid = fill(out.table);
-    out.file_text = layout(out.grid, style, separator, table.transpose, out.name,
-                           benchmark_.as_jube ? Quoting::raw : Quoting::rfc4180);
-    if (options_.style == "markdown") {
-      out.text = markdown(out.grid, table.transpose, out.name);
-    } else if (!is_json()) {
-      out.text = out.file_text;
-    }
+    lay_out(table, options_, benchmark_.as_jube ? Quoting::raw : Quoting::rfc4180, &out);
     return out;
   }
 
@@ -69,7 +61,7 @@ class Renderer {
                            "nothing was changed in it; check that the file can be written");
       }
     }
-    if (!is_json())
+    if (!is_json(options_))
       out.text = fmt::format("Database location of id {}: {}\n", options_.run_id, path);
     out.has_file = !own_file;
     out.of_one_run = true;
@@ -99,8 +91,6 @@ class Renderer {
   }
 
  private:
-  bool is_json() const { return options_.style == "json" || options_.style == "jsonl"; }
-
   std::string heading(const Column& column, const std::map<std::string, std::string>& units) {
     // In Tally's own files the title contains the unit itself.
     if (!column.title.empty() && !benchmark_.as_jube) return column.title;
@@ -162,6 +152,22 @@ class Renderer {
 };
 
 }  // namespace
+
+void lay_out(const Table& table, const RenderOptions& options, Quoting quoting,
+             RenderedResult* rendered) {
+  TableStyle style = table.style;
+  if (options.style == "csv") style = TableStyle::csv;
+  if (options.style == "pretty") style = TableStyle::pretty;
+  if (options.style == "aligned") style = TableStyle::aligned;
+  const std::string& separator = options.separator.empty() ? table.separator : options.separator;
+  rendered->file_text =
+      layout(rendered->grid, style, separator, table.transpose, rendered->name, quoting);
+  if (options.style == "markdown") {
+    rendered->text = markdown(rendered->grid, table.transpose, rendered->name);
+  } else if (!is_json(options)) {
+    rendered->text = rendered->file_text;
+  }
+}
 
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,
                                    const ResultTables& tables, const RenderOptions& options,

@@ -36,6 +36,10 @@ struct RenderOptions {
   bool write = true;     // false: databases and syslog are not written
 };
 
+// Lays out the cells of a table: the text that is printed, and that of its file.
+void lay_out(const Table& table, const RenderOptions& options, Quoting quoting,
+             RenderedResult* rendered);
+
 // Renders every output of `result` with the rows that `tables` makes for it. Writes databases to
 // `result_dir`, unless they name a file, and sends syslog lines. Failures go to `diagnostics`.
 std::vector<RenderedResult> render(const Benchmark& benchmark, const Result& result,

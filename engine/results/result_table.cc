@@ -78,6 +78,10 @@ const Value* value_of(const Record& row, const std::string& key) {
 
 }  // namespace
 
+std::string place(const Sources& sources, const MissedReference& missed) {
+  return missed.place.empty() ? place(sources, missed.mark) : missed.place;
+}
+
 bool is_own_column(const Column& column) {
   return starts_with(column.name.value, "tally ");
 }

@@ -19,7 +19,10 @@ struct MissedReference {
   std::string text;      // "row 2 (n=4): time is 587.1; expected <= 560, missed by 4.84 %"
   int workpackage = -1;  // of the row; -1: there is no row
   std::string on_fail;   // the command that collects the cause; empty: none
+  // The place as text, where runs with several inputs are shown together. Empty: that of `mark`.
+  std::string place = {};
 };
+std::string place(const Sources& sources, const MissedReference& missed);
 
 // A note shown below a table.
 struct Note {

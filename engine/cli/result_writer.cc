@@ -1,0 +1,121 @@
+#include "engine/cli/result_writer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "engine/base/own_files.h"
+#include "engine/base/path_text.h"
+#include "engine/chart/from_table.h"
+#include "engine/chart/svg.h"
+#include "engine/expand/evaluator.h"
+#include "engine/jube/jube_files.h"
+#include "engine/read/files.h"
+
+namespace tally {
+namespace {
+
+int write_files(const Invocation& invocation, const std::string& root, const std::string& folder,
+                const std::vector<RenderedResult>& rendered) {
+  int code = kFine;
+  for (const RenderedResult& one : rendered) {
+    if (!one.has_file) continue;
+    std::string path = folder + "/" + one.name + ".dat";
+    if (Status s = write_own_file(root, path, one.file_text); !s) {
+      print_error(invocation, s.message());
+      code = kFailed;
+    }
+  }
+  return code;
+}
+
+Status make_result_directory(const std::string& root, const std::string& folder) {
+  if (Status made = make_own_directories(root, folder); !made) return made;
+  if (::access(folder.c_str(), W_OK) == 0) return Status::ok();
+  return Status::error(fmt::format("cannot write to '{}': {}", folder, std::strerror(errno)));
+}
+
+// Draws the charts of a result into result/NAME.svg, with all columns of their tables.
+int write_charts(const Invocation& invocation, const Result& result, const ResultTables& tables,
+                 const RenderOptions& options, const std::vector<RenderedResult>& rendered,
+                 const std::string& root, const std::string& folder, Diagnostics& diagnostics) {
+  int code = kFine;
+  const bool all_columns = options.select.empty() && options.exclude.empty();
+  for (const Chart& chart : result.charts) {
+    const auto& only = options.only;
+    const Table* table = drawn_table(result, chart);
+    const bool wanted =
+        only.empty() || std::any_of(only.begin(), only.end(), [&](const auto& name) {
+          return name == chart.name.value || name == table->name.value;
+        });
+    if (!wanted) continue;
+    const auto shown = std::find_if(rendered.begin(), rendered.end(), [&](const auto& one) {
+      return all_columns && one.is_table && one.name == table->name.value;
+    });
+    Figure figure;
+    const Status made = shown != rendered.end()
+                            ? figure_of(chart, shown->table, &figure)
+                            : figure_of(chart, tables.table(*table, {}), &figure);
+    if (!made) {
+      diagnostics.error(chart.name.mark,
+                        fmt::format("chart '{}': {}", chart.name.value, made.message()));
+      continue;
+    }
+    const std::string path = folder + "/" + chart.name.value + ".svg";
+    if (Status s = write_own_file(root, path, svg(figure)); !s) {
+      print_error(invocation, s.message());
+      code = kFailed;
+    } else if (!invocation.quiet) {
+      fmt::print(stderr, "note: chart '{}' is drawn in {}\n", chart.name.value, path);
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+std::string result_directory(const OpenRun& run, const Result& result) {
+  const std::string own = expand_path(result.result_dir.value);
+  if (own.empty()) return run.directory.path + "/result";
+  return join_path(run.benchmark->file_path, own) + "/" + padded_id(run.directory.id);
+}
+
+std::vector<RenderedResult> ResultWriter::render_and_write(const OpenRun& run,
+                                                           const Benchmark& definitions,
+                                                           const Result& result,
+                                                           const ResultTables& tables,
+                                                           Diagnostics& diagnostics) {
+  RenderOptions render_options = options_.render;
+  render_options.run_id = run.directory.id;
+  const std::string& root = run.directory.path;
+  const std::string folder = result_directory(run, result);
+  render_options.write = options_.write && make_folder(root, folder);
+  std::vector<RenderedResult> rendered =
+      render(definitions, result, tables, render_options, folder, diagnostics);
+  if (!render_options.write) return rendered;
+  code_ = std::max(code_, write_files(invocation_, root, folder, rendered));
+  if (!invocation_.as_jube && !definitions.as_jube) {
+    code_ = std::max(code_, write_charts(invocation_, result, tables, options_.render, rendered,
+                                         root, folder, diagnostics));
+  }
+  note_command(
+      run.directory.path, "result",
+      fmt::format("{} result{} written", rendered.size(), rendered.size() == 1 ? "" : "s"));
+  return rendered;
+}
+
+// The folder may belong to another person. The table can be shown nevertheless.
+bool ResultWriter::make_folder(const std::string& root, const std::string& folder) {
+  const Status made = make_result_directory(root, folder);
+  if (made) return true;
+  code_ = std::max(code_, kFailed);
+  if (unwritable_.insert(folder).second)
+    print_error(invocation_, made.message(), "results are shown, but not kept");
+  return false;
+}
+
+}  // namespace tally

@@ -1,0 +1,35 @@
+// Renders the results of a run and writes their files.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/cli/results.h"
+
+namespace tally {
+
+class ResultWriter {
+ public:
+  // The arguments must outlive the object.
+  ResultWriter(const Invocation& invocation, const ShowOptions& options)
+      : invocation_(invocation), options_(options) {}
+
+  // Renders one result with the definitions that made `tables`. Writes its files and charts if the
+  // options ask for that. Prints why a file cannot be written.
+  std::vector<RenderedResult> render_and_write(const OpenRun& run, const Benchmark& definitions,
+                                               const Result& result, const ResultTables& tables,
+                                               Diagnostics& diagnostics);
+  // The exit code that follows from the files.
+  int code() const { return code_; }
+
+ private:
+  bool make_folder(const std::string& root, const std::string& folder);
+
+  const Invocation& invocation_;
+  const ShowOptions& options_;
+  std::set<std::string> unwritable_;  // folders of which that was said
+  int code_ = kFine;
+};
+
+}  // namespace tally

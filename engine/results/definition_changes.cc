@@ -1,0 +1,104 @@
+#include "engine/results/definition_changes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "engine/base/text.h"
+#include "engine/results/columns.h"
+#include "engine/results/table_names.h"
+
+namespace tally {
+namespace {
+
+// Marks are no part of a definition: a line may have moved.
+using Definition = std::vector<std::string>;
+
+Definition definition_of(const Column& column) {
+  Definition out = {column.expression.value, std::to_string(static_cast<int>(column.statistic)),
+                    std::to_string(static_cast<int>(column.uncertainty))};
+  for (const auto& [name, value] : column.relative_to) {
+    out.push_back(name.value);
+    out.push_back(value.value);
+  }
+  return out;
+}
+
+Definition definition_of(const Pattern& pattern) {
+  return {pattern.value.value, std::to_string(static_cast<int>(pattern.mode)),
+          std::to_string(static_cast<int>(pattern.type)),
+          pattern.default_value ? "=" + *pattern.default_value : "",
+          pattern.dotall ? "dotall" : ""};
+}
+
+Definition definition_of(const Analyser& analyser) {
+  Definition out = {analyser.reduce ? "reduce" : ""};
+  for (const Text& use : analyser.use) out.push_back(use.value);
+  for (const Analyse& analyse : analyser.analyse) {
+    out.push_back("step " + analyse.step.value);
+    for (const AnalyseFile& file : analyse.files) {
+      out.push_back("file " + file.path.value);
+      for (const Text& use : file.use) out.push_back(use.value);
+    }
+  }
+  return out;
+}
+
+// Definitions of one kind by what they are called in a message. Several may have one name.
+using Named = std::map<std::string, std::vector<Definition>>;
+
+Named columns_of(const Table& table) {
+  Named out;
+  for (const Column& column : table.columns)
+    out["column '" + column_key(column) + "'"].push_back(definition_of(column));
+  return out;
+}
+
+// Whether a table that has these words uses the pattern, or a statistic of it.
+bool uses(const std::set<std::string>& words, const std::string& pattern) {
+  const auto statistic = words.lower_bound(pattern + "_");
+  return words.count(pattern) != 0 ||
+         (statistic != words.end() && starts_with(*statistic, pattern + "_"));
+}
+
+Named patterns_of(const Benchmark& benchmark, const std::set<std::string>& words) {
+  Named out;
+  for (const auto& [set_name, set] : benchmark.pattern_sets) {
+    for (const Pattern& pattern : set.patterns) {
+      if (uses(words, pattern.name.value))
+        out["pattern '" + pattern.name.value + "'"].push_back(definition_of(pattern));
+    }
+  }
+  return out;
+}
+
+Named analysers_of(const Benchmark& benchmark) {
+  Named out;
+  for (const Analyser& analyser : benchmark.analysers)
+    out["analyser '" + analyser.name.value + "'"].push_back(definition_of(analyser));
+  return out;
+}
+
+void add_changed(const Named& before, const Named& after, std::vector<std::string>& out) {
+  for (const auto& [name, definitions] : after) {
+    const auto found = before.find(name);
+    if (found != before.end() && found->second != definitions) out.push_back(name);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> table_changes(const Benchmark& before, const Table& table_before,
+                                       const Benchmark& after, const Table& table_after) {
+  std::vector<std::string> out;
+  if (strip(table_before.filter.value) != strip(table_after.filter.value))
+    out.emplace_back("filter");
+  add_changed(columns_of(table_before), columns_of(table_after), out);
+  std::set<std::string> words = names_in(table_before);
+  words.merge(names_in(table_after));
+  add_changed(patterns_of(before, words), patterns_of(after, words), out);
+  add_changed(analysers_of(before), analysers_of(after), out);
+  return out;
+}
+
+}  // namespace tally

@@ -1,0 +1,16 @@
+// In what the definitions of two runs differ.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/workflow/workflow.h"
+
+namespace tally {
+
+// In what two runs compute the rows of a table differently: "filter", "column 'x'", "pattern
+// 'rate'", "analyser 'a'". Columns that only one of the tables has are not named: they can be seen.
+std::vector<std::string> table_changes(const Benchmark& before, const Table& table_before,
+                                       const Benchmark& after, const Table& table_after);
+
+}  // namespace tally
