@@ -17,6 +17,7 @@
 #include "engine/report/comparison.h"
 #include "engine/report/comparison_json.h"
 #include "engine/results/compare.h"
+#include "engine/results/definition_changes.h"
 #include "engine/results/views.h"
 
 namespace tally {
@@ -30,7 +31,8 @@ class Command {
       : invocation_(invocation), args_(args) {}
 
   int run() {
-    if (!read_options() || !open_runs() || !choose_metrics()) return kBadInput;
+    if (!read_options() || !open_runs() || !choose_metrics() || !can_be_compared())
+      return kBadInput;
     if (Status s = read_machines(); !s) {
       print_error(invocation_, s.message());
       return kFailed;
@@ -138,6 +140,34 @@ class Command {
     return bad("it is not known which direction is better",
                "write `better: higher` or `better: lower` in the column, or use --metric NAME "
                "--better higher");
+  }
+
+  // A change of another benchmark's number, or of a number in another unit, means nothing.
+  bool can_be_compared() const {
+    if (args_.null_comparison) return true;
+    const Benchmark& base = *runs_.front().benchmark;
+    if (base.name.value != benchmark_.name.value)
+      return bad(fmt::format("the first run is of benchmark '{}', and the second of '{}'",
+                             base.name.value, benchmark_.name.value),
+                 "compare two runs of one benchmark");
+    for (const Result& result : benchmark_.results) {
+      for (const Table* table : tables_with_metrics(result)) {
+        for (const Column& column : table->columns) {
+          if (is_metric(column) && !has_same_units(base, column)) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool has_same_units(const Benchmark& base, const Column& column) const {
+    const std::vector<UnitChange> changes = unit_changes(base, benchmark_, column);
+    if (changes.empty()) return true;
+    const UnitChange& one = changes.front();
+    return bad(fmt::format("'{}' has the unit {} in the first run and {} in the second", one.name,
+                           one.before, one.after),
+               "choose another column with --metric, or run the first workflow again with the new "
+               "unit");
   }
 
   bool check_by() const {

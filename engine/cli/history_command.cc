@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "engine/base/text.h"
 #include "engine/cli/application.h"
@@ -76,9 +77,14 @@ class Command {
       with_tables_ = with_tables_ ||
                      (!points_.empty() && entry.table != points_.begin()->second.front().table);
       with_parameters_ = with_parameters_ || !entry.parameters.empty();
-      points_[entry.benchmark + '\0' + entry.table + '\0' + entry.parameters].push_back(
-          std::move(entry));
+      benchmarks_.insert(entry.benchmark);
+      units_.insert(entry.unit);
+      const std::string place = entry.benchmark + '\0' + entry.table + '\0' + entry.parameters;
+      points_[place + '\0' + entry.unit].push_back(std::move(entry));
     }
+    if (units_.size() > 1)
+      fmt::print(stderr, "note: the runs give '{}' in different units; each has its own lines\n",
+                 metric);
     metric_ = metric;
     return true;
   }
@@ -131,8 +137,10 @@ class Command {
   std::vector<std::string> cells_of(const HistoryPoint& point) const {
     const HistoryEntry& entry = point.entry;
     std::vector<std::string> cells;
+    if (benchmarks_.size() > 1) cells.push_back(entry.benchmark);
     if (with_tables_) cells.push_back(entry.table);
     if (with_parameters_) cells.push_back(entry.parameters);
+    if (units_.size() > 1) cells.push_back(entry.unit);
     cells.push_back(std::to_string(entry.run));
     cells.push_back(entry.start);
     cells.push_back(point.median ? number(*point.median) : "");
@@ -155,10 +163,13 @@ class Command {
     for (const HistorySeries& series : series_) {
       for (const HistoryPoint& point : series) grid_.rows.push_back(cells_of(point));
     }
+    if (benchmarks_.size() > 1) grid_.header.emplace_back("benchmark");
     if (with_tables_) grid_.header.emplace_back("table");
     if (with_parameters_) grid_.header.emplace_back("parameters");
-    const std::string& unit = series_.front().front().entry.unit;
-    const std::string title = unit.empty() ? metric_ : metric_ + "[" + unit + "]";
+    if (units_.size() > 1) grid_.header.emplace_back("unit");
+    const std::string& unit = *units_.begin();
+    const std::string title =
+        unit.empty() || units_.size() > 1 ? metric_ : metric_ + "[" + unit + "]";
     for (const std::string& name :
          {std::string("run"), std::string("start"), title, std::string("ci_low"),
           std::string("ci_high"), std::string("repeats"), std::string("status"),
@@ -180,6 +191,7 @@ class Command {
   const HistoryArgs& args_;
   std::string metric_;
   std::map<std::string, std::vector<HistoryEntry>> points_;
+  std::set<std::string> benchmarks_, units_;  // those of the metric
   std::vector<HistorySeries> series_;
   bool with_tables_ = false, with_parameters_ = false;
   size_t changes_ = 0;

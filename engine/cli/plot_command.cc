@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
@@ -46,9 +47,36 @@ Chart chart_of(const PlotArgs& args) {
   return chart;
 }
 
+// Whether the chart draws the column.
+bool draws(const PlotArgs& args, const Column& column) {
+  const std::vector<std::string> names = split_strip(args.y, ",");
+  const auto is = [&](const std::string& name) {
+    return name == column.name.value || name == column.title;
+  };
+  return is(args.y) || is(args.x) || is(args.series) || is(args.facet) ||
+         std::any_of(names.begin(), names.end(), is);
+}
+
+// Adds the units of a file's columns. An error if a drawn column has another unit in the file.
+Status add_units(const PlotArgs& args, const std::string& path, const ResultTable& own,
+                 std::map<std::string, std::string>* files, ResultTable* table) {
+  for (const Column& column : own.columns) {
+    const std::string& name = column.name.value;
+    const auto unit = own.units.find(name);
+    if (unit == own.units.end() || unit->second.empty()) continue;
+    const auto [known, is_new] = table->units.try_emplace(name, unit->second);
+    if (is_new) files->emplace(name, path);
+    if (known->second == unit->second || !draws(args, column)) continue;
+    return Status::error(fmt::format("column '{}' has the unit {} in '{}' and {} in '{}'", name,
+                                     known->second, files->at(name), unit->second, path));
+  }
+  return Status::ok();
+}
+
 // Several files become one table with the column "file".
-bool read_tables(const Invocation& invocation, const std::vector<std::string>& paths,
-                 ResultTable* table) {
+bool read_tables(const Invocation& invocation, const PlotArgs& args, ResultTable* table) {
+  const std::vector<std::string>& paths = args.sources;
+  std::map<std::string, std::string> first_file;  // with the unit of a column
   for (const std::string& path : paths) {
     std::string text;
     ResultTable own;
@@ -74,7 +102,11 @@ bool read_tables(const Invocation& invocation, const std::vector<std::string>& p
     };
     for (const Column& column : own.columns)
       if (!known(column)) table->columns.push_back(column);
-    table->units.merge(own.units);
+    if (Status same = add_units(args, path, own, &first_file, table); !same) {
+      print_error(invocation, same.message(),
+                  "convert the values of one file, or draw the files in charts of their own");
+      return false;
+    }
     std::move(own.rows.begin(), own.rows.end(), std::back_inserter(table->rows));
   }
   return true;
@@ -193,8 +225,8 @@ int plot_command(const Invocation& invocation, const PlotArgs& given) {
     return kBadInput;
   }
   ResultTable table;
-  const bool read = files > 0 ? read_tables(invocation, args.sources, &table)
-                              : read_runs(invocation, args, &table);
+  const bool read =
+      files > 0 ? read_tables(invocation, args, &table) : read_runs(invocation, args, &table);
   if (!read || !keep_rows(invocation, args.where, &table)) return kBadInput;
   if (args.x.empty()) args.x = first_column(table, args.y);
   Figure figure;

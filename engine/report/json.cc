@@ -49,7 +49,8 @@ Json column_of(const Column& column, const ResultTable& table) {
   Json out = {
       {"key", column_key(column)}, {"name", column.name.value}, {"title", column.column_title()}};
   const auto unit = table.units.find(column.name.value);
-  if (unit != table.units.end() && !unit->second.empty()) out["unit"] = unit->second;
+  const bool ratio = !column.relative_to.empty();
+  if (!ratio && unit != table.units.end() && !unit->second.empty()) out["unit"] = unit->second;
   if (column.statistic != Statistic::none) out["statistic"] = statistic_word(column.statistic);
   if (column.uncertainty != Uncertainty::none) out["uncertainty"] = word(column.uncertainty);
   if (column.better != Better::unknown)

@@ -331,10 +331,14 @@ class Analysis {
 
   static void describe(const Pattern& pattern, bool as_jube, Records& records) {
     const std::string& name = pattern.name.value;
+    const bool described = records.types.count(name) != 0;  // a pattern of the same name
     records.types[name] = pattern.type;
     if (pattern.unit.empty()) return;
     for (const char* suffix : {"", "_first", "_last", "_min", "_max", "_avg", "_sum", "_std"}) {
-      records.units[name + suffix] = pattern.unit;
+      std::string& unit = records.units[name + suffix];
+      if (described && !unit.empty() && unit != pattern.unit)
+        records.other_units.try_emplace(name + suffix, unit);
+      unit = pattern.unit;
     }
     if (as_jube) return;
     for (const char* suffix : {"_median", "_mad", "_p05", "_p95", "_ci_low", "_ci_high"})

@@ -86,7 +86,37 @@ void add_changed(const Named& before, const Named& after, std::vector<std::strin
   }
 }
 
+// The unit of each pattern that a column uses. One with several units has none of them here.
+std::map<std::string, std::string> units_of(const Benchmark& benchmark,
+                                            const std::set<std::string>& words) {
+  std::map<std::string, std::set<std::string>> all;
+  for (const auto& [set_name, set] : benchmark.pattern_sets) {
+    for (const Pattern& pattern : set.patterns) {
+      if (!pattern.unit.empty() && uses(words, pattern.name.value))
+        all[pattern.name.value].insert(pattern.unit);
+    }
+  }
+  std::map<std::string, std::string> units;
+  for (const auto& [name, of_name] : all) {
+    if (of_name.size() == 1) units.emplace(name, *of_name.begin());
+  }
+  return units;
+}
+
 }  // namespace
+
+std::vector<UnitChange> unit_changes(const Benchmark& before, const Benchmark& after,
+                                     const Column& column) {
+  std::set<std::string> words = {column.name.value};
+  add_words(column.expression.value, words);
+  const std::map<std::string, std::string> old_units = units_of(before, words);
+  std::vector<UnitChange> changes;
+  for (const auto& [name, unit] : units_of(after, words)) {
+    const auto old = old_units.find(name);
+    if (old != old_units.end() && old->second != unit) changes.push_back({name, old->second, unit});
+  }
+  return changes;
+}
 
 std::vector<std::string> table_changes(const Benchmark& before, const Table& table_before,
                                        const Benchmark& after, const Table& table_after) {

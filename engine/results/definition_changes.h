@@ -13,4 +13,12 @@ namespace tally {
 std::vector<std::string> table_changes(const Benchmark& before, const Table& table_before,
                                        const Benchmark& after, const Table& table_after);
 
+// A column whose values have another unit in the other benchmark. Empty: all have the same, as far as
+// both benchmarks name one.
+struct UnitChange {
+  std::string name, before, after;
+};
+std::vector<UnitChange> unit_changes(const Benchmark& before, const Benchmark& after,
+                                     const Column& column);
+
 }  // namespace tally

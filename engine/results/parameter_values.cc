@@ -51,7 +51,7 @@ void ParameterValues::add(const WorkpackageView& workpackage, bool own,
     step.units = workpackage.units;
     for (const auto& [name, unit] : workpackage.units) {
       if (unit.empty()) continue;
-      records.units.try_emplace(name, unit);
+      records.add_unit(name, unit);
       records.units.try_emplace(name + "_" + workpackage.step, unit);
     }
   }

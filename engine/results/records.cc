@@ -28,6 +28,11 @@ void Record::add_disturbance(const Disturbance& one) {
   add_text(one.throttling, disturbance.throttling);
 }
 
+void Records::add_unit(const std::string& name, const std::string& unit) {
+  const auto [known, is_new] = units.try_emplace(name, unit);
+  if (!is_new && known->second != unit) other_units.try_emplace(name, unit);
+}
+
 void append(Records& records, Records more) {
   if (records.rows.empty()) {
     records.rows = std::move(more.rows);
@@ -40,7 +45,8 @@ void append(Records& records, Records more) {
     if (!known) records.notes.push_back(std::move(note));
   }
   records.unmatched.insert(records.unmatched.end(), more.unmatched.begin(), more.unmatched.end());
-  records.units.merge(more.units);
+  for (const auto& [name, unit] : more.units) records.add_unit(name, unit);
+  records.other_units.merge(more.other_units);
   records.types.merge(more.types);
 }
 

@@ -74,7 +74,11 @@ struct Records {
   std::vector<std::string> notes;  // about workpackages that have no row
   std::vector<Unmatched> unmatched;
   std::map<std::string, std::string> units;  // by column name
+  // Names whose values have a second unit: another pattern or parameter of the same name has it.
+  std::map<std::string, std::string> other_units;
   std::map<std::string, ValueType> types;
+  // Sets the unit of a name that has none, or keeps the second unit in other_units.
+  void add_unit(const std::string& name, const std::string& unit);
 };
 
 // Appends the rows, units and types of `more` to `records`. The first unit of a name stays.

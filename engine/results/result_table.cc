@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <set>
 
 #include "engine/base/text.h"
 #include "engine/results/columns.h"
@@ -116,6 +117,25 @@ std::vector<Record> ResultTables::with_status(std::vector<Record> rows) const {
   for (Record& row : rows)
     row.values.insert_or_assign(kStatusColumn, Value{std::string(status_word(row))});
   return rows;
+}
+
+// Values in different units do not make one column. The table is shown without the unit, because
+// the run may have taken hours.
+void ResultTables::check_units(const Table& table, ResultTable& out) const {
+  if (benchmark_.as_jube) return;
+  std::set<std::string> told;
+  for (const Column& column : out.columns) {
+    const std::string& name = column.name.value;
+    const auto other = records_.other_units.find(name);
+    if (other == records_.other_units.end() || !column.expression.value.empty()) continue;
+    if (told.insert(name).second)
+      diagnostics_.error(
+          column.name.mark,
+          fmt::format("table '{}': the values of '{}' are in {} and in {}", table.name.value, name,
+                      records_.units.at(name), other->second),
+          "give the patterns different names, or the same unit");
+    out.units.erase(name);
+  }
 }
 
 // Drops rows in which no column has a value. In Tally's own files such a row stays if it failed, or
@@ -276,6 +296,7 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
   ResultTable out;
   out.columns = chosen(table.columns, choice);
   out.units = records_.units;
+  check_units(table, out);
   out.rows = with_status(std::move(rows));
   add_statistics(benchmark_, table.columns, names_in(table), records_, out.rows, evaluator_,
                  diagnostics_);

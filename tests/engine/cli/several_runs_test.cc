@@ -160,3 +160,127 @@ TEST_CASE("several runs: a parameter named id keeps its values") {
             "\"run\":1,\"workpackage\":1,\"status\":\"done\",\"repeats\":1,"
             "\"values\":{\"id\":\"b\",\"rate\":1}"));
 }
+
+namespace {
+
+std::string rate_in(const std::string& unit) {
+  return "{name: rate, type: float, unit: " + unit + ", _: 'rate=$jube_pat_fp'}";
+}
+
+// Run 0 is in s, run 1 in ms.
+void run_in_two_units(const Shell& shell) {
+  Parts parts;
+  parts.command = "echo rate=$n.$jube_wp_iteration";
+  parts.table = "column: [n, {_: rate, better: lower}]";
+  for (const char* unit : {"s", "ms"}) {
+    parts.pattern = rate_in(unit);
+    std::string text = workflow(parts);
+    text.insert(text.find("use: p, do"), "repeat: 6, ");
+    shell.file("v.yaml", text);
+    shell.tally("run v.yaml -q");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("units: runs with different units do not make one table") {
+  const Shell shell;
+  run_in_two_units(shell);
+  const std::string message =
+      "table 't': column 'rate' has the unit s in run 0 and ms in run 1, so that their rows do not "
+      "make one table; show these runs one by one, or leave the column out";
+  for (const char* command :
+       {"result run -i all", "result run -i all -s json", "report run -i 0 1 --format json"}) {
+    const Ran ran = shell.tally(command);
+    CHECK(ran.code == 1);
+    CHECK_MESSAGE(has(ran.err, message), ran.err);
+    CHECK_MESSAGE(!has(ran.out, "rate"), ran.out);
+  }
+  CHECK(shell.tally("plot run -i all -x n --metric rate --series id -o c.svg").code == 2);
+  CHECK(shell.tally("result run -i all --select n").out == "id,n\n0,1\n0,2\n1,1\n1,2\n\n");
+}
+
+TEST_CASE("units: compare refuses different units and different benchmarks") {
+  const Shell shell;
+  run_in_two_units(shell);
+  Ran ran = shell.tally("compare run/000000 run/000001");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "'rate' has the unit s in the first run and ms in the second"),
+                ran.err);
+  CHECK(ran.out.empty());
+  CHECK(shell.tally("compare run/000000 run/000000 --null").code != 2);
+  Parts other;
+  other.name = "w";
+  other.outpath = "other";
+  other.pattern = rate_in("ms");
+  other.table = "column: [n, {_: rate, better: lower}]";
+  shell.file("w.yaml", workflow(other));
+  shell.tally("run w.yaml -q");
+  ran = shell.tally("compare run/000001 other/000000");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err, "the first run is of benchmark 'v', and the second of 'w'"), ran.err);
+}
+
+TEST_CASE("units: a history has a series for each unit and each benchmark") {
+  const Shell shell;
+  run_in_two_units(shell);
+  const Ran ran = shell.tally("history run -s csv");
+  CHECK_MESSAGE(has(ran.out, "parameters,unit,run,start,rate,ci_low"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "n=1,s,0,"), ran.out);
+  CHECK_MESSAGE(has(ran.out, "n=1,ms,1,"), ran.out);
+  CHECK_MESSAGE(
+      has(ran.err, "note: the runs give 'rate' in different units; each has its own lines\n"),
+      ran.err);
+  CHECK(has(shell.tally("history run -s json").out, "\"unit\": \"s\""));
+}
+
+TEST_CASE("units: two patterns of one name in one table") {
+  const Shell shell;
+  shell.file(
+      "a.yaml",
+      "name: a\noutpath: run\n"
+      "parameterset: {name: p, parameter: [{name: n, type: int, _: \"1\"}]}\n"
+      "step:\n"
+      " - {name: s, kind: run, use: p, do: 'echo \"time=$n.5 ms\"'}\n"
+      " - {name: r, kind: run, use: p, do: 'echo \"time=$n.7 s\"'}\n"
+      "patternset:\n"
+      " - {name: o, pattern: {name: time, type: float, unit: ms, _: 'time=$jube_pat_fp ms'}}\n"
+      " - {name: q, pattern: {name: time, type: float, unit: s, _: 'time=$jube_pat_fp s'}}\n"
+      "analyser:\n"
+      " - {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+      " - {name: b, use: q, analyse: {step: r, file: stdout}}\n"
+      "result: {use: [a,b], table: {name: t, style: csv, column: [n, time]}}\n");
+  const Ran ran = shell.tally("run a.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(
+      has(ran.err, "a.yaml:13:63: error: table 't': the values of 'time' are in ms and in s\n"),
+      ran.err);
+  CHECK_MESSAGE(has(ran.err, "hint: give the patterns different names"), ran.err);
+  CHECK_MESSAGE(has(ran.out, "n,time\n1,1.5\n1,1.7\n"), ran.out);
+  // JUBE's language keeps JUBE's header.
+  shell.sh("ln -s \"$TALLY\" jube");
+  CHECK(has(shell.sh("./jube result run").out, "n,time["));
+}
+
+TEST_CASE("units: plot refuses files with different units, and a ratio has none") {
+  const Shell shell;
+  shell.file("a.csv", "n,tps[tokens/s]\n1,2000\n");
+  shell.file("b.csv", "n,tps[ktokens/s]\n1,3\n");
+  Ran ran = shell.tally("plot a.csv b.csv -x n -y tps --series file -o c.svg");
+  CHECK(ran.code == 2);
+  CHECK_MESSAGE(has(ran.err,
+                    "column 'tps' has the unit tokens/s in 'a.csv' and ktokens/s in "
+                    "'b.csv'"),
+                ran.err);
+  CHECK(!shell.exists("c.svg"));
+  Parts parts;
+  parts.pattern = rate_in("s");
+  parts.table = "column: [rate, {_: rate, title: rel, relative_to: {n: 1}}]";
+  shell.file("v.yaml", workflow(parts));
+  shell.tally("run v.yaml");
+  ran = shell.tally("result run -s json");
+  CHECK_MESSAGE(
+      has(ran.out, "{\"key\":\"rate\",\"name\":\"rate\",\"title\":\"rate\",\"unit\":\"s\"}"),
+      ran.out);
+  CHECK_MESSAGE(has(ran.out, "{\"key\":\"rel\",\"name\":\"rate\",\"title\":\"rel\"}"), ran.out);
+}
