@@ -57,6 +57,16 @@ BigInt BigInt::from_double(double value) {
   return result;
 }
 
+BigInt BigInt::from_digits(std::string_view digits) {
+  const bool negative = !digits.empty() && digits.front() == '-';
+  if (negative) digits.remove_prefix(1);
+  BigInt value;
+  for (const char digit : digits)
+    value = value * BigInt(static_cast<Int128>(10)) + BigInt(static_cast<Int128>(digit - '0'));
+  value.negative_ = negative && !value.zero();
+  return value;
+}
+
 void BigInt::trim() {
   while (!limbs_.empty() && limbs_.back() == 0) limbs_.pop_back();
   if (limbs_.empty()) negative_ = false;
@@ -98,8 +108,8 @@ bool BigInt::fits(long long* out) const {
   uint64_t magnitude = 0;
   for (size_t i = limbs_.size(); i-- > 0;) magnitude = (magnitude << 32) | limbs_[i];
   constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<long long>::max());
-  if (magnitude > kMost) return false;
-  *out = negative_ ? -static_cast<long long>(magnitude) : static_cast<long long>(magnitude);
+  if (magnitude > kMost + (negative_ ? 1 : 0)) return false;
+  *out = static_cast<long long>(negative_ ? -magnitude : magnitude);
   return true;
 }
 

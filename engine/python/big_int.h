@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tally {
@@ -20,6 +21,8 @@ class BigInt {
   explicit BigInt(Int128 value);
   // The exact integer part of a finite double, as Python's int(x) gives it.
   static BigInt from_double(double value);
+  // Decimal digits, perhaps behind a minus.
+  static BigInt from_digits(std::string_view digits);
 
   bool negative() const { return negative_; }
   bool zero() const { return limbs_.empty(); }

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+
+#include "engine/base/text.h"
 
 namespace tally {
 
@@ -36,6 +39,35 @@ BigInt as_big(const Value& value) {
 }
 bool whole(const Value& value) {
   return value.number() && value.data.index() != 3;
+}
+
+// The whole number that a text which is a valid number says: "12", "1_000", "1.5e3", "+7.0". Nothing
+// if it has a fraction. Infinite and nan texts have no digits.
+std::optional<Value> exact_integer(std::string_view text) {
+  std::string plain(strip(text));
+  plain.erase(std::remove(plain.begin(), plain.end(), '_'), plain.end());
+  const bool negative = !plain.empty() && plain.front() == '-';
+  std::string digits;
+  bool fraction = false;
+  long scale = 0;
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const char c = plain[i];
+    if (c >= '0' && c <= '9') {
+      digits += c;
+      if (fraction) --scale;
+    } else if (c == '.') {
+      fraction = true;
+    } else if (c == 'e' || c == 'E') {
+      scale += std::strtol(plain.c_str() + i + 1, nullptr, 10);
+      break;
+    }
+  }
+  for (; scale < 0 && !digits.empty(); ++scale) {
+    if (digits.back() != '0') return std::nullopt;
+    digits.pop_back();
+  }
+  if (scale > 0) digits.append(static_cast<size_t>(scale), '0');
+  return integer_value(BigInt::from_digits((negative ? "-" : "") + digits));
 }
 
 }  // namespace
@@ -73,16 +105,30 @@ Value integer_value(const BigInt& value) {
   return {value};
 }
 
+namespace {
+
+std::optional<Value> make_integer(std::string_view text, double number, bool exact) {
+  if (!std::isfinite(number)) return std::nullopt;
+  if (exact && std::trunc(number) != number) return std::nullopt;
+  constexpr double kExact = 9007199254740992;  // 2^53: below it a double is the number itself
+  if (exact && std::fabs(number) >= kExact) return exact_integer(text);
+  constexpr double kLimit = 9.2e18;
+  if (std::fabs(number) < kLimit) return Value{static_cast<long long>(number)};
+  return integer_value(BigInt::from_double(number));
+}
+
+}  // namespace
+
 std::optional<Value> make_value(std::string_view text, ValueType type, bool exact) {
-  if (type == ValueType::string) return Value{std::string(text)};
+  std::optional<Value> value(std::in_place);  // GCC 12 warns of a temporary Value with a text
+  if (type == ValueType::string) {
+    value->data.emplace<std::string>(text);
+    return value;
+  }
   std::optional<double> number = python_float(text);
   if (!number) return std::nullopt;
   if (type == ValueType::floating) return Value{*number};
-  if (!std::isfinite(*number)) return std::nullopt;
-  if (exact && std::trunc(*number) != *number) return std::nullopt;
-  constexpr double kLimit = 9.2e18;
-  if (std::fabs(*number) < kLimit) return Value{static_cast<long long>(*number)};
-  return integer_value(BigInt::from_double(*number));
+  return make_integer(text, *number, exact);
 }
 
 }  // namespace tally

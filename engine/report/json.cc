@@ -28,7 +28,9 @@ Json json_of(const Value& value) {
   if (const auto* text = std::get_if<std::string>(&value.data)) return *text;
   if (const auto* whole = std::get_if<long long>(&value.data)) return *whole;
   if (const auto* real = std::get_if<double>(&value.data)) return number(*real);
-  return value.str();
+  const std::string text = value.str();  // a whole number beyond long long
+  Json whole = Json::parse(text);
+  return whole.is_number_integer() ? whole : Json(text);  // a double would change its digits
 }
 
 const char* word(Uncertainty uncertainty) {

@@ -13,15 +13,6 @@ BigInt as_big(const Value& value) {
   return BigInt(static_cast<Int128>(std::get<long long>(value.data)));
 }
 
-// Decimal digits, perhaps behind a minus.
-BigInt big_of(const std::string& text) {
-  const bool negative = !text.empty() && text.front() == '-';
-  BigInt value;
-  for (size_t i = negative ? 1 : 0; i < text.size(); ++i)
-    value = value * BigInt(static_cast<Int128>(10)) + BigInt(static_cast<Int128>(text[i] - '0'));
-  return negative ? value * BigInt(static_cast<Int128>(-1)) : value;
-}
-
 // Python's x ** 2 calls the C library's pow(). With a constant exponent the compiler would replace
 // pow() by x * x.
 double square(double x) {
@@ -116,7 +107,7 @@ std::optional<Statistics> Statistics::unpacked(ValueType type, std::string_view 
   Statistics out(type);
   out.count_ = std::atoll(texts[0].c_str());
   const auto value = [&](size_t i) {
-    if (type == ValueType::integer) return integer_value(big_of(texts[i]));
+    if (type == ValueType::integer) return integer_value(BigInt::from_digits(texts[i]));
     return make_value(texts[i], type).value_or(Value{});
   };
   if (out.count_ <= 0) return {};
@@ -126,8 +117,8 @@ std::optional<Statistics> Statistics::unpacked(ValueType type, std::string_view 
   out.least_ = value(3);
   out.most_ = value(4);
   if (type == ValueType::integer) {
-    out.big_sum_ = big_of(texts[5]);
-    out.big_sum2_ = big_of(texts[6]);
+    out.big_sum_ = BigInt::from_digits(texts[5]);
+    out.big_sum2_ = BigInt::from_digits(texts[6]);
   } else {
     out.float_sum_ = value(5).as_double();
     out.float_sum2_ = value(6).as_double();

@@ -77,6 +77,27 @@ TEST_CASE("an int value goes through a double, as in JUBE") {  // spec/jube.md s
   CHECK(make_value("abc", ValueType::string)->str() == "abc");
 }
 
+TEST_CASE("an exact int has the digits of its text") {
+  const auto exact = [](const char* text) {
+    const auto value = make_value(text, ValueType::integer, true);
+    return value ? value->str() : "none";
+  };
+  CHECK(exact("9007199254740992") == "9007199254740992");
+  CHECK(exact(" +9007199254740993 ") == "9007199254740993");
+  CHECK(exact("-9223372036854775808") == "-9223372036854775808");
+  CHECK(exact("99999999999999999999") == "99999999999999999999");
+  CHECK(exact("9_007_199_254_740_993") == "9007199254740993");
+  CHECK(exact("0009007199254740993.00") == "9007199254740993");
+  CHECK(exact("1e22") == "10000000000000000000000");
+  CHECK(exact("90071992.54740993e0_8") == "9007199254740993");
+  CHECK(exact("9007199254740993.5") == "none");
+  CHECK(exact("9007199254740993.5e0") == "none");
+  CHECK(exact("1.5") == "none");
+  CHECK(exact("1e400") == "none");
+  CHECK(
+      std::get_if<long long>(&make_value("-9223372036854775808", ValueType::integer, true)->data));
+}
+
 TEST_CASE("whole numbers of any size: sums, squares, quotients as Python's") {
   std::mt19937_64 random(11);
   std::string input;
