@@ -167,8 +167,8 @@ class FigureMaker {
   Status read_row(const Record& row, size_t index) {
     if (row.busy > 0) ++busy_;
     if (row.throttled > 0) ++throttled_;
-    if (row.failed()) {
-      ++failed_;
+    if (!row.measured()) {
+      ++(row.failed() ? failed_ : row.unfinished() ? unfinished_ : expected_);
       return Status::ok();
     }
     const Value* x = value(row, column_key(*x_));
@@ -359,6 +359,10 @@ class FigureMaker {
     const auto are = [](size_t count) { return count == 1 ? "is" : "are"; };
     note(failed_,
          fmt::format("{} failed and {} not drawn.", counted(failed_, "row", "rows"), are(failed_)));
+    note(unfinished_, fmt::format("{} not ended and {} not drawn.",
+                                  counted(unfinished_, "row has", "rows have"), are(unfinished_)));
+    note(expected_, fmt::format("{} in an outcome that the step expects and {} not drawn.",
+                                counted(expected_, "row ended", "rows ended"), are(expected_)));
     const auto were = [](size_t count) { return count == 1 ? "was" : "were"; };
     note(busy_, fmt::format("{} {} measured while other programs used the machine.",
                             counted(busy_, "row", "rows"), were(busy_)));
@@ -389,8 +393,8 @@ class FigureMaker {
   bool by_name_ = false;
   std::map<std::string, size_t> categories_, series_indexes_, panel_indexes_;
   std::vector<std::string> panel_names_;
-  size_t failed_ = 0, busy_ = 0, throttled_ = 0, missing_ = 0, infinite_ = 0, without_interval_ = 0,
-         below_zero_ = 0, ranges_ = 0, points_ = 0;
+  size_t failed_ = 0, unfinished_ = 0, expected_ = 0, busy_ = 0, throttled_ = 0, missing_ = 0,
+         infinite_ = 0, without_interval_ = 0, below_zero_ = 0, ranges_ = 0, points_ = 0;
 };
 
 }  // namespace

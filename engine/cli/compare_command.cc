@@ -325,10 +325,12 @@ class Command {
   int code_of(const RunComparison& comparison) const {
     if (count(comparison, Verdict::regressed) != 0) return kReferenceMissed;
     if (invocation_.strict && count(comparison, Verdict::unclear) != 0) return kReferenceMissed;
-    // A row that the first run has and that failed in the second is not merely unclear.
+    // A row that the first run has and that failed, or has not ended, in the second is not merely
+    // unclear.
     const bool failed =
-        std::any_of(comparison.rows.begin(), comparison.rows.end(),
-                    [](const ComparedRow& row) { return row.other_failed && !row.base_failed; });
+        std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparedRow& row) {
+          return row.base_measured() && !row.other_measured() && row.other_state != State::expected;
+        });
     return failed ? kFailed : kFine;
   }
 

@@ -147,7 +147,7 @@ class Command {
     cells.push_back(point.interval ? number(point.interval->low) : "");
     cells.push_back(point.interval ? number(point.interval->high) : "");
     cells.push_back(fmt::format("{} of {}", entry.sample.size(), entry.repeats));
-    std::string status = entry.failed ? "FAILED" : entry.busy ? kBusy : "";
+    std::string status = entry.failed ? entry.mark : entry.busy ? kBusy : "";
     if (!entry.failed && entry.throttled)
       status += std::string(status.empty() ? "" : " ") + kThrottled;
     cells.push_back(std::move(status));

@@ -106,7 +106,10 @@ class Updater {
   }
 
   void take(const Table& table, const Reference& reference, const std::vector<double>& values) {
-    if (values.empty()) return keep(reference, "the run has no value for it");
+    if (values.empty())
+      return keep(reference,
+                  "the run has no value for it; those of rows that failed, have not ended or ended "
+                  "as `expect` says do not count");
     if (input_->sources.name(reference.condition.mark.file) != path_)
       return keep(reference, "it is in an included file");
     if (!numeric_condition(reference.condition.value))

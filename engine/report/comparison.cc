@@ -29,8 +29,9 @@ std::string row_name(const RunComparison& comparison, size_t place) {
 
 std::string why_unclear(const ComparedRow& row) {
   const Comparison& result = row.result;
-  if (row.base_failed || row.other_failed)
-    return fmt::format("it failed in the {} run", row.base_failed ? "first" : "second");
+  if (row.why_not != nullptr)
+    return fmt::format("it {} in the {} run", row.why_not,
+                       row.base_measured() ? "second" : "first");
   if (std::min(result.n, result.m) == 0) return "a side has no values";
   if (!result.positive) return "a ratio needs positive values";
   const bool few = std::min(result.n, result.m) < statistics::kFewestToCompare;

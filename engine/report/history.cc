@@ -48,7 +48,9 @@ Json row_of(const RenderedResult& one, const Column& column, const Record& row,
   if (unit != one.table.units.end() && !unit->second.empty()) out["unit"] = unit->second;
   if (column.better != Better::unknown)
     out["better"] = column.better == Better::higher ? "higher" : "lower";
-  if (row.failed()) out["failed"] = true;
+  // An earlier version of tally knows `failed` alone.
+  if (!row.measured()) out["failed"] = true;
+  if (!row.measured() && !row.failed()) out["mark"] = ResultTables::mark(row);
   if (row.busy > 0) out["busy"] = true;
   if (row.throttled > 0) out["throttled"] = true;
   return out;
@@ -85,6 +87,7 @@ Status read_one(const std::string& path, std::vector<HistoryEntry>* entries) {
       entry.better = row.value("better", "");
       entry.repeats = row.at("of").get<int>();
       entry.failed = row.value("failed", false);
+      entry.mark = row.value("mark", entry.failed ? "FAILED" : "");
       entry.busy = row.value("busy", false);
       entry.throttled = row.value("throttled", false);
       for (const Json& value : row.at("sample")) entry.sample.push_back(value.get<double>());

@@ -24,8 +24,10 @@ struct HistoryEntry {
   std::string parameters;  // "nodes=4 precision=bf16", those that the table shows
   std::string better;      // higher, lower, or empty
   statistics::Sample sample;
-  int repeats = 0;  // failed ones included
-  bool failed = false, busy = false, throttled = false;
+  int repeats = 0;      // failed ones included
+  bool failed = false;  // or not ended, or ended as its step expects: no measurement
+  std::string mark;     // FAILED, PENDING, RUNNING, WAITING or EXPECTED; empty: it is a measurement
+  bool busy = false, throttled = false;
   std::vector<std::pair<std::string, std::string>> machine;
 };
 

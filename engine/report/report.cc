@@ -77,7 +77,7 @@ class Renderer {
     std::vector<std::string> lines = syslog_lines(syslog, rows, !benchmark_.as_jube);
     const bool marks = !benchmark_.as_jube && !tables_.shows_status(syslog.keys);
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (marks && (rows[i].failed() || rows[i].unfinished()))
+      if (marks && (!rows[i].measured()))
         lines[i] += " status=" + ResultTables::mark(rows[i]);
       if (!benchmark_.as_jube && rows[i].disturbance.any())
         lines[i] += " machine=\"" + rows[i].machine_mark() + "\"";

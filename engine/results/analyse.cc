@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -27,6 +28,16 @@ int run_of(const WorkpackageView& workpackage) {
     if (name == "jube_benchmark_id") return std::atoi(value.c_str());
   }
   return 0;
+}
+
+// The state of a row of several workpackages: that of the one that has come farthest.
+State nearest_to_done(State a, State b) {
+  const auto rank = [](State state) {
+    constexpr std::array kOrder = {State::done,     State::running, State::waiting, State::pending,
+                                   State::expected, State::failed,  State::lost};
+    return std::find(kOrder.begin(), kOrder.end(), state);
+  };
+  return rank(b) < rank(a) ? b : a;
 }
 
 class Analysis {
@@ -381,7 +392,7 @@ class Analysis {
       const bool left_out = some_count && !groups_.counts(*member);
       for (const std::string& note : member->notes)
         record.notes.push_back(left_out ? note + "; it is left out of the row" : note);
-      if (!left_out && (record.failed() || record.unfinished())) record.state = member->state;
+      if (!left_out) record.state = nearest_to_done(record.state, member->state);
       if (!left_out) record.add_disturbance(member->disturbance);
     }
     return record;

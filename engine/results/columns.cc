@@ -50,13 +50,13 @@ std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column
     return text;
   };
   std::map<std::string, long> baseline;
-  std::set<std::string> failed;
+  std::map<std::string, std::string> broken;  // how they ended
   for (size_t i = 0; i < rows.size(); ++i) {
     bool here = std::all_of(
         column.relative_to.begin(), column.relative_to.end(),
         [&](const auto& c) { return same(rows[i].values, c.first.value, c.second.value); });
-    if (here && rows[i].failed()) failed.insert(key(rows[i]));
-    if (here && !rows[i].failed() && usable(i))
+    if (here && !rows[i].measured()) broken[key(rows[i])] = ResultTables::mark(rows[i]);
+    if (here && rows[i].measured() && usable(i))
       baseline.try_emplace(key(rows[i]), static_cast<long>(i));
   }
   const std::string& title = column.title.empty() ? column.name.value : column.title;
@@ -65,12 +65,14 @@ std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column
     auto found = baseline.find(key(row));
     out.push_back(found == baseline.end() ? -1 : found->second);
     if (found != baseline.end()) continue;
-    if (row.failed()) continue;  // its own failure is already reported
-    const bool broken = failed.count(key(row)) != 0;
+    if (!row.measured()) continue;  // its own mark says it
+    const auto how = broken.find(key(row));
+    const std::string values = describe(column.relative_to);
     row.notes.push_back(
-        fmt::format("'{}' is empty: {} {}{}", title,
-                    broken ? "its baseline row, with" : "there is no baseline row with",
-                    describe(column.relative_to), broken ? ", FAILED" : ""));
+        how == broken.end()
+            ? fmt::format("'{}' is empty: there is no baseline row with {}", title, values)
+            : fmt::format("'{}' is empty: its baseline row, with {}, {}", title, values,
+                          how->second));
   }
   return out;
 }

@@ -147,11 +147,16 @@ class Comparer {
     row.base_label = text_of(base, options_.by);
     row.other_label = text_of(other, options_.by);
     row.lower_is_better = column.better == Better::lower;
-    row.base_failed = base.failed();
-    row.other_failed = other.failed();
+    row.base_state = base.state;
+    row.other_state = other.state;
+    if (!base.measured() || !other.measured())
+      row.why_not = (base.measured() ? other : base).why_not_measured();
     row.base_mark = base.machine_mark();
     row.other_mark = other.machine_mark();
-    row.result = statistics::compare(a, b, seed_ + out_.rows.size());
+    // The numbers of a row that failed or goes on are not a measurement.
+    const statistics::Sample none;
+    row.result = statistics::compare(base.measured() ? a : none, other.measured() ? b : none,
+                                     seed_ + out_.rows.size());
     out_.rows.push_back(std::move(row));
     sources_.push_back(&base);
   }

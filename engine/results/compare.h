@@ -26,8 +26,11 @@ struct ComparedRow {
   std::vector<std::string> values;
   std::string base_label, other_label;
   bool lower_is_better = false;
-  bool base_failed = false, other_failed = false;
+  State base_state = State::done, other_state = State::done;  // Record::state
+  const char* why_not = nullptr;      // why one of the rows has no samples; null: both have
   std::string base_mark, other_mark;  // Record::machine_mark()
+  bool base_measured() const { return base_state == State::done; }
+  bool other_measured() const { return other_state == State::done; }
   statistics::Comparison result;
 };
 

@@ -33,7 +33,7 @@ const WorkpackageView* find_id(const WorkpackagesById& workpackages, int id) {
 }
 
 bool Groups::counts(const WorkpackageView& workpackage) const {
-  return tally::counts(benchmark_, workpackage);
+  return benchmark_.as_jube || workpackage.state == State::done;
 }
 
 bool Groups::any_counts(const Group& group) const {

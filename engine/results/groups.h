@@ -38,6 +38,8 @@ class Groups {
   // Null: the analyser does not read the step.
   const Analyse* find(const std::string& step) const;
 
+  // Whether it is a measurement. One that failed, goes on or ended in an expected outcome is none,
+  // whatever it printed. JUBE counts it as one.
   bool counts(const WorkpackageView& workpackage) const;
   bool any_counts(const Group& group) const;
   bool any_ended_well(const Group& group) const;

@@ -24,16 +24,12 @@ bool depends_on(const Benchmark& benchmark, const std::string& step, const std::
   return depends_on(benchmark, step, ancestor, seen);
 }
 
-bool counts(const Benchmark& benchmark, const WorkpackageView& workpackage) {
-  return benchmark.as_jube ||
-         (workpackage.state != State::failed && workpackage.state != State::lost);
-}
-
 void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
                        const WorkpackagesById& workpackages, Records& records) {
+  if (benchmark.as_jube) return;
   const auto& analysed = analyser.analyse;
   for (const WorkpackageView* workpackage : workpackages) {
-    if (counts(benchmark, *workpackage)) continue;
+    if (workpackage->state != State::failed && workpackage->state != State::lost) continue;
     const std::string& failed = workpackage->step;
     const bool has_row = std::any_of(analysed.begin(), analysed.end(), [&](const Analyse& analyse) {
       return analyse.step.value == failed;

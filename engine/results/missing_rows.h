@@ -11,9 +11,6 @@ namespace tally {
 // Whether `step` depends on `ancestor`, directly or through other steps.
 bool depends_on(const Benchmark& benchmark, const std::string& step, const std::string& ancestor);
 
-// A failed workpackage is not a measurement, whatever it printed before. JUBE counts it as one.
-bool counts(const Benchmark& benchmark, const WorkpackageView& workpackage);
-
 // Notes in `records` the workpackages that failed before an analysed step could start. They have no
 // row.
 void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,

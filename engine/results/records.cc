@@ -19,6 +19,12 @@ std::string Record::machine_mark() const {
   return mark;
 }
 
+const char* Record::why_not_measured() const {
+  if (state == State::lost) return "was lost";
+  if (failed()) return "failed";
+  return unfinished() ? "has not ended" : "ended in an outcome that its step expects";
+}
+
 void Record::add_disturbance(const Disturbance& one) {
   if (!one.any()) return;
   if (one.busy()) ++busy;

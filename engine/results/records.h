@@ -63,6 +63,11 @@ struct Record {
   void add_disturbance(const Disturbance& one);
   // Not run yet, or under way.
   bool unfinished() const { return !failed() && !finished_well(state); }
+  // Whether its numbers are a measurement. Those of a failed, unfinished or expected (`expect: oom`)
+  // workpackage are shown and marked, and are compared with nothing.
+  bool measured() const { return state == State::done; }
+  // "failed", "has not ended": why a row that is not measured() has no number that counts.
+  const char* why_not_measured() const;
 };
 // A pattern that matched nothing in the files of some successful workpackages.
 struct Unmatched {

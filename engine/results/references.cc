@@ -30,14 +30,6 @@ std::string shown_value(const Table& table, const std::string& key, const Value&
   return value.str();
 }
 
-// Whether the value is the one a derived pattern has when it could not be computed.
-bool is_nothing(const Value* value) {
-  if (value == nullptr) return true;
-  const auto* number = std::get_if<double>(&value->data);
-  const auto* text = std::get_if<std::string>(&value->data);
-  return (number != nullptr && std::isnan(*number)) || (text != nullptr && text->empty());
-}
-
 const Value* find_value(const Record& row, const std::string& key) {
   const auto found = row.values.find(key);
   return found == row.values.end() || found->second.none() ? nullptr : &found->second;
@@ -125,7 +117,7 @@ class ReferenceCheck {
         evaluate(condition_expression(reference.condition.value), chosen, known, evaluator_);
     for (size_t i = 0; i < chosen.size(); ++i) {
       const Value* value = find_value(chosen[i], key);
-      if (value != nullptr && value->number() && !chosen[i].failed())
+      if (value != nullptr && value->number() && chosen[i].measured())
         values.push_back(value->as_double());
       compare(reference, key, places[i], chosen[i], results[i]);
     }
@@ -150,11 +142,11 @@ class ReferenceCheck {
                const Evaluated& result) {
     const Value* value = find_value(row, key);
     const std::string name = names_.name(place);
-    if (row.state == State::expected && is_nothing(value)) return;
-    if (row.failed()) {
+    if (row.state == State::expected) return;
+    if (!row.measured()) {
       miss(reference,
            fmt::format("{}: no value of '{}' counts: workpackage {} {}", name, key, row.id,
-                       row.state == State::lost ? "was lost" : "failed"),
+                       row.why_not_measured()),
            &row);
     } else if (value == nullptr || !result.present) {
       const std::string what = value == nullptr ? key : reference.condition.value;

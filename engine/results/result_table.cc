@@ -158,10 +158,10 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), empty), out.rows.end());
 }
 
-// Adds the column that marks failed and unfinished rows, if there are such rows and no column shows
+// Adds the column that marks failed, unfinished and expected rows, if there are such rows and no column shows
 // it.
 void ResultTables::mark_states(ResultTable& out) const {
-  const auto marked = [](const Record& row) { return row.failed() || row.unfinished(); };
+  const auto marked = [](const Record& row) { return !row.measured(); };
   const bool any = std::any_of(out.rows.begin(), out.rows.end(), marked);
   if (!any || benchmark_.as_jube || shows_status(out.columns)) return;
   Column column;
@@ -215,8 +215,8 @@ void ResultTables::mark_disturbed(ResultTable& out) const {
   for (const RowsNote& note : notes) out.notes.push_back({note.rows_text(), note.text(), true});
 }
 
-// A database has only the columns of the input. A failed or unfinished row is left out, because a
-// later run would find its number without the mark.
+// A database has only the columns of the input. A failed, unfinished or expected row is left out,
+// because a later run would find its number without the mark.
 void ResultTables::leave_out_failed(ResultTable& out) const {
   if (benchmark_.as_jube) return;
   out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(),
@@ -224,17 +224,20 @@ void ResultTables::leave_out_failed(ResultTable& out) const {
                  out.rows.end());
   const size_t all = out.rows.size();
   for (const Record& row : out.rows) {
-    if (!row.failed()) continue;
+    if (row.measured()) continue;
     for (const std::string& note : row.notes) out.notes.push_back({mark(row), note, true});
   }
-  const auto failed = [](const Record& row) { return row.failed(); };
-  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), failed), out.rows.end());
+  const auto failed = std::count_if(out.rows.begin(), out.rows.end(),
+                                    [](const Record& row) { return row.failed(); });
+  const auto left = [](const Record& row) { return !row.measured(); };
+  out.rows.erase(std::remove_if(out.rows.begin(), out.rows.end(), left), out.rows.end());
   const size_t left_out = all - out.rows.size();
   if (left_out == 0) return;
   out.notes.push_back(
-      {"", fmt::format("{} of {} rows FAILED and {} not written to the database; a key "
-                       "'status' would take them in",
-                       left_out, all, left_out == 1 ? "is" : "are")});
+      {"", fmt::format("{} of {} rows {} and {} not written to the database; a key 'status' would "
+                       "take them in",
+                       left_out, all, failed == 0 ? "ended as `expect` says" : "FAILED",
+                       left_out == 1 ? "is" : "are")});
 }
 
 // A value that the scheduler does not have is reported with the reason.

@@ -99,7 +99,8 @@ class ResultTables {
 
   // Whether one of the columns shows how each row's workpackage ended.
   bool shows_status(const std::vector<Column>& columns) const;
-  // "FAILED" or "LOST" for a row that failed; "PENDING", "RUNNING" or "WAITING" for an unfinished one.
+  // "FAILED" or "LOST" for a row that failed; "PENDING", "RUNNING" or "WAITING" for an unfinished
+  // one; "EXPECTED" for an outcome that its step expects.
   static std::string mark(const Record& row);
 
  private:

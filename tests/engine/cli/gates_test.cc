@@ -150,3 +150,71 @@ TEST_CASE("reference --update: what cannot be edited is left and said") {
                 ran.err);
   CHECK(shell.content("b.yaml") == before);
 }
+
+TEST_CASE("a row that has not ended is judged by nothing: compare, references, charts, history") {
+  const Shell shell;
+  const std::string text =
+      "name: b\noutpath: run\n"
+      "patternset: {name: pt, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
+      "step: {name: s, kind: run, repeat: 8, do: [\"echo v=20$jube_wp_iteration\", {_: \"true\", "
+      "done_file: DIR/done}]}\n"
+      "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+      "result:\n  use: a\n  chart: {name: c, x: jube_benchmark_id, y: v}\n"
+      "  table: {name: t, style: csv, column: [jube_benchmark_id, {_: v, statistic: median, "
+      "better: "
+      "higher, reference: \">= 100\"}]}\n";
+  std::string with_root = text;
+  with_root.replace(with_root.find("DIR"), 3, shell.root());
+  shell.file("done", "");
+  shell.file("b.yaml", with_root);
+  CHECK(shell.tally("run b.yaml -q").code == 0);
+  CHECK(shell.sh("rm done").code == 0);
+  shell.tally("run b.yaml -q");
+
+  Ran ran = shell.tally("result run");
+  CHECK(ran.code == 5);
+  CHECK_MESSAGE(has(ran.out, "0 of 8,WAITING\n"), ran.out);
+  CHECK_MESSAGE(
+      has(ran.err, "no value of 'v median' counts: workpackage 0 has not ended; expected >= 100"),
+      ran.err);
+  CHECK_MESSAGE(
+      has(shell.content("run/000001/result/c.svg"), "1 row has not ended and is not drawn"),
+      shell.content("run/000001/result/c.svg"));
+  ran = shell.tally("compare run/000000 run/000001");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "unclear: it has not ended in the second run"), ran.err);
+  CHECK_MESSAGE(
+      has(shell.tally("compare run/000000 run/000001 -s json").out, "\"status\": \"waiting\""),
+      ran.out);
+  ran = shell.tally("history run");
+  CHECK_MESSAGE(has(ran.out, "| WAITING |"), ran.out);
+  ran = shell.tally("reference --update run/000001");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "not updated: v >= 100: the run has no value for it"), ran.err);
+}
+
+TEST_CASE("an outcome that the step expects is marked, and is no measurement") {
+  const Shell shell;
+  shell.file(
+      "b.yaml",
+      "name: b\noutpath: run\n"
+      "parameterset: {name: p, parameter: {name: n, type: int, _: \"1,2\"}}\n"
+      "patternset: {name: pt, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
+      "step: {name: s, kind: run, use: p, repeat: 3, expect: oom, do: \"echo v=$n; test $n = 1 "
+      "-a $jube_wp_iteration != 1 || exit 3\"}\n"
+      "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+      "result:\n  use: a\n  chart: {name: c, x: n, y: v}\n"
+      "  database: {name: d, file: d.db, key: [n, v]}\n"
+      "  table: {name: t, style: csv, column: [n, {_: v, statistic: median, reference: \"< 2\"}, "
+      "{_: v, title: rel, relative_to: {n: 2}}]}\n");
+  Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, ran.err);
+  CHECK_MESSAGE(has(ran.out, "n,v,rel,repeats,status\n1,1.0,,2 of 3,done\n2,,,0 of 3,EXPECTED\n"),
+                ran.out);
+  CHECK_MESSAGE(has(ran.err, "'rel' is empty: its baseline row, with n=2, EXPECTED"), ran.err);
+  CHECK(has(ran.err, "(s) expected: out of memory; it is left out of the row"));
+  CHECK(has(shell.content("run/000000/result/c.svg"),
+            "1 row ended in an outcome that the step expects and is not drawn"));
+  CHECK(!has(shell.sh("strings d.db; od -c d.db").out, "no such"));
+  CHECK_MESSAGE(has(ran.err, "1 of 2 rows"), ran.err);
+}

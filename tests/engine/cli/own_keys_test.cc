@@ -248,7 +248,10 @@ TEST_CASE("expect: the row says what came of it, dependent steps and the rest go
   CHECK_MESSAGE(has(ran.out, "|        s |   4 |    0 |    0 |     0 |    4 |\n"), ran.out);
   CHECK_MESSAGE(has(ran.out, "expected 1 (s): out of memory\nexpected 2 (s): time limit\n"),
                 ran.out);
-  CHECK_MESSAGE(has(ran.out, "| 1 | 1.0 |\n| 2 |     |\n| 3 |     |\n| 4 |     |\n"), ran.out);
+  CHECK_MESSAGE(has(ran.out,
+                    "| 1 | 1.0 |     done |\n| 2 |     | EXPECTED |\n| 3 |     | EXPECTED |\n"
+                    "| 4 |     | EXPECTED |\n"),
+                ran.out);
   CHECK_MESSAGE(has(ran.err,
                     "note: t: row 2: workpackage 1 (s) expected: out of memory\n"
                     "note: t: row 3: workpackage 2 (s) expected: time limit\n"
